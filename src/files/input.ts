@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Static } from 'typebox';
 import { AppError, invalidField } from '../errors.ts';
 import { parseContentDigest } from '../http/content-digest.ts';
-import { decodeLongBase64, findLongData, notBase64 } from '../http/long-text.ts';
+import { decodeLongBase64, findLongText, notBase64 } from '../http/long-text.ts';
 import { isImage } from './media-types.ts';
 import type { pictureSchema } from './schema.ts';
 
@@ -17,7 +17,7 @@ export function readBase64(field: string, text: string): Buffer {
 
 /** The bytes of a member `data`; a long one is decoded while they are read. 422 on the field. */
 export function readData(field: string, holder: { data: string }, app: string): Uint8Array | AsyncIterable<Uint8Array> {
-  const long = findLongData(holder);
+  const long = findLongText(holder, 'data');
   return long ? decodeLongBase64(field, long, app) : readBase64(field, holder.data);
 }
 

@@ -2,7 +2,7 @@
 export type BodyBudget = {
   readonly bytesMax: number;
   readonly valuesMax: number;
-  /** Paths of long strings that its handler reads with `findLongData`. */
+  /** Paths of long strings that its handler reads with `findLongText`. */
   readonly longTextAt?: RegExp;
 };
 

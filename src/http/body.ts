@@ -29,7 +29,7 @@ export function readJsonBodies(fastify: FastifyInstance): void {
         reader.push(chunk);
         freeChunk(request, chunk);
       });
-      return reader.end(budget.valuesMax, budget.longTextAt);
+      return await reader.end(budget.valuesMax, budget.longTextAt, appOf(request));
     } finally {
       if (memory.bytes > 0) releaseWithResponse(request, memory);
     }

@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { AppError, invalidField } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { parseJson } from './json.ts';
@@ -9,7 +9,9 @@ import { turns } from './turns.ts';
  * Long strings of a JSON body, kept as they arrived: parsing a body of 40 MB in one step would hold up every other request
  * for hundreds of milliseconds. They are decoded in pieces when they are used.
  */
-class LongText {
+export type LongText = { decode(): Generator<string> };
+
+class StoredText implements LongText {
   readonly #memory: TextMemory;
   readonly #start: number;
   readonly #end: number;
@@ -38,22 +40,21 @@ class LongText {
       yield surrogate === '' ? text : text.slice(0, -1);
     }
   }
-
-  toString(): string {
-    return [...this.decode()].join('');
-  }
 }
 
 /** A string of at most this many bytes is not long, whatever the chunks it arrives in. */
 const shortBytesMax = 64 * 1024;
-const bodyWithLongText = new WeakMap<object, LongText>();
+const textsOfHolder = new WeakMap<object, Map<string, LongText>>();
+const leftOutOf = new WeakMap<object, FoundText[]>();
+/** By the string that stands for them. */
+const sharedTexts = new Map<string, LongText>();
 /** Stands for a long string in the JSON that is parsed. No client can know it. */
 const marker = `long-text-${randomBytes(16).toString('hex')}-`;
 
 /** Takes the long strings out of a JSON body while it arrives. */
 export class LongTextReader {
   readonly #kept: Uint8Array[] = [];
-  readonly #texts: LongText[] = [];
+  readonly #texts: StoredText[] = [];
   readonly memory = new TextMemory();
   /** The part of the current string in earlier chunks, while it is short. */
   #string: Uint8Array[] | undefined;
@@ -71,35 +72,40 @@ export class LongTextReader {
         if (start < 0) break;
         at = start + 1;
         const end = this.#endOfString(chunk, at);
-        if (end >= 0) at = end + 1;
-        else {
-          this.#keep(chunk.subarray(from, at));
-          this.#string = [];
-          this.#stringBytes = 0;
-          this.#extendString(chunk.subarray(at));
-          return;
+        if (end >= 0 && end - at <= shortBytesMax) {
+          at = end + 1;
+          continue;
         }
-      } else {
-        const end = this.#endOfString(chunk, at);
-        this.#extendString(chunk.subarray(at, end < 0 ? chunk.length : end));
-        if (end < 0) return;
-        this.#endString();
-        from = end;
-        at = end + 1;
-      }
+        this.#keep(chunk.subarray(from, at));
+        this.#string = [];
+        this.#stringBytes = 0;
+        from = this.#pushString(chunk, at, end);
+      } else from = this.#pushString(chunk, at, this.#endOfString(chunk, at));
+      at = from + 1;
     }
-    this.#keep(chunk.subarray(from));
+    if (this.#string === undefined) this.#keep(chunk.subarray(from));
   }
 
-  /** The value of the body. Long strings at the paths in `left` are left out of it, for `findLongData`; others are put back. */
-  end(valuesMax: number, left: RegExp | undefined): unknown {
+  /** The value of the body. Long strings at the paths in `left` are left out of it, for `findLongText`; others are put back. */
+  async end(valuesMax: number, left: RegExp | undefined, app: string): Promise<unknown> {
     if (this.#string !== undefined) throw notJson();
     const bytes = Buffer.concat(this.#kept);
     if (bytes.length === 0) return undefined;
     const value = parseJson(bytes, valuesMax);
-    if (this.#texts.length === 0) return value;
+    if (this.#texts.length === 0 && !bytes.includes(marker)) return value;
     const holder = { value };
-    this.#putBack(holder, [], left);
+    const found: FoundText[] = [];
+    this.#find(holder, [], found);
+    const leftOut = found.filter(({ path }) => left?.test(path) === true);
+    for (const { holder, name, text } of leftOut) {
+      (holder as Record<string, unknown>)[name] = '';
+      const texts = textsOfHolder.get(holder) ?? new Map<string, LongText>();
+      textsOfHolder.set(holder, texts.set(name, text));
+    }
+    for (const { holder, name, text } of found)
+      if (textsOfHolder.get(holder)?.get(name) !== text)
+        (holder as Record<string, unknown>)[name] = await joinLongText(text, app);
+    if (leftOut.length > 0) leftOutOf.set(holder.value as object, leftOut);
     return holder.value;
   }
 
@@ -141,37 +147,79 @@ export class LongTextReader {
     if (this.#longFrom === undefined) for (const piece of this.#string ?? []) this.#kept.push(piece);
     else {
       this.#kept.push(Buffer.from(`${marker}${this.#texts.length}`));
-      this.#texts.push(new LongText(this.memory, this.#longFrom, this.memory.bytes));
+      this.#texts.push(new StoredText(this.memory, this.#longFrom, this.memory.bytes));
     }
     this.#string = undefined;
     this.#longFrom = undefined;
   }
 
-  #putBack(value: object, keys: string[], left: RegExp | undefined): void {
+  /** Takes the part of the current string that is in this chunk. Returns its end. */
+  #pushString(chunk: Uint8Array, from: number, end: number): number {
+    this.#extendString(chunk.subarray(from, end < 0 ? chunk.length : end));
+    if (end >= 0) this.#endString();
+    return end < 0 ? chunk.length : end;
+  }
+
+  #find(value: object, keys: string[], found: FoundText[]): void {
     // The check of the body refuses what is deeper.
     if (keys.length > limits.jsonDepthMax) return;
     for (const [name, member] of Object.entries(value)) {
       if (name.startsWith(marker)) throw invalidField('body', `has a name of more than ${shortBytesMax} bytes`);
       keys.push(name);
-      if (typeof member === 'object' && member !== null) this.#putBack(member, keys, left);
+      if (typeof member === 'object' && member !== null) this.#find(member, keys, found);
       else if (typeof member === 'string' && member.startsWith(marker)) {
-        const text = this.#texts[Number(member.slice(marker.length))];
+        const text = this.#texts[Number(member.slice(marker.length))] ?? sharedTexts.get(member);
+        // It was shared by a request that has ended.
+        if (text === undefined) throw notJson();
         // The first key is that of the holder.
-        const isLeft = left?.test(keys.slice(1).join('.')) === true;
-        if (isLeft && text !== undefined) bodyWithLongText.set(value, text);
-        (value as Record<string, unknown>)[name] = isLeft ? '' : text?.toString();
+        found.push({ holder: value, name, path: keys.slice(1).join('.'), text });
       }
       keys.pop();
     }
   }
 }
 
+type FoundText = { holder: object; name: string; path: string; text: LongText };
+
 const quote = 0x22;
 const backslash = 0x5c;
 
-/** The long string that was left out of this object's `data`. */
-export function findLongData(holder: object): LongText | undefined {
-  return bodyWithLongText.get(holder);
+/** The long string that was left out of this member. */
+export function findLongText(holder: object, name: string): LongText | undefined {
+  return textsOfHolder.get(holder)?.get(name);
+}
+
+/** Paths and SHA-256 of the long strings that were left out of a body, in the order of their paths. */
+export async function digestLongTexts(body: unknown, app: string): Promise<[string, string][]> {
+  const digests: [string, string][] = [];
+  for (const { path, text } of leftOutOf.get(Object(body) as object) ?? []) {
+    const hash = createHash('sha256');
+    for await (const piece of inTurns(app, text, (each) => Buffer.from(each))) hash.update(piece);
+    digests.push([path, hash.digest('hex')]);
+  }
+  return digests.sort(([a], [b]) => (a < b ? -1 : 1));
+}
+
+/**
+ * A string that stands for the text in the bodies of requests within this process, and a function that ends this. No
+ * response may show it.
+ */
+export function shareLongText(text: LongText): { standIn: string; end: () => void } {
+  const standIn = `${marker}${randomBytes(16).toString('hex')}`;
+  sharedTexts.set(standIn, text);
+  return { standIn, end: () => sharedTexts.delete(standIn) };
+}
+
+/** Whether this string stands for a shared text. */
+export function isStandIn(text: string): boolean {
+  return sharedTexts.has(text);
+}
+
+/** The text in one piece. */
+export async function joinLongText(text: LongText, app: string): Promise<string> {
+  const pieces: string[] = [];
+  for await (const piece of inTurns(app, text, (each) => each)) pieces.push(piece);
+  return pieces.join('');
 }
 
 /** The text as UTF-8, in pieces, one in each turn of the app. 422 on the field for text that cannot be stored. */
@@ -197,16 +245,20 @@ export async function* decodeLongBase64(field: string, text: LongText, app: stri
   if (left !== '') throw notBase64(field);
 }
 
-async function* inTurns(app: string, text: LongText, convert: (piece: string) => Buffer): AsyncGenerator<Buffer> {
+async function* inTurns<T extends { length: number }>(
+  app: string,
+  text: LongText,
+  convert: (piece: string) => T,
+): AsyncGenerator<T> {
   const texts = text.decode();
   const convertNext = () => {
-    const converted: Buffer[] = [];
-    for (let bytes = 0; bytes < turnBytes; ) {
+    const converted: T[] = [];
+    for (let length = 0; length < turnBytes; ) {
       const { done, value } = texts.next();
       if (done) break;
       const next = convert(value);
       converted.push(next);
-      bytes += next.length;
+      length += next.length;
     }
     return converted;
   };

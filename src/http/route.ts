@@ -5,6 +5,7 @@ import { AppError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { Caller, DeveloperCaller, DeveloperIdentity, Identity, Scope } from '../tenancy/caller.ts';
 import type { Credential } from '../tenancy/credential.ts';
+import type { KeyArea } from '../tenancy/key-scopes.ts';
 import type { AuditMode, AuditNote, Auditor } from './audit.ts';
 import { type BodyBudget, bodyBudgets } from './body-budgets.ts';
 import { type Idempotency, type IdempotencyCaller, type IdempotencyMode, usableKey } from './idempotency.ts';
@@ -45,6 +46,8 @@ export type RouteInfo = {
   takesBytes: boolean;
   protocol: Protocol | undefined;
   idempotency: IdempotencyMode | undefined;
+  /** The name of the schema of its errors. */
+  errors: string;
 };
 
 type Handler<C, P extends TSchema, Q extends TSchema, B extends TSchema> = (input: {
@@ -80,6 +83,10 @@ type RouteDefinition<C, P extends TSchema, Q extends TSchema, B extends TSchema>
   headers?: TObject;
   /** Drops cached callers afterwards; by default after every provisioning change. */
   changesRights?: boolean;
+  /** The area of its operation for keys with scopes: by default that of its tag. */
+  area?: KeyArea;
+  /** Whether it only reads, for keys with scopes: by default GET and searches. */
+  reads?: boolean;
   /** Its rate limit group: by default `reads` for GET and `writes` for the rest. */
   rateGroup?: RouteGroup;
   /** How the audit log records its changes: by default `durable` for changes of rights, `batched` for the rest. */
@@ -90,6 +97,10 @@ type RouteDefinition<C, P extends TSchema, Q extends TSchema, B extends TSchema>
   idempotency?: IdempotencyMode | ((body: Static<B>) => IdempotencyMode);
   /** Whether its parameter `key` is the publishable key of the app. */
   keyInPath?: boolean;
+  /** Whether it takes a secret key as a bearer token too. */
+  keyAsBearer?: boolean;
+  /** The shape of its errors, if it is another. It has an `$id`. */
+  errors?: TSchema & { $id?: string };
   /** The header WWW-Authenticate of a 401. */
   challenge?: (request: FastifyRequest) => string;
   /** Who sends a request, where the path is the credential. */
@@ -101,6 +112,9 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     access?: Access;
     changesRights?: boolean;
+    /** The area of a key's scopes; absent where any key is allowed. */
+    area?: KeyArea;
+    reads?: boolean;
     /** Absent when no credential is limited. */
     rateGroup?: RouteGroup;
     /** The media types of a body that the handler reads itself, and the headers that go with it. */
@@ -110,6 +124,7 @@ declare module 'fastify' {
     headers?: TObject;
     operationId?: string;
     keyInPath?: boolean;
+    keyAsBearer?: boolean;
     challenge?: (request: FastifyRequest) => string;
   }
   interface FastifyRequest {
@@ -213,6 +228,7 @@ export class Api {
       takesJson: definition.body !== undefined,
       takesBytes: definition.rawBody !== undefined,
       idempotency: method === 'POST' ? documentedMode(definition) : undefined,
+      errors: definition.errors?.$id ?? 'Error',
     });
     const itemSchema = method === 'GET' ? listItemSchema(definition.responses[success]) : undefined;
     const searchesOrLists = itemSchema !== undefined || definition.rateGroup === 'search';
@@ -229,9 +245,11 @@ export class Api {
           budget,
           ...(method === 'POST' ? { idempotency: documentedMode(definition) } : {}),
           keyInPath: definition.keyInPath ?? false,
+          keyAsBearer: definition.keyAsBearer ?? false,
           ...(definition.challenge === undefined ? {} : { challenge: definition.challenge }),
           servesContent: definition.servesContent ?? false,
           changesRights: definition.changesRights ?? false,
+          ...scopeOf(access, definition),
           ...(access.kind === 'public' || access.kind === 'key' ? {} : { rateGroup: rateGroupOf(definition) }),
           ...(definition.rawBody === undefined ? {} : { rawBody: definition.rawBody }),
           ...(definition.headers === undefined ? {} : { headers: definition.headers }),
@@ -244,7 +262,7 @@ export class Api {
           params: definition.params ?? pathParams(path),
           ...(definition.query === undefined ? {} : { querystring: definition.query }),
           ...(definition.body === undefined ? {} : { body: definition.body }),
-          response: responseSchemas(definition.responses),
+          response: responseSchemas(definition.responses, definition.errors ?? errorSchema),
           security: securityOf(access),
         },
         handler: withBodyText(async (request, reply) => {
@@ -321,6 +339,36 @@ function defaultBudget(access: Access, { body }: { body?: TSchema }): BodyBudget
   return isOpen || body === undefined ? bodyBudgets.small : bodyBudgets.plain;
 }
 
+/** By tag. Requests of MCP tools are checked one by one. */
+const areas: Record<string, KeyArea | undefined> = {
+  Files: 'files',
+  Extractions: 'extractions',
+  Config: 'extractions',
+  ...{ Knowledge: 'knowledge', Threads: 'knowledge', Installations: 'knowledge' },
+  Automations: 'automations',
+  'Key-value storage': 'kv',
+  Webhooks: 'webhooks',
+  ...{ Organisations: 'people', Users: 'people', Teams: 'people', Agents: 'people', 'Sign-in': 'people' },
+  ...{ Apps: 'app', Jobs: 'app', Audit: 'app' },
+  Server: undefined,
+};
+
+function scopeOf(
+  access: Access,
+  {
+    tag,
+    method,
+    rateGroup,
+    reads,
+    area: own,
+  }: Pick<RouteDefinition<unknown, TSchema, TSchema, TSchema>, 'tag' | 'method' | 'rateGroup' | 'reads' | 'area'>,
+): { area?: KeyArea; reads?: boolean } {
+  if (access.kind !== 'app') return {};
+  if (own === undefined && !(tag in areas)) throw new Error(`Name the area of keys that the tag "${tag}" belongs to.`);
+  const area = own ?? areas[tag];
+  return area === undefined ? {} : { area, reads: reads ?? (method === 'GET' || rateGroup === 'search') };
+}
+
 function rateGroupOf({ method, rateGroup }: { method: Method; rateGroup?: RouteGroup }): RouteGroup {
   return rateGroup ?? (method === 'GET' ? 'reads' : 'writes');
 }
@@ -385,12 +433,12 @@ function pathParams(path: string): TObject | undefined {
   return Type.Object(Object.fromEntries(names.map((name) => [name, Type.String()])));
 }
 
-function responseSchemas(responses: Record<number, TSchema | null>): Record<string, TSchema> {
+function responseSchemas(responses: Record<number, TSchema | null>, errors: TSchema): Record<string, TSchema> {
   const schemas: Record<string, TSchema> = {};
   for (const [status, schema] of Object.entries(responses))
     schemas[status] = schema ?? Type.Null({ description: 'Nothing.' });
-  schemas['4xx'] = ref(errorSchema);
-  schemas['5xx'] = ref(errorSchema);
+  schemas['4xx'] = ref(errors);
+  schemas['5xx'] = ref(errors);
   return schemas;
 }
 

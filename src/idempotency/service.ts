@@ -4,8 +4,10 @@ import type { Clock } from '../clock.ts';
 import { type Database, type Db, nobody, production } from '../db/database.ts';
 import { AppError, invalidField } from '../errors.ts';
 import { requireMinimumSpeed } from '../http/body.ts';
-import { errorBody, toAppError } from '../http/errors.ts';
+import { presentError, toAppError } from '../http/errors.ts';
 import type { Idempotency, IdempotencyCaller } from '../http/idempotency.ts';
+import { appOf } from '../http/intake.ts';
+import { digestLongTexts } from '../http/long-text.ts';
 import { newUuid } from '../ids.ts';
 import { limits } from '../limits.ts';
 import type { Logger } from '../log.ts';
@@ -124,7 +126,7 @@ export function createIdempotency(deps: IdempotencyDeps): Idempotency {
     async run({ key, caller, request, reply, change, wrap }) {
       const place = placeOf(request, caller ?? callerOf(request), key);
       const isStreamed = request.routeOptions.config.rawBody !== undefined;
-      const requestDigest = isStreamed ? undefined : digestOfJson(request);
+      const requestDigest = isStreamed ? undefined : await digestOfJson(request);
       const claim = newUuid();
       let found: Awaited<ReturnType<typeof claimOrFind>>;
       try {
@@ -181,8 +183,10 @@ function hash(text: string): Buffer {
 }
 
 /** Two bodies are the same when their values are, whatever the order of members. */
-function digestOfJson({ url, body }: FastifyRequest): Buffer {
-  const text = JSON.stringify([queryOf(url), body ?? null], (_key, value: unknown) =>
+async function digestOfJson(request: FastifyRequest): Promise<Buffer> {
+  const { url, body } = request;
+  const longTexts = await digestLongTexts(body, appOf(request));
+  const text = JSON.stringify([queryOf(url), body ?? null, ...longTexts], (_key, value: unknown) =>
     typeof value === 'object' && value !== null && !Array.isArray(value)
       ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
       : value,
@@ -221,7 +225,8 @@ function responseOf(reply: FastifyReply, result: unknown): Response {
 
 function errorResponse(error: unknown, request: FastifyRequest): Response {
   const appError = toAppError(error, request);
-  return { status: appError.status, headers: pick(appError.headers), text: JSON.stringify(errorBody(appError)) };
+  const { status, body } = presentError(appError, request);
+  return { status, headers: pick(appError.headers), text: JSON.stringify(body) };
 }
 
 /** Whether a retry must get the same error. A streamed body that was not read to its end cannot be compared. */

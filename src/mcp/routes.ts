@@ -4,9 +4,11 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { AppError } from '../errors.ts';
 import { bodyBudgets } from '../http/body-budgets.ts';
+import { appOf } from '../http/intake.ts';
 import { type Api, everyCaller } from '../http/route.ts';
 import type { Caller } from '../tenancy/caller.ts';
 import { createApiClient } from './api-client.ts';
+import { longArgumentsAt, shareLongArguments } from './long-arguments.ts';
 
 type McpDeps = {
   fastify: FastifyInstance;
@@ -27,7 +29,7 @@ export function registerMcpRoutes(api: Api, deps: McpDeps): { stopWaiting(): voi
     protocol: 'json-or-events',
     tag: 'Server',
     responses: { 200: Type.Any({ description: 'application/json or text/event-stream' }) },
-    budget: bodyBudgets.message,
+    budget: { ...bodyBudgets.message, longTextAt: longArgumentsAt },
     // Rate limits and the audit log apply to the requests that tools send.
     rateGroup: 'reads',
     idempotency: 'forwarded',
@@ -36,10 +38,13 @@ export function registerMcpRoutes(api: Api, deps: McpDeps): { stopWaiting(): voi
   const handle = async ({ caller, request, reply }: McpCall) => {
     requireOwnOrigin(deps, request.headers.origin);
     requireFewMessages(request.body);
+    const long = await shareLongArguments(request.body, appOf(request));
     const gone = new AbortController();
     const patience = new AbortController();
     waiting.add(patience);
+    if (reply.raw.closed) long.end();
     reply.raw.once('close', () => {
+      long.end();
       waiting.delete(patience);
       patience.abort();
       gone.abort();

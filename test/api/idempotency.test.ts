@@ -44,6 +44,19 @@ test('the order of members does not matter; another body is 422 and changes noth
   assert.equal((await db`select 1 from teams where app_id = ${app.app.uuid} and name = 'Other'`).length, 0);
 });
 
+test('large bodies that differ only in a long string are different, and equal ones are the same', async () => {
+  const upload = (data: string, key = 'long-1') =>
+    api<Made>('POST', '/api/v1/files', keyed(key, { body: { filename: 'a', content_type: 'text/plain', data } }));
+  const data = 'QUFB'.repeat(50_000);
+  const first = await upload(data);
+  assert.equal(first.status, 201, first.text);
+  assert.equal((await upload(data)).body.id, first.body.id);
+  for (const other of [`${data.slice(0, -4)}QUFC`, `${data}QUFB`, '']) {
+    const refused = await upload(other);
+    assert.deepEqual([refused.status, refused.body.error.code], [422, 'idempotency_key_reused']);
+  }
+});
+
 test('a refusal is stored too; a refusal before the operation begins is not', async () => {
   const org = await provision.org(app);
   const body = { name: 'Twin', slug: 'twin' };

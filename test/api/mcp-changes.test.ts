@@ -147,3 +147,19 @@ test('a tool that is called again with the same Idempotency-Key takes effect onc
   assert.match(other.text, /idempotency_key_reused/);
   assert.deepEqual(await ok(asMember, 'kv_get', { key: 'tries' }).then(({ value }) => value), '10');
 });
+
+test('files and texts of megabytes arrive byte for byte, and a wrong one is refused on its argument', async () => {
+  const bytes = Buffer.alloc(2_000_003, 'bytes of a file ');
+  const text = 'Zeile „eins“ 🪨 \\ "zwei"\n'.repeat(60_000);
+  const stored = async (file: unknown) => {
+    const { body } = await api<{ url: string }>('GET', `/api/v1/files/${String(file)}`, { key: app.secretKey });
+    return Buffer.from(await (await fetch(body.url)).arrayBuffer());
+  };
+  const first = await ok(asKey, 'upload_file', { filename: 'a.bin', data: bytes.toString('base64') });
+  assert.ok((await stored(first.file)).equals(bytes));
+  const second = await ok(asKey, 'upload_file', { filename: 'a.txt', text });
+  assert.equal((await stored(second.file)).toString(), text);
+  const wrong = `${bytes.toString('base64').slice(0, -4)}a_-b`;
+  await refused(asKey, 'upload_file', { filename: 'a.bin', data: wrong }, 'invalid_parameters', 'data');
+  await refused(asKey, 'upload_file', { filename: 'a.txt', text: `${text}\0` }, 'invalid_parameters', 'text');
+});

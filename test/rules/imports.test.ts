@@ -14,7 +14,7 @@ const levels: string[][] = [
   ['node-domains.ts'],
   ['services.ts', 'credentials-file.ts'],
   ['backup'],
-  ['console'],
+  ['console', 'openai'],
   [
     'agents',
     'apps',
@@ -58,6 +58,7 @@ const levels: string[][] = [
     'sync-directory.ts',
     'version.ts',
   ],
+  ['config-web.ts'],
   ['config-values.ts'],
 ];
 

@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { AppError } from '../../errors.ts';
 import { strict } from '../../http/route.ts';
+import { textInBase64 } from '../long-arguments.ts';
 import { defineTool, pageInput, pageOutput, readUtf8, requireOneOf, type Tool, toolLimits } from '../tool.ts';
 
 type StoredFile = { id: string; filename: string; content_type: string; size: number };
@@ -43,7 +44,7 @@ const uploadFile = defineTool({
     const body = {
       ...rest,
       content_type: type ?? (text === undefined ? 'application/octet-stream' : 'text/plain'),
-      data: data ?? Buffer.from(text ?? '').toString('base64'),
+      data: data ?? textInBase64(text ?? ''),
     };
     return { data: present(await api<StoredFile>('POST', '/api/v1/files', { body })) };
   },
