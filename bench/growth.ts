@@ -4,7 +4,7 @@
  *
  *   node bench/growth.ts [--rows 1000,10000,100000,1000000] [--apps 1,10,100,1000,10000] [--samples 61] [--draw]
  *
- * Users are a tenth of the rows, because the index of their search takes a millisecond to fill for each.
+ * Users are a hundredth of the rows, because the index of their search takes a millisecond to fill for each.
  */
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';

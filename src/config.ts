@@ -20,6 +20,7 @@ import {
   text,
   url,
 } from './config-values.ts';
+import { webSettings } from './config-web.ts';
 
 export { ConfigError };
 
@@ -173,34 +174,7 @@ const settings = {
     { min: 1, max: 86_400 },
     'Maximum duration of an event stream, in seconds; clients then reconnect.',
   ),
-  fetchAllow: list(
-    'QUARRY_FETCH_ALLOW',
-    [],
-    'CIDRs, addresses and host names (*.name for subdomains) that may be fetched in addition to the public internet.',
-  ),
-  fetchContact: text(
-    'QUARRY_FETCH_CONTACT',
-    undefined,
-    'E-mail address or URL in the User-Agent, for owners of crawled sites.',
-  ),
-  crawlConcurrency: integer(
-    'QUARRY_CRAWL_CONCURRENCY',
-    8,
-    { min: 1, max: 64 },
-    'Pages of one crawl fetched concurrently.',
-  ),
-  crawlHostConcurrency: integer(
-    'QUARRY_CRAWL_HOST_CONCURRENCY',
-    8,
-    { min: 1, max: 64 },
-    'Concurrent requests to one host, over all crawls of all processes.',
-  ),
-  crawlHostDelayMs: integer(
-    'QUARRY_CRAWL_HOST_DELAY_MS',
-    0,
-    { min: 0, max: 60_000 },
-    'Pause between two requests to one host whose robots.txt sets none, over all processes.',
-  ),
+  ...webSettings,
   blobStore: oneOf('QUARRY_BLOB_STORE', 'disk', ['disk', 's3'], 'Where file contents are kept.'),
   s3Endpoint: url('QUARRY_S3_ENDPOINT', undefined, 'Endpoint of an S3-compatible service; unset for AWS.'),
   s3Region: text('QUARRY_S3_REGION', 'us-east-1', 'S3 region.'),

@@ -106,7 +106,7 @@ export function createDomains(services: Services, audit?: AuditLog) {
   });
   const { inbound } = knowledge.service;
   const crawls = createCrawls({
-    ...{ db, log, clock, parser, fetcher, concurrency: config.crawlConcurrency },
+    ...{ db, log, clock, parser, fetcher, renderer: services.renderer, concurrency: config.crawlConcurrency },
     hostConcurrency: config.crawlHostConcurrency,
     hostDelayMs: config.crawlHostDelayMs,
     sinks: new Map(Object.entries({ ...extractions.crawlSinks, ...knowledge.crawlSinks })),

@@ -36,6 +36,7 @@ export const limits = {
   pictureDaysKept: 30,
   uploadLinkSecondsDefault: 3_600,
   uploadLinkSecondsMax: 24 * 3_600,
+  keyDaysMax: 3_650,
   nameCharactersMax: 500,
   urlCharactersMax: 8_192,
   /** Headers of a request, including its path. */

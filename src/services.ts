@@ -8,6 +8,7 @@ import { type Config, runsJobs } from './config.ts';
 import { createFetcher, type Fetcher } from './content/fetch/guarded-fetch.ts';
 import { ocrSettings } from './content/parse/pool/ocr-data.ts';
 import { ParserPool } from './content/parse/pool/pool.ts';
+import { openRenderer, type Renderer } from './content/render/renderer.ts';
 import type { DatabaseTarget } from './db/address.ts';
 import { type Database, openDatabase, type ReplicaOutcome } from './db/database.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './db/embedded.ts';
@@ -51,6 +52,8 @@ export type Services = {
   parser: ParserPool;
   /** The only client for URLs from outside. */
   fetcher: Fetcher;
+  /** What draws pages that need a browser; undefined unless configured. */
+  renderer?: Renderer | undefined;
   /** The public keys of issuers of external identities. */
   issuerKeys: IssuerKeys;
   /** Event streams of changes. */
@@ -151,6 +154,8 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
   started.add('parser pool', () => parser.close());
   const fetcher = createFetcher({ allow: config.fetchAllow, contact: config.fetchContact });
   started.add('connections to sites', () => fetcher.close());
+  const renderer = openRenderer(config, fetcher, log);
+  if (renderer !== undefined) started.add('renderer', () => renderer.close());
   const secrets = new Secrets(config.secret ?? readOrCreateSecret(config.dataDir), config.secretPrevious);
   const issuerKeys = new IssuerKeys({ fetcher, clock, log });
   const external = createExternalUsers({ db, clock, keys: issuerKeys, baseUrl: () => services.baseUrl() });
@@ -172,7 +177,7 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
 
   const services = assemble({
     ...{ config, log, clock, metrics, target, db, directTarget, direct, session, blobs, parser },
-    ...{ fetcher, issuerKeys, streams, secrets, credentials, started },
+    ...{ fetcher, renderer, issuerKeys, streams, secrets, credentials, started },
     schemaVersion: migrations.at(-1)?.version ?? 0,
     databaseEnded: embedded?.ended ?? new Promise(() => {}),
   });
@@ -217,6 +222,7 @@ type Parts = Pick<
   | 'blobs'
   | 'parser'
   | 'fetcher'
+  | 'renderer'
   | 'issuerKeys'
   | 'streams'
   | 'secrets'

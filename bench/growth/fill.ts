@@ -45,7 +45,7 @@ export async function fillApps({ db, provision }: BenchServer, apps: number): Pr
   return sampleOf(db, app.uuid, secretKey);
 }
 
-/** Adds rows `from` to `to` to each of these apps, as the stores write them, a tenth as many users. */
+/** Adds rows `from` to `to` to each of these apps, as the stores write them, a hundredth as many users. */
 async function fill(db: BenchServer['db'], appIds: readonly string[], from: number, to: number): Promise<void> {
   await db.begin(async (tx) => {
     // Without the triggers, which count row by row.
@@ -53,7 +53,7 @@ async function fill(db: BenchServer['db'], appIds: readonly string[], from: numb
     const numbers = tx`unnest(${appIds}::uuid[]) app cross join generate_series(${from}::int, ${to}::int) i`;
     await tx`insert into users (app_id, id, sandbox_id, email, name)
       select app, uuidv7(), ${production}, 'person-' || i || '@example.com', 'Person Number ' || i
-      from unnest(${appIds}::uuid[]) app, generate_series(${Math.ceil(from / 10)}::int, ${Math.ceil(to / 10)}::int) i
+      from unnest(${appIds}::uuid[]) app, generate_series(${Math.ceil(from / 100)}::int, ${Math.ceil(to / 100)}::int) i
       on conflict do nothing`;
     await tx`insert into files (app_id, id, sandbox_id, filename, content_type, size, checksum, blob_key, created_at)
       select app, uuidv7(), ${production}, 'report-' || i || '.txt', 'text/plain', 4, sha256('Text.'), 'grown/' || i,
@@ -81,8 +81,8 @@ async function fill(db: BenchServer['db'], appIds: readonly string[], from: numb
       select app, uuidv7(), ${production}, 'knowledge/documents' from unnest(${appIds}::uuid[]) app
       where not exists (select 1 from knowledge_sources s where s.app_id = app)`;
     await tx`insert into knowledge_documents (app_id, id, sandbox_id, source_id, title, bytes_hash, content_hash,
-        total_lines, total_size, first_ordinal, chunk_count, word_count, created_at)
-      select app, uuidv7(), ${production}, s.id, 'Document ' || i, sha256('Text.'), sha256('Text.'), 1, 5, 0, 0, 1,
+        total_lines, total_size, first_ordinal, chunk_count, word_count, embedding_model, created_at)
+      select app, uuidv7(), ${production}, s.id, 'Document ' || i, sha256('Text.'), sha256('Text.'), 1, 5, 0, 0, 1, 'lexical-2-none',
         now() - (${to}::int - i) * interval '1 millisecond'
       from ${numbers} join knowledge_sources s on s.app_id = app`;
     await tx`insert into audit_entries (app_id, id, sandbox_id, at, actor_kind, actor_id, credential, action, method,

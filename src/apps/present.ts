@@ -33,5 +33,7 @@ export function presentKey(row: KeyRow & { fullKey?: string }) {
     created_at: iso(row.createdAt),
     last_used_at: row.lastUsedAt && iso(row.lastUsedAt),
     revoked_at: row.revokedAt && iso(row.revokedAt),
+    expires_at: row.expiresAt && iso(row.expiresAt),
+    scopes: row.scopes,
   });
 }

@@ -115,7 +115,7 @@ function registerKeyRoutes(api: Api, apps: AppService): void {
     tag,
     about: {
       create:
-        '`key` is the whole key and is shown only in this response. With `sandbox`, it works only there; inside a sandbox it always does.',
+        '`key` is the whole key and is shown only in this response. With `sandbox`, it works only there; inside a sandbox it always does. With `scopes`, it may do only those: a request beyond them is 403, and it cannot create keys. With `people`, it can create tokens of users, and runs of `automations` act for the owner of the automation.',
       list: 'Newest first, with the first characters of each key, never the whole.',
       get: 'Without the key itself. A revoked key has `revoked_at`.',
       remove: 'Revokes the key: it stops working in every process within two seconds, and stays in the list.',

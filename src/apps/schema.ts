@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { strict } from '../http/route.ts';
 import { limits } from '../limits.ts';
+import { keyScopes } from '../tenancy/key-scopes.ts';
 import { quotasSchema } from '../usage/schema.ts';
 
 const nameField = Type.String({ minLength: 1, maxLength: limits.nameCharactersMax });
@@ -44,6 +45,8 @@ export const keySchema = Type.Object(
     created_at: Type.String(),
     last_used_at: Type.Optional(Type.String({ description: 'Accurate to a few seconds.' })),
     revoked_at: Type.Optional(Type.String()),
+    expires_at: Type.Optional(Type.String({ description: 'From then on it does not work.' })),
+    scopes: Type.Optional(Type.Array(Type.Enum([...keyScopes]), { description: 'Absent: the whole app.' })),
   },
   { $id: 'ApiKey', description: 'A secret key acts for the whole app; a publishable key only names it.' },
 );
@@ -52,4 +55,16 @@ export const keyCreateSchema = strict({
   type: Type.Enum(['secret', 'publishable']),
   name: Type.Optional(nameField),
   sandbox: Type.Optional(Type.String({ description: 'sbx_…; the key then works only in that sandbox.' })),
+  expires_in_days: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: limits.keyDaysMax, description: 'Default: it does not expire.' }),
+  ),
+  scopes: Type.Optional(
+    Type.Array(Type.Enum([...keyScopes]), {
+      minItems: 1,
+      maxItems: keyScopes.length,
+      uniqueItems: true,
+      description:
+        'Only of a secret key: what it may do. `read` reads everything, an area such as `kv` is all of that area, `kv:read` what reads in it. Default: everything.',
+    }),
+  ),
 });

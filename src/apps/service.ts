@@ -1,6 +1,7 @@
 import type { Static } from 'typebox';
+import type { Clock } from '../clock.ts';
 import { type Database, isForeignKeyViolation, production } from '../db/database.ts';
-import { AppError, found, notFound } from '../errors.ts';
+import { AppError, found, invalidField, notFound } from '../errors.ts';
 import type { PageRequest } from '../http/pages.ts';
 import { newUuid } from '../ids.ts';
 import type { Caller, DeveloperCaller, DeveloperIdentity, Scope } from '../tenancy/caller.ts';
@@ -14,7 +15,7 @@ import * as store from './store.ts';
 export type AppService = ReturnType<typeof createAppService>;
 
 /** Apps, their sandboxes and keys. */
-export function createAppService({ db, secrets }: { db: Database; secrets: Secrets }) {
+export function createAppService({ db, secrets, clock }: { db: Database; secrets: Secrets; clock: Clock }) {
   /** A key belongs to the sandbox of its creator. From production, a sandbox may be named. */
   async function chooseKeySandbox(caller: Caller, named: string | undefined): Promise<string> {
     if (named === undefined) return caller.sandboxId;
@@ -23,6 +24,9 @@ export function createAppService({ db, secrets }: { db: Database; secrets: Secre
     if (inside || !(await store.findSandbox(db, caller.appId, id))) throw unknownReference('sandbox');
     return id;
   }
+
+  const expiryAfter = (days: number | undefined) =>
+    days === undefined ? null : new Date(clock.now().getTime() + days * dayMs);
 
   return {
     async create(developerId: string, name: string): Promise<store.AppRow> {
@@ -74,6 +78,13 @@ export function createAppService({ db, secrets }: { db: Database; secrets: Secre
       caller: Caller,
       input: Static<typeof keyCreateSchema>,
     ): Promise<store.KeyRow & { fullKey: string }> {
+      if (caller.kind === 'server' && caller.scopes !== undefined)
+        throw new AppError(
+          'forbidden',
+          'A key with scopes cannot create keys. Use a key without scopes, or a developer token.',
+        );
+      if (input.type === 'publishable' && input.scopes !== undefined)
+        throw invalidField('scopes', 'only a secret key has scopes');
       const sandboxId = await chooseKeySandbox(caller, input.sandbox);
       const fullKey = generateCredential(input.type === 'secret' ? 'sk' : 'pk');
       const key = {
@@ -84,6 +95,8 @@ export function createAppService({ db, secrets }: { db: Database; secrets: Secre
         name: input.name ?? null,
         hint: fullKey.slice(0, 8),
         digest: digest(fullKey),
+        expiresAt: expiryAfter(input.expires_in_days),
+        scopes: input.scopes ?? null,
       };
       try {
         return { ...(await store.insertKey(db, key)), fullKey };
@@ -105,6 +118,8 @@ export function createAppService({ db, secrets }: { db: Database; secrets: Secre
     },
   };
 }
+
+const dayMs = 24 * 60 * 60 * 1_000;
 
 /** Sandboxes are managed from production. Inside a sandbox, no other sandbox is visible. */
 function outsideSandbox(caller: Scope): void {

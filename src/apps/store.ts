@@ -8,6 +8,7 @@
 import { type Db, production } from '../db/database.ts';
 import type { PageRequest } from '../http/pages.ts';
 import type { Scope } from '../tenancy/caller.ts';
+import type { KeyScope } from '../tenancy/key-scopes.ts';
 
 export type AppRow = { id: string; developerId: string; name: string; createdAt: Date; updatedAt: Date };
 export type SandboxRow = { appId: string; id: string; name: string; createdAt: Date; updatedAt: Date };
@@ -21,6 +22,8 @@ export type KeyRow = {
   createdAt: Date;
   lastUsedAt: Date | null;
   revokedAt: Date | null;
+  expiresAt: Date | null;
+  scopes: KeyScope[] | null;
 };
 
 /** The app with its production row, which is a sandbox that lists never show. */
@@ -94,12 +97,15 @@ export async function deleteSandbox(db: Db, appId: string, id: string): Promise<
 
 export async function insertKey(
   db: Db,
-  key: Pick<KeyRow, 'appId' | 'id' | 'sandboxId' | 'type' | 'hint'> & { name: string | null; digest: Buffer },
+  key: Pick<KeyRow, 'appId' | 'id' | 'sandboxId' | 'type' | 'hint' | 'name' | 'expiresAt' | 'scopes'> & {
+    digest: Buffer;
+  },
 ): Promise<KeyRow> {
   const [row] = await db<[KeyRow]>`
-    insert into api_keys (app_id, id, sandbox_id, type, name, digest, hint)
-    values (${key.appId}, ${key.id}, ${key.sandboxId}, ${key.type}, ${key.name}, ${key.digest}, ${key.hint})
-    returning app_id, id, sandbox_id, type, name, hint, created_at, last_used_at, revoked_at`;
+    insert into api_keys (app_id, id, sandbox_id, type, name, digest, hint, expires_at, scopes)
+    values (${key.appId}, ${key.id}, ${key.sandboxId}, ${key.type}, ${key.name}, ${key.digest}, ${key.hint},
+      ${key.expiresAt}, ${key.scopes}::text[])
+    returning app_id, id, sandbox_id, type, name, hint, created_at, last_used_at, revoked_at, expires_at, scopes`;
   return row;
 }
 
@@ -109,7 +115,7 @@ export async function insertKey(
 export async function listKeys(db: Db, scope: Scope, page: PageRequest): Promise<[KeyRow[], number]> {
   const where = keysInScope(db, scope);
   const rows = await db<KeyRow[]>`
-    select app_id, id, sandbox_id, type, name, hint, created_at, last_used_at, revoked_at from api_keys
+    select app_id, id, sandbox_id, type, name, hint, created_at, last_used_at, revoked_at, expires_at, scopes from api_keys
     where ${where} order by created_at desc, id desc limit ${page.pageSize} offset ${page.offset}`;
   const [count] = await db<[{ total: number }]>`select count(*) as total from api_keys where ${where}`;
   return [rows, count.total];
@@ -117,7 +123,7 @@ export async function listKeys(db: Db, scope: Scope, page: PageRequest): Promise
 
 export async function findKey(db: Db, scope: Scope, id: string): Promise<KeyRow | undefined> {
   const [row] = await db<KeyRow[]>`
-    select app_id, id, sandbox_id, type, name, hint, created_at, last_used_at, revoked_at from api_keys
+    select app_id, id, sandbox_id, type, name, hint, created_at, last_used_at, revoked_at, expires_at, scopes from api_keys
     where ${keysInScope(db, scope)} and id = ${id}`;
   return row;
 }

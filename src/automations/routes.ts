@@ -93,6 +93,7 @@ function registerDefinitions(api: Api, { automations, runs }: AutomationRouteDep
     method: 'POST',
     path: '/automations/check',
     operationId: 'checkAutomation',
+    reads: true,
     audit: 'none',
     tag,
     changesRights: false,

@@ -1,7 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { type Config, runsJobs } from '../config.ts';
+import { createFetcher } from '../content/fetch/guarded-fetch.ts';
+import { openRenderer } from '../content/render/renderer.ts';
 import { type Database, openDatabase } from '../db/database.ts';
+import { createLogger } from '../log.ts';
 import { createExporter } from '../tracing/start.ts';
 
 /*
@@ -175,9 +178,23 @@ export function checkProxy({ publicUrl, trustProxy, host }: Config): CheckResult
   };
 }
 
-/** What draws pages that are empty without a browser. */
-export function checkRenderer(): CheckResult {
-  return { level: 'ok', message: 'none: pages that only a browser can draw fail as needs_browser' };
+/** Whether pages that are empty without a browser can be drawn. */
+export async function checkRenderer(config: Config): Promise<CheckResult> {
+  const fetcher = createFetcher();
+  const renderer = openRenderer(config, fetcher, createLogger('silent'));
+  if (renderer === undefined)
+    return { level: 'ok', message: 'none: pages that only a browser can draw fail as needs_browser' };
+  try {
+    return { level: 'ok', message: `Chromium ${await renderer.check()} at ${config.renderer}` };
+  } catch (error) {
+    const { message, cause } = error as Error;
+    const reason = cause instanceof Error ? ` ${cause.message.split('\n')[0]}` : '';
+    const fix =
+      'Start Chromium as docs/self-hosting.md shows, and check QUARRY_RENDERER and QUARRY_RENDERER_PROXY_HOST.';
+    return { level: 'warn', message: `${message}${reason}`, fix };
+  } finally {
+    await fetcher.close();
+  }
 }
 
 function isLoopback(host: string): boolean {

@@ -59,7 +59,7 @@ export async function run(): Promise<number> {
   await runCheck('files', async () => checkOpenFiles());
   await runCheck('blobs', () => checkBlobs(settings));
   await runCheck('parsers', () => checkParsers(settings));
-  await runCheck('renderer', async () => checkRenderer());
+  await runCheck('renderer', () => checkRenderer(settings));
   await runCheck('public URL', () => checkPublicUrl(settings));
   await runCheck('proxy', async () => checkProxy(settings));
   await runCheck('tracing', () => checkTracing(settings));

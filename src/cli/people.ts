@@ -206,6 +206,12 @@ function addTokenCommands(program: Command, run: Run): void {
     .description('create an API key and print it; it is not shown again')
     .option('--publishable', 'create a key that only allows sign-in and is safe to publish; default: a secret key')
     .option('--name <name>', 'name of the key')
+    .option('--expires-in-days <days>', 'days until it stops working (default: never)', readCount)
+    .option(
+      '--scope <scope>',
+      'what a secret key may do: read, an area (files, extractions, knowledge, automations, kv, webhooks, people, app), or an area such as kv:read; repeatable',
+      collect,
+    )
     .option('--in-sandbox <sandbox>', 'create a key that works only in this sandbox, by id or name')
     .action(async (options: ClientOptions & KeyOptions) => {
       const { key } = await import('./token.ts');

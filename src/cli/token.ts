@@ -1,10 +1,25 @@
 import { findId } from './names.ts';
 import { jsonLine, type Session } from './session.ts';
 
-export type KeyOptions = { publishable?: boolean; name?: string; inSandbox?: string };
+export type KeyOptions = {
+  publishable?: boolean;
+  name?: string;
+  inSandbox?: string;
+  expiresInDays?: number;
+  scope?: string[];
+};
 
 type Minted = { access_token: string; refresh_token: string; expires_in: number };
-type Key = { id: string; type: string; name?: string; hint: string; full_key?: string; revoked_at?: string };
+type Key = {
+  id: string;
+  type: string;
+  name?: string;
+  hint: string;
+  full_key?: string;
+  revoked_at?: string;
+  expires_at?: string;
+  scopes?: string[];
+};
 
 /** `quarry token user`: creates a session for a user, by id, e-mail or name. Prints only the access token on standard output. */
 export async function user(session: Session, named: string): Promise<number> {
@@ -16,11 +31,16 @@ export async function user(session: Session, named: string): Promise<number> {
 }
 
 /** `quarry token key`: creates an API key and shows it once. */
-export async function key(session: Session, { publishable, name, inSandbox }: KeyOptions): Promise<number> {
+export async function key(
+  session: Session,
+  { publishable, name, inSandbox, expiresInDays, scope }: KeyOptions,
+): Promise<number> {
   const created = await session.client.send<Key>('POST', '/keys', {
     body: {
       type: publishable ? 'publishable' : 'secret',
       ...(name === undefined ? {} : { name }),
+      ...(expiresInDays === undefined ? {} : { expires_in_days: expiresInDays }),
+      ...(scope === undefined ? {} : { scopes: scope }),
       ...(inSandbox === undefined ? {} : { sandbox: await findId(session.client, 'sandbox', inSandbox) }),
     },
   });
@@ -48,6 +68,7 @@ export async function revoke(session: Session, named: string): Promise<number> {
   return 0;
 }
 
-function describe({ id, type, hint, name, revoked_at: revokedAt }: Key): string {
-  return `${id}  ${type.padEnd(11)}  ${hint}…${name === undefined ? '' : `  ${name}`}${revokedAt ? '  revoked' : ''}\n`;
+function describe({ id, type, hint, name, revoked_at, expires_at, scopes }: Key): string {
+  const parts = [id, type.padEnd(11), `${hint}…`, name, scopes?.join(','), expires_at && `until ${expires_at}`];
+  return `${[...parts, revoked_at && 'revoked'].filter(Boolean).join('  ')}\n`;
 }

@@ -7,6 +7,8 @@ import { isRetryable, retryDelayMs } from '../content/fetch/retry.ts';
 import type { ParsedPage } from '../content/parse/html/page.ts';
 import type { ParserPool, RunOptions } from '../content/parse/pool/pool.ts';
 import { needsBrowser, type OcrReport, type PageReport, ParseError, type ParseInput } from '../content/parse/types.ts';
+import { RenderError } from '../content/render/errors.ts';
+import type { Renderer } from '../content/render/renderer.ts';
 import type { RobotsRules } from '../content/robots.ts';
 import type { WorkSlots } from '../jobs/work-slots.ts';
 import { type BodyMemory, type HeldBody, MemoryCrowded } from './body-memory.ts';
@@ -23,6 +25,8 @@ export type ReaderDeps = {
   workSlots: WorkSlots;
   bodies: BodyMemory;
   clock: Clock;
+  /** Draws pages that have no text without their scripts, when the operator runs one. */
+  renderer?: Renderer | undefined;
 };
 
 /** The result of one attempt at one page. */
@@ -81,14 +85,18 @@ export async function readPage(
       fetched = await fetchOnce(undefined);
     try {
       return await deps.workSlots.run(crawl.appId, () => judge(deps, crawl, queued, fetched, options));
+    } catch (error) {
+      if (!isWithoutText(error) || deps.renderer === undefined) throw error;
     } finally {
       fetched.free();
     }
+    return await readDrawn(deps, deps.renderer, crawl, queued, fetched.response, options);
   } catch (error) {
     options.signal.throwIfAborted();
     if (error instanceof MemoryCrowded) return { kind: 'retry', delayMs: crowdedRetryMs };
     if (error instanceof FetchError) return fetchFailure(error, queued, deps.clock);
     if (error instanceof ParseError) return failedPage(error.reason, error.code, error.message);
+    if (error instanceof RenderError) return renderFailure(error, queued, deps.clock);
     throw error;
   }
 }
@@ -180,7 +188,76 @@ async function judge(
   const html = isPageType(contentType) ? await readHtml(deps.parser, body, run) : undefined;
   const read =
     html ?? (await readDocument(deps.parser, body, filenameOf(headers['content-disposition'], body.url), run));
-  const blocked = /(?:^|[\s,:])(?:nofollow|none)(?:$|[\s,;])/i.test(headers['x-robots-tag'] ?? '');
+  return readOutcome(queued, known, read, {
+    ...{ finalUrl, contentType },
+    etag: headers.etag ?? null,
+    lastModified: headers['last-modified'] ?? null,
+    nofollow: isNofollow(headers),
+  });
+}
+
+/** Reads a page as the renderer draws it. It is never requested conditionally: its text comes from other URLs too. */
+async function readDrawn(
+  deps: ReaderDeps,
+  renderer: Renderer,
+  crawl: Crawl,
+  queued: QueuedPage,
+  response: FetchResponse,
+  options: ReadOptions,
+): Promise<PageOutcome> {
+  const url = new URL(response.url);
+  const { signal } = options;
+  const lane = crawl.appId;
+  const { crawlDelayMs } = await readRobots(url, queued, options);
+  const drawn = await renderer.draw({
+    ...{ url: url.href, lane, signal },
+    inTurn: (draw) => deps.gate.run({ name: url.host, app: lane }, crawlDelayMs, signal, draw),
+    mayRequest: async (target, isNavigation) => {
+      if (isNavigation && queued.depth > 0 && !isInside(crawl, target)) return false;
+      // robots.txt of the hosts whose files and services the page uses is not ours to read: they are not crawled.
+      if (!isNavigation && target.host !== url.host) return true;
+      return (await readRobots(target, queued, options)).allows(target);
+    },
+  });
+  const contentType = 'text/html; charset=utf-8';
+  const bytes = Buffer.from(drawn.html);
+  const body = { ...{ bytes, contentType, url: drawn.url }, contentEncoding: '', decodedBytesMax: bytes.length };
+  const read = await deps.workSlots.run(lane, () => readHtml(deps.parser, body, { signal, lane })).catch(nameEmptyPage);
+  if (read === undefined) throw new RenderError('The renderer drew no web page.');
+  const truncated = [...(read.truncated ?? []), ...drawn.truncated];
+  const known = options.known?.isHeld ? options.known.state : undefined;
+  return readOutcome(
+    queued,
+    known,
+    { ...read, truncated: truncated.length > 0 ? truncated : undefined },
+    {
+      ...{ finalUrl: normalizeUrl(drawn.url) ?? queued.url, contentType },
+      ...{ etag: null, lastModified: null, nofollow: isNofollow(response.headers) },
+    },
+  );
+}
+
+function isNofollow(headers: FetchResponse['headers']): boolean {
+  return /(?:^|[\s,:])(?:nofollow|none)(?:$|[\s,;])/i.test(headers['x-robots-tag'] ?? '');
+}
+
+function nameEmptyPage(error: unknown): never {
+  if (!isWithoutText(error)) throw error;
+  throw new RenderError('The page has no text, even after its scripts have run.');
+}
+
+function isWithoutText(error: unknown): boolean {
+  return error instanceof ParseError && error.code === 'needs_browser';
+}
+
+type Response = Pick<PageState, 'finalUrl' | 'etag' | 'lastModified'> & { contentType: string; nofollow: boolean };
+
+function readOutcome(
+  queued: QueuedPage,
+  known: PageState | undefined,
+  read: Read,
+  { finalUrl, etag, lastModified, contentType, nofollow }: Response,
+): PageOutcome {
   const facts = {
     title: read.title,
     description: read.description,
@@ -195,11 +272,11 @@ async function judge(
     url: queued.url,
     finalUrl,
     canonical: canonicalOf(read.canonical, finalUrl),
-    etag: headers.etag ?? null,
-    lastModified: headers['last-modified'] ?? null,
+    etag,
+    lastModified,
     contentHash: sha256(read.markdown),
     pageHash: sha256(JSON.stringify([read.markdown, facts])),
-    links: blocked ? [] : read.links,
+    links: nofollow ? [] : read.links,
   };
   const same = known?.finalUrl === finalUrl && known.pageHash.equals(state.pageHash);
   const change = known === undefined ? 'new' : same ? 'unchanged' : 'changed';
@@ -301,6 +378,13 @@ function fetchFailure(error: FetchError, queued: QueuedPage, clock: Clock): Page
   const delayMs = transient ? retryDelayMs(queued.tries + 1, undefined, clock.now()) : undefined;
   if (delayMs !== undefined) return { kind: 'retry', delayMs };
   return failedPage(error.code === 'timeout' ? 'timeout' : 'fetch_failed', error.code, error.message);
+}
+
+function renderFailure(error: RenderError, queued: QueuedPage, clock: Clock): PageOutcome {
+  const delayMs = error.isTransient ? retryDelayMs(queued.tries + 1, undefined, clock.now()) : undefined;
+  return delayMs === undefined
+    ? failedPage('extraction_failed', 'needs_browser', error.message)
+    : { kind: 'retry', delayMs };
 }
 
 export function failedPage(reason: FailureReason, code: string, message: string): PageOutcome & { kind: 'failed' } {

@@ -63,6 +63,17 @@ type PreparedExtraction = {
   discard(): Promise<void>;
 };
 
+/** The document or one of its attachments, stored or failed. */
+type Result = {
+  /** Of an attachment. */
+  name: string | undefined;
+  document?: ParsedDocument;
+  error?: { code: string; message: string };
+  path: string;
+  bytes: number;
+  stored?: Awaited<ReturnType<FileService['store']>>;
+};
+
 type ListFilter = { kind?: string | undefined; state?: string | undefined; agent?: string | undefined };
 
 type UrlRequest = Exclude<ExtractionRequest, { kind: 'document' }>;
@@ -144,13 +155,17 @@ export function createExtractionService({ db, blobs, parser, files, fetcher }: E
     await requireQuotaLeft(db, caller, 'pages');
     const bytes = await blobs.readAll(source.blobKey, limits.documentExtractionBytesMax);
     const input = { bytes, filename: source.filename, contentType: source.contentType };
-    const document = await parseOrRefuse(parser, input, { lane: caller.appId, ...(signal ? { signal } : {}) });
-    const path = outputPath(destination.prefix, documentOutputName(source.filename), () => false);
-    const contents = { bytes: Buffer.from(document.markdown), filename: path, contentType: 'text/markdown' };
-    const stored = await files.store(caller, contents);
+    const document = await parseOrRefuse(parser, input, {
+      ...{ lane: caller.appId, parts: 'apart' },
+      ...(signal ? { signal } : {}),
+    });
+    const results = await storeResults(caller, source.filename, destination, document);
+    const written = results.flatMap(({ stored }) => stored ?? []);
+    const discard = async () => {
+      for (const stored of written) await stored.discard();
+    };
     const id = newUuid();
-    const record = async (tx: Db, file: FileRow) => {
-      if (destination.kind === 'config') await writeConfig(tx, owned, path, file);
+    const commit = async (tx: Db) => {
       await store.insertExtraction(tx, caller, {
         ...owned,
         id,
@@ -162,34 +177,50 @@ export function createExtractionService({ db, blobs, parser, files, fetcher }: E
         url: null,
         maxPages: null,
         options: {},
-        outputCount: 1,
-        outputBytes: file.size,
+        outputCount: written.length,
+        outputBytes: results.reduce((sum, { bytes }) => sum + bytes, 0),
       });
-      await store.insertOutput(tx, caller.appId, {
-        id: newUuid(),
-        extractionId: id,
-        ordinal: 0,
-        state: 'done',
-        sourceUrl: null,
-        title: storableText(document.title) ?? null,
-        metadata: documentMetadata(document),
-        page: {
-          ...document.page,
-          ...(document.ocr ? { ocr: document.ocr } : {}),
-          truncated: document.truncated !== undefined,
-        },
-        error: null,
-        fileId: file.id,
-      });
-      await usePages(tx, caller, 1);
+      for (const [ordinal, result] of results.entries()) {
+        const add = (file?: FileRow) => insertResult(tx, caller.appId, { extractionId: id, ordinal, ...result }, file);
+        if (result.stored === undefined) await add();
+        else
+          await result.stored.commit(tx, owned, async (_tx, file) => {
+            if (destination.kind === 'config') await writeConfig(tx, owned, result.path, file);
+            await add(file);
+          });
+      }
+      await usePages(tx, caller, written.length);
+      return id;
     };
-    return {
-      async commit(tx) {
-        await stored.commit(tx, owned, record);
-        return id;
-      },
-      discard: stored.discard,
-    };
+    return { commit, discard };
+  }
+
+  /** Stores the text of the document and of each attachment that could be read. */
+  async function storeResults(
+    caller: Caller,
+    filename: string,
+    destination: Destination,
+    { parts = [], ...document }: ParsedDocument,
+  ): Promise<Result[]> {
+    const name = documentOutputName(filename);
+    const paths = new Set<string>();
+    const results: Result[] = [];
+    try {
+      for (const part of [{ name: undefined, document }, ...parts]) {
+        // Attachments are in a folder of the mail: those of other mails have the same names.
+        const own = part.name && `${name.replace(/\.md$/, '')}/${documentOutputName(part.name)}`;
+        const path = outputPath(destination.prefix, own ?? name, (one) => paths.has(one));
+        paths.add(path);
+        const text = part.document && Buffer.from(part.document.markdown);
+        const contents = text && { bytes: text, filename: path, contentType: 'text/markdown' };
+        const stored = contents && (await files.store(caller, contents));
+        results.push({ ...part, path, bytes: text?.length ?? 0, ...(stored ? { stored } : {}) });
+      }
+    } catch (error) {
+      for (const { stored } of results) await stored?.discard();
+      throw error;
+    }
+    return results;
   }
 
   /** Does the slow part of an extraction: for a document, reading it. Throws when that fails. */
@@ -290,7 +321,7 @@ async function resolveOwner(db: Db, caller: Caller, body: Static<typeof extracti
 async function parseOrRefuse(
   parser: ParserPool,
   input: { bytes: Uint8Array; filename: string; contentType: string },
-  options: { lane: string; signal?: AbortSignal },
+  options: { lane: string; parts: 'apart'; signal?: AbortSignal },
 ): Promise<ParsedDocument> {
   try {
     return await parser.parse(input, options);
@@ -299,6 +330,30 @@ async function parseOrRefuse(
     const fields = error.reason === 'timeout' ? [] : [{ field: 'file', message: error.message }];
     throw new AppError(error.code, error.message, { fields, cause: error });
   }
+}
+
+function insertResult(
+  tx: Db,
+  appId: string,
+  { extractionId, ordinal, name, document, error }: Result & { extractionId: string; ordinal: number },
+  file: FileRow | undefined,
+) {
+  return store.insertOutput(tx, appId, {
+    ...{ id: newUuid(), extractionId, ordinal, sourceUrl: null, fileId: file?.id ?? null },
+    state: document === undefined ? 'failed' : 'done',
+    title: storableText(document?.title ?? name) ?? null,
+    metadata: {
+      ...(document === undefined ? {} : documentMetadata(document)),
+      ...(name === undefined ? {} : { attachment: storableText(name) }),
+    },
+    page: document === undefined ? null : outputPage(document),
+    error: error ?? null,
+  });
+}
+
+/** What an output says about its document beside the metadata. */
+function outputPage({ page, ocr, truncated }: ParsedDocument) {
+  return { ...page, ...(ocr ? { ocr } : {}), truncated: truncated !== undefined };
 }
 
 /** Metadata of the file for the output. */

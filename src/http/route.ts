@@ -5,6 +5,7 @@ import { AppError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { Caller, DeveloperCaller, DeveloperIdentity, Identity, Scope } from '../tenancy/caller.ts';
 import type { Credential } from '../tenancy/credential.ts';
+import type { KeyArea } from '../tenancy/key-scopes.ts';
 import type { AuditMode, AuditNote, Auditor } from './audit.ts';
 import { type BodyBudget, bodyBudgets } from './body-budgets.ts';
 import { type Idempotency, type IdempotencyCaller, type IdempotencyMode, usableKey } from './idempotency.ts';
@@ -80,6 +81,8 @@ type RouteDefinition<C, P extends TSchema, Q extends TSchema, B extends TSchema>
   headers?: TObject;
   /** Drops cached callers afterwards; by default after every provisioning change. */
   changesRights?: boolean;
+  /** Whether it only reads, for keys with scopes: by default GET and searches. */
+  reads?: boolean;
   /** Its rate limit group: by default `reads` for GET and `writes` for the rest. */
   rateGroup?: RouteGroup;
   /** How the audit log records its changes: by default `durable` for changes of rights, `batched` for the rest. */
@@ -101,6 +104,9 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     access?: Access;
     changesRights?: boolean;
+    /** The area of a key's scopes; absent where any key is allowed. */
+    area?: KeyArea;
+    reads?: boolean;
     /** Absent when no credential is limited. */
     rateGroup?: RouteGroup;
     /** The media types of a body that the handler reads itself, and the headers that go with it. */
@@ -232,6 +238,7 @@ export class Api {
           ...(definition.challenge === undefined ? {} : { challenge: definition.challenge }),
           servesContent: definition.servesContent ?? false,
           changesRights: definition.changesRights ?? false,
+          ...scopeOf(access, definition),
           ...(access.kind === 'public' || access.kind === 'key' ? {} : { rateGroup: rateGroupOf(definition) }),
           ...(definition.rawBody === undefined ? {} : { rawBody: definition.rawBody }),
           ...(definition.headers === undefined ? {} : { headers: definition.headers }),
@@ -319,6 +326,35 @@ function documentedMode<B>({
 function defaultBudget(access: Access, { body }: { body?: TSchema }): BodyBudget {
   const isOpen = access.kind === 'public' || access.kind === 'key';
   return isOpen || body === undefined ? bodyBudgets.small : bodyBudgets.plain;
+}
+
+/** By tag. Requests of MCP tools are checked one by one. */
+const areas: Record<string, KeyArea | undefined> = {
+  Files: 'files',
+  Extractions: 'extractions',
+  Config: 'extractions',
+  ...{ Knowledge: 'knowledge', Threads: 'knowledge', Installations: 'knowledge' },
+  Automations: 'automations',
+  'Key-value storage': 'kv',
+  Webhooks: 'webhooks',
+  ...{ Organisations: 'people', Users: 'people', Teams: 'people', Agents: 'people', 'Sign-in': 'people' },
+  ...{ Apps: 'app', Jobs: 'app', Audit: 'app' },
+  Server: undefined,
+};
+
+function scopeOf(
+  access: Access,
+  {
+    tag,
+    method,
+    rateGroup,
+    reads,
+  }: Pick<RouteDefinition<unknown, TSchema, TSchema, TSchema>, 'tag' | 'method' | 'rateGroup' | 'reads'>,
+): { area?: KeyArea; reads?: boolean } {
+  if (access.kind !== 'app') return {};
+  if (!(tag in areas)) throw new Error(`Name the area of keys that the tag "${tag}" belongs to.`);
+  const area = areas[tag];
+  return area === undefined ? {} : { area, reads: reads ?? (method === 'GET' || rateGroup === 'search') };
 }
 
 function rateGroupOf({ method, rateGroup }: { method: Method; rateGroup?: RouteGroup }): RouteGroup {

@@ -15,6 +15,7 @@ import { lazyPackage } from '../lazy-package.ts';
 import { limits } from '../limits.ts';
 import type { Logger } from '../log.ts';
 import type { Credentials } from '../tenancy/credentials.ts';
+import { requireScope } from '../tenancy/key-scopes.ts';
 import type { Sessions } from '../tenancy/sessions.ts';
 import { isTracing } from '../tracing/trace.ts';
 import type { Auditor } from './audit.ts';
@@ -26,7 +27,7 @@ import type { Idempotency } from './idempotency.ts';
 import { appOf, type Intake } from './intake.ts';
 import type { Metrics } from './metrics.ts';
 import { keyInPath } from './own-requests.ts';
-import type { RateLimiter, RouteGroup } from './rate-limits.ts';
+import type { RateLimiter } from './rate-limits.ts';
 import { type Access, Api, requireAccess } from './route.ts';
 import { buildSerializer } from './serialization.ts';
 import { traceRequests } from './tracing.ts';
@@ -140,9 +141,9 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     const place = contentGate?.(request) ?? 'serve';
     if (place === 'hide') return done(notFound());
     if (place !== 'serve') return void reply.redirect(place.to, 307);
-    const { access, rateGroup } = request.routeOptions.config;
+    const { access } = request.routeOptions.config;
     if (access === undefined || access.kind === 'public') return done();
-    identifyCaller(options, request, access, rateGroup).then(() => done(), done);
+    identifyCaller(options, request, access).then(() => done(), done);
   });
   // Only waiting for the client is bounded: while a handler works, an idle connection is normal.
   fastify.addHook('preHandler', (request, reply, done) => {
@@ -193,8 +194,8 @@ async function identifyCaller(
   { credentials, sessions, rateLimiter }: HttpOptions,
   request: FastifyRequest,
   access: Access,
-  rateGroup: RouteGroup | undefined,
 ): Promise<void> {
+  const { rateGroup, area, reads = false } = request.routeOptions.config;
   const headers = credentialHeaders(request, access.kind === 'key');
   const { cookie } = request.headers;
   const bySession =
@@ -208,6 +209,7 @@ async function identifyCaller(
   request.identity = identity;
   request.credential = credential;
   requireAccess(access, identity);
+  if (identity.kind === 'server' && area !== undefined) requireScope(identity.scopes, area, reads);
   turns.noteRequest(appOf(request));
   // Most requests do not wait here.
   const wait = rateGroup === undefined ? undefined : rateLimiter?.take(identity, rateGroup);

@@ -117,6 +117,8 @@ function registerSourceRoutes(api: Api, { db, knowledge }: Deps): void {
     method: 'GET',
     path: `${source}/inbound_url`,
     operationId: 'getInboundUrl',
+    // Anyone with the URL can write documents.
+    reads: false,
     tag,
     summary: 'Get the secret URL at which a webhook/inbound source accepts documents',
     description:

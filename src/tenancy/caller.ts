@@ -1,3 +1,5 @@
+import type { KeyScope } from './key-scopes.ts';
+
 /** One app, and within it production or one sandbox. Nothing is visible across these boundaries. */
 export type Scope = { appId: string; sandboxId: string };
 
@@ -23,8 +25,8 @@ export type AgentCaller = Scope & {
   teams: ReadonlyMap<string, TeamRole>;
 };
 
-/** A secret key: the whole app, in its sandbox. */
-export type ServerCaller = Scope & { kind: 'server'; keyId: string };
+/** A secret key: the whole app, in its sandbox; with scopes, a part of it. */
+export type ServerCaller = Scope & { kind: 'server'; keyId: string; scopes?: readonly KeyScope[] };
 
 /** A developer who chose an app by path or header. */
 export type DeveloperCaller = Scope & { kind: 'developer'; developerId: string };

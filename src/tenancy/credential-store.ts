@@ -1,13 +1,19 @@
 import type { Db } from '../db/database.ts';
 import type { Scope } from './caller.ts';
 import type { Credential, CredentialFacts } from './credential.ts';
+import type { KeyScope } from './key-scopes.ts';
 import { digest } from './secrets.ts';
 
-export type ApiKey = Scope & { keyId: string; type: 'secret' | 'publishable' };
+export type ApiKey = Scope & {
+  keyId: string;
+  type: 'secret' | 'publishable';
+  expiresAt: Date | null;
+  scopes: KeyScope[] | null;
+};
 
 export async function findKey(db: Db, text: string): Promise<ApiKey | undefined> {
   const [row] = await db<ApiKey[]>`
-    select k.app_id, k.sandbox_id, k.id as key_id, k.type
+    select k.app_id, k.sandbox_id, k.id as key_id, k.type, k.expires_at, k.scopes
     from credentials c join api_keys k on k.app_id = c.app_id and k.digest = c.digest
     where c.digest = ${digest(text)} and k.revoked_at is null`;
   return row;
@@ -85,7 +91,8 @@ async function findValid(db: Db, group: Group, shown: readonly CredentialFacts[]
       join personal_tokens t on t.app_id = g.app_id and t.digest = decode(g.digest, 'hex')
       where t.revoked_at is null and (t.expires_at is null or t.expires_at > ${now})`,
     key: () => db<{ place: number }[]>`select g.place from ${given}
-      join api_keys k on k.app_id = g.app_id and k.id = g.key_id where k.revoked_at is null`,
+      join api_keys k on k.app_id = g.app_id and k.id = g.key_id
+      where k.revoked_at is null and (k.expires_at is null or k.expires_at > ${now})`,
     developer_token: () => db<{ place: number }[]>`select g.place from ${given}
       join developer_tokens t on t.digest = decode(g.digest, 'hex') where t.revoked_at is null`,
     user_session: () => db<{ place: number }[]>`select g.place from ${given} ${sameUser}

@@ -132,6 +132,8 @@ export class Credentials {
       ? await this.#cached(`key/${text}`, () => store.findKey(this.#db, text))
       : undefined;
     if (!found) throw invalid('The API key is unknown or revoked.');
+    // A cached key must not outlive its end.
+    if (found.expiresAt !== null && found.expiresAt <= this.#clock.now()) throw invalid('The API key has expired.');
     return found;
   }
 
@@ -187,10 +189,13 @@ function sessionName(appId: string, sessionId: string): string {
   return `session/${appId}/${sessionId}`;
 }
 
-function identifiedByKey({ type, ...key }: store.ApiKey): Identified {
-  const { keyId } = key;
+function identifiedByKey({ type, appId, sandboxId, keyId, scopes }: store.ApiKey): Identified {
+  const key = { appId, sandboxId, keyId };
   return type === 'secret'
-    ? { identity: { kind: 'server', ...key }, credential: { kind: 'secret_key', keyId } }
+    ? {
+        identity: { kind: 'server', ...key, ...(scopes === null ? {} : { scopes }) },
+        credential: { kind: 'secret_key', keyId },
+      }
     : { identity: { kind: 'publishable', ...key }, credential: { kind: 'publishable_key', keyId } };
 }
 

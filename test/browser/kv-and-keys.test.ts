@@ -96,6 +96,10 @@ test('a key is created and shown once, opens the app, and after it is revoked do
   await page.getByRole('button', { name: 'New key' }).click();
   const dialog = page.getByRole('dialog');
   await dialog.getByLabel('Name', { exact: true }).fill('Nightly import');
+  await dialog.getByLabel('Expires').selectOption('After 30 days');
+  await dialog.getByLabel('Only a part of the app').check();
+  await dialog.getByLabel('Files').selectOption('read');
+  await it.picture(page, 'key-new');
   await dialog.getByRole('button', { name: 'Create the key' }).click();
   const key = await dialog.getByLabel('The new key').inputValue();
   assert.match(key, /^sk_/);
@@ -105,9 +109,12 @@ test('a key is created and shown once, opens the app, and after it is revoked do
   await dialog.getByText('Try it').click();
   await dialog.getByLabel('Upload a file: curl').getByText(key).waitFor();
   assert.equal((await api('GET', '/api/v1/files', { key })).status, 200);
+  assert.equal((await api('GET', '/api/v1/users', { key })).status, 403);
   await dialog.getByRole('button', { name: 'I have copied it' }).click();
   const row = page.getByRole('row').filter({ hasText: 'Nightly import' });
   await row.waitFor();
+  await row.getByText('secret: files:read').waitFor();
+  await row.getByText(/^\d+ \w{3,4} 20\d\d$/).waitFor();
   assert.equal(await page.getByText(key).count(), 0);
   await it.picture(page, 'keys');
   await row.getByRole('button', { name: /^Revoke/ }).click();

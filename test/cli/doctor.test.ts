@@ -10,6 +10,7 @@ import {
   checkOpenFiles,
   checkProxy,
   checkPublicUrl,
+  checkRenderer,
   checkReplicas,
 } from '../../src/cli/doctor-surroundings.ts';
 import { readConfig } from '../../src/config.ts';
@@ -73,4 +74,11 @@ test('`quarry doctor` checks the surroundings too, and `quarry fsck` says that a
   const { stdout } = await runQuarry(['doctor'], { env });
   for (const name of ['files', 'renderer', 'public URL', 'proxy', 'database', 'replicas', 'clock', 'disk'])
     assert.match(stdout, new RegExp(`^(ok|warn) +${name} `, 'm'), name);
+});
+
+test('a renderer that cannot be used is reported with the reason', async () => {
+  assert.match((await checkRenderer(configOf({}))).message, /^none/);
+  const { level, message } = await checkRenderer(configOf({ QUARRY_RENDERER: 'http://127.0.0.1:1' }));
+  assert.equal(level, 'warn');
+  assert.match(message, /cannot be reached.*ECONNREFUSED/);
 });

@@ -31,8 +31,8 @@ const env = {
   QUARRY_PARSE_WORKERS: '1',
 };
 const mebibyte = 1024 * 1024;
-/** The optional packages of OCR and of tracing, which are measured apart. */
-const optional = ['tesseract.js-core', '@tesseract.js-data', '@opentelemetry'];
+/** The optional packages of OCR, of tracing and of the renderer, which are measured apart. */
+const optional = ['tesseract.js-core', '@tesseract.js-data', '@opentelemetry', 'playwright-core'];
 /** Bytes on disk of what `npm install` of the package brings, the embedded PostgreSQL included. */
 const installedBytesMax = 200 * mebibyte;
 
@@ -64,12 +64,14 @@ test('the package contains compiled code, the console and migrations, and no sou
   for (const name of ['preinstall', 'install', 'postinstall']) assert.ok(!(name in scripts), name);
 });
 
-test('an installation takes at most 200 MiB, without OCR and tracing', (context) => {
+test('an installation takes at most 200 MiB, without OCR, tracing and the renderer', (context) => {
   const modules = join(project, 'node_modules');
   const apart = optional.map((name) => join(modules, name)).filter((path) => existsSync(path));
   const extra = apart.reduce((sum, path) => sum + bytesOnDisk(path), 0);
   const bytes = bytesOnDisk(modules) - extra;
-  context.diagnostic(`${Math.round(bytes / mebibyte)} MiB, and ${Math.round(extra / mebibyte)} MiB of OCR and tracing`);
+  context.diagnostic(
+    `${Math.round(bytes / mebibyte)} MiB, and ${Math.round(extra / mebibyte)} MiB of OCR, tracing and the renderer`,
+  );
   assert.ok(bytes <= installedBytesMax, `${bytes} bytes`);
 });
 

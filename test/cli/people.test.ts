@@ -282,6 +282,12 @@ test('token creates sessions by e-mail, and creates, lists and revokes keys', as
   const listed = await quarry(['token', 'keys'], { env: { QUARRY_API_KEY: key } });
   assert.match(listed.stdout, new RegExp(`^${id} {2}secret .*laptop$`, 'm'));
   assert.doesNotMatch(listed.stdout, new RegExp(key));
+  const scopes = ['--scope', 'kv', '--scope', 'files:read', '--expires-in-days', '7'];
+  const reader = (await quarry(['token', 'key', ...scopes])).stdout.trim();
+  assert.equal((await quarry(['files', 'list'], { env: { QUARRY_API_KEY: reader } })).code, 0);
+  const beyond = await quarry(['users', 'list'], { env: { QUARRY_API_KEY: reader } });
+  assert.deepEqual([beyond.code, beyond.stderr.slice(0, 32)], [1, '403: The scopes of this key do n']);
+  assert.match((await quarry(['token', 'keys'])).stdout, /kv,files:read {2}until 20\d\d-/);
   assert.equal((await quarry(['token', 'revoke', id])).code, 0);
   const refused = await quarry(['token', 'keys'], { env: { QUARRY_API_KEY: key } });
   assert.equal(refused.code, 1);

@@ -26,6 +26,8 @@ export function listParts(length: Length, seed: number): Part[] {
     MODEL_SEED: String(seed),
     FUZZ_SEED: String(seed),
     FAULT_SEED: String(seed),
+    WALL_SEED: String(seed),
+    ALTERED_SEED: String(seed),
   };
   const crash = (name: string) => `test/crash/${name}.test.ts`;
   const kills = { CRASH_ROUNDS: of(4, 20), CRASH_KILLS: of(4, 50), CRASH_RUNS: of(30, 500) };
@@ -80,9 +82,12 @@ export function listParts(length: Length, seed: number): Part[] {
       ],
       { MODEL_TIMES: of(4, 40) },
     ),
-    tests('walls', `${of(4, 40)} times the worlds of \`npm test\``, ['test/api/visibility-oracle.test.ts'], {
-      MODEL_TIMES: of(4, 40),
-    }),
+    tests(
+      'walls',
+      `${of(6, 20)} apps of ${of(60, 200)} users, ${of(4, 40)} times the worlds of \`npm test\`, each bit of each credential`,
+      ['test/api/walls.test.ts', 'test/api/visibility-oracle.test.ts', 'test/api/altered.test.ts'],
+      { MODEL_TIMES: of(4, 40), WALL_APPS: of(6, 20), WALL_USERS: '5', ALTERED_ONE_OF: '1' },
+    ),
     tests('input', `one of ${of(10, 1)} of all awkward requests`, ['test/fuzz/api.test.ts'], {
       FUZZ_API_ONE_OF: of(10, 1),
     }),

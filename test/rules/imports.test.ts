@@ -58,6 +58,7 @@ const levels: string[][] = [
     'sync-directory.ts',
     'version.ts',
   ],
+  ['config-web.ts'],
   ['config-values.ts'],
 ];
 

@@ -12,7 +12,8 @@ const loadedLater = [
     '@modelcontextprotocol/server',
     '@node-rs/argon2',
   ],
-  ...['graphile-worker', 'htmlparser2', 'jose', 'jsonata', 'papaparse', 'postal-mime', 'snowball-stemmers', 'tinyld'],
+  ...['graphile-worker', 'htmlparser2', 'jose', 'jsonata', 'papaparse', 'playwright-core', 'postal-mime'],
+  ...['snowball-stemmers', 'tinyld'],
   ...['typebox/value', 'undici', 'yaml', 'yauzl'],
 ];
 /** Its import also loads Node's client for fetch and WebSocket. */

@@ -1,5 +1,5 @@
 import { lookup } from 'node:dns/promises';
-import { isIP } from 'node:net';
+import { connect, isIP, type Socket } from 'node:net';
 import type { buildConnector } from 'undici';
 import { lazyPackage } from '../../lazy-package.ts';
 import { isGloballyRoutable } from './address.ts';
@@ -31,7 +31,7 @@ export function guardedConnector(options: {
   const connect = undici().buildConnector({ timeout: connectTimeoutMs, allowH2: false, maxCachedSessions: 100 });
 
   return (target, callback) => {
-    const host = target.hostname.replace(/^\[|\]$/g, '').replace(/\.+$/, '');
+    const host = plainHost(target.hostname);
     safeAddresses(host, within(resolve, connectTimeoutMs), allow).then(
       (addresses) => tryNext(addresses.slice(0, addressesTriedMax)),
       (error: unknown) => callback(error as Error, null),
@@ -54,6 +54,49 @@ export function guardedConnector(options: {
       });
     }
   };
+}
+
+/** A connection to a host of the internet. `signal` also ends it once it is open. */
+type OpenConnection = (host: string, port: number, signal: AbortSignal) => Promise<Socket>;
+
+/** The same checks for a bare TCP connection, whose bytes a client of its own writes and reads. */
+export function guardedConnections(options: {
+  resolve: Resolver;
+  allow: AllowList;
+  connectTimeoutMs: number;
+}): OpenConnection {
+  const { resolve, allow, connectTimeoutMs } = options;
+  return async (name, port, signal) => {
+    const addresses = await safeAddresses(plainHost(name), within(resolve, connectTimeoutMs), allow);
+    let failure: unknown;
+    for (const address of addresses.slice(0, addressesTriedMax)) {
+      try {
+        return await openSocket(address, port, connectTimeoutMs, signal);
+      } catch (error) {
+        failure = error;
+      }
+      signal.throwIfAborted();
+    }
+    throw failure;
+  };
+}
+
+function openSocket(host: string, port: number, timeoutMs: number, signal: AbortSignal): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    signal.throwIfAborted();
+    const socket = connect({ host, port, signal, noDelay: true });
+    socket.setTimeout(timeoutMs, () => socket.destroy(new FetchError('timeout', 'The host did not respond in time.')));
+    // Stays: an open connection may fail at any time, and its reader sees that it closed.
+    socket.on('error', reject);
+    socket.once('connect', () => {
+      socket.setTimeout(0);
+      resolve(socket);
+    });
+  });
+}
+
+function plainHost(hostname: string): string {
+  return hostname.replace(/^\[|\]$/g, '').replace(/\.+$/, '');
 }
 
 /** A resolver with a timeout: an unresponsive name server must not hold a connection slot. */

@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import type { Agent, request } from 'undici';
 import { callAfter } from '../../clock.ts';
@@ -6,7 +7,7 @@ import { lazyPackage } from '../../lazy-package.ts';
 import { currentTraceparent, noteAttributes, trace } from '../../tracing/trace.ts';
 import { parseAllowList } from './allow-list.ts';
 import { checkUrl } from './check-url.ts';
-import { guardedConnector, type Resolver, systemResolver } from './connector.ts';
+import { guardedConnections, guardedConnector, type Resolver, systemResolver } from './connector.ts';
 import { asFetchError, FetchError } from './errors.ts';
 import { type RequestLimits, RequestQueue } from './request-queue.ts';
 
@@ -57,6 +58,11 @@ export type Fetcher = {
   readonly userAgent: string;
   /** Throws FetchError; resolves when the final response's headers have arrived. */
   fetch(url: string, options?: FetchRequest): Promise<FetchResponse>;
+  /**
+   * Opens a connection for the proxy of the renderer, with the same checks and in a turn of its app. It ends with
+   * `signal`. Throws FetchError.
+   */
+  connect(authority: string, options: { lane: string; signal: AbortSignal }): Promise<Socket>;
   /** Why `url` is unsafe by itself, given this fetcher's allow list. */
   check(url: string): ReturnType<typeof checkUrl>;
   close(): Promise<void>;
@@ -82,10 +88,12 @@ export function createFetcher(options: FetcherOptions = {}): Fetcher {
   const connectTimeoutMs = options.connectTimeoutMs ?? fetchLimits.connectTimeoutMs;
   const userAgent = `Quarry/1.0 (${options.contact === undefined ? 'self-hosted crawler' : `+${options.contact}`})`;
   let agent: Agent | undefined;
+  const guard = { resolve: options.resolve ?? systemResolver, allow, connectTimeoutMs };
+  const openConnection = guardedConnections(guard);
   // Our own agent: the process-wide one may follow proxy variables of the environment.
   const createAgent = () =>
     new (undici().Agent)({
-      connect: guardedConnector({ resolve: options.resolve ?? systemResolver, allow, connectTimeoutMs }),
+      connect: guardedConnector(guard),
       connections: bounds.ofHostMax,
       pipelining: 1,
       allowH2: false,
@@ -94,7 +102,25 @@ export function createFetcher(options: FetcherOptions = {}): Fetcher {
       maxHeaderSize: fetchLimits.headerBytesMax,
     });
 
-  return { userAgent, fetch: traced, check: (url) => checkUrl(url, allow), close: async () => agent?.destroy() };
+  return {
+    userAgent,
+    fetch: traced,
+    connect,
+    check: (url) => checkUrl(url, allow),
+    close: async () => agent?.destroy(),
+  };
+
+  async function connect(authority: string, { lane, signal }: { lane: string; signal: AbortSignal }): Promise<Socket> {
+    const url = safe(`https://${authority}/`);
+    const endTurn = await turns.take(lane, url.host, signal);
+    try {
+      const socket = await openConnection(url.hostname, Number(url.port || 443), signal);
+      return socket.once('close', endTurn);
+    } catch (error) {
+      endTurn();
+      throw asFetchError(error, false);
+    }
+  }
 
   /** The span names the host: paths and queries often contain credentials. */
   function traced(address: string, wanted: FetchRequest = {}): Promise<FetchResponse> {

@@ -2,6 +2,7 @@ import { codeLanguages, type DocumentKind, detectKind, extensionOf } from './det
 import { parseEpub } from './html/epub.ts';
 import { parseHtmlDocument } from './html/html.ts';
 import { parseMail } from './mail/mail.ts';
+import { partsLeft, readParts } from './mail/parts.ts';
 import { parsePicture } from './ocr/picture.ts';
 import { parseCompound } from './office/compound.ts';
 import { parseDocx } from './office/docx.ts';
@@ -15,18 +16,29 @@ import { Reading } from './reading.ts';
 import { cleanText, decodeText } from './text/charset.ts';
 import { csvToMarkdown, looksLikeCsv } from './text/csv.ts';
 import { parseCodeText, parseMarkdownText, parsePlainText } from './text/text.ts';
-import { failed, type ParsedDocument, type ParseInput, unsupported } from './types.ts';
+import { type Attached, failed, type ParsedDocument, type ParseInput, unsupported } from './types.ts';
 
 /** A document of any known format as Markdown. Runs in a parser process. Throws ParseError, and Unfinished. */
-export async function parseDocument(input: ParseInput, reading = new Reading()): Promise<ParsedDocument> {
+export async function parseDocument(
+  input: ParseInput,
+  reading = new Reading(),
+  left = partsLeft(),
+): Promise<ParsedDocument> {
   if (input.bytes.byteLength === 0) throw failed('The file is empty.');
   const kind = await detectKind(input);
-  const document = await parseKind(kind, input, reading);
+  const { attached, ...document } = await parseKind(kind, input, reading);
   if (document.markdown.trim() === '') throw failed('The document contains no text.');
-  return document;
+  if (attached === undefined) return document;
+  left.depth -= 1;
+  const { parts, truncated } = await readParts(attached, left, (part) => parseDocument(part, reading.part(), left));
+  left.depth += 1;
+  return { ...document, ...(parts.length > 0 ? { parts } : {}), ...(truncated.length > 0 ? { truncated } : {}) };
 }
 
-async function parseKind(kind: DocumentKind, input: ParseInput, reading: Reading): Promise<ParsedDocument> {
+/** A document with the files in it that are still to be read. */
+type ReadDocument = ParsedDocument & { attached?: Attached[] };
+
+async function parseKind(kind: DocumentKind, input: ParseInput, reading: Reading): Promise<ReadDocument> {
   const { bytes } = input;
   switch (kind) {
     case 'pdf':

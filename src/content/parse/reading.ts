@@ -38,7 +38,7 @@ export class Reading {
   readonly recognised: { page: number; confidence: number; characters: number }[] = [];
   readonly #onProgress: (done: number, total: number) => void;
   readonly #now: () => number;
-  readonly #startedMs: number;
+  #startedMs: number;
   #lastMs: number;
   #longestPageMs = 0;
   #collectAboveBytes = 0;
@@ -86,6 +86,13 @@ export class Reading {
     const { rss } = process.memoryUsage();
     this.#collectAboveBytes = rss + (memoryMb * 1024 * 1024 - rss) * 0.3;
     return rss > bound;
+  }
+
+  /** For a document inside this one: the same terms and time, with pages of its own. */
+  part(): Reading {
+    const part = new Reading(this.terms, () => {}, this.#now);
+    part.#startedMs = this.#startedMs;
+    return part;
   }
 
   /** The members of the document that say how it was read. */

@@ -21,8 +21,10 @@ export type ParsedDocument = {
   modified?: string;
   /** Pages of a PDF, slides of a presentation, sheets of a workbook. */
   pages?: number;
-  /** Names of files inside the document (mail attachments, embedded files); their contents are not read. */
+  /** Names of files inside the document: attachments of a mail. */
   attachments?: string[];
+  /** Attachments of a mail, and of the mails attached to it, as documents of their own. */
+  parts?: ParsedPart[];
   /** For a web page: its type, and the facts in its metadata. */
   page?: PageReport;
   /** Present when the text of pages or pictures was recognised. */
@@ -30,6 +32,15 @@ export type ParsedDocument = {
   /** Parts that are missing because the document is too large, in words. Absent when it is complete. */
   truncated?: string[];
 };
+
+/** An attachment: its text, or why it has none. Without parts of its own: those of an attached mail follow it. */
+export type ParsedPart = { name: string } & (
+  | { document: ParsedDocument; error?: never }
+  | { document?: never; error: { code: string; message: string } }
+);
+
+/** A file inside a document, before it is read. */
+export type Attached = { name: string; contentType: string; bytes: Uint8Array };
 
 export type PageReport = { page_type: string; structured: Record<string, string> };
 
@@ -89,7 +100,10 @@ export const parseLimits = {
   imagePixelsMax: 40_000_000,
   /** The same for one that is made small, with its copies in the codec and beside it: 512 MB hold no more. */
   smallPicturePixelsMax: 24_000_000,
-  mailDepthMax: 8,
+  attachmentsMax: 50,
+  attachmentBytesMax: 32 * 1024 * 1024,
+  /** Mails attached to mails. */
+  attachmentDepthMax: 3,
 } as const;
 
 /** Throws when a document exceeds the limit of Markdown characters: while it is built, not afterwards. */

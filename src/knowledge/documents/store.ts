@@ -88,18 +88,24 @@ export async function listDocuments(
   page: PageRequest,
 ): Promise<[DocumentView[], number]> {
   const conditions = [sourceVisible(db, caller, 's')];
-  if (filter.title !== undefined) conditions.push(db`starts_with(lower(d.title), lower(${filter.title}))`);
-  if (filter.sources) conditions.push(db`d.source_id = any(${filter.sources}::uuid[])`);
+  if (filter.sources) conditions.push(db`s.id = any(${filter.sources}::uuid[])`);
   if (filter.installations)
     conditions.push(matchesSeen(db, caller, 'installation', 's.installation_id', filter.installations));
   if (filter.agents) conditions.push(matchesSeen(db, caller, 'agent', 's.agent_id', filter.agents));
-  const from = db`
-    from knowledge_documents d join knowledge_sources s on s.app_id = d.app_id and s.id = d.source_id
-    where ${conditions.reduce((all, one) => db`${all} and ${one}`)}`;
+  const sources = db`
+    (select id, org_id, team_id, user_id, agent_id from knowledge_sources s
+      where ${conditions.reduce((all, one) => db`${all} and ${one}`)}) s`;
+  const ofSource = db`d.app_id = ${caller.appId} and d.source_id = s.id
+    and ${filter.title === undefined ? db`true` : db`starts_with(lower(d.title), lower(${filter.title}))`}`;
+  // The newest of each source are found in an index; of all sources together they would have to be sorted.
   const rows = await db<DocumentView[]>`
-    select d.*, s.org_id, s.team_id, s.user_id, s.agent_id ${from}
+    select d.*, s.org_id, s.team_id, s.user_id, s.agent_id from ${sources} cross join lateral (
+      select * from knowledge_documents d where ${ofSource}
+      order by d.created_at desc, d.id desc limit ${page.offset + page.pageSize}) d
     order by d.created_at desc, d.id desc limit ${page.pageSize} offset ${page.offset}`;
-  const [count] = await db<[{ total: number }]>`select count(*) as total ${from}`;
+  const [count] = await db<[{ total: number }]>`
+    select coalesce(sum(c.documents), 0)::bigint as total from ${sources} cross join lateral (
+      select count(*) as documents from knowledge_documents d where ${ofSource}) c`;
   return [rows, count.total];
 }
 

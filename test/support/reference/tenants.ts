@@ -23,7 +23,12 @@ export async function recordTenants(recorder: Recorder, app: TestApp): Promise<T
   await recorder.record('listSandboxes');
   await recorder.record('getSandbox', inSandbox);
   await recorder.record('updateSandbox', { ...inSandbox, body: { name: 'Staging 2' } });
-  const key = await recorder.record('createKey', { body: { type: 'secret', name: 'Backend', sandbox: sandbox.id } });
+  const key = await recorder.record('createKey', {
+    body: {
+      ...{ type: 'secret', name: 'Backend', sandbox: sandbox.id },
+      ...{ expires_in_days: 90, scopes: ['kv', 'files:read'] },
+    },
+  });
   await recorder.record('listKeys', { query: { page_size: '1' } });
   await recorder.record('getKey', { path: { key: key.id } });
   await recorder.record('deleteKey', { path: { key: key.id } });

@@ -92,12 +92,7 @@ function Changes() {
           value={actor}
           onChange={(next) => change({ actor: next })}
         />
-        <SearchField
-          label="Action"
-          placeholder="Action, such as createUser"
-          value={action}
-          onChange={(next) => change({ action: next })}
-        />
+        <SearchField label="Action" placeholder="Action" value={action} onChange={(next) => change({ action: next })} />
         <SearchField
           label="Resource"
           placeholder="Id of a resource"

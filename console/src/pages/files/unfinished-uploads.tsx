@@ -3,7 +3,6 @@ import type { Upload } from '../../api/generated.ts';
 import { pageNumber, useFilters } from '../../ui/address.ts';
 import { bytes } from '../../ui/format.ts';
 import { PagedTable } from '../../ui/paged-table.tsx';
-import { Progress } from '../../ui/progress.tsx';
 import { refresh, useApi } from '../../ui/query.ts';
 import { DeleteButton } from '../../ui/resource-page.tsx';
 import type { Column } from '../../ui/table.tsx';
@@ -15,12 +14,7 @@ const columns: Column<Upload>[] = [
   {
     id: 'stored',
     name: 'Stored',
-    cell: ({ filename, offset, length }) => (
-      <>
-        {bytes(offset)} of {bytes(length)}
-        <Progress part={length === 0 ? 1 : offset / length} label={`Stored of ${filename}`} />
-      </>
-    ),
+    cell: ({ offset, length }) => `${bytes(offset)} of ${bytes(length)}`,
   },
   { id: 'expires', name: 'Expires', sort: (one) => one.expires_at, cell: (one) => <Time at={one.expires_at} /> },
   {

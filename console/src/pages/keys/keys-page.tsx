@@ -6,7 +6,7 @@ import { useSession } from '../../session.tsx';
 import { pageNumber, useFilters } from '../../ui/address.ts';
 import { Button } from '../../ui/button.tsx';
 import { Dialog, Form } from '../../ui/dialog.tsx';
-import { Field, fieldError } from '../../ui/field.tsx';
+import { Field, fieldError, Switch } from '../../ui/field.tsx';
 import { Empty, PageHead } from '../../ui/page.tsx';
 import { PagedTable } from '../../ui/paged-table.tsx';
 import { refresh, useAction, useApi } from '../../ui/query.ts';
@@ -15,6 +15,7 @@ import { firstSteps, Snippets } from '../../ui/snippets.tsx';
 import { State } from '../../ui/state.tsx';
 import type { Column } from '../../ui/table.tsx';
 import { Time } from '../../ui/time.tsx';
+import { type Rights, Scopes, scopesOf } from './scopes.tsx';
 import { ShownOnce } from './shown-once.tsx';
 import { Tokens } from './tokens.tsx';
 
@@ -60,8 +61,25 @@ const columns: Column<ApiKey>[] = [
     sort: ({ name }) => name ?? '',
     cell: ({ name }) => name ?? <span className="faint">–</span>,
   },
-  { id: 'type', name: 'Type', sort: ({ type }) => type, cell: ({ type }) => type },
-  { id: 'created', name: 'Created', sort: (one) => one.created_at, cell: (one) => <Time at={one.created_at} /> },
+  {
+    id: 'type',
+    name: 'Type',
+    sort: ({ type }) => type,
+    cell: ({ type, scopes }) => (scopes === undefined ? type : `${type}: ${scopes.join(', ')}`),
+  },
+  {
+    id: 'expires',
+    name: 'Expires',
+    sort: (one) => one.expires_at ?? '',
+    cell: (one) => (one.expires_at === undefined ? 'never' : <Time at={one.expires_at} />),
+  },
+  {
+    id: 'created',
+    name: 'Created',
+    look: 'wide',
+    sort: (one) => one.created_at,
+    cell: (one) => <Time at={one.created_at} />,
+  },
   {
     id: 'used',
     name: 'Last used',
@@ -134,9 +152,19 @@ function Keys() {
 function NewKey({ onClose }: { onClose: () => void }) {
   const [type, setType] = useState<'secret' | 'publishable'>('secret');
   const [name, setName] = useState('');
+  const [days, setDays] = useState('');
+  const [limited, setLimited] = useState(false);
+  const [rights, setRights] = useState<Rights>({});
   const [fullKey, setFullKey] = useState<string>();
   const create = useAction(async () => {
-    const key = await call('POST /api/v1/keys', { body: { type, ...(name === '' ? {} : { name }) } });
+    const key = await call('POST /api/v1/keys', {
+      body: {
+        type,
+        ...(name === '' ? {} : { name }),
+        ...(days === '' ? {} : { expires_in_days: Number(days) }),
+        ...(type === 'secret' && limited ? { scopes: scopesOf(rights) } : {}),
+      },
+    });
     setFullKey(key.full_key);
   });
   if (fullKey !== undefined)
@@ -156,7 +184,7 @@ function NewKey({ onClose }: { onClose: () => void }) {
         submit="Create the key"
         busy={create.busy}
         error={create.error}
-        shownFields={['name']}
+        shownFields={['name', 'expires_in_days', 'scopes']}
         onSubmit={() => create.run()}
         onCancel={onClose}
       >
@@ -169,6 +197,18 @@ function NewKey({ onClose }: { onClose: () => void }) {
             <input id={id} {...described} value={name} onChange={(event) => setName(event.target.value)} />
           )}
         </Field>
+        <Field label="Expires" error={fieldError(create.error, 'expires_in_days')}>
+          {(id, described) => (
+            <select id={id} {...described} value={days} onChange={(event) => setDays(event.target.value)}>
+              <option value="">Never</option>
+              {[1, 7, 30, 90, 365].map((number) => (
+                <option key={number} value={number}>
+                  {number === 1 ? 'After a day' : `After ${number} days`}
+                </option>
+              ))}
+            </select>
+          )}
+        </Field>
         <fieldset className="choices">
           <legend>Type</legend>
           <label>
@@ -176,7 +216,7 @@ function NewKey({ onClose }: { onClose: () => void }) {
             <span>
               <strong>Secret</strong>
               <span className="hint">
-                Full access to the app. For servers only: never put it into a web page or mobile app.
+                The app, or a part of it. For servers only: never put it into a web page or mobile app.
               </span>
             </span>
           </label>
@@ -188,6 +228,14 @@ function NewKey({ onClose }: { onClose: () => void }) {
             </span>
           </label>
         </fieldset>
+        {type === 'secret' ? (
+          <>
+            <Switch label="Only a part of the app" checked={limited} onChange={setLimited} />
+            {limited ? (
+              <Scopes rights={rights} error={fieldError(create.error, 'scopes')} onChange={setRights} />
+            ) : null}
+          </>
+        ) : null}
       </Form>
     </Dialog>
   );

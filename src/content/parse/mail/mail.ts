@@ -1,8 +1,8 @@
-import PostalMime, { type Address, type Email } from 'postal-mime';
+import PostalMime, { type Address, type Attachment, type Email } from 'postal-mime';
 import { htmlBlocks } from '../html/blocks.ts';
 import { parseHtml } from '../html/tree.ts';
 import { isoDate } from '../text/text.ts';
-import { failed, type ParsedDocument, parseLimits } from '../types.ts';
+import { type Attached, failed, type ParsedDocument, parseLimits } from '../types.ts';
 import { type Block, escapeText, oneLine, writeMarkdown } from '../write-markdown.ts';
 
 type MailFields = {
@@ -17,14 +17,16 @@ type MailFields = {
 };
 
 /** An e-mail: subject as the heading, sender, recipients and date, the text, the names of attachments. Throws ParseError. */
-export async function parseMail(bytes: Uint8Array): Promise<ParsedDocument> {
+export async function parseMail(bytes: Uint8Array): Promise<ParsedDocument & { attached: Attached[] }> {
   let email: Email;
   try {
     email = await PostalMime.parse(bytes, { maxNestingDepth: 64, maxHeadersSize: 1024 * 1024 });
   } catch (error) {
     throw failed('The e-mail is damaged or nested too deeply to be read.', error);
   }
-  return mailDocument('eml', {
+  const files = email.attachments.filter((one) => !one.related || one.filename);
+  const nameOf = (one: Attachment) => one.filename ?? `unnamed (${one.mimeType})`;
+  const document = mailDocument('eml', {
     subject: email.subject ?? '',
     from: email.from ? addressText(email.from) : '',
     to: (email.to ?? []).map(addressText).join(', '),
@@ -32,10 +34,21 @@ export async function parseMail(bytes: Uint8Array): Promise<ParsedDocument> {
     date: email.date,
     html: email.html,
     text: email.text,
-    attachments: email.attachments
-      .filter((one) => !one.related || one.filename)
-      .map((one) => one.filename ?? `unnamed (${one.mimeType})`),
+    attachments: files.map(nameOf),
   });
+  // Pictures in the text, such as logos, are named only.
+  const attached = files
+    .filter((one) => !one.related)
+    .map((one) => ({ name: attachmentName(nameOf(one)), contentType: one.mimeType, bytes: bytesOf(one.content) }));
+  return { ...document, attached };
+}
+
+export function attachmentName(name: string): string {
+  return oneLine(name).slice(0, 300);
+}
+
+function bytesOf(content: Attachment['content']): Uint8Array {
+  return typeof content === 'string' ? Buffer.from(content) : new Uint8Array(content);
 }
 
 export function mailDocument(kind: string, mail: MailFields): ParsedDocument {
@@ -52,7 +65,7 @@ export function mailDocument(kind: string, mail: MailFields): ParsedDocument {
   if (mail.subject.trim() !== '') blocks.push({ type: 'heading', level: 1, text: escapeText(oneLine(mail.subject)) });
   if (lines.length > 0) blocks.push({ type: 'paragraph', text: lines.join('  \n') });
   blocks.push(...bodyBlocks(mail));
-  const attachments = mail.attachments.slice(0, 1000).map((name) => oneLine(name).slice(0, 300));
+  const attachments = mail.attachments.slice(0, 1000).map(attachmentName);
   if (attachments.length > 0) {
     blocks.push({ type: 'paragraph', text: '**Attachments:**' });
     for (const name of attachments) blocks.push({ type: 'item', depth: 0, marker: '-', text: escapeText(name) });

@@ -1,13 +1,13 @@
 import type { CompoundFile } from '../office/cfb.ts';
 import { parseRtf } from '../office/rtf.ts';
 import { decodeText } from '../text/charset.ts';
-import { failed, type ParsedDocument } from '../types.ts';
-import { mailDocument } from './mail.ts';
+import { type Attached, failed, type ParsedDocument } from '../types.ts';
+import { attachmentName, mailDocument } from './mail.ts';
 
 const rtfBytesMax = 64 * 1024 * 1024;
 
 /** An Outlook message. Property streams are named by tag and type ([MS-OXMSG]). Throws ParseError. */
-export function parseMsg(file: CompoundFile): ParsedDocument {
+export function parseMsg(file: CompoundFile): ParsedDocument & { attached: Attached[] } {
   const text = (tag: string, folder = ''): string => {
     const wide = file.read(`${folder}__substg1.0_${tag}001F`);
     if (wide) return wide.toString('utf16le').replaceAll('\0', '');
@@ -18,6 +18,7 @@ export function parseMsg(file: CompoundFile): ParsedDocument {
   const htmlText = html ? decodeText(html).text : text('1013');
   const sender = text('0C1A');
   const address = text('5D01') || text('0C1F');
+  const files = attachments(file, text);
   const document = mailDocument('msg', {
     subject: text('0037'),
     from: address.includes('@') && address !== sender ? `${sender} <${address}>` : sender || address,
@@ -26,23 +27,32 @@ export function parseMsg(file: CompoundFile): ParsedDocument {
     date: sentDate(file, text('007D')),
     html: htmlText === '' ? undefined : htmlText,
     text: text('1000'),
-    attachments: attachmentNames(file, text),
+    attachments: files.map(({ name }) => name),
   });
-  if (htmlText !== '' || text('1000') !== '') return document;
+  const attached = files.flatMap(({ name, contentType, bytes }) =>
+    bytes === undefined ? [] : [{ name: attachmentName(name), contentType, bytes }],
+  );
+  if (htmlText !== '' || text('1000') !== '') return { ...document, attached };
   const packed = file.read('__substg1.0_10090102');
-  if (!packed) return document;
-  return { ...document, markdown: `${document.markdown}\n${parseRtf(unpackRtf(packed)).markdown}` };
+  if (!packed) return { ...document, attached };
+  return { ...document, attached, markdown: `${document.markdown}\n${parseRtf(unpackRtf(packed)).markdown}` };
 }
 
-function attachmentNames(file: CompoundFile, text: (tag: string, folder: string) => string): string[] {
-  const names: string[] = [];
-  for (const entry of file.entries.values()) {
-    if (!entry.isStorage || !/^__attach_version1\.0_#[0-9a-f]+$/i.test(entry.path)) continue;
-    names.push(
-      text('3707', `${entry.path}/`) || text('3704', `${entry.path}/`) || text('3001', `${entry.path}/`) || 'unnamed',
-    );
+type Attachment = { name: string; contentType: string; bytes: Buffer | undefined };
+
+/** Files of the message. One that is a message itself is a folder of streams, and has no bytes. */
+function attachments(file: CompoundFile, text: (tag: string, folder: string) => string): Attachment[] {
+  const found: Attachment[] = [];
+  for (const { isStorage, path } of file.entries.values()) {
+    if (!isStorage || !/^__attach_version1\.0_#[0-9a-f]+$/i.test(path)) continue;
+    const folder = `${path}/`;
+    found.push({
+      name: text('3707', folder) || text('3704', folder) || text('3001', folder) || 'unnamed',
+      contentType: text('370E', folder),
+      bytes: file.read(`${folder}__substg1.0_37010102`),
+    });
   }
-  return names;
+  return found;
 }
 
 /** The submit time of the fixed properties, else the Date line of the transport headers. */

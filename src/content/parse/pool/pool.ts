@@ -5,7 +5,8 @@ import { trace } from '../../../tracing/trace.ts';
 import type { PreparedText, PrepareInput } from '../../prepare.ts';
 import type { PictureRequest, SmallPicture } from '../picture/picture.ts';
 import type { ReadingTerms } from '../reading.ts';
-import { type ImageSize, type ParsedDocument, ParseError, type ParseInput } from '../types.ts';
+import { type ImageSize, type ParsedDocument, type ParsedPart, ParseError, type ParseInput } from '../types.ts';
+import { joinParts } from './join-parts.ts';
 import { findOcrProblem, type OcrProblem, type OcrSettings } from './ocr-data.ts';
 import { KilledError, ParserProcess, type ProcessOptions, type TaskReply } from './process.ts';
 import type { OnProgress, TaskFields } from './worker-loop.ts';
@@ -41,6 +42,8 @@ export type RunOptions = {
 type ParseOptions = RunOptions & {
   /** For background jobs: the document may take longer, and what was read of it is kept when time or memory runs out. */
   patient?: boolean;
+  /** `apart`: attachments of a mail are in `parts`. Otherwise their text follows that of the mail. */
+  parts?: 'apart';
   /** Called a few times a second with the pages read so far. */
   onProgress?: OnProgress;
 };
@@ -158,8 +161,15 @@ export class ParserPool {
     const fields = { ...input, terms: { ...terms, deadlineMs, memoryMb } };
     const killAfterMs = deadlineMs + (isLong ? keptGraceMs : 0);
     const { value, blobs } = await this.#execute('parse', fields, { ...options, deadlineMs: killAfterMs });
-    const metadata = value as Omit<ParsedDocument, 'markdown'> | { unfinished: unknown };
-    return 'unfinished' in metadata ? metadata : { ...metadata, markdown: text(blobs[0]) };
+    const metadata = value as (Omit<ParsedDocument, 'markdown'> & { parts: ParsedPart[] }) | { unfinished: unknown };
+    if ('unfinished' in metadata) return metadata;
+    const { parts: parsed, ...rest } = metadata;
+    const parts = parsed.map((part, at) =>
+      part.document === undefined ? part : { ...part, document: { ...part.document, markdown: text(blobs[at + 1]) } },
+    );
+    const document = { ...rest, markdown: text(blobs[0]) };
+    if (parts.length === 0) return document;
+    return options.parts === 'apart' ? { ...document, parts } : joinParts(document, parts);
   }
 
   get #ocr(): OcrSettings {

@@ -7,7 +7,7 @@ import { loadPdfium } from '../pdf/pdfium.ts';
 import { makePicture, type PictureRequest } from '../picture/picture.ts';
 import { Reading, type ReadingTerms, Unfinished } from '../reading.ts';
 import { samplePdf } from '../sample-pdf.ts';
-import { failed, type ParseInput, parseLimits } from '../types.ts';
+import { type ParsedPart, type ParseInput, requireTextSize } from '../types.ts';
 import { bodyText } from '../web/body-text.ts';
 import { decodeBody } from '../web/decode.ts';
 import { parseRobots } from '../web/robots.ts';
@@ -17,13 +17,14 @@ import { serve, type Task } from './worker-loop.ts';
 /** The program of a parser process. A new task is a new line here and a name in the pool's TaskName. */
 const tasks: Record<string, Task> = {
   parse: async (bytes, fields, onProgress) => {
-    const { terms, ...described } = fields as Omit<ParseInput, 'bytes'> & { terms?: ReadingTerms };
+    const { terms, ...input } = fields as Omit<ParseInput, 'bytes'> & { terms?: ReadingTerms };
     try {
       const reading = new Reading(terms, onProgress);
-      const { markdown, ...value } = await parseDocument({ ...described, bytes }, reading);
-      if (markdown.length > parseLimits.markdownCharactersMax)
-        throw failed('The document contains more than 32 million characters of text.');
-      return { value, blobs: [new TextEncoder().encode(markdown)] };
+      const { markdown, parts = [], ...described } = await parseDocument({ ...input, bytes }, reading);
+      const texts = [markdown, ...parts.map(({ document }) => document?.markdown ?? '')];
+      requireTextSize(texts.reduce((sum, text) => sum + text.length, 0));
+      const value = { ...described, parts: parts.map(withoutText) };
+      return { value, blobs: texts.map((text) => new TextEncoder().encode(text)) };
     } catch (error) {
       if (error instanceof Unfinished) return { value: { unfinished: error.why } };
       throw error;
@@ -55,6 +56,11 @@ const tasks: Record<string, Task> = {
   },
   'image-size': (bytes) => ({ value: imageSize(bytes) ?? null }),
 };
+
+/** The text of each part travels as bytes, like that of the document. */
+function withoutText(part: ParsedPart): ParsedPart {
+  return part.document === undefined ? part : { ...part, document: { ...part.document, markdown: '' } };
+}
 
 /** A fetched body arrives as it was sent: its Content-Encoding is decoded here. */
 function decodeTask(task: Task): Task {

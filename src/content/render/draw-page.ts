@@ -1,0 +1,176 @@
+import type { Browser, BrowserContext, CDPSession, Page, Route } from 'playwright-core';
+import { RenderError } from './errors.ts';
+import type { Passage } from './forward-proxy.ts';
+
+/** What one page may use of the renderer and of the network. */
+export const drawBounds = {
+  bytesMax: 20 * 1024 * 1024,
+  connectionsMax: 200,
+  requestsMax: 300,
+  navigationsMax: 10,
+  popupsMax: 5,
+  elementsMax: 300_000,
+  /** Of the drawn page. */
+  charactersMax: 10 * 1024 * 1024,
+};
+export type DrawBounds = typeof drawBounds;
+
+/** How much of the page's time its loading, and then its scripts, may take. The rest is for reading it. */
+const loadShare = 0.5;
+const settleShare = 0.25;
+
+export type DrawRequest = {
+  url: string;
+  timeoutMs: number;
+  bounds: DrawBounds;
+  /** Whether the page may request a URL, in addition to the guard of every connection. */
+  mayRequest: (url: URL, isNavigation: boolean) => boolean | Promise<boolean>;
+};
+
+export type DrawnPage = {
+  /** The URL of the page, after redirects and its own navigation. */
+  url: string;
+  html: string;
+  /** Parts that are missing because the page exceeded a limit. */
+  truncated: string[];
+};
+
+/** The text of a page has no part in these. */
+const unreadTypes = new Set(['image', 'media', 'font', 'manifest', 'ping']);
+
+/** Ways to the network that a proxy does not see. The browser's own policy closes them too (renderer.ts). */
+const removeDirectRoutes = `for (const name of ['RTCPeerConnection', 'webkitRTCPeerConnection', 'RTCDataChannel', 'WebTransport'])
+  delete globalThis[name];`;
+
+/** Draws one page in a context of its own, through the proxy alone. `context` must be closed by the caller. */
+export async function drawPage(context: BrowserContext, request: DrawRequest, passage: Passage): Promise<DrawnPage> {
+  await context.addInitScript(removeDirectRoutes);
+  const page = await context.newPage();
+  const watch = new PageWatch(page, request);
+  await context.route('**/*', (route) => watch.decide(route));
+  const crashed = new Promise<never>((_resolve, reject) => {
+    page.once('crash', () => reject(new RenderError('The page used more memory than the renderer has for it.')));
+    page.once('close', () => reject(new RenderError('The page was closed while it was rendered.')));
+  });
+  return await Promise.race([crashed, show(page, request, passage, watch)]);
+}
+
+export function contextOptions(passage: Passage, proxy: string, userAgent: string) {
+  const { username, password } = passage;
+  return {
+    proxy: { server: proxy, username, password },
+    serviceWorkers: 'block',
+    acceptDownloads: false,
+    locale: 'en-US',
+    userAgent,
+    viewport: { width: 1_280, height: 1_600 },
+  } satisfies Parameters<Browser['newContext']>[0];
+}
+
+async function show(page: Page, request: DrawRequest, passage: Passage, watch: PageWatch): Promise<DrawnPage> {
+  const { url, timeoutMs, bounds } = request;
+  await page.goto(url, { waitUntil: 'commit', timeout: timeoutMs * loadShare });
+  await page.waitForLoadState('load', { timeout: timeoutMs * loadShare }).catch(ignoreTimeout);
+  // Long polls never end: then the page is read as it is.
+  await page.waitForLoadState('networkidle', { timeout: timeoutMs * settleShare }).catch(ignoreTimeout);
+  if (watch.status < 200 || watch.status >= 300) throw new RenderError(`The page returned ${watch.status}.`);
+  watch.refuseNavigation();
+  const { html, isCut } = await readHtml(page, bounds);
+  const truncated: string[] = [];
+  if (isCut) truncated.push(`everything after the first ${bounds.charactersMax} characters`);
+  if (passage.isExceeded() || watch.isExceeded) truncated.push('what the page loads beyond its share of the network');
+  return { url: page.url(), html, truncated };
+}
+
+/** Reads the document, again when the page has just become another one. */
+async function readHtml(page: Page, bounds: DrawBounds): Promise<{ html: string; isCut: boolean }> {
+  const session = await page.context().newCDPSession(page);
+  for (let left = readsMax - 1; ; left--) {
+    try {
+      return await readDocument(session, bounds);
+    } catch (error) {
+      if (left === 0 || error instanceof RenderError) throw error;
+    }
+  }
+}
+
+const readsMax = 3;
+
+/** In a JavaScript world of its own, where the page has replaced nothing. */
+async function readDocument(session: CDPSession, { charactersMax, elementsMax }: DrawBounds) {
+  const { frameTree } = await session.send('Page.getFrameTree');
+  const world = await session.send('Page.createIsolatedWorld', { frameId: frameTree.frame.id, worldName: 'quarry' });
+  const { result } = await session.send('Runtime.evaluate', {
+    contextId: world.executionContextId,
+    expression: `document.getElementsByTagName('*').length > ${elementsMax} ? undefined
+      : document.documentElement.outerHTML.slice(0, ${charactersMax + 1})`,
+    returnByValue: true,
+  });
+  if (typeof result.value !== 'string') throw new RenderError(`The page has more than ${elementsMax} elements.`);
+  return { html: result.value.slice(0, charactersMax), isCut: result.value.length > charactersMax };
+}
+
+/** Watches what a page does while it is drawn, and refuses what it may not do. */
+class PageWatch {
+  isExceeded = false;
+  /** Of the last document that the page showed. */
+  status = 0;
+  readonly #page: Page;
+  readonly #bounds: DrawBounds;
+  readonly #mayRequest: DrawRequest['mayRequest'];
+  #mayNavigate = true;
+  #requests = 0;
+  #navigations = 0;
+  #popups = 0;
+
+  constructor(page: Page, { bounds, mayRequest }: DrawRequest) {
+    this.#page = page;
+    this.#bounds = bounds;
+    this.#mayRequest = mayRequest;
+    page.on('response', (response) => {
+      if (response.request().isNavigationRequest() && response.frame() === page.mainFrame())
+        this.status = response.status();
+    });
+    // Windows that the page opens, and those that they open.
+    page.context().on('page', (popup) => this.#closePopup(popup));
+    page.on('dialog', (dialog) => void dialog.dismiss().catch(() => {}));
+  }
+
+  /** From now on, the page stays what it is. */
+  refuseNavigation(): void {
+    this.#mayNavigate = false;
+  }
+
+  /** A request of the page or of a window that it opened. The page may be gone before the answer. */
+  async decide(route: Route): Promise<void> {
+    const isAllowed = await this.#isAllowed(route).catch(() => false);
+    // A navigation to nothing leaves the page where it is; a failed one would show an error page of the browser.
+    const refuse = () => (route.request().isNavigationRequest() ? route.fulfill({ status: 204 }) : route.abort());
+    await (isAllowed ? route.continue() : refuse()).catch(() => {});
+  }
+
+  async #isAllowed(route: Route): Promise<boolean> {
+    const request = route.request();
+    this.#requests += 1;
+    if (this.#requests > this.#bounds.requestsMax) this.isExceeded = true;
+    if (this.isExceeded || unreadTypes.has(request.resourceType())) return false;
+    const isNavigation = request.isNavigationRequest();
+    // What a frame shows is not part of the document that is read.
+    if (isNavigation && !(this.#mayNavigate && request.frame() === this.#page.mainFrame())) return false;
+    if (isNavigation) this.#navigations += 1;
+    if (this.#navigations > this.#bounds.navigationsMax) this.isExceeded = true;
+    const url = new URL(request.url());
+    const isWeb = url.protocol === 'http:' || url.protocol === 'https:';
+    return !this.isExceeded && isWeb && (await this.#mayRequest(url, isNavigation));
+  }
+
+  #closePopup(popup: Page): void {
+    this.#popups += 1;
+    if (this.#popups > this.#bounds.popupsMax) void this.#page.close().catch(() => {});
+    void popup.close().catch(() => {});
+  }
+}
+
+function ignoreTimeout(error: Error): void {
+  if (error.name !== 'TimeoutError') throw error;
+}

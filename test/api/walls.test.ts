@@ -1,0 +1,183 @@
+import assert from 'node:assert/strict';
+import { randomInt } from 'node:crypto';
+import { after, test } from 'node:test';
+import { EventStream } from '../support/event-stream.ts';
+import { createRandom } from '../support/rounds.ts';
+import { startTestServer } from '../support/server.ts';
+import { createSpace, type Space, sees, type Thing } from '../support/walls.ts';
+
+/*
+ * Random tenants, and what each of their users gets from lists, counts, searches, paths, streams, exports and metrics,
+ * compared with what the documentation says they see.
+ *   WALL_APPS=20 WALL_USERS=5 WALL_SEED=1 node test/run.ts test/api/walls.test.ts
+ */
+const apps = Number(process.env.WALL_APPS ?? 2);
+const usersOfSpace = Number(process.env.WALL_USERS ?? 4);
+const seed = Number(process.env.WALL_SEED ?? randomInt(2 ** 31));
+const random = createRandom(seed);
+
+const server = await startTestServer();
+after(() => server.close());
+const { api, provision, baseUrl } = server;
+const spaces: Space[] = [];
+for (let number = 0; number < apps; number++) {
+  const app = await provision.app();
+  for (const scope of [app, await provision.sandbox(app)])
+    spaces.push(await createSpace(server, scope, random, usersOfSpace));
+}
+const everything = spaces.flatMap(({ things }) => things);
+const paths = { file: '/files', source: '/knowledge_sources', agent: '/agents' };
+type Page = { data: { id: string }[]; total_entries: number; total_pages: number };
+type Callers = {
+  caller: { token: string } | { key: string };
+  name: string;
+  space: Space;
+  seen: (thing: Thing) => boolean;
+};
+
+const callers: Callers[] = spaces.flatMap((space, index) => [
+  {
+    caller: { key: space.scope.secretKey },
+    name: `the key of space ${index}`,
+    space,
+    seen: (thing: Thing) => space.things.includes(thing),
+  },
+  ...space.users.map((user) => ({
+    caller: { token: user.token },
+    name: `user ${user.id} of space ${index}`,
+    space,
+    seen: (thing: Thing) => space.things.includes(thing) && sees(space, user, thing),
+  })),
+]);
+const hint = `repeat with WALL_SEED=${seed} WALL_APPS=${apps} WALL_USERS=${usersOfSpace}`;
+
+test('lists, pages and counts have what the caller sees and nothing else', async (context) => {
+  context.diagnostic(hint);
+  let listed = 0;
+  for (const { caller, name, seen } of callers)
+    for (const kind of ['file', 'source', 'agent'] as const) {
+      const expected = everything.filter((thing) => thing.kind === kind && seen(thing)).map(({ id }) => id);
+      const found: string[] = [];
+      for (let page = 1; ; page++) {
+        const { status, body, text } = await api<Page>('GET', `/api/v1${paths[kind]}?page_size=7&page=${page}`, caller);
+        assert.equal(status, 200, text);
+        assert.equal(body.total_entries, expected.length, `${kind}s of ${name}: ${hint}`);
+        found.push(...body.data.map(({ id }) => id));
+        if (page >= body.total_pages) break;
+      }
+      assert.deepEqual(found.sort(), expected.sort(), `${kind}s of ${name}: ${hint}`);
+      listed += found.length;
+    }
+  context.diagnostic(
+    `${spaces.length} spaces, ${callers.length} callers, ${everything.length} things, ${listed} listed`,
+  );
+  // Worlds in which nobody or everybody sees everything would prove nothing.
+  assert.ok(listed > callers.length && listed < callers.length * everything.length * 0.5);
+});
+
+test('a path leads to what the caller sees, and everything else is the same 404', async () => {
+  let hidden = 0;
+  for (const { caller, name, space, seen } of callers)
+    for (const thing of everything.filter(() => random() < 30 / everything.length)) {
+      const { status, body } = await api<{ error?: unknown }>('GET', `/api/v1${paths[thing.kind]}/${thing.id}`, caller);
+      assert.equal(status, seen(thing) ? 200 : 404, `${describe(thing, space)} for ${name}: ${hint}`);
+      if (status === 404) hidden += 1;
+      if (status === 404 && thing.kind === 'file') {
+        const missing = await api('GET', '/api/v1/files/fil_0000000000000000000000', caller);
+        assert.deepEqual(body, missing.body);
+      }
+    }
+  assert.ok(hidden > callers.length);
+});
+
+test('searches find words of what the caller sees, and no other', async () => {
+  for (const { caller, name, space, seen } of callers) {
+    const some = everything.filter(({ kind }) => kind !== 'agent').filter(() => random() < 24 / everything.length);
+    for (const thing of some) {
+      if (thing.kind === 'file') {
+        const { body } = await api<Page>('GET', `/api/v1/files?search=${thing.marker}`, caller);
+        assert.equal(body.total_entries, seen(thing) ? 1 : 0, `${thing.marker} for ${name}: ${hint}`);
+        continue;
+      }
+      const search = await api<{ data: { content: string }[] }>(
+        'POST',
+        `/api/v1/knowledge_sources/${thing.id}/search`,
+        {
+          ...caller,
+          body: { query: thing.marker },
+        },
+      );
+      assert.equal(search.status, seen(thing) ? 200 : 404, `${describe(thing, space)} for ${name}: ${hint}`);
+    }
+    const all = await api<{ data: { content: string }[] }>('POST', '/api/v1/knowledge_search', {
+      ...caller,
+      body: { query: 'common words', limit: 50 },
+    });
+    const visible = new Set(
+      everything.filter((thing) => thing.kind === 'source' && seen(thing)).map(({ marker }) => marker),
+    );
+    if (all.status !== 200) continue;
+    for (const { content } of all.body.data)
+      assert.ok(
+        [...visible].some((marker) => content.includes(marker)),
+        `${content} for ${name}: ${hint}`,
+      );
+  }
+});
+
+test('entries, streams, usage, the audit log and metrics stay on their side', async () => {
+  for (const { caller, name, space } of callers) {
+    const { body } = await api<{ data: { value: string }[]; total_entries: number }>(
+      'GET',
+      '/api/v1/kv?page_size=100',
+      caller,
+    );
+    const own = space.users.filter((user) => 'key' in caller || caller.token === user.token);
+    const expected = own.map(({ id }) => space.entries.get(id)).sort();
+    assert.deepEqual(body.data.map(({ value }) => value).sort(), expected, name);
+    if ('token' in caller) continue;
+    const other = spaces[(spaces.indexOf(space) + 1) % spaces.length] as Space;
+    for (const user of other.users.slice(0, 3))
+      assert.ok([404, 422].includes((await api('GET', `/api/v1/kv/diary?user=${user.id}`, caller)).status), name);
+    const usage = await api('GET', '/api/v1/usage', caller);
+    const audit = await api('GET', '/api/v1/audit?page_size=100', caller);
+    assert.deepEqual([usage.status, audit.status], [200, 200]);
+    const ids =
+      other.scope.app.id === space.scope.app.id ? [] : [other.scope.app.id, ...other.users.map(({ id }) => id)];
+    for (const id of [...ids, ...other.things.map((thing) => thing.id)])
+      assert.ok(!usage.text.includes(id) && !audit.text.includes(id), `${id} for ${name}`);
+  }
+  // A watcher gets its own change, although everybody else's came before.
+  const [first = callers[0]?.space] = spaces;
+  const watcher = first?.users[0];
+  assert.ok(first && watcher);
+  const stream = await EventStream.open(`${baseUrl}/api/v1/kv_watch`, { authorization: `Bearer ${watcher.token}` });
+  const put = (space: Space, user: string, value: string) =>
+    api('PUT', '/api/v1/kv/watched', { key: space.scope.secretKey, body: { user, value } });
+  for (const space of spaces)
+    for (const { id } of space.users) if (id !== watcher.id) await put(space, id, 'not yours');
+  await put(first, watcher.id, 'yours');
+  for (;;) {
+    const event = await stream.take();
+    if (event.event !== 'put') continue;
+    const { value } = event.data as { value?: string };
+    if (value === first.entries.get(watcher.id)) continue;
+    assert.equal(value, 'yours', JSON.stringify(event));
+    break;
+  }
+  stream.close();
+
+  const metrics = await api('GET', '/metrics');
+  assert.equal(metrics.status, 200);
+  const secrets = spaces.flatMap(({ scope, users, things, entries }) => [
+    ...[scope.app.id, scope.secretKey, ...users.flatMap(({ id, token, email }) => [id, token, email])],
+    ...[...things.flatMap(({ id, marker }) => (marker === '' ? [id] : [id, marker])), ...entries.values()],
+  ]);
+  for (const secret of secrets) assert.ok(!metrics.text.includes(secret), secret);
+});
+
+function describe(thing: Thing, { things, users, teams }: Space): string {
+  const agent = things.find(({ id }) => id === thing.agent);
+  const people = users.map(({ id, org, role }) => ({ id, org, role }));
+  return JSON.stringify({ thing, agent, people, teams: teams.map(({ id, members }) => [id, ...members.keys()]) });
+}

@@ -1,0 +1,53 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { findBrowser } from '../../scripts/setup-browser.ts';
+import { webRtcFlag } from '../../src/content/render/renderer.ts';
+
+export type TestChromium = { address: string; close(): Promise<void> };
+
+/** A Chromium as an operator starts it for QUARRY_RENDERER. */
+export async function startChromium(flags: string[] = [webRtcFlag]): Promise<TestChromium> {
+  const program = findBrowser();
+  if (program === undefined)
+    throw new Error('There is no Chromium on this machine. Install one: npm run setup:browser');
+  const profile = await mkdtemp(join(tmpdir(), 'quarry-renderer-'));
+  const chromium = spawn(
+    program,
+    [
+      ...['--headless', '--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking'],
+      ...[
+        '--disable-component-update',
+        '--disable-sync',
+        '--no-startup-window',
+        '--remote-debugging-port=0',
+        `--user-data-dir=${profile}`,
+      ],
+      ...flags,
+    ],
+    { stdio: ['ignore', 'ignore', 'pipe'] },
+  );
+  const port = await debuggingPort(chromium);
+  return {
+    address: `http://127.0.0.1:${port}`,
+    async close() {
+      const ended = once(chromium, 'exit');
+      if (chromium.exitCode === null && chromium.kill()) await ended;
+      await rm(profile, { recursive: true, force: true, maxRetries: 5 });
+    },
+  };
+}
+
+function debuggingPort({ stderr }: ChildProcess): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let output = '';
+    stderr?.on('data', (chunk: Buffer) => {
+      if (output.length < 100_000) output += chunk.toString();
+      const [, port] = /DevTools listening on ws:\/\/127\.0\.0\.1:(\d+)/.exec(output) ?? [];
+      if (port !== undefined) resolve(port);
+    });
+    stderr?.once('end', () => reject(new Error(`Chromium did not start: ${output.slice(0, 2_000)}`)));
+  });
+}

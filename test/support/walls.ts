@@ -1,0 +1,157 @@
+import assert from 'node:assert/strict';
+import { knowledgeOf } from './knowledge.ts';
+import type { TestResource, TestScope, TestUser } from './provisioner.ts';
+import type { TestServer } from './server.ts';
+
+/** Production of one app, or a sandbox of it, with everything in it. */
+export type Space = {
+  scope: TestScope;
+  orgs: TestResource[];
+  teams: { id: string; members: Map<string, string> }[];
+  users: (TestUser & { org: string | undefined; role: string | undefined })[];
+  things: Thing[];
+  /** A key of each user, of the same name as everybody's. */
+  entries: Map<string, string>;
+};
+
+type Owner = { user?: string; team?: string; org?: string; agent?: string };
+type Grant = { principal_type: string; principal?: string; actions: string[] };
+export type Thing = Owner & { kind: 'file' | 'source' | 'agent'; id: string; grants: Grant[]; marker: string };
+
+type Random = () => number;
+
+/** Random people, teams, agents, files with grants, sources with one document each, and entries. */
+export async function createSpace(server: TestServer, scope: TestScope, random: Random, size: number): Promise<Space> {
+  const { api, provision } = server;
+  const key = scope.secretKey;
+  const below = (count: number) => Math.floor(random() * count);
+  const pick = <T>(list: readonly T[]): T => list[below(list.length)] as T;
+  const orgs = [await provision.org(scope), await provision.org(scope)];
+  const space: Space = { scope, orgs, teams: [], users: [], things: [], entries: new Map() };
+  for (let number = 0; number < size; number++) {
+    const org = below(3) === 0 ? undefined : pick(orgs);
+    const role = pick(['admin', 'member', 'viewer'] as const);
+    const user = await provision.user(scope, org === undefined ? {} : { org, role });
+    space.users.push({ ...user, org: org?.id, role: org === undefined ? undefined : role });
+  }
+  for (let number = 0; number < 2; number++) {
+    const org = below(2) === 0 ? undefined : pick(orgs);
+    const members = new Map(space.users.filter(() => below(3) === 0).map((user) => [user.id, user] as const));
+    const team = await provision.team(scope, {
+      ...(org === undefined ? {} : { org }),
+      members: [...members.values()].map((user) => [user, pick(['owner', 'admin', 'member'] as const)]),
+    });
+    space.teams.push({ id: team.id, members: new Map([...members.keys()].map((id) => [id, id])) });
+  }
+  const create = async (kind: Thing['kind'], path: string, body: object, marker: string, grants: Grant[] = []) => {
+    const made = await api<Owner & { id: string }>('POST', `/api/v1${path}`, { key, body });
+    assert.equal(made.status, 201, made.text);
+    const { id, user, team, org, agent } = made.body;
+    const owner = Object.fromEntries(Object.entries({ user, team, org, agent }).filter(([, value]) => value));
+    space.things.push({ kind, id, grants, marker, ...owner });
+    return id;
+  };
+  const owner = (): Owner => {
+    const agents = space.things.filter(({ kind }) => kind === 'agent');
+    switch (below(agents.length > 0 ? 4 : 3)) {
+      case 0:
+        return { user: pick(space.users).id };
+      case 1:
+        return { team: pick(space.teams).id };
+      case 2:
+        return { org: pick(orgs).id };
+      default:
+        return { agent: pick(agents).id };
+    }
+  };
+  for (let number = 0; number < 3; number++) {
+    const { agent: _none, ...own } = owner();
+    await create(
+      'agent',
+      '/agents',
+      { name: `Agent ${number}`, ...(own.user || own.team || own.org ? own : { org: orgs[0]?.id }) },
+      '',
+    );
+  }
+  for (let number = 0; number < size * 2; number++) {
+    const marker = word(random);
+    const grants = Array.from({ length: below(3) }, () => grantOf(space, pick, below)).filter(isFirst);
+    const body = {
+      ...{ filename: `${marker}.txt`, content_type: 'text/plain', data: Buffer.from(marker).toString('base64') },
+      ...owner(),
+      ...(grants.length === 0 ? {} : { acl: { grants } }),
+    };
+    await create('file', '/files', body, marker, grants);
+  }
+  const knowledge = knowledgeOf(server, { key });
+  for (let number = 0; number < 4; number++) {
+    const marker = word(random);
+    const source = await create('source', '/knowledge_sources', { type: 'knowledge/documents', ...owner() }, marker);
+    await knowledge.push(source, `Common words and ${marker}.`);
+  }
+  for (const user of space.users) {
+    const value = word(random);
+    space.entries.set(user.id, value);
+    const put = await api('PUT', '/api/v1/kv/diary', { key, body: { user: user.id, value } });
+    assert.equal(put.status, 200, put.text);
+  }
+  return space;
+}
+
+/** Responses spell the prefix of one team in several ways. */
+function isSame(one: string, other: string | undefined): boolean {
+  return one.split('_')[1] === other?.split('_')[1];
+}
+
+/** What the documentation says of who sees what: docs/concepts.md and docs/files.md. */
+export function sees({ users, teams, things }: Space, viewer: Space['users'][number], thing: Thing): boolean {
+  const user = users.find(({ id }) => id === viewer.id);
+  if (user === undefined) return false;
+  const isMember = (team: string | undefined) =>
+    teams.some(({ id, members }) => isSame(id, team) && members.has(user.id));
+  const isOwn = (each: Owner): boolean => {
+    if (each.user !== undefined) return each.user === user.id;
+    if (each.team !== undefined) return isMember(each.team);
+    if (each.agent !== undefined) {
+      const agent = things.find(({ kind, id }) => kind === 'agent' && id === each.agent);
+      return agent !== undefined && isOwn(agent);
+    }
+    return each.org !== undefined && each.org === user.org;
+  };
+  if (isOwn(thing)) return true;
+  if (thing.kind === 'source') return user.role === 'admin' && thing.org !== undefined && thing.org === user.org;
+  return thing.grants.some(({ principal_type: type, principal }) => {
+    if (type === 'everyone') return true;
+    if (type === 'user') return principal === user.id;
+    if (type === 'team') return isMember(principal);
+    if (type === 'org') return principal === user.org;
+    return type === 'org_role' && thing.org === user.org && user.org !== undefined && principal === user.role;
+  });
+}
+
+function grantOf(space: Space, pick: <T>(list: readonly T[]) => T, below: (count: number) => number): Grant {
+  const actions = pick([['read'], ['write'], ['read', 'write']]);
+  switch (below(5)) {
+    case 0:
+      return { principal_type: 'user', principal: pick(space.users).id, actions };
+    case 1:
+      return { principal_type: 'team', principal: pick(space.teams).id, actions };
+    case 2:
+      return { principal_type: 'org', principal: pick(space.orgs).id, actions };
+    case 3:
+      return { principal_type: 'org_role', principal: pick(['admin', 'member', 'viewer']), actions };
+    default:
+      return below(3) === 0
+        ? { principal_type: 'everyone', actions }
+        : { principal_type: 'user', principal: pick(space.users).id, actions };
+  }
+}
+
+function isFirst(grant: Grant, index: number, all: Grant[]): boolean {
+  const name = ({ principal_type, principal }: Grant) => `${principal_type}/${principal}`;
+  return all.findIndex((other) => name(other) === name(grant)) === index;
+}
+
+function word(random: Random): string {
+  return `w${Math.floor(random() * 36 ** 8).toString(36)}x`;
+}
