@@ -6,7 +6,7 @@ import { after, beforeEach, test } from 'node:test';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { AutomationsClient, graphOf } from '../support/automations.ts';
 import { runQuarry } from '../support/command.ts';
-import type { TestExtraction } from '../support/extractions.ts';
+import { type TestExtraction, waitForExtraction } from '../support/extractions.ts';
 import { htmlPage, startSite } from '../support/fixture-site.ts';
 import { startLanguageModel } from '../support/language-model.ts';
 import { startTestServer } from '../support/server.ts';
@@ -127,6 +127,30 @@ test('an extract node waits for the data, and fails with its reason', async () =
   model.script = () => 'no';
   const failed = await client.runGraph(graph, { file: file.body.id, what: 'parts' });
   assert.deepEqual([failed.status, failed.error?.code], ['failed', 'invalid_output']);
+});
+
+test('a mail and its attachment each have data: the first here, both in files', async () => {
+  const mail = [
+    ...['From: a@example.com', 'Subject: Parts', 'MIME-Version: 1.0', 'Content-Type: multipart/mixed; boundary=b', ''],
+    ...['--b', 'Content-Type: text/plain', '', 'A Bolt for 3.5.', '--b', 'Content-Type: text/plain; name=list.txt'],
+    ...['Content-Disposition: attachment; filename=list.txt', '', 'Bolt 3.5', '--b--', ''],
+  ].join('\r\n');
+  const key = app.secretKey;
+  const body = { filename: 'mail.eml', content_type: 'message/rfc822', data: Buffer.from(mail).toString('base64') };
+  const file = await server.api<{ id: string }>('POST', '/api/v1/files', { key, body });
+  const created = await server.api<TestExtraction>('POST', '/api/v1/extractions', {
+    key,
+    body: { file: file.body.id, destination_kind: 'storage', schema },
+  });
+  const done = await waitForExtraction(server.baseUrl, key, created.body.id);
+  assert.deepEqual([done.state, done.data_progress?.done], ['done', 2], JSON.stringify(done));
+  assert.deepEqual(
+    done.outputs.map(({ data, data_file: stored }) => [data !== undefined, stored !== undefined]),
+    [
+      [true, true],
+      [false, true],
+    ],
+  );
 });
 
 test('another process takes a structured extraction over when this one stops, and asks nothing twice that was answered', async () => {
