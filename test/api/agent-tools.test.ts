@@ -190,7 +190,7 @@ test('kv stores, reads in parts, lists and deletes below its prefix alone', asyn
     assert.deepEqual([all.entries.map(({ key }) => key).sort(), all.total_entries], [['a/../b ?#%', 'theme'], 2]);
     assert.ok(all.entries.every(({ value }) => value.length <= 200));
     const matching = await kv.kv_list.execute({ prefix: 'th' });
-    assert.match(kv.kv_list.describe(matching), /^1 entries\ntheme: dark/);
+    assert.match(kv.kv_list.describe(matching), /^1 entries, page 1 of 1\.\ntheme: dark$/);
     await kv.kv_delete.execute({ key: 'theme' });
     await assertFails(kv.kv_get.execute({ key: 'theme' }), 'not_found', /Check the id or key/);
   }
@@ -201,6 +201,18 @@ test('kv stores, reads in parts, lists and deletes below its prefix alone', asyn
   assert.equal((await below.execute({})).total_entries, 1);
   assert.equal((await list.execute({})).total_entries, 2);
   await assertFails(whole.execute({ key: '..' }), 'invalid_arguments', /cannot be \. or \.\./);
+});
+
+test('a list of keys says how to continue, also when it is cut', async () => {
+  const tools = ['kv_put', 'kv_list'] as const;
+  const kv = createTools(memberClient, { tools, kvPrefix: 'many/', charactersMax: 1_000 });
+  for (let at = 0; at < 30; at++) await kv.kv_put.execute({ key: `${'k'.repeat(100)}${at}`, value: 'v'.repeat(300) });
+  const first = await kv.kv_list.execute({});
+  const said = kv.kv_list.describe(first);
+  assert.ok(said.length <= 1_000 && said.startsWith('30 entries, page 1 of 2. Call kv_list with page 2 for more.'));
+  const second = await kv.kv_list.execute({ page: 2 });
+  assert.deepEqual([first.entries.length, second.entries.length], [25, 5]);
+  assert.equal(new Set([...first.entries, ...second.entries].map(({ key }) => key)).size, 30);
 });
 
 test('a secret key without a user is told so', async () => {

@@ -87,8 +87,10 @@ export function kvListTool(client: QuarryClient, limits: Limits): ToolDefinition
       return { entries, page, total_pages, total_entries };
     },
     describe({ entries, page, total_pages: pages, total_entries: total }) {
-      const end = page < pages ? `\n[There is more: call kv_list with page ${page + 1}.]` : '';
-      return `${total} entries\n${entries.map(({ key: name, value }) => `${name}: ${value}\n`).join('')}${end}`;
+      // First, because long keys may be cut at the end.
+      const more = page < pages ? ` Call kv_list with page ${page + 1} for more.` : '';
+      const lines = entries.map(({ key: name, value }) => `\n${name}: ${value}`).join('');
+      return `${total} entries, page ${page} of ${pages}.${more}${lines}`;
     },
   });
 }
