@@ -262,6 +262,18 @@ test('two processes use one Chromium without disturbing each other', async () =>
   for (const { html } of drawn) assert.match(html, /drawn quickly/);
 });
 
+test('the end of a connection to Chromium leaves the next one alone, and nothing stays open', async () => {
+  const openServers = () => process.getActiveResourcesInfo().filter((name) => name === 'TCPServerWrap').length;
+  const renderer = rendererWith();
+  const before = openServers();
+  const held = assert.rejects(draw('/hang?held', { renderer }), { isTransient: true });
+  await site.waitForRequest('/hang?held');
+  const closing = renderer.close();
+  assert.match((await draw('/fast', { renderer })).html, /drawn quickly/);
+  await Promise.all([held, closing]);
+  assert.equal(openServers(), before);
+});
+
 /** Has a page without our scripts look for its own address, at the canary. */
 async function sendDatagrams(address: string): Promise<number> {
   const before = received;
