@@ -72,8 +72,7 @@ export function createDomains(services: Services, audit?: AuditLog) {
     uploadBytesMax: config.uploadBytesMax,
     pictureCacheBytesMax: config.pictureCacheMb * 1024 * 1024,
     makePicture: (bytes: Uint8Array, request: PictureRequest, lane: string) => parser.picture(bytes, request, { lane }),
-    imageSize: (bytes: Uint8Array, lane: string) =>
-      parser.imageSize(bytes, { lane, signal: AbortSignal.timeout(limits.imageSizeTimeoutMs) }),
+    imageSize: (bytes: Uint8Array, lane: string) => parser.imageSize(bytes, limits.imageSizeTimeoutMs, { lane }),
   };
   const kvLimits = {
     keyBytesMax: config.kvKeyBytesMax,

@@ -130,6 +130,15 @@ export function parseId(kind: IdKind, text: string): string | undefined {
   return dashed(value.toString(16).padStart(32, '0'));
 }
 
+/** The prefixes that ids have under `/v1`, and in the rest of the API. */
+const nativePrefixes: Record<string, string> = { 'file-': 'fil_', vs_: 'cso_', vsfb_: 'cig_' };
+
+/** An id from under `/v1` as the rest of the API writes it; any other text unchanged. */
+export function nativeId(text: string): string {
+  const [, prefix = '', suffix = ''] = /^(file-|vs_|vsfb_)([0-9A-Za-z]{22})$/.exec(text) ?? [];
+  return suffix === '' ? text : `${nativePrefixes[prefix]}${suffix}`;
+}
+
 /** Whether the text could be mistaken for an id of any kind. */
 export function looksLikeId(text: string): boolean {
   return /^[a-z]{2,8}_[0-9A-Za-z]{22}$/.test(text);

@@ -25,7 +25,7 @@ export const limits = {
   /** After this time, a body must arrive at the rate below. */
   bodyGraceMs: 10_000,
   bodyBytesPerSecondMin: 64 * 1024,
-  /** Maximum wait of an image upload for its width and height. */
+  /** Maximum wait of an image upload for its width and height, once a parser process is ready. */
   imageSizeTimeoutMs: 5_000,
   /** The largest file that a picture is made of. */
   pictureSourceBytesMax: 32 * 1024 * 1024,

@@ -32,6 +32,8 @@ import { limits } from './limits.ts';
 import { registerMcpRoutes } from './mcp/routes.ts';
 import { registerMonitoring } from './monitoring/register.ts';
 import { registerSetAsideJobRoutes } from './monitoring/routes.ts';
+import { openAiErrors } from './openai/errors.ts';
+import { registerOpenAiRoutes } from './openai/routes.ts';
 import { registerOrgRoutes } from './orgs/routes.ts';
 import { type Services, urlHost } from './services.ts';
 import { registerTeamRoutes } from './teams/routes.ts';
@@ -84,6 +86,7 @@ export async function createServer(services: Services): Promise<QuarryServer> {
         : [...config.corsOrigins, new URL(services.baseUrl()).origin],
     contentOrigin: config.contentOrigin,
     trustProxy: config.trustProxy,
+    errorDialects: [openAiErrors],
     rewriteUrl: rewriteKvUrl,
   });
   // A worker serves only health and metrics.
@@ -204,6 +207,7 @@ function registerRoutes(api: Api, domains: Domains): void {
   registerEventRoutes(api, domains);
   registerKnowledgeRoutes(api, domains);
   registerAutomationRoutes(api, domains);
+  registerOpenAiRoutes(api, domains);
   registerConsoleRoutes(api, domains);
 }
 

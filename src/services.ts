@@ -12,7 +12,7 @@ import { openRenderer, type Renderer } from './content/render/renderer.ts';
 import type { DatabaseTarget } from './db/address.ts';
 import { type Database, openDatabase, type ReplicaOutcome } from './db/database.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './db/embedded.ts';
-import { migrate } from './db/migrate.ts';
+import { migrate, readMigrations } from './db/migrate.ts';
 import { matchBlobStore } from './files/store-identity.ts';
 import { Metrics } from './http/metrics.ts';
 import { StreamHub } from './http/sse.ts';
@@ -44,6 +44,8 @@ export type Services = {
   /** Connections without a transaction pooler, for LISTEN and session locks. */
   directTarget: DatabaseTarget;
   direct: Database;
+  /** The last migration of this release. */
+  schemaVersion: number;
   /** A single connection, for advisory locks that outlive a statement. */
   session: Database;
   blobs: BlobStore;
@@ -125,7 +127,8 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
   started.add('database connections', () => db.end({ timeout: databaseEndSeconds }));
   const direct = openDatabase(directTarget, { poolSize: directPoolSize, applicationName: 'quarry-direct' });
   started.add('direct database connections', () => direct.end({ timeout: databaseEndSeconds }));
-  for (const name of await migrate(direct)) log.info({ migration: name }, 'Migration applied');
+  const migrations = await readMigrations();
+  for (const name of await migrate(direct, migrations)) log.info({ migration: name }, 'Migration applied');
   await migrateJobs(direct, directTarget, log);
   await saveDefaultLimits(direct, {
     file_bytes: config.quotaFileBytes || undefined,
@@ -175,6 +178,7 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
   const services = assemble({
     ...{ config, log, clock, metrics, target, db, directTarget, direct, session, blobs, parser },
     ...{ fetcher, renderer, issuerKeys, streams, secrets, credentials, started },
+    schemaVersion: migrations.at(-1)?.version ?? 0,
     databaseEnded: embedded?.ended ?? new Promise(() => {}),
   });
   if (options.listeningUrl !== undefined) services.setListeningUrl(options.listeningUrl);
@@ -199,6 +203,7 @@ export async function createUnconnectedServices(config: Config, log: Logger): Pr
     ...{ direct: db, session: db, blobs: await openBlobStore(config), parser, fetcher, streams, secrets, started },
     credentials: new Credentials({ db, secrets, clock: systemClock }),
     issuerKeys: new IssuerKeys({ fetcher, clock: systemClock, log }),
+    schemaVersion: 0,
     databaseEnded: new Promise(() => {}),
   });
 }
@@ -223,6 +228,7 @@ type Parts = Pick<
   | 'secrets'
   | 'credentials'
   | 'databaseEnded'
+  | 'schemaVersion'
 > & { started: Started };
 
 function assemble({ started, ...parts }: Parts): Services {

@@ -8,6 +8,7 @@ import { openDatabase } from '../src/db/database.ts';
 import { lockDirectory } from '../src/db/directory-lock.ts';
 import { type EmbeddedPostgres, findCluster, startEmbeddedPostgres } from '../src/db/embedded.ts';
 import { migrate } from '../src/db/migrate.ts';
+import { partitionTables } from '../src/db/partition.ts';
 import { stopOrphan } from '../src/db/postmaster.ts';
 import { migrateJobs } from '../src/jobs/migrate.ts';
 import { createLogger } from '../src/log.ts';
@@ -22,6 +23,7 @@ import { poolerVariable, startPooler } from './support/pooler.ts';
  *   node test/run.ts test/api --test-name-pattern=quota  options go to `node --test`
  *
  * QUARRY_TEST_POOLER=1 has the test servers reach the database through PgBouncer in transaction mode.
+ * QUARRY_TEST_PARTITIONS=4 splits the large tables into so many partitions by app.
  * TEST_DATABASE_URL names a server to use instead; its user must be allowed to create databases.
  */
 const suites = ['test/rules', 'test/unit', 'test/api', 'test/cli', 'test/browser', 'test/crash', 'test/fuzz'];
@@ -111,6 +113,8 @@ async function createTemplate(target: DatabaseTarget): Promise<void> {
   try {
     await migrate(db);
     await migrateJobs(db, withDatabase(target, templateDatabase), log);
+    const partitions = Number(process.env.QUARRY_TEST_PARTITIONS ?? 0);
+    if (partitions > 0) await partitionTables(db, partitions);
   } finally {
     // A database with a connection cannot be copied.
     await db.end({ timeout: 5 });

@@ -3,7 +3,7 @@ import type { Clock } from '../clock.ts';
 import { type Database, production } from '../db/database.ts';
 import type { ActorKind, AuditActor, AuditMode, Auditor } from '../http/audit.ts';
 import { statusOf } from '../http/errors.ts';
-import { newUuid, parseId } from '../ids.ts';
+import { nativeId, newUuid, parseId } from '../ids.ts';
 import type { Logger } from '../log.ts';
 import type { Identity } from '../tenancy/caller.ts';
 import type { Credential, Identified } from '../tenancy/credential.ts';
@@ -304,13 +304,14 @@ function resourceInPath(request: FastifyRequest): string | null {
   const { app: _app, ...params } = request.params as Record<string, string>;
   const last = Object.values(params).at(-1);
   if (last === undefined) return (request.params as { app?: string }).app ?? null;
-  return idPattern.test(last) ? last : null;
+  const resource = nativeId(last);
+  return idPattern.test(resource) ? resource : null;
 }
 
 /** The id of the resource created or changed, otherwise the one named in the path. */
 function findResourceId(result: unknown, request: FastifyRequest): string | null {
   const { id, user, ingestion } = (result ?? {}) as { id?: unknown; user?: { id?: unknown }; ingestion?: unknown };
-  const resource = id ?? user?.id ?? ingestion ?? request.auditNote?.resource;
-  if (typeof resource === 'string' && idPattern.test(resource)) return resource;
-  return resourceInPath(request);
+  const named = id ?? user?.id ?? ingestion ?? request.auditNote?.resource;
+  const resource = typeof named === 'string' ? nativeId(named) : '';
+  return idPattern.test(resource) ? resource : resourceInPath(request);
 }

@@ -6,11 +6,12 @@ import { requireMigrated } from '../db/migrate.ts';
 import { checkFiles, type Finding } from '../files/fsck.ts';
 import { sweepBlobs } from '../files/sweep.ts';
 import { formatId } from '../ids.ts';
+import { checkIndexes, type IndexFinding } from '../knowledge/index/check.ts';
 import { createLogger } from '../log.ts';
 import { correctDrift, findDrift } from '../usage/store.ts';
 import { withDatabase } from './with-database.ts';
 
-/** Compares files and blobs. Returns exit code 1 when a problem was not repaired. */
+/** Compares files with blobs, indexes with texts and counters with rows. Returns exit code 1 when a problem was not repaired. */
 export async function run(options: Record<string, string | boolean | undefined>): Promise<number> {
   const repair = options.repair === true;
   const config = readConfig();
@@ -27,8 +28,12 @@ export async function run(options: Record<string, string | boolean | undefined>)
         `${report.files} files and ${report.blobs} blobs checked, ${report.findings} problems, ${report.findings - report.unrepaired} repaired\n`,
       );
       if (swept) process.stdout.write(`${swept.blobs} deleted blobs and ${swept.temporary} interrupted writes swept\n`);
+      const indexes = await checkIndexes(db, repair, (finding) => process.stdout.write(`${describeIndex(finding)}\n`));
+      process.stdout.write(
+        `${indexes.documents} documents of ${indexes.sources} sources and ${indexes.chunks} chunks checked, ${indexes.findings} problems, ${indexes.findings - indexes.unrepaired} to be read again\n`,
+      );
       const drift = await recount(db, repair);
-      return report.unrepaired > 0 || (drift > 0 && !repair) ? 1 : 0;
+      return report.unrepaired > 0 || indexes.unrepaired > 0 || (drift > 0 && !repair) ? 1 : 0;
     });
   } finally {
     await blobs.close();
@@ -47,6 +52,16 @@ async function recount(db: Database, repair: boolean): Promise<number> {
       `usage ${formatId('app', appId)} ${measure}: counter is ${booked}, actual value is ${counted}${repair ? '; corrected' : ''}\n`,
     );
   return drift.length;
+}
+
+const indexRepairs = {
+  reread: 'a server reads the texts of this source again within the hour',
+  left: 'not changed: restore the text from a backup, or push the document again',
+};
+
+function describeIndex({ kind, source, document, detail, repair }: IndexFinding): string {
+  const done = repair === undefined ? '' : `; ${indexRepairs[repair]}`;
+  return `${kind} ${source}${document === undefined ? '' : ` ${document}`}: ${detail}${done}`;
 }
 
 const repairs = {

@@ -59,6 +59,11 @@ export function buildProgram(): { program: Command; exitCode: () => number } {
     .description('apply the migrations of this release and exit')
     .action(action(() => import('./migrate.ts')));
   program
+    .command('partition')
+    .description('split the largest tables into partitions by app, while no server runs')
+    .requiredOption('--count <number>', 'partitions of each table; it cannot be changed later')
+    .action(action(() => import('./partition.ts')));
+  program
     .command('credentials')
     .description('create new credentials for the first app and print them')
     .option('--json', 'print JSON, as in credentials.json')

@@ -37,15 +37,16 @@ const catchUpPausesMs = [1, 2, 5, 10, 20];
 const checkMsMax = 250;
 /** A read of a replica that no longer responds is repeated on the primary. */
 const readMsMax = 30_000;
-/** How long no read tries a replica that lagged, or could not be used. */
-const lagRestMs = 100;
-const failureRestMs = 1_000;
+/** How long no read tries a replica that lagged or failed: doubled each time until one succeeds. */
+const restMs = 100;
+const restMsMax = 5_000;
 
 /** A streaming replica of the primary that `db` leads to. */
 export class Replica {
   readonly #db: Database;
   readonly #pool: Pool;
   readonly #count: (outcome: ReplicaOutcome) => void;
+  #restMs = restMs;
   #restsUntilMs = 0;
   #running: Promise<unknown> = Promise.resolve();
   #next: Promise<Mark> | undefined;
@@ -71,6 +72,7 @@ export class Replica {
       if (found !== undefined) {
         const result = await this.#finish(found, () => retryOnConflict(() => onReplica(found)));
         this.#count('replica');
+        this.#restMs = restMs;
         return result;
       }
       outcome = 'lagging';
@@ -79,9 +81,16 @@ export class Replica {
       if (!(error instanceof ConnectionError || error instanceof DatabaseError)) throw error;
     }
     this.#count(outcome);
-    this.#restsUntilMs = performance.now() + (outcome === 'lagging' ? lagRestMs : failureRestMs);
+    this.#rest();
     reading.usesPrimary = true;
     return onPrimary();
+  }
+
+  /** Reads that fail together count once. */
+  #rest(): void {
+    if (performance.now() < this.#restsUntilMs) return;
+    this.#restsUntilMs = performance.now() + this.#restMs;
+    this.#restMs = Math.min(this.#restMs * 2, restMsMax);
   }
 
   /** Keeps the later reads of this request on the primary: it has written, or seen a newer state. */

@@ -2,6 +2,7 @@ import type { Static } from 'typebox';
 import { BlobChecksumMismatch, BlobTooLarge } from '../blob/blob-store.ts';
 import { type Clock, nowSeconds } from '../clock.ts';
 import type { Db } from '../db/database.ts';
+import type { Keyset } from '../db/keyset.ts';
 import { AppError, invalidField, notFound } from '../errors.ts';
 import type { AuditActor } from '../http/audit.ts';
 import type { PageRequest } from '../http/pages.ts';
@@ -80,6 +81,13 @@ export function createFileService(deps: FileDeps) {
     return row;
   }
 
+  /** 404 when the caller does not see the file, 403 when they may not delete it. */
+  async function getForDelete(caller: Caller, id: string): Promise<store.VisibleFileRow> {
+    const file = await getSeen(caller, id);
+    if (!hasOwnerRights(caller, file, 'delete')) throw forbidden('You may read this file, but not delete it.');
+    return file;
+  }
+
   async function withGrants(caller: Caller, rows: store.VisibleFileRow[]): Promise<VisibleFile[]> {
     const owned = rows.filter((row) => hasOwnerRights(caller, row, 'update')).map((row) => row.id);
     const grants = await store.listGrants(db, caller.appId, owned);
@@ -99,9 +107,10 @@ export function createFileService(deps: FileDeps) {
     owned: Owned,
     digest: DigestCheck,
     body: AsyncIterable<Uint8Array>,
+    record?: RecordFile,
   ): Promise<store.FileRow> {
     try {
-      return await write(scope, { ...contents, bytes: digest.checked(body) }, owned);
+      return await write(scope, { ...contents, bytes: digest.checked(body) }, owned, record);
     } catch (error) {
       if (error instanceof BlobTooLarge) throw tooLarge(error.sizeMax);
       if (error instanceof BlobChecksumMismatch || error instanceof DigestMismatch)
@@ -149,12 +158,16 @@ export function createFileService(deps: FileDeps) {
       return { commit: (tx: Db) => stored.commit(tx, owned, record), discard: stored.discard };
     },
 
-    /** Stores a body of any size up to the limit. `length` is the announced length, if any. */
+    /**
+     * Stores a body of any size up to the limit. `length` is the announced length, if any. `readMetadata` is called at
+     * the end of the body; when it throws, nothing is stored.
+     */
     async uploadStream(
       caller: Caller,
       input: StreamInput,
       length: number | undefined,
       body: AsyncIterable<Uint8Array>,
+      readMetadata?: () => Record<string, unknown>,
     ): Promise<VisibleFile> {
       const { filename, contentType, share: shared = false, digest } = input;
       if (shared) requireSharable(contentType);
@@ -162,7 +175,12 @@ export function createFileService(deps: FileDeps) {
       if (length !== undefined && length > sizeMax) throw tooLarge(sizeMax);
       const owned = await resolveFileOwner(db, caller, input);
       const contents = { filename, contentType, shared, sizeMax, ...checksumOf(digest) };
-      return { file: await writeStream(caller, contents, owned, digest, body), grants: [] };
+      const record: RecordFile = async (tx, row) => {
+        if (readMetadata === undefined) return;
+        row.providerMetadata = readMetadata();
+        await store.updateFile(tx, row.appId, row.id, { providerMetadata: row.providerMetadata });
+      };
+      return { file: await writeStream(caller, contents, owned, digest, body, record), grants: [] };
     },
 
     /** A token for uploading this file once, until it expires. */
@@ -260,9 +278,14 @@ export function createFileService(deps: FileDeps) {
       return get(caller, id);
     },
 
+    getForDelete,
+
+    /** The visible files by id order; `providerMetadata` must be part of theirs. */
+    listByKeyset: (caller: Caller, keyset: Keyset, providerMetadata?: Record<string, unknown>) =>
+      store.listFilesByKeyset(db, caller, keyset, providerMetadata),
+
     async delete(caller: Caller, id: string): Promise<void> {
-      const file = await getSeen(caller, id);
-      if (!hasOwnerRights(caller, file, 'delete')) throw forbidden('You may read this file, but not delete it.');
+      const file = await getForDelete(caller, id);
       if (!(await store.deleteFile(db, file.appId, file.id))) throw notFound();
       if (!(await store.isBackupRunning(db))) await forgetBlob(deps, file.appId, file.blobKey);
     },

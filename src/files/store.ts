@@ -5,6 +5,7 @@
  */
 import type { PartialState } from '../blob/blob-store.ts';
 import type { Db } from '../db/database.ts';
+import { type Keyset, type KeysetPage, readKeyset } from '../db/keyset.ts';
 import type { PageRequest } from '../http/pages.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';
 import {
@@ -104,6 +105,31 @@ export async function findVisibleFile(db: Db, caller: Caller, id: string): Promi
   const [row] = await db<VisibleFileRow[]>`
     ${seenFile(db, caller)} where f.app_id = ${caller.appId} and f.id = ${id} and ${visible(db, caller)}`;
   return row;
+}
+
+/** Those of the files that are visible to the caller. */
+export function findVisibleFiles(db: Db, caller: Caller, ids: readonly string[]): Promise<VisibleFileRow[]> {
+  return db<VisibleFileRow[]>`
+    ${seenFile(db, caller)}
+    where f.app_id = ${caller.appId} and f.id = any(${[...ids]}::uuid[]) and ${visible(db, caller)}`;
+}
+
+/** A page of the files visible to the caller, in the order of their ids. `providerMetadata` must be part of theirs. */
+export function listFilesByKeyset(
+  db: Db,
+  caller: Caller,
+  keyset: Keyset,
+  providerMetadata: Record<string, unknown> | undefined,
+): Promise<KeysetPage<VisibleFileRow>> {
+  return readKeyset(
+    db,
+    db`f.id`,
+    keyset,
+    ({ where, order, limit }) => db<VisibleFileRow[]>`
+      ${seenFile(db, caller)} where ${visible(db, caller)} and ${where}
+        and ${providerMetadata === undefined ? db`true` : db`f.provider_metadata @> ${JSON.stringify(providerMetadata)}::text::jsonb`}
+      order by ${order} limit ${limit}`,
+  );
 }
 
 type FileFilter = {

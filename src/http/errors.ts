@@ -12,16 +12,33 @@ export function sendError(error: unknown, request: FastifyRequest, reply: Fastif
     request.log.warn({ code: error.code, reason: error.message }, 'refused');
   else if (appError.status >= 500) request.log.error({ err: error }, 'request failed');
   else if (appError.cause !== undefined) request.log.info({ err: appError.cause, code: appError.code }, 'refused');
+  const { status, body } = presentError(appError, request);
   return reply
-    .code(appError.status)
+    .code(status)
     .headers({
       'cache-control': 'no-store',
       ...(appError.status === 503 ? { 'retry-after': '1' } : {}),
       ...appError.headers,
     })
     .header('content-type', 'application/json; charset=utf-8')
-    .serializer((body: unknown) => JSON.stringify(body))
-    .send(errorBody(appError));
+    .serializer((sent: unknown) => JSON.stringify(sent))
+    .send(body);
+}
+
+/** Another shape of the errors under a path. */
+export type ErrorDialect = { prefix: string; present(error: AppError): PresentedError };
+type PresentedError = { status: number; body: unknown };
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    errorDialects: readonly ErrorDialect[];
+  }
+}
+
+/** Status and body of an error, in the shape that its path has. */
+export function presentError(error: AppError, request: FastifyRequest): PresentedError {
+  const dialect = request.server.errorDialects.find(({ prefix }) => request.url.startsWith(prefix));
+  return dialect?.present(error) ?? { status: error.status, body: errorBody(error) };
 }
 
 export function errorBody(error: AppError): unknown {
@@ -38,7 +55,7 @@ export function codeOf(error: unknown, request: FastifyRequest): ErrorCode {
 
 /** The status of an error's response. */
 export function statusOf(error: unknown, request: FastifyRequest): number {
-  return toAppError(error, request).status;
+  return presentError(toAppError(error, request), request).status;
 }
 
 /** Fastify's own errors, in our wording. */

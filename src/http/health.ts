@@ -2,7 +2,6 @@ import { timingSafeEqual } from 'node:crypto';
 import { Type } from 'typebox';
 import type { BlobStore } from '../blob/blob-store.ts';
 import type { Database } from '../db/database.ts';
-import { readMigrations } from '../db/migrate.ts';
 import { AppError, notFound } from '../errors.ts';
 import { newUuid } from '../ids.ts';
 import { limits } from '../limits.ts';
@@ -13,6 +12,8 @@ import type { Api } from './route.ts';
 
 type HealthDeps = {
   db: Database;
+  /** The last migration of this release. */
+  schemaVersion: number;
   blobs: BlobStore;
   metrics: Metrics;
   log: Logger;
@@ -87,7 +88,7 @@ const checksSchema = Type.Object({
 type Outcome = 'ok' | 'failed';
 
 async function check(deps: HealthDeps): Promise<Record<'start' | 'database' | 'migrations' | 'blobs', Outcome>> {
-  const { db, blobs, log } = deps;
+  const { db, schemaVersion, blobs, log } = deps;
   const outcome = async (name: string, run: () => Promise<boolean>): Promise<Outcome> => {
     try {
       if (await withinTime(run())) return 'ok';
@@ -98,20 +99,17 @@ async function check(deps: HealthDeps): Promise<Record<'start' | 'database' | 'm
   };
   const [database, migrations, blobStore] = await Promise.all([
     outcome('database', async () => (await db`select 1`).length === 1),
-    outcome('migrations', () => migrationsMatch(db)),
+    outcome('migrations', () => migrationsMatch(db, schemaVersion)),
     outcome('blobs', async () => (await blobs.stat(`${newUuid()}/${newUuid()}`)) === undefined),
   ]);
   return { start: deps.isReady() ? 'ok' : 'failed', database, migrations, blobs: blobStore };
 }
 
 /** A newer release may have migrated the database while this process is running. */
-async function migrationsMatch(db: Database): Promise<boolean> {
-  ownVersion ??= readMigrations().then((migrations) => migrations.at(-1)?.version);
+async function migrationsMatch(db: Database, own: number): Promise<boolean> {
   const [row] = await db<{ version: number }[]>`select max(version) as version from schema_migrations`;
-  return row?.version === (await ownVersion);
+  return row?.version === own;
 }
-
-let ownVersion: Promise<number | undefined> | undefined;
 
 async function withinTime<T>(work: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;

@@ -105,7 +105,12 @@ export function completeDocument<T extends object>(given: T, routes: readonly Ro
   const byId = new Map(routes.map((route) => [route.operationId, route]));
   document.components.headers = headers;
   document.components.responses = Object.fromEntries(
-    Object.entries(errors).map(([status, { name, description }]) => [name, errorResponse(Number(status), description)]),
+    [...new Set(routes.map((route) => route.errors))].flatMap((schema) =>
+      Object.entries(errors).map(([status, { name, description }]) => [
+        responseName(schema, name),
+        errorResponse(Number(status), description, schema),
+      ]),
+    ),
   );
   document.components.examples = {};
   const examples = readExamples();
@@ -195,8 +200,15 @@ const errors: Record<number, { name: string; description: string }> = {
 };
 
 function describeErrors(operation: Operation, route: RouteInfo): void {
-  for (const status of statusesOf(operation, route))
-    operation.responses[status] ??= { $ref: `#/components/responses/${errors[status]?.name}` } as unknown as Response;
+  for (const status of statusesOf(operation, route)) {
+    const name = responseName(route.errors, errors[status]?.name ?? '');
+    operation.responses[status] ??= { $ref: `#/components/responses/${name}` } as unknown as Response;
+  }
+}
+
+/** `NotFound`, and for another shape of errors its name before that. */
+function responseName(schema: string, name: string): string {
+  return schema === 'Error' ? name : `${schema}${name}`;
 }
 
 /** The errors that a route may return. Others have the shape of the ranges 4XX and 5XX. */
@@ -217,7 +229,7 @@ function statusesOf({ parameters: taken = [] }: Operation, route: RouteInfo): nu
   return statuses.sort((a, b) => a - b);
 }
 
-function errorResponse(status: number, description: string): Response {
+function errorResponse(status: number, description: string, schema: string): Response {
   const more = {
     416: ['X-Request-Id', 'Content-Range'],
     429: ['X-Request-Id', 'Retry-After', 'RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset'],
@@ -227,7 +239,7 @@ function errorResponse(status: number, description: string): Response {
   return {
     description,
     headers: referHeaders(more ?? ['X-Request-Id']),
-    content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
+    content: { 'application/json': { schema: { $ref: `#/components/schemas/${schema}` } } },
   };
 }
 

@@ -23,6 +23,7 @@ const tags: Record<string, string> = {
   Automations: 'Definitions, runs, journals and streams.',
   Webhooks: 'Events sent to URLs, with a log of deliveries.',
   'Key-value storage': 'Strings by key, for each user.',
+  'OpenAI-compatible': 'Files and vector stores as clients of OpenAI call them, over the files and sources of Quarry.',
   Console: 'Sessions of the web console.',
   Server: 'The server itself.',
 };
@@ -54,7 +55,7 @@ export async function collectOpenApi(fastify: FastifyInstance, api: Api): Promis
             type: 'http',
             scheme: 'bearer',
             description:
-              'An access token of a user, a personal token (`sat_…`), or a developer token (`dvt_…`) with `x-app`.',
+              'An access token of a user, a personal token (`sat_…`), or a developer token (`dvt_…`) with `x-app`; under `/v1` also a secret key.',
           },
           session: {
             type: 'apiKey',

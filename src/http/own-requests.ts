@@ -17,6 +17,11 @@ export function ownHeaders(request: FastifyRequest): Record<string, string> {
     const value = request.headers[name];
     if (typeof value === 'string') own[name] = value;
   }
+  const bearer = bearerKey(request);
+  if (bearer !== undefined) {
+    delete own.authorization;
+    own['x-api-key'] = bearer;
+  }
   const key = keyInPath(request);
   if (key !== undefined && own['x-archastro-api-key'] === undefined) own['x-api-key'] ??= key;
   return own;
@@ -25,4 +30,10 @@ export function ownHeaders(request: FastifyRequest): Record<string, string> {
 /** The publishable key in a path that has one. */
 export function keyInPath(request: FastifyRequest): string | undefined {
   return request.routeOptions.config.keyInPath ? (request.params as { key?: string }).key : undefined;
+}
+
+/** The secret key that a route with `keyAsBearer` was sent as a bearer token. */
+export function bearerKey(request: FastifyRequest): string | undefined {
+  if (!request.routeOptions.config.keyAsBearer) return undefined;
+  return /^Bearer +(sk_\S+)$/i.exec(request.headers.authorization?.trim() ?? '')?.[1];
 }

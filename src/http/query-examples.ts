@@ -2,9 +2,13 @@
 const examples: Record<string, unknown> = {
   action: 'deleteFile',
   actor: 'usr_06EvTxqXi7zYwBqTcg5t9h',
+  'openaiListVectorStores after': 'vs_06EvTxqXqR8rTuDyL9iW0p',
+  after: 'file-06EvTxqXi7zYwBqTcg5t9h',
   after_cursor: 'eyJhIjoxfQ',
   agent: 'agt_06EvTxqXjC2mUuYzG3dQ4r',
   automation: 'aut_06EvTxqXkL9sWnVxH5fT6y',
+  'openaiListVectorStores before': 'vs_06EvTxqXqR8rTuDyL9iW0p',
+  before: 'file-06EvTxqXi7zYwBqTcg5t9h',
   code: 'SplxlOBeZQQYbYS6WxSbIA',
   content_type: 'application/pdf',
   credential: 'usr_06EvTxqXi7zYwBqTcg5t9h',

@@ -46,6 +46,8 @@ export type RouteInfo = {
   takesBytes: boolean;
   protocol: Protocol | undefined;
   idempotency: IdempotencyMode | undefined;
+  /** The name of the schema of its errors. */
+  errors: string;
 };
 
 type Handler<C, P extends TSchema, Q extends TSchema, B extends TSchema> = (input: {
@@ -81,6 +83,8 @@ type RouteDefinition<C, P extends TSchema, Q extends TSchema, B extends TSchema>
   headers?: TObject;
   /** Drops cached callers afterwards; by default after every provisioning change. */
   changesRights?: boolean;
+  /** The area of its operation for keys with scopes: by default that of its tag. */
+  area?: KeyArea;
   /** Whether it only reads, for keys with scopes: by default GET and searches. */
   reads?: boolean;
   /** Its rate limit group: by default `reads` for GET and `writes` for the rest. */
@@ -93,6 +97,10 @@ type RouteDefinition<C, P extends TSchema, Q extends TSchema, B extends TSchema>
   idempotency?: IdempotencyMode | ((body: Static<B>) => IdempotencyMode);
   /** Whether its parameter `key` is the publishable key of the app. */
   keyInPath?: boolean;
+  /** Whether it takes a secret key as a bearer token too. */
+  keyAsBearer?: boolean;
+  /** The shape of its errors, if it is another. It has an `$id`. */
+  errors?: TSchema & { $id?: string };
   /** The header WWW-Authenticate of a 401. */
   challenge?: (request: FastifyRequest) => string;
   /** Who sends a request, where the path is the credential. */
@@ -116,6 +124,7 @@ declare module 'fastify' {
     headers?: TObject;
     operationId?: string;
     keyInPath?: boolean;
+    keyAsBearer?: boolean;
     challenge?: (request: FastifyRequest) => string;
   }
   interface FastifyRequest {
@@ -219,6 +228,7 @@ export class Api {
       takesJson: definition.body !== undefined,
       takesBytes: definition.rawBody !== undefined,
       idempotency: method === 'POST' ? documentedMode(definition) : undefined,
+      errors: definition.errors?.$id ?? 'Error',
     });
     const itemSchema = method === 'GET' ? listItemSchema(definition.responses[success]) : undefined;
     const searchesOrLists = itemSchema !== undefined || definition.rateGroup === 'search';
@@ -235,6 +245,7 @@ export class Api {
           budget,
           ...(method === 'POST' ? { idempotency: documentedMode(definition) } : {}),
           keyInPath: definition.keyInPath ?? false,
+          keyAsBearer: definition.keyAsBearer ?? false,
           ...(definition.challenge === undefined ? {} : { challenge: definition.challenge }),
           servesContent: definition.servesContent ?? false,
           changesRights: definition.changesRights ?? false,
@@ -251,7 +262,7 @@ export class Api {
           params: definition.params ?? pathParams(path),
           ...(definition.query === undefined ? {} : { querystring: definition.query }),
           ...(definition.body === undefined ? {} : { body: definition.body }),
-          response: responseSchemas(definition.responses),
+          response: responseSchemas(definition.responses, definition.errors ?? errorSchema),
           security: securityOf(access),
         },
         handler: withBodyText(async (request, reply) => {
@@ -349,11 +360,12 @@ function scopeOf(
     method,
     rateGroup,
     reads,
-  }: Pick<RouteDefinition<unknown, TSchema, TSchema, TSchema>, 'tag' | 'method' | 'rateGroup' | 'reads'>,
+    area: own,
+  }: Pick<RouteDefinition<unknown, TSchema, TSchema, TSchema>, 'tag' | 'method' | 'rateGroup' | 'reads' | 'area'>,
 ): { area?: KeyArea; reads?: boolean } {
   if (access.kind !== 'app') return {};
-  if (!(tag in areas)) throw new Error(`Name the area of keys that the tag "${tag}" belongs to.`);
-  const area = areas[tag];
+  if (own === undefined && !(tag in areas)) throw new Error(`Name the area of keys that the tag "${tag}" belongs to.`);
+  const area = own ?? areas[tag];
   return area === undefined ? {} : { area, reads: reads ?? (method === 'GET' || rateGroup === 'search') };
 }
 
@@ -421,12 +433,12 @@ function pathParams(path: string): TObject | undefined {
   return Type.Object(Object.fromEntries(names.map((name) => [name, Type.String()])));
 }
 
-function responseSchemas(responses: Record<number, TSchema | null>): Record<string, TSchema> {
+function responseSchemas(responses: Record<number, TSchema | null>, errors: TSchema): Record<string, TSchema> {
   const schemas: Record<string, TSchema> = {};
   for (const [status, schema] of Object.entries(responses))
     schemas[status] = schema ?? Type.Null({ description: 'Nothing.' });
-  schemas['4xx'] = ref(errorSchema);
-  schemas['5xx'] = ref(errorSchema);
+  schemas['4xx'] = ref(errors);
+  schemas['5xx'] = ref(errors);
   return schemas;
 }
 

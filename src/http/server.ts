@@ -21,12 +21,12 @@ import { isTracing } from '../tracing/trace.ts';
 import type { Auditor } from './audit.ts';
 import { readJsonBodies } from './body.ts';
 import { createContentGate } from './content-origin.ts';
-import { codeOf, errorBody, sendError, statusOf } from './errors.ts';
+import { codeOf, type ErrorDialect, errorBody, sendError, statusOf } from './errors.ts';
 import { oneHeader } from './headers.ts';
 import type { Idempotency } from './idempotency.ts';
 import { appOf, type Intake } from './intake.ts';
 import type { Metrics } from './metrics.ts';
-import { keyInPath } from './own-requests.ts';
+import { bearerKey, keyInPath } from './own-requests.ts';
 import type { RateLimiter } from './rate-limits.ts';
 import { type Access, Api, requireAccess } from './route.ts';
 import { buildSerializer } from './serialization.ts';
@@ -51,6 +51,8 @@ type HttpOptions = {
   /** The only origin for stored content of users; undefined: this one. */
   contentOrigin: string | undefined;
   trustProxy: string[];
+  /** Paths whose errors have another shape. */
+  errorDialects?: readonly ErrorDialect[];
   /** Rewrites the raw path for the router (keys under /kv/ may contain anything). */
   rewriteUrl?: (url: string) => string;
 };
@@ -98,6 +100,7 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
   fastify.decorateRequest('credential');
   fastify.decorateRequest('response');
   fastify.decorate('intake', options.intake);
+  fastify.decorate('errorDialects', options.errorDialects ?? []);
   fastify.decorateRequest('auditNote');
   fastify.decorateRequest('bodyHash');
   readJsonBodies(fastify);
@@ -244,13 +247,16 @@ function malformed(code: string | undefined): AppError {
 function credentialHeaders(request: FastifyRequest, keyOnly: boolean) {
   const { headers } = request;
   const one = (name: string) => oneHeader(request, name);
-  const apiKey = one('x-api-key') ?? one('x-archastro-api-key') ?? keyInPath(request);
+  const bearer = bearerKey(request);
+  const apiKey = one('x-api-key') ?? one('x-archastro-api-key') ?? keyInPath(request) ?? bearer;
   const alias = one('x-archastro-api-key') ?? apiKey;
   if (apiKey !== alias) throw new AppError('invalid_credentials', 'x-api-key and x-archastro-api-key differ.');
+  if (bearer !== undefined && bearer !== apiKey)
+    throw new AppError('invalid_credentials', 'x-api-key and the key in Authorization differ.');
   return {
     apiKey,
     // Signing in and refreshing use only the key, even when an old token is still sent.
-    authorization: keyOnly ? undefined : headers.authorization,
+    authorization: keyOnly || bearer !== undefined ? undefined : headers.authorization,
     app: one('x-app'),
     sandbox: one('x-sandbox'),
   };

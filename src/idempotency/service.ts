@@ -4,7 +4,7 @@ import type { Clock } from '../clock.ts';
 import { type Database, type Db, nobody, production } from '../db/database.ts';
 import { AppError, invalidField } from '../errors.ts';
 import { requireMinimumSpeed } from '../http/body.ts';
-import { errorBody, toAppError } from '../http/errors.ts';
+import { presentError, toAppError } from '../http/errors.ts';
 import type { Idempotency, IdempotencyCaller } from '../http/idempotency.ts';
 import { appOf } from '../http/intake.ts';
 import { digestLongTexts } from '../http/long-text.ts';
@@ -225,7 +225,8 @@ function responseOf(reply: FastifyReply, result: unknown): Response {
 
 function errorResponse(error: unknown, request: FastifyRequest): Response {
   const appError = toAppError(error, request);
-  return { status: appError.status, headers: pick(appError.headers), text: JSON.stringify(errorBody(appError)) };
+  const { status, body } = presentError(appError, request);
+  return { status, headers: pick(appError.headers), text: JSON.stringify(body) };
 }
 
 /** Whether a retry must get the same error. A streamed body that was not read to its end cannot be compared. */

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import { AppError, type ErrorCode, errorCodes } from '../errors.ts';
 import { ownHeaders } from '../http/own-requests.ts';
-import { formatId, idPrefixes } from '../ids.ts';
+import { formatId, idPrefixes, nativeId } from '../ids.ts';
 
 /** Where a resource of each kind is read. Those without a path of their own are as visible as what contains them. */
 export const pathsOfKinds: Partial<Record<keyof typeof idPrefixes, string>> = {
@@ -43,10 +43,11 @@ export async function requireStillVisible(request: FastifyRequest, body: unknown
 
 function pathOf(named: unknown): string | undefined {
   if (typeof named !== 'string') return undefined;
-  const prefix = named.slice(0, named.indexOf('_'));
+  const id = nativeId(named);
+  const prefix = id.slice(0, id.indexOf('_'));
   for (const [kind, path] of Object.entries(pathsOfKinds)) {
     const prefixes: readonly string[] = idPrefixes[kind as keyof typeof idPrefixes];
-    if (prefixes.includes(prefix)) return `${path}${encodeURIComponent(named)}`;
+    if (prefixes.includes(prefix)) return `${path}${encodeURIComponent(id)}`;
   }
   return undefined;
 }

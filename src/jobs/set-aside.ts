@@ -1,4 +1,4 @@
-import type { Db } from '../db/database.ts';
+import type { Db, Statement } from '../db/database.ts';
 import { lane } from './lane-queue.ts';
 
 /** For listing the jobs that are set aside without reading the others. */
@@ -35,4 +35,10 @@ export async function retrySetAside(db: Db, id: string): Promise<boolean> {
     where id = ${id}::bigint and attempts >= max_attempts and locked_at is null returning 1`;
   if (rows.length > 0) await db`select pg_notify('jobs:insert', '{"r":' || random()::text || ',"count":1}')`;
   return rows.length > 0;
+}
+
+/** SQL: the job with this key is set aside. */
+export function isSetAside(db: Db, key: Statement): Statement {
+  return db`exists (select from graphile_worker._private_jobs jobs
+    where jobs.key = ${key} and jobs.attempts >= jobs.max_attempts and jobs.locked_at is null)`;
 }

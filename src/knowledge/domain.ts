@@ -13,6 +13,7 @@ import { taskNames } from '../jobs/task-names.ts';
 import type { JobContext, Recurring } from '../jobs/workers.ts';
 import type { Logger } from '../log.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
+import { createAttachmentService } from './attachments/service.ts';
 import { createDocumentService } from './documents/service.ts';
 import type { SourceKey } from './index/store.ts';
 import { knowledgeConsumer } from './ingestion/crawl-sink.ts';
@@ -126,6 +127,7 @@ export function createKnowledge(deps: KnowledgeDeps) {
     sources,
     ingestions,
     documents: createDocumentService({ db, sources, ingestions }),
+    attachments: createAttachmentService({ db, sources, ingestions }),
     search: createSearchService({ db, sources, index, reranker: deps.reranker }),
     inbound: createInboundService({ ...deps, sources, ingestions }),
   };

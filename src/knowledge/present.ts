@@ -53,11 +53,12 @@ export function presentIngestion(row: IngestionView) {
   });
 }
 
-/** Documents are stored by UUID and shown by id. */
+/** Documents and files are stored by UUID and shown by id. */
 function presentOutcome(metadata: Record<string, unknown>): Record<string, unknown> {
-  const { document, items } = metadata;
+  const { document, files, items } = metadata;
   return {
     ...metadata,
+    ...(Array.isArray(files) ? { files: files.map((file: string) => formatId('file', file)) } : {}),
     ...(typeof document === 'string' ? { document: formatId('document', document) } : {}),
     ...(Array.isArray(items) ? { items: items.map((item) => presentOutcome(item as Record<string, unknown>)) } : {}),
   };

@@ -36,7 +36,6 @@ import {
   listEntriesByKey,
   listUserEntries,
   lockEntries,
-  lockUser,
   updateEntry,
   upsertEntries,
   userExists,
@@ -95,13 +94,37 @@ export function createKvService({ limits }: { limits: KvLimits }) {
     return entry;
   }
 
+  /** One statement is all or nothing by itself, and holds its locks only until it has committed. */
+  async function putAll(db: Db, owner: KvOwner, puts: KvOperation[]): Promise<BatchResult[]> {
+    const writes = puts.map(({ key, value = '', ttl_seconds }) =>
+      newWrite(key, { value, ...(ttl_seconds === undefined ? {} : { ttl_seconds }) }),
+    );
+    const entries = await upsertEntries(
+      db,
+      owner,
+      writes.map((write) => ({ ...write, userId: owner.userId })),
+    );
+    return entries.map((entry) => {
+      if (entry === undefined) throw userNotFound();
+      return { op: 'put', key: entry.key, entry };
+    });
+  }
+
+  /** Without a lock: one statement reads one state. */
+  async function readAll(db: Db, owner: KvOwner, gets: KvOperation[]): Promise<BatchResult[]> {
+    const wanted = keysOf(gets).map((key) => ({ userId: owner.userId, key }));
+    const found = (await findEntries(db, owner, wanted)).filter((entry) => entry !== undefined);
+    if (found.length === 0 && !(await userExists(db, owner))) throw userNotFound();
+    return applyOperations(gets, owner.userId, found, new Date(0)).results;
+  }
+
   /**
    * One attempt, all or nothing. Undefined when a key was created concurrently: then another attempt finds it.
    */
   async function tryBatch(tx: Db, owner: KvOwner, operations: KvOperation[]): Promise<BatchResult[] | undefined> {
-    const now = await lockUser(tx, owner);
-    if (now === undefined) throw userNotFound();
-    const locked = await lockEntries(tx, owner, [...new Set(operations.map(({ key }) => key))]);
+    const found = await lockEntries(tx, owner, keysOf(operations));
+    if (found === undefined) throw userNotFound();
+    const { entries: locked, now } = found;
     const { drafts, results } = applyOperations(operations, owner.userId, locked, now);
     const existed = new Set(locked.map(({ key }) => key));
     const changed = [...drafts].filter(([, draft]) => draft.changed);
@@ -259,9 +282,13 @@ export function createKvService({ limits }: { limits: KvLimits }) {
     /** All operations or none, in their order. */
     async batch(db: Db, caller: Caller, input: Static<typeof kvBatchBody>): Promise<BatchResult[]> {
       const owner = targetOwner(caller, input.user);
+      const { operations } = input;
       checkOperations(input, limits);
+      if (operations.every(({ op }) => op === 'get')) return readAll(db, owner, operations);
+      if (operations.every(isPlainPut) && keysOf(operations).length === operations.length)
+        return translateWriteErrors(putAll(db, owner, operations));
       for (let tries = 0; tries < batchTriesMax; tries++) {
-        const results = await translateWriteErrors(beginOrUndo(db, (tx) => tryBatch(tx, owner, input.operations)));
+        const results = await translateWriteErrors(beginOrUndo(db, (tx) => tryBatch(tx, owner, operations)));
         if (results !== undefined) return results;
       }
       throw new AppError('conflict', 'The keys of the batch are being created by others. Try again.');
@@ -297,7 +324,8 @@ function createBatchers(db: Db) {
     batchesMax: readBatchesMax,
   });
   const writes = new Batcher<KvOwner & KvWrite, KvEntry | undefined>({
-    run: (written) => upsertEntries(db, scopeOf(written), written),
+    // An entry that is locked makes the caller write each by itself.
+    run: (written) => upsertEntries(db, scopeOf(written), written, written.length > 1 ? sharedLockTimeoutMs : 0),
     itemsMax: batchItemsMax,
     bytesMax: batchBytesMax,
     sizeOf: ({ value }) => value.length,
@@ -352,6 +380,16 @@ async function beginOrUndo<T>(db: Db, work: (tx: Db) => Promise<T | undefined>):
   }
 }
 
+function keysOf(operations: KvOperation[]): string[] {
+  return [...new Set(operations.map(({ key }) => key))];
+}
+
+/** Needs to know nothing of the entry before it. */
+function isPlainPut({ op, if_match, if_none_match }: KvOperation): boolean {
+  return op === 'put' && if_match === undefined && if_none_match === undefined;
+}
+
+const sharedLockTimeoutMs = 50;
 const batchTriesMax = 5;
 const pageRowsDefault = 100;
 const pageBytesMax = 4 * 1024 * 1024;

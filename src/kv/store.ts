@@ -112,24 +112,23 @@ export async function listUserEntries(
 
 /**
  * Upserts entries; no key of a user may occur twice. Returns the entries in the order of the writes, undefined where the
- * user does not exist. `settings` passes the quota to the table's triggers. It also limits the lock wait of a batch, so
- * that one locked row does not delay the rest: the statement then fails (SQLSTATE 55P03), and the caller writes each
- * entry separately. Rows are locked in a fixed order, users before entries (as when a user is deleted), to avoid
+ * user does not exist. `settings` passes the quota to the table's triggers. `lockTimeoutMs` limits the wait for locks, so
+ * that one locked row does not delay the entries of others: the statement then fails (SQLSTATE 55P03). Rows are locked in a fixed order, users before entries (as when a user is deleted), to avoid
  * deadlocks.
  */
 export async function upsertEntries(
   db: Db,
   scope: Scope,
   writes: (KvWrite & { userId: string })[],
+  lockTimeoutMs = 0,
 ): Promise<(KvEntry | undefined)[]> {
   const [first] = writes;
   if (first === undefined) return [];
   const column = (pick: (write: KvWrite & { userId: string }) => string) => writes.map(pick);
-  const lockTimeout = writes.length > 1 ? '50ms' : '0';
   const rows = await db<(Written & { userId: string; key: string })[]>`
     with settings as materialized (
       select set_config('quarry.kv_user_bytes_max', ${String(first.userBytesMax)}, true),
-        set_config('lock_timeout', ${lockTimeout}, true)),
+        set_config('lock_timeout', ${`${lockTimeoutMs}ms`}, true)),
     owners as materialized (
       select id from users cross join settings
       where app_id = ${scope.appId} and sandbox_id = ${scope.sandboxId}
@@ -242,19 +241,25 @@ export async function incrementEntry(
   return row && { ...row, userId: owner.userId, key };
 }
 
-/** The user's entries of these keys, locked until the transaction ends. Expired ones are omitted. */
-export async function lockEntries(db: Db, owner: KvOwner, keys: string[]): Promise<KvEntry[]> {
-  return db<KvEntry[]>`
-    select id, user_id, key, value, version, created_at, updated_at, expires_at from kv_entries
-    where app_id = ${owner.appId} and user_id = ${owner.userId} and key = any(${keys}::text[])
-      and sandbox_id = ${owner.sandboxId} and ${isLive(db)}
-    order by key for update`;
-}
-
-/** Locks the user's row as every writer does. Returns the transaction's time, or undefined when there is no such user. */
-export async function lockUser(db: Db, owner: KvOwner): Promise<Date | undefined> {
-  const [row] = await db<{ now: Date }[]>`select now() from (${lockOwner(db, owner)}) locked`;
-  return row?.now;
+/**
+ * The user's entries of these keys, locked until the transaction ends, and its time. The user's row is locked first, as
+ * by every writer. Expired entries are omitted. Undefined when there is no such user.
+ */
+export async function lockEntries(
+  db: Db,
+  owner: KvOwner,
+  keys: string[],
+): Promise<{ entries: KvEntry[]; now: Date } | undefined> {
+  const rows = await db<({ now: Date } & (KvEntry | { id: null }))[]>`
+    with owner as materialized (${lockOwner(db, owner)}),
+    locked as materialized (
+      select id, user_id, key, value, version, created_at, updated_at, expires_at from kv_entries
+      where app_id = ${owner.appId} and user_id = (select owner_id from owner) and key = any(${keys}::text[])
+        and sandbox_id = ${owner.sandboxId} and ${isLive(db)}
+      order by key for update)
+    select now(), locked.* from owner left join locked on true`;
+  const [first] = rows;
+  return first && { now: first.now, entries: rows.flatMap(({ now: _now, ...row }) => (row.id === null ? [] : [row])) };
 }
 
 /** Writes these entries over the locked ones. Returns fewer when one of the keys was created concurrently. */

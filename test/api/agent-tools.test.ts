@@ -251,6 +251,7 @@ test('an agent gets the tools that were chosen, and wrong options fail where the
   const wrong: [object, RegExp][] = [
     [{ tools: ['run'] }, /run needs automations/],
     [{ tools: ['fly'] }, /fly is not one of search, read/],
+    [{ tools: ['search'], sources: undefined }, /sources is undefined/],
     [{ tools: ['search'], sources: [] }, /sources must name 1 to 100, not 0/],
     [{ tools: ['read'], charactersMax: 10 }, /charactersMax must be an integer from 1000/],
     [{ tools: ['read'], waitSeconds: 1.5 }, /waitSeconds must be an integer from 0 to 300, not 1.5/],

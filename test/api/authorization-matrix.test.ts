@@ -1,15 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import {
-  type Expectation,
-  expectationsByRoute,
-  rows,
-  type Sent,
-  unending,
-  without,
-} from '../support/authorization/expectations.ts';
+import { expectationsByRoute, rows, unending, without } from '../support/authorization/expectations.ts';
 import { createFixtures, type Target } from '../support/authorization/fixtures.ts';
-import { type Row, runChecks } from '../support/authorization/matrix.ts';
+import { type Expectation, type Row, runChecks, type Sent } from '../support/authorization/matrix.ts';
 import { operations } from '../support/authorization/references.ts';
 import { apiKeys, managed, orgs, readOwned, sandboxes, teams } from '../support/authorization/tables.ts';
 import { type CallerName, callerNames, createTenants, type Ownership } from '../support/authorization/tenants.ts';
@@ -107,6 +100,12 @@ const guisesOnDeveloperPath: Guise[] = [
   { name: "developer, another developer's app", as: 404, options: otherDeveloper({}) },
 ];
 
+/** Under `/v1` a secret key may be a bearer token. */
+const bearers: Guise[] = (['key', 'sandboxKey', 'otherKey'] as const).map((as) => ({
+  ...{ name: `${as} as bearer`, as, options: { token: callers[as].key ?? '' } },
+}));
+const takesBearer = (path: string) => path.startsWith('/v1/');
+
 function otherDeveloper(headers: Record<string, string>): ApiOptions {
   return { token: otherApp.developerToken, headers };
 }
@@ -123,7 +122,8 @@ for (const [part, isIn, guises] of [
       for (const [row, { whose, outcomes }] of expectation.table.entries()) {
         const standing = standingTarget(expectation, whose);
         // A caller who is refused for every resource is tried once.
-        for (const { name: guise, as, options } of guises.filter((each) => row === 0 || typeof each.as !== 'number'))
+        const all = takesBearer(path) ? [...guises, ...bearers] : guises;
+        for (const { name: guise, as, options } of all.filter((each) => row === 0 || typeof each.as !== 'number'))
           checks.push(async () => {
             const outcome = typeof as === 'number' ? as : (outcomes.get(as) ?? 0);
             const fresh = expectation.consumes === true && outcome === 'ok';
@@ -214,6 +214,7 @@ test('credentials that open nothing are 401 on every route but the public ones, 
   for (const { name, method, path } of routes.filter(({ name: each }) => !(each in publicRoutes)))
     for (const [credential, options] of Object.entries(closed))
       checks.push(async () => {
+        if (credential === 'a secret key as bearer' && takesBearer(path)) return;
         const status = forKeys.includes(name) ? (keyRouteStatuses[credential] ?? 401) : 401;
         const target = { id: 'x', parent: 'x', whose: 'mine' } as const;
         const response = await request(method, filled(path, target, {}).replace('*', 'x'), options);

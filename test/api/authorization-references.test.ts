@@ -162,6 +162,10 @@ const bases: Record<string, (caller: CallerName, member: string) => Promise<Base
   'POST /api/v1/users': () => ({ body: { email: `reference-${++names}@example.test` } }),
   'PATCH /api/v1/users/:user': (caller) =>
     inPath('/users/:id', ownReference(caller, '/users', { email: `${caller}-${++names}@example.test` })),
+  'POST /v1/vector_stores': () => ({ body: {} }),
+  'POST /v1/vector_stores/:source/files': (caller) => inPath('/v1/vector_stores/:id/files', ownSource(caller)),
+  'POST /v1/vector_stores/:source/file_batches': (caller) =>
+    inPath('/v1/vector_stores/:id/file_batches', ownSource(caller)),
   'GET /api/v1/config/:path': () => ({ path: '/config/shelf/a.md' }),
 };
 
@@ -183,7 +187,7 @@ async function sendReference(operation: string, caller: CallerName, member: stri
   if (base === undefined) return undefined;
   const sent = withReference({ ...(base.body === undefined ? {} : { body: base.body }) }, member, kind, id);
   const query = sent.query === undefined ? '' : `?${new URLSearchParams(sent.query)}`;
-  const at = base.path === undefined ? path : `/api/v1${base.path}`;
+  const at = base.path === undefined || base.path.startsWith('/v1/') ? (base.path ?? path) : `/api/v1${base.path}`;
   const verb = unending.has(operation) ? 'HEAD' : method;
   const answer = await api<{ error?: { fields: { field: string }[] }; data?: unknown[] }>(verb, `${at}${query}`, {
     ...callers[caller],

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { formatId, newUuid } from '../../src/ids.ts';
 import { sweepKv } from '../../src/kv/sweep.ts';
 import type { TestTenants } from '../support/provisioner.ts';
 import {
@@ -174,6 +175,51 @@ test('a batch applies its operations in order, each to what the ones before have
   assert.equal(stored.headers.get('etag'), answer.body.data[3]?.etag);
   assert.deepEqual(stored.body, answer.body.data[3]?.entry);
   assert.equal((await get('old')).headers.get('etag'), answer.body.data[7]?.etag);
+});
+
+test('a batch of puts is written, and one of gets read, as a whole and in its order', async () => {
+  const first = await batch([
+    { op: 'put', key: 'b', value: '1' },
+    { op: 'put', key: 'a', value: '2', ttl_seconds: 60 },
+  ]);
+  assert.deepEqual(
+    first.body.data.map(({ op, key, entry }) => [op, key, entry?.value, entry?.expires_at === undefined]),
+    [
+      ['put', 'b', '1', true],
+      ['put', 'a', '2', false],
+    ],
+  );
+  const again = await batch([
+    { op: 'put', key: 'a', value: '3' },
+    { op: 'put', key: 'b', value: '4' },
+  ]);
+  assert.deepEqual(
+    again.body.data.map(({ entry }) => [entry?.value, entry?.expires_at]),
+    [
+      ['3', undefined],
+      ['4', undefined],
+    ],
+  );
+  assert.equal((await get('b')).headers.get('etag'), again.body.data[1]?.etag);
+  const gets = [
+    { op: 'get', key: 'b' },
+    { op: 'get', key: 'none' },
+    { op: 'get', key: 'b' },
+  ];
+  assert.deepEqual(
+    (await batch(gets)).body.data.map(({ entry }) => entry?.value),
+    ['4', undefined, '4'],
+  );
+  const failing = await batch([...gets, { op: 'get', key: 'none', if_match: '*' }]);
+  assert.deepEqual([failing.status, failing.body.error.details.operation], [412, 3]);
+  const tooMuch = [
+    { op: 'put', key: 'a', value: 'x' },
+    { op: 'put', key: 'c', value: 'x'.repeat(userBytesMax) },
+  ];
+  assert.deepEqual([(await batch(tooMuch)).body.error.code, (await get('a')).body.value], ['quota_exceeded', '3']);
+  const user = formatId('user', newUuid());
+  for (const operations of [again.body.data.map(({ key }) => ({ op: 'put', key, value: '1' })), gets])
+    assert.equal((await batch(operations, { key: world.app.secretKey }, { user })).status, 404);
 });
 
 test('a batch with one failing condition, wrong member or too many bytes changes nothing and names the operation', async () => {

@@ -8,6 +8,7 @@ import { promisify } from 'node:util';
 import { referenceExamples } from '../../src/http/docs-examples.ts';
 import { htmlPage, startSite } from '../support/fixture-site.ts';
 import { startProvider } from '../support/oidc-provider.ts';
+import { recordOpenAi } from '../support/reference/openai.ts';
 import { Recorder } from '../support/reference/recorder.ts';
 import { recordDeletions, recordIssuers, recordSignIn, recordTenants } from '../support/reference/tenants.ts';
 import {
@@ -46,6 +47,7 @@ test('each example of the reference is accepted by the server and returns what i
   await recordFiles(recorder, app, tenants, `${site.origin}/`);
   await recordEntries(recorder, tenants);
   await recordKnowledge(recorder, tenants);
+  await recordOpenAi(recorder, app);
   await recordAutomations(recorder, server, app);
   await recordOperations(recorder, server, app);
   await recordIssuers(recorder, app, tenants, provider.issuer);

@@ -244,8 +244,6 @@ test('an app may have so many unfinished uploads, which count against its quota 
 });
 
 test('bytes may come with the creation, and an empty upload is a file immediately', async () => {
-  // An upload does not wait long for the size of a picture, and a process that starts may take longer.
-  await services.parser.imageSize(pixel);
   const members = { content_type: 'image/png', share: 'true' };
   const whole = await create(me, pixel.length, members, { body: pixel });
   assert.deepEqual([whole.status, whole.body.state, whole.body.offset], [201, 'finished', pixel.length]);

@@ -78,10 +78,21 @@ export async function createResources(server: TestServer, outside: Outside): Pro
   };
   const jobs = await setJobsAside(world);
 
+  const openai = await createOpenAiThings(create, file, knowledge);
+
   const known: Known = {
     app: app.app.id,
     user: user.id,
-    ...{ org, team, agent, file, ...knowledge, automation: automations.automation, automation_run: automations.run },
+    ...{
+      org,
+      team,
+      agent,
+      file,
+      file_id: file,
+      ...knowledge,
+      automation: automations.automation,
+      automation_run: automations.run,
+    },
     thread: await post('/threads', { title: 'Thread', agent }),
     installation: await post('/installations', { agent, kind: 'thread/messages' }),
     token: installations.token,
@@ -120,6 +131,7 @@ export async function createResources(server: TestServer, outside: Outside): Pro
       getKey: { key: await post('/keys', { type: 'publishable' }) },
       getConfig: { agent },
       appendToUpload: { upload: await upload() },
+      ...openai.others,
       ...(await createFileUrls(create, read, file, user.id)),
       ...automations.others,
       ...webhooks.others,
@@ -143,6 +155,7 @@ export async function createResources(server: TestServer, outside: Outside): Pro
     },
     bodies: {
       ...signIn.bodies,
+      ...openai.bodies,
       openConsoleSession: { developer_token: app.developerToken },
       developerCreateUser: { email: 'another@example.test' },
       addTeamMember: { agent },
@@ -174,6 +187,25 @@ async function createKnowledge({ api }: TestServer, create: Create, key: string,
   });
   const documents = await api<{ data: Made[] }>('GET', '/api/v1/knowledge_documents', { key });
   return { source, ingestion, document: documents.body.data[0]?.id };
+}
+
+/** For the routes under `/v1`: a document as a file of its source, and batches of it. */
+async function createOpenAiThings(create: Create, file: string, { source, document }: Known) {
+  const batch = async () =>
+    (await create(`/knowledge_sources/${source}/ingest/batch`, { items: [{ content: { data: 'Text.' } }] })).id;
+  const ofStore = { file: document };
+  const ofBatch = { ingestion: await batch() };
+  return {
+    others: {
+      openaiGetVectorStoreFile: ofStore,
+      openaiUpdateVectorStoreFile: ofStore,
+      openaiGetVectorStoreFileContent: ofStore,
+      openaiGetFileBatch: ofBatch,
+      openaiListFileBatchFiles: ofBatch,
+      openaiCancelFileBatch: { ingestion: await batch() },
+    },
+    bodies: { openaiCreateFileBatch: { file_ids: [file] } },
+  };
 }
 
 /** Runs that wait for a worker, that wait for a signal, and that have ended: what each operation needs. */

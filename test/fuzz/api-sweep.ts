@@ -1,6 +1,7 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import addFormats from 'ajv-formats';
 import { actionOf } from '../../src/audit/log.ts';
+import { uploadForm } from '../support/authorization/openai.ts';
 import type { TestServer } from '../support/server.ts';
 import {
   type ApiDocument,
@@ -280,7 +281,10 @@ function* casesOfOperation(document: ApiDocument, plan: Plan): Generator<Case> {
       ? {}
       : mediaType === '*/*'
         ? { 'content-type': 'text/plain', 'x-filename': 'a.txt' }
-        : { 'content-type': mediaType };
+        : mediaType === 'multipart/form-data'
+          ? uploadForm.headers
+          : { 'content-type': mediaType };
+  const bytes = mediaType === 'multipart/form-data' ? uploadForm.body : 'bytes';
   for (const { name, in: place, required } of parameters)
     if (place === 'header' && required) type[name] ??= String(known[name] ?? 'text');
   const build = (change: Change, what: string): Case => ({
@@ -292,7 +296,7 @@ function* casesOfOperation(document: ApiDocument, plan: Plan): Generator<Case> {
       const json = () => (at === undefined ? JSON.stringify(plainBody) : writeJson(withValue(plainBody, at, value)));
       return {
         ...{ path: pathOf(template, parameters, known, change, plan.queries), headers: given },
-        ...(sendsJson ? { body: json() } : mediaType === undefined ? {} : { body: 'bytes' }),
+        ...(sendsJson ? { body: json() } : mediaType === undefined ? {} : { body: bytes }),
       };
     },
   });

@@ -27,6 +27,7 @@ export function listParts(length: Length, seed: number): Part[] {
     FUZZ_SEED: String(seed),
     FAULT_SEED: String(seed),
     WALL_SEED: String(seed),
+    INDEX_SEED: String(seed),
     ALTERED_SEED: String(seed),
   };
   const crash = (name: string) => `test/crash/${name}.test.ts`;
@@ -79,8 +80,9 @@ export function listParts(length: Length, seed: number): Part[] {
         'test/api/model.test.ts',
         'test/api/knowledge-pull-model.test.ts',
         'test/unit/engine-model.test.ts',
+        'test/api/fsck-index.test.ts',
       ],
-      { MODEL_TIMES: of(4, 40) },
+      { MODEL_TIMES: of(4, 40), INDEX_STEPS: of(100, 1_000) },
     ),
     tests(
       'walls',
@@ -95,6 +97,12 @@ export function listParts(length: Length, seed: number): Part[] {
       name: 'mutants',
       what: `${of(25, 5_000)} damaged files of every format`,
       command: ['test/fuzz/run.ts', '--each', of(25, 5_000), '--seed', String(seed)],
+      env: {},
+    },
+    {
+      name: 'supply-chain',
+      what: 'the packages with binaries, file by file, and npm audit',
+      command: ['test/prove/supply-chain.ts'],
       env: {},
     },
   ];

@@ -1,6 +1,7 @@
 /**
  * Tries the promises of docs/reliability.md harder than `npm test` does, one part after the other.
  *   npm run prove [-- --long] [--seed N] [--only PART[,PART…]] [--list]
+ *   npm run prove -- --soak 60
  * About ten minutes on two cores, or several times that with `--long`. A part that fails does not stop the others; the exit
  * code says that one did. The output of each part is in test/output/prove. A seed repeats the same choices, but not the
  * moments at which processes meet.
@@ -13,6 +14,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { listParts, type Part } from './parts.ts';
+import { soak } from './soak.ts';
 
 const { values } = parseArgs({
   options: {
@@ -20,6 +22,8 @@ const { values } = parseArgs({
     seed: { type: 'string', default: String(randomInt(2 ** 31)) },
     only: { type: 'string' },
     list: { type: 'boolean', default: false },
+    /** Minutes of mixed load on one server, instead of the parts. */
+    soak: { type: 'string' },
   },
 });
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -43,6 +47,7 @@ async function main(): Promise<number> {
     return 0;
   }
   mkdirSync(outputDir, { recursive: true });
+  if (values.soak !== undefined) return (await soak(Number(values.soak), join(outputDir, 'soak.svg'))) ? 0 : 1;
   let signal: NodeJS.Signals | undefined;
   let stop = (_signal: NodeJS.Signals): void => {};
   for (const each of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)

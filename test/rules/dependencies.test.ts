@@ -12,6 +12,7 @@ type Package = {
   devOptional?: boolean;
   link?: boolean;
   hasInstallScript?: boolean;
+  integrity?: string;
 };
 const lock = JSON.parse(readProjectFile('package-lock.json')) as { packages: Record<string, Package> };
 const project = JSON.parse(readProjectFile('package.json')) as Record<string, Record<string, string>>;
@@ -32,6 +33,21 @@ function mayShip(license: string | undefined): boolean {
     .split(' OR ')
     .some((choice) => choice.split(' AND ').every((part) => allowedLicenses.has(part)));
 }
+
+/** The formatter of contributors on these systems; it is part of no installation, and its checksums were not available. */
+const unpinned = /^node_modules\/@biomejs\/cli-(?:android|darwin|win32|linux-(?:x64|arm64)-musl)/;
+
+test('the lock file has the SHA-512 of every package', () => {
+  const isPinned = ({ integrity }: Package) => /^sha512-[\w+/]{86}==$/.test(integrity ?? '');
+  const wrong = packages.filter(([path, entry]) => !isPinned(entry) && !unpinned.test(path)).map(([path]) => path);
+  assert.deepEqual(
+    wrong,
+    [],
+    'npm forgets checksums when it writes the file from node_modules: add them from `npm view NAME@VERSION dist.integrity`.',
+  );
+
+  assert.ok(!isPinned({ version: '1.0.0' }));
+});
 
 test('every package that is shipped has a licence that permits it', (context) => {
   const counts = Map.groupBy(shipped, ([, { license }]) => license ?? 'none');

@@ -14,7 +14,7 @@ const levels: string[][] = [
   ['node-domains.ts'],
   ['services.ts', 'credentials-file.ts'],
   ['backup'],
-  ['console'],
+  ['console', 'openai'],
   [
     'agents',
     'apps',

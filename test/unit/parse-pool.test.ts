@@ -61,6 +61,17 @@ test('a document is refused when no parser process starts', async () => {
   await broken.close();
 });
 
+test('the wait for the size of an image begins when a process is ready, however slowly it starts', async () => {
+  const slow = fileURLToPath(new URL('../support/slow-parser.ts', import.meta.url));
+  const starting = new ParserPool({ workers: 1, memoryMb: 192, deadlineMs: 3_000, log, workerFile: slow });
+  try {
+    assert.deepEqual(await starting.imageSize(Buffer.from('any'), 1_500), { width: 1, height: 2 });
+    await assert.rejects(starting.imageSize(Buffer.from('hang'), 100), { name: 'TimeoutError' });
+  } finally {
+    await starting.close();
+  }
+});
+
 test('a hang ends at the deadline with timeout', async () => {
   const error = await failureOf('hang');
   assert.ok(error instanceof ParseError);

@@ -7,21 +7,21 @@ export type ToolOptions<N extends string> = {
   /** The knowledge sources (`cso_…`) that `search` and `read` are limited to. Default: all that the credential sees. */
   sources?: Allowed;
   /** Lets `read` and `extract` open stored files by their id. Default false. */
-  files?: boolean;
+  files?: boolean | undefined;
   /** The hosts that `extract` may be sent to, such as `docs.example.com` or `*.example.com`. Default: every public one. */
   hosts?: readonly string[];
   /** Pages of a site that one call of `extract` may read. Default 20. */
-  pagesMax?: number;
+  pagesMax?: number | undefined;
   /** Ids or lookup keys of the automations that `run` may invoke. Required for `run`. */
-  automations?: Allowed;
+  automations?: Allowed | undefined;
   /** Precedes every key. The model neither sees it nor can leave it. */
   kvPrefix?: string;
   /** The user (`usr_…`) whose entries the agent gets. Required with a secret key. */
-  kvUser?: string;
+  kvUser?: string | undefined;
   /** Characters of one result. Default 16,000. */
-  charactersMax?: number;
+  charactersMax?: number | undefined;
   /** Seconds that `extract` and `run` wait for the end, after which they return the id to look again. Default 45. */
-  waitSeconds?: number;
+  waitSeconds?: number | undefined;
 };
 
 /** The options without the tools, checked and with defaults. */
@@ -41,6 +41,10 @@ const allowedMax = 100;
 
 /** Throws TypeError for options that cannot work, so that a mistake shows where the tools are made. */
 export function readOptions(options: ToolOptions<string>): Limits {
+  // A variable that was not set must not open everything.
+  for (const name of ['sources', 'hosts', 'kvPrefix'] as const)
+    if (Object.hasOwn(options, name) && options[name] === undefined)
+      throw new TypeError(`${name} is undefined. Leave it out if there is no limit.`);
   return {
     sources: options.sources === undefined ? undefined : readAllowed('sources', options.sources),
     files: options.files ?? false,

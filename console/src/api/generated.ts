@@ -16,6 +16,7 @@ export type ExtractionOutput = { id: string; ordinal: number; source_url?: strin
 export type KvListEntry = { user: string; key: string; value: string; created_at: string; updated_at: string; expires_at?: string; user_email?: string; user_name?: string };
 export type KvEntry = { user: string; key: string; value: string; created_at: string; updated_at: string; expires_at?: string };
 export type KvBatchResult = { op: string; key: string; entry?: KvEntry | null; etag?: string; deleted?: boolean };
+export type OpenAISearchHit = { file_id: string; filename: string; score: number; attributes: Record<string, unknown>; content: Array<{ type: 'text'; text: string }> };
 export type Error = { error: { type: string; code: string; message: string; fields: Array<{ field: string; message: string }>; details: Record<string, unknown> } };
 export type Sandbox = { id: string; app: string; name: string; created_at: string; updated_at: string };
 export type ApiKey = { id: string; app: string; sandbox?: string; type: 'secret' | 'publishable'; name?: string; hint: string; full_key?: string; created_at: string; last_used_at?: string; revoked_at?: string; expires_at?: string; scopes?: Array<'read' | 'files' | 'extractions' | 'knowledge' | 'automations' | 'kv' | 'webhooks' | 'people' | 'app' | 'files:read' | 'extractions:read' | 'knowledge:read' | 'automations:read' | 'kv:read' | 'webhooks:read' | 'people:read' | 'app:read'> };
@@ -49,6 +50,11 @@ export type WorkflowVersion = { version: number; workflow: Record<string, unknow
 export type InvocableAutomation = { id: string; name: string; lookup_key?: string; description?: string; input_schema: Record<string, unknown> | null };
 export type AutomationRunPage = { data: Array<AutomationRunSummary>; has_more: boolean; after_cursor?: string };
 export type RunJournalPage = { journal: WorkflowJournal | null; data: Array<WorkflowJournalEntry>; after_cursor?: string; has_more: boolean; resume_cursor?: string };
+export type OpenAIFile = { id: string; object: 'file'; bytes: number; created_at: number; filename: string; purpose: string; status: 'processed' };
+export type OpenAIError = { error: { message: string; type: string; param: string | null; code: string | null } };
+export type OpenAIVectorStore = { id: string; object: 'vector_store'; created_at: number; name: string; description: string | null; usage_bytes: number; file_counts: { in_progress: number; completed: number; failed: number; cancelled: number; total: number }; status: 'in_progress' | 'completed'; last_active_at: number; metadata: Record<string, unknown>; expires_after: null; expires_at: null };
+export type OpenAIVectorStoreFile = { id: string; object: 'vector_store.file'; created_at: number; usage_bytes: number; vector_store_id: string; status: 'in_progress' | 'completed' | 'failed' | 'cancelled'; last_error: { code: 'server_error' | 'unsupported_file' | 'invalid_file'; message: string } | null; attributes: Record<string, unknown>; chunking_strategy: { type: 'other' } };
+export type OpenAIFileBatch = { id: string; object: 'vector_store.files_batch'; created_at: number; vector_store_id: string; status: 'in_progress' | 'completed' | 'failed' | 'cancelled'; file_counts: { in_progress: number; completed: number; failed: number; cancelled: number; total: number } };
 export type ConsoleSession = { kind: 'user' | 'developer'; csrf_token: string; expires_at: string; user?: User; app?: App; developer?: { id: string; name: string } };
 /** Every operation by method and path: what goes in and what a success returns. */
 export type Operations = {
@@ -311,6 +317,27 @@ export type Operations = {
   'DELETE /api/v1/secrets/{name}': { path: { name: string }; query: undefined; body: undefined; result: undefined };
   'PUT /protected/api/v1/developer/apps/{app}/secrets/{name}': { path: { app: string; name: string }; query: undefined; body: { value: string }; result: AppSecret };
   'DELETE /protected/api/v1/developer/apps/{app}/secrets/{name}': { path: { app: string; name: string }; query: undefined; body: undefined; result: undefined };
+  'GET /v1/files': { path: undefined; query: { limit?: number; order?: 'asc' | 'desc'; after?: string; purpose?: 'assistants' | 'user_data' | 'vision' }; body: undefined; result: { data: Array<OpenAIFile>; object: 'list'; first_id: string | null; last_id: string | null; has_more: boolean } };
+  'POST /v1/files': { path: undefined; query: undefined; body: undefined; result: OpenAIFile };
+  'GET /v1/files/{file}': { path: { file: string }; query: undefined; body: undefined; result: OpenAIFile };
+  'DELETE /v1/files/{file}': { path: { file: string }; query: undefined; body: undefined; result: { id: string; object: 'file'; deleted: true } };
+  'GET /v1/files/{file}/content': { path: { file: string }; query: undefined; body: undefined; result: undefined };
+  'POST /v1/vector_stores': { path: undefined; query: undefined; body: { name?: string | null; metadata?: Record<string, unknown> | null; expires_after?: null; description?: string; file_ids?: Array<string>; chunking_strategy?: unknown }; result: OpenAIVectorStore };
+  'GET /v1/vector_stores': { path: undefined; query: { limit?: number; order?: 'asc' | 'desc'; after?: string; before?: string }; body: undefined; result: { data: Array<OpenAIVectorStore>; object: 'list'; first_id: string | null; last_id: string | null; has_more: boolean } };
+  'GET /v1/vector_stores/{source}': { path: { source: string }; query: undefined; body: undefined; result: OpenAIVectorStore };
+  'POST /v1/vector_stores/{source}': { path: { source: string }; query: undefined; body: { name?: string | null; metadata?: Record<string, unknown> | null; expires_after?: null }; result: OpenAIVectorStore };
+  'DELETE /v1/vector_stores/{source}': { path: { source: string }; query: undefined; body: undefined; result: { id: string; object: 'vector_store.deleted'; deleted: true } };
+  'POST /v1/vector_stores/{source}/search': { path: { source: string }; query: undefined; body: { query: string | Array<string>; max_num_results?: number; filters?: Record<string, unknown>; ranking_options?: { ranker?: 'auto' | 'none'; score_threshold?: number }; rewrite_query?: false }; result: { data: Array<OpenAISearchHit>; object: 'vector_store.search_results.page'; has_more: false; next_page: null; search_query: Array<string> } };
+  'POST /v1/vector_stores/{source}/files': { path: { source: string }; query: undefined; body: { file_id: string; attributes?: Record<string, unknown> | null; chunking_strategy?: unknown }; result: OpenAIVectorStoreFile };
+  'GET /v1/vector_stores/{source}/files': { path: { source: string }; query: { limit?: number; order?: 'asc' | 'desc'; after?: string; before?: string; filter?: 'in_progress' | 'completed' | 'failed' | 'cancelled' }; body: undefined; result: { data: Array<OpenAIVectorStoreFile>; object: 'list'; first_id: string | null; last_id: string | null; has_more: boolean } };
+  'GET /v1/vector_stores/{source}/files/{file}': { path: { source: string; file: string }; query: undefined; body: undefined; result: OpenAIVectorStoreFile };
+  'POST /v1/vector_stores/{source}/files/{file}': { path: { source: string; file: string }; query: undefined; body: { attributes: Record<string, unknown> | null }; result: OpenAIVectorStoreFile };
+  'DELETE /v1/vector_stores/{source}/files/{file}': { path: { source: string; file: string }; query: undefined; body: undefined; result: { id: string; object: 'vector_store.file.deleted'; deleted: true } };
+  'GET /v1/vector_stores/{source}/files/{file}/content': { path: { source: string; file: string }; query: undefined; body: undefined; result: { data: Array<{ type: 'text'; text: string }>; object: 'vector_store.file_content.page'; has_more: false; next_page: null } };
+  'POST /v1/vector_stores/{source}/file_batches': { path: { source: string }; query: undefined; body: { file_ids?: Array<string>; files?: Array<{ file_id: string; attributes?: Record<string, unknown> | null; chunking_strategy?: unknown }>; attributes?: Record<string, unknown> | null; chunking_strategy?: unknown }; result: OpenAIFileBatch };
+  'GET /v1/vector_stores/{source}/file_batches/{ingestion}': { path: { source: string; ingestion: string }; query: undefined; body: undefined; result: OpenAIFileBatch };
+  'POST /v1/vector_stores/{source}/file_batches/{ingestion}/cancel': { path: { source: string; ingestion: string }; query: undefined; body: undefined; result: OpenAIFileBatch };
+  'GET /v1/vector_stores/{source}/file_batches/{ingestion}/files': { path: { source: string; ingestion: string }; query: { limit?: number; order?: 'asc' | 'desc'; after?: string; before?: string; filter?: 'in_progress' | 'completed' | 'failed' | 'cancelled' }; body: undefined; result: { data: Array<OpenAIVectorStoreFile>; object: 'list'; first_id: string | null; last_id: string | null; has_more: boolean } };
   'GET /console/oidc/issuers': { path: undefined; query: { publishable_key: string }; body: undefined; result: { data: Array<{ id: string; issuer: string }> } };
   'POST /console/oidc/start': { path: undefined; query: undefined; body: { publishable_key: string; identity_issuer: string }; result: { url: string } };
   'GET /console/oidc/callback': { path: undefined; query: { code?: string; state?: string }; body: undefined; result: undefined };

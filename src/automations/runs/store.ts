@@ -339,14 +339,15 @@ export async function wakeDueRuns(
 ): Promise<number> {
   const [row] = await db<[{ count: number }]>`
     with due as materialized (
-      select ctid as place, wake_timer from automation_runs where wake_at <= ${now}
+      select app_id, id, ctid as place, wake_timer from automation_runs where wake_at <= ${now}
       order by wake_at limit ${countMax} for update skip locked),
-    moved as (
-      update automation_runs r set wake_at = null, wake_timer = null,
-        waiting = r.waiting and due.wake_timer is null,
-        sequence = r.sequence + case when due.wake_timer is null then 0 else 1 end
-      from due where r.ctid = due.place
-      returning r.app_id, r.id, r.sequence, due.wake_timer),
+    -- By place, as an array: a join would read the whole table for each batch.
+    updated as (
+      update automation_runs r set wake_at = null, wake_timer = null, waiting = waiting and wake_timer is null,
+        sequence = sequence + case when wake_timer is null then 0 else 1 end
+      where ctid = any (array(select place from due)) and (app_id, id) in (select app_id, id from due)
+      returning app_id, id, sequence),
+    moved as materialized (select * from updated join due using (app_id, id)),
     fired as (
       insert into automation_run_entries (app_id, run_id, sequence, id, type, node_id, command_id, timer_id, record, created_at)
       select app_id, id, sequence, new_uuid(), 'timer_fired', wake_timer ->> 'node_id', wake_timer ->> 'command_id',

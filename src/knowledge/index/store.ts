@@ -31,7 +31,7 @@ const segmentsPerLevel = 8;
  * Counts changes to how texts become terms (`content/terms.ts`, `content/language.ts`). A job reads the texts of indexes
  * with another version again.
  */
-const analysisVersion = 1;
+export const analysisVersion = 1;
 
 export async function insertIndex(db: Db, key: SourceKey): Promise<void> {
   await db`

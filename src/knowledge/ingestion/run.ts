@@ -321,7 +321,8 @@ type ItemWork =
   | { kind: 'reuse'; documentId: string }
   | { kind: 'fail'; error: IngestionError };
 
-function itemMetadata(item: ItemRow): Record<string, unknown> {
+/** What the metadata of an ingestion says about an item. */
+export function itemMetadata(item: ItemRow): Record<string, unknown> {
   const { document, reused, error, ocr } = item.result ?? {};
   if (error !== undefined) return { error };
   return { document, document_reused: reused === true, ...(ocr === undefined ? {} : { ocr }) };

@@ -15,6 +15,7 @@ import type { contentSchema, ingestBatchSchema, ingestSchema, pushSchema } from 
 import { checkMetadata, type SourceService, type VisibleSource } from '../sources/service.ts';
 import type { SourceRow } from '../sources/store.ts';
 import { documentBytesMax } from './prepare.ts';
+import { itemMetadata } from './run.ts';
 import type { IngestionRow, IngestionView, NewItem } from './store.ts';
 import * as store from './store.ts';
 import { type KnowledgeWork, leaseSeconds } from './workflow.ts';
@@ -26,6 +27,9 @@ type OnActive = NonNullable<Static<typeof ingestSchema>['on_active']>;
 const inlineBytesDefault = 256 * 1024;
 const inlineWaitMs = 2_000;
 const insertTriesMax = 10;
+
+/** A file to ingest: as a new document, or in place of one. */
+type FileItem = { file: string; documentId: string | null; metadata?: Record<string, unknown> | undefined };
 
 /** Writes in the transaction of a new ingestion. */
 type AlsoWrite = (tx: Transaction, ingestion: IngestionRow) => Promise<void>;
@@ -53,11 +57,11 @@ export function createIngestService(deps: IngestDeps) {
     items: NewItem[],
     onActive: OnActive,
     inline: boolean,
-    also?: AlsoWrite,
+    { also, metadata = {} }: { also?: AlsoWrite | undefined; metadata?: Record<string, unknown> } = {},
   ): Promise<{ ingestion: IngestionRow; isNew: boolean }> {
     for (let tries = 0; tries < insertTriesMax; tries++) {
       const inserted = await db.begin(async (tx) => {
-        const base = { appId: source.appId, id: newUuid(), sourceId: source.id, kind, metadata: {} };
+        const base = { appId: source.appId, id: newUuid(), sourceId: source.id, kind, metadata };
         let row = await store.insertIngestion(tx, { ...base, queued: false });
         if (!row && onActive === 'queue') row = await store.insertIngestion(tx, { ...base, queued: true });
         if (!row) return undefined;
@@ -196,12 +200,49 @@ export function createIngestService(deps: IngestDeps) {
     /** Bytes from a server-driven flow. They are queued behind an active ingestion. */
     async ingestInternal(source: SourceRow, item: NewItem, also?: AlsoWrite): Promise<IngestionRow> {
       const inline = !isInUnit() && (item.content?.length ?? 0) <= inlineBytesMax;
-      const { ingestion } = await begin(db, source, 'push', [item], 'queue', inline, also);
+      const { ingestion } = await begin(db, source, 'push', [item], 'queue', inline, { also });
       if (inline && !ingestion.queued) {
         const working = work.runIngestion(ingestion.appId, ingestion.id).catch(onError);
         await Promise.race([working, wait(inlineWaitMs, undefined, { ref: false })]);
       }
       return ingestion;
+    },
+
+    /**
+     * Starts an ingestion of files, behind an active one. The caller may change the source and see the files; the
+     * metadata of the ingestion lists them.
+     */
+    async ingestFiles(
+      db: Db,
+      source: SourceRow,
+      kind: 'push' | 'batch',
+      files: readonly FileItem[],
+    ): Promise<IngestionRow> {
+      const items = files.map(({ file, documentId, metadata = null }) => ({
+        ...{ documentId, metadata, fileId: file, content: null, isText: false },
+        ...{ contentType: null, filename: null, title: null, dedupe: false },
+      }));
+      const metadata = { files: files.map(({ file }) => file) };
+      const { ingestion } = await begin(db, source, kind, items, 'queue', false, { metadata });
+      return ingestion;
+    },
+
+    /** Ends an ingestion before its time: its pending items fail as cancelled. One that has ended stays as it is. */
+    async cancel(db: Db, appId: string, id: string): Promise<void> {
+      await db.begin(async (tx) => {
+        const ingestion = await store.lockUnfinished(tx, appId, id);
+        if (ingestion === undefined) return;
+        const error = { code: 'cancelled', message: 'The ingestion was cancelled.' };
+        const items = (await store.listItems(tx, appId, id)).map((item) => ({
+          index: item.ordinal,
+          ...itemMetadata(item.state === 'pending' ? { ...item, result: { error } } : item),
+        }));
+        await store.finishIngestion(tx, appId, id, {
+          ...{ status: 'failed', error, metadata: { items }, stats: ingestion.stats },
+        });
+        const next = await store.promoteQueued(tx, appId, ingestion.sourceId);
+        if (next !== undefined) await work.launch(tx, appId, ingestion.sourceId, next);
+      });
     },
 
     /** Starts an automatic pull, unless another ingestion is active. */

@@ -203,6 +203,15 @@ export async function lockRunning(tx: Transaction, appId: string, id: string): P
   return row;
 }
 
+/** The ingestion, locked, unless it has ended. */
+export async function lockUnfinished(tx: Transaction, appId: string, id: string): Promise<IngestionRow | undefined> {
+  await lockSourceOf(tx, appId, id);
+  const [row] = await tx<IngestionRow[]>`
+    select * from knowledge_ingestions where app_id = ${appId} and id = ${id}
+      and status in ('pending', 'running', 'awaiting_callback') for update`;
+  return row;
+}
+
 export async function setStats(db: Db, appId: string, id: string, stats: Record<string, unknown>): Promise<void> {
   await db`update knowledge_ingestions set stats = ${JSON.stringify(stats)}::text::jsonb, updated_at = now()
     where app_id = ${appId} and id = ${id}`;
@@ -226,7 +235,7 @@ export async function listPullRemovals(db: Db, appId: string, id: string, urls: 
   return new Set(urls.filter((url) => removed.has(hashUrl(url).toString('hex'))));
 }
 
-/** Ends the ingestion and deletes its items. */
+/** Ends the ingestion and deletes its items. Those of files that failed stay: they are all that is known of these. */
 export async function finishIngestion(
   db: Db,
   appId: string,
@@ -244,7 +253,13 @@ export async function finishIngestion(
       stats = ${JSON.stringify(outcome.stats)}::text::jsonb, completed_at = now(), updated_at = now(),
       lease_holder = null, lease_until = null
     where app_id = ${appId} and id = ${id}`;
-  await db`delete from knowledge_ingestion_items where app_id = ${appId} and ingestion_id = ${id}`;
+  if (outcome.error !== null)
+    await db`
+      update knowledge_ingestion_items set state = 'failed', result = ${JSON.stringify({ error: outcome.error })}::text::jsonb
+      where app_id = ${appId} and ingestion_id = ${id} and state = 'pending' and file_id is not null`;
+  await db`
+    delete from knowledge_ingestion_items
+    where app_id = ${appId} and ingestion_id = ${id} and not (state = 'failed' and file_id is not null)`;
   await db`delete from knowledge_pull_removals where app_id = ${appId} and ingestion_id = ${id}`;
 }
 

@@ -1,6 +1,7 @@
 import type { Static } from 'typebox';
 import type { Clock } from '../../clock.ts';
 import type { Database, Db } from '../../db/database.ts';
+import type { Keyset } from '../../db/keyset.ts';
 import { AppError, invalidField, notFound } from '../../errors.ts';
 import { findVisibleFile } from '../../files/store.ts';
 import type { PageRequest } from '../../http/pages.ts';
@@ -92,11 +93,12 @@ export function createSourceService({ db, clock, checkUrl }: SourceDeps) {
       );
     },
 
-    async create(caller: Caller, input: Static<typeof sourceCreateSchema>): Promise<store.SourceRow> {
+    /** @param owned the owner, if the input does not name it. */
+    async create(caller: Caller, input: Static<typeof sourceCreateSchema>, ownedBy?: Owned): Promise<store.SourceRow> {
       if (!findCreatableKind(input.type))
         throw invalidField('type', 'must be a type that GET /api/v1/knowledge_sources/kinds lists');
       checkMetadata(input.metadata);
-      const owned = await resolveOwner(db, caller, input);
+      const owned = ownedBy ?? (await resolveOwner(db, caller, input));
       if (input.payload) await checkConfiguration(caller, input.type, input.payload);
       const parentSourceId = await optionalReference('parent_source', input.parent_source, async (text) => {
         const id = fieldId('source', 'parent_source', text);
@@ -125,6 +127,14 @@ export function createSourceService({ db, clock, checkUrl }: SourceDeps) {
         return row;
       });
     },
+
+    /** Undefined unless the caller sees the source and may change it. */
+    async findForChange(db: Db, caller: Caller, id: string): Promise<VisibleSource | undefined> {
+      const source = await store.findSource(db, caller, pathId('source', id));
+      return source && mayChangeOwned(caller, source, 'update', source.agent) ? source : undefined;
+    },
+
+    listByKeyset: (caller: Caller, type: string, keyset: Keyset) => store.listSourcesByKeyset(db, caller, type, keyset),
 
     async update(
       caller: Caller,

@@ -3,6 +3,7 @@
  * lists the source, so that a job clears its index.
  */
 import type { Db, Statement } from '../../db/database.ts';
+import { type Keyset, type KeysetPage, readKeyset } from '../../db/keyset.ts';
 import type { PageRequest } from '../../http/pages.ts';
 import type { Caller, Scope } from '../../tenancy/caller.ts';
 import {
@@ -107,6 +108,23 @@ export async function listSources(
     order by s.created_at desc, s.id desc limit ${page.pageSize} offset ${page.offset}`;
   const [count] = await db<[{ total: number }]>`select count(*) as total from knowledge_sources s where ${where}`;
   return [rows, count.total];
+}
+
+/** A page of the visible sources of a type, in the order of their ids. */
+export function listSourcesByKeyset(
+  db: Db,
+  caller: Caller,
+  type: string,
+  keyset: Keyset,
+): Promise<KeysetPage<SourceRow>> {
+  return readKeyset(
+    db,
+    db`s.id`,
+    keyset,
+    ({ where, order, limit }) => db<SourceRow[]>`
+      select s.* from knowledge_sources s where ${sourceConditions(db, caller, { type })} and ${where}
+      order by ${order} limit ${limit}`,
+  );
 }
 
 function sourceConditions(db: Db, caller: Caller, filter: SourceFilter): Fragment {

@@ -1,7 +1,8 @@
 import type { TestServer } from '../server.ts';
 import { offsetType, tus, uploadHeaders } from '../uploads.ts';
 import type { Fixtures, Target } from './fixtures.ts';
-import { type Row, readMatrix } from './matrix.ts';
+import { type Expectation, type Row, readMatrix } from './matrix.ts';
+import { openAiExpectations } from './openai.ts';
 import {
   apiKeys,
   config,
@@ -25,19 +26,6 @@ import {
   users,
 } from './tables.ts';
 import type { CallerName, Ownership, Tenants } from './tenants.ts';
-
-export type Sent = { path?: string; body?: unknown; headers?: Record<string, string> };
-export type Expectation = {
-  table: Row[];
-  /** Creates a resource of this ownership. Without it the request names no resource. */
-  make?: (whose: Ownership) => Promise<Target>;
-  /** The request; by default the path with the resource's id, and an empty body if the method has one. */
-  send?: (target: Target, caller: CallerName) => Sent | Promise<Sent>;
-  /** Success deletes the resource, so each success gets its own. */
-  consumes?: boolean;
-  /** The status of `ok` if the resource's state does not allow the operation. */
-  admitted?: number;
-};
 
 /** Streams that have no end: HEAD gets the same status. */
 export const unending = new Set(['GET /api/v1/events/stream', 'GET /api/v1/kv_watch']);
@@ -310,6 +298,8 @@ export function expectationsByRoute(
       make: make.agentThread,
       send: () => ({ body: { content: 'Hello.' } }),
     },
+
+    ...openAiExpectations(make),
 
     'POST /mcp': {
       table: everybody,

@@ -137,16 +137,24 @@ export function createFixtures({ api, provision, services }: TestServer, tenants
       return post(whose, `/knowledge_sources/${source.id}/ingest`, { content: { data: 'Text.' } });
     },
     /** A readable document: its ingestion has ended. */
-    async document(whose: Ownership): Promise<Target> {
-      const ingestion = await make.ingestion(whose);
+    document: async (whose: Ownership): Promise<Target> => ({ whose, id: (await make.storeFile(whose)).id }),
+    /** A document, as a file of its source. */
+    async storeFile(whose: Ownership): Promise<Target> {
+      const source = await make.source(whose);
+      const ingestion = await post(whose, `/knowledge_sources/${source.id}/ingest`, { content: { data: 'Text.' } });
       const path = `/api/v1/knowledge_ingestions/${ingestion.id}`;
       for (;;) {
         const { body } = await api<{ status: string; metadata: { document: string } }>('GET', path, {
           key: keyOf(whose),
         });
-        if (body.status === 'succeeded') return { id: body.metadata.document, whose };
+        if (body.status === 'succeeded') return { id: body.metadata.document, parent: source.id, whose };
         assert.notEqual(body.status, 'failed');
       }
+    },
+    async batch(whose: Ownership): Promise<Target> {
+      const source = await make.source(whose);
+      const items = [{ content: { data: 'Text.' } }];
+      return { ...(await post(whose, `/knowledge_sources/${source.id}/ingest/batch`, { items })), parent: source.id };
     },
     /** A thread of an agent that takes its messages. */
     async agentThread(whose: Ownership): Promise<Target> {

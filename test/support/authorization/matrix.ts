@@ -1,7 +1,23 @@
+import type { Target } from './fixtures.ts';
 import { type CallerName, callerNames, type Ownership, ownerships } from './tenants.ts';
 
 /** `ok` is the operation's own success; a number is the status of an error. */
 type Outcome = 'ok' | number;
+
+/** What a request sends, and its path where that is another. */
+export type Sent = { path?: string; body?: unknown; headers?: Record<string, string> };
+/** What callers get on one route. */
+export type Expectation = {
+  table: Row[];
+  /** Creates a resource of this ownership. Without it the request names no resource. */
+  make?: (whose: Ownership) => Promise<Target>;
+  /** The request; by default the path with the resource's id, and an empty body if the method has one. */
+  send?: (target: Target, caller: CallerName) => Sent | Promise<Sent>;
+  /** Success deletes the resource, so each success gets its own. */
+  consumes?: boolean;
+  /** The status of `ok` if the resource's state does not allow the operation. */
+  admitted?: number;
+};
 
 /** One row: what each caller receives for a resource of this ownership. */
 export type Row = { whose: Ownership; outcomes: Map<CallerName, Outcome> };

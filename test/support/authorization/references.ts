@@ -69,6 +69,9 @@ const references: Record<string, Reference | readonly Reference[]> = {
   'body.claims.org.values.*': 'org',
   'body.claims.teams.values.*': 'team',
   'body.file': 'file',
+  'body.file_id': 'file',
+  'body.file_ids': 'file',
+  'body.files.file_id': 'file',
   'body.items.file': 'file',
   'body.org': 'org',
   'body.parent_source': 'source',
@@ -110,6 +113,8 @@ const plainText = new Set(
   body.sign_in_code body.slug
   body.source_types body.text body.timezone body.title body.trigger body.type body.url body.value body.workflow
   body.identity_issuer body.input_schema body.operations.if_match body.operations.if_none_match body.operations.key body.operations.value
+  body.attributes.* body.chunking_strategy body.files.attributes.* body.files.chunking_strategy body.filters.*
+  query.after query.before
   query.code query.publishable_key query.state
   query.action query.after_cursor query.automation query.content_type query.cursor query.key query.prefix query.q
   query.search query.signature query.since query.token query.type query.until query.user_search`.split(/\s+/),
@@ -137,6 +142,8 @@ export function withReference(
   const values: Record<string, unknown> = {
     acl: { [second]: [grant] },
     claims: { [second]: { claim: 'groups', values: { group: id } } },
+    file_ids: [id],
+    files: [{ file_id: id }],
     items: [{ file: id }],
     participants: { reviewer: id },
     payload: { file: id },

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { formatId, type IdKind, idPrefixes } from '../../../src/ids.ts';
+import { formatId, type IdKind, idPrefixes, nativeId } from '../../../src/ids.ts';
 import type { ApiOptions, TestServer } from '../server.ts';
 
 type Json = Record<string, unknown>;
@@ -98,6 +98,7 @@ class Stable {
 
   value(member: string, given: unknown): unknown {
     if (typeof given === 'string') return this.#text(member, given);
+    if (typeof given === 'number' && /_at$/.test(member)) return Date.parse(shownTime) / 1_000;
     if (typeof given === 'number') return member === 'requests' || member.endsWith('_ms') ? 1 : given;
     if (Array.isArray(given)) return given.map((each) => this.value(member, each));
     if (given === null || typeof given !== 'object') return given;
@@ -124,7 +125,11 @@ class Stable {
         /\b[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\b/g,
         '019cadb5-79c0-7000-8000-000000000000',
       )
-      .replace(/\b[a-z]{3}_[0-9A-Za-z]{22}\b/g, (id) => this.#id(id));
+      .replace(/\b[a-z]{3}_[0-9A-Za-z]{22}\b/g, (id) => this.#id(id))
+      .replace(
+        /\b(file-|vs_|vsfb_)([0-9A-Za-z]{22})\b/g,
+        (id, prefix: string) => prefix + this.#id(nativeId(id)).slice(4),
+      );
   }
 
   #id(id: string): string {

@@ -90,6 +90,7 @@ export class ParserPool {
   readonly #idle: ParserProcess[] = [];
   readonly #busy = new Set<ParserProcess>();
   readonly #starting = new Set<ParserProcess>();
+  readonly #waitingForStart: (() => void)[] = [];
   #failedStarts = 0;
   #retryTimer: NodeJS.Timeout | undefined;
   #closed = false;
@@ -208,8 +209,17 @@ export class ParserPool {
     };
   }
 
-  /** Width and height in pixels, or undefined when the bytes are not a known image. */
-  async imageSize(bytes: Uint8Array, options: RunOptions = {}): Promise<ImageSize | undefined> {
+  /**
+   * Width and height in pixels, or undefined when the bytes are not a known image. Waits at most so long for its turn
+   * and the result, once a process is ready: the first process of a busy machine may take longer to start.
+   */
+  async imageSize(
+    bytes: Uint8Array,
+    timeoutMs: number,
+    { lane }: { lane?: string } = {},
+  ): Promise<ImageSize | undefined> {
+    await this.#findReady();
+    const options = { signal: AbortSignal.timeout(timeoutMs), ...(lane === undefined ? {} : { lane }) };
     return (await this.run<ImageSize | null>('image-size', { bytes }, options)) ?? undefined;
   }
 
@@ -229,6 +239,18 @@ export class ParserPool {
     for (const waiting of this.#drain()) waiting.reject(closedError());
     const all = [...this.#idle, ...this.#busy, ...this.#starting];
     await Promise.all(all.map((process) => process.kill()));
+  }
+
+  /** Resolves when a process is ready, or none starts. */
+  #findReady(): Promise<void> {
+    if (this.#closed || this.#idle.length + this.#busy.size > 0) return Promise.resolve();
+    this.#fill();
+    return new Promise((resolve) => this.#waitingForStart.push(resolve));
+  }
+
+  #endStart(process: ParserProcess): void {
+    this.#starting.delete(process);
+    for (const resolve of this.#waitingForStart.splice(0)) resolve();
   }
 
   #execute(task: string, input: TaskInput, options: ExecuteOptions): Promise<TaskReply> {
@@ -322,14 +344,14 @@ export class ParserPool {
     this.#starting.add(process);
     process.ready.then(
       () => {
-        this.#starting.delete(process);
+        this.#endStart(process);
         this.#failedStarts = 0;
         if (this.#closed) return;
         this.#idle.push(process);
         this.#dispatch();
       },
       (error: unknown) => {
-        this.#starting.delete(process);
+        this.#endStart(process);
         if (this.#closed) return;
         this.#failedStarts += 1;
         this.#options.log.error({ err: error }, 'A parser process did not start');

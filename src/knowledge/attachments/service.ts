@@ -1,0 +1,258 @@
+import type { Database, Db, Transaction } from '../../db/database.ts';
+import type { Keyset, KeysetPage } from '../../db/keyset.ts';
+import { AppError, found, notFound } from '../../errors.ts';
+import { findVisibleFiles } from '../../files/store.ts';
+import { formatId, parseId } from '../../ids.ts';
+import type { Caller } from '../../tenancy/caller.ts';
+import { requireQuotaLeft } from '../../tenancy/quotas.ts';
+import { pathId } from '../../tenancy/references.ts';
+import { updateDocumentMetadata } from '../documents/store.ts';
+import { removeDocument } from '../index/indexing.ts';
+import { lockIndex, type SourceKey } from '../index/store.ts';
+import { documentBytesMax } from '../ingestion/prepare.ts';
+import type { IngestService } from '../ingestion/service.ts';
+import { findIngestion, type IngestionRow, listItems } from '../ingestion/store.ts';
+import type { SourceService, VisibleSource } from '../sources/service.ts';
+import * as store from './store.ts';
+
+/** The members of metadata that are texts, numbers, true or false. */
+type Attributes = Record<string, string | number | boolean>;
+
+/** A file to attach, and the attributes that its document gets; undefined keeps what it has. */
+type FileToAttach = { file: string; attributes?: Attributes | undefined };
+
+export type Counts = Record<store.AttachmentStatus, number>;
+
+/** A source with what it has of files. */
+export type Tallied = { counts: Counts; bytes: number };
+
+export type Batch = { ingestion: IngestionRow; counts: Counts };
+
+const sourcesAtOnce = 100;
+
+/**
+ * The files of a source of documents: attaching a file makes a document of it. Nothing else is stored of them than the
+ * documents and the items of ingestions.
+ */
+export function createAttachmentService(deps: { db: Database; sources: SourceService; ingestions: IngestService }) {
+  const { db, sources, ingestions } = deps;
+
+  /** Runs a change of the attachments of a source, one at a time. */
+  function change<T>(source: VisibleSource, run: (tx: Transaction, key: SourceKey) => Promise<T>): Promise<T> {
+    const key = { appId: source.appId, sourceId: source.id };
+    return db.begin(async (tx) => {
+      if (!(await lockIndex(tx, key))) throw notFound();
+      return run(tx, key);
+    }) as Promise<T>;
+  }
+
+  /** The files, each visible to the caller and small enough to become a document. */
+  async function requireFiles(caller: Caller, files: readonly FileToAttach[]): Promise<string[]> {
+    const ids = files.map(({ file }) => pathId('file', file));
+    const visible = new Map((await findVisibleFiles(db, caller, ids)).map((row) => [row.id, row]));
+    for (const id of ids) {
+      const file = visible.get(id);
+      if (file === undefined) throw notFound();
+      if (file.size > documentBytesMax)
+        throw new AppError('file_too_large', `Files may have at most ${documentBytesMax} bytes.`);
+    }
+    return ids;
+  }
+
+  /** Forgets attempts that did not succeed. Those that nobody continues end first. Returns how many there were. */
+  async function forget(tx: Transaction, key: SourceKey, files: readonly string[]): Promise<number> {
+    for (const id of await store.listStuckIngestions(tx, key, files)) await ingestions.cancel(tx, key.appId, id);
+    return store.deleteFailedItems(tx, key, files);
+  }
+
+  async function getAttachment(db: Db, key: SourceKey, file: string): Promise<store.Attachment> {
+    return found(await store.findAttachment(db, key, file));
+  }
+
+  async function findBatch(caller: Caller, source: VisibleSource, id: string): Promise<IngestionRow> {
+    const row = await findIngestion(db, caller, pathId('ingestion', id));
+    if (row === undefined || row.sourceId !== source.id || row.kind !== 'batch') throw notFound();
+    return row;
+  }
+
+  async function describeBatch(db: Db, ingestion: IngestionRow): Promise<Batch> {
+    const { items } = ingestion.metadata as { items?: { error?: { code: string } }[] };
+    const isStuck = await store.isIngestionStuck(db, ingestion.appId, ingestion.id);
+    const pending = isStuck ? 'failed' : 'in_progress';
+    const statuses = items
+      ? items.map(({ error }) => statusOf(error))
+      : (await listItems(db, ingestion.appId, ingestion.id)).map(({ state, result }) =>
+          state === 'pending' ? pending : statusOf(result?.error as { code: string } | undefined),
+        );
+    const counts = noCounts();
+    for (const status of statuses) counts[status] += 1;
+    return { ingestion: isStuck ? { ...ingestion, status: 'failed' } : ingestion, counts };
+  }
+
+  return {
+    /** Attaches one file. One that is attached stays as it is, with other metadata if some is given. */
+    async attach(caller: Caller, source: VisibleSource, given: FileToAttach): Promise<store.Attachment> {
+      const [file = ''] = await requireFiles(caller, [given]);
+      await requireQuotaLeft(db, source, 'documents');
+      return change(source, async (tx, key) => {
+        const before = await store.findAttachment(tx, key, file);
+        if (before?.status === 'in_progress') {
+          if (given.attributes !== undefined) throw inProgress();
+        } else if (before?.documentId) {
+          if (given.attributes !== undefined) await writeAttributes(tx, key, before, given.attributes);
+        } else {
+          await forget(tx, key, [file]);
+          await ingestions.ingestFiles(tx, source, 'push', [{ file, documentId: null, metadata: given.attributes }]);
+        }
+        return getAttachment(tx, key, file);
+      });
+    },
+
+    /** Attaches files in one ingestion. The documents of those that are attached are made again. */
+    async attachBatch(caller: Caller, source: VisibleSource, given: readonly FileToAttach[]): Promise<Batch> {
+      const files = await requireFiles(caller, given);
+      await requireQuotaLeft(db, source, 'documents');
+      return change(source, async (tx, key) => {
+        await forget(tx, key, files);
+        const items = [];
+        for (const [i, file] of files.entries()) {
+          const before = await store.findAttachment(tx, key, file);
+          if (before?.status === 'in_progress') throw inProgress();
+          const { attributes } = given[i] ?? {};
+          const metadata = attributes && { ...keptMembers(before), ...attributes };
+          items.push({ file, documentId: before?.documentId ?? null, metadata });
+        }
+        return describeBatch(tx, await ingestions.ingestFiles(tx, source, 'batch', items));
+      });
+    },
+
+    get: (source: VisibleSource, id: string): Promise<store.Attachment> =>
+      getAttachment(db, { appId: source.appId, sourceId: source.id }, attachedId(id)),
+
+    list: (
+      source: VisibleSource,
+      keyset: Keyset,
+      status: store.AttachmentStatus | undefined,
+    ): Promise<KeysetPage<store.Attachment>> =>
+      store.listAttachments(db, { appId: source.appId, sourceId: source.id }, keyset, { status }),
+
+    async tally(appId: string, sourceIds: readonly string[]): Promise<Map<string, Tallied>> {
+      const tallies = new Map(sourceIds.map((id): [string, Tallied] => [id, { counts: noCounts(), bytes: 0 }]));
+      for (const { sourceId, status, count, bytes } of await store.tallyAttachments(db, appId, sourceIds)) {
+        const tally = tallies.get(sourceId);
+        if (tally === undefined) continue;
+        tally.counts[status] = count;
+        tally.bytes += bytes;
+      }
+      return tallies;
+    },
+
+    /** Replaces the attributes. 409 while the file is processed. */
+    setAttributes: (source: VisibleSource, id: string, attributes: Attributes): Promise<store.Attachment> =>
+      change(source, async (tx, key) => {
+        const before = await getAttachment(tx, key, attachedId(id));
+        if (before.status === 'in_progress') throw inProgress();
+        await writeAttributes(tx, key, before, attributes);
+        return getAttachment(tx, key, before.id);
+      }),
+
+    /** Removes the documents of a file from the source; the file stays. 409 while it is processed. */
+    detach: (source: VisibleSource, id: string): Promise<void> =>
+      change(source, async (tx, key) => {
+        const file = attachedId(id);
+        const { status } = await getAttachment(tx, key, file);
+        if (status === 'in_progress') throw inProgress();
+        const documents = await store.listAttachedDocuments(tx, key, file);
+        for (const document of documents) await removeDocument(tx, key, document);
+        const forgotten = await forget(tx, key, [file]);
+        // It failed in a batch that is still running.
+        if (documents.length === 0 && forgotten === 0) throw inProgress();
+      }),
+
+    /** Detaches a file from every source that the caller may change. */
+    async detachEverywhere(caller: Caller, id: string): Promise<void> {
+      const file = pathId('file', id);
+      let after = firstUuid;
+      for (;;) {
+        const ids = await store.listSourcesOfFile(db, caller, file, after, sourcesAtOnce);
+        for (const sourceId of ids) {
+          const source = await sources.findForChange(db, caller, formatId('source', sourceId));
+          if (source === undefined) continue;
+          await change(source, async (tx, key) => {
+            for (const document of await store.listAttachedDocuments(tx, key, file))
+              await removeDocument(tx, key, document);
+            await forget(tx, key, [file]);
+          });
+        }
+        const last = ids.at(-1);
+        if (last === undefined || ids.length < sourcesAtOnce) return;
+        after = last;
+      }
+    },
+
+    getBatch: async (caller: Caller, source: VisibleSource, id: string): Promise<Batch> =>
+      describeBatch(db, await findBatch(caller, source, id)),
+
+    /** The files of a batch that the source still has. */
+    async listOfBatch(
+      caller: Caller,
+      source: VisibleSource,
+      id: string,
+      keyset: Keyset,
+      status: store.AttachmentStatus | undefined,
+    ): Promise<KeysetPage<store.Attachment>> {
+      const { appId, sourceId, metadata } = await findBatch(caller, source, id);
+      const files = Array.isArray(metadata.files) ? (metadata.files as string[]) : [];
+      return store.listAttachments(db, { appId, sourceId }, keyset, { status, files });
+    },
+
+    /** Ends a batch. What is done stays; the other files are cancelled. Of a batch that has ended, nothing changes. */
+    async cancelBatch(caller: Caller, source: VisibleSource, id: string): Promise<Batch> {
+      const { appId, id: ingestionId } = await findBatch(caller, source, id);
+      await ingestions.cancel(db, appId, ingestionId);
+      return describeBatch(db, await findBatch(caller, source, id));
+    },
+
+    /** The file of each document, with its name. */
+    async filesOf(appId: string, documents: readonly string[]) {
+      const rows = await store.listFilesOfDocuments(db, appId, [...new Set(documents)]);
+      return new Map(rows.map((row) => [row.documentId, row]));
+    },
+  };
+}
+
+async function writeAttributes(tx: Transaction, key: SourceKey, before: store.Attachment, attributes: Attributes) {
+  const metadata = { ...keptMembers(before), ...attributes };
+  if (before.documentId === null) await store.updateFailedItem(tx, key, before.id, metadata);
+  else await updateDocumentMetadata(tx, key.appId, before.documentId, { metadata });
+}
+
+/** The members of metadata that are no attributes: lists and objects. */
+function keptMembers(attachment: store.Attachment | undefined): Record<string, unknown> {
+  const members = Object.entries(attachment?.metadata ?? {});
+  return Object.fromEntries(members.filter(([, value]) => typeof value === 'object' && value !== null));
+}
+
+const firstUuid = '00000000-0000-0000-0000-000000000000';
+
+/** The id of an attachment: of a file, or of a document that no file made. */
+function attachedId(id: string): string {
+  const uuid = parseId('file', id) ?? parseId('document', id);
+  if (uuid === undefined) throw notFound();
+  return uuid;
+}
+
+function statusOf(error: { code: string } | undefined): store.AttachmentStatus {
+  if (error === undefined) return 'completed';
+  return error.code === 'cancelled' ? 'cancelled' : 'failed';
+}
+
+function noCounts(): Counts {
+  return { completed: 0, in_progress: 0, failed: 0, cancelled: 0 };
+}
+
+function inProgress(): AppError {
+  return new AppError('conflict', 'The file is being processed. Try again when it is done.', {
+    headers: { 'retry-after': '1' },
+  });
+}

@@ -1,0 +1,51 @@
+import { type Static, Type } from 'typebox';
+import { AppError, notFound } from '../errors.ts';
+import type { ErrorDialect } from '../http/errors.ts';
+
+export const openAiErrorSchema = Type.Object(
+  {
+    error: Type.Object({
+      message: Type.String(),
+      type: Type.String(),
+      param: Type.Union([Type.String(), Type.Null()], { description: 'The member of the request that is wrong.' }),
+      code: Type.Union([Type.String(), Type.Null()], { description: 'A code of docs/errors.md.' }),
+    }),
+  },
+  {
+    $id: 'OpenAIError',
+    description: 'Why the request was refused or failed, in the shape that clients of OpenAI read.',
+  },
+);
+
+type ErrorBody = Static<typeof openAiErrorSchema>;
+
+/** Errors under `/v1`: the codes of Quarry in OpenAI's shape. A wrong parameter is 400 there. */
+export const openAiErrors: ErrorDialect = {
+  prefix: '/v1/',
+  present(error) {
+    const status = error.code === 'invalid_parameters' ? 400 : error.status;
+    const param = error.fields[0]?.field ?? null;
+    return {
+      status,
+      body: { error: { message: error.message, type: typeOf(status), param, code: error.code } } satisfies ErrorBody,
+    };
+  },
+};
+
+function typeOf(status: number): string {
+  if (status >= 500) return 'server_error';
+  return (
+    { 401: 'authentication_error', 403: 'permission_error', 429: 'rate_limit_error' }[status] ?? 'invalid_request_error'
+  );
+}
+
+/** Runs work whose 404 is about what a member of the request names. */
+export async function naming<T>(param: string, work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    if (!(error instanceof AppError) || error.code !== 'not_found') throw error;
+    const { message } = notFound();
+    throw new AppError('not_found', `${param}: ${message}`, { fields: [{ field: param, message }] });
+  }
+}

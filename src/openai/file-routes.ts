@@ -1,0 +1,145 @@
+import { Type } from 'typebox';
+import { BlobMissing, type BlobStore } from '../blob/blob-store.ts';
+import { notFound } from '../errors.ts';
+import { sendBytes } from '../files/bytes.ts';
+import { dispositionOf, mediaTypePattern } from '../files/media-types.ts';
+import { receiving } from '../files/receive.ts';
+import type { FileService } from '../files/service.ts';
+import { type Api, everyCaller, ref, strict } from '../http/route.ts';
+import { checkBody } from '../http/validation.ts';
+import { nativeId } from '../ids.ts';
+import type { Knowledge } from '../knowledge/domain.ts';
+import { limits } from '../limits.ts';
+import type { Caller } from '../tenancy/caller.ts';
+import { organization, readOrganization, common as shared } from './common.ts';
+import { receiveForm } from './multipart.ts';
+import { fileId, presentFile, presentList } from './present.ts';
+import { readCursors } from './request.ts';
+import { fileDeletedSchema, fileListQuery, fileObjectSchema, listOf, purposes } from './schema.ts';
+
+const common = { ...shared, area: 'files' } as const;
+const params = Type.Object({ file: Type.String() });
+
+/** What a form says about its file. */
+const formFileSchema = strict({
+  filename: Type.String({ minLength: 1, maxLength: limits.nameCharactersMax }),
+  content_type: Type.String({ maxLength: 255, pattern: mediaTypePattern }),
+});
+const formFieldsSchema = strict({ purpose: Type.Enum([...purposes]) });
+
+type FileRouteDeps = { blobs: BlobStore; files: FileService; knowledge: Knowledge };
+
+export function registerFileRoutes(api: Api, { blobs, files, knowledge }: FileRouteDeps): void {
+  api.app(everyCaller, {
+    ...common,
+    method: 'POST',
+    path: '/v1/files',
+    operationId: 'openaiCreateFile',
+    rateGroup: 'uploads',
+    summary: 'Upload a file as a form',
+    description:
+      'A form with the fields `file` and `purpose`: assistants, user_data or vision. The purpose is stored in `provider_metadata`; other purposes are 400, as is an expiry.',
+    headers: Type.Object(organization),
+    rawBody: 'multipart/form-data',
+    responses: { 200: ref(fileObjectSchema) },
+    handler: async ({ caller, request }) => {
+      const org = readOrganization(request);
+      const { file } = await receiving(request, () =>
+        receiveForm(request, async ({ filename, contentType, bytes }, fields) => {
+          const { filename: name, content_type } = checkBody(formFileSchema, { filename, content_type: contentType });
+          const input = { filename: name, contentType: content_type, digest: { checked: asItIs }, ...(org && { org }) };
+          return files.uploadStream(caller, input, undefined, bytes, () =>
+            checkBody(formFieldsSchema, Object.fromEntries(fields)),
+          );
+        }),
+      );
+      return presentFile(file);
+    },
+  });
+
+  api.app(everyCaller, {
+    ...common,
+    method: 'GET',
+    path: '/v1/files',
+    operationId: 'openaiListFiles',
+    summary: 'List files',
+    description: 'The files that the caller sees, by cursor. `purpose` gives those that were uploaded with it.',
+    query: fileListQuery,
+    responses: { 200: listOf(ref(fileObjectSchema)) },
+    handler: async ({ caller, query }) => {
+      const { purpose } = query;
+      const keyset = readCursors(query, 'file');
+      const { rows, hasMore } = await files.listByKeyset(caller, keyset, purpose && { purpose });
+      return presentList(rows.map(presentFile), hasMore);
+    },
+  });
+
+  api.app(everyCaller, {
+    ...common,
+    method: 'GET',
+    path: '/v1/files/:file',
+    operationId: 'openaiGetFile',
+    summary: 'Get a file',
+    description: 'Its name, size and purpose.',
+    params,
+    responses: { 200: ref(fileObjectSchema) },
+    handler: async ({ caller, params: { file: id } }) => presentFile((await files.get(caller, nativeId(id))).file),
+  });
+
+  api.app(everyCaller, {
+    ...common,
+    method: 'DELETE',
+    path: '/v1/files/:file',
+    operationId: 'openaiDeleteFile',
+    summary: 'Delete a file, and remove it from vector stores',
+    description:
+      'Its documents go from every vector store that the caller may change. 403 without the rights of an owner.',
+    params,
+    responses: { 200: fileDeletedSchema },
+    handler: async ({ caller, params: { file: given } }) => {
+      const id = nativeId(given);
+      const file = await files.getForDelete(caller, id);
+      if (mayChangeKnowledge(caller)) await knowledge.attachments.detachEverywhere(caller, id);
+      await files.delete(caller, id);
+      return { id: fileId(file.id), object: 'file' as const, deleted: true as const };
+    },
+  });
+
+  api.app(everyCaller, {
+    ...common,
+    method: 'GET',
+    path: '/v1/files/:file/content',
+    operationId: 'openaiGetFileContent',
+    summary: 'Download a file',
+    description: 'The bytes, always as an attachment.',
+    params,
+    protocol: 'bytes',
+    responses: { 200: Type.Any({ description: 'The contents.' }) },
+    handler: async ({ caller, params: { file: id }, request, reply }) => {
+      const { file } = await files.get(caller, nativeId(id));
+      const { blobKey, size, contentType, createdAt } = file;
+      try {
+        return await sendBytes(
+          { blobs, request, reply },
+          { blobKey, size, contentType, createdAt, checksum: file.checksum.toString('hex') },
+          {
+            'cache-control': 'private, no-cache',
+            'content-disposition': dispositionOf(file.filename, 'attachment'),
+            'content-security-policy': "sandbox; default-src 'none'; frame-ancestors 'none'",
+          },
+        );
+      } catch (error) {
+        if (!(error instanceof BlobMissing)) throw error;
+        request.log.warn({ err: error }, 'The contents of a file are missing');
+        throw notFound();
+      }
+    },
+  });
+}
+
+const asItIs = (body: AsyncIterable<Uint8Array>) => body;
+
+/** A key with scopes for files alone changes no vector store. */
+function mayChangeKnowledge(caller: Caller): boolean {
+  return caller.kind !== 'server' || caller.scopes === undefined || caller.scopes.includes('knowledge');
+}

@@ -1,0 +1,62 @@
+import { invalidField } from '../errors.ts';
+
+const depthMax = 5;
+const conditionsMax = 100;
+const comparisons = new Set(['gt', 'gte', 'lt', 'lte', 'ne', 'in']);
+
+type Filter = Record<string, unknown>;
+/** How many conditions may follow. */
+type Budget = { left: number };
+
+/** A comparison or compound filter of OpenAI as a filter of searches. Throws 422 with the member that is wrong. */
+export function readFilters(filter: unknown): Filter {
+  return readFilter(filter, 'filters', 0, { left: conditionsMax });
+}
+
+function readFilter(filter: unknown, at: string, depth: number, budget: Budget): Filter {
+  if (typeof filter !== 'object' || filter === null || Array.isArray(filter))
+    throw invalidField(at, 'must be a filter');
+  if (depth > depthMax) throw invalidField(at, `is nested deeper than ${depthMax} levels`);
+  const { type, ...members } = filter as Filter;
+  spend(budget, 1);
+  if (type !== 'and' && type !== 'or') return readComparison(type, members, at, budget);
+  const { filters, ...others } = members;
+  requireNone(others, at);
+  if (!Array.isArray(filters) || filters.length === 0) throw invalidField(`${at}.filters`, 'must be a list of filters');
+  return { [type]: filters.map((each, i) => readFilter(each, `${at}.filters.${i}`, depth + 1, budget)) };
+}
+
+function spend(budget: Budget, count: number): void {
+  budget.left -= count;
+  if (budget.left < 0) throw invalidField('filters', `has more than ${conditionsMax} conditions and values`);
+}
+
+function readComparison(type: unknown, { key, value, ...others }: Filter, at: string, budget: Budget): Filter {
+  requireNone(others, at);
+  if (typeof key !== 'string' || key === '') throw invalidField(`${at}.key`, 'must be the name of an attribute');
+  // In the filters of searches these are not names of members.
+  if (key === 'and' || key === 'or') throw invalidField(`${at}.key`, `must not be ${key}`);
+  const isList = type === 'in' || type === 'nin';
+  const values = isList && Array.isArray(value) ? value : [value];
+  if (isList !== Array.isArray(value) || !values.every(isScalar))
+    throw invalidField(
+      `${at}.value`,
+      isList ? 'must be a list of values' : 'must be a string, a number, true or false',
+    );
+  if (isList) spend(budget, values.length);
+  if (type === 'eq') return { [key]: value };
+  if (type === 'nin') return { and: values.map((each) => ({ [key]: { ne: each } })) };
+  if (typeof type !== 'string' || !comparisons.has(type))
+    throw invalidField(`${at}.type`, 'must be one of eq, ne, gt, gte, lt, lte, in, nin, and, or');
+  if (typeof value === 'boolean' && type !== 'ne') throw invalidField(`${at}.value`, 'must be a number or a string');
+  return { [key]: { [type]: value } };
+}
+
+function isScalar(value: unknown): boolean {
+  return ['string', 'number', 'boolean'].includes(typeof value);
+}
+
+function requireNone(others: Filter, at: string): void {
+  const [name] = Object.keys(others);
+  if (name !== undefined) throw invalidField(`${at}.${name}`, 'is not a known member of this request');
+}

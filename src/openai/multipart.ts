@@ -1,0 +1,95 @@
+import { once } from 'node:events';
+import type { BusboyFileStream } from '@fastify/busboy';
+import type { FastifyRequest } from 'fastify';
+import { AppError, invalidField } from '../errors.ts';
+import { bodyOf } from '../files/receive.ts';
+import { lazyPackage } from '../lazy-package.ts';
+
+/** The file of a form. `bytes` ends when the whole form has arrived: then its fields are complete. */
+type FormFile = { filename: string; contentType: string; bytes: AsyncIterable<Uint8Array> };
+
+const busboy = lazyPackage<typeof import('@fastify/busboy')>('@fastify/busboy');
+const formLimits = { files: 1, fields: 20, fieldNameSize: 100, fieldSize: 1_024, headerPairs: 20, headerSize: 8_192 };
+
+/**
+ * Reads a form (RFC 7578) with one file in the field `file`, which `take` stores while it arrives; the fields may come
+ * after it. Nothing is buffered. 400 on what is no such form.
+ */
+export async function receiveForm<T>(
+  request: FastifyRequest,
+  take: (file: FormFile, fields: ReadonlyMap<string, string>) => Promise<T>,
+): Promise<T> {
+  const type = request.headers['content-type'] ?? '';
+  if (!/^multipart\/form-data\s*;/i.test(type))
+    throw new AppError('unsupported_media_type', 'Send a form, with Content-Type: multipart/form-data.');
+  const form = openForm(type);
+  const fields = new Map<string, string>();
+  const whole = Promise.withResolvers<void>();
+  const failed = Promise.withResolvers<never>();
+  let taken: Promise<T> | undefined;
+  let bytes: BusboyFileStream | undefined;
+  for (const { promise } of [whole, failed]) promise.catch(() => {});
+  form.on('field', (name, value, nameCut, valueCut) => {
+    if (nameCut || valueCut) failed.reject(invalidField(name, `is longer than ${formLimits.fieldSize} bytes`));
+    else if (fields.has(name)) failed.reject(invalidField(name, 'is there twice'));
+    else fields.set(name, value);
+  });
+  form.on('file', (name, stream, filename, _encoding, contentType) => {
+    stream.on('error', (error) => failed.reject(brokenForm(error)));
+    if (name !== 'file') {
+      stream.resume();
+      failed.reject(invalidField(name, 'is not a known file of this form'));
+      return;
+    }
+    bytes = stream;
+    taken = take({ filename, contentType, bytes: untilEnd(stream, whole.promise) }, fields);
+    taken.catch(failed.reject);
+  });
+  form.on('filesLimit', () => failed.reject(invalidField('file', 'must be one file')));
+  form.on('fieldsLimit', () => failed.reject(invalidField('body', `has more than ${formLimits.fields} fields`)));
+  form.on('error', (error) => failed.reject(brokenForm(error)));
+  form.on('finish', whole.resolve);
+  failed.promise.catch(whole.reject);
+
+  const feed = async () => {
+    for await (const chunk of bodyOf(request))
+      if (!form.write(chunk)) await Promise.race([once(form, 'drain'), failed.promise]);
+    form.end();
+    await whole.promise;
+  };
+  try {
+    await Promise.race([feed(), failed.promise]);
+    if (taken === undefined) throw invalidField('file', 'is required');
+    return await taken;
+  } catch (error) {
+    form.destroy();
+    // Otherwise what reads it would wait for ever.
+    bytes?.destroy();
+    await taken?.catch(() => {});
+    throw error;
+  }
+}
+
+function openForm(contentType: string) {
+  try {
+    return new (busboy().Busboy)({
+      headers: { 'content-type': contentType },
+      preservePath: true,
+      limits: formLimits,
+    });
+  } catch (error) {
+    throw brokenForm(error);
+  }
+}
+
+async function* untilEnd(stream: BusboyFileStream, whole: Promise<void>): AsyncGenerator<Uint8Array> {
+  for await (const chunk of stream.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) yield chunk;
+  await whole;
+}
+
+function brokenForm(cause: unknown): AppError {
+  return new AppError('invalid_parameters', 'body: is not a valid form', {
+    fields: [{ field: 'body', message: 'is not a valid form' }],
+    cause,
+  });
+}

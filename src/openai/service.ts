@@ -1,0 +1,177 @@
+import type { Static } from 'typebox';
+import type { Database } from '../db/database.ts';
+import type { Keyset } from '../db/keyset.ts';
+import { invalidField, notFound } from '../errors.ts';
+import { formatId, nativeId } from '../ids.ts';
+import type { Tallied } from '../knowledge/attachments/service.ts';
+import type { Knowledge } from '../knowledge/domain.ts';
+import { documents } from '../knowledge/kinds/documents.ts';
+import type { VisibleSource } from '../knowledge/sources/service.ts';
+import type { SourceRow } from '../knowledge/sources/store.ts';
+import type { Caller } from '../tenancy/caller.ts';
+import { naming } from './errors.ts';
+import { readFilters } from './filters.ts';
+import { storeMember, storeMemberOf } from './present.ts';
+import { requireAutoChunking } from './request.ts';
+import type { batchCreateSchema, searchSchema, vectorStoreCreateSchema, vectorStoreUpdateSchema } from './schema.ts';
+
+export type OpenAiService = ReturnType<typeof createOpenAiService>;
+
+type StoreWithTally = { source: SourceRow; tally: Tallied | undefined };
+
+const resultsDefault = 10;
+
+/** Vector stores are sources of documents. What they have in addition is in the metadata of the source. */
+export function createOpenAiService({ db, knowledge }: { db: Database; knowledge: Knowledge }) {
+  const { sources, attachments, search } = knowledge;
+
+  /** 404 unless the caller sees it. */
+  async function getStore(caller: Caller, id: string): Promise<VisibleSource> {
+    const source = await sources.get(db, caller, nativeId(id));
+    if (source.type !== documents.type) throw notFound();
+    return source;
+  }
+
+  /** 404 unless the caller sees it, 403 unless they may change it. */
+  async function getStoreForChange(caller: Caller, id: string): Promise<VisibleSource> {
+    await getStore(caller, id);
+    return sources.getForChange(db, caller, nativeId(id), 'update');
+  }
+
+  async function withTally(source: SourceRow): Promise<StoreWithTally> {
+    return { source, tally: (await attachments.tally(source.appId, [source.id])).get(source.id) };
+  }
+
+  async function attachFiles(caller: Caller, source: VisibleSource, input: Static<typeof batchCreateSchema>) {
+    const given = readBatch(input);
+    return naming('file_ids', attachments.attachBatch(caller, source, given));
+  }
+
+  return {
+    getStore,
+    getStoreForChange,
+
+    /** @param org the owning organisation; otherwise the calling user, or for a key the app itself. */
+    async createStore(
+      caller: Caller,
+      input: Static<typeof vectorStoreCreateSchema>,
+      org: string | undefined,
+    ): Promise<StoreWithTally> {
+      requireAutoChunking(input.chunking_strategy);
+      const metadata = metadataOf(input.metadata ?? {}, {
+        ...(input.name ? { name: input.name } : {}),
+        ...(input.description === undefined ? {} : { description: input.description }),
+      });
+      const owner = ownerOf(caller, org);
+      const nobody = { orgId: null, teamId: null, userId: null, agentId: null };
+      const created = await sources.create(
+        caller,
+        { type: documents.type, metadata, ...owner },
+        owner === undefined ? nobody : undefined,
+      );
+      if (input.file_ids?.length) {
+        const source = await sources.get(db, caller, formatId('source', created.id));
+        try {
+          await attachFiles(caller, source, { file_ids: input.file_ids });
+        } catch (error) {
+          // Both or neither: nobody else knows of the source yet.
+          await sources.remove(caller, formatId('source', created.id));
+          throw error;
+        }
+      }
+      return withTally(created);
+    },
+
+    async listStores(caller: Caller, keyset: Keyset): Promise<{ stores: StoreWithTally[]; hasMore: boolean }> {
+      const { rows, hasMore } = await sources.listByKeyset(caller, documents.type, keyset);
+      const tallies = await attachments.tally(
+        caller.appId,
+        rows.map((row) => row.id),
+      );
+      return { stores: rows.map((source) => ({ source, tally: tallies.get(source.id) })), hasMore };
+    },
+
+    describeStore: async (caller: Caller, id: string) => withTally(await getStore(caller, id)),
+
+    async updateStore(
+      caller: Caller,
+      id: string,
+      { name, metadata }: Static<typeof vectorStoreUpdateSchema>,
+    ): Promise<StoreWithTally> {
+      const source = await getStoreForChange(caller, id);
+      const before = storeMemberOf(source);
+      const { [storeMember]: _member, ...others } = source.metadata ?? {};
+      const members = metadata === undefined ? others : { ...objectsOf(others), ...metadata };
+      const after = name === undefined ? before : { ...before, name: name ?? '' };
+      const changed = metadataOf(members, after);
+      return withTally(await sources.update(caller, formatId('source', source.id), { metadata: changed }));
+    },
+
+    async deleteStore(caller: Caller, id: string): Promise<void> {
+      await getStore(caller, id);
+      await sources.remove(caller, nativeId(id));
+    },
+
+    attachFiles,
+
+    async searchStore(caller: Caller, id: string, input: Static<typeof searchSchema>) {
+      const source = await getStore(caller, id);
+      const queries = Array.isArray(input.query) ? input.query : [input.query];
+      const query = queries.join('\n');
+      if (query.length > 10_000) throw invalidField('query', 'has more than 10000 characters');
+      const { ranker, score_threshold: threshold = 0 } = input.ranking_options ?? {};
+      const { hits } = await search.searchSource(caller, formatId('source', source.id), {
+        query,
+        max_results: input.max_num_results ?? resultsDefault,
+        ...(input.filters === undefined ? {} : { filter: readFilters(input.filters) }),
+        ...(ranker === 'none' ? { rerank: false } : {}),
+        ...(threshold > 0 ? { mode: 'vector', min_similarity: threshold } : {}),
+      });
+      const files = await attachments.filesOf(
+        source.appId,
+        hits.map(({ row }) => row.documentId),
+      );
+      return { queries, hits: hits.map((hit) => ({ hit, file: files.get(hit.row.documentId) })) };
+    },
+  };
+}
+
+function ownerOf(caller: Caller, org: string | undefined): { org?: string; user?: string; agent?: string } | undefined {
+  if (org !== undefined) return { org };
+  if (caller.kind === 'user') return { user: formatId('user', caller.userId) };
+  if (caller.kind === 'agent') return { agent: formatId('agent', caller.agentId) };
+  return undefined;
+}
+
+function metadataOf(members: Record<string, unknown>, store: Record<string, unknown>): Record<string, unknown> {
+  if (members[storeMember] !== undefined)
+    throw invalidField(`metadata.${storeMember}`, 'is the name of a member of the server');
+  return Object.keys(store).length === 0 ? members : { ...members, [storeMember]: store };
+}
+
+/** The members that are not texts, which `metadata` of a vector store cannot show or change. */
+function objectsOf(metadata: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(metadata).filter(([, value]) => typeof value !== 'string'));
+}
+
+/** Exactly one of `file_ids`, with attributes for all, and `files`, each with its own. */
+function readBatch({
+  file_ids: ids,
+  files,
+  attributes,
+  chunking_strategy: strategy,
+}: Static<typeof batchCreateSchema>) {
+  if ((ids === undefined) === (files === undefined))
+    throw invalidField('file_ids', 'exactly one of file_ids and files is required');
+  if (files !== undefined && attributes !== undefined) throw invalidField('attributes', 'belong to each of files');
+  requireAutoChunking(strategy);
+  const listed = files ?? ids?.map((file_id) => ({ file_id, attributes, chunking_strategy: undefined })) ?? [];
+  const seen = new Set<string>();
+  return listed.map(({ file_id: id, attributes: own, chunking_strategy: ownStrategy }, i) => {
+    requireAutoChunking(ownStrategy, `files.${i}.chunking_strategy`);
+    const file = nativeId(id);
+    if (seen.has(file)) throw invalidField(files === undefined ? `file_ids.${i}` : `files.${i}`, 'is there twice');
+    seen.add(file);
+    return { file, attributes: own ?? undefined };
+  });
+}
