@@ -67,6 +67,8 @@ class Quarry:
 
     def markdown(self, output, limit=16_000):
         """The beginning of the Markdown of one of an extraction's `outputs`, by its signed URL."""
+        if output["file"]["size"] == 0:
+            return ""
         request = urllib.request.Request(output["file"]["url"], headers={"Range": f"bytes=0-{limit - 1}"})
         with urllib.request.urlopen(request, timeout=self.timeout_seconds) as response:
             return response.read(limit).decode(errors="ignore")

@@ -49,7 +49,7 @@ const conversation: [Call, RegExp][] = [
   [{ name: 'extract', args: { url: `${site.origin}/` } }, /^ext_\w+ is done: 1 of 1 pages read, 0 failed\.[\s\S]*Home/],
   [{ name: 'kv_put', args: { key: 'seen', value: 'otters' } }, /^Stored seen\.$/],
   [{ name: 'kv_get', args: { key: 'seen' } }, /^otters$/],
-  [{ name: 'kv_list', args: {} }, /^1 entries\nseen: otters\n$/],
+  [{ name: 'kv_list', args: {} }, /^1 entries\.\nseen: otters$/],
   [{ name: 'kv_delete', args: { key: 'seen' } }, /^Deleted seen\.$/],
   [{ name: 'run', args: { automation: 'double', payload: { n: 21 } } }, /^atr_\w+ is completed\.\n\{"twice":42\}$/],
 ];

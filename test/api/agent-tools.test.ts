@@ -187,10 +187,10 @@ test('kv stores, reads in parts, lists and deletes below its prefix alone', asyn
     const rest = await kv.kv_get.execute({ key: 'a/../b ?#%', offset: 800 });
     assert.deepEqual([rest.value.length, rest.next_offset], [700, undefined]);
     const all = await kv.kv_list.execute({});
-    assert.deepEqual([all.entries.map(({ key }) => key).sort(), all.total_entries], [['a/../b ?#%', 'theme'], 2]);
+    assert.deepEqual([all.entries.map(({ key }) => key), all.next_cursor], [['a/../b ?#%', 'theme'], undefined]);
     assert.ok(all.entries.every(({ value }) => value.length <= 200));
     const matching = await kv.kv_list.execute({ prefix: 'th' });
-    assert.match(kv.kv_list.describe(matching), /^1 entries\ntheme: dark/);
+    assert.match(kv.kv_list.describe(matching), /^1 entries\.\ntheme: dark$/);
     await kv.kv_delete.execute({ key: 'theme' });
     await assertFails(kv.kv_get.execute({ key: 'theme' }), 'not_found', /Check the id or key/);
   }
@@ -198,13 +198,28 @@ test('kv stores, reads in parts, lists and deletes below its prefix alone', asyn
   assert.equal((await whole.execute({ key: 'agent/a/../b ?#%' })).total_characters, 1_500);
   await memberClient.kv.upsert('private', { value: 'not the agent’s' });
   const { kv_list: below } = createTools(memberClient, options);
-  assert.equal((await below.execute({})).total_entries, 1);
-  assert.equal((await list.execute({})).total_entries, 2);
+  assert.equal((await below.execute({})).entries.length, 1);
+  assert.equal((await list.execute({})).entries.length, 2);
   await assertFails(whole.execute({ key: '..' }), 'invalid_arguments', /cannot be \. or \.\./);
 });
 
+test('a list of keys says how to continue, also when it is cut', async () => {
+  const tools = ['kv_put', 'kv_list'] as const;
+  const kv = createTools(memberClient, { tools, kvPrefix: 'many/', charactersMax: 1_000 });
+  for (let at = 0; at < 30; at++) await kv.kv_put.execute({ key: `${'k'.repeat(100)}${at}`, value: 'v'.repeat(300) });
+  const first = await kv.kv_list.execute({});
+  const said = kv.kv_list.describe(first);
+  assert.ok(
+    said.length <= 1_000 && said.startsWith(`25 entries, and more: call kv_list with cursor ${first.next_cursor}.`),
+  );
+  const second = await kv.kv_list.execute({ cursor: first.next_cursor });
+  assert.deepEqual([first.entries.length, second.entries.length], [25, 5]);
+  assert.equal(new Set([...first.entries, ...second.entries].map(({ key }) => key)).size, 30);
+});
+
 test('a secret key without a user is told so', async () => {
-  const { kv_get: get } = createTools(keyClient, { tools: ['kv_get'] });
+  const { kv_get: get, kv_list: list } = createTools(keyClient, { tools: ['kv_get', 'kv_list'] });
+  await assertFails(list.execute({}), 'user_required', /400 user_required/);
   await assertFails(get.execute({ key: 'theme' }), 'user_required', /400 user_required/);
 });
 

@@ -34,6 +34,7 @@ const pages = [
   'docs/cli.md',
   'docs/mcp.md',
   'docs/agent-tools.md',
+  'docs/openai.md',
   'docs/self-hosting.md',
 ];
 /** What every other page continues from, as each of them says. */

@@ -252,3 +252,23 @@ test('what is not supported is BadRequestError with the name of the parameter, a
     assert.deepEqual(Object.keys(body.error), ['message', 'type', 'param', 'code']);
   }
 });
+
+test('a key with scopes reaches files with one and vector stores with another', async () => {
+  const scoped = async (scopes: string[]) => {
+    const made = await api<{ full_key: string }>('POST', '/api/v1/keys', {
+      key: app.secretKey,
+      body: { type: 'secret', scopes },
+    });
+    assert.equal(made.status, 201, made.text);
+    return clientOf(made.body.full_key);
+  };
+  const [files, knowledge] = [await scoped(['files']), await scoped(['knowledge'])];
+  const file = await files.files.create({ file: await textFile('a.md', 'Scoped words.'), purpose: 'assistants' });
+  await assert.rejects(files.vectorStores.list(), OpenAI.PermissionDeniedError);
+  await assert.rejects(knowledge.files.list(), OpenAI.PermissionDeniedError);
+  const store = await knowledge.vectorStores.create({});
+  await knowledge.vectorStores.files.createAndPoll(store.id, { file_id: file.id }, poll);
+  // The scope of files deletes no document.
+  await files.files.delete(file.id);
+  assert.equal((await knowledge.vectorStores.search(store.id, { query: 'scoped' })).data.length, 1);
+});

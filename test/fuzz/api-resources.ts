@@ -78,7 +78,7 @@ export async function createResources(server: TestServer, outside: Outside): Pro
   };
   const jobs = await setJobsAside(world);
 
-  const openai = await createOpenAiThings(create, file, knowledge);
+  const openai = await createOpenAiThings(create, file, knowledge, user.id);
 
   const known: Known = {
     app: app.app.id,
@@ -190,7 +190,7 @@ async function createKnowledge({ api }: TestServer, create: Create, key: string,
 }
 
 /** For the routes under `/v1`: a document as a file of its source, and batches of it. */
-async function createOpenAiThings(create: Create, file: string, { source, document }: Known) {
+async function createOpenAiThings(create: Create, file: string, { source, document }: Known, user: string) {
   const batch = async () =>
     (await create(`/knowledge_sources/${source}/ingest/batch`, { items: [{ content: { data: 'Text.' } }] })).id;
   const ofStore = { file: document };
@@ -203,6 +203,8 @@ async function createOpenAiThings(create: Create, file: string, { source, docume
       openaiGetFileBatch: ofBatch,
       openaiListFileBatchFiles: ofBatch,
       openaiCancelFileBatch: { ingestion: await batch() },
+      // In the other source the file is being processed.
+      openaiCreateFileBatch: { source: (await create('/knowledge_sources', { type: 'knowledge/documents', user })).id },
     },
     bodies: { openaiCreateFileBatch: { file_ids: [file] } },
   };

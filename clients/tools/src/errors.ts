@@ -34,7 +34,8 @@ export function translateError(error: unknown): unknown {
     const message = error.message.replace(/\.$/, '');
     return new ToolError(code, `${message} (${status} ${code}). ${hint}`.trim(), { status, cause: error });
   }
-  if (error instanceof TypeError && error.message === 'fetch failed')
+  // Runtimes word it differently: fetch failed, Failed to fetch, network error.
+  if (error instanceof TypeError && /fetch|network/i.test(error.message))
     return new ToolError('unreachable', 'The server cannot be reached. Call again later.', { cause: error });
   if (error instanceof SyntaxError)
     return new ToolError('unreachable', 'The server did not return JSON. Its base URL may be wrong: tell the user.', {

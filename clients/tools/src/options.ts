@@ -14,7 +14,7 @@ export type ToolOptions<N extends string> = {
   pagesMax?: number | undefined;
   /** Ids or lookup keys of the automations that `run` may invoke. Required for `run`. */
   automations?: Allowed | undefined;
-  /** Precedes every key. The model neither sees it nor can leave it. */
+  /** Precedes every key. The model does not write it and cannot leave it. */
   kvPrefix?: string;
   /** The user (`usr_…`) whose entries the agent gets. Required with a secret key. */
   kvUser?: string | undefined;

@@ -43,7 +43,7 @@ export function requireOneOf<K extends string>(given: Partial<Record<K, string |
   throw new ToolError('invalid_arguments', `Give exactly one of ${Object.keys(given).join(', ')}.`);
 }
 
-/** The URL's or document's name in a list of results. */
-export function line(...parts: (string | undefined)[]): string {
+/** The parts that are there, as one phrase. */
+export function joinParts(...parts: (string | undefined)[]): string {
   return parts.filter((part) => part !== undefined && part !== '').join(', ');
 }

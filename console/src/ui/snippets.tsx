@@ -3,8 +3,8 @@ import { Code } from './code.tsx';
 import { Copy } from './copy.tsx';
 import { Tabs } from './tabs.tsx';
 
-type Way = 'curl' | 'sdk' | 'python' | 'mcp';
-const names: Record<Way, string> = { curl: 'curl', sdk: 'SDK', python: 'Python', mcp: 'MCP' };
+type Way = 'curl' | 'sdk' | 'python' | 'openai' | 'mcp';
+const names: Record<Way, string> = { curl: 'curl', sdk: 'SDK', python: 'Python', openai: 'OpenAI client', mcp: 'MCP' };
 
 /** The same request for a terminal, for programs and for agents. */
 export function Snippets({ label, snippets }: { label: string; snippets: Partial<Record<Way, string>> }) {
@@ -74,6 +74,13 @@ export function firstSteps(key?: string) {
   const server = { type: 'http', url: `${location.origin}/mcp`, headers: { 'x-api-key': key ?? 'sk_…' } };
   return {
     ...requestSnippets('POST', '/api/v1/files', file, key),
+    openai: [
+      "import OpenAI, { toFile } from 'openai';",
+      '',
+      `const openai = new OpenAI({ baseURL: '${location.origin}/v1', apiKey: ${key === undefined ? 'process.env.QUARRY_SECRET_KEY' : `'${key}'`} });`,
+      "const file = await toFile(Buffer.from('# Hello\\n'), 'hello.md');",
+      "console.log(await openai.files.create({ file, purpose: 'assistants' }));",
+    ].join('\n'),
     mcp: JSON.stringify({ mcpServers: { quarry: server } }, null, 2),
   };
 }

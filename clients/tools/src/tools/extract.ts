@@ -3,7 +3,7 @@ import { defineTool, type ToolDefinition } from '../definition.ts';
 import { ToolError } from '../errors.ts';
 import type { Limits } from '../options.ts';
 import type { QuarryClient, Session, StoredFile } from '../session.ts';
-import { cutText, line, requireOneOf } from '../text.ts';
+import { cutText, joinParts, requireOneOf } from '../text.ts';
 import { describePart, offsetInput, type Part, partBytesMax, readPart } from './read.ts';
 
 export type ExtractInput = {
@@ -158,7 +158,7 @@ function describeOutputs(outputs: Output[]): string {
   return outputs
     .map(({ number, title, source_url, size, error }) => {
       const end = error === undefined ? `${size} bytes` : `failed: ${error.message}`;
-      return `\n- ${number}: ${line(title, source_url, end)}`;
+      return `\n- ${number}: ${joinParts(title, source_url, end)}`;
     })
     .join('');
 }

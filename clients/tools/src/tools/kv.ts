@@ -9,17 +9,12 @@ export type KvGetInput = { key: string; offset?: number | undefined };
 /** A part of a value. Offsets count characters; `next_offset` is absent at its end. */
 export type KvValue = { key: string; value: string; offset: number; total_characters: number; next_offset?: number };
 export type KvPutInput = { key: string; value: string; ttl_seconds?: number | undefined };
-export type KvListInput = { prefix?: string | undefined; page?: number | undefined };
-export type KvList = {
-  entries: { key: string; value: string }[];
-  page: number;
-  total_pages: number;
-  total_entries: number;
-};
+export type KvListInput = { prefix?: string | undefined; cursor?: string | undefined };
+export type KvList = { entries: { key: string; value: string }[]; next_cursor?: string };
 export type KvKey = { key: string };
 
 type Entry = { key: string; value: string };
-type Page = { data: Entry[]; total_pages?: number; total_entries?: number };
+type Page = { data: Entry[]; next_cursor: string | null };
 
 const pageSize = 25;
 /** Characters of a value in a list. */
@@ -73,22 +68,22 @@ export function kvListTool(client: QuarryClient, limits: Limits): ToolDefinition
     description: 'Lists stored keys with the beginnings of their values. Use kv_get for a whole value.',
     input: z.strictObject({
       prefix: z.string().max(2_048).optional().describe('Only keys that begin with this.'),
-      page: z.int().min(1).max(offsetMax).optional().describe('From 1.'),
+      cursor: z.string().max(10_000).optional().describe('The next_cursor of the list so far, to continue it.'),
     }),
-    async run({ prefix = '', page = 1 }, session) {
-      const start = `${limits.kvPrefix}${prefix}`;
-      const query = { ...ownerOf(session), key: start, page, page_size: pageSize };
-      const found = await session.request<Page>('GET', '/api/v1/kv', { query });
-      const { data, total_pages, total_entries } = pageOf(found, start, page);
+    async run({ prefix = '', cursor }, session) {
+      const query = { ...ownerOf(session), prefix: `${limits.kvPrefix}${prefix}`, cursor, limit: pageSize };
+      const { data, next_cursor: next } = await session.request<Page>('GET', '/api/v1/kv_entries', { query });
       const entries = data.map(({ key: name, value }) => ({
         key: name.slice(limits.kvPrefix.length),
         value: cutText(value, previewCharactersMax),
       }));
-      return { entries, page, total_pages, total_entries };
+      return { entries, ...(next === null ? {} : { next_cursor: next }) };
     },
-    describe({ entries, page, total_pages: pages, total_entries: total }) {
-      const end = page < pages ? `\n[There is more: call kv_list with page ${page + 1}.]` : '';
-      return `${total} entries\n${entries.map(({ key: name, value }) => `${name}: ${value}\n`).join('')}${end}`;
+    describe({ entries, next_cursor: next }) {
+      // First, because long keys may be cut at the end.
+      const more = next === undefined ? '' : `, and more: call kv_list with cursor ${next}`;
+      const lines = entries.map(({ key: name, value }) => `\n${name}: ${value}`).join('');
+      return `${entries.length} entries${more}.${lines}`;
     },
   });
 }
@@ -115,16 +110,4 @@ function pathOf({ limits }: Session, name: string): string {
   // As segments of a URL, these would change the path.
   if (whole === '.' || whole === '..') throw new ToolError('invalid_arguments', 'The key cannot be . or .. here.');
   return `/api/v1/kv/${encodeURIComponent(whole)}`;
-}
-
-/** Filters and pages the list of an end user, which the API returns whole. */
-function pageOf(found: Page, prefix: string, page: number): Required<Page> {
-  const { data, total_pages, total_entries } = found;
-  if (total_pages !== undefined && total_entries !== undefined) return { data, total_pages, total_entries };
-  const matching = data.filter((entry) => entry.key.startsWith(prefix));
-  return {
-    data: matching.slice((page - 1) * pageSize, page * pageSize),
-    total_pages: Math.ceil(matching.length / pageSize),
-    total_entries: matching.length,
-  };
 }

@@ -3,7 +3,7 @@ import { defineTool, type ToolDefinition } from '../definition.ts';
 import { ToolError } from '../errors.ts';
 import type { Limits } from '../options.ts';
 import type { QuarryClient, Session, StoredFile } from '../session.ts';
-import { decodeRange, isSameId, line } from '../text.ts';
+import { decodeRange, isSameId, joinParts } from '../text.ts';
 
 export type ReadInput = { id: string; offset?: number | undefined; limit?: number | undefined };
 
@@ -40,7 +40,7 @@ export function readTool(client: QuarryClient, limits: Limits): ToolDefinition<R
       const file = await session.getFile(id);
       return { id: file.id, title: file.filename, ...(await readPart(session, file, offset, limit)) };
     },
-    describe: ({ id, title, ...part }) => describePart(part, `read with id ${id} and`, line(title, id)),
+    describe: ({ id, title, ...part }) => describePart(part, `read with id ${id} and`, joinParts(title, id)),
   });
 }
 

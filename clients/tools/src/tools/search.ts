@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { defineTool, type ToolDefinition } from '../definition.ts';
 import { describeAllowed, type Limits } from '../options.ts';
 import type { QuarryClient } from '../session.ts';
-import { cutText, line } from '../text.ts';
+import { cutText, joinParts } from '../text.ts';
 
 export type SearchInput = { query: string; sources?: string[] | undefined; max_results?: number | undefined };
 
@@ -79,5 +79,5 @@ function present(hit: Passage): Passage {
 function describePassage(passage: Passage, at: number): string {
   const { title, document, source_url, start_line, end_line, start_byte, end_byte, content } = passage;
   const place = `lines ${start_line}-${end_line}, bytes ${start_byte}-${end_byte}`;
-  return `[${at + 1}] ${line(title, document, place, source_url)}\n${content}\n\n`;
+  return `[${at + 1}] ${joinParts(title, document, place, source_url)}\n${content}\n\n`;
 }
