@@ -9,7 +9,16 @@ import {
   textOf,
   textStart,
 } from '../tree.ts';
-import { clone, type Extent, inlineNames, linkDensity, measureText, proseLengths, simplify } from './measure.ts';
+import {
+  clone,
+  detachAll,
+  type Extent,
+  inlineNames,
+  linkDensity,
+  measureText,
+  proseLengths,
+  simplify,
+} from './measure.ts';
 import {
   callToAction,
   hiddenShareMax,
@@ -268,8 +277,10 @@ function belongs(sibling: HtmlElement, top: HtmlElement, threshold: number, scor
 function removeNonText(content: HtmlElement, title: string | undefined, cut: Cut): void {
   const whole = textLength(content);
   for (const name of ['form', 'fieldset', 'footer', 'aside', 'input', 'button', 'select', 'textarea'])
-    for (const element of findAll(content, name))
-      if (!isSubstantial(element, whole) && !isNote(element)) detach(element);
+    detachAll(
+      content,
+      findAll(content, name).filter((element) => !isSubstantial(element, whole) && !isNote(element)),
+    );
   dropTitle(content, title);
   captionsToImages(content);
   if (cut.unlikely) {
@@ -315,17 +326,19 @@ function captionsToImages(content: HtmlElement): void {
 /** Lines that only point elsewhere: "Read more: …", "Related: …", "Follow us on …". */
 function dropPointers(content: HtmlElement): void {
   const extents = measureText(content);
+  const pointers: HtmlElement[] = [];
   for (const line of collect(content, ({ name }) =>
     ['p', 'div', 'li', 'h2', 'h3', 'h4', 'h5', 'h6', 'strong', 'span', 'center'].includes(name),
   )) {
-    if (line.parent === undefined || isLong(line, extents, 300)) continue;
+    if (isLong(line, extents, 300)) continue;
     const text = textOf(line);
     if (text.length > 300 || text.length < 3) continue;
     const linked = linkDensity(line);
-    if (pointerStart.test(text) && (linked > 0.3 || (linked > 0 && text.length < 120))) detach(line);
+    if (pointerStart.test(text) && (linked > 0.3 || (linked > 0 && text.length < 120))) pointers.push(line);
     else if (line.name !== 'span' && line.name !== 'strong' && text.length < 220 && callToAction.test(text))
-      detach(line);
+      pointers.push(line);
   }
+  detachAll(content, pointers);
 }
 
 /** After a heading such as "You may also like", the page is about other pages. */
@@ -417,16 +430,14 @@ function dropEmptyHeadings(content: HtmlElement): void {
     }
   };
   visit(content);
-  for (let at = flat.length - 1; at >= 0; at--) {
-    const heading = flat[at];
-    if (heading === undefined || !/^h[1-6]$/.test(heading.name)) continue;
-    const next = flat[at + 1];
-    const deeper = next !== undefined && (!/^h[1-6]$/.test(next.name) || next.name > heading.name);
-    if (!deeper) {
-      detach(heading);
-      flat.splice(at, 1);
-    }
+  const empty: HtmlElement[] = [];
+  let next: HtmlElement | undefined;
+  for (const element of flat.reverse()) {
+    const isDeeper = next !== undefined && (!/^h[1-6]$/.test(next.name) || next.name > element.name);
+    if (/^h[1-6]$/.test(element.name) && !isDeeper) empty.push(element);
+    else next = element;
   }
+  detachAll(content, empty);
 }
 
 function hasOwnContent(element: HtmlElement): boolean {

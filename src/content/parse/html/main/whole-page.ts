@@ -1,15 +1,15 @@
 import {
   blockNames,
   collect,
-  detach,
   findAll,
   findFirst,
   type HtmlElement,
+  type HtmlNode,
   hasAncestor,
   textLength,
   textOf,
 } from '../tree.ts';
-import { clone, type Extent, isLeafBlock, measureText, removeWhere } from './measure.ts';
+import { clone, detachAll, type Extent, isLeafBlock, measureText, removeWhere } from './measure.ts';
 import { isNamed, isNamedChrome, isPanel } from './names.ts';
 import { hiddenShareMax, isChrome, isHidden } from './signs.ts';
 
@@ -56,14 +56,17 @@ export function wholePage(body: HtmlElement, options: WholePageOptions = {}): Ht
 
 /** A link of a few words on its own line is a call to action: "Get started", "Learn more". */
 function dropCalls(region: HtmlElement): void {
+  const dropped: HtmlElement[] = [];
   for (const block of collect(region, isLeafBlock)) {
     if (/^(?:h[1-6]|li|td|th|dt|dd)$/.test(block.name)) continue;
     const links = findAll(block, 'a');
     if (links.length === 0 || links.length > 2 || !links.every(isCall)) continue;
     const text = textOf(block);
-    if (links.reduce((sum, link) => sum + textLength(link), 0) >= text.length - 2) detach(block);
+    if (links.reduce((sum, link) => sum + textLength(link), 0) >= text.length - 2) dropped.push(block);
   }
-  for (const link of findAll(region, 'a')) if (isCall(link) && standsAlone(link)) detach(link);
+  detachAll(region, dropped);
+  for (const parent of new Set(findAll(region, 'a').map((link) => link.parent)))
+    if (parent !== undefined && !/^(?:li|td|th)$/.test(parent.name)) dropLoneCalls(parent);
 }
 
 const wordsOfCallMax = 3;
@@ -73,14 +76,21 @@ function isCall(link: HtmlElement): boolean {
   return text.split(' ').length <= wordsOfCallMax && !/\d/.test(text) && findFirst(link, 'img') === undefined;
 }
 
-/** Whether its siblings are blocks only, so that it is on its own line. */
-function standsAlone(link: HtmlElement): boolean {
-  const siblings = (link.parent?.children ?? []).filter((node) => node.kind === 'element' || node.text.trim() !== '');
-  if (siblings.length < 2 || /^(?:li|td|th)$/.test(link.parent?.name ?? '')) return false;
-  const at = siblings.indexOf(link);
-  return [siblings[at - 1], siblings[at + 1]].every(
-    (node) => node === undefined || (node.kind === 'element' && blockNames.has(node.name)),
-  );
+/** Drops the calls between blocks, which are on their own line. One pass: a page may have very many links. */
+function dropLoneCalls(parent: HtmlElement): void {
+  const siblings = parent.children.filter((node) => node.kind === 'element' || node.trimmed > 0);
+  const dropped = new Set<HtmlNode>();
+  let before: HtmlNode | undefined;
+  for (const [at, node] of siblings.entries()) {
+    const isAlone =
+      siblings.length - dropped.size >= 2 &&
+      [before, siblings[at + 1]].every(
+        (near) => near?.kind !== 'text' && (near === undefined || blockNames.has(near.name)),
+      );
+    if (isAlone && node.kind === 'element' && node.name === 'a' && isCall(node)) dropped.add(node);
+    else before = node;
+  }
+  if (dropped.size > 0) parent.children = parent.children.filter((node) => !dropped.has(node));
 }
 
 /** Questions of an accordion and labels of tabs are buttons, but act as headings. */
@@ -166,7 +176,7 @@ function dropHead(region: HtmlElement, extents: Map<HtmlElement, Extent>): void 
       if (!holdsProse(sibling)) above.push(sibling);
     }
   }
-  if (characters < whole * 0.25) for (const element of above) detach(element);
+  if (characters < whole * 0.25) detachAll(region, above);
 }
 
 const proseMin = 80;
@@ -201,7 +211,7 @@ function dropFoot(region: HtmlElement, extents: Map<HtmlElement, Extent>): void 
       after += extents.get(sibling)?.characters ?? 0;
       rest.push(sibling);
     }
-  if (after < whole * 0.15) for (const element of rest) detach(element);
+  if (after < whole * 0.15) detachAll(region, rest);
 }
 
 const repeatedTextMin = 40;
@@ -209,10 +219,12 @@ const repeatedTextMin = 40;
 /** Sliders contain copies of their slides, and pages the same text for narrow and wide screens. */
 function dropRepeats(root: HtmlElement): void {
   const seen = new Set<string>();
+  const repeated: HtmlElement[] = [];
   for (const block of collect(root, isLeafBlock)) {
     const text = textOf(block);
     if (text.length < repeatedTextMin) continue;
-    if (seen.has(text)) detach(block);
+    if (seen.has(text)) repeated.push(block);
     else seen.add(text);
   }
+  detachAll(root, repeated);
 }
