@@ -4,7 +4,7 @@ import { createAudit } from './audit/domain.ts';
 import type { AuditLog } from './audit/log.ts';
 import { createAuth } from './auth/domain.ts';
 import { createAutomations } from './automations/domain.ts';
-import { createExpressions } from './automations/engine/expressions.ts';
+import { createExpressions, ExpressionError } from './automations/engine/expressions.ts';
 import { createConfigService } from './configs/service.ts';
 import { createConsole } from './console/domain.ts';
 import { openEmbedder } from './content/embed/open.ts';
@@ -89,7 +89,16 @@ export function createDomains(services: Services, audit?: AuditLog) {
   });
   const users = createUserService(base);
   const auth = createAuth({ ...base, users });
-  const extractions = createExtractions({ db, blobs, parser, files: files.service, fetcher });
+  const extractions = createExtractions({
+    ...{ db, blobs, parser, files: files.service, fetcher, log, llm },
+    schemaChecker: {
+      check: expressions.checkSchema,
+      isRefusal: (error) => error instanceof ExpressionError,
+    },
+    contextTokens: config.llmContextTokens,
+    requestMsMax: config.llmRequestSeconds * 1000,
+    tokensMax: config.llmRunTokens,
+  });
   const knowledge = createKnowledge({
     ...base,
     log,

@@ -113,6 +113,8 @@ function addFileCommands(program: Command, run: Run): void {
     .option('--include <pattern...>', 'only pages whose path begins with this; * matches anything')
     .option('--exclude <pattern...>', 'no pages whose path begins with this')
     .option('--out <directory>', 'write one .md file for each page to this directory instead')
+    .option('--schema <file>', 'print data that validates against this JSON Schema instead')
+    .option('--instructions <text>', 'how to take the data; requires --schema')
     .option('--agent <agent>', 'agent that owns the job and its outputs')
     .option('--org <org>', 'organisation that owns them')
     .option('--name <name>', 'filename of standard input (-)')
@@ -123,6 +125,7 @@ function addFileCommands(program: Command, run: Run): void {
         'quarry extract report.pdf > report.md',
         'quarry extract https://example.com/article',
         'quarry extract https://example.com/docs/ --site --max-pages 50 --include /docs/ --out docs',
+        'quarry extract invoice.pdf --schema invoice.schema.json --instructions "Prices are in kroner."',
       ])}\nThe source file and its Markdown stay at the server as files; --json names them.\n`,
     )
     .action(async (source: string, options: ClientOptions & ExtractOptions) => {

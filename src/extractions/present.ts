@@ -11,8 +11,14 @@ export async function presentExtraction(deps: FileLinks, view: ExtractionView, n
 }
 
 /** The same without its outputs: a site may have thousands. */
-export function presentWithoutOutputs({ row, leftOut }: ExtractionView) {
-  return { ...presentSummary(row), ...presentOptions(row), ...(leftOut.length > 0 ? { left_out: leftOut } : {}) };
+export function presentWithoutOutputs({ row, leftOut, wanted }: ExtractionView) {
+  const structure = compact({ schema: wanted?.schema, instructions: wanted?.instructions });
+  return {
+    ...presentSummary(row),
+    ...presentOptions(row),
+    ...structure,
+    ...(leftOut.length > 0 ? { left_out: leftOut } : {}),
+  };
 }
 
 /** The options of a site, as the request that starts the same one again has them. */
@@ -30,22 +36,50 @@ function presentOptions({ kind, options }: ExtractionRow) {
   });
 }
 
-export async function* presentOutputs(deps: FileLinks, { outputs, files }: ExtractionView, now: Date) {
-  for (const output of outputs) {
-    const file = output.fileId === null ? undefined : files.get(output.fileId);
-    yield compact({
-      id: formatId('extractionOutput', output.id),
-      ordinal: output.ordinal,
-      source_url: output.sourceUrl,
-      state: output.state,
-      error: output.error,
-      title: output.title,
-      metadata: output.metadata,
-      ...output.page,
-      file: file && (await presentFile(deps, file, now)),
-      created_at: iso(output.createdAt),
-    });
+export async function* presentOutputs(deps: FileLinks, view: ExtractionView, now: Date) {
+  for (const output of view.outputs) {
+    const file = output.fileId === null ? undefined : view.files.get(output.fileId);
+    yield {
+      ...compact({
+        id: formatId('extractionOutput', output.id),
+        ordinal: output.ordinal,
+        source_url: output.sourceUrl,
+        state: output.state,
+        error: output.error,
+        title: output.title,
+        metadata: output.metadata,
+        ...output.page,
+        file: file && (await presentFile(deps, file, now)),
+        created_at: iso(output.createdAt),
+      }),
+      ...(await presentData(deps, view, output.id, now)),
+    };
   }
+}
+
+async function presentData(deps: FileLinks, { files, data }: ExtractionView, outputId: string, now: Date) {
+  const found = data.get(outputId);
+  if (found === undefined) return {};
+  const file = found.fileId === null ? undefined : files.get(found.fileId);
+  return {
+    // Data may be null.
+    ...(found.hasValues ? { data: found.data, spans: found.spans ?? [] } : {}),
+    ...compact({ data_file: file && (await presentFile(deps, file, now)), data_error: found.error }),
+  };
+}
+
+function presentStructuring(row: ExtractionRow) {
+  if (row.dataPending === null) return {};
+  return {
+    data_progress: {
+      pending: row.dataPending,
+      done: row.dataDone ?? 0,
+      failed: row.dataFailed ?? 0,
+      pieces: row.dataPieces ?? 0,
+      pieces_done: row.dataPiecesDone ?? 0,
+    },
+    usage: { total_tokens: row.tokens, requests: row.requests },
+  };
 }
 
 /** The JSON of an extraction in lists and event streams: without its outputs. */
@@ -66,6 +100,7 @@ export function presentSummary(row: ExtractionRow) {
     output_count: row.outputCount,
     byte_count: row.outputBytes,
     progress: { discovered: row.discovered ?? 1, done: row.done ?? 1, failed: row.failed ?? 0 },
+    ...presentStructuring(row),
     created_at: iso(row.createdAt),
     updated_at: iso(row.updatedAt),
   });

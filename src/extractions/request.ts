@@ -2,29 +2,31 @@ import type { Static } from 'typebox';
 import type { CrawlSettings } from '../crawls/types.ts';
 import { invalidField } from '../errors.ts';
 import type { extractionCreateSchema } from './schema.ts';
+import type { Wanted } from './structure/prompts.ts';
 
 /** `prefix` has no leading or trailing slash; undefined means no prefix. */
 export type Destination = { kind: 'config' | 'storage'; prefix: string | undefined };
 
-export type ExtractionRequest =
-  | { kind: 'document'; file: string; destination: Destination }
-  | { kind: 'link' | 'site'; settings: CrawlSettings; destination: Destination };
+export type ExtractionRequest = { destination: Destination; wanted: Wanted | undefined } & (
+  | { kind: 'document'; file: string }
+  | { kind: 'link' | 'site'; settings: CrawlSettings }
+);
 
 const maxPagesDefault = 100;
 
 /** Parses the body into exactly one kind of extraction. 422 on a missing or superfluous member. */
 export function readExtractionRequest(body: Static<typeof extractionCreateSchema>): ExtractionRequest {
-  const destination = readDestination(body);
+  const common = { destination: readDestination(body), wanted: readWanted(body) };
   if (body.file !== undefined) {
     if (body.url !== undefined) throw invalidField('url', 'give either file or url, not both');
     if (body.mode !== undefined) throw invalidField('mode', 'is for url; a document has none');
     for (const member of crawlMembers)
       if (body[member] !== undefined) throw invalidField(member, 'is for url; a document has none');
-    return { kind: 'document', file: body.file, destination };
+    return { kind: 'document', file: body.file, ...common };
   }
   if (body.url === undefined) throw invalidField('file', 'give either file, or url with mode');
   if (body.mode === undefined) throw invalidField('mode', 'is required with url: link or site');
-  return { kind: body.mode, settings: readCrawlSettings(body, body.url, body.mode), destination };
+  return { kind: body.mode, settings: readCrawlSettings(body, body.url, body.mode), ...common };
 }
 
 /** Members for links and sites only. A link accepts them all but ignores most. */
@@ -54,6 +56,12 @@ function readCrawlSettings(
     ignoreRobots: body.ignore_robots ?? false,
     sitemap: body.sitemap ?? 'include',
   };
+}
+
+function readWanted({ schema, instructions }: Static<typeof extractionCreateSchema>): Wanted | undefined {
+  if (schema !== undefined) return { schema, instructions: instructions ?? null };
+  if (instructions !== undefined) throw invalidField('instructions', 'requires schema');
+  return undefined;
 }
 
 function readDestination(body: Static<typeof extractionCreateSchema>): Destination {

@@ -9,7 +9,7 @@ import type { StreamHub } from '../http/sse.ts';
 import { presentExtraction, presentOutputs, presentSummary, presentWithoutOutputs } from './present.ts';
 import { extractionCreateSchema, extractionOutputSchema, extractionSchema } from './schema.ts';
 import type { ExtractionService } from './service.ts';
-import { extractionTopic } from './workflow.ts';
+import { extractionTopic } from './topic.ts';
 
 const tag = 'Extractions';
 

@@ -40,6 +40,27 @@ export const extractionOutputSchema = Type.Object(
       Type.Boolean({ description: 'The document or page exceeds a limit, and the rest was not read.' }),
     ),
     file: Type.Optional(ref(fileSchema)),
+    data: Type.Optional(
+      Type.Unknown({
+        description:
+          'With a schema: the data, which validates. Of pages of a site and of attachments, it is in data_file alone.',
+      }),
+    ),
+    spans: Type.Optional(
+      Type.Array(
+        Type.Object({
+          path: Type.String({ description: 'JSON Pointer of the value in data.' }),
+          start: Type.Integer(),
+          end: Type.Integer({ description: 'Exclusive.' }),
+        }),
+        {
+          description:
+            'Where values of data stand in the Markdown, in UTF-16 units. A value that does not occur there has no span.',
+        },
+      ),
+    ),
+    data_file: Type.Optional(ref(fileSchema)),
+    data_error: Type.Optional(Type.Object(errorMembers.properties, { description: 'Why there is no data.' })),
     created_at: Type.String(),
   },
   { $id: 'ExtractionOutput', description: 'The text of one document or page.' },
@@ -61,6 +82,10 @@ export const extractionSchema = Type.Object(
     allow_subdomains: Type.Optional(Type.Boolean()),
     ignore_robots: Type.Optional(Type.Boolean()),
     sitemap: Type.Optional(sitemapUse),
+    schema: Type.Optional(
+      Type.Record(Type.String(), Type.Unknown(), { description: 'The JSON Schema of the data; not in lists.' }),
+    ),
+    instructions: Type.Optional(Type.String({ description: 'Not in lists.' })),
     agent: optionalText,
     org: optionalText,
     failure_reason: Type.Optional(
@@ -77,6 +102,27 @@ export const extractionSchema = Type.Object(
       }),
     ),
     progress: Type.Object({ discovered: Type.Integer(), done: Type.Integer(), failed: Type.Integer() }),
+    data_progress: Type.Optional(
+      Type.Object(
+        {
+          pending: Type.Integer({ description: 'Outputs that wait for their data.' }),
+          done: Type.Integer(),
+          failed: Type.Integer(),
+          pieces: Type.Integer({ description: 'Pieces of the texts that were divided so far.' }),
+          pieces_done: Type.Integer(),
+        },
+        { description: 'Present with a schema.' },
+      ),
+    ),
+    usage: Type.Optional(
+      Type.Object(
+        {
+          total_tokens: Type.Integer({ description: 'Requests in flight count with what they may use at most.' }),
+          requests: Type.Integer(),
+        },
+        { description: 'What the language model used. Present with a schema.' },
+      ),
+    ),
     created_at: Type.String(),
     updated_at: Type.String(),
   },
@@ -90,6 +136,19 @@ function pathPatterns(description: string) {
     description: `${description} Patterns are prefixes, in which * matches anything and a final $ matches the end.`,
   });
 }
+
+/** What data to take from each output. */
+const structureMembers = {
+  schema: Type.Optional(
+    Type.Record(Type.String(), Type.Unknown(), {
+      description:
+        'JSON Schema (2020-12) of data to take from each text, with a language model; at most 64 KiB. References must stay within it. The extraction then always ends in the background (202).',
+    }),
+  ),
+  instructions: Type.Optional(
+    Type.String({ minLength: 1, maxLength: 10_000, description: 'How to take the data. Requires schema.' }),
+  ),
+};
 
 export const extractionCreateSchema = strict({
   destination_kind: Type.Enum(['config', 'storage'], { description: 'Where outputs are written.' }),
@@ -125,6 +184,7 @@ export const extractionCreateSchema = strict({
       description: 'Whether to use sitemaps to find pages. Default include.',
     }),
   ),
+  ...structureMembers,
   agent: Type.Optional(Type.String({ description: 'agt_…; the agent that owns the job and its outputs.' })),
   org: Type.Optional(Type.String({ description: 'org_…' })),
 });

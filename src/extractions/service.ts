@@ -16,6 +16,7 @@ import type { PageRequest } from '../http/pages.ts';
 import { announceChange } from '../http/sse.ts';
 import { newUuid } from '../ids.ts';
 import { limits } from '../limits.ts';
+import type { Llm } from '../llm/service.ts';
 import { type Caller, canSeeWholeApp } from '../tenancy/caller.ts';
 import { requireQuotaLeft, usePages } from '../tenancy/quotas.ts';
 import {
@@ -36,7 +37,14 @@ import {
 } from './request.ts';
 import type { extractionCreateSchema } from './schema.ts';
 import * as store from './store.ts';
-import { extractionConsumer, extractionTopic } from './workflow.ts';
+import { startStructuring } from './structure/job.ts';
+import { pieceSchemaOf } from './structure/piece-schema.ts';
+import { findRoom, type Wanted } from './structure/prompts.ts';
+import type { Schemas } from './structure/schemas.ts';
+import { type DataRow, findSchema, insertPending, insertSchema, listData } from './structure/store.ts';
+import { schemaTooLarge } from './structure/structure-output.ts';
+import { extractionTopic } from './topic.ts';
+import { extractionConsumer } from './workflow.ts';
 
 export type ExtractionDeps = {
   db: Database;
@@ -44,6 +52,10 @@ export type ExtractionDeps = {
   parser: ParserPool;
   files: FileService;
   fetcher: Fetcher;
+  llm: Pick<Llm, 'requireModel'>;
+  schemas: Schemas;
+  /** Tokens of the language model's context. */
+  contextTokens: number;
 };
 
 /** An extraction with its outputs and their files. */
@@ -51,6 +63,9 @@ export type ExtractionView = {
   row: store.ExtractionRow;
   outputs: store.OutputRow[];
   files: Map<string, FileRow>;
+  /** The data of outputs, by their ids. */
+  data: Map<string, DataRow>;
+  wanted: Wanted | undefined;
   /** Skipped pages of a site, with the reason. */
   leftOut: { url: string; reason: string }[];
 };
@@ -79,10 +94,13 @@ type ListFilter = { kind?: string | undefined; state?: string | undefined; agent
 type UrlRequest = Exclude<ExtractionRequest, { kind: 'document' }>;
 
 const leftOutShownMax = 100;
+const noDataYet = { dataPending: 0, dataDone: 0, dataFailed: 0, dataPieces: 0, dataPiecesDone: 0 };
 
 export type ExtractionService = ReturnType<typeof createExtractionService>;
 
-export function createExtractionService({ db, blobs, parser, files, fetcher }: ExtractionDeps) {
+export function createExtractionService(deps: ExtractionDeps) {
+  const { db, blobs, parser, files, fetcher } = deps;
+
   /** Read in one snapshot, so that progress and outputs agree during a crawl. */
   function view(caller: Caller, id: string): Promise<ExtractionView> {
     return db.begin('isolation level repeatable read read only', (tx) => readView(tx, caller, id));
@@ -92,15 +110,19 @@ export function createExtractionService({ db, blobs, parser, files, fetcher }: E
     const row = await store.findExtraction(tx, caller, id);
     if (!row) throw notFound();
     const outputs = await store.listOutputs(tx, row.appId, row.id);
-    const ids = outputs.flatMap((output) => (output.fileId === null ? [] : [output.fileId]));
+    const isStructured = row.dataPending !== null;
+    const data = isStructured ? await listData(tx, row) : [];
+    const wanted = isStructured ? await findSchema(tx, row) : undefined;
+    const ids = [...outputs, ...data].flatMap(({ fileId }) => (fileId === null ? [] : [fileId]));
     const rows = ids.length > 0 ? await listFilesById(tx, row.appId, ids) : [];
     const leftOut = row.kind === 'site' ? await listLeftOut(tx, row.appId, row.id, leftOutShownMax) : [];
-    return { row, outputs, files: new Map(rows.map((file) => [file.id, file])), leftOut };
+    const dataById = new Map(data.map((each) => [each.outputId, each]));
+    return { row, outputs, files: new Map(rows.map((file) => [file.id, file])), data: dataById, wanted, leftOut };
   }
 
   /** A link or a site. The job starts when this commits. */
   async function prepareCrawl(caller: Caller, owned: Owned, request: UrlRequest): Promise<PreparedExtraction> {
-    const { settings, destination } = request;
+    const { settings, destination, wanted } = request;
     const checked = fetcher.check(settings.startUrl);
     if (!checked.ok) throw invalidField('url', checked.problem);
     if (settings.ignoreRobots && !canSeeWholeApp(caller))
@@ -121,7 +143,9 @@ export function createExtractionService({ db, blobs, parser, files, fetcher }: E
         url: settings.startUrl,
         maxPages: settings.maxPages,
         options: settings,
+        ...(wanted && noDataYet),
       });
+      if (wanted) await insertSchema(tx, { appId: caller.appId, id }, wanted);
       // Pages of a site appear under several spellings of a URL; a link is requested exactly as given.
       checked.url.hash = '';
       const startUrl = (request.kind === 'site' && normalizeUrl(checked.url.href)) || checked.url.href;
@@ -142,8 +166,7 @@ export function createExtractionService({ db, blobs, parser, files, fetcher }: E
   async function prepareDocument(
     caller: Caller,
     owned: Owned,
-    fileId: string,
-    destination: Destination,
+    { file: fileId, destination, wanted }: Extract<ExtractionRequest, { kind: 'document' }>,
     signal: AbortSignal | undefined,
   ): Promise<PreparedExtraction> {
     const source = await findVisibleFile(db, caller, fieldId('file', 'file', fileId));
@@ -170,7 +193,8 @@ export function createExtractionService({ db, blobs, parser, files, fetcher }: E
         ...owned,
         id,
         kind: 'document',
-        state: 'done',
+        // The text is complete; its data is taken in the background.
+        state: wanted ? 'running' : 'done',
         destinationKind: destination.kind,
         destinationPath: destination.prefix ?? null,
         fileId: source.id,
@@ -179,6 +203,7 @@ export function createExtractionService({ db, blobs, parser, files, fetcher }: E
         options: {},
         outputCount: written.length,
         outputBytes: results.reduce((sum, { bytes }) => sum + bytes, 0),
+        ...(wanted && noDataYet),
       });
       for (const [ordinal, result] of results.entries()) {
         const add = (file?: FileRow) => insertResult(tx, caller.appId, { extractionId: id, ordinal, ...result }, file);
@@ -190,9 +215,19 @@ export function createExtractionService({ db, blobs, parser, files, fetcher }: E
           });
       }
       await usePages(tx, caller, written.length);
+      if (wanted) await startWithData(tx, { appId: caller.appId, id }, wanted);
       return id;
     };
     return { commit, discard };
+  }
+
+  /** Data is taken from every text of a document once this commits. */
+  async function startWithData(tx: Db, extraction: { appId: string; id: string }, wanted: Wanted): Promise<void> {
+    await insertSchema(tx, extraction, wanted);
+    const outputs = await store.listOutputs(tx, extraction.appId, extraction.id);
+    const ids = outputs.flatMap(({ id, state }) => (state === 'done' ? [id] : []));
+    await insertPending(tx, extraction, ids);
+    await startStructuring(tx, extraction);
   }
 
   /** Stores the text of the document and of each attachment that could be read. */
@@ -223,6 +258,15 @@ export function createExtractionService({ db, blobs, parser, files, fetcher }: E
     return results;
   }
 
+  /** 501 without a language model, 422 for a schema that cannot be used, 429 when the app's tokens are used up. */
+  async function requireStructuring(caller: Caller, wanted: Wanted): Promise<void> {
+    deps.llm.requireModel();
+    await deps.schemas.requireUsable(caller.appId, wanted.schema);
+    if (findRoom(wanted, pieceSchemaOf(wanted.schema).schema, deps.contextTokens) === undefined)
+      throw invalidField('schema', schemaTooLarge);
+    await requireQuotaLeft(db, caller, 'tokens');
+  }
+
   /** Does the slow part of an extraction: for a document, reading it. Throws when that fails. */
   async function prepare(
     caller: Caller,
@@ -231,8 +275,9 @@ export function createExtractionService({ db, blobs, parser, files, fetcher }: E
   ): Promise<PreparedExtraction> {
     const request = readExtractionRequest(body);
     const owned = await resolveOwner(db, caller, body);
+    if (request.wanted) await requireStructuring(caller, request.wanted);
     return request.kind === 'document'
-      ? prepareDocument(caller, owned, request.file, request.destination, signal)
+      ? prepareDocument(caller, owned, request, signal)
       : prepareCrawl(caller, owned, request);
   }
 

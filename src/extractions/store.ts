@@ -35,6 +35,15 @@ export type ExtractionRow = Owned & {
   /** Finished outputs, and the bytes of their text when they were written. */
   outputCount: number;
   outputBytes: number;
+  /** With a schema: outputs that wait for data, have it or failed, and the pieces of their texts; otherwise null. */
+  dataPending: number | null;
+  dataDone: number | null;
+  dataFailed: number | null;
+  dataPieces: number | null;
+  dataPiecesDone: number | null;
+  /** Of the language model. */
+  tokens: number;
+  requests: number;
   createdAt: Date;
   updatedAt: Date;
 };
@@ -60,7 +69,12 @@ type NewExtraction = Owned &
     ExtractionRow,
     'id' | 'kind' | 'state' | 'destinationKind' | 'destinationPath' | 'fileId' | 'url' | 'maxPages' | 'options'
   > &
-  Partial<Pick<ExtractionRow, 'outputCount' | 'outputBytes'>>;
+  Partial<
+    Pick<
+      ExtractionRow,
+      'outputCount' | 'outputBytes' | 'dataPending' | 'dataDone' | 'dataFailed' | 'dataPieces' | 'dataPiecesDone'
+    >
+  >;
 
 export async function insertExtraction(db: Db, scope: Scope, extraction: NewExtraction): Promise<ExtractionRow> {
   const { options, ...columns } = extraction;

@@ -11,11 +11,12 @@ import { setEventCause } from '../jobs/events.ts';
 import type { Owned } from '../tenancy/visible.ts';
 import { claimNames } from './names.ts';
 import * as store from './store.ts';
+import { startStructuring } from './structure/job.ts';
+import { insertPending } from './structure/store.ts';
+import { extractionTopic } from './topic.ts';
 
 /** The name of extractions as consumers of crawls. Stored. */
 export const extractionConsumer = 'extraction';
-/** The kind of resource in streams of extractions. */
-export const extractionTopic = 'extraction';
 
 /** A page's text, already in the blob store; its rows are written at commit. */
 type PreparedOutput = { fileId: string; blobKey: string; size: number; checksum: Buffer };
@@ -53,6 +54,8 @@ export function extractionSink(deps: { blobs: BlobStore }): CrawlSink<PreparedOu
     },
 
     async finish(tx, crawl, verdict) {
+      const extraction = await store.lockRunningExtraction(tx, crawl.appId, crawl.id);
+      if (verdict.state === 'done' && extraction?.dataPending) return startStructuring(tx, extraction);
       const failure = verdict.state === 'failed' ? verdict.failure : undefined;
       await store.endExtraction(tx, crawl.appId, crawl.id, verdict.state, failure);
       await announceChange(tx, extractionTopic, crawl.appId, crawl.id);
@@ -93,9 +96,10 @@ async function writeOutputs(
   // The outputs so far are exactly the pages finished or failed before this batch.
   const first = progress.done + progress.failed - pages.length - failures.length;
   const ordinalOf = (index: number): number => first + index;
+  const ids = pages.map(() => newUuid());
   const written = store.insertOutputs(tx, crawl.appId, [
     ...pages.map(({ page, prepared }, index) => ({
-      id: newUuid(),
+      id: ids[index] ?? newUuid(),
       extractionId: crawl.id,
       ordinal: ordinalOf(index),
       state: 'done' as const,
@@ -122,6 +126,7 @@ async function writeOutputs(
     })),
   ]);
   await Promise.all([inserted, written]);
+  if (extraction.dataPending !== null) await insertPending(tx, extraction, ids);
 }
 
 function newFile(crawl: Crawl, owned: Owned, prepared: PreparedOutput, filename: string): NewFile {

@@ -17,6 +17,7 @@ export const taskNames = {
   mergeIndex: 'merge_index',
   purgeSources: 'purge_sources',
   startPulls: 'start_pulls',
+  structureExtraction: 'structure_extraction',
   sweepAudit: 'sweep_audit',
   sweepAuth: 'sweep_auth',
   sweepBlobs: 'sweep_blobs',

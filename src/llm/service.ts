@@ -66,6 +66,7 @@ export class GenerationError extends Error {
 /** Requests after the first one for an output that validates. */
 const repairsMax = 2;
 const problemsShownMax = 20;
+const problemCharactersMax = 2_000;
 
 type LlmSettings = {
   llmUrl: string | undefined;
@@ -142,7 +143,7 @@ export function createLlm({ config, log, checkSchema }: LlmDeps) {
       const { text, finishReason } = completed;
       const generated = { text, model: model.model, finish_reason: finishReason, usage };
       if (schema === undefined) return generated;
-      const { data, problem } = await readValid(text, schema, of.lane);
+      const { data, problem } = await readValid(text, schema, of.lane, finishReason);
       if (problem === undefined) return { ...generated, data };
       if (repairs === repairsMax)
         throw new GenerationError('invalid_output', `The language model wrote no valid output: ${problem}`, usage);
@@ -154,13 +155,14 @@ export function createLlm({ config, log, checkSchema }: LlmDeps) {
     }
   }
 
-  async function readValid(text: string, schema: unknown, lane: string) {
+  async function readValid(text: string, schema: unknown, lane: string, finishReason: string) {
     const data = readJsonOutput(text);
-    if (data === undefined) return { data, problem: 'It is not JSON.' };
+    if (data === undefined)
+      return { data, problem: finishReason === 'length' ? 'It was cut off: it is too long.' : 'It is not JSON.' };
     const problems = await checkSchema(lane, schema, data);
     if (problems.length === 0) return { data, problem: undefined };
     const shown = problems.slice(0, problemsShownMax).map(({ path, message }) => `${path || '/'} ${message}`);
-    return { data, problem: shown.join('; ') };
+    return { data, problem: shown.join('; ').slice(0, problemCharactersMax) };
   }
 
   return {
@@ -180,8 +182,11 @@ function openClient({ llmUrl, llmKey, llmModel }: LlmSettings): LlmClient | unde
   return openAiChat({ baseUrl: llmUrl, apiKey: llmKey, model: llmModel });
 }
 
-/** A server that cannot constrain the output gets an instruction in words. Many models know one system message only. */
-function withSchema(messages: readonly ChatMessage[], schema: unknown): ChatMessage[] {
+/**
+ * The messages with an instruction in words, for a server that cannot constrain the output. Many models know one system
+ * message only.
+ */
+export function withSchema(messages: readonly ChatMessage[], schema: unknown): ChatMessage[] {
   const instruction = `Write one JSON value that validates against this JSON Schema, and nothing else:\n${JSON.stringify(schema)}`;
   const [first, ...rest] = messages;
   if (first?.role === 'system') return [{ role: 'system', content: `${first.content}\n\n${instruction}` }, ...rest];

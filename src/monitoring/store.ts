@@ -117,13 +117,14 @@ function setAsideJobs(db: Db, { appId, sandboxId }: Scope) {
         coalesce((jobs.flags ->> 'crashes')::integer, 0) as crashes, jobs.updated_at as set_aside_at,
         coalesce(jobs.payload ->> 'runId', jobs.payload -> 'runs' -> 0 ->> 'runId')::uuid as run_id,
         (jobs.payload ->> 'eventId')::uuid as event_id, (jobs.payload ->> 'sourceId')::uuid as source_id,
-        (jobs.payload ->> 'crawl_id')::uuid as crawl_id, (jobs.payload ->> 'ingestionId')::uuid as ingestion_id
+        (jobs.payload ->> 'crawl_id')::uuid as crawl_id, (jobs.payload ->> 'extraction_id')::uuid as extraction_id, (jobs.payload ->> 'ingestionId')::uuid as ingestion_id
       from graphile_worker._private_jobs jobs join graphile_worker._private_tasks tasks on tasks.id = jobs.task_id
       where coalesce(jobs.payload ->> 'appId', jobs.payload ->> 'app_id', '') = ${appId}
         and jobs.attempts >= jobs.max_attempts and jobs.locked_at is null) job
     left join automation_runs run on run.app_id = ${appId} and run.id = job.run_id
     left join events event on event.app_id = ${appId} and event.id = job.event_id
-    left join extractions extraction on extraction.app_id = ${appId} and extraction.id = job.crawl_id
+    left join extractions extraction on extraction.app_id = ${appId}
+      and extraction.id = coalesce(job.extraction_id, job.crawl_id)
     left join knowledge_ingestions ingestion
       on ingestion.app_id = ${appId} and ingestion.id = coalesce(job.ingestion_id, job.crawl_id)
     left join knowledge_sources source

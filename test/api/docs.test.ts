@@ -9,6 +9,7 @@ import { samplePdf } from '../../src/content/parse/sample-pdf.ts';
 import { credentialsFile } from '../../src/credentials-file.ts';
 import { htmlPage, startSite } from '../support/fixture-site.ts';
 import { createClone, matchesShown, readBlocks, readPage, runSteps, type Step, stepsOf } from '../support/guides.ts';
+import { startLanguageModel } from '../support/language-model.ts';
 import { startTestServer } from '../support/server.ts';
 import { projectRoot } from '../support/source.ts';
 
@@ -24,6 +25,7 @@ const pages = [
   'docs/authentication.md',
   'docs/files.md',
   'docs/extraction.md',
+  'docs/structured-extraction.md',
   'docs/crawling.md',
   'docs/knowledge.md',
   'docs/search.md',
@@ -53,13 +55,20 @@ const site = await startSite({
   '/docs/use': htmlPage('Use'),
   '/blog/news': htmlPage('News'),
 });
-after(() => site.close());
+const model = await startLanguageModel();
+model.script = () =>
+  '{"company":"ACME GmbH","items":[{"name":"Bolt","price":3.5},{"name":"Nut","price":1.2}],"due":null}';
+after(async () => {
+  await site.close();
+  await model.close();
+});
 
 const here = (step: Step): Step => ({ ...step, text: step.text.replaceAll('https://example.com', site.origin) });
 
 for (const page of pages)
   test(`what ${page} shows works as it is written`, { timeout: 240_000 }, async () => {
-    const server = await startTestServer({ env: { QUARRY_FETCH_ALLOW: '127.0.0.1' } });
+    const env = { QUARRY_FETCH_ALLOW: '127.0.0.1', QUARRY_LLM_URL: model.url, QUARRY_LLM_MODEL: 'small' };
+    const server = await startTestServer({ env });
     const directory = mkdtempSync(join(tmpdir(), 'quarry-guide-'));
     // An embedded database that root starts runs as another user, who must reach it.
     chmodSync(directory, 0o755);

@@ -92,7 +92,10 @@ test('an output with a schema is constrained by the server, and is data that val
   model.script = () => '{"city": "Oslo", "people": 709000}';
   const run = await runOnce({ schema: citySchema });
   assert.deepEqual((run.result as Output).data, { city: 'Oslo', people: 709_000 }, JSON.stringify(run));
-  assert.deepEqual(model.requests[0]?.response_format?.json_schema.schema, citySchema);
+  assert.deepEqual(model.requests[0]?.response_format, {
+    type: 'json_schema',
+    json_schema: { name: 'output', schema: citySchema },
+  });
 });
 
 test('an output that does not validate is repaired, and every request counts', async () => {

@@ -4,6 +4,7 @@ import { ConsoleTest, pdfDrawn } from '../support/browser.ts';
 import { choosePrincipal, loadApp } from '../support/console.ts';
 import { docx, pdfOfPages } from '../support/documents.ts';
 import { startSite } from '../support/fixture-site.ts';
+import { startLanguageModel } from '../support/language-model.ts';
 
 const page = (title: string, links: string[]) => `<!doctype html><title>${title}</title><main><h1>${title}</h1>
   <p>${'The harbour opens with the tide, and closes with it again. '.repeat(8)}</p>
@@ -21,8 +22,12 @@ const site = await startSite({
     response.end(page('Slow boats', []));
   },
 });
-const it = await ConsoleTest.start({ env: { QUARRY_FETCH_ALLOW: '127.0.0.1' } });
+const model = await startLanguageModel();
+model.script = () => '{"title":"Harbour report","cranes":[{"load":"20 t"}],"year":"unknown"}';
+const env = { QUARRY_FETCH_ALLOW: '127.0.0.1', QUARRY_LLM_URL: model.url, QUARRY_LLM_MODEL: 'small' };
+const it = await ConsoleTest.start({ env });
 after(async () => {
+  await model.close();
   release();
   await it.close();
   await site.close();
@@ -45,6 +50,32 @@ test('a document is uploaded and extracted, and its Markdown is shown beside the
   await browser.getByRole('region', { name: 'Original' }).getByText('No preview').waitFor();
   await markdown.getByRole('switch', { name: 'Show as text' }).click();
   await markdown.getByText('# Harbour report').waitFor();
+});
+
+test('data by a schema is shown with each value at its place in the text', async () => {
+  const data = Buffer.from('# Harbour report\n\nThe new crane lifts 20 t, and the old one 10 t.\n').toString('base64');
+  const { body } = await it.server.api<{ id: string }>('POST', '/api/v1/files', {
+    key: app.secretKey,
+    body: { filename: 'cranes.md', content_type: 'text/markdown', data },
+  });
+  const browser = await it.openAsDeveloper(app, `/console/extractions?file=${body.id}`);
+  await browser.getByText('Data by a schema').click();
+  await browser.getByRole('switch', { name: 'Take data from each text' }).click();
+  const editor = browser.getByRole('textbox', { name: 'JSON Schema of the data' });
+  await editor.fill('{"type": ');
+  await browser.getByText('This is not JSON').waitFor();
+  await editor.fill('{"type": "object", "properties": {"title": {"type": "string"}}}');
+  await browser.getByLabel('Instructions').fill('Loads in tons.');
+  await browser.getByRole('button', { name: 'Extract' }).click();
+  const values = browser.getByRole('region', { name: 'Data' });
+  await values.getByText('cranes › 0 › load').waitFor();
+  await values.getByText('unknown not found in the text').waitFor();
+  await values.getByRole('button', { name: '20 t' }).click();
+  await browser.locator('mark.chosen', { hasText: '20 t' }).waitFor();
+  await browser.locator('mark', { hasText: 'Harbour report' }).click();
+  await values.getByRole('button', { name: 'Harbour report', pressed: true }).waitFor();
+  assert.match(model.requests.at(-1)?.messages[0]?.content ?? '', /Loads in tons\./);
+  await it.picture(browser, 'extraction-data');
 });
 
 test('a PDF is shown beside its Markdown', async () => {

@@ -58,7 +58,7 @@ const levels: string[][] = [
     'sync-directory.ts',
     'version.ts',
   ],
-  ['config-web.ts'],
+  ['config-models.ts', 'config-web.ts'],
   ['config-values.ts'],
 ];
 

@@ -13,6 +13,10 @@ type TestOutput = {
   structured?: Record<string, string>;
   ocr?: { pages: number[]; confidence: number };
   truncated?: boolean;
+  data?: unknown;
+  spans?: { path: string; start: number; end: number }[];
+  data_file?: { id: string; filename: string; url: string; content_type: string };
+  data_error?: { code: string; message: string };
 };
 
 export type TestExtraction = {
@@ -35,6 +39,10 @@ export type TestExtraction = {
   outputs: TestOutput[];
   progress: { discovered: number; done: number; failed: number };
   left_out?: { url: string; reason: string }[];
+  schema?: unknown;
+  instructions?: string;
+  data_progress?: { pending: number; done: number; failed: number; pieces: number; pieces_done: number };
+  usage?: { total_tokens: number; requests: number };
 };
 
 /** Creates a URL extraction with the key and waits until it has ended. */

@@ -9,7 +9,7 @@ type ChatRequest = {
   max_completion_tokens?: number;
   temperature?: number;
   stream_options?: unknown;
-  response_format?: { type: string; json_schema: { schema: unknown } };
+  response_format?: { type: 'json_schema'; json_schema: { name: string; schema: unknown } } | { type: 'json_object' };
 };
 
 /** How the server responds to one request. */

@@ -12,6 +12,8 @@ export const extract = defineNode({
       url: Type.Optional(Type.String()),
       mode: Type.Optional(Type.Enum(['link', 'site'])),
       max_pages: Type.Optional(Type.Integer({ minimum: 1 })),
+      schema: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+      instructions: Type.Optional(Type.String()),
       agent: Type.Optional(Type.String()),
       org: Type.Optional(Type.String()),
     },

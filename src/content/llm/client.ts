@@ -3,6 +3,7 @@ import type { Agent, Dispatcher } from 'undici';
 import { lazyPackage } from '../../lazy-package.ts';
 import { type ChatMessage, estimateUsage, LlmError, noUsage, type TokenUsage } from './messages.ts';
 import { readEvents } from './read-events.ts';
+import { type ResponseFormat, ResponseFormats } from './response-formats.ts';
 
 /** Any server that speaks OpenAI's `POST /v1/chat/completions`: Ollama, vLLM, OpenAI itself. */
 export type LlmClient = {
@@ -46,28 +47,32 @@ const textBytesMax = 1024 * 1024;
 
 /** What the server accepts, as far as it is known. */
 type Abilities = { usageOption: boolean; tokensMember: 'max_tokens' | 'max_completion_tokens' };
+type Sent = Abilities & { format: ResponseFormat };
 /** `body`: what a server says about members that it does not accept. */
 type Refusal = { retryMs: number | undefined; error: LlmError; body: string };
 
 export function openAiChat(options: ClientOptions): LlmClient {
   const sleep = options.sleep ?? ((ms: number, signal: AbortSignal) => wait(ms, undefined, { signal }));
   const abilities: Abilities = { usageOption: true, tokensMember: 'max_tokens' };
+  const formats = new ResponseFormats();
   let agent: Agent | undefined;
   return {
     model: options.model,
-    async complete(given) {
-      let request = given;
+    async complete(request) {
+      const { schema } = request;
       for (let tries = 1; ; tries++) {
         agent ??= new (undici().Agent)({ headersTimeout: silenceMsMax, bodyTimeout: silenceMsMax });
-        const sent = { ...abilities };
+        const sent: Sent = { ...abilities, format: schema === undefined ? 'none' : formats.choose(schema) };
         const outcome = await post(options, agent, sent, request);
-        if ('text' in outcome) return outcome;
+        if ('text' in outcome) {
+          formats.noteAccepted(sent.format);
+          return outcome;
+        }
         const { body } = outcome;
         if (sent.tokensMember === 'max_tokens' && body.includes('max_completion_tokens'))
           abilities.tokensMember = 'max_completion_tokens';
         else if (sent.usageOption && body.includes('stream_options')) abilities.usageOption = false;
-        else if (request.schema !== undefined && /response_format|json_schema/.test(body))
-          request = { ...request, schema: undefined };
+        else if (sent.format !== 'none' && namesFormat.test(body)) formats.noteRefused(sent.format, schema, body);
         else if (tries === triesMax || outcome.retryMs === undefined) throw outcome.error;
         else await sleep(outcome.retryMs * 2 ** (tries - 1), request.signal);
       }
@@ -75,10 +80,13 @@ export function openAiChat(options: ClientOptions): LlmClient {
   };
 }
 
+/** What servers say when they cannot constrain their output, or not to this schema. */
+const namesFormat = /response_format|json[_ ]?(?:schema|object)|grammar/i;
+
 async function post(
   options: ClientOptions,
   dispatcher: Dispatcher,
-  abilities: Abilities,
+  sent: Sent,
   request: Completion,
 ): Promise<Completed | Refusal> {
   let response: Dispatcher.ResponseData;
@@ -91,7 +99,7 @@ async function post(
         'accept-encoding': 'identity',
         ...(options.apiKey === undefined ? {} : { authorization: `Bearer ${options.apiKey}` }),
       },
-      body: JSON.stringify(bodyOf(options.model, abilities, request)),
+      body: JSON.stringify(bodyOf(options.model, sent, request)),
       signal: request.signal,
     });
   } catch (error) {
@@ -114,18 +122,20 @@ async function post(
   }
 }
 
-function bodyOf(model: string, abilities: Abilities, { messages, tokens, temperature, schema }: Completion) {
+function bodyOf(model: string, sent: Sent, { messages, tokens, temperature, schema }: Completion) {
   return {
     model,
     messages,
     stream: true,
-    [abilities.tokensMember]: tokens,
-    ...(abilities.usageOption ? { stream_options: { include_usage: true } } : {}),
+    [sent.tokensMember]: tokens,
+    ...(sent.usageOption ? { stream_options: { include_usage: true } } : {}),
     ...(temperature === undefined ? {} : { temperature }),
-    ...(schema === undefined
-      ? {}
-      : { response_format: { type: 'json_schema', json_schema: { name: 'output', schema } } }),
+    ...(sent.format === 'none' ? {} : { response_format: responseFormat(sent.format, schema) }),
   };
+}
+
+function responseFormat(type: Exclude<ResponseFormat, 'none'>, schema: unknown) {
+  return type === 'json_object' ? { type } : { type, json_schema: { name: 'output', schema } };
 }
 
 async function readRefusal({ statusCode: status, headers, body }: Dispatcher.ResponseData): Promise<Refusal> {

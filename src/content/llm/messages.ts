@@ -30,6 +30,11 @@ export function promptTokensMax(messages: readonly ChatMessage[]): number {
   return countTokens(messages, bytesPerTokenMin);
 }
 
+/** The bytes of a prompt that are likely to need at most so many tokens. */
+export function promptBytesWithin(tokens: number): number {
+  return Math.max(0, tokens * bytesPerTokenMin);
+}
+
 /** The usage of a request whose server did not report it. */
 export function estimateUsage(messages: readonly ChatMessage[], text: string): TokenUsage {
   const prompt = countTokens(messages, bytesPerToken);

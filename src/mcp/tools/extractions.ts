@@ -21,6 +21,9 @@ type Output = {
   source_url?: string;
   error?: { code: string; message: string };
   file?: { id: string; size: number };
+  data?: unknown;
+  data_file?: { id: string };
+  data_error?: { code: string; message: string };
 };
 type Extraction = {
   id: string;
@@ -28,6 +31,7 @@ type Extraction = {
   error?: { code: string; message: string };
   progress: { discovered: number; done: number; failed: number };
   max_pages?: number;
+  data_progress?: { pieces: number; pieces_done: number };
   outputs?: Output[];
 };
 
@@ -44,6 +48,8 @@ const outputSchema = Type.Object({
       source_url: optionalText,
       size: Type.Optional(Type.Integer({ description: 'Bytes of Markdown.' })),
       file: Type.Optional(Type.String({ description: 'fil_…; the Markdown as a stored file, for ingest.' })),
+      data_file: Type.Optional(Type.String({ description: 'fil_…; the data and its spans, for read_file.' })),
+      data_error: Type.Optional(Type.Object({ code: Type.String(), message: Type.String() })),
       error: Type.Optional(Type.Object({ code: Type.String(), message: Type.String() })),
     }),
   ),
@@ -51,6 +57,7 @@ const outputSchema = Type.Object({
     Type.Integer({ description: 'Number of outputs not listed. Use first_output of read_extraction to list them.' }),
   ),
   output: Type.Optional(Type.Integer({ description: 'The output that the content belongs to.' })),
+  data: Type.Optional(Type.Unknown({ description: 'With a schema: the data of the output, unless it is large.' })),
   content: Type.Optional(Type.String({ description: 'Markdown.' })),
   start_byte: Type.Optional(Type.Integer()),
   end_byte: Type.Optional(Type.Integer()),
@@ -66,6 +73,17 @@ const owners = {
 const patterns = Type.Optional(
   Type.Array(Type.String({ minLength: 1, maxLength: 1_000, pattern: '^[/*]' }), { maxItems: 100 }),
 );
+
+const wanted = {
+  schema: Type.Optional(
+    Type.Record(Type.String(), Type.Unknown(), {
+      description: 'JSON Schema of data to take from each text with the language model of the server, if it has one.',
+    }),
+  ),
+  instructions: Type.Optional(
+    Type.String({ minLength: 1, maxLength: 10_000, description: 'How to take the data. Requires schema.' }),
+  ),
+};
 
 const extractUrl = defineTool({
   name: 'extract_url',
@@ -85,6 +103,7 @@ const extractUrl = defineTool({
     ),
     include_paths: patterns,
     exclude_paths: patterns,
+    ...wanted,
     ...owners,
     wait_seconds: waitInput,
   }),
@@ -108,14 +127,18 @@ const extractFile = defineTool({
     data: Type.Optional(Type.String({ description: 'The bytes in base64; required unless file is given.' })),
     filename: Type.Optional(Type.String({ minLength: 1, maxLength: 500, description: 'Required with data.' })),
     content_type: Type.Optional(Type.String({ maxLength: 255, description: 'Media type of data.' })),
+    ...wanted,
     ...owners,
+    wait_seconds: waitInput,
   }),
   output: outputSchema,
-  async run({ file, data, filename, content_type, ...rest }, context) {
+  async run({ file, data, filename, content_type, schema, instructions, wait_seconds: wait, ...rest }, context) {
     requireOneOf(['file', 'data'], file, data);
     const id = file ?? (await upload(context, { data, filename, content_type, ...rest }));
-    const body = { file: id, destination_kind: 'storage', ...rest };
-    return show(context, await context.api<Extraction>('POST', '/api/v1/extractions', { body }), {});
+    const structure = { ...(schema && { schema }), ...(instructions && { instructions }) };
+    const body = { file: id, destination_kind: 'storage', ...structure, ...rest };
+    const started = await context.api<Extraction>('POST', '/api/v1/extractions', { body });
+    return show(context, await waitForEnd(context, started, wait ?? toolLimits.waitSecondsDefault), {});
   },
 });
 
@@ -182,7 +205,9 @@ function waitForEnd(context: ToolContext, started: Extraction, seconds: number):
   return waitFor(context, started, seconds, {
     look: () => context.api<Extraction>('GET', `/api/v1/extractions/${started.id}`),
     ended: ({ state }) => state !== 'running',
-    tell: async ({ progress: { discovered, done, failed }, max_pages: most }) => {
+    tell: async ({ progress: { discovered, done, failed }, max_pages: most, data_progress: data }) => {
+      if (data !== undefined && data.pieces > 0 && done + failed >= Math.min(discovered, most ?? discovered))
+        return context.report(data.pieces_done, data.pieces, `${data.pieces_done} of ${data.pieces} pieces read`);
       const total = Math.min(discovered, most ?? discovered);
       // Adds a fraction of the next page, so that a slow page still shows progress.
       const part = done + failed < total ? looks / (looks + 1) : 0;
@@ -214,18 +239,27 @@ async function show(context: ToolContext, found: Extraction, part: Part): Promis
     state: found.state,
     progress: found.progress,
     ...(found.error === undefined ? {} : { error: found.error }),
-    outputs: listed.map(({ ordinal, state, title, source_url, file, error }) => ({
+    outputs: listed.map(({ ordinal, state, title, source_url, file, error, data_file, data_error }) => ({
       number: ordinal,
       state,
       ...(title === undefined ? {} : { title }),
       ...(source_url === undefined ? {} : { source_url }),
       ...(file === undefined ? {} : { size: file.size, file: file.id }),
+      ...(data_file === undefined ? {} : { data_file: data_file.id }),
+      ...(data_error === undefined ? {} : { data_error }),
       ...(error === undefined ? {} : { error }),
     })),
     ...(leftOut > 0 ? { outputs_left_out: leftOut } : {}),
+    ...dataOf(chosen),
     ...text,
   };
   return { data, text: describe(data) };
+}
+
+/** The data of an output, unless it would fill the model's context. */
+function dataOf(output: Output | undefined): { data?: unknown } {
+  if (output?.data === undefined) return {};
+  return Buffer.byteLength(JSON.stringify(output.data)) > toolLimits.textBytesDefault ? {} : { data: output.data };
 }
 
 async function readOutput(context: ToolContext, { ordinal, file }: Output, { offset = 0, limit }: Part) {
@@ -255,6 +289,9 @@ function describe(data: ToolOutput): string {
     if (leftOut > 0)
       lines.push(`- and ${leftOut} more: set first_output to ${outputs.length + (outputs[0]?.number ?? 0)}`);
   }
+  for (const { number, data_error: problem } of outputs)
+    if (problem !== undefined) lines.push(`Output ${number} has no data: ${problem.message}`);
+  if (data.data !== undefined) lines.push('', 'Data:', JSON.stringify(data.data), '');
   if (data.content !== undefined) {
     lines.push(`Output ${data.output}, bytes ${data.start_byte}-${data.end_byte} of ${data.size}:`, '', data.content);
     if (data.next_offset !== undefined)

@@ -20,6 +20,7 @@ import { State } from '../../ui/state.tsx';
 import { Time } from '../../ui/time.tsx';
 import { FileName } from '../files/file-name.tsx';
 import { Preview, readContents } from '../files/preview.tsx';
+import { DataPane } from './data-pane.tsx';
 import { OutputTable } from './outputs.tsx';
 
 const firstPollMs = 400;
@@ -92,8 +93,17 @@ export function ExtractionPage({ id }: { id: string }) {
   );
 }
 
-function Running({ extraction: { progress, kind } }: { extraction: Extraction }) {
+function Running({ extraction: { progress, kind, data_progress: data } }: { extraction: Extraction }) {
   const ended = progress.done + progress.failed;
+  if (data !== undefined && data.pieces > 0)
+    return (
+      <section className="card" aria-live="polite">
+        <Progress label="Pieces read for data" part={data.pieces_done / data.pieces} />
+        <p className="faint">
+          {data.pieces_done} of {count(data.pieces, 'piece')} read for data
+        </p>
+      </section>
+    );
   return (
     <section className="card" aria-live="polite">
       <Progress
@@ -117,13 +127,17 @@ const advice: Record<string, string> = {
   internal_error: 'Something went wrong on the server; its log says what.',
 };
 
-function Failure({ extraction: { failure_reason, error } }: { extraction: Extraction }) {
+function Failure({ extraction: { failure_reason, error, data_progress: data } }: { extraction: Extraction }) {
   return (
     <div className="notice error" role="alert">
       <p>
         <strong>It failed.</strong> {error?.message ?? failure_reason}
       </p>
-      <p>{advice[failure_reason ?? ''] ?? ''}</p>
+      <p>
+        {data === undefined || data.failed === 0
+          ? (advice[failure_reason ?? ''] ?? '')
+          : 'The Markdown is below. Change the schema or the instructions, then start it again.'}
+      </p>
     </div>
   );
 }
@@ -136,6 +150,8 @@ function bodyOf(extraction: Extraction) {
     ...(file === undefined ? { url: url ?? '' } : { file }),
     ...(mode === undefined ? {} : { mode }),
     ...(mode === 'site' ? (Object.fromEntries(options) as Pick<Extraction, (typeof siteOptions)[number]>) : {}),
+    ...(extraction.schema === undefined ? {} : { schema: extraction.schema }),
+    ...(extraction.instructions === undefined ? {} : { instructions: extraction.instructions }),
     destination_kind: destination.kind,
     ...(destination.path_prefix === undefined ? {} : { destination_path: destination.path_prefix }),
     ...(org === undefined ? {} : { org }),
@@ -158,6 +174,7 @@ function Outputs({ extraction }: { extraction: Extraction }) {
       {outputs.length > 1 || outputs.some(({ state }) => state === 'failed') ? (
         <OutputTable extraction={extraction} chosen={shown?.id} onChoose={(id) => change({ output: id })} />
       ) : null}
+      {shown ? <DataPane key={`data ${shown.id}`} output={shown} /> : null}
       {shown ? <SideBySide key={shown.id} extraction={extraction} output={shown} /> : null}
       {extraction.left_out && extraction.left_out.length > 0 ? (
         <details className="card">

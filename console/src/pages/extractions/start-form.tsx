@@ -11,6 +11,7 @@ import { refresh, useAction, useApi } from '../../ui/query.ts';
 import { requestSnippets, Snippets } from '../../ui/snippets.tsx';
 import { Tabs } from '../../ui/tabs.tsx';
 import { useUnsaved } from '../../ui/unsaved.ts';
+import { dataMembers, noData, SchemaFields, schemaMistake } from './schema-fields.tsx';
 import { plainSite, SiteOptions, siteFields, siteMembers } from './site-options.tsx';
 
 /** Starts an extraction of a file, a page or a site, with every option of the API. */
@@ -26,19 +27,23 @@ export function StartForm() {
   const [destination, setDestination] = useState<'storage' | 'config'>('storage');
   const [path, setPath] = useState('');
   const [agent, setAgent] = useState('');
+  const [data, setData] = useState(noData);
   const [upload, setUpload] = useState<number>();
-  useUnsaved(site.include !== '' || site.exclude !== '');
+  useUnsaved(site.include !== '' || site.exclude !== '' || (data.wanted && data !== noData));
   const org = isDeveloper && place.org !== undefined ? { org: place.org } : {};
   const files = useApi('GET /api/v1/files', { query: { page_size: 50, ...org } });
 
+  const mistake = schemaMistake(data);
   const body = {
     ...(from === 'file' ? { file } : { url: url.trim(), mode, ...(mode === 'site' ? siteMembers(site) : {}) }),
+    ...(mistake === undefined ? dataMembers(data) : {}),
     destination_kind: destination,
     ...(path.trim() === '' ? {} : { destination_path: path.trim() }),
     ...org,
     ...(agent === '' ? {} : { agent }),
   };
   const start = useAction(async () => {
+    dataMembers(data);
     const started = await call('POST /api/v1/extractions', { body });
     navigate(`/extractions/${started.id}`);
   });
@@ -128,7 +133,7 @@ export function StartForm() {
         submit="Extract"
         busy={start.busy}
         error={start.error ?? send.error}
-        shownFields={['file', 'url', 'destination_path', 'agent', ...siteFields]}
+        shownFields={['file', 'url', 'destination_path', 'agent', 'schema', 'instructions', ...siteFields]}
         onSubmit={() => start.run()}
       >
         <Tabs<'file' | 'url'>
@@ -140,6 +145,17 @@ export function StartForm() {
             { id: 'url', name: 'From the web', panel: urlPanel },
           ]}
         />
+        <details>
+          <summary>Data by a schema</summary>
+          <SchemaFields
+            value={data}
+            errors={{
+              schema: mistake ?? fieldError(start.error, 'schema'),
+              instructions: fieldError(start.error, 'instructions'),
+            }}
+            onChange={setData}
+          />
+        </details>
         <details>
           <summary>Where the Markdown goes</summary>
           <div className="row">

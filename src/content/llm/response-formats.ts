@@ -1,0 +1,51 @@
+import { createHash } from 'node:crypto';
+
+/** What a server is asked to constrain its output to. */
+export type ResponseFormat = 'json_schema' | 'json_object' | 'none';
+
+/** A refusal is cached for this long: the server may be replaced by another. */
+const refusalMsMax = 10 * 60_000;
+const schemasMax = 500;
+
+/**
+ * Which response formats the server accepts, as far as this process knows. A server that has accepted a schema refuses
+ * another one because of that schema, so that one tenant's schema does not cost the others the constraint.
+ */
+export class ResponseFormats {
+  #acceptsSchemas = false;
+  /** Until when each refusal counts: of a format, or of a schema by its digest. */
+  readonly #refusedUntil = new Map<string, number>();
+
+  choose(schema: unknown): ResponseFormat {
+    if (!this.#isRefused('json_schema') && !this.#isRefused(digestOf(schema))) return 'json_schema';
+    return this.#isRefused('json_object') ? 'none' : 'json_object';
+  }
+
+  noteAccepted(format: ResponseFormat): void {
+    if (format === 'json_schema') this.#acceptsSchemas = true;
+  }
+
+  /** @param reason what the server said. */
+  noteRefused(format: ResponseFormat, schema: unknown, reason: string): void {
+    if (format === 'json_schema') this.#refuse(this.#acceptsSchemas ? digestOf(schema) : 'json_schema');
+    if (format === 'json_object' || knowsNoFormats(reason)) this.#refuse('json_object');
+  }
+
+  #refuse(what: string): void {
+    if (this.#refusedUntil.size >= schemasMax) this.#refusedUntil.clear();
+    this.#refusedUntil.set(what, performance.now() + refusalMsMax);
+  }
+
+  #isRefused(what: string): boolean {
+    return (this.#refusedUntil.get(what) ?? 0) > performance.now();
+  }
+}
+
+/** Whether it refuses the member as such: neither a type nor a schema would be accepted. */
+function knowsNoFormats(reason: string): boolean {
+  return /unknown|unrecogni[sz]ed|unexpected|not permitted/i.test(reason) && !/type|json|schema/i.test(reason);
+}
+
+function digestOf(schema: unknown): string {
+  return createHash('sha256').update(JSON.stringify(schema)).digest('base64');
+}

@@ -1,0 +1,315 @@
+import type { BlobStore } from '../../blob/blob-store.ts';
+import { writeConfigVersion } from '../../configs/store.ts';
+import type { Database, Db } from '../../db/database.ts';
+import { AppError } from '../../errors.ts';
+import type { FileService } from '../../files/service.ts';
+import { announceChange } from '../../http/sse.ts';
+import { setEventCause } from '../../jobs/events.ts';
+import { addJob } from '../../jobs/queue.ts';
+import { taskNames } from '../../jobs/task-names.ts';
+import type { Task } from '../../jobs/workers.ts';
+import { GenerationError, type Llm, type TokenBudget } from '../../llm/service.ts';
+import type { Logger } from '../../log.ts';
+import { reserveTokens, settleTokens } from '../../tenancy/quotas.ts';
+import { endExtraction, lockRunningExtraction } from '../store.ts';
+import { extractionTopic } from '../topic.ts';
+import type { Schemas } from './schemas.ts';
+import * as store from './store.ts';
+import {
+  pieceKeyPrefix,
+  type StructureCalls,
+  type Structured,
+  StructureError,
+  structureText,
+} from './structure-output.ts';
+
+export type StructureDeps = {
+  db: Database;
+  blobs: BlobStore;
+  files: Pick<FileService, 'store'>;
+  log: Logger;
+  llm: Llm;
+  schemas: Schemas;
+  /** Tokens of the language model's context. */
+  contextTokens: number;
+  /** The longest that one request to the language model may take. */
+  requestMsMax: number;
+  /** Tokens of one extraction; 0 for no limit. */
+  tokensMax: number;
+};
+
+/** Stored with the job. */
+type Payload = { app_id: string; extraction_id: string };
+
+const attemptsMax = 12;
+/** Outputs read at the same time, and requests of one extraction to the language model at the same time. */
+const outputsAtOnce = 4;
+const requestsAtOnce = 4;
+/** How often a job that waits for the language model checks whether its extraction was deleted. */
+const lookEveryMs = 1_000;
+const markdownBytesMax = 64 * 1024 * 1024;
+
+/** The extraction takes data from its outputs once this transaction commits. */
+export function startStructuring(tx: Db, { appId, id }: store.ExtractionKey): Promise<void> {
+  const payload: Payload = { app_id: appId, extraction_id: id };
+  return addJob(tx, taskNames.structureExtraction, payload, { key: `structure/${id}`, maxAttempts: attemptsMax });
+}
+
+/** The extraction was deleted or has ended. */
+class ExtractionGone extends Error {}
+
+/**
+ * Takes the data from the outputs of an extraction, and ends it. Each validated result is stored: after a crash only the
+ * requests in flight are sent again.
+ */
+export function structureJob(deps: StructureDeps): Task {
+  return async (payload, { signal, isLastAttempt, waitOutside }) => {
+    const { app_id: appId, extraction_id: id } = payload as Payload;
+    const extraction = await store.findRunningStructure(deps.db, { appId, id });
+    if (extraction === undefined) return;
+    const stop = stopWith(deps, extraction, signal);
+    const ask = limitConcurrency(requestsAtOnce);
+    try {
+      for (;;) {
+        const outputs = await store.listPending(deps.db, extraction, outputsAtOnce);
+        if (outputs.length === 0) break;
+        const ends = await waitOutside(() =>
+          settleAll(outputs.map((output) => read(deps, extraction, output, { ask, signal: stop.signal }))),
+        );
+        for (const [index, output] of outputs.entries()) await write(deps, extraction, output, ends[index]);
+      }
+      await end(deps, extraction);
+    } catch (error) {
+      if (error instanceof ExtractionGone || stop.signal.reason instanceof ExtractionGone) return;
+      if (error instanceof AppError && error.code === 'token_budget_exceeded')
+        return await fail(deps, extraction, { code: error.code, message: error.message });
+      if (isLastAttempt && !signal.aborted)
+        await fail(deps, extraction, { code: 'internal_error', message: 'The data could not be taken.' });
+      throw error;
+    } finally {
+      stop.end();
+    }
+  };
+}
+
+type End = Structured | StructureError;
+type Reading = { ask: <T>(work: () => Promise<T>) => Promise<T>; signal: AbortSignal };
+
+/** All of them, also when one fails: none is left running. */
+async function settleAll<T>(work: Promise<T>[]): Promise<T[]> {
+  await Promise.allSettled(work);
+  return Promise.all(work);
+}
+
+/** The data of an output, or why it has none. Throws what fails the whole extraction or is tried again. */
+async function read(
+  deps: StructureDeps,
+  extraction: store.StructureRow,
+  output: store.PendingRow,
+  { ask, signal }: Reading,
+): Promise<End> {
+  const { blobKey, size } = output;
+  const { appId } = extraction;
+  try {
+    if (blobKey === null || (size ?? 0) > markdownBytesMax)
+      throw new StructureError('extraction_failed', 'The Markdown was deleted, or is too large to be read.');
+    const text = Buffer.from(await deps.blobs.readAll(blobKey, markdownBytesMax)).toString();
+    const calls: StructureCalls = {
+      async begin(pieces) {
+        await store.setPieces(deps.db, extraction, output.outputId, pieces);
+        await announceChange(deps.db, extractionTopic, appId, extraction.id);
+      },
+      check: (schema, value) => deps.schemas.findProblems(appId, schema, value),
+      ask: (key, question) =>
+        ask(async () => {
+          signal.throwIfAborted();
+          const known = await store.findPart(deps.db, appId, output.outputId, key);
+          if (known) return known.result;
+          const result = await generate(deps, extraction, question, signal);
+          const isPiece = key.startsWith(pieceKeyPrefix);
+          await store.insertPart(deps.db, extraction, { outputId: output.outputId, key, result, isPiece });
+          await announceChange(deps.db, extractionTopic, appId, extraction.id);
+          return result;
+        }),
+    };
+    return await structureText(text, extraction, deps.contextTokens, calls);
+  } catch (error) {
+    if (error instanceof StructureError) return error;
+    if (error instanceof GenerationError) return new StructureError(error.code, error.message);
+    if (deps.schemas.isRefusal(error)) return new StructureError('invalid_schema', error.message);
+    throw error;
+  }
+}
+
+/** One question, with its corrections. Each request has the deadline by itself. */
+async function generate(
+  deps: StructureDeps,
+  extraction: store.StructureRow,
+  question: Parameters<StructureCalls['ask']>[1],
+  signal: AbortSignal,
+): Promise<unknown> {
+  const seconds = deps.requestMsMax / 1000;
+  const late = new AbortController();
+  let timer: NodeJS.Timeout | undefined;
+  const onRequest = (): void => {
+    clearTimeout(timer);
+    const error = new StructureError('timeout', `The language model took longer than ${seconds} seconds.`);
+    timer = setTimeout(() => late.abort(error), deps.requestMsMax);
+  };
+  try {
+    const { data } = await deps.llm.generate(
+      { ...question, temperature: 0 },
+      {
+        ...{ lane: extraction.appId, budget: budgetOf(deps, extraction), onRequest },
+        signal: AbortSignal.any([signal, late.signal]),
+      },
+    );
+    return data;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** A reservation that a killed process leaves behind stays: nobody knows what it used. */
+function budgetOf({ db, tokensMax }: StructureDeps, extraction: store.StructureRow): TokenBudget {
+  const max = tokensMax === 0 ? Number.MAX_SAFE_INTEGER : tokensMax;
+  return {
+    async reserve(tokens) {
+      const day = await db.begin(async (tx) => {
+        if (!(await store.useTokens(tx, extraction, tokens, max))) {
+          if (!(await store.isRunning(tx, extraction))) throw new ExtractionGone();
+          throw new AppError(
+            'token_budget_exceeded',
+            `An extraction may use ${max} tokens of the language model, and the next request might exceed that.`,
+          );
+        }
+        return reserveTokens(tx, extraction, tokens);
+      });
+      return {
+        settle: (used) =>
+          db.begin(async (tx) => {
+            await store.settleTokens(tx, extraction, used - tokens);
+            await settleTokens(tx, extraction, day, used - tokens);
+          }),
+      };
+    },
+  };
+}
+
+/** Writes the data as a file beside the Markdown, in the transaction that ends the output. */
+async function write(
+  deps: StructureDeps,
+  extraction: store.StructureRow,
+  output: store.PendingRow,
+  ended: End | undefined,
+): Promise<void> {
+  if (ended === undefined || ended instanceof StructureError)
+    return writeFailure(deps, extraction, output, ended ?? new StructureError('internal_error', 'There is no data.'));
+  const { data, spans } = ended;
+  const bytes = Buffer.from(`${JSON.stringify({ data, spans }, null, 2)}\n`);
+  const filename = (output.filename ?? 'document.md').replace(/(?:\.md)?$/, '.json');
+  let stored: Awaited<ReturnType<FileService['store']>> | undefined;
+  try {
+    stored = await deps.files.store(extraction, { bytes, filename, contentType: 'application/json' });
+    const { commit } = stored;
+    await deps.db.begin(async (tx) => {
+      const locked = await lockRunningExtraction(tx, extraction.appId, extraction.id);
+      if (locked === undefined) throw new ExtractionGone();
+      const { causeTreeId, causeDepth } = extraction;
+      if (causeTreeId !== null) await setEventCause(tx, { treeId: causeTreeId, depth: causeDepth });
+      const { orgId, teamId, userId, agentId } = locked;
+      const owned = { orgId, teamId, userId, agentId };
+      await commit(tx, owned, async (within, file) => {
+        const isNew = await store.endData(tx, extraction, output.outputId, {
+          state: 'done',
+          data,
+          spans,
+          fileId: file.id,
+        });
+        if (!isNew) throw new ExtractionGone();
+        if (extraction.destinationKind === 'config')
+          await writeConfigVersion(within, file, {
+            owned,
+            virtualPath: file.filename,
+            contentType: file.contentType,
+            contentHash: file.checksum,
+            fileId: file.id,
+          });
+      });
+      await announceChange(tx, extractionTopic, extraction.appId, extraction.id);
+    });
+  } catch (error) {
+    if (error instanceof ExtractionGone || error instanceof AppError) await stored?.discard();
+    if (!(error instanceof AppError) || error.code !== 'quota_exceeded') throw error;
+    await writeFailure(deps, extraction, output, new StructureError(error.code, error.message));
+  }
+}
+
+async function writeFailure(
+  { db }: StructureDeps,
+  extraction: store.StructureRow,
+  output: store.PendingRow,
+  { code, message }: StructureError,
+): Promise<void> {
+  await db.begin(async (tx) => {
+    if ((await lockRunningExtraction(tx, extraction.appId, extraction.id)) === undefined) throw new ExtractionGone();
+    await store.endData(tx, extraction, output.outputId, { state: 'failed', error: { code, message } });
+    await announceChange(tx, extractionTopic, extraction.appId, extraction.id);
+  });
+}
+
+/** Done when an output has data, or there was none to read. */
+async function end({ db }: StructureDeps, extraction: store.StructureRow): Promise<void> {
+  await db.begin(async (tx) => {
+    if ((await lockRunningExtraction(tx, extraction.appId, extraction.id)) === undefined) return;
+    const { done, total, error } = await store.findOutcome(tx, extraction);
+    const failure = done === 0 && total > 0 && error !== null ? failureOf(error) : undefined;
+    await endExtraction(tx, extraction.appId, extraction.id, failure ? 'failed' : 'done', failure);
+    await announceChange(tx, extractionTopic, extraction.appId, extraction.id);
+  });
+}
+
+async function fail({ db }: StructureDeps, extraction: store.StructureRow, error: { code: string; message: string }) {
+  await db.begin(async (tx) => {
+    await endExtraction(tx, extraction.appId, extraction.id, 'failed', failureOf(error));
+    await announceChange(tx, extractionTopic, extraction.appId, extraction.id);
+  });
+}
+
+function failureOf(error: { code: string; message: string }) {
+  const reasons = { timeout: 'timeout', internal_error: 'internal_error' } as const;
+  const reason =
+    error.code === 'timeout' || error.code === 'internal_error' ? reasons[error.code] : 'extraction_failed';
+  return { reason, ...error } as const;
+}
+
+/** A signal that is aborted when the process stops and when the extraction is deleted. */
+function stopWith({ db, log }: StructureDeps, extraction: store.StructureRow, signal: AbortSignal) {
+  const gone = new AbortController();
+  const timer = setInterval(() => {
+    store.isRunning(db, extraction).then(
+      (running) => {
+        if (!running) gone.abort(new ExtractionGone());
+      },
+      (error: unknown) => log.debug({ err: error }, 'Could not check whether an extraction still runs'),
+    );
+  }, lookEveryMs);
+  return { signal: AbortSignal.any([signal, gone.signal]), end: () => clearInterval(timer) };
+}
+
+/** Runs at most so many pieces of work at the same time, in the order they came. */
+function limitConcurrency(max: number): <T>(work: () => Promise<T>) => Promise<T> {
+  const waiting: (() => void)[] = [];
+  let active = 0;
+  return async (work) => {
+    if (active >= max) await new Promise<void>((resolve) => waiting.push(resolve));
+    else active += 1;
+    try {
+      return await work();
+    } finally {
+      const next = waiting.shift();
+      if (next) next();
+      else active -= 1;
+    }
+  };
+}

@@ -1,0 +1,65 @@
+import { isObject } from './schema-shape.ts';
+
+/** JSON with the members of objects in one order, so that equal values are equal texts. */
+export function canonicalJson(value: unknown): string {
+  return JSON.stringify(value, (_key, member: unknown) =>
+    isObject(member) ? Object.fromEntries(Object.entries(member).sort(([a], [b]) => (a < b ? -1 : 1))) : member,
+  );
+}
+
+/**
+ * Puts the results of consecutive pieces together: arrays are joined without duplicates, objects member by member, and of
+ * other values the most frequent is chosen, the first among equals. A piece that says null says nothing.
+ */
+export function mergeResults(results: readonly unknown[]): unknown {
+  const values = results.filter((value) => value !== null && value !== undefined);
+  const [first] = values;
+  if (values.length === 0) return results.includes(null) ? null : undefined;
+  if (values.every(Array.isArray)) return unique(values.flat());
+  if (values.every(isObject)) {
+    const names = new Set(values.flatMap((value) => Object.keys(value)));
+    const members = [...names].map((name) => [name, mergeResults(values.map((value) => memberOf(value, name)))]);
+    return Object.fromEntries(members);
+  }
+  return mostFrequent(values) ?? first;
+}
+
+function memberOf(value: { readonly [key: string]: unknown }, name: string): unknown {
+  return Object.hasOwn(value, name) ? value[name] : undefined;
+}
+
+function unique(items: readonly unknown[]): unknown[] {
+  const seen = new Set<string>();
+  return items.filter((item) => {
+    const key = canonicalJson(item);
+    return !seen.has(key) && seen.add(key);
+  });
+}
+
+function mostFrequent(values: readonly unknown[]): unknown {
+  const counts = new Map<string, { value: unknown; count: number }>();
+  for (const value of values) {
+    const key = canonicalJson(value);
+    const counted = counts.get(key);
+    if (counted) counted.count += 1;
+    else counts.set(key, { value, count: 1 });
+  }
+  let best: { value: unknown; count: number } | undefined;
+  for (const counted of counts.values()) if (best === undefined || counted.count > best.count) best = counted;
+  return best?.value;
+}
+
+/** The value without the members at these JSON Pointers that are null: none of the pieces said anything about them. */
+export function dropNulls(value: unknown, paths: ReadonlySet<string>, at = ''): unknown {
+  if (!isObject(value)) return value;
+  const kept = Object.entries(value).flatMap(([name, member]) => {
+    const path = `${at}/${pointerStep(name)}`;
+    return member === null && paths.has(path) ? [] : [[name, dropNulls(member, paths, path)]];
+  });
+  return Object.fromEntries(kept);
+}
+
+/** A member's name as a step of a JSON Pointer. */
+export function pointerStep(name: string | number): string {
+  return String(name).replaceAll('~', '~0').replaceAll('/', '~1');
+}

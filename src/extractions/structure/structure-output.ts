@@ -1,0 +1,141 @@
+import { createHash } from 'node:crypto';
+import type { ChatMessage } from '../../content/llm/messages.ts';
+import { dropNulls, mergeResults } from './merge.ts';
+import { type PieceSchema, pieceSchemaOf } from './piece-schema.ts';
+import { divideText, type Piece } from './pieces.ts';
+import { combineMessages, findRoom, pieceMessages, type Room, type Wanted } from './prompts.ts';
+import type { JsonObject } from './schema-shape.ts';
+import { locateValues, type Span } from './spans.ts';
+
+/** An output has no data. `code` and `message` are for the caller. */
+export class StructureError extends Error {
+  readonly code: string;
+
+  constructor(code: string, message: string) {
+    super(message);
+    this.name = 'StructureError';
+    this.code = code;
+  }
+}
+
+type Question = { messages: ChatMessage[]; schema: JsonObject; tokens: number };
+
+/** What is asked and checked for one output. Whatever a call returns is stored under its key, and is not asked again. */
+export type StructureCalls = {
+  /** The output's pieces are known. */
+  begin(pieces: number): Promise<void>;
+  /** A value that validates against the question's schema. */
+  ask(key: string, question: Question): Promise<unknown>;
+  /** How the value violates the schema; undefined when it does not. */
+  check(schema: JsonObject, value: unknown): Promise<{ paths: string[]; text: string } | undefined>;
+};
+
+const piecesMax = 1_000;
+const dataBytesMax = 1024 * 1024;
+
+export type Structured = { data: unknown; spans: Span[] };
+
+/** Takes the data from a text: from all of it if it fits the context, else piece by piece. Throws StructureError. */
+export async function structureText(
+  text: string,
+  wanted: Wanted,
+  contextTokens: number,
+  calls: StructureCalls,
+): Promise<Structured> {
+  const forPieces = pieceSchemaOf(wanted.schema);
+  const room = findRoom(wanted, forPieces.schema, contextTokens);
+  if (room === undefined) throw new StructureError('schema_too_large', schemaTooLarge);
+  const pieces = divideText(text, room.bytesMax);
+  if (pieces.length === 0) pieces.push({ start: 0, end: 0 });
+  if (pieces.length > piecesMax)
+    throw new StructureError(
+      'llm_input_too_large',
+      `The text has ${pieces.length} pieces of the language model's context; ${piecesMax} are read.`,
+    );
+  await calls.begin(pieces.length);
+  const schema = pieces.length === 1 ? wanted.schema : forPieces.schema;
+  const results = await Promise.all(
+    pieces.map(({ start, end }, index) => {
+      const messages = pieceMessages(wanted, text.slice(start, end), { number: index + 1, of: pieces.length });
+      return calls.ask(keyOfPiece({ start, end }), { messages, schema, tokens: room.tokens });
+    }),
+  );
+  const data = pieces.length === 1 ? results[0] : await combine(results, wanted, forPieces, room, calls);
+  if (Buffer.byteLength(JSON.stringify(data)) > dataBytesMax)
+    throw new StructureError('output_too_large', `The data has more than ${dataBytesMax} bytes.`);
+  const reads = pieces.map((piece, index) => ({ piece, result: results[index] }));
+  return { data, spans: await locateValues(data, text, reads) };
+}
+
+export const schemaTooLarge = 'leaves no room for a document in the context of the language model';
+
+/** Stored. Another division of the text has other keys. */
+function keyOfPiece({ start, end }: Piece): string {
+  return `${pieceKeyPrefix}${start}-${end}`;
+}
+
+export const pieceKeyPrefix = 'piece/';
+
+async function combine(
+  results: readonly unknown[],
+  wanted: Wanted,
+  forPieces: PieceSchema,
+  room: Room,
+  calls: StructureCalls,
+): Promise<unknown> {
+  const found = results.filter((result) => result !== null);
+  if (forPieces.merge === 'by_model') return combineByModel(found, wanted, forPieces, room, calls);
+  const merged = mergeResults(results);
+  const problem = await calls.check(wanted.schema, merged);
+  if (problem === undefined) return merged;
+  const known = dropNulls(merged, new Set(problem.paths));
+  const left = await calls.check(wanted.schema, known);
+  return left === undefined ? known : combineByModel([known], wanted, forPieces, room, calls, left.text);
+}
+
+/** The model puts as many results together as fit its context, until they are one. */
+async function combineByModel(
+  results: readonly unknown[],
+  wanted: Wanted,
+  forPieces: PieceSchema,
+  room: Room,
+  calls: StructureCalls,
+  problem?: string,
+): Promise<unknown> {
+  const batches = batchResults(results, room.bytesMax);
+  const isLast = batches.length <= 1;
+  const fits = batches.every((batch) => Buffer.byteLength(batch.join('\n')) <= room.bytesMax);
+  if (!fits || (!isLast && batches.length >= results.length))
+    throw new StructureError(
+      'llm_input_too_large',
+      "What was found in the pieces of the text does not fit the language model's context together.",
+    );
+  const schema = isLast ? wanted.schema : forPieces.schema;
+  const combined = await Promise.all(
+    (isLast ? [batches[0] ?? []] : batches).map((batch) => {
+      const messages = combineMessages(wanted, batch, problem);
+      return calls.ask(keyOfMessages(messages), { messages, schema, tokens: room.tokens });
+    }),
+  );
+  return isLast ? combined[0] : combineByModel(combined, wanted, forPieces, room, calls, problem);
+}
+
+/** Consecutive results, as many as fit together. One that does not fit by itself is a batch of its own. */
+function batchResults(results: readonly unknown[], bytesMax: number): string[][] {
+  const batches: string[][] = [];
+  let bytes = Number.POSITIVE_INFINITY;
+  for (const json of results.map((result) => JSON.stringify(result))) {
+    const size = Buffer.byteLength(json) + 1;
+    bytes += size;
+    if (bytes > bytesMax) {
+      batches.push([]);
+      bytes = size;
+    }
+    batches.at(-1)?.push(json);
+  }
+  return batches;
+}
+
+function keyOfMessages(messages: ChatMessage[]): string {
+  return `combine/${createHash('sha256').update(JSON.stringify(messages)).digest('hex')}`;
+}

@@ -1,0 +1,2 @@
+/** The kind of resource in streams of extractions. */
+export const extractionTopic = 'extraction';
