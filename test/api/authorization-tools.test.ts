@@ -48,6 +48,7 @@ const references: Record<string, { args?: object; named: Record<string, Named>; 
   },
   ingest: { args: { text: 'Text.', wait_seconds: 0 }, named: { source: 'source' } },
   invoke_automation: { args: { wait_seconds: 0 }, named: { automation: 'automation' } },
+  kv_batch: { args: { operations: [{ op: 'delete', key: 'nothing' }] }, named: { user: 'user' } },
   kv_delete: { args: { key: 'nothing' }, named: { user: 'user' } },
   kv_get: { args: { key: 'nothing' }, named: { user: 'user' } },
   kv_increment: { args: { key: 'count' }, named: { user: 'user' } },
@@ -68,7 +69,7 @@ const references: Record<string, { args?: object; named: Record<string, Named>; 
 const plain = new Set(
   `after_cursor content_type data exclude_paths filename filter idempotency_key include_paths key max_pages mode offset
   page payload prefix query rerank results status title type unit url value wait_seconds limit ordinal output
-  ignore_robots sitemap max_results page_size min_similarity recency_days first_output ttl_seconds by name text metadata`.split(
+  ignore_robots sitemap max_results page_size min_similarity recency_days first_output ttl_seconds by name text metadata operations`.split(
     /\s+/,
   ),
 );

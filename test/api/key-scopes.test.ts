@@ -20,11 +20,12 @@ async function createKey(body: object): Promise<Key> {
   return made.body;
 }
 
-/** By the first word of the path below /api/v1. */
+const root = /^(?:\/api)?\/v1\//;
+/** By the first word of the path below /api/v1 or /v1. */
 const areas: Record<string, string[]> = {
   files: ['files', 'uploads'],
   extractions: ['extractions', 'config'],
-  knowledge: ['knowledge_*', 'threads', 'installations'],
+  knowledge: ['knowledge_*', 'threads', 'installations', 'vector_stores'],
   automations: ['automations', 'automation_runs', 'invocable_automations', 'events', 'secrets'],
   kv: ['kv', 'kv_*'],
   webhooks: ['webhooks', 'events/stream'],
@@ -35,7 +36,7 @@ const exceptions: Record<string, string> = { 'agents/:agent/search': 'knowledge'
 const searches = /search$|^automations\/check$/;
 
 function areaOf(path: string): string {
-  const rest = path.replace('/api/v1/', '');
+  const rest = path.replace(root, '');
   const first = rest.split('/')[0] ?? '';
   const named = (names: string[]) =>
     names.some(
@@ -62,7 +63,7 @@ test('a key with scopes reaches exactly the routes of its scopes', async () => {
   const wrong: string[] = [];
   for (const { method, path } of routes) {
     const area = areaOf(path);
-    const rest = path.replace('/api/v1/', '');
+    const rest = path.replace(root, '');
     const reads = (method === 'GET' || (method === 'POST' && searches.test(rest))) && !rest.endsWith('/inbound_url');
     const place = path.replaceAll(/:\w+|\*/g, 'none');
     const expected = { [area]: true, [`not ${area}`]: false, [`${area}:read`]: reads, read: reads };

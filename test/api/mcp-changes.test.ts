@@ -102,6 +102,31 @@ test('unfinished uploads are listed to those who see them', async () => {
   await refused(asMember, 'list_uploads', { page: 0 }, 'invalid_parameters', 'page');
 });
 
+test('several entries change together or not at all, and an event is emitted', async () => {
+  const operations = [
+    { op: 'put', key: 'ship', value: 'Alba' },
+    { op: 'increment', key: 'calls', by: 2 },
+    { op: 'get', key: 'ship' },
+  ];
+  const done = (await ok(asMember, 'kv_batch', { operations })).results as Structured[];
+  assert.deepEqual(
+    done.map(({ op, value }) => [op, value]),
+    [
+      ['put', 'Alba'],
+      ['increment', '2'],
+      ['get', 'Alba'],
+    ],
+  );
+  const late = [
+    { op: 'delete', key: 'ship', if_match: done[0]?.etag },
+    { op: 'put', key: 'calls', value: 'x', if_none_match: '*' },
+  ];
+  await refused(asMember, 'kv_batch', { operations: late }, 'precondition_failed');
+  assert.equal((await ok(asMember, 'kv_get', { key: 'ship' })).value, 'Alba');
+  assert.match(String((await ok(asKey, 'emit_event', { name: 'order.paid', payload: { total: 7 } })).event), /^evt_/);
+  await refused(asMember, 'emit_event', { name: 'order.paid' }, 'forbidden');
+});
+
 test('runs are signalled, cancelled and retried', async () => {
   const workflow = graphOf({ id: 'a', kind: 'wait_for_signal', name: 'go' });
   const made = await api<{ id: string }>('POST', '/api/v1/automations', {

@@ -34,10 +34,16 @@ export async function detectKind(input: DetectInput): Promise<DocumentKind> {
   const { bytes } = input;
   const binary = await binaryKind(bytes);
   if (binary) return binary;
-  if (!looksLikeText(bytes, /^text\//i.test(input.contentType ?? ''))) return mailByName(input) ?? 'binary';
+  const isText = looksLikeText(bytes, /^text\//i.test(input.contentType ?? '')) || isDeclaredWide(input.contentType);
+  if (!isText) return mailByName(input) ?? 'binary';
   const head = textHead(bytes);
   if (/^\{\\[a-z]/.test(head) && extensionOf(input.filename) === 'rtf') return 'rtf';
   return textKind(head) ?? kindByName(input.filename) ?? kindByType(input.contentType) ?? shapeOfText(head) ?? 'text';
+}
+
+/** Text in UTF-16 without a mark has as many control characters as a binary format. */
+function isDeclaredWide(contentType = ''): boolean {
+  return /^text\/[^;]+;.*charset\s*=\s*"?utf-?16/i.test(contentType);
 }
 
 /** The file extension in lower case, without the dot. */

@@ -50,7 +50,8 @@ export async function drawPage(context: BrowserContext, request: DrawRequest, pa
   await context.route('**/*', (route) => watch.decide(route));
   const crashed = new Promise<never>((_resolve, reject) => {
     page.once('crash', () => reject(new RenderError('The page used more memory than the renderer has for it.')));
-    page.once('close', () => reject(new RenderError('The page was closed while it was rendered.')));
+    // By itself, or because Chromium ended.
+    page.once('close', () => reject(new RenderError('The page was closed.', { isTransient: true })));
   });
   return await Promise.race([crashed, show(page, request, passage, watch)]);
 }

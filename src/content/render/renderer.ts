@@ -118,7 +118,7 @@ export class Renderer {
   async #withConnection<T>(use: (connection: Connection) => Promise<T>): Promise<T> {
     this.#users += 1;
     try {
-      this.#connection ??= this.#connect();
+      this.#connection ??= this.#open();
       return await use(await this.#connection);
     } finally {
       this.#users -= 1;
@@ -126,7 +126,15 @@ export class Renderer {
     }
   }
 
-  async #connect(): Promise<Connection> {
+  #open(): Promise<Connection> {
+    const connection = this.#connect(() => {
+      // The next page may have opened another one by now.
+      if (this.#connection === connection) this.#connection = undefined;
+    });
+    return connection;
+  }
+
+  async #connect(forget: () => void): Promise<Connection> {
     const { address, proxyHost, fetcher, log } = this.#options;
     const proxy = await ForwardProxy.start(fetcher, proxyHost);
     try {
@@ -135,14 +143,14 @@ export class Renderer {
         noDefaults: true,
       });
       browser.once('disconnected', () => {
-        this.#connection = undefined;
+        forget();
         void proxy.close();
       });
       await checkFlags(browser);
       const engine = `AppleWebKit/537.36 (KHTML, like Gecko) Chrome/${browser.version().split('.')[0]}.0.0.0`;
       return { browser, proxy, userAgent: `Mozilla/5.0 ${engine} Safari/537.36 ${fetcher.userAgent}` };
     } catch (error) {
-      this.#connection = undefined;
+      forget();
       await proxy.close();
       if (error instanceof RenderError) throw error;
       log.warn({ err: error, renderer: address }, 'The renderer cannot be reached');

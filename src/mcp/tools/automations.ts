@@ -240,6 +240,23 @@ const retryRun = defineTool({
   },
 });
 
+const emitEvent = defineTool({
+  name: 'emit_event',
+  title: 'Emit an event',
+  description:
+    'Emits an event of your own, such as order.paid: automations with this trigger start, and webhooks receive it. Requires a secret key or a developer token.',
+  hints: { reads: false, reachesOut: true },
+  input: strict({
+    name: Type.String({ minLength: 1, maxLength: 200, description: 'Such as order.paid.' }),
+    payload: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+  }),
+  output: Type.Object({ event: Type.String(), name: Type.String() }),
+  async run(body, { api }) {
+    const { id, name } = await api<{ id: string; name: string }>('POST', '/api/v1/events', { body });
+    return { data: { event: id, name } };
+  },
+});
+
 function waitForEnd(context: ToolContext, started: Run, seconds: number): Promise<Run> {
   let looks = 0;
   return waitFor(context, started, seconds, {
@@ -272,4 +289,5 @@ export const automationTools: readonly Tool[] = [
   signalRun,
   cancelRun,
   retryRun,
+  emitEvent,
 ];

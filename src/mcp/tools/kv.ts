@@ -1,9 +1,11 @@
 import { Type } from 'typebox';
 import { AppError } from '../../errors.ts';
 import { strict } from '../../http/route.ts';
+import { kvOperation } from '../../kv/schema.ts';
 import { defineTool, optionalText, pageInput, pageOutput, type Tool, toolLimits, truncateText } from '../tool.ts';
 
 type Entry = { user: string; key: string; value: string; updated_at: string; expires_at?: string };
+type BatchResult = { op: string; key: string; entry?: Entry | null; etag?: string; deleted?: boolean };
 type Page = { data: Entry[]; page?: number; total_pages?: number; total_entries?: number };
 
 const key = Type.String({ minLength: 1, maxLength: 2_048 });
@@ -156,6 +158,42 @@ const remove = defineTool({
   },
 });
 
+const batch = defineTool({
+  name: 'kv_batch',
+  title: 'Change several entries',
+  description:
+    'Reads and changes up to 100 entries of one user in order, all or nothing. With if_match (an etag of an earlier result) or if_none_match, nothing happens unless the entry is as expected.',
+  hints: { reads: false, destroys: true },
+  input: strict({ operations: Type.Array(kvOperation, { minItems: 1, maxItems: 100 }), user }),
+  output: Type.Object({
+    results: Type.Array(
+      Type.Object({
+        op: Type.String(),
+        key: Type.String(),
+        value: optionalText,
+        value_cut: Type.Optional(Type.Boolean()),
+        etag: optionalText,
+        deleted: Type.Optional(Type.Boolean()),
+      }),
+    ),
+  }),
+  async run({ operations, user: owner }, { api }) {
+    const body = { operations, ...(owner === undefined ? {} : { user: owner }) };
+    const { data } = await api<{ data: BatchResult[] }>('POST', '/api/v1/kv_batch', { body });
+    const results = data.map(({ op, key: name, entry, etag, deleted }) => {
+      const value = entry && truncateText(entry.value, toolLimits.valueCharactersInListsMax);
+      return {
+        ...{ op, key: name },
+        ...(value == null ? {} : { value }),
+        ...(entry && (value?.length ?? 0) < entry.value.length ? { value_cut: true } : {}),
+        ...(etag === undefined ? {} : { etag }),
+        ...(deleted === undefined ? {} : { deleted }),
+      };
+    });
+    return { data: { results } };
+  },
+});
+
 function pathOf(name: string): string {
   // A URL cannot end in these segments: they would change the path.
   if (name === '.' || name === '..')
@@ -165,4 +203,4 @@ function pathOf(name: string): string {
   return `/api/v1/kv/${encodeURIComponent(name)}`;
 }
 
-export const kvTools: readonly Tool[] = [get, put, increment, list, remove];
+export const kvTools: readonly Tool[] = [get, put, increment, list, remove, batch];

@@ -141,7 +141,12 @@ function columnsOf(isDeveloper: boolean, onEdit: (entry: Entry) => void): Column
     id: 'user',
     name: 'User',
     sort: (entry) => entry.user_email ?? entry.user,
-    cell: (entry) => (entry.user_email === undefined ? <PrincipalName id={entry.user} /> : entry.user_email),
+    cell: (entry) =>
+      entry.user_email === undefined ? (
+        <PrincipalName id={entry.user} />
+      ) : (
+        <span className="principal">{entry.user_email}</span>
+      ),
   };
   return [
     {

@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import chardet from 'chardet';
+import { isIso2022, wideCharset, widest } from '../text/charset.ts';
 
 /**
  * Decodes a page. The encoding comes from, in this order: byte order mark, Content-Type, <meta> or XML declaration,
@@ -11,6 +12,8 @@ export function decodeHtml(bytes: Uint8Array, contentType: string): string {
   const declared = encodingName(/charset\s*=\s*["']?([\w:.-]+)/i.exec(contentType)?.[1]) ?? declaredInside(bytes);
   // Nine of ten pages declare their encoding; a wrong declaration of UTF-8 is detected.
   if (declared !== undefined && declared !== 'utf-8') return new TextDecoder(declared).decode(bytes);
+  const shaped = isIso2022(bytes) ? 'iso-2022-jp' : wideCharset(bytes);
+  if (shaped !== undefined) return new TextDecoder(encodingName(shaped)).decode(bytes);
   if (isUtf8(bytes)) return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString();
   const guessed = encodingName(guess(bytes));
   const lossy = new TextDecoder('utf-8').decode(bytes);
@@ -42,7 +45,8 @@ function declaredInside(bytes: Uint8Array): string | undefined {
 }
 
 function guess(bytes: Uint8Array): string | undefined {
-  return chardet.detect(bytes.subarray(0, 65_536)) ?? undefined;
+  const found = chardet.detect(bytes.subarray(0, 65_536));
+  return found === null ? undefined : widest(found);
 }
 
 /** The standard name of an encoding label; undefined for an unknown one. */

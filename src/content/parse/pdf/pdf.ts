@@ -5,6 +5,7 @@ import { failed, type ParsedDocument, unsupported } from '../types.ts';
 import { openPdf, type PdfDocument } from './document.ts';
 import { buildSegments, type Segment, SegmentCutter } from './lines.ts';
 import type { PdfPage } from './page.ts';
+import { DirectionCount, turnGlyphs, turnRule } from './vertical.ts';
 import { buildPage, type Page, writePages } from './write-pages.ts';
 
 const charactersMax = 16 * 1024 * 1024;
@@ -59,18 +60,30 @@ async function readPages(document: PdfDocument, reading: Reading): Promise<Page[
 
 function readPage(page: PdfPage, number: number): { page: Page; isScan: boolean; count: number } {
   const tree = page.structure();
-  const { segments, count } = readSegments(page, tree.length > 0);
+  const { segments, count, isTurned } = readSegments(page, tree.length > 0);
   const isScan = count <= scanCharactersMax && page.imageShare() > scanImageShare;
   const { width, height } = page;
-  return { page: buildPage(number, { width, height, segments, rules: page.rules(), tree }, isScan), isScan, count };
+  const rules = page.rules();
+  const shape = isTurned
+    ? { width: height, height: width, rules: rules.map((rule) => turnRule(rule, width)) }
+    : { width, height, rules };
+  return { page: buildPage(number, { ...shape, segments, tree }, isScan), isScan, count };
 }
 
-function readSegments(page: PdfPage, byContent: boolean): { segments: Segment[]; count: number } {
+type PageText = { segments: Segment[]; count: number; isTurned: boolean };
+
+function readSegments(page: PdfPage, byContent: boolean): PageText {
   const cutter = new SegmentCutter(byContent);
-  const count = page.eachWord((glyph) => cutter.add(glyph));
-  if (count !== undefined) return { segments: cutter.finish(), count };
+  const direction = new DirectionCount();
+  const count = page.eachWord((glyph) => {
+    direction.add(glyph);
+    cutter.add(glyph);
+  });
+  const isTurned = count !== undefined && direction.isVertical;
+  if (count !== undefined && !isTurned) return { segments: cutter.finish(), count, isTurned };
   const glyphs = page.glyphs();
-  return { segments: buildSegments(glyphs, byContent), count: glyphs.length };
+  const segments = buildSegments(isTurned ? turnGlyphs(glyphs, page.width) : glyphs, byContent);
+  return { segments, count: glyphs.length, isTurned };
 }
 
 /** The page's text from its picture; undefined when there is none. */

@@ -12,7 +12,7 @@ const sampleBytes = 256 * 1024;
 export function decodeText(bytes: Uint8Array, claimed?: string): DecodedText {
   const marked = byteOrderMark(bytes);
   if (marked) return { text: decodeAs(bytes.subarray(marked.length), marked.charset) ?? '', charset: marked.charset };
-  const wide = wideCharset(bytes);
+  const wide = wideCharset(bytes) ?? claimedWide(bytes, claimed);
   if (wide) return { text: decodeAs(bytes, wide) ?? '', charset: wide };
   if (!isIso2022(bytes)) {
     const utf8 = decodeUtf8(bytes);
@@ -72,8 +72,17 @@ function byteOrderMark(bytes: Uint8Array): { charset: string; length: number } |
   return undefined;
 }
 
-/** UTF-16 or UTF-32 without a mark: in Western text nearly every other byte (or three of four) is zero. */
-function wideCharset(bytes: Uint8Array): string | undefined {
+/** A claim of UTF-16, when the bytes cannot be text of another charset: that has no control characters. */
+function claimedWide(bytes: Uint8Array, claimed: string | undefined): string | undefined {
+  const charset = /^utf-?16(?:be|le)?$/i.test(claimed ?? '') && claimed?.toLowerCase().replace(/^utf-?16/, 'utf-16');
+  return charset && bytes.subarray(0, sampleBytes).some((byte) => byte < 0x09) ? charset : undefined;
+}
+
+/**
+ * UTF-16 or UTF-32 without a mark: in Western text nearly every other byte (or three of four) is zero, and in other
+ * alphabets it is below 8.
+ */
+export function wideCharset(bytes: Uint8Array): string | undefined {
   const length = Math.min(bytes.length & ~3, 4096);
   if (length < 8) return undefined;
   const zeros = [0, 0, 0, 0];
@@ -84,11 +93,16 @@ function wideCharset(bytes: Uint8Array): string | undefined {
   if (s0 > 0.95 && s1 > 0.95 && s2 > 0.7 && s3 < 0.05) return 'utf-32be';
   if (s1 > 0.6 && s3 > 0.6 && s0 < 0.05 && s2 < 0.05) return 'utf-16le';
   if (s0 > 0.6 && s2 > 0.6 && s1 < 0.05 && s3 < 0.05) return 'utf-16be';
+  const low = [0, 0];
+  for (let at = 0; at < length; at++) if ((bytes[at] ?? 0) < 0x08) low[at & 1] = (low[at & 1] ?? 0) + 1;
+  const [even = 0, odd = 0] = low.map((count) => count / (length / 2));
+  if (odd > 0.95 && even < 0.3) return 'utf-16le';
+  if (even > 0.95 && odd < 0.3) return 'utf-16be';
   return undefined;
 }
 
 /** ISO-2022-JP and its relatives look like ASCII; their escape sequences identify them. */
-function isIso2022(bytes: Uint8Array): boolean {
+export function isIso2022(bytes: Uint8Array): boolean {
   const sample = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.byteLength, sampleBytes));
   return sample.includes('\u001b$B') || sample.includes('\u001b$@') || sample.includes('\u001b$)C');
 }
@@ -119,7 +133,12 @@ function isWronglyDecoded(text: string): boolean {
 function guessCharsets(bytes: Uint8Array): string[] {
   if (isIso2022(bytes)) return ['ISO-2022-JP'];
   const found = analyse(Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.byteLength, sampleBytes)));
-  return found.filter((match) => match.confidence >= 10 && !/^UTF-/.test(match.name)).map((match) => match.name);
+  return found.filter((match) => match.confidence >= 10 && !/^UTF-/.test(match.name)).map(({ name }) => widest(name));
+}
+
+/** KOI8-U is KOI8-R with the Ukrainian letters in the place of lines for drawing. */
+export function widest(charset: string): string {
+  return charset === 'KOI8-R' ? 'KOI8-U' : charset;
 }
 
 /** Undefined when the charset is unknown or the result is malformed. */

@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type ParsedPage, parsePage } from '../../src/content/parse/html/page.ts';
+
+/* Where the text of a page may stand besides its visible main element, and cards of pages that are lists. */
+
+const sentence = (about: string): string =>
+  `The ${about} was made in the last century, after ten years of quarrels about its shape, its cost and its name.`;
+
+function read(html: string, url: string): ParsedPage {
+  return parsePage({ bytes: Buffer.from(html), contentType: 'text/html; charset=utf-8', url });
+}
+
+function includes(markdown: string, wanted: string[], unwanted: string[] = []): void {
+  for (const text of wanted) assert.ok(markdown.includes(text), `should hold "${text}":\n${markdown}`);
+  for (const text of unwanted) assert.ok(!markdown.includes(text), `should not hold "${text}":\n${markdown}`);
+}
+
+const chrome = '<header><nav><a href="/">Home</a><a href="/cart">Cart</a></nav></header>';
+
+test('a product that is described by microdata is read with its facts', () => {
+  const page = read(
+    `<html><head><title>Rope</title></head><body>${chrome}<main itemscope itemtype="https://schema.org/Product">
+      <h1 itemprop="name">Hemp rope</h1><div itemprop="description"><p>${sentence('rope')}</p></div>
+      <div itemprop="offers" itemscope itemtype="https://schema.org/Offer"><span itemprop="price" content="5.20">5,20 €</span>
+      <meta itemprop="priceCurrency" content="EUR"></div><span itemprop="sku">R-7</span><button>Add to cart</button></main></body></html>`,
+    'https://shop.test/products/rope',
+  );
+  assert.equal(page.pageType, 'product');
+  const { type, name, price, currency, sku } = page.structured;
+  assert.deepEqual(
+    { type, name, price, currency, sku },
+    { type: 'Product', name: 'Hemp rope', price: '5.20', currency: 'EUR', sku: 'R-7' },
+  );
+  includes(page.markdown, ['Hemp rope', 'The rope was made', '5,20 €']);
+});
+
+test('a product that is only in the state of its application is read from there', () => {
+  const product = {
+    id: 7,
+    title: 'Hemp rope',
+    descriptionHtml: ['rope', 'strand', 'fibre', 'knot'].map((about) => `<p>${sentence(about)}</p>`).join(''),
+    price: '5.20',
+  };
+  const page = read(
+    `<html><head><title>Hemp rope</title><meta property="og:type" content="product"><meta property="og:title" content="Hemp rope">
+      <meta property="product:price:amount" content="5.20"><meta property="product:price:currency" content="EUR"></head>
+      <body><div id="__next"></div><script id="__NEXT_DATA__" type="application/json">${JSON.stringify({ props: { pageProps: { product } } })}</script>
+      <script src="/app.js"></script></body></html>`,
+    'https://shop.test/products/rope',
+  );
+  assert.equal(page.needsBrowser, false);
+  assert.deepEqual([page.structured.price, page.structured.currency], ['5.20', 'EUR']);
+  includes(page.markdown, ['The rope was made', 'The strand was made', 'The knot was made']);
+});
+
+test('a listing keeps every card with its text, and drops the pager and the filters', () => {
+  const cards = Array.from(
+    { length: 18 },
+    (_unused, at) =>
+      `<article class="card"><h2><a href="/news/${at}">Headline ${at} of the harbour</a></h2><p>${sentence(`story ${at}`)}</p><time>May ${at + 1}</time></article>`,
+  ).join('');
+  const page = read(
+    `<html><head><title>News</title><meta property="og:type" content="website"></head><body>${chrome}<main><h1>News</h1>
+      <div class="cards">${cards}</div><nav class="pagination"><a href="?page=2">Next page</a></nav></main><footer>Imprint</footer></body></html>`,
+    'https://port.test/news/',
+  );
+  assert.equal(page.pageType, 'listing');
+  includes(page.markdown, ['Headline 0 of', 'Headline 17 of', 'The story 9 was made'], ['Next page', 'Imprint']);
+});
+
+test('notes of documentation are kept in whatever element they stand', () => {
+  const notes = {
+    admonition: '<div class="admonition note"><p class="admonition-title">Note</p><p>Moor by the bow first.</p></div>',
+    theme:
+      '<div class="theme-admonition theme-admonition-tip alert alert--success"><p>Use two lines at night.</p></div>',
+    aside: '<aside class="callout warning"><p>Never moor two ships at one bollard.</p></aside>',
+    details: '<details><summary>On ice</summary><p>Keep the hull in motion.</p></details>',
+    quote: '<blockquote class="is-info"><p>Tides are given in local time.</p></blockquote>',
+  };
+  const page = read(
+    `<html><head><title>Mooring</title><meta name="generator" content="Docusaurus v3"></head><body>${chrome}<main><article><h1>Mooring</h1>
+      <p>${sentence('bollard')}</p><pre><code class="language-sh">moor --bow</code></pre>${Object.values(notes).join(`<p>${sentence('quay')}</p>`)}</article></main></body></html>`,
+    'https://docs.port.test/docs/mooring',
+  );
+  includes(page.markdown, [
+    ...['```sh\nmoor --bow\n```', 'Moor by the bow first', 'Use two lines at night', 'Never moor two ships'],
+    ...['Keep the hull in motion', 'Tides are given in local time'],
+  ]);
+});
+
+test('readings beside Japanese characters are no part of the words of an article', () => {
+  const ruby =
+    '<ruby>汽船<rp>(</rp><rt>きせん</rt><rp>)</rp></ruby>は<ruby>港<rt>みなと</rt></ruby>を出て、北へ向かいました。';
+  const page = read(
+    `<html lang="ja"><head><title>航海</title><meta property="og:type" content="article"></head><body><nav><a href="/">家</a></nav>
+      <article><h1>航海</h1>${`<p>${ruby}船長は天気を書き、風は弱く、波は低く、カモメが鳴いていました。</p>`.repeat(5)}</article></body></html>`,
+    'https://port.test/blog/kokai',
+  );
+  includes(page.markdown, ['汽船は港を出て'], ['きせん', 'みなと']);
+});
