@@ -47,6 +47,9 @@ test('quarry partition refuses while a server runs, moves every row, and the hot
   assert.equal(refused.code, 1);
   assert.match(refused.stderr, /stop every Quarry process first/);
   await before.close();
+  // A pooler keeps the connections of servers that have ended.
+  await database.db`select pg_terminate_backend(pid) from pg_stat_activity
+    where datname = current_database() and application_name = 'quarry'`;
   const whole = await describeSchema(database.db);
   const rows = await countRows();
   const done = await partition();
@@ -68,7 +71,7 @@ test('quarry partition refuses while a server runs, moves every row, and the hot
   context.diagnostic(`${touched.length} statements on partitioned tables`);
   assert.ok(touched.length >= 25, `${touched.length} statements`);
   assert.deepEqual(
-    touched.filter(({ tables }) => tables.some(({ count }) => count > 1)),
+    touched.filter(({ tables, text }) => tables.some(({ count }) => count > 1) && !sweep.test(text)),
     [],
   );
   const careless = { ...(seen[0] as Compiled), text: 'select count(*) from kv_entries', values: [], types: [] };
@@ -118,6 +121,9 @@ test('quarry partition refuses while a server runs, moves every row, and the hot
     assert.ok((await automations.journal(run.id)).length > 3);
   }
 });
+
+/** The clean-up of expired entries of all apps, which may run at any time and is no part of a request. */
+const sweep = /^ ?with expired as \( select app_id, user_id, key from kv_entries where expires_at/;
 
 /** Records the statements of this process, one of each text. */
 function watchStatements(): { stop(): Compiled[] } {

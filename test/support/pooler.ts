@@ -16,6 +16,8 @@ export const poolerVariable = 'QUARRY_TEST_RUN_POOLER';
 export function behindPooler(target: DatabaseTarget): DatabaseAddress | undefined {
   const port = process.env[poolerVariable];
   if (port === undefined || typeof target === 'string') return undefined;
+  // A server that a test started by itself has no pooler.
+  if (!target.host.startsWith('/')) return undefined;
   return { host: '127.0.0.1', port: Number(port), database: target.database, username: target.username };
 }
 
