@@ -47,7 +47,7 @@ const plain: Record<string, string> = {
   complete: 'result',
   conditional: 'when on_true on_false',
   emit_event: 'name payload',
-  extract: 'destination_kind destination_path url mode max_pages',
+  extract: 'destination_kind destination_path url mode max_pages schema instructions',
   fail: 'message code',
   file_write: 'filename content_type data share',
   for_each: 'items node concurrency',

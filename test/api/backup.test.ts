@@ -351,7 +351,10 @@ test('a backup from before the first release, with other migrations and without 
   const findAll = (pattern: RegExp) =>
     later.flatMap((sql) => [...sql.matchAll(pattern)].map((match) => match.slice(1)));
   const unknown = new Set(['credentials', ...findAll(/^create table (\w+)/gm).flat()]);
-  const added = new Set(findAll(/^alter table (\w+) add column (\w+)/gm).map((names) => names.join('.')));
+  const changes = findAll(/^alter table (\w+)([^;]*)/gm) as [table: string, change: string][];
+  const added = new Set(
+    changes.flatMap(([table, change]) => [...change.matchAll(/add column (\w+)/g)].map(([, name]) => `${table}.${name}`)),
+  );
   const tables = manifest.tables
     .filter(({ name }) => !unknown.has(name))
     .map((table) => ({ ...table, columns: table.columns.filter((column) => !added.has(`${table.name}.${column}`)) }));

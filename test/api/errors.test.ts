@@ -19,7 +19,10 @@ async function refused(status: number, code: string, method: string, path: strin
   const words = `${method} ${path} ${JSON.stringify(options.body)?.slice(0, 200)}: ${answer.text.slice(0, 500)}`;
   assert.equal(answer.status, status, words);
   assert.equal(answer.body.error.code, code, words);
-  assert.deepEqual(Object.keys(answer.body.error), ['type', 'code', 'message', 'fields', 'details'], words);
+  const members = path.startsWith('/v1/')
+    ? ['message', 'type', 'param', 'code']
+    : ['type', 'code', 'message', 'fields', 'details'];
+  assert.deepEqual(Object.keys(answer.body.error), members, words);
   assert.ok(answer.headers.get('x-request-id'), words);
   assert.match(answer.headers.get('content-type') ?? '', /^application\/json/, words);
   return answer;

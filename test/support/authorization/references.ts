@@ -112,7 +112,7 @@ const plainText = new Set(
   body.publishable_key body.query body.refresh_token body.result body.schedule body.scopes body.secret
   body.sign_in_code body.slug
   body.source_types body.text body.timezone body.title body.trigger body.type body.url body.value body.workflow
-  body.identity_issuer body.input_schema body.operations.if_match body.operations.if_none_match body.operations.key body.operations.value
+  body.identity_issuer body.input_schema body.instructions body.schema.* body.operations.if_match body.operations.if_none_match body.operations.key body.operations.value
   body.attributes.* body.chunking_strategy body.files.attributes.* body.files.chunking_strategy body.filters.*
   query.after query.before
   query.code query.publishable_key query.state
