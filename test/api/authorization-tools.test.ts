@@ -70,9 +70,7 @@ const plain = new Set(
   `after_cursor content_type data exclude_paths filename filter idempotency_key include_paths key max_pages mode offset
   page payload prefix query rerank results status title type unit url value wait_seconds limit ordinal output
   ignore_robots sitemap max_results page_size min_similarity recency_days first_output ttl_seconds by name text metadata operations
-  schema instructions`.split(
-    /\s+/,
-  ),
+  schema instructions`.split(/\s+/),
 );
 
 test('every argument of every tool is known to name something or nothing', async () => {

@@ -3,9 +3,11 @@ import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, unlinkSync, wri
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, test } from 'node:test';
-import { openDirectory } from '../../src/backup/archive.ts';
+import { gzipSync } from 'node:zlib';
+import { type Archive, openDirectory } from '../../src/backup/archive.ts';
 import { BackupError } from '../../src/backup/error.ts';
-import { formatManifest, readManifest } from '../../src/backup/manifest.ts';
+import { formatManifest, type Part, type RowsEntry, readManifest } from '../../src/backup/manifest.ts';
+import { readRows, writePart } from '../../src/backup/parts.ts';
 import { Progress } from '../../src/backup/progress.ts';
 import { type RestoreOptions, restoreBackup } from '../../src/backup/restore.ts';
 import { type BackupDeps, takeBackup } from '../../src/backup/take.ts';
@@ -353,11 +355,15 @@ test('a backup from before the first release, with other migrations and without 
   const unknown = new Set(['credentials', ...findAll(/^create table (\w+)/gm).flat()]);
   const changes = findAll(/^alter table (\w+)([^;]*)/gm) as [table: string, change: string][];
   const added = new Set(
-    changes.flatMap(([table, change]) => [...change.matchAll(/add column (\w+)/g)].map(([, name]) => `${table}.${name}`)),
+    changes.flatMap(([table, change]) =>
+      [...change.matchAll(/add column (\w+)/g)].map(([, name]) => `${table}.${name}`),
+    ),
   );
-  const tables = manifest.tables
-    .filter(({ name }) => !unknown.has(name))
-    .map((table) => ({ ...table, columns: table.columns.filter((column) => !added.has(`${table.name}.${column}`)) }));
+  const tables = await Promise.all(
+    manifest.tables
+      .filter(({ name }) => !unknown.has(name))
+      .map((table) => keepColumns(openDirectory(from), table, (column) => !added.has(`${table.name}.${column}`))),
+  );
   const old = { ...manifest, tables };
   const checksum = '373ea1a461a092e84b792ef16e72c67777cfa80203dd1678201c4d223ef653f7';
   const writeWith = (count: number) => {
@@ -374,6 +380,32 @@ test('a backup from before the first release, with other migrations and without 
   assert.deepEqual(await shapeOf(empty.db), await shapeOf(server.db));
   assert.deepEqual(await credentialsOf(empty.db), await credentialsOf(server.db));
 });
+
+/** The table as a backup of a release that had only these columns: fields of a row are divided by tabs. */
+async function keepColumns(
+  archive: Archive,
+  table: RowsEntry,
+  isKept: (column: string) => boolean,
+): Promise<RowsEntry> {
+  const columns = table.columns.filter(isKept);
+  if (columns.length === table.columns.length) return table;
+  const parts: Part[] = [];
+  for (const part of table.parts)
+    for await (const rows of readRows(archive, [part])) {
+      const lines = rows
+        .toString()
+        .split('\n')
+        .map((line) => line.split('\t').filter((_field, at) => isKept(table.columns[at] ?? '')));
+      parts.push(
+        await writePart(
+          archive,
+          part.name.replace('rows/', 'rows/old-'),
+          gzipSync(lines.map((fields) => fields.join('\t')).join('\n')),
+        ),
+      );
+    }
+  return { ...table, columns, parts };
+}
 
 async function credentialsOf(db: Database): Promise<string[]> {
   const rows = await db<{ line: string }[]>`

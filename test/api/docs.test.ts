@@ -63,11 +63,11 @@ after(async () => {
   await model.close();
 });
 
+const env = { QUARRY_FETCH_ALLOW: '127.0.0.1', QUARRY_LLM_URL: model.url, QUARRY_LLM_MODEL: 'small' };
 const here = (step: Step): Step => ({ ...step, text: step.text.replaceAll('https://example.com', site.origin) });
 
 for (const page of pages)
   test(`what ${page} shows works as it is written`, { timeout: 240_000 }, async () => {
-    const env = { QUARRY_FETCH_ALLOW: '127.0.0.1', QUARRY_LLM_URL: model.url, QUARRY_LLM_MODEL: 'small' };
     const server = await startTestServer({ env });
     const directory = mkdtempSync(join(tmpdir(), 'quarry-guide-'));
     // An embedded database that root starts runs as another user, who must reach it.
@@ -99,7 +99,7 @@ for (const page of pages)
 test('the guides work one after the other in one shell, and leave nothing that git would add', {
   timeout: 300_000,
 }, async () => {
-  const server = await startTestServer({ env: { QUARRY_FETCH_ALLOW: '127.0.0.1' } });
+  const server = await startTestServer({ env });
   const directory = mkdtempSync(join(tmpdir(), 'quarry-guide-'));
   chmodSync(directory, 0o755);
   try {

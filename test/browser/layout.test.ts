@@ -275,7 +275,7 @@ test('the main action of each page is reached and used by keyboard alone, dialog
     await action.waitFor();
     let presses = 0;
     while ((await page.evaluate('document.activeElement.textContent')) !== name) {
-      assert.ok(presses++ < 40, `${name} is not reached`);
+      assert.ok(presses++ < 45, `${name} is not reached`);
       await page.keyboard.press('Tab');
     }
     const outline = await page.evaluate('getComputedStyle(document.activeElement).outlineStyle');

@@ -41,7 +41,8 @@ before(
     mkdirSync(project);
     await run('npm', ['pack', '--pack-destination', directory], { cwd: projectRoot, env });
     const [archive = ''] = readdirSync(directory).filter((name) => name.endsWith('.tgz'));
-    const install = ['install', '--ignore-scripts', '--prefer-offline', '--no-audit', join('..', archive)];
+    const patience = ['--fetch-timeout=15000', '--fetch-retries=5'];
+    const install = ['install', '--ignore-scripts', '--prefer-offline', '--no-audit', ...patience, join('..', archive)];
     await run('npm', install, { cwd: project, env });
   },
   { timeout: 170_000 },
