@@ -41,7 +41,7 @@ try {
   const file = await post('/files', { filename: 'parts.md', content_type: 'text/markdown', data });
   const schema = { type: 'array', items: { type: 'string' } };
 
-  for (const delayMs of [0, 100, 500]) {
+  for (const delayMs of [0, 100]) {
     model.script = () => ({
       respond(response) {
         setTimeout(() => {
