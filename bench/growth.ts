@@ -1,6 +1,6 @@
 /**
  * How the time of a request grows with the rows of its app, and with the number of apps: medians of sequential requests
- * through HTTP, with a secret key. Prints tables, and draws docs/images/growth-rows.svg and growth-apps.svg with --draw.
+ * through HTTP, with a secret key. Prints tables, and draws docs/charts/growth-rows.svg and growth-apps.svg with --draw.
  *
  *   node bench/growth.ts [--rows 1000,10000,100000,1000000] [--apps 1,10,100,1000,10000] [--samples 61] [--draw]
  *
@@ -64,8 +64,8 @@ try {
   const byApps = await measureEach('apps of 100 rows', values.apps, (count) => fillApps(server, count));
   if (values.draw) {
     const title = (what: string) => `Milliseconds a request, by ${what}`;
-    writeFileSync('docs/images/growth-rows.svg', drawGrowth(title('rows in its app'), byRows));
-    writeFileSync('docs/images/growth-apps.svg', drawGrowth(title('number of apps'), byApps));
+    writeFileSync('docs/charts/growth-rows.svg', drawGrowth(title('rows in its app'), byRows));
+    writeFileSync('docs/charts/growth-apps.svg', drawGrowth(title('number of apps'), byApps));
   }
 } finally {
   await server.close();

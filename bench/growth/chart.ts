@@ -37,7 +37,7 @@ export function drawGrowth(title: string, lines: readonly Line[]): string {
       text(plot.right + 58, legend + 4, name, ''),
     );
   }
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" font-family="sans-serif" font-size="12" fill="#111827">\n${parts.join('\n')}\n</svg>\n`;
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" font-family="sans-serif" font-size="12" fill="#111827">\n<title>${title}</title>\n${parts.join('\n')}\n</svg>\n`;
 }
 
 function scale(value: number, min: number, max: number, from: number, to: number): number {
