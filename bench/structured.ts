@@ -26,7 +26,7 @@ const server = await startServe({
   ...{ QUARRY_LLM_CONTEXT_TOKENS: '4096', QUARRY_LLM_RUN_TOKENS: '0', QUARRY_FETCH_ALLOW: '127.0.0.1' },
 });
 try {
-  const { secret_key: key } = JSON.parse(readFileSync(join(dataDir, 'credentials.json'), 'utf8')) as Record<
+  const { secret_key: key = '' } = JSON.parse(readFileSync(join(dataDir, 'credentials.json'), 'utf8')) as Record<
     string,
     string
   >;
