@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type ParsedPage, parsePage } from '../../src/content/parse/html/page.ts';
 
-/* Where the text of a page may stand besides its visible main element, and cards of pages that are lists. */
+/* Where the text of a page may stand in addition to its visible main element, and cards of pages that are lists. */
 
 const sentence = (about: string): string =>
   `The ${about} was made in the last century, after ten years of quarrels about its shape, its cost and its name.`;

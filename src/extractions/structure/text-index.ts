@@ -63,7 +63,7 @@ const wordCharacter = /[\p{L}\p{N}\p{M}]/u;
 const unspaced =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u;
 
-/** Whether a word or number goes on across this position. */
+/** Whether a word or number continues across this position. */
 function joins(text: string, at: number): boolean {
   const before = characterBefore(text, at);
   const after = String.fromCodePoint(text.codePointAt(at) ?? 0x20);
