@@ -110,7 +110,7 @@ test('schemas without a rule, and those that refer to themselves or grow without
     assert.equal(pieceSchemaOf(schema).merge, 'by_model', JSON.stringify(schema).slice(0, 80));
 });
 
-test('results merge to one value, whatever they are called', () => {
+test('results merge to one value under any name of their members', () => {
   assert.deepEqual(mergeResults([{ a: [1, { x: 1, y: 2 }] }, null, { a: [{ y: 2, x: 1 }, 3], b: null }]), {
     a: [1, { x: 1, y: 2 }, 3],
     b: null,
