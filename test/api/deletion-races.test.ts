@@ -195,10 +195,12 @@ test('a source or its owner is deleted while contents are pushed, without a dead
   // Longer than the test may take: a deadlock would show as its timeout.
   const name = (await server.db<{ name: string }[]>`select current_database() as name`)[0]?.name ?? '';
   await server.db`alter database ${server.db(name)} set deadlock_timeout = '60s'`;
-  await server.db`select pg_terminate_backend(pid) from pg_stat_activity
+  await server.db`select pg_terminate_backend(pid, 10000) from pg_stat_activity
     where datname = current_database() and pid <> pg_backend_pid() and application_name = 'quarry'`;
   const call = (method: string, path: string, body?: unknown) =>
     server.api(method, `/api/v1${path}`, { key: app.secretKey, ...(body === undefined ? {} : { body }) });
+  // While the server responds to this, it learns that its connections are closed.
+  await server.api('GET', '/healthz');
   const owners: [string, () => Promise<TestResource>][] = [
     ['user', makeUser],
     ['team', createTeam],

@@ -54,9 +54,11 @@ test('ingestions whose embedding service does not respond keep no other app wait
   const source = await other.createSource({ org: second.org.id });
   const pushed = await other.ingest(source, { content: { data: large('storks') } });
   assert.deepEqual([pushed.status, pushed.metadata.embedding], ['succeeded', undefined]);
-  assert.equal(service.hanging.length, 2);
+  // The job that catches up with missing vectors may have sent a third meanwhile.
+  const both = service.hanging.slice(0, 2);
+  assert.ok(both.every((response) => !response.destroyed));
 
-  const closed = service.hanging.map((response) => once(response, 'close'));
+  const closed = both.map((response) => once(response, 'close'));
   const startedAt = performance.now();
   for (const id of sources) assert.equal((await app.send('DELETE', `/knowledge_sources/${id}`)).status, 204);
   await Promise.all(closed);
