@@ -46,7 +46,7 @@ export async function lockIndex(tx: Transaction, key: SourceKey): Promise<IndexS
   await lockSource(tx, key);
   const [row] = await tx<IndexState[]>`
     select i.languages, i.first_ordinal, i.next_ordinal, i.chunk_count, i.word_count, i.bundled_documents,
-      i.bundled_chunks, i.vector_version, coalesce(m.version, 0) as model_version,
+      i.bundled_chunks, i.vector_version, case when m.dimensions > 0 then m.version else 0 end as model_version,
       coalesce(m.dimensions, 0) as model_dimensions
     from knowledge_indexes i left join knowledge_models m on m.app_id = i.app_id and m.source_id = i.source_id
     where i.app_id = ${key.appId} and i.source_id = ${key.sourceId} for update of i`;
