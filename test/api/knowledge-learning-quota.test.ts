@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { checkIndexes } from '../../src/knowledge/index/check.ts';
+import { lockIndex } from '../../src/knowledge/index/store.ts';
 import { findDrift } from '../../src/usage/store.ts';
 import { type Json, knowledgeOf } from '../support/knowledge.ts';
 import { startTestServer } from '../support/server.ts';
@@ -140,4 +141,30 @@ test('fsck finds and corrects a wrong size of a model', async () => {
   );
   assert.deepEqual(await modelOf(source), model);
   await requireExactCounts();
+});
+
+test('a writer that waits for a training places its chunks in the model that the training stores', async () => {
+  const source = await app.createSource({ org: world.org.id });
+  await fill(source, 0, 300);
+  await learn();
+  const [key] = await server.db<[{ appId: string; sourceId: string; version: number }]>`
+    select app_id, source_id, version from knowledge_models order by trained_at desc limit 1`;
+  const isLocked = Promise.withResolvers<void>();
+  const isWaited = Promise.withResolvers<void>();
+  const training = server.db.begin(async (tx) => {
+    await lockIndex(tx, key);
+    await tx`update knowledge_models set version = version + 1 where source_id = ${key.sourceId}`;
+    isLocked.resolve();
+    await isWaited.promise;
+  });
+  await isLocked.promise;
+  const writer = server.db.begin(async (tx) => (await lockIndex(tx, key))?.modelVersion);
+  for (let waiting = 0; waiting === 0; ) {
+    const rows = await server.db`select 1 from pg_locks where not granted and database = (
+      select oid from pg_database where datname = current_database()) or (not granted and locktype = 'transactionid')`;
+    waiting = rows.count;
+  }
+  isWaited.resolve();
+  await training;
+  assert.equal(await writer, key.version + 1);
 });
