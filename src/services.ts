@@ -5,6 +5,7 @@ import type { BlobStore } from './blob/blob-store.ts';
 import { openBlobStore } from './blob/open.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { type Config, runsJobs } from './config.ts';
+import type { Resolver } from './content/fetch/connector.ts';
 import { createFetcher, type Fetcher } from './content/fetch/guarded-fetch.ts';
 import { ocrSettings } from './content/parse/pool/ocr-data.ts';
 import { ParserPool } from './content/parse/pool/pool.ts';
@@ -89,6 +90,8 @@ export type ServicesOptions = {
   /** The embedded database, if it is starting already. It is stopped with the services. */
   embedded?: Promise<EmbeddedPostgres> | undefined;
   clock?: Clock;
+  /** Replaces the system's resolver in tests. */
+  resolve?: Resolver | undefined;
   metrics?: Metrics;
   /** Where other processes of this machine serve requests, for a process that does not listen. */
   listeningUrl?: string;
@@ -152,7 +155,11 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
     log,
   });
   started.add('parser pool', () => parser.close());
-  const fetcher = createFetcher({ allow: config.fetchAllow, contact: config.fetchContact });
+  const { resolve } = options;
+  const fetcher = createFetcher({
+    ...{ allow: config.fetchAllow, contact: config.fetchContact },
+    ...(resolve && { resolve }),
+  });
   started.add('connections to sites', () => fetcher.close());
   const renderer = openRenderer(config, fetcher, log);
   if (renderer !== undefined) started.add('renderer', () => renderer.close());
