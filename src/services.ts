@@ -5,6 +5,7 @@ import type { BlobStore } from './blob/blob-store.ts';
 import { openBlobStore } from './blob/open.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { type Config, runsJobs } from './config.ts';
+import type { Resolver } from './content/fetch/connector.ts';
 import { createFetcher, type Fetcher } from './content/fetch/guarded-fetch.ts';
 import { openParsers } from './content/parse/pool/open.ts';
 import { ParserPool } from './content/parse/pool/pool.ts';
@@ -89,6 +90,8 @@ export type ServicesOptions = {
   /** The embedded database, if it is starting already. It is stopped with the services. */
   embedded?: Promise<EmbeddedPostgres> | undefined;
   clock?: Clock;
+  /** Replaces the system's resolver in tests. */
+  resolve?: Resolver | undefined;
   metrics?: Metrics;
   /** Running parsers, which the caller closes. Default: its own, as configured. */
   parser?: ParserPool | undefined;
@@ -147,7 +150,11 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
   await matchBlobStore(direct, blobs);
   const parser = options.parser ?? openParsers(config, log);
   if (options.parser === undefined) started.add('parser pool', () => parser.close());
-  const fetcher = createFetcher({ allow: config.fetchAllow, contact: config.fetchContact });
+  const { resolve } = options;
+  const fetcher = createFetcher({
+    ...{ allow: config.fetchAllow, contact: config.fetchContact },
+    ...(resolve && { resolve }),
+  });
   started.add('connections to sites', () => fetcher.close());
   const renderer = openRenderer(config, fetcher, log);
   if (renderer !== undefined) started.add('renderer', () => renderer.close());
