@@ -225,7 +225,7 @@ const settings = {
   rateExtractions: rate('QUARRY_RATE_EXTRACTIONS', 120_000, 'extractions and ingestions'),
   rateSearch: rate('QUARRY_RATE_SEARCH', 600_000, 'searches'),
   rateInvocations: rate('QUARRY_RATE_INVOCATIONS', 600_000, 'invocations and events'),
-  quotaFileBytes: quota('QUARRY_QUOTA_FILE_BYTES', 'Bytes of files'),
+  quotaFileBytes: quota('QUARRY_QUOTA_FILE_BYTES', 'Bytes of files and of learned search models'),
   quotaDocuments: quota('QUARRY_QUOTA_DOCUMENTS', 'Knowledge documents'),
   quotaPagesPerDay: quota('QUARRY_QUOTA_PAGES_PER_DAY', 'Pages extracted or pulled per day (UTC)'),
   quotaTokensPerDay: quota('QUARRY_QUOTA_TOKENS_PER_DAY', 'Tokens of the language model per day (UTC)'),

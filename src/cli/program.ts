@@ -90,7 +90,7 @@ export function buildProgram(): { program: Command; exitCode: () => number } {
   program
     .command('quota <app>')
     .description('show the usage of an app and set its limits: a number, "none" or "default"')
-    .option('--file-bytes <bound>', 'bytes of files')
+    .option('--file-bytes <bound>', 'bytes of files and of learned search models')
     .option('--documents <bound>', 'knowledge documents')
     .option('--pages <bound>', 'pages extracted or pulled per day')
     .option('--tokens <bound>', 'tokens of the language model per day')
