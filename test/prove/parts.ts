@@ -79,6 +79,8 @@ export function listParts(length: Length, seed: number): Part[] {
         'test/api/kv-watch.test.ts',
         'test/api/model.test.ts',
         'test/api/knowledge-pull-model.test.ts',
+        'test/api/knowledge-push-model.test.ts',
+        'test/api/runs-model.test.ts',
         'test/unit/engine-model.test.ts',
         'test/api/fsck-index.test.ts',
       ],
