@@ -7,7 +7,7 @@ import { type Clock, systemClock } from './clock.ts';
 import { type Config, runsJobs } from './config.ts';
 import type { Resolver } from './content/fetch/connector.ts';
 import { createFetcher, type Fetcher } from './content/fetch/guarded-fetch.ts';
-import { ocrSettings } from './content/parse/pool/ocr-data.ts';
+import { openParsers } from './content/parse/pool/open.ts';
 import { ParserPool } from './content/parse/pool/pool.ts';
 import { openRenderer, type Renderer } from './content/render/renderer.ts';
 import type { DatabaseTarget } from './db/address.ts';
@@ -93,6 +93,8 @@ export type ServicesOptions = {
   /** Replaces the system's resolver in tests. */
   resolve?: Resolver | undefined;
   metrics?: Metrics;
+  /** Running parsers, which the caller closes. Default: its own, as configured. */
+  parser?: ParserPool | undefined;
   /** Where other processes of this machine serve requests, for a process that does not listen. */
   listeningUrl?: string;
 };
@@ -147,15 +149,8 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
   const blobs = await openBlobStore(config);
   started.add('blob store', () => blobs.close());
   await matchBlobStore(direct, blobs);
-  const parser = new ParserPool({
-    workers: config.parseWorkers,
-    memoryMb: config.parseMemoryMb,
-    deadlineMs: config.parseSeconds * 1000,
-    jobDeadlineMs: Math.max(config.parseSeconds, config.parseJobSeconds) * 1000,
-    ocr: ocrSettings(config),
-    log,
-  });
-  started.add('parser pool', () => parser.close());
+  const parser = options.parser ?? openParsers(config, log);
+  if (options.parser === undefined) started.add('parser pool', () => parser.close());
   const { resolve } = options;
   const fetcher = createFetcher({
     ...{ allow: config.fetchAllow, contact: config.fetchContact },
