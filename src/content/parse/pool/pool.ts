@@ -93,6 +93,8 @@ export class ParserPool {
   readonly #busy = new Set<ParserProcess>();
   readonly #starting = new Set<ParserProcess>();
   readonly #waitingForStart: (() => void)[] = [];
+  /** A document has come; until then one process is enough. */
+  #used = false;
   #failedStarts = 0;
   #retryTimer: NodeJS.Timeout | undefined;
   #closed = false;
@@ -124,7 +126,7 @@ export class ParserPool {
     };
   }
 
-  /** Starts the processes, so that the first document does not wait for them. */
+  /** Starts one process, so that the first document does not wait for it. The others start with that document. */
   warm(): void {
     this.#fill();
   }
@@ -286,6 +288,7 @@ export class ParserPool {
       const waiting: Waiting = { task, input, signal, deadlineMs, onProgress, watch, giveUp, resolve, reject };
       if (!lanes.add(lane, waiting)) return reject(queueFullError());
       signal?.addEventListener('abort', giveUp, { once: true });
+      this.#used = true;
       this.#dispatch();
       this.#fill();
     });
@@ -336,6 +339,7 @@ export class ParserPool {
 
   /** One process for each worker, or for each active document if those are more, and one spare. */
   get #wantedCount(): number {
+    if (!this.#used) return 1;
     const { workers } = this.#options;
     const usual = this.#busy.size - this.#longCount;
     return Math.min(2 * workers, Math.max(workers, usual) + 1) + this.#longCount;
