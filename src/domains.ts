@@ -23,6 +23,7 @@ import type { Recurring } from './jobs/workers.ts';
 import { createKnowledge } from './knowledge/domain.ts';
 import { createKv } from './kv/domain.ts';
 import { createLedgers } from './ledger/domain.ts';
+import { createLedgerService } from './ledger/service.ts';
 import { limits } from './limits.ts';
 import { createLlm } from './llm/service.ts';
 import { createSetAsideJobService } from './monitoring/service.ts';
@@ -172,6 +173,7 @@ export function createDomains(services: Services, audit?: AuditLog) {
     usage: usage.service,
     setAsideJobs: createSetAsideJobService(base),
     auditing: auditing.service,
+    ledgers: createLedgerService({ db, secrets, ledger: ledger.service, audit }),
     users,
     identity: createIdentityService({ ...base, fetcher }),
     externalSignIn: createExternalSignIn({ ...base, fetcher, keys: services.issuerKeys }),

@@ -28,6 +28,7 @@ import { registerKnowledgeRoutes } from './knowledge/routes.ts';
 import { registerKvCollectionRoutes } from './kv/collection-routes.ts';
 import { rewriteKvUrl } from './kv/paths.ts';
 import { registerKvRoutes } from './kv/routes.ts';
+import { registerLedgerRoutes } from './ledger/routes.ts';
 import { limits } from './limits.ts';
 import { registerMcpRoutes } from './mcp/routes.ts';
 import { registerMonitoring } from './monitoring/register.ts';
@@ -189,6 +190,7 @@ function registerRoutes(api: Api, domains: Domains): void {
   registerUsageRoutes(api, domains);
   registerSetAsideJobRoutes(api, domains);
   registerAuditRoutes(api, domains);
+  registerLedgerRoutes(api, domains);
   registerAuthRoutes(api, domains);
   registerIdentityRoutes(api, domains);
   registerOrgRoutes(api, domains);

@@ -78,6 +78,21 @@ function addOtherCommands(program: Command, run: Run): void {
       const { set } = await import('./secrets.ts');
       await run(options, (session) => set(session, name, options));
     });
+  const ledger = program.command('ledger').description('export and verify the signed ledger of an app');
+  withConnection(ledger.command('head'))
+    .description('print the signed head of the ledger, to compare with later')
+    .option('--out <file>', 'write it to a new file instead')
+    .action(async (options: ClientOptions & { out?: string }) => {
+      const { head } = await import('./ledger.ts');
+      await run(options, (session) => head(session, options));
+    });
+  withConnection(ledger.command('verify'))
+    .description('verify that the audit log and the journals are unchanged; exits 1 if not')
+    .option('--head <file...>', 'compare with these exported heads')
+    .action(async (options: ClientOptions & { head?: string[] }) => {
+      const { verify } = await import('./ledger.ts');
+      await run(options, (session) => verify(session, options));
+    });
   withConnection(groupOf('events').command('watch'))
     .description('print events as they happen')
     .option('--type <event>', 'only events of this name')

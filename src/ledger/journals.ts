@@ -7,6 +7,8 @@ import * as store from './journal-store.ts';
 
 /** An entry may have a megabyte or more. */
 const entriesPageMax = 20;
+/** After so many entries, the rest of the runs is left to the next page. */
+const entriesMax = 5_000;
 /** Of one journal: an entry that is inserted changes all that follow. */
 const problemsMax = 100;
 
@@ -19,7 +21,10 @@ export async function checkRuns(
   found: Verified,
 ): Promise<string | undefined> {
   const runs = await store.listRunLinks(db, scope, after, countMax);
-  for (const run of runs) await checkJournal(db, run, found);
+  for (const run of runs) {
+    await checkJournal(db, run, found);
+    if (found.counts.entries >= entriesMax) return run.id;
+  }
   return runs.length === countMax ? runs.at(-1)?.id : undefined;
 }
 

@@ -18,6 +18,8 @@ import * as store from './store.ts';
 
 const segmentRecordsMax = 1_000;
 const scopesPageMax = 100;
+/** For a caller who waits; the job seals the rest. */
+const headBatchesMax = 10;
 const inheritedRunsMax = 500;
 const deletedAutomationsMax = 1_000;
 const kinds = ['audit', 'runs'] as const;
@@ -100,10 +102,12 @@ export function createLedger({ db, secrets, clock }: { db: Database; secrets: Se
   }
 
   return {
-    /** Seals everything of this app and sandbox that is committed, and returns the head. */
+    /** Seals what is committed of this app and sandbox, up to a bound, and returns the head. */
     async head({ appId, sandboxId }: Scope): Promise<store.SegmentRow> {
       const scope = { appId, sandboxId };
-      for (const kind of kinds) while ((await sealBatch(kind, scope)) === segmentRecordsMax);
+      for (const kind of kinds)
+        for (let batch = 0; batch < headBatchesMax; batch += 1)
+          if ((await sealBatch(kind, scope)) < segmentRecordsMax) break;
       const last = await store.findLastSegment(db, scope);
       if (last !== undefined) return last;
       await db.begin((tx) => append(tx, scope, { kind: 'start' }));

@@ -34,6 +34,7 @@ const pages = [
   'docs/retries.md',
   'docs/cli.md',
   'docs/mcp.md',
+  'docs/verify.md',
   'docs/agent-tools.md',
   'docs/openai.md',
   'docs/self-hosting.md',

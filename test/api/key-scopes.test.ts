@@ -30,7 +30,7 @@ const areas: Record<string, string[]> = {
   kv: ['kv', 'kv_*'],
   webhooks: ['webhooks', 'events/stream'],
   people: ['orgs', 'users', 'teams', 'agents', 'identity_issuers'],
-  app: ['sandboxes', 'keys', 'usage', 'jobs', 'audit', 'credential_uses'],
+  app: ['sandboxes', 'keys', 'usage', 'jobs', 'audit', 'credential_uses', 'ledger'],
 };
 const exceptions: Record<string, string> = { 'agents/:agent/search': 'knowledge' };
 const searches = /search$|^automations\/check$/;

@@ -5,6 +5,7 @@ import { sweepAudit } from '../../src/audit/sweep.ts';
 import { ManualClock } from '../../src/clock.ts';
 import { type Db, production } from '../../src/db/database.ts';
 import { formatId, parseId } from '../../src/ids.ts';
+import { readHead } from '../../src/ledger/head.ts';
 import { createLedger, type Ledger } from '../../src/ledger/seal.ts';
 import { listSegments } from '../../src/ledger/store.ts';
 import type { KnownHead } from '../../src/ledger/verify.ts';
@@ -424,3 +425,42 @@ test('two processes that seal at the same time write one chain', async () => {
 });
 
 const nil = '00000000-0000-0000-0000-000000000000';
+
+type Head = { app: string; segment: number; digest: string; public_key: string };
+type Part = { problems: unknown[]; counts: { records: number }; next_cursor?: string };
+
+test('the head and a verification are there for those who may read the audit log, each for their own scope', async () => {
+  const own = await server.provision.app();
+  const { api } = server;
+  const key = { key: own.secretKey };
+  await api('POST', '/api/v1/orgs', { ...key, body: { name: 'Org' } });
+  const head = await api<Head & Parameters<typeof readHead>[0]>('GET', '/api/v1/ledger', key);
+  assert.equal(head.status, 200, head.text);
+  assert.equal(head.body.app, own.app.id);
+  // Everything that the signature covers is there.
+  assert.equal(readHead(head.body)?.number, head.body.segment);
+  assert.equal(readHead({ ...head.body, records: 99 }), undefined);
+  const base = `/protected/api/v1/developer/apps/${own.app.id}`;
+  const first = await api<Head>('GET', `${base}/ledger?segment=1`, { token: own.developerToken });
+  assert.deepEqual([first.status, first.body.segment], [200, 1]);
+  assert.equal((await api('GET', '/api/v1/ledger?segment=99', key)).status, 404);
+  assert.equal((await api('GET', '/api/v1/ledger?segment=0', key)).status, 422);
+
+  const seen: string[] = [];
+  let records = 0;
+  for (let cursor: string | undefined = ''; cursor !== undefined; ) {
+    const part: { body: Part } = await api<Part>(
+      'GET',
+      `/api/v1/ledger/verification?cursor=${cursor}`.replace(/\?cursor=$/, ''),
+      key,
+    );
+    assert.deepEqual(part.body.problems, []);
+    records += part.body.counts.records;
+    cursor = part.body.next_cursor;
+    seen.push(cursor ?? '');
+  }
+  assert.equal(records, 1);
+  assert.equal(seen.at(-1), '');
+  for (const cursor of ['x', 'segments.', 'segments.x', `audit.${'0'.repeat(36)}`, 'runs.1', "segments.1'"])
+    assert.equal((await api('GET', `/api/v1/ledger/verification?cursor=${cursor}`, key)).status, 422, cursor);
+});

@@ -236,6 +236,8 @@ export function expectationsByRoute(
     'GET /api/v1/usage': { table: keysOnly },
     'GET /api/v1/audit': { table: keysOnly },
     'GET /api/v1/credential_uses': { table: keysOnly },
+    'GET /api/v1/ledger': { table: keysOnly },
+    'GET /api/v1/ledger/verification': { table: keysOnly },
     'GET /api/v1/jobs': { table: keysOnly },
     'POST /api/v1/jobs/:job/retry': { table: tenantRows('mine'), make: make.setAsideJob, consumes: true },
     'GET /api/v1/keys': { table: keysOnly },

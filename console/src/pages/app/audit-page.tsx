@@ -1,4 +1,5 @@
 import type { AuditEntry, CredentialUse } from '../../api/generated.ts';
+import { LedgerLine } from '../../ledger/ledger-line.tsx';
 import { PrincipalPicker } from '../../principals/picker.tsx';
 import { PrincipalName } from '../../principals/principal-name.tsx';
 import { pageNumber, useFilters } from '../../ui/address.ts';
@@ -20,6 +21,7 @@ export function AuditPage() {
   return (
     <>
       <PageHead title="Audit log" lead="Every change in the app, and the use of its credentials by day." />
+      <LedgerLine />
       <Tabs<Tab>
         label="Parts of the audit log"
         value={tab as Tab}

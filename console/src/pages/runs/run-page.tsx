@@ -3,6 +3,7 @@ import { Link, useLocation } from 'wouter';
 import { call, urlOf } from '../../api/client.ts';
 import type { AutomationRun } from '../../api/generated.ts';
 import { readEvents } from '../../api/stream.ts';
+import { LedgerLine } from '../../ledger/ledger-line.tsx';
 import { PrincipalName } from '../../principals/principal-name.tsx';
 import { useSession } from '../../session.tsx';
 import { Button } from '../../ui/button.tsx';
@@ -136,6 +137,7 @@ function RunBody({
       {run.error ? <Failure error={run.error} /> : null}
       {waits.length > 0 ? <WaitList waits={waits} /> : null}
       <Facts run={run} />
+      {isDeveloper && over ? <LedgerLine /> : null}
       <Progress run={run} journal={journal} executions={state.executions} byNode={state.byNode} />
       {asking === 'cancel' ? (
         <Confirm

@@ -1,0 +1,69 @@
+import { useState } from 'react';
+import { call, type Result } from '../api/client.ts';
+import { Button } from '../ui/button.tsx';
+import { ErrorNotice } from '../ui/notice.tsx';
+import { useAction } from '../ui/query.ts';
+import { Time } from '../ui/time.tsx';
+
+type Problem = Result<'GET /api/v1/ledger/verification'>['problems'][number];
+type Verified = { segment: number; at: string; problems: Problem[] };
+
+const problemsShownMax = 20;
+
+/** Exports the head of the ledger, and verifies the audit log and the journals that it covers. */
+export function LedgerLine() {
+  const [verified, setVerified] = useState<Verified>();
+  const verify = useAction(async () => {
+    const head = await call('GET /api/v1/ledger', {});
+    const problems: Problem[] = [];
+    let cursor: string | undefined;
+    do {
+      const part = await call('GET /api/v1/ledger/verification', { query: cursor === undefined ? {} : { cursor } });
+      problems.push(...part.problems);
+      cursor = part.next_cursor;
+    } while (cursor !== undefined && problems.length < problemsShownMax);
+    setVerified({ segment: head.segment, at: head.sealed_at, problems });
+  });
+  const download = useAction(async () => saveHead(await call('GET /api/v1/ledger', {})));
+  return (
+    <>
+      <p className="faint">
+        {verified !== undefined && verified.problems.length === 0 ? (
+          <>
+            Verified up to segment {verified.segment}, sealed <Time at={verified.at} />: nothing was changed.{' '}
+          </>
+        ) : (
+          'Audit log and journals are sealed in a signed ledger. '
+        )}
+        <Button busy={verify.busy} onClick={() => verify.run()}>
+          Verify
+        </Button>{' '}
+        <Button busy={download.busy} onClick={() => download.run()}>
+          Download head
+        </Button>
+      </p>
+      <ErrorNotice error={verify.error ?? download.error} />
+      {verified !== undefined && verified.problems.length > 0 ? (
+        <div className="notice error" role="alert">
+          <p>Not everything is as it was recorded:</p>
+          <ul>
+            {verified.problems.slice(0, problemsShownMax).map(({ kind, chain, record, segment, message }) => (
+              <li key={`${kind}/${chain}/${record}/${segment}`}>
+                {kind} {chain} {record ?? (segment === undefined ? '' : `segment ${segment}`)}: {message}
+              </li>
+            ))}
+          </ul>
+        </div>
+      ) : null}
+    </>
+  );
+}
+
+function saveHead(head: Result<'GET /api/v1/ledger'>): void {
+  const url = URL.createObjectURL(new Blob([`${JSON.stringify(head, null, 2)}\n`], { type: 'application/json' }));
+  const link = document.createElement('a');
+  link.href = url;
+  link.download = `ledger-head-${head.segment}.json`;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+}

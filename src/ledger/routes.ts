@@ -1,0 +1,36 @@
+import { type Api, operators, ref } from '../http/route.ts';
+import { ledgerHeadSchema, ledgerQuery, ledgerVerificationSchema, verificationQuery } from './schema.ts';
+import { formatCursor, type LedgerService } from './service.ts';
+
+const tag = 'Audit';
+
+/** Where the ledger of an app or sandbox ends, and whether anything in it was changed. */
+export function registerLedgerRoutes(api: Api, { ledgers }: { ledgers: LedgerService }): void {
+  api.provisioning(operators, {
+    method: 'GET',
+    path: '/ledger',
+    operationId: 'getLedgerHead',
+    tag,
+    summary: 'Export the head of the ledger',
+    description:
+      'Seals what is committed, and returns the newest segment with its signature. Keep it in another place to compare with later.',
+    query: ledgerQuery,
+    responses: { 200: ref(ledgerHeadSchema) },
+    handler: ({ caller, query }) => ledgers.head(caller, query.segment),
+  });
+  api.provisioning(operators, {
+    method: 'GET',
+    path: '/ledger/verification',
+    operationId: 'verifyLedger',
+    tag,
+    summary: 'Verify a part of the ledger',
+    description:
+      'Compares segments, audit entries and journals of runs with their digests and signatures. Repeat it with `next_cursor` until there is none. The server verifies itself here: `quarry verify` on a backup does not depend on it.',
+    query: verificationQuery,
+    responses: { 200: ref(ledgerVerificationSchema) },
+    handler: async ({ caller, query }) => {
+      const { problems, counts, next } = await ledgers.verify(caller, query.cursor);
+      return { problems, counts, ...(next === undefined ? {} : { next_cursor: formatCursor(next) }) };
+    },
+  });
+}

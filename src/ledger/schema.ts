@@ -1,0 +1,65 @@
+import { Type } from 'typebox';
+import { integerRange } from '../http/validation.ts';
+
+const hex = (description: string) => Type.String({ description: `${description}, in hexadecimal.` });
+const orNull = (description: string) => Type.Union([Type.String(), Type.Null()], { description });
+
+export const ledgerHeadSchema = Type.Object(
+  {
+    app: Type.String({ description: 'dap_…' }),
+    sandbox: Type.String({ description: 'sbx_…' }),
+    segment: Type.Integer({ description: 'Its number, from 1.' }),
+    kind: Type.Enum(['start', 'audit', 'runs', 'retention', 'deletion']),
+    sealed_at: Type.String({ description: 'UTC, with microseconds.' }),
+    records: Type.Integer({ description: 'How many records it lists.' }),
+    last_at: orNull('The time of its newest record.'),
+    list_digest: hex('The digest of its list of records'),
+    detail: orNull('What retention or a deletion removes, as JSON text.'),
+    previous: hex('The digest of the segment before'),
+    key_id: Type.String({ description: 'The key that signed it.' }),
+    public_key: hex('That key, an Ed25519 key of 32 bytes'),
+    signature: hex('Ed25519 over the fields above'),
+    digest: hex('The SHA-256 of the fields above'),
+  },
+  {
+    $id: 'LedgerHead',
+    description: 'A segment with everything that its signature covers. The guide "Verify" describes the bytes.',
+  },
+);
+
+export const ledgerVerificationSchema = Type.Object(
+  {
+    problems: Type.Array(
+      Type.Object({
+        kind: Type.Enum([
+          ...['changed', 'removed', 'inserted', 'moved', 'segment_changed', 'segment_removed'],
+          ...['signature', 'head', 'truncated'],
+        ] as const),
+        chain: Type.String({ description: 'The ledger, or the journal of a run.' }),
+        record: Type.Optional(Type.String({ description: 'The id of the record; for a journal, the sequence.' })),
+        segment: Type.Optional(Type.Integer()),
+        message: Type.String(),
+      }),
+    ),
+    counts: Type.Object({
+      segments: Type.Integer(),
+      records: Type.Integer(),
+      runs: Type.Integer(),
+      entries: Type.Integer(),
+      removed: Type.Integer({ description: 'Removed by retention or a deletion, as a signed segment states.' }),
+      unsealed: Type.Integer({ description: 'Not in a segment yet.' }),
+    }),
+    next_cursor: Type.Optional(Type.String({ description: 'Absent at the end.' })),
+  },
+  { $id: 'LedgerVerification', description: 'A part of a verification.' },
+);
+
+export const ledgerQuery = Type.Object({
+  segment: Type.Optional(
+    Type.Integer({ ...integerRange, minimum: 1, description: 'This segment instead of the newest one.' }),
+  ),
+});
+
+export const verificationQuery = Type.Object({
+  cursor: Type.Optional(Type.String({ maxLength: 100, description: 'The next_cursor of the part before.' })),
+});
