@@ -125,12 +125,13 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
     options.directDatabase ?? (options.database === undefined ? config.databaseDirectUrl : undefined) ?? target;
 
   const prepare = config.prepare === 'on';
+  const timeoutMs = config.databaseTimeoutSeconds * 1_000;
   const db = openDatabase(target, {
-    ...{ poolSize: config.databasePoolSize, applicationName: 'quarry', prepare },
+    ...{ poolSize: config.databasePoolSize, applicationName: 'quarry', prepare, timeoutMs },
     replica: findReplica(config, metrics),
   });
   started.add('database connections', () => db.end({ timeout: databaseEndSeconds }));
-  const direct = openDatabase(directTarget, { poolSize: directPoolSize, applicationName: 'quarry-direct' });
+  const direct = openDatabase(directTarget, { poolSize: directPoolSize, applicationName: 'quarry-direct', timeoutMs });
   started.add('direct database connections', () => direct.end({ timeout: databaseEndSeconds }));
   const migrations = await readMigrations();
   for (const name of await migrate(direct, migrations)) log.info({ migration: name }, 'Migration applied');
@@ -143,7 +144,7 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
     sandboxes: config.quotaSandboxes || undefined,
   });
 
-  const session = openDatabase(directTarget, { poolSize: 1, applicationName: 'quarry-session' });
+  const session = openDatabase(directTarget, { poolSize: 1, applicationName: 'quarry-session', timeoutMs });
   started.add('session database connection', () => session.end({ timeout: databaseEndSeconds }));
   const blobs = await openBlobStore(config);
   started.add('blob store', () => blobs.close());
