@@ -7,7 +7,7 @@ import { type Clock, systemClock } from './clock.ts';
 import { type Config, runsJobs } from './config.ts';
 import type { Resolver } from './content/fetch/connector.ts';
 import { createFetcher, type Fetcher } from './content/fetch/guarded-fetch.ts';
-import { ocrSettings } from './content/parse/pool/ocr-data.ts';
+import { openParsers } from './content/parse/pool/open.ts';
 import { ParserPool } from './content/parse/pool/pool.ts';
 import { openRenderer, type Renderer } from './content/render/renderer.ts';
 import type { DatabaseTarget } from './db/address.ts';
@@ -93,6 +93,8 @@ export type ServicesOptions = {
   /** Replaces the system's resolver in tests. */
   resolve?: Resolver | undefined;
   metrics?: Metrics;
+  /** Running parsers, which the caller closes. Default: its own, as configured. */
+  parser?: ParserPool | undefined;
   /** Where other processes of this machine serve requests, for a process that does not listen. */
   listeningUrl?: string;
 };
@@ -123,12 +125,13 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
     options.directDatabase ?? (options.database === undefined ? config.databaseDirectUrl : undefined) ?? target;
 
   const prepare = config.prepare === 'on';
+  const timeoutMs = config.databaseTimeoutSeconds * 1_000;
   const db = openDatabase(target, {
-    ...{ poolSize: config.databasePoolSize, applicationName: 'quarry', prepare },
+    ...{ poolSize: config.databasePoolSize, applicationName: 'quarry', prepare, timeoutMs },
     replica: findReplica(config, metrics),
   });
   started.add('database connections', () => db.end({ timeout: databaseEndSeconds }));
-  const direct = openDatabase(directTarget, { poolSize: directPoolSize, applicationName: 'quarry-direct' });
+  const direct = openDatabase(directTarget, { poolSize: directPoolSize, applicationName: 'quarry-direct', timeoutMs });
   started.add('direct database connections', () => direct.end({ timeout: databaseEndSeconds }));
   const migrations = await readMigrations();
   for (const name of await migrate(direct, migrations)) log.info({ migration: name }, 'Migration applied');
@@ -141,20 +144,13 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
     sandboxes: config.quotaSandboxes || undefined,
   });
 
-  const session = openDatabase(directTarget, { poolSize: 1, applicationName: 'quarry-session' });
+  const session = openDatabase(directTarget, { poolSize: 1, applicationName: 'quarry-session', timeoutMs });
   started.add('session database connection', () => session.end({ timeout: databaseEndSeconds }));
   const blobs = await openBlobStore(config);
   started.add('blob store', () => blobs.close());
   await matchBlobStore(direct, blobs);
-  const parser = new ParserPool({
-    workers: config.parseWorkers,
-    memoryMb: config.parseMemoryMb,
-    deadlineMs: config.parseSeconds * 1000,
-    jobDeadlineMs: Math.max(config.parseSeconds, config.parseJobSeconds) * 1000,
-    ocr: ocrSettings(config),
-    log,
-  });
-  started.add('parser pool', () => parser.close());
+  const parser = options.parser ?? openParsers(config, log);
+  if (options.parser === undefined) started.add('parser pool', () => parser.close());
   const { resolve } = options;
   const fetcher = createFetcher({
     ...{ allow: config.fetchAllow, contact: config.fetchContact },

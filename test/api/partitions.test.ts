@@ -154,7 +154,7 @@ type Touched = { text: string; tables: { table: string; count: number }[] };
 async function countTouched(statements: readonly Compiled[]): Promise<Touched[]> {
   const isLarge = new RegExp(`\\b(${largeTables.join('|')})\\b`);
   const connection = await Connection.open(
-    { target: database.target, applicationName: 'quarry-test', prepare: false },
+    { target: database.target, applicationName: 'quarry-test', prepare: false, timeoutMs: 10_000 },
     () => {},
   );
   const explain = async (statement: Compiled, options: string) => {

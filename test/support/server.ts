@@ -14,6 +14,7 @@ import { createServer, type QuarryServer } from '../../src/server.ts';
 import { createServices, type Services } from '../../src/services.ts';
 import { traceIds } from '../../src/tracing/trace.ts';
 import { createTestDatabase } from './database.ts';
+import { findParsers } from './parsers.ts';
 import { behindPooler } from './pooler.ts';
 import { Provisioner } from './provisioner.ts';
 
@@ -113,6 +114,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     services = await createServices(config, log, {
       database: pooled ?? database.target,
       directDatabase: database.target,
+      parser: options.logLevel === undefined ? findParsers(config) : undefined,
       ...(options.clock === undefined ? {} : { clock: options.clock }),
       resolve: options.resolve,
     });

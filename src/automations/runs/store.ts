@@ -41,6 +41,9 @@ export type RunRow = {
   agentId: string | null;
   timeoutSeconds: number | null;
   sequence: number;
+  /** The link of the journal's entry `linked` (`src/ledger/`). */
+  link: Buffer | null;
+  linked: number;
   waiting: boolean;
   wakeAt: Date | null;
   wakeTimer: WakeTimer | null;
@@ -257,8 +260,23 @@ export async function appendEntries(db: Db, append: Append): Promise<boolean> {
   const { run, expected, entries, status, now } = append;
   const ended = isTerminal(append);
   const rows = await db`
-    with moved as (
+    with given as materialized (
+      select ${entries.map(() => newUuid())}::uuid[] as ids, ${entries.map((entry) => entry.type)}::text[] as types,
+        ${entries.map((entry) => entry.nodeId ?? null)}::text[] as nodes,
+        ${entries.map((entry) => entry.commandId ?? null)}::text[] as commands,
+        ${entries.map((entry) => entry.timerId ?? null)}::text[] as timers,
+        ${entries.map((entry) => JSON.stringify(entry.record))}::text[] as records),
+    old as materialized (
+      select app_id, id, status, wake_at, link, linked from automation_runs
+      where app_id = ${run.appId} and id = ${run.id} and sequence = ${expected}
+        and status in ('pending', 'running') for update),
+    chained as materialized (
+      select old.app_id, old.id, old.status, old.wake_at, link_run_entries(old.app_id, old.id, old.link, old.linked, ${expected},
+        given.ids, given.types, given.nodes, given.commands, given.timers, given.records, ${now}) as links
+      from old, given),
+    moved as (
       update automation_runs r set
+        link = old.links[cardinality(old.links)], linked = r.sequence + ${entries.length},
         sequence = r.sequence + ${entries.length}, status = ${status}, waiting = ${append.waiting},
         wake_at = ${append.wakeAt}, wake_timer = ${toJson(append.wakeTimer)}::text::json, lease_until = null,
         result = coalesce(${append.result === undefined ? null : JSON.stringify(append.result)}::text::json, r.result),
@@ -269,21 +287,22 @@ export async function appendEntries(db: Db, append: Append): Promise<boolean> {
         changes = case when old.status = ${status} then r.changes
           else note_change(r.changes, r.version + 1, ${status}, ${now}, null) end,
         updated_at = case when old.status = ${status} then r.updated_at else ${now} end
-      from (select app_id, id, status, wake_at from automation_runs
-        where app_id = ${run.appId} and id = ${run.id} and sequence = ${expected}
-          and status in ('pending', 'running') for update) old
+      from chained old
       where r.app_id = old.app_id and r.id = old.id
-      returning r.app_id, r.id, r.sandbox_id, r.parent_run_id, r.event_depth, r.tree_id, r.org_id, r.team_id, r.user_id, r.result, r.error,
+      returning r.app_id, r.id, r.sandbox_id, r.automation_id, r.sequence, r.link, old.links, r.parent_run_id, r.event_depth,
+        r.tree_id, r.org_id, r.team_id, r.user_id, r.result, r.error,
         r.traceparent, r.wake_at, old.status as status_before, old.wake_at as wake_before),
     unscheduled as (${deleteWake(db)}),
     written as (
-      insert into automation_run_entries (app_id, run_id, sequence, id, type, node_id, command_id, timer_id, record, created_at)
+      insert into automation_run_entries (app_id, run_id, sequence, id, type, node_id, command_id, timer_id, record, created_at, link)
       select moved.app_id, moved.id, ${expected}::integer + e.place::integer, e.id, e.type, e.node_id, e.command_id, e.timer_id,
-        e.record::json, ${now}
-      from moved, unnest(${entries.map(() => newUuid())}::uuid[], ${entries.map((entry) => entry.type)}::text[],
-        ${entries.map((entry) => entry.nodeId ?? null)}::text[], ${entries.map((entry) => entry.commandId ?? null)}::text[],
-        ${entries.map((entry) => entry.timerId ?? null)}::text[], ${entries.map((entry) => JSON.stringify(entry.record))}::text[])
-        with ordinality as e (id, type, node_id, command_id, timer_id, record, place)),
+        e.record::json, ${now}, e.link
+      from moved, given, unnest(given.ids, given.types, given.nodes, given.commands, given.timers, given.records, moved.links)
+        with ordinality as e (id, type, node_id, command_id, timer_id, record, link, place)),
+    anchored as (
+      insert into run_anchors (app_id, run_id, sequence, sandbox_id, automation_id, link, at)
+      select app_id, id, sequence, sandbox_id, automation_id, link, ${now} from moved
+      where ${ended || append.waiting}),
     listened as (
       insert into events (app_id, id, sandbox_id, name, payload, depth, tree_id, org_id, team_id, user_id)
       select moved.app_id, ${newUuid()}::uuid, moved.sandbox_id, ${`automation_run.${status}`}::text,
