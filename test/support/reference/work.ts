@@ -241,7 +241,7 @@ export async function recordOperations(recorder: Recorder, server: TestServer, a
   await recorder.record('listAuditEntries', { query: { page_size: '1', action: 'createOrg' } });
   await recorder.record('listCredentialUses', { query: { page_size: '1' } });
   // When the job seals is not the same in each recording, and no digest is.
-  await recorder.record<object>('getLedgerHead', {}, (head) => ({
+  await recorder.record<Record<string, unknown>>('getLedgerHead', {}, (head) => ({
     ...{ ...head, segment: 57, kind: 'audit', records: 12, detail: null, key_id: 'c2b1e0a94d7f3856' },
     ...{ sealed_at: '2026-03-02T09:30:00.000000Z', last_at: '2026-03-02T09:30:00.000000Z' },
     ...Object.fromEntries(
@@ -249,7 +249,7 @@ export async function recordOperations(recorder: Recorder, server: TestServer, a
     ),
     signature: '5a'.repeat(64),
   }));
-  await recorder.record<object>('verifyLedger', {}, () => ({
+  await recorder.record<Record<string, unknown>>('verifyLedger', {}, () => ({
     problems: [],
     counts: { segments: 10, records: 412, runs: 0, entries: 0, removed: 0, unsealed: 0 },
     next_cursor: 'segments.10',
