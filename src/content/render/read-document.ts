@@ -3,7 +3,7 @@ import type { CDPSession, Frame, Page } from 'playwright-core';
 import { RenderError } from './errors.ts';
 import { serializeDocument } from './serialize-document.ts';
 
-export type DocumentBounds = { elementsMax: number; charactersMax: number; framesMax: number; frameDepthMax: number };
+type DocumentBounds = { elementsMax: number; charactersMax: number; framesMax: number; frameDepthMax: number };
 
 /** One document of a page, in the process that draws it. */
 type FrameNode = { session: CDPSession; id: string; children: FrameNode[] };
