@@ -2,7 +2,7 @@ import { codeBits, packedCosine, signCode } from '../../content/embed/codes.ts';
 import type { Embedder } from '../../content/embed/embedder.ts';
 import { hammingDistances } from '../../content/embed/hamming.ts';
 import type { Transaction } from '../../db/database.ts';
-import { allowedBit, nearestRows, type Ranked } from '../search/rank.ts';
+import { allowedBit, liveBit, nearestRows, type Ranked } from '../search/rank.ts';
 import { placeOfRow, type Scope } from '../search/scope.ts';
 import { listVectorsAt, readCodes } from '../search/store.ts';
 import type { Cache } from './cache.ts';
@@ -66,13 +66,19 @@ export async function rankByVector(
   const candidates = Math.ceil(candidatesMin * Math.sqrt(Math.max(1, found / chunksOfCandidatesMin)));
   const nearest = nearestRows(allowed.distances, allowed.rows, words * 32, Math.max(candidates, count));
   const places = nearest.map((row) => ({ row, ...placeOfRow(scope, row) }));
-  const vectors = await loadVectors(tx, appId, embedder.model, places, cache.vectors);
+  const vectors = await loadVectors(tx, appId, embedder.model, scope, places, cache.vectors);
   return vectors
     .map(({ row, content }) => ({ row, score: packedCosine(query, content) }))
     .filter(({ score }) => score >= minSimilarity)
     .sort((a, b) => b.score - a.score || a.row - b.row)
     .slice(0, count);
 }
+
+/**
+ * A source is read whole when no more than this many vectors are left for each that is missing: otherwise its next
+ * searches would wait for the rest, a few at a time.
+ */
+const readAhead = 8;
 
 type Place = { row: number; sourceId: string; ordinal: number };
 
@@ -81,6 +87,7 @@ async function loadVectors(
   tx: Transaction,
   appId: string,
   model: string,
+  scope: Scope,
   places: readonly Place[],
   cache: Cache<Buffer>,
 ): Promise<{ row: number; content: Buffer }[]> {
@@ -93,7 +100,11 @@ async function loadVectors(
     else missing.set(keyOf(place), place);
   }
   if (missing.size === 0) return found;
-  for (const row of await listVectorsAt(tx, appId, model, [...missing.values()])) {
+  const wanted = scope.sources.flatMap((source) => {
+    const ofSource = [...missing.values()].filter((place) => place.sourceId === source.sourceId);
+    return ofSource.length * readAhead < source.chunkCount ? ofSource : listPlaces(scope, source);
+  });
+  for (const row of await listVectorsAt(tx, appId, model, wanted)) {
     const key = keyOf(row);
     const place = missing.get(key);
     if (place) found.push({ row: place.row, content: row.content });
@@ -101,6 +112,14 @@ async function loadVectors(
     cache.set(key, Buffer.from(row.content), row.content.length + key.length * 2 + 200);
   }
   return found;
+}
+
+/** The live chunks of a source. */
+function listPlaces({ rows }: Scope, { sourceId, base, firstOrdinal, nextOrdinal }: Scope['sources'][number]) {
+  const ordinals = Array.from({ length: nextOrdinal - firstOrdinal }, (_ordinal, i) => firstOrdinal + i);
+  return ordinals
+    .filter((ordinal) => ((rows[base + ordinal] ?? 0) & liveBit) !== 0)
+    .map((ordinal) => ({ sourceId, ordinal }));
 }
 
 /** A table may contain this many codes of deleted chunks, plus as many as there are live ones. */
