@@ -65,10 +65,10 @@ export class Entries {
 
 /** Puts a row's entries in the order of their columns: sums of floats depend on it. */
 function sortRow(columns: Int32Array, values: Float32Array, from: number, to: number): void {
-  const valueOf = new Map<number, number>();
-  for (let i = from; i < to; i++) valueOf.set(columns[i] as number, values[i] as number);
+  const given = new Map<number, number>();
+  for (let i = from; i < to; i++) given.set(columns[i] as number, values[i] as number);
   columns.subarray(from, to).sort();
-  for (let i = from; i < to; i++) values[i] = valueOf.get(columns[i] as number) as number;
+  for (let i = from; i < to; i++) values[i] = given.get(columns[i] as number) as number;
 }
 
 /** The product with a dense matrix of `width` columns. */
