@@ -62,6 +62,12 @@ const settings = {
   ),
   databaseReplicaUrl: secretText('DATABASE_REPLICA_URL', 'Streaming replica for up-to-date searches and lists.'),
   databasePoolSize: integer('QUARRY_DB_POOL', 10, { min: 2, max: 500 }, 'Database connections for requests.'),
+  databaseTimeoutSeconds: integer(
+    'QUARRY_DB_TIMEOUT_SECONDS',
+    10,
+    { min: 1, max: 300 },
+    'How long PostgreSQL may be silent before it counts as unresponsive.',
+  ),
   prepare: oneOf(
     'QUARRY_PREPARE',
     'on',

@@ -123,7 +123,8 @@ test('quarry partition refuses while a server runs, moves every row, and the hot
 });
 
 /** The clean-up of expired entries of all apps, which may run at any time and is no part of a request. */
-const sweep = /^ ?with expired as \( select app_id, user_id, key from kv_entries where expires_at/;
+const sweep =
+  /^ ?(?:with expired as \( select app_id, user_id, key from kv_entries where expires_at|select distinct app_id, sandbox_id from "?audit_entries"? where (?:segment is null|at <))/;
 
 /** Records the statements of this process, one of each text. */
 function watchStatements(): { stop(): Compiled[] } {
@@ -154,7 +155,7 @@ type Touched = { text: string; tables: { table: string; count: number }[] };
 async function countTouched(statements: readonly Compiled[]): Promise<Touched[]> {
   const isLarge = new RegExp(`\\b(${largeTables.join('|')})\\b`);
   const connection = await Connection.open(
-    { target: database.target, applicationName: 'quarry-test', prepare: false },
+    { target: database.target, applicationName: 'quarry-test', prepare: false, timeoutMs: 10_000 },
     () => {},
   );
   const explain = async (statement: Compiled, options: string) => {
