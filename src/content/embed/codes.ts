@@ -20,7 +20,7 @@ export function signCode(vector: Float32Array): Uint32Array {
 }
 
 /** The rotated vector whose signs a code keeps; not scaled. */
-export function rotate(vector: Float32Array): Float32Array {
+function rotate(vector: Float32Array): Float32Array {
   const size = codeBits(vector.length);
   const rotated = new Float32Array(size);
   rotated.set(vector);
