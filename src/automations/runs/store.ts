@@ -299,12 +299,12 @@ export async function appendEntries(db: Db, append: Append): Promise<boolean> {
         e.record::json, ${now}, e.link
       from moved, given, unnest(given.ids, given.types, given.nodes, given.commands, given.timers, given.records, moved.links)
         with ordinality as e (id, type, node_id, command_id, timer_id, record, link, place)
-      -- A run without a workflow has no entries, and one link all the same.
-      where e.place <= ${entries.length}),
+      -- Without entries there is still a link: the last one.
+      where e.id is not null),
     anchored as (
       insert into run_anchors (app_id, run_id, sequence, sandbox_id, automation_id, link, at)
       select app_id, id, sequence, sandbox_id, automation_id, link, ${now} from moved
-      where ${entries.length > 0 && (ended || append.waiting)}),
+      where ${ended || append.waiting} and sequence > 0),
     listened as (
       insert into events (app_id, id, sandbox_id, name, payload, depth, tree_id, org_id, team_id, user_id)
       select moved.app_id, ${newUuid()}::uuid, moved.sandbox_id, ${`automation_run.${status}`}::text,
