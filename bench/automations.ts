@@ -251,7 +251,7 @@ async function measureWaiting(api: Api, db: Database, automation: string, user: 
   const loadMs = 5_000 + count / 8;
   const firstDue = new Date(Date.now() + loadMs);
   await insertWaiting(db, automationId, count, firstDue, spreadSeconds);
-  await db`analyze automation_runs`;
+  await db`analyze automation_runs, automation_run_wakes`;
   const loadedMb = residentMb(server.pid);
   print(
     `${count} waiting runs made`,
@@ -271,7 +271,7 @@ async function measureWaiting(api: Api, db: Database, automation: string, user: 
   })();
   for (;;) {
     const [{ oldest }] = await db<[{ oldest: Date | null }]>`
-      select min(wake_at) as oldest from automation_runs where wake_at is not null`;
+      select min(wake_at) as oldest from automation_run_wakes`;
     if (!oldest) break;
     latestMs = Math.max(latestMs, Date.now() - oldest.getTime());
     peakMb = Math.max(peakMb, residentMb(server.pid));
@@ -323,6 +323,9 @@ async function insertWaiting(
         ${firstDue}::timestamptz + make_interval(secs => ${spreadSeconds}::float8 * n / ${count}::float8),
         json_build_object('node_id', 'w', 'command_id', 'cmd_' || n, 'timer_id', 'tmr_' || n, 'attempt', 1), 2, now()
       from automations a, generate_series(1, ${count}::integer) n where a.id = ${automationId}`;
+    await tx`
+      insert into automation_run_wakes (app_id, run_id, wake_at)
+      select app_id, id, wake_at from automation_runs where automation_id = ${automationId}`;
     for (const [index, type] of ['run_started', 'node_started', 'timer_started'].entries())
       await tx`
         insert into automation_run_entries (app_id, run_id, sequence, id, type, node_id, command_id, timer_id, record)

@@ -62,6 +62,12 @@ const settings = {
   ),
   databaseReplicaUrl: secretText('DATABASE_REPLICA_URL', 'Streaming replica for up-to-date searches and lists.'),
   databasePoolSize: integer('QUARRY_DB_POOL', 10, { min: 2, max: 500 }, 'Database connections for requests.'),
+  databaseTimeoutSeconds: integer(
+    'QUARRY_DB_TIMEOUT_SECONDS',
+    10,
+    { min: 1, max: 300 },
+    'How long PostgreSQL may be silent before it counts as unresponsive.',
+  ),
   prepare: oneOf(
     'QUARRY_PREPARE',
     'on',
@@ -225,7 +231,7 @@ const settings = {
   rateExtractions: rate('QUARRY_RATE_EXTRACTIONS', 120_000, 'extractions and ingestions'),
   rateSearch: rate('QUARRY_RATE_SEARCH', 600_000, 'searches'),
   rateInvocations: rate('QUARRY_RATE_INVOCATIONS', 600_000, 'invocations and events'),
-  quotaFileBytes: quota('QUARRY_QUOTA_FILE_BYTES', 'Bytes of files'),
+  quotaFileBytes: quota('QUARRY_QUOTA_FILE_BYTES', 'Bytes of files and of learned search models'),
   quotaDocuments: quota('QUARRY_QUOTA_DOCUMENTS', 'Knowledge documents'),
   quotaPagesPerDay: quota('QUARRY_QUOTA_PAGES_PER_DAY', 'Pages extracted or pulled per day (UTC)'),
   quotaTokensPerDay: quota('QUARRY_QUOTA_TOKENS_PER_DAY', 'Tokens of the language model per day (UTC)'),

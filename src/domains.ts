@@ -22,6 +22,7 @@ import { createInstallationService } from './installations/service.ts';
 import type { Recurring } from './jobs/workers.ts';
 import { createKnowledge } from './knowledge/domain.ts';
 import { createKv } from './kv/domain.ts';
+import { createLedgers } from './ledger/domain.ts';
 import { limits } from './limits.ts';
 import { createLlm } from './llm/service.ts';
 import { createSetAsideJobService } from './monitoring/service.ts';
@@ -65,7 +66,11 @@ export function createDomains(services: Services, audit?: AuditLog) {
   } = services;
   const signedLinks = new SignedLinks(secrets);
   const capabilities = new Capabilities({ db, secrets });
-  const base = { db, secrets, clock, blobs, baseUrl, contentUrl, signedLinks, capabilities, streams, credentials };
+  const ledger = createLedgers({ db, secrets, clock });
+  const base = {
+    ...{ db, secrets, clock, blobs, baseUrl, contentUrl, signedLinks, capabilities, streams, credentials },
+    ledger: ledger.service,
+  };
   const fileDeps = {
     ...base,
     log,
@@ -120,7 +125,7 @@ export function createDomains(services: Services, audit?: AuditLog) {
     hostDelayMs: config.crawlHostDelayMs,
     sinks: new Map(Object.entries({ ...extractions.crawlSinks, ...knowledge.crawlSinks })),
   });
-  const auditing = createAudit({ db, clock, audit, daysKept: config.auditDays });
+  const auditing = createAudit({ db, clock, audit, ledger: ledger.service, daysKept: config.auditDays });
   const usage = createUsage(base);
   const consoleSessions = createConsole({ ...base, auth: auth.service, users, sessions });
   const kv = createKv({ db, limits: kvLimits, streamSecondsMax: config.streamSeconds });
@@ -129,7 +134,7 @@ export function createDomains(services: Services, audit?: AuditLog) {
     ...{ knowledge: knowledge.service, parser, fetcher },
   });
   const automations = createAutomations(
-    { ...services, version, expressions, llm, runTokensMax: config.llmRunTokens },
+    { ...services, ledger: ledger.service, version, expressions, llm, runTokensMax: config.llmRunTokens },
     nodeDomains,
   );
 
@@ -145,6 +150,7 @@ export function createDomains(services: Services, audit?: AuditLog) {
     knowledge,
     crawls,
     auditing,
+    ledger,
     usage,
     consoleSessions,
     automations,

@@ -5,8 +5,9 @@ import type { BlobStore } from './blob/blob-store.ts';
 import { openBlobStore } from './blob/open.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { type Config, runsJobs } from './config.ts';
+import type { Resolver } from './content/fetch/connector.ts';
 import { createFetcher, type Fetcher } from './content/fetch/guarded-fetch.ts';
-import { ocrSettings } from './content/parse/pool/ocr-data.ts';
+import { openParsers } from './content/parse/pool/open.ts';
 import { ParserPool } from './content/parse/pool/pool.ts';
 import { openRenderer, type Renderer } from './content/render/renderer.ts';
 import type { DatabaseTarget } from './db/address.ts';
@@ -89,7 +90,11 @@ export type ServicesOptions = {
   /** The embedded database, if it is starting already. It is stopped with the services. */
   embedded?: Promise<EmbeddedPostgres> | undefined;
   clock?: Clock;
+  /** Replaces the system's resolver in tests. */
+  resolve?: Resolver | undefined;
   metrics?: Metrics;
+  /** Running parsers, which the caller closes. Default: its own, as configured. */
+  parser?: ParserPool | undefined;
   /** Where other processes of this machine serve requests, for a process that does not listen. */
   listeningUrl?: string;
 };
@@ -120,12 +125,13 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
     options.directDatabase ?? (options.database === undefined ? config.databaseDirectUrl : undefined) ?? target;
 
   const prepare = config.prepare === 'on';
+  const timeoutMs = config.databaseTimeoutSeconds * 1_000;
   const db = openDatabase(target, {
-    ...{ poolSize: config.databasePoolSize, applicationName: 'quarry', prepare },
+    ...{ poolSize: config.databasePoolSize, applicationName: 'quarry', prepare, timeoutMs },
     replica: findReplica(config, metrics),
   });
   started.add('database connections', () => db.end({ timeout: databaseEndSeconds }));
-  const direct = openDatabase(directTarget, { poolSize: directPoolSize, applicationName: 'quarry-direct' });
+  const direct = openDatabase(directTarget, { poolSize: directPoolSize, applicationName: 'quarry-direct', timeoutMs });
   started.add('direct database connections', () => direct.end({ timeout: databaseEndSeconds }));
   const migrations = await readMigrations();
   for (const name of await migrate(direct, migrations)) log.info({ migration: name }, 'Migration applied');
@@ -138,21 +144,18 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
     sandboxes: config.quotaSandboxes || undefined,
   });
 
-  const session = openDatabase(directTarget, { poolSize: 1, applicationName: 'quarry-session' });
+  const session = openDatabase(directTarget, { poolSize: 1, applicationName: 'quarry-session', timeoutMs });
   started.add('session database connection', () => session.end({ timeout: databaseEndSeconds }));
   const blobs = await openBlobStore(config);
   started.add('blob store', () => blobs.close());
   await matchBlobStore(direct, blobs);
-  const parser = new ParserPool({
-    workers: config.parseWorkers,
-    memoryMb: config.parseMemoryMb,
-    deadlineMs: config.parseSeconds * 1000,
-    jobDeadlineMs: Math.max(config.parseSeconds, config.parseJobSeconds) * 1000,
-    ocr: ocrSettings(config),
-    log,
+  const parser = options.parser ?? openParsers(config, log);
+  if (options.parser === undefined) started.add('parser pool', () => parser.close());
+  const { resolve } = options;
+  const fetcher = createFetcher({
+    ...{ allow: config.fetchAllow, contact: config.fetchContact },
+    ...(resolve && { resolve }),
   });
-  started.add('parser pool', () => parser.close());
-  const fetcher = createFetcher({ allow: config.fetchAllow, contact: config.fetchContact });
   started.add('connections to sites', () => fetcher.close());
   const renderer = openRenderer(config, fetcher, log);
   if (renderer !== undefined) started.add('renderer', () => renderer.close());

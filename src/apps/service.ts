@@ -4,6 +4,7 @@ import { type Database, isForeignKeyViolation, production } from '../db/database
 import { AppError, found, invalidField, notFound } from '../errors.ts';
 import type { PageRequest } from '../http/pages.ts';
 import { newUuid } from '../ids.ts';
+import type { Ledger } from '../ledger/seal.ts';
 import type { Caller, DeveloperCaller, DeveloperIdentity, Scope } from '../tenancy/caller.ts';
 import { fieldId, pathId, unknownReference } from '../tenancy/references.ts';
 import { digest, generateCredential, type Secrets } from '../tenancy/secrets.ts';
@@ -14,8 +15,10 @@ import * as store from './store.ts';
 
 export type AppService = ReturnType<typeof createAppService>;
 
+type AppDeps = { db: Database; secrets: Secrets; clock: Clock; ledger: Ledger };
+
 /** Apps, their sandboxes and keys. */
-export function createAppService({ db, secrets, clock }: { db: Database; secrets: Secrets; clock: Clock }) {
+export function createAppService({ db, secrets, clock, ledger }: AppDeps) {
   /** A key belongs to the sandbox of its creator. From production, a sandbox may be named. */
   async function chooseKeySandbox(caller: Caller, named: string | undefined): Promise<string> {
     if (named === undefined) return caller.sandboxId;
@@ -70,7 +73,10 @@ export function createAppService({ db, secrets, clock }: { db: Database; secrets
 
     async removeSandbox(caller: Caller, id: string): Promise<void> {
       outsideSandbox(caller);
-      if (!(await store.deleteSandbox(db, caller.appId, pathId('sandbox', id)))) throw notFound();
+      const sandboxId = found(await store.findSandbox(db, caller.appId, pathId('sandbox', id))).id;
+      if (sandboxId !== production)
+        await ledger.noteDeletion({ appId: caller.appId, sandboxId }, { kind: 'sandbox', id: sandboxId });
+      if (!(await store.deleteSandbox(db, caller.appId, sandboxId))) throw notFound();
     },
 
     /** Returns the row and the key itself, which is shown only here. */

@@ -51,15 +51,17 @@ export async function insertAuditEntries(db: Db, entries: readonly AuditEntry[])
 export async function upsertFailedAttempts(db: Db, entries: readonly AuditEntry[]): Promise<void> {
   if (entries.length === 0) return;
   await db`insert into audit_entries ${db(entries, columns)}
-    on conflict (app_id, id) do update set attempts = greatest(audit_entries.attempts, excluded.attempts)`;
+    on conflict (app_id, id) do update set attempts = greatest(audit_entries.attempts, excluded.attempts)
+      where audit_entries.segment is null`;
 }
 
-/** Stores the outcome of a change whose entry was written before it began. */
+/** Stores the outcome of a change whose entry was written before it began, unless the entry is sealed by now. */
 export async function endAuditEntry(
   db: Db,
   { appId, id, status, resource }: Pick<AuditEntry, 'appId' | 'id' | 'status' | 'resource'>,
 ): Promise<void> {
-  await db`update audit_entries set status = ${status}, resource = ${resource} where app_id = ${appId} and id = ${id}`;
+  await db`update audit_entries set status = ${status}, resource = ${resource} 
+    where app_id = ${appId} and id = ${id} and segment is null`;
 }
 
 type CredentialKind = 'user' | 'secret_key' | 'publishable_key' | 'personal_token' | 'developer_token';

@@ -1,6 +1,7 @@
 import type { Clock } from '../clock.ts';
 import type { Database } from '../db/database.ts';
 import type { Domain } from '../domain.ts';
+import type { Ledger } from '../ledger/seal.ts';
 import type { Llm } from '../llm/service.ts';
 import type { Logger } from '../log.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
@@ -19,6 +20,7 @@ type AutomationsDeps = {
   clock: Clock;
   log: Logger;
   secrets: Secrets;
+  ledger: Ledger;
   expressions: Expressions;
   llm: Llm;
   /** Tokens of one run; 0 for no limit. */
@@ -28,9 +30,9 @@ type AutomationsDeps = {
 
 /** Definitions, runs and the engine that advances them. */
 export function createAutomations(deps: AutomationsDeps, domains: NodeDomains) {
-  const { db, clock, log, secrets, expressions, llm, runTokensMax } = deps;
+  const { db, clock, log, secrets, ledger, expressions, llm, runTokensMax } = deps;
   const loadGraph = createGraphLoader(db);
-  const automations = createAutomationService({ db, clock, secrets, expressions });
+  const automations = createAutomationService({ db, clock, secrets, ledger, expressions });
   const runs = createRunService({ db, clock, secrets, expressions, automations, loadGraph });
   const nodes = createNodeServices({ db, log, llm, runTokensMax, runs, domains });
   const workflow = createAutomationWorkflow({

@@ -93,7 +93,7 @@ export async function restoreBackup(
 }
 
 /** The migrations of this release that create the tables of the backup. Throws when its schema does not match. */
-function selectMigrations({ migrations, quarry }: Manifest, own: readonly Migration[]): Migration[] {
+export function selectMigrations({ migrations, quarry }: Manifest, own: readonly Migration[]): Migration[] {
   if (hasOldNumbering(migrations)) {
     if (migrations.length !== oldMigrationsCount)
       throw new BackupError(
@@ -163,7 +163,7 @@ async function load(
   progress.report(`rows done: ${manifest.tables.length} tables`);
 }
 
-async function loadRows(
+export async function loadRows(
   session: store.Session,
   archive: Archive,
   statement: string,

@@ -117,7 +117,7 @@ export async function restore(place: string, { reuseBlobs }: { reuseBlobs?: bool
 }
 
 /** A directory, or a backup in a bucket: the newest unless the URL names one. */
-async function withArchive<T>(place: string, work: (archive: Archive) => Promise<T>): Promise<T> {
+export async function withArchive<T>(place: string, work: (archive: Archive) => Promise<T>): Promise<T> {
   if (!place.startsWith('s3:')) return work(openDirectory(place));
   return withBucket(readConfig(), place, async (bucket, stamp) => {
     const chosen = stamp ?? (await listBackups(bucket)).at(-1);

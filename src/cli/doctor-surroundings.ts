@@ -77,7 +77,7 @@ export async function checkPooler(config: Config): Promise<CheckResult[]> {
  * A session keeps its server process. A pooler in transaction mode gives the one that was freed last to the next
  * transaction, here that of another connection, which then holds it.
  */
-async function sharesConnections(db: Database): Promise<boolean> {
+export async function sharesConnections(db: Database): Promise<boolean> {
   const first = await db.reserve();
   const second = await db.reserve();
   const pidOf = async (connection: typeof first) =>

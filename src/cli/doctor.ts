@@ -15,6 +15,7 @@ import { createLogger } from '../log.ts';
 import { findSecret } from '../services.ts';
 import { describePlan, planProcesses } from '../supervisor/plan.ts';
 import { Secrets } from '../tenancy/secrets.ts';
+import { checkReplicaUrl } from './doctor-replica.ts';
 import {
   type CheckResult,
   checkConnections,
@@ -69,6 +70,7 @@ export async function run(): Promise<number> {
       for (const finding of await checkDatabase(db)) report('database', finding);
       await runCheck('database', () => checkConnections(db, settings));
       await runCheck('replicas', () => checkReplicas(db));
+      await runCheck('replica', () => checkReplicaUrl(db, settings));
       await runCheck('clock', () => checkClock(db));
       await runCheck('secret', () => checkSecret(db, settings));
       await runCheck('jobs', () => checkJobs(db));

@@ -30,7 +30,7 @@ export async function run(options: Record<string, string | boolean | undefined>)
       if (swept) process.stdout.write(`${swept.blobs} deleted blobs and ${swept.temporary} interrupted writes swept\n`);
       const indexes = await checkIndexes(db, repair, (finding) => process.stdout.write(`${describeIndex(finding)}\n`));
       process.stdout.write(
-        `${indexes.documents} documents of ${indexes.sources} sources and ${indexes.chunks} chunks checked, ${indexes.findings} problems, ${indexes.findings - indexes.unrepaired} to be read again\n`,
+        `${indexes.documents} documents of ${indexes.sources} sources and ${indexes.chunks} chunks checked, ${indexes.findings} problems, ${indexes.findings - indexes.unrepaired} repaired\n`,
       );
       const drift = await recount(db, repair);
       return report.unrepaired > 0 || indexes.unrepaired > 0 || (drift > 0 && !repair) ? 1 : 0;
@@ -56,6 +56,7 @@ async function recount(db: Database, repair: boolean): Promise<number> {
 
 const indexRepairs = {
   reread: 'a server reads the texts of this source again within the hour',
+  corrected: 'corrected',
   left: 'not changed: restore the text from a backup, or push the document again',
 };
 

@@ -8,6 +8,7 @@ import { ApiError, UsageError } from './errors.ts';
 import { describeError } from './explain.ts';
 import { addPeopleCommands } from './people.ts';
 import { forTerminal } from './terminal.ts';
+import type { VerifyOptions } from './verify.ts';
 
 /** Runs one `quarry` command. Returns the exit code: 0, 1 when it failed, 2 for a usage error. */
 export async function runCommand(args: string[]): Promise<number> {
@@ -88,9 +89,27 @@ export function buildProgram(): { program: Command; exitCode: () => number } {
     .option('--repair', 'delete files without contents, and contents that no file refers to')
     .action(action(() => import('./fsck.ts')));
   program
+    .command('heads')
+    .description('print the signed heads of all ledgers, to compare with later')
+    .option('--out <file>', 'write them to a new file instead')
+    .action(async (options: { out?: string }) => {
+      code = await (await import('./verify.ts')).heads(options);
+    });
+  program
+    .command('verify')
+    .description('verify that audit logs and journals are unchanged; exits 1 if not')
+    .option('--head <file...>', 'compare with these exported heads')
+    .option('--backup <directory>', 'verify this backup instead of the database; s3://… is the newest one there')
+    .option('--trust <key...>', 'accept the signatures of these public keys')
+    .option('--app <app>', 'only this app, by id')
+    .option('--json', 'print JSON, one value per line')
+    .action(async (options: VerifyOptions) => {
+      code = await (await import('./verify.ts')).verify(options);
+    });
+  program
     .command('quota <app>')
     .description('show the usage of an app and set its limits: a number, "none" or "default"')
-    .option('--file-bytes <bound>', 'bytes of files')
+    .option('--file-bytes <bound>', 'bytes of files and of learned search models')
     .option('--documents <bound>', 'knowledge documents')
     .option('--pages <bound>', 'pages extracted or pulled per day')
     .option('--tokens <bound>', 'tokens of the language model per day')

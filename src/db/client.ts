@@ -18,11 +18,11 @@ export class Client extends pg.Client {
   readonly #url: string | undefined;
   readonly #readOnly = new Map<string, boolean>();
 
-  constructor(target: DatabaseTarget, settings: pg.ClientConfig) {
+  constructor(target: DatabaseTarget, settings: pg.ClientConfig, timeoutMs = connectTimeoutMs) {
     const servers = typeof target === 'string' ? serversOf(target) : undefined;
     const many = (servers?.urls.length ?? 1) > 1;
     super({
-      connectionTimeoutMillis: many ? connectTimeoutOfManyMs : connectTimeoutMs,
+      connectionTimeoutMillis: many ? Math.min(connectTimeoutOfManyMs, timeoutMs) : timeoutMs,
       keepAlive: true,
       keepAliveInitialDelayMillis: keepAliveMs,
       ...settings,

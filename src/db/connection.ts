@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net';
 import pg from 'pg';
 import type { DatabaseTarget } from './address.ts';
 import { Client, tryServers } from './client.ts';
@@ -10,6 +11,8 @@ export type ConnectionOptions = {
   applicationName: string;
   /** Whether statements are prepared by name, once for each connection. Some transaction poolers do not support it. */
   prepare: boolean;
+  /** How long to wait for a new connection, and how long its server may be silent before `SilenceWatch` asks it. */
+  timeoutMs: number;
 };
 
 /** Statements that stay prepared on a connection; others are prepared each time. */
@@ -30,11 +33,13 @@ export class Connection {
   readonly openedAt = performance.now();
   #lost: Error | undefined;
   #isEnding = false;
+  /** Statements that have no response yet. */
+  #running = 0;
 
-  private constructor({ target, applicationName, prepare }: ConnectionOptions) {
+  private constructor({ target, applicationName, prepare, timeoutMs }: ConnectionOptions) {
     this.#prepare = prepare;
     const settings = { application_name: applicationName, pipeline: true };
-    this.#client = new Client(target, settings as pg.ClientConfig);
+    this.#client = new Client(target, settings as pg.ClientConfig, timeoutMs);
   }
 
   /** @param onLost is called once when the session ends without `close`. */
@@ -65,17 +70,35 @@ export class Connection {
     return this.#lost !== undefined || this.#isEnding;
   }
 
+  /** The process of the server, or whatever a pooler says it is. */
+  get processId(): number {
+    return (this.#client as unknown as { processID: number }).processID;
+  }
+
+  /** Changes with every byte that is exchanged; undefined while no statement runs. */
+  get progress(): number | undefined {
+    if (this.#running === 0) return undefined;
+    const { bytesRead, bytesWritten, writableLength, _handle } = this.#stream;
+    return bytesRead + bytesWritten - (_handle?.writeQueueSize ?? writableLength);
+  }
+
+  get #stream(): Stream {
+    return (this.#client as unknown as { connection: { stream: Stream } }).connection.stream;
+  }
+
   /** Runs a statement. Throws DatabaseError when PostgreSQL refuses it, ConnectionError when the session is lost. */
   execute({ text, values, types, strings, once }: Compiled): Promise<Result<Row[]>> {
     const serialized = values.map(serialize);
     return new Promise((resolve, reject) => {
       const prepared = this.#prepare && !once ? this.#findPrepared(text) : undefined;
       const query = new Execution({ text, values: serialized, types, prepared }, (error, rows) => {
+        this.#running -= 1;
         if (rows !== undefined) return resolve(rows);
         if (prepared !== undefined && !query.isParsed) this.#prepared.delete(text);
         if (endsSession(error)) this.#isEnding = true;
         reject(withOrigin(ConnectionError.fromDriver(error), strings));
       });
+      this.#running += 1;
       this.#client.query(query as unknown as pg.Submittable);
     });
   }
@@ -88,11 +111,14 @@ export class Connection {
 
   /** Runs SQL without values, possibly several statements, and returns the command tag of the last. */
   async runScript(text: string): Promise<string> {
+    this.#running += 1;
     try {
       const results = (await this.#client.query(text)) as pg.QueryResult | pg.QueryResult[];
       return (Array.isArray(results) ? results.at(-1) : results)?.command ?? '';
     } catch (error) {
       throw ConnectionError.fromDriver(error);
+    } finally {
+      this.#running -= 1;
     }
   }
 
@@ -108,7 +134,7 @@ export class Connection {
 
   /** Ends the session immediately; running statements fail. */
   destroy(): void {
-    (this.#client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
+    this.#stream.destroy();
   }
 
   #findPrepared(text: string): Prepared | undefined {
@@ -140,6 +166,11 @@ function nameOf(text: string): string {
   if (names.size < preparedMax) names.set(text, name);
   return name;
 }
+
+/** The socket; its handle counts what the system has not taken yet. */
+type Stream = Pick<Socket, 'bytesRead' | 'bytesWritten' | 'writableLength' | 'destroy'> & {
+  _handle?: { writeQueueSize?: number } | null;
+};
 
 /** Parts of `pg` without type definitions: the wire connection, and the methods that it calls on a query. */
 type Wire = {

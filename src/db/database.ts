@@ -3,11 +3,11 @@ import type { Connection } from './connection.ts';
 import { Listener } from './listener.ts';
 import { Pool } from './pool.ts';
 import { Replica, type ReplicaOutcome } from './replica.ts';
-import { retryOnConflict } from './retry.ts';
+import { retryOnConflict, type Try } from './retry.ts';
 import { type Compiled, createSql } from './sql.ts';
 import { execute, runTransaction } from './transaction.ts';
 import type { Database, Session, Transaction, TransactionMode } from './types.ts';
-import { isRead, Unit } from './unit.ts';
+import { isRead, type OpenTransaction, Unit } from './unit.ts';
 
 export {
   brokenReference,
@@ -33,21 +33,25 @@ type DatabaseOptions = {
   applicationName: string;
   /** False when a transaction pooler does not support prepared statements. */
   prepare?: boolean;
+  /** How long a connection attempt may take, and PostgreSQL be silent, before it counts as unresponsive. */
+  timeoutMs?: number;
   /** A streaming replica for the reads of `preferReplica`. */
   replica?: { target: DatabaseTarget; onRead: (outcome: ReplicaOutcome) => void } | undefined;
 };
 
 const endTimeoutSeconds = 5;
+const timeoutMsDefault = 10_000;
 
 /** Opens a pool. It connects at the first statement. */
 export function openDatabase(target: DatabaseTarget, options: DatabaseOptions): Database {
-  const connecting = { target, applicationName: options.applicationName, prepare: options.prepare ?? true };
+  const { applicationName, prepare = true, timeoutMs = timeoutMsDefault } = options;
+  const connecting = { target, applicationName, prepare, timeoutMs };
   const pool = new Pool(connecting, options.poolSize);
   let listener: Listener | undefined;
   let replica: Replica | undefined;
 
-  async function withConnection<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
-    const connection = await pool.acquire();
+  async function withConnection<T>(attempt: Try, work: (connection: Connection) => Promise<T>): Promise<T> {
+    const connection = await (attempt.afterLoss ? pool.acquireWorking() : pool.acquire());
     try {
       return await work(connection);
     } finally {
@@ -63,13 +67,32 @@ export function openDatabase(target: DatabaseTarget, options: DatabaseOptions): 
   const runAlone = (compiled: Compiled) => {
     const frame = unitOfPool();
     if (frame !== undefined && !frame.unit.mayPass(compiled.text)) return frame.unit.execute(frame, compiled);
-    const run = () => retryOnConflict(() => withConnection((connection) => execute(connection, compiled)));
+    const run = () =>
+      retryOnConflict((attempt) =>
+        withConnection(attempt, (connection) => {
+          attempt.isWithoutEffect = isRead(compiled.text);
+          return execute(connection, compiled);
+        }),
+      );
     if (replica === undefined || frame !== undefined) return run();
     if (isRead(compiled.text)) return replica.read((connection) => execute(connection, compiled), run);
     replica.leave();
     return run();
   };
-  const beginAlone = beginner((mode, work) => withConnection((connection) => runTransaction(connection, mode, work)));
+  const beginAlone = beginner((mode, work, attempt) =>
+    withConnection(attempt, (connection) => runTransaction(connection, mode, work, attempt)),
+  );
+  /** Of a unit, only the beginning can be repeated: its work has already begun. */
+  const openUnit: OpenTransaction = (inOne) =>
+    retryOnConflict((attempt) =>
+      withConnection(attempt, (connection) => {
+        const begun: typeof inOne = (tx, scope) => {
+          attempt.isWithoutEffect = false;
+          return inOne(tx, scope);
+        };
+        return runTransaction(connection, 'read write', begun, attempt);
+      }),
+    );
   const begin = <T>(first: TransactionMode | Work<T>, second?: Work<T>): Promise<T> => {
     const frame = unitOfPool();
     const reads = typeof first === 'string';
@@ -86,10 +109,7 @@ export function openDatabase(target: DatabaseTarget, options: DatabaseOptions): 
   const database: Database = createSql(runAlone, {
     begin: begin as Begin,
     combine: <T>(work: () => Promise<T>, finish: (tx: Transaction, result: T) => Promise<void>) =>
-      new Unit(pool, (inOne) => withConnection((connection) => runTransaction(connection, undefined, inOne))).run(
-        work,
-        finish,
-      ),
+      new Unit(pool, openUnit).run(work, finish),
     async reserve() {
       const connection = await pool.acquire();
       return createSession(connection, () => pool.release(connection));
@@ -116,9 +136,11 @@ type Begin = Database['begin'];
 type Work<T> = (tx: Transaction) => Promise<T>;
 
 /** `begin` with and without a mode, repeated on conflict. */
-function beginner(run: <T>(mode: TransactionMode | undefined, work: Work<T>) => Promise<T>): Begin {
+function beginner(run: <T>(mode: TransactionMode | undefined, work: Work<T>, attempt: Try) => Promise<T>): Begin {
   const begin = <T>(first: TransactionMode | Work<T>, second?: Work<T>) =>
-    retryOnConflict(() => (typeof first === 'string' ? run(first, second as Work<T>) : run(undefined, first)));
+    retryOnConflict((attempt) =>
+      typeof first === 'string' ? run(first, second as Work<T>, attempt) : run(undefined, first, attempt),
+    );
   return begin as Begin;
 }
 

@@ -3,6 +3,8 @@ import { Connection, type ConnectionOptions } from './connection.ts';
 
 const reconnectMs = 250;
 const reconnectMsMax = 5_000;
+/** An idle connection is tried each time so many times `timeoutMs` have passed. */
+const idleTimeouts = 3;
 
 type Subscription = { hear: (payload: string) => void; onListen: (() => void) | undefined };
 
@@ -64,12 +66,15 @@ export class Listener {
   }
 
   async #connect(): Promise<Connection> {
+    const { timeoutMs } = this.#options;
     const connection = await Connection.open(this.#options, () => {
+      clearInterval(trying);
       if (this.#stopping.signal.aborted) return;
       this.#connecting = this.#reconnect();
       // It fails only when the listener ends.
       this.#connecting.catch(() => {});
     });
+    const trying = setInterval(() => tryConnection(connection, timeoutMs), timeoutMs * idleTimeouts).unref();
     connection.onNotification((channel, payload) => {
       for (const { hear } of this.#channels.get(channel) ?? []) hear(payload);
     });
@@ -89,4 +94,14 @@ export class Listener {
       }
     }
   }
+}
+
+/** Ends a connection on which no response arrives: notifications would not either. */
+function tryConnection(connection: Connection, timeoutMs: number): void {
+  if (connection.isLost) return;
+  const timer = setTimeout(() => connection.destroy(), timeoutMs).unref();
+  void connection
+    .runScript('select 1')
+    .catch(() => {})
+    .finally(() => clearTimeout(timer));
 }

@@ -10,11 +10,16 @@ export const largeTables = [
 /** What `create table … like` leaves out, as SQL. */
 type Definition = { options: string; constraints: string[]; indexes: string[]; triggers: string[] };
 
-/** Quarry's own processes that are connected to this database. */
+/**
+ * Connections of Quarry's own processes to this database. Idle ones for requests do not count, because a pooler keeps
+ * them when the processes have ended. A process that runs also has direct connections.
+ */
 export async function countProcesses(db: Database): Promise<number> {
   const [row] = await db<{ count: number }[]>`
     select count(*)::integer as count from pg_stat_activity
-    where datname = current_database() and application_name ~ '^quarry(-(direct|session|jobs.*|presence|backup))?$'`;
+    where datname = current_database()
+      and (application_name ~ '^quarry-(direct|session|jobs.*|presence|backup)$'
+        or application_name = 'quarry' and state is distinct from 'idle')`;
   return row?.count ?? 0;
 }
 

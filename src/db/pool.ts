@@ -1,18 +1,22 @@
 import { Connection, type ConnectionOptions } from './connection.ts';
 import { ConnectionError } from './errors.ts';
+import { SilenceWatch } from './silence.ts';
 
 const lifetimeMs = 60 * 60 * 1_000;
+/** Work waits this many times `timeoutMs` for a free connection. */
+const waitTimeouts = 3;
 
 type Waiting = { resolve: (connection: Connection) => void; reject: (error: unknown) => void };
 
 /**
  * Up to `size` connections, opened when they are needed. Work that finds none free waits for the next one, in order of
- * arrival. A lost connection is replaced when it is needed again.
+ * arrival, for a limited time. A lost connection is replaced when it is needed again.
  */
 export class Pool {
   readonly #options: ConnectionOptions;
   readonly #size: number;
   readonly #open = new Set<Connection>();
+  readonly #silence: SilenceWatch;
   #opening = 0;
   readonly #free: Connection[] = [];
   #waiting: Waiting[] = [];
@@ -22,6 +26,7 @@ export class Pool {
   constructor(options: ConnectionOptions, size: number) {
     this.#options = options;
     this.#size = size;
+    this.#silence = new SilenceWatch(options, this.#open, (error) => this.#refuse(error, this.#waiting.length));
   }
 
   /** A connection for one caller, until it is released. */
@@ -29,21 +34,36 @@ export class Pool {
     if (this.#ended) throw ended();
     for (let connection = this.#free.pop(); connection !== undefined; connection = this.#free.pop())
       if (!connection.isLost) return connection;
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ resolve, reject });
-      this.#openMore();
-    });
+    return this.#wait();
+  }
+
+  /** A connection that is new or has just been used: the server may have ended others without our knowing. */
+  acquireWorking(): Connection | Promise<Connection> {
+    if (this.#ended) throw ended();
+    const unsure = this.#open.size >= this.#size ? this.#free.pop() : undefined;
+    const connection = this.#wait();
+    if (unsure !== undefined) this.#close(unsure);
+    return connection;
+  }
+
+  #wait(): Promise<Connection> {
+    const timeoutMs = this.#options.timeoutMs * waitTimeouts;
+    const waited = Promise.withResolvers<Connection>();
+    this.#waiting.push(waited);
+    this.#openMore();
+    const timer = setTimeout(() => {
+      this.#waiting = this.#waiting.filter((other) => other !== waited);
+      waited.reject(new ConnectionError('NO_FREE_CONNECTION', 'No connection to the database became free in time.'));
+    }, timeoutMs);
+    return waited.promise.finally(() => clearTimeout(timer));
   }
 
   release(connection: Connection): void {
     const isOld = performance.now() - connection.openedAt > lifetimeMs;
-    if (connection.isLost || isOld || this.#ended !== undefined) {
-      this.#drop(connection);
-      if (!connection.isLost) void connection.close().catch(() => {});
-      return;
-    }
-    const next = this.#waiting.shift();
-    if (next === undefined) this.#free.push(connection);
+    const mayStay = !connection.isLost && !isOld && this.#ended === undefined;
+    const next = mayStay ? this.#waiting.shift() : undefined;
+    if (!mayStay) this.#close(connection);
+    else if (next === undefined) this.#free.push(connection);
     else next.resolve(connection);
   }
 
@@ -54,9 +74,7 @@ export class Pool {
   }
 
   async #end(timeoutSeconds: number): Promise<void> {
-    const waiting = this.#waiting;
-    this.#waiting = [];
-    for (const { reject } of waiting) reject(ended());
+    this.#refuse(ended(), this.#waiting.length);
     const free = this.#free.splice(0);
     for (const connection of free) this.#open.delete(connection);
     const isEmpty = this.#open.size + this.#opening === 0;
@@ -68,6 +86,7 @@ export class Pool {
     }, timeoutSeconds * 1_000);
     await Promise.all([...free.map((connection) => connection.close().catch(() => {})), isEmpty || over.promise]);
     clearTimeout(timer);
+    this.#silence.stop();
   }
 
   #openMore(): void {
@@ -80,20 +99,25 @@ export class Pool {
         opened = connection;
         this.#opening -= 1;
         this.#open.add(connection);
+        this.#silence.start();
         this.release(connection);
       },
       (error: unknown) => {
         this.#opening -= 1;
-        this.#refuse(error);
+        // When no connection can be opened and none is left, all waiting work fails.
+        this.#refuse(error, this.#open.size === 0 ? this.#waiting.length : 1);
+        if (this.#open.size + this.#opening === 0) this.#onEmpty?.();
       },
     );
   }
 
-  /** When no connection can be opened and none is left, all waiting work fails. */
-  #refuse(error: unknown): void {
-    const refused = this.#waiting.splice(0, this.#open.size === 0 ? this.#waiting.length : 1);
-    for (const { reject } of refused) reject(error);
-    if (this.#open.size + this.#opening === 0) this.#onEmpty?.();
+  #refuse(error: unknown, count: number): void {
+    for (const { reject } of this.#waiting.splice(0, count)) reject(error);
+  }
+
+  #close(connection: Connection): void {
+    this.#drop(connection);
+    if (!connection.isLost) void connection.close().catch(() => {});
   }
 
   #lose(connection: Connection): void {

@@ -1,20 +1,33 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { DatabaseError } from './errors.ts';
+import { ConnectionError, DatabaseError } from './errors.ts';
 
 const triesMax = 5;
 const firstPauseMs = 10;
 
+/** One try of some work. */
+export type Try = {
+  /** The session of the last try was lost, so that others may be, too. */
+  readonly afterLoss: boolean;
+  /** Whether the work has had no effect if its session is lost now. */
+  isWithoutEffect: boolean;
+};
+
 /**
  * Repeats work that PostgreSQL aborted because it conflicted with other work: a deadlock (40P01), a serialisation
  * failure (40001), or a prepared statement whose tables have changed. Five attempts at most, with growing random pauses.
+ * Work whose session was lost before it could have an effect is repeated once.
  */
-export async function retryOnConflict<T>(work: () => Promise<T>): Promise<T> {
+export async function retryOnConflict<T>(work: (attempt: Try) => Promise<T>): Promise<T> {
+  let afterLoss = false;
   for (let tries = 1; ; tries++) {
+    const attempt = { afterLoss, isWithoutEffect: false };
     try {
-      return await work();
+      return await work(attempt);
     } catch (error) {
-      if (tries === triesMax || !isConflict(error)) throw error;
-      await wait(Math.random() * firstPauseMs * 2 ** tries);
+      const isRepeatable = !afterLoss && attempt.isWithoutEffect && isSessionLost(error);
+      if (isRepeatable) afterLoss = true;
+      else if (tries === triesMax || !isConflict(error)) throw error;
+      else await wait(Math.random() * firstPauseMs * 2 ** tries);
     }
   }
 }
@@ -22,6 +35,12 @@ export async function retryOnConflict<T>(work: () => Promise<T>): Promise<T> {
 function isConflict(error: unknown): boolean {
   if (!(error instanceof DatabaseError)) return false;
   return error.code === '40P01' || error.code === '40001' || isStalePlan(error);
+}
+
+/** Shutdown, a terminated session, a broken connection, or a server that is no longer the primary. */
+function isSessionLost(error: unknown): boolean {
+  if (error instanceof ConnectionError) return true;
+  return error instanceof DatabaseError && /^(57P0[12]|08...|25006)$/.test(error.code ?? '');
 }
 
 /** The columns of a prepared statement have changed, or a pooler has dropped the statement. */

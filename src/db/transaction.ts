@@ -1,7 +1,7 @@
 import { isTracing } from '../tracing/trace.ts';
 import type { Connection } from './connection.ts';
 import { DatabaseError } from './errors.ts';
-import { isStalePlan } from './retry.ts';
+import { isStalePlan, type Try } from './retry.ts';
 import { type Compiled, compile, createSql, type Result, type Row, type Statement } from './sql.ts';
 import { traceStatement } from './tracing.ts';
 import type { Db, Transaction, TransactionMode } from './types.ts';
@@ -22,7 +22,9 @@ export async function runTransaction<T>(
   connection: Connection,
   mode: TransactionMode | undefined,
   work: Work<T>,
+  attempt?: Try,
 ): Promise<T> {
+  if (attempt) attempt.isWithoutEffect = true;
   const begun = connection.runScript(mode === undefined ? 'begin' : `begin ${mode}`);
   // The first statement is sent directly after a plain `begin`, which cannot fail on a working session.
   if (mode === undefined) begun.catch(() => {});
@@ -31,6 +33,7 @@ export async function runTransaction<T>(
   try {
     const result = await scope.run(work);
     await begun;
+    if (attempt) attempt.isWithoutEffect = false;
     if ((await connection.runScript('commit')) !== 'COMMIT')
       throw new Error('A statement of the transaction failed before the commit.');
     return result;

@@ -4,7 +4,7 @@ import type { Sql, Statement } from './sql.ts';
 export type Db = Sql & {
   /**
    * Runs work in a transaction; within one, in a savepoint of it. When PostgreSQL aborts the whole transaction with a
-   * deadlock or a serialisation failure, it is repeated, so work must have no effect other than its statements.
+   * deadlock or a serialisation failure, or its session ends before the commit, it is repeated, so work must have no effect other than its statements.
    */
   begin<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
 };
@@ -19,7 +19,10 @@ export type Session = Db & {
   /** Returns the connection to the pool. */
   release(): void;
 };
-/** The pool. A statement outside a transaction is repeated when PostgreSQL aborts it with a deadlock. */
+/**
+ * The pool. A statement outside a transaction is repeated when PostgreSQL aborts it with a deadlock; one that only reads,
+ * also when its session ends.
+ */
 export type Database = Db & {
   begin<T>(mode: TransactionMode, work: (tx: Transaction) => Promise<T>): Promise<T>;
   /**
@@ -40,4 +43,4 @@ export type Database = Db & {
   end(options?: { timeout?: number }): Promise<void>;
 };
 
-export type TransactionMode = 'read only' | 'isolation level repeatable read read only';
+export type TransactionMode = 'read write' | 'read only' | 'isolation level repeatable read read only';

@@ -5,7 +5,7 @@ import type { Scope } from './transaction.ts';
 import type { Transaction } from './types.ts';
 
 /** Runs work in a new transaction on a connection of its own. */
-type OpenTransaction = (work: (tx: Transaction, scope: Scope) => Promise<void>) => Promise<void>;
+export type OpenTransaction = (work: (tx: Transaction, scope: Scope) => Promise<void>) => Promise<void>;
 
 /** What statements join: a unit, or the savepoint of one of its transactions. */
 type Frame = { readonly unit: Unit; readonly turns: Turns; readonly scope?: Scope };

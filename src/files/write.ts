@@ -113,7 +113,7 @@ export async function adoptBlob(
   bytes?: Uint8Array,
 ): Promise<StoredFile['commit']> {
   const image = isImage(file.contentType) ? await readImageSize(deps, scope.appId, blob, bytes) : undefined;
-  return async (tx, owned, record) => {
+  return async (tx, { orgId, teamId, userId, agentId }, record) => {
     try {
       const row = await store.insertFile(tx, {
         appId: scope.appId,
@@ -124,7 +124,7 @@ export async function adoptBlob(
         blobKey: blob.key,
         width: image?.width ?? null,
         height: image?.height ?? null,
-        ...owned,
+        ...{ orgId, teamId, userId, agentId },
       });
       await store.deleteDoomedBlob(tx, scope.appId, blob.key);
       await record?.(tx, row);

@@ -3,6 +3,9 @@ import type { DatabaseTarget } from '../db/address.ts';
 import { Client } from '../db/client.ts';
 import type { Logger } from '../log.ts';
 
+/** Statements of the job queue are short; one without a response is given up, and its connection ended. */
+export const jobStatementMsMax = 60_000;
+
 /** Connections of the driver that the job library requires. */
 export function openJobPool(target: DatabaseTarget, size: number, log: Logger): pg.Pool {
   const pool = new pg.Pool({ max: size, Client: jobClient(target) });
@@ -17,7 +20,7 @@ export function openJobPool(target: DatabaseTarget, size: number, log: Logger): 
 function jobClient(target: DatabaseTarget): new () => Client {
   return class extends Client {
     constructor() {
-      super(target, { application_name: 'quarry-jobs' });
+      super(target, { application_name: 'quarry-jobs', query_timeout: jobStatementMsMax });
     }
   };
 }

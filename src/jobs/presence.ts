@@ -3,6 +3,7 @@ import type pg from 'pg';
 import type { DatabaseTarget } from '../db/address.ts';
 import { Client } from '../db/client.ts';
 import type { Logger } from '../log.ts';
+import { jobStatementMsMax } from './connection.ts';
 import { announceJobs, crashColumns, suspectsQueue } from './held-job.ts';
 
 /** Half of a 64-bit advisory lock key; the other half is the hash of the worker pool's name. */
@@ -69,7 +70,10 @@ export class Presence {
 
   async #connect(): Promise<pg.Client> {
     if (this.#client) return this.#client;
-    const client = new Client(this.#target, { application_name: 'quarry-presence' });
+    const client = new Client(this.#target, {
+      application_name: 'quarry-presence',
+      query_timeout: jobStatementMsMax,
+    });
     client.on('error', () => {
       if (this.#client === client) this.#client = undefined;
     });

@@ -16,6 +16,7 @@ export const taskNames = {
   logEvents: 'log_events',
   mergeIndex: 'merge_index',
   purgeSources: 'purge_sources',
+  sealLedger: 'seal_ledger',
   startPulls: 'start_pulls',
   structureExtraction: 'structure_extraction',
   sweepAudit: 'sweep_audit',

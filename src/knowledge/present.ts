@@ -6,9 +6,9 @@ import type { IngestionView } from './ingestion/store.ts';
 import type { SearchHit } from './search/results.ts';
 import type { ContextRow } from './search/results-store.ts';
 import type { SearchResult } from './search/search.ts';
-import type { SourceRow } from './sources/store.ts';
+import type { SourceView } from './sources/store.ts';
 
-export function presentSource(row: SourceRow) {
+export function presentSource(row: SourceView) {
   return {
     id: formatId('source', row.id),
     type: row.type,
@@ -17,6 +17,12 @@ export function presentSource(row: SourceRow) {
     context_installation: row.installationId && formatId('installation', row.installationId),
     created_at: iso(row.createdAt),
     updated_at: iso(row.updatedAt),
+    learned_model: row.model && {
+      status: row.model.refusedBytes === null ? ('ready' as const) : ('over_quota' as const),
+      bytes: row.model.bytes,
+      bytes_needed: row.model.refusedBytes,
+      trained_at: row.model.trainedAt && iso(new Date(row.model.trainedAt)),
+    },
     metadata: row.metadata,
     org: row.orgId && formatId('org', row.orgId),
     parent_source: row.parentSourceId && formatId('source', row.parentSourceId),

@@ -15,6 +15,18 @@ const stateSchema = Type.Enum(['active', 'paused']);
 const title = Type.Optional(Type.String({ maxLength: 1_000, description: 'Display title.' }));
 const metadata = Type.Optional(freeMap('Free key-value map.'));
 
+const learnedModel = Type.Object({
+  status: Type.Enum(['ready', 'over_quota'], {
+    description:
+      '`over_quota`: the latest model would exceed the app’s quota of bytes and is not stored. Search uses the one before it, or its text and vectors alone, until there is room.',
+  }),
+  bytes: Type.Integer({ description: 'Bytes of the model in use; 0 without one. They count as `file_bytes`.' }),
+  bytes_needed: Type.Union([Type.Integer(), Type.Null()], {
+    description: 'Bytes of the model that was not stored; null when `ready`.',
+  }),
+  trained_at: Type.Union([Type.String(), Type.Null()], { description: 'When the model in use was stored.' }),
+});
+
 export const sourceSchema = Type.Object(
   {
     id: Type.String({ description: 'cso_…' }),
@@ -24,6 +36,9 @@ export const sourceSchema = Type.Object(
     context_installation: textOrNull,
     created_at: textOrNull,
     updated_at: textOrNull,
+    learned_model: Type.Union([learnedModel, Type.Null()], {
+      description: 'What search has learned from the source; null until it has learned something.',
+    }),
     metadata: mapOrNull,
     org: textOrNull,
     parent_source: textOrNull,

@@ -41,7 +41,7 @@ export function countWork(tx: Transaction): Promise<Group[]> {
         limit ${rowsMax})
       union all
       -- Timers and retries whose time has come and that nobody has woken.
-      (select 'automation_run', 'overdue', wake_at from automation_runs where wake_at < now() limit ${rowsMax})
+      (select 'automation_run', 'overdue', wake_at from automation_run_wakes where wake_at < now() limit ${rowsMax})
       union all
       (select 'document', 'unembedded', created_at from knowledge_documents where embedding_model is null
         order by created_at limit ${rowsMax})

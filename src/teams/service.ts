@@ -3,6 +3,7 @@ import { type Database, isUniqueViolation } from '../db/database.ts';
 import { AppError, invalidField, notFound } from '../errors.ts';
 import type { PageRequest } from '../http/pages.ts';
 import { newUuid, parseId } from '../ids.ts';
+import type { Ledger } from '../ledger/seal.ts';
 import { type Caller, canSeeWholeApp, type TeamRole } from '../tenancy/caller.ts';
 import { findNamedOwners, pathId } from '../tenancy/references.ts';
 import type { memberCreateSchema, memberRemoveSchema, teamCreateSchema, teamUpdateSchema } from './schema.ts';
@@ -10,7 +11,7 @@ import * as store from './store.ts';
 
 export type TeamService = ReturnType<typeof createTeamService>;
 
-export function createTeamService({ db }: { db: Database }) {
+export function createTeamService({ db, ledger }: { db: Database; ledger: Ledger }) {
   async function get(caller: Caller, id: string): Promise<store.TeamRow> {
     const row = await store.findTeam(db, caller, pathId('team', id));
     if (!row) throw notFound();
@@ -71,6 +72,7 @@ export function createTeamService({ db }: { db: Database }) {
     async remove(caller: Caller, id: string): Promise<void> {
       const team = await get(caller, id);
       requireManages(caller, team);
+      await ledger.noteDeletion(caller, { kind: 'team', id: team.id });
       await store.deleteTeam(db, caller, team.id);
     },
 

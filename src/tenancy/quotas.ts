@@ -60,7 +60,7 @@ type QuotaDetails = { quota: Measure; limit: number; used: number; requested: nu
 
 const words: Record<Measure, (limit: number) => string> = {
   file_bytes: (limit) =>
-    `This app may store a total of ${limit} bytes of files. Delete some, or ask the operator for more.`,
+    `This app may store a total of ${limit} bytes of files and learned search models. Delete some, or ask the operator for more.`,
   documents: (limit) => `This app may have a total of ${limit} documents. Delete some, or ask the operator for more.`,
   sandboxes: (limit) => `This app may have ${limit} sandboxes. Delete some, or ask the operator for more.`,
   tokens: (limit) =>

@@ -40,7 +40,8 @@ export function registerThreadRoutes(api: Api, { threads }: { threads: ThreadSer
     operationId: 'createThreadMessage',
     tag: 'Threads',
     summary: 'Post a message to a thread',
-    description: 'Every thread/messages source of the thread’s agent ingests it as a document.',
+    description:
+      'Every active thread/messages source of the thread’s agent ingests it as a document. 409 when all of them are paused.',
     params: Type.Object({ thread: Type.String() }),
     body: messageSchema,
     budget: bodyBudgets.message,

@@ -7,7 +7,7 @@ const limit = Type.Union([Type.Integer(), Type.Null()], { description: 'The limi
 
 export const usageSchema = Type.Object(
   {
-    file_bytes: Type.Object({ used, limit }, { description: 'Bytes of files.' }),
+    file_bytes: Type.Object({ used, limit }, { description: 'Bytes of files and of learned search models.' }),
     documents: Type.Object({ used, limit }, { description: 'Knowledge documents.' }),
     pages: Type.Object(
       { used, limit, resets_at: Type.String({ description: 'The end of the day (UTC).' }) },

@@ -55,7 +55,9 @@ export async function findDrift(tx: Transaction): Promise<Drift[]> {
       select app_id, sandbox_id, 'file_bytes' as measure, sum(bytes)::bigint as counted from (
         select app_id, sandbox_id, size as bytes from files
         union all
-        select app_id, sandbox_id, length from uploads where finished_at is null) stored
+        select app_id, sandbox_id, length from uploads where finished_at is null
+        union all
+        select app_id, sandbox_id, bytes from knowledge_models where bytes > 0) stored
       group by app_id, sandbox_id
       union all
       select app_id, sandbox_id, 'documents', count(*) from knowledge_documents group by app_id, sandbox_id

@@ -5,6 +5,7 @@ import { refuseDuplicate } from '../db/unique.ts';
 import { AppError, invalidField, notFound } from '../errors.ts';
 import type { PageRequest } from '../http/pages.ts';
 import { formatId, newUuid, parseId } from '../ids.ts';
+import type { Ledger } from '../ledger/seal.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';
 import { fieldId, findNamedOwners, pathId } from '../tenancy/references.ts';
 import { hashPassword } from './passwords.ts';
@@ -13,7 +14,7 @@ import * as store from './store.ts';
 
 export type UserService = ReturnType<typeof createUserService>;
 
-export function createUserService({ db, clock }: { db: Database; clock: Clock }) {
+export function createUserService({ db, clock, ledger }: { db: Database; clock: Clock; ledger: Ledger }) {
   async function get(caller: Caller, id: string): Promise<store.UserRow> {
     const row = await store.findUser(db, caller, userPathId(caller, id));
     if (!row) throw notFound();
@@ -86,7 +87,9 @@ export function createUserService({ db, clock }: { db: Database; clock: Clock })
     },
 
     async remove(caller: Caller, id: string): Promise<void> {
-      if (!(await store.deleteUser(db, caller, userPathId(caller, id)))) throw notFound();
+      const userId = userPathId(caller, id);
+      await ledger.noteDeletion(caller, { kind: 'user', id: userId });
+      if (!(await store.deleteUser(db, caller, userId))) throw notFound();
     },
   };
 }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { sweepAudit } from '../../src/audit/sweep.ts';
 import { ManualClock } from '../../src/clock.ts';
+import { createLedger } from '../../src/ledger/seal.ts';
 import type { TestApp } from '../support/provisioner.ts';
 import { type ApiOptions, type ErrorBody, startTestServer } from '../support/server.ts';
 
@@ -264,9 +265,10 @@ test('entries older than the configured age are deleted', async () => {
   const clock = new ManualClock();
   assert.equal(services.config.auditDays, 90);
   clock.advance(89 * 24 * 3_600_000);
-  await sweepAudit({ db, clock, daysKept: 90 });
+  const ledger = createLedger({ db, secrets: services.secrets, clock });
+  await sweepAudit({ db, clock, ledger, daysKept: 90 });
   assert.equal((await auditOf(app)).total_entries, 1);
   clock.advance(2 * 24 * 3_600_000);
-  assert.ok((await sweepAudit({ db, clock, daysKept: 90 })) >= 2);
+  assert.ok((await sweepAudit({ db, clock, ledger, daysKept: 90 })) >= 2);
   assert.equal((await auditOf(app)).total_entries, 0);
 });

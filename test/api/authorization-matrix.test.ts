@@ -120,14 +120,13 @@ for (const [part, isIn, guises] of [
       const expectation = expected[hasTwin(name) ? twinOf(name) : name];
       if (!expectation) continue;
       for (const [row, { whose, outcomes }] of expectation.table.entries()) {
-        const standing = standingTarget(expectation, whose);
         // A caller who is refused for every resource is tried once.
         const all = takesBearer(path) ? [...guises, ...bearers] : guises;
         for (const { name: guise, as, options } of all.filter((each) => row === 0 || typeof each.as !== 'number'))
           checks.push(async () => {
             const outcome = typeof as === 'number' ? as : (outcomes.get(as) ?? 0);
             const fresh = expectation.consumes === true && outcome === 'ok';
-            const target = fresh ? await expectation.make?.(whose) : await standing();
+            const target = fresh ? await expectation.make?.(whose) : await standingTarget(expectation, whose);
             const given = target ?? { id: '', whose };
             // The body and query are those of the key's twin, so that only the credential differs.
             const sent = (await expectation.send?.(given, typeof as === 'number' ? 'key' : as)) ?? {};
@@ -148,13 +147,14 @@ for (const [part, isIn, guises] of [
     assert.deepEqual(await runChecks(checks), []);
   });
 
-/** One resource per row, which no request deletes. */
-function standingTarget({ make: makeOne }: Expectation, whose: Ownership): () => Promise<Target | undefined> {
-  let created: Promise<Target> | undefined;
-  return async () => {
-    created ??= makeOne?.(whose);
-    return created;
-  };
+/** One resource per kind and ownership for all routes: a request that deletes one or ends its state gets a fresh one. */
+const standing = new Map<Expectation['make'], Map<Ownership, Promise<Target>>>();
+function standingTarget({ make: makeOne }: Expectation, whose: Ownership): Promise<Target> | undefined {
+  const targets = standing.get(makeOne) ?? new Map<Ownership, Promise<Target>>();
+  standing.set(makeOne, targets);
+  const target = targets.get(whose) ?? makeOne?.(whose);
+  if (target !== undefined) targets.set(whose, target);
+  return target;
 }
 
 /** The path with the target's ids in it; `send` may have given the twin's path, query included. */

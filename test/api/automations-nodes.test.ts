@@ -9,6 +9,7 @@ import { createGraphLoader } from '../../src/automations/engine/workflow.ts';
 import { startDueSchedules } from '../../src/automations/runs/dispatch.ts';
 import { createRunService } from '../../src/automations/runs/service.ts';
 import { formatId, parseId } from '../../src/ids.ts';
+import { createLedger } from '../../src/ledger/seal.ts';
 import { AutomationsClient, entryTypes, graphOf, type Run } from '../support/automations.ts';
 import type { TestTenants } from '../support/provisioner.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
@@ -271,7 +272,8 @@ test('many concurrent checks of a due schedule start one run', async () => {
     workflow: graphOf({ id: 'a', kind: 'trigger' }),
   });
   const expressions = createExpressions();
-  const automations = createAutomationService({ db, clock, secrets, expressions });
+  const ledger = createLedger({ db, secrets, clock });
+  const automations = createAutomationService({ db, clock, secrets, ledger, expressions });
   const runs = createRunService({ db, clock, secrets, expressions, automations, loadGraph: createGraphLoader(db) });
   await db`update automations set next_tick_at = now() - interval '10 minutes' where schedule = '*/5 * * * *'`;
   await Promise.all(Array.from({ length: 8 }, () => startDueSchedules({ db, clock, log, expressions, runs })));

@@ -136,7 +136,7 @@ test('work waits for a free connection in the order of its arrival, reserved one
 test('a lost connection fails what runs on it, with an error that says so, and is replaced', async () => {
   const one = open(1);
   const [row] = await one`select pg_backend_pid() as pid`;
-  const sleeping = one`select pg_sleep(60)`;
+  const sleeping = one`do 'begin perform pg_sleep(60); end'`;
   const failing = assert.rejects(sleeping, (error: Error & { code?: string }) =>
     /^(57P01|CONNECTION_)/.test(error.code ?? ''),
   );
@@ -261,7 +261,7 @@ test('an error of the database shows the place of the statement in our code', as
 
 test('a closed pool refuses work and aborts what still runs after its timeout', async () => {
   const pool = openDatabase(target, { poolSize: 2, applicationName: 'quarry-test-closing' });
-  const running = assert.rejects(pool`select pg_sleep(60)`, { code: 'CONNECTION_CLOSED' });
+  const running = assert.rejects(pool`do 'begin perform pg_sleep(60); end'`, { code: 'CONNECTION_CLOSED' });
   while (
     (await db`select 1 from pg_stat_activity where application_name = 'quarry-test-closing' and state = 'active'`)
       .length === 0

@@ -4,7 +4,6 @@ import { chmodSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { after, test } from 'node:test';
-import { bootstrapIfEmpty } from '../../src/apps/bootstrap.ts';
 import { samplePdf } from '../../src/content/parse/sample-pdf.ts';
 import { credentialsFile } from '../../src/credentials-file.ts';
 import { htmlPage, startSite } from '../support/fixture-site.ts';
@@ -14,8 +13,8 @@ import { startTestServer } from '../support/server.ts';
 import { projectRoot } from '../support/source.ts';
 
 /*
- * What the guides say is run as they say it: each page in a shell of its own, in a directory like a clone, against a
- * fresh server. https://example.com is a site of this machine here.
+ * What the guides say is run as they say it: each page in a shell of its own, in a directory like a clone, with a new
+ * app. https://example.com is a site of this machine here.
  */
 
 const pages = [
@@ -58,26 +57,31 @@ const site = await startSite({
 const model = await startLanguageModel();
 model.script = () =>
   '{"company":"ACME GmbH","items":[{"name":"Bolt","price":3.5},{"name":"Nut","price":1.2}],"due":null}';
+const server = await startTestServer({
+  env: { QUARRY_FETCH_ALLOW: '127.0.0.1', QUARRY_LLM_URL: model.url, QUARRY_LLM_MODEL: 'small' },
+});
 after(async () => {
+  await server.close();
   await site.close();
   await model.close();
 });
-
-const env = { QUARRY_FETCH_ALLOW: '127.0.0.1', QUARRY_LLM_URL: model.url, QUARRY_LLM_MODEL: 'small' };
 const here = (step: Step): Step => ({ ...step, text: step.text.replaceAll('https://example.com', site.origin) });
+
+/** A directory like a clone that has just started its first server. */
+async function createGuide(): Promise<string> {
+  const directory = mkdtempSync(join(tmpdir(), 'quarry-guide-'));
+  // An embedded database that root starts runs as another user, who must reach it.
+  chmodSync(directory, 0o755);
+  const { app, developerToken, secretKey, publishableKey } = await server.provision.app();
+  createClone(directory, credentialsFile(server.baseUrl, { app: app.id, developerToken, secretKey, publishableKey }));
+  for (const place of ['.', 'data/try']) writeFileSync(join(directory, place, 'report.pdf'), samplePdf());
+  return directory;
+}
 
 for (const page of pages)
   test(`what ${page} shows works as it is written`, { timeout: 240_000 }, async () => {
-    const server = await startTestServer({ env });
-    const directory = mkdtempSync(join(tmpdir(), 'quarry-guide-'));
-    // An embedded database that root starts runs as another user, who must reach it.
-    chmodSync(directory, 0o755);
+    const directory = await createGuide();
     try {
-      const { db, services, baseUrl } = server;
-      const made = await bootstrapIfEmpty(db, services.secrets, () => {});
-      assert.ok(made);
-      createClone(directory, credentialsFile(baseUrl, made));
-      for (const place of ['.', 'data/try']) writeFileSync(join(directory, place, 'report.pdf'), samplePdf());
       const steps = stepsOf(readPage(page)).filter(isRun(page)).map(here);
       assert.ok(steps.length > 0, 'A guide shows something that can be run.');
       const before = withoutOpening.includes(page) ? [] : opening;
@@ -92,21 +96,14 @@ for (const page of pages)
           );
     } finally {
       rmSync(directory, { recursive: true, force: true, maxRetries: 5 });
-      await server.close();
     }
   });
 
 test('the guides work one after the other in one shell, and leave nothing that git would add', {
   timeout: 300_000,
 }, async () => {
-  const server = await startTestServer({ env });
-  const directory = mkdtempSync(join(tmpdir(), 'quarry-guide-'));
-  chmodSync(directory, 0o755);
+  const directory = await createGuide();
   try {
-    const made = await bootstrapIfEmpty(server.db, server.services.secrets, () => {});
-    assert.ok(made);
-    createClone(directory, credentialsFile(server.baseUrl, made));
-    for (const place of ['.', 'data/try']) writeFileSync(join(directory, place, 'report.pdf'), samplePdf());
     const before = readdirSync(directory).sort();
     const steps = ['docs/quickstart.md', ...pages.filter((page) => !withoutOpening.includes(page))].flatMap((page) =>
       stepsOf(readPage(page)).map(here),
@@ -120,7 +117,6 @@ test('the guides work one after the other in one shell, and leave nothing that g
     assert.deepEqual(left, []);
   } finally {
     rmSync(directory, { recursive: true, force: true, maxRetries: 5 });
-    await server.close();
   }
 });
 

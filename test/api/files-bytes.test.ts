@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { ManualClock } from '../../src/clock.ts';
+import { production } from '../../src/db/database.ts';
+import { writeFile } from '../../src/files/write.ts';
+import { newUuid } from '../../src/ids.ts';
 import { bytesOf, type FileBody, pixel } from '../support/files.ts';
 import { startS3Server } from '../support/s3-server.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
@@ -169,4 +172,13 @@ describe('on S3', () => {
       await ours.close();
     }
   });
+});
+
+test('the owners of a new file come from their columns alone, whatever else the row has', async () => {
+  const { db, blobs, log } = server.services;
+  const row = { orgId: null, teamId: null, userId: null, agentId: null, id: newUuid(), filename: 'owner', size: 7 };
+  const contents = { id: newUuid(), bytes: Buffer.from('abc'), filename: 'new.txt', contentType: 'text/plain' };
+  const scope = { appId: app.app.uuid, sandboxId: production };
+  const written = await writeFile({ db, blobs, log, imageSize: async () => undefined }, scope, contents, row);
+  assert.deepEqual([written.id, written.filename, written.size], [contents.id, 'new.txt', 3]);
 });

@@ -200,6 +200,30 @@ test("messages of an agent's threads become documents of its thread/messages sou
   assert.equal((await stranger.send('POST', `/threads/${thread}/messages`, { content: 'x' })).status, 404);
 });
 
+test('a message that only paused sources would take is refused with 409 and stored nowhere; one active source takes it', async () => {
+  const agent = await server.provision.agent(world.app, { org: world.org });
+  const thread = (await app.send<{ id: string }>('POST', '/threads', { agent: agent.id })).body.id;
+  const postMessage = (content: string) => app.send<ErrorBody>('POST', `/threads/${thread}/messages`, { content });
+  const listSources = async () =>
+    (await app.send<{ data: { id: string }[] }>('GET', `/knowledge_sources?agent=${agent.id}`)).body.data;
+  for (let n = 0; n < 2; n++) await app.send('POST', '/installations', { agent: agent.id, kind: 'thread/messages' });
+  const sources = await listSources();
+  assert.equal(sources.length, 2);
+  for (const { id } of sources)
+    assert.equal((await app.send('PATCH', `/knowledge_sources/${id}`, { state: 'paused' })).status, 200);
+  const countIngestions = async () => {
+    const of = ({ id }: { id: string }) => app.send<{ data: Json[] }>('GET', `/knowledge_sources/${id}/ingestions`);
+    return (await Promise.all(sources.map(of))).map(({ body }) => body.data.length);
+  };
+  const refused = await postMessage('Where is the lilac bicycle?');
+  assert.deepEqual([refused.status, refused.body?.error?.code], [409, 'conflict'], refused.text);
+  assert.deepEqual(await countIngestions(), [0, 0]);
+
+  await app.send('PATCH', `/knowledge_sources/${sources[0]?.id}`, { state: 'active' });
+  assert.equal((await postMessage('In the shed.')).status, 201);
+  assert.deepEqual(await countIngestions(), [1, 0]);
+});
+
 test('deleting a source in the middle of its ingestion ends both cleanly', async () => {
   const site = await startSite({}, () => {});
   try {

@@ -317,3 +317,30 @@ async function take({ via, key, other: second }: Step, through: TestServer): Pro
     await sweepKv(server.db);
   }
 }
+
+test('one statement that changes entries of many users gives each user numbers without a gap', async () => {
+  const users = await Promise.all(Array.from({ length: 3 }, () => server.provision.user(world.app)));
+  const ids = users.map(({ uuid }) => uuid);
+  await server.db`
+    insert into kv_watches (app_id, user_id, position, kept_after, watched_until)
+    select app_id, id, 0, 0, now() + interval '1 hour' from users where id = any (${ids}::uuid[])`;
+  await server.db.begin(async (tx) => {
+    await tx`select set_config('quarry.kv_user_bytes_max', '1000000', true)`;
+    await tx`
+      insert into kv_entries (app_id, sandbox_id, user_id, key, id, value)
+      select app_id, sandbox_id, id, 'k' || n, gen_random_uuid(), repeat('x', n * 30000)
+      from users, generate_series(3, 1, -1) n where id = any (${ids}::uuid[])`;
+  });
+  const changes = await server.db`
+    select position, kind, key, octet_length(value) as bytes from kv_changes where user_id = any (${ids}::uuid[])
+    order by user_id, position`;
+  const ofOne = [
+    [1, 'put', 'k1', 30_000],
+    [2, 'put', 'k2', 60_000],
+    [3, 'put', 'k3', null],
+  ];
+  assert.deepEqual(
+    changes.map((row) => [row.position, row.kind, row.key, row.bytes]),
+    [...ofOne, ...ofOne, ...ofOne],
+  );
+});

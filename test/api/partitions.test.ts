@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { describeSchema } from '../../scripts/describe-schema.ts';
 import { Connection } from '../../src/db/connection.ts';
+import { openDatabase } from '../../src/db/database.ts';
 import { largeTables, partitionTables } from '../../src/db/partition.ts';
 import type { Compiled } from '../../src/db/sql.ts';
 import { AutomationsClient, graphOf } from '../support/automations.ts';
@@ -48,12 +49,13 @@ test('quarry partition refuses while a server runs, moves every row, and the hot
   assert.match(refused.stderr, /stop every Quarry process first/);
   await before.close();
   // A pooler keeps the connections of servers that have ended.
-  await database.db`select pg_terminate_backend(pid) from pg_stat_activity
-    where datname = current_database() and application_name = 'quarry'`;
+  const leftBehind = openDatabase(database.target, { poolSize: 1, applicationName: 'quarry' });
+  await leftBehind`select 1`;
   const whole = await describeSchema(database.db);
   const rows = await countRows();
   const done = await partition();
   assert.equal(done.code, 0, done.stderr);
+  await leftBehind.end();
   for (const table of largeTables) assert.match(done.stdout, new RegExp(`^ {2}${table}$`, 'm'));
   assert.deepEqual(await partitionTables(database.db, partitions), [], 'Another run has nothing to do.');
   assert.deepEqual(await countRows(), rows);
@@ -122,8 +124,9 @@ test('quarry partition refuses while a server runs, moves every row, and the hot
   }
 });
 
-/** The clean-up of expired entries of all apps, which may run at any time and is no part of a request. */
-const sweep = /^ ?with expired as \( select app_id, user_id, key from kv_entries where expires_at/;
+/** Clean-up and ledgers of all apps, which may run at any time and are no part of a request. */
+const sweep =
+  /^ ?(?:with expired as \( select app_id, user_id, key from kv_entries where expires_at|select distinct app_id, sandbox_id from "?audit_entries"? where (?:segment is null|at <))/;
 
 /** Records the statements of this process, one of each text. */
 function watchStatements(): { stop(): Compiled[] } {
@@ -154,7 +157,7 @@ type Touched = { text: string; tables: { table: string; count: number }[] };
 async function countTouched(statements: readonly Compiled[]): Promise<Touched[]> {
   const isLarge = new RegExp(`\\b(${largeTables.join('|')})\\b`);
   const connection = await Connection.open(
-    { target: database.target, applicationName: 'quarry-test', prepare: false },
+    { target: database.target, applicationName: 'quarry-test', prepare: false, timeoutMs: 10_000 },
     () => {},
   );
   const explain = async (statement: Compiled, options: string) => {

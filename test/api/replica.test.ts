@@ -5,6 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
+import { checkReplicaUrl } from '../../src/cli/doctor-replica.ts';
+import { readConfig } from '../../src/config.ts';
+import { createEmptyDatabase } from '../support/database.ts';
 import { knowledgeOf } from '../support/knowledge.ts';
 import { startPostgresPair } from '../support/postgres-pair.ts';
 import { startTestServer } from '../support/server.ts';
@@ -138,6 +141,32 @@ test('a server that a promotion has left behind serves nothing', async () => {
   assert.deepEqual([replica, lagging > before.lagging], [before.replica, true]);
   await pair.primary.db`update server_facts set value = '00000001' where name = 'timeline'`;
   await untilOnReplica();
+});
+
+test('`quarry doctor` says what is wrong with DATABASE_REPLICA_URL', async () => {
+  const primary = pair.primary.db;
+  const check = async (replica: string, db = primary) => {
+    const [result] = await checkReplicaUrl(
+      db,
+      readConfig({ ...env, DATABASE_REPLICA_URL: replica, QUARRY_SECRET: writer.services.config.secret }),
+    );
+    return `${result?.level}: ${result?.message}`;
+  };
+  const url = (at: typeof pair.standby.address, name = database, user = username) =>
+    `postgres://${user}@${at.host}:${at.port}/${name}`;
+  const standby = pair.standby.address;
+  assert.match(await check(url(standby)), /^ok: .*had everything/);
+  assert.match(await check(url(pair.primary.address)), /^fail: .*is not a replica/);
+  assert.match(await check(url(standby, 'template1')), /^fail: .*names the database template1/);
+  assert.match(await check(url(standby, 'missing')), /^fail: .*does not exist/);
+  assert.match(await check(url(standby, database, 'nobody')), /^fail: .*rejects the user/);
+  assert.match(await check('postgres://quarry@127.0.0.1:1/postgres'), /^warn: .*Cannot connect.*DATABASE_REPLICA_URL/);
+  const elsewhere = await createEmptyDatabase();
+  assert.match(await check(url(standby), elsewhere.db), /^fail: .*replica of another PostgreSQL/);
+  await elsewhere.drop();
+  await replay('pause');
+  await put('unseen');
+  assert.match(await check(url(standby)), /^warn: the replica lacks \d+ bytes/);
 });
 
 test('when the replica is killed, requests go on', async () => {

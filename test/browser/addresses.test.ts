@@ -5,7 +5,7 @@ import { choosePrincipal, loadApp } from '../support/console.ts';
 
 const it = await ConsoleTest.start();
 after(() => it.close());
-afterEach(() => it.closePages());
+afterEach(it.closePages);
 const { provision, db, api } = it.server;
 const app = await loadApp(it.server);
 const user = await provision.user(app);

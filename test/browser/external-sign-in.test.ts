@@ -12,7 +12,7 @@ after(async () => {
   await it.close();
   await provider.close();
 });
-afterEach(() => it.closePages());
+afterEach(it.closePages);
 
 test('a developer adds an issuer, and a user then signs in to the console there', async () => {
   const app = await provision.app();

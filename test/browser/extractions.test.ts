@@ -32,7 +32,7 @@ after(async () => {
   await it.close();
   await site.close();
 });
-afterEach(() => it.closePages());
+afterEach(it.closePages);
 const app = await loadApp(it.server);
 
 test('a document is uploaded and extracted, and its Markdown is shown beside the original', async () => {

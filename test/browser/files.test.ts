@@ -10,7 +10,7 @@ import { metadataOf, offsetType, tus } from '../support/uploads.ts';
 
 const it = await ConsoleTest.start();
 after(() => it.close());
-afterEach(() => it.closePages());
+afterEach(it.closePages);
 const app = await loadApp(it.server);
 
 test('files are uploaded, found, read, shared, transferred and deleted', async () => {

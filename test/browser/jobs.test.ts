@@ -6,7 +6,7 @@ import { setJobAside } from '../support/set-aside-job.ts';
 
 const it = await ConsoleTest.start();
 after(() => it.close());
-afterEach(() => it.closePages());
+afterEach(it.closePages);
 const app = await loadApp(it.server);
 
 test('a developer sees why a job is set aside and what waits for it, and retries it', async () => {

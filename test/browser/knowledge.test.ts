@@ -13,7 +13,7 @@ after(async () => {
   await it.close();
   await site.close();
 });
-afterEach(() => it.closePages());
+afterEach(it.closePages);
 const app = await loadApp(it.server);
 
 const guide = `# Harbour guide

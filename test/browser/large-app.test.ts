@@ -13,7 +13,7 @@ import { fillApp } from '../support/large-app.ts';
 const rows = 10_000;
 const it = await ConsoleTest.start();
 after(() => it.close());
-afterEach(() => it.closePages());
+afterEach(it.closePages);
 const app = await loadApp(it.server);
 const looking = process.env.QUARRY_LOOK !== undefined;
 const large = await fillApp(it.server, app, { rows, users: looking ? rows : 200 });

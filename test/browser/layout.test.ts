@@ -12,7 +12,7 @@ import { setJobAside } from '../support/set-aside-job.ts';
 
 const it = await ConsoleTest.start();
 after(() => it.close());
-afterEach(() => it.closePages());
+afterEach(it.closePages);
 const { provision, db, api } = it.server;
 const app = await loadApp(it.server);
 const key = app.secretKey;

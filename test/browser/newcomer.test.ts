@@ -5,7 +5,7 @@ import { loadApp } from '../support/console.ts';
 
 const it = await ConsoleTest.start();
 after(() => it.close());
-afterEach(() => it.closePages());
+afterEach(it.closePages);
 
 test('a newcomer goes from the sign-in link to a searched document and a watched run without leaving the console', async () => {
   const app = await loadApp(it.server);

@@ -22,10 +22,8 @@ after(async () => {
   await Promise.all([onS3.close(), onDisk.close()]);
   await s3.stop();
 });
-afterEach(async () => {
-  await onS3.closePages();
-  await onDisk.closePages();
-});
+afterEach(onS3.closePages);
+afterEach(onDisk.closePages);
 
 /** Opens a picture's page, and waits until the picture itself is drawn. */
 async function seePicture(it: ConsoleTest, origin = ''): Promise<Page> {

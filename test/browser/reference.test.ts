@@ -5,7 +5,7 @@ import { loadApp } from '../support/console.ts';
 
 const it = await ConsoleTest.start();
 after(() => it.close());
-afterEach(() => it.closePages());
+afterEach(it.closePages);
 const app = await loadApp(it.server);
 
 test('the API reference opens without a violation of its policy, loads nothing from elsewhere, and tries an operation', async () => {

@@ -9,7 +9,7 @@ after(async () => {
   await it.close();
   await model.close();
 });
-afterEach(() => it.closePages());
+afterEach(it.closePages);
 const app = await loadApp(it.server);
 
 const mooring = {

@@ -8,7 +8,7 @@ import { ConsoleTest } from '../support/browser.ts';
  */
 const it = await ConsoleTest.start();
 after(() => it.close());
-afterEach(() => it.closePages());
+afterEach(it.closePages);
 
 const mark = "document.documentElement.setAttribute('data-ran','yes')";
 const attacks = [

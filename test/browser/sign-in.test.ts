@@ -6,7 +6,7 @@ import { loadApp } from '../support/console.ts';
 
 const it = await ConsoleTest.start();
 after(() => it.close());
-afterEach(() => it.closePages());
+afterEach(it.closePages);
 const { provision, db, api } = it.server;
 const app = await loadApp(it.server);
 const org = await provision.org(app);

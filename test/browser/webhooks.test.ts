@@ -10,7 +10,7 @@ after(async () => {
   await it.close();
   await receiver.close();
 });
-afterEach(() => it.closePages());
+afterEach(it.closePages);
 
 test('a webhook is created with chosen events, tested, its deliveries read and repeated, its secret rotated, and paused', async () => {
   const app = await loadApp(it.server);

@@ -3,10 +3,10 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { type CommandOptions, runQuarry } from '../support/command.ts';
+import { type CallOptions, callQuarry } from '../support/command.ts';
 import { startTestServer } from '../support/server.ts';
 
-/* `quarry login`, `whoami` and `logout`, as the real program. */
+/* `quarry login`, `whoami` and `logout`. */
 
 const server = await startTestServer();
 const { provision, baseUrl } = server;
@@ -19,8 +19,8 @@ after(async () => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-const quarry = (args: string[], options: CommandOptions = {}) =>
-  runQuarry(args, { ...options, env: { ...env, ...options.env } });
+const quarry = (args: string[], options: CallOptions = {}) =>
+  callQuarry(args, { ...options, env: { ...env, ...options.env } });
 const whoami = async () => JSON.parse((await quarry(['whoami', '--json'])).stdout) as Record<string, unknown>;
 const readProfile = () => JSON.parse(readFileSync(file, 'utf8')) as Record<string, unknown>;
 

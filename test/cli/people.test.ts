@@ -8,12 +8,12 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import packageFile from '../../package.json' with { type: 'json' };
 import { writeCredentialsFile } from '../../src/credentials-file.ts';
-import { type CommandOptions, type CommandResult, runQuarry, startQuarry } from '../support/command.ts';
+import { type CallOptions, type CommandResult, callQuarry, runQuarry, startQuarry } from '../support/command.ts';
 import { htmlPage, responses, startSite } from '../support/fixture-site.ts';
 import { startTestServer } from '../support/server.ts';
 
 /*
- * The commands for people, as the real program, against a real server.
+ * The commands for people, against a real server. What depends on pipes and signals is run as the real program.
  */
 
 const server = await startTestServer({ env: { QUARRY_FETCH_ALLOW: '127.0.0.1' } });
@@ -33,8 +33,8 @@ after(async () => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-const quarry = (args: string[], options: CommandOptions = {}) =>
-  runQuarry(args, { ...options, env: { ...env, ...options.env } });
+const quarry = (args: string[], options: CallOptions = {}) =>
+  callQuarry(args, { ...options, env: { ...env, ...options.env } });
 
 function write(name: string, content: string | Uint8Array): string {
   const path = join(directory, name);
@@ -52,7 +52,7 @@ function jsonOf(ran: CommandResult): Record<string, unknown>[] {
 }
 
 test('--version prints the version, and nothing else', async () => {
-  const ran = await quarry(['--version']);
+  const ran = await runQuarry(['--version']);
   assert.deepEqual([ran.code, ran.stdout, ran.stderr], [0, `${packageFile.version}\n`, '']);
 });
 
@@ -203,7 +203,7 @@ test('kv counts, lets entries expire and prints changes as they happen', async (
   const user = ['--user', member.id];
   assert.equal((await quarry(['kv', 'increment', 'n', '40', ...user])).stdout, '40\n');
   let ended = false;
-  const watching = quarry(['kv', 'watch', '--prefix', 'n', '--limit', '2', ...user]).finally(() => {
+  const watching = runQuarry(['kv', 'watch', '--prefix', 'n', '--limit', '2', ...user], { env }).finally(() => {
     ended = true;
   });
   while (!ended) assert.equal((await quarry(['kv', 'increment', 'n', ...user])).code, 0);
@@ -306,9 +306,9 @@ test('on the same machine the data directory gives server and key, and its key g
     publishable_key: app.publishableKey,
   });
   const bare = { QUARRY_DATA_DIR: dataDir };
-  assert.equal((await runQuarry(['token', 'keys'], { env: bare })).code, 0);
+  assert.equal((await callQuarry(['token', 'keys'], { env: bare })).code, 0);
   const sandbox = await provision.sandbox(app);
-  const there = await runQuarry(['token', 'keys', '--sandbox', sandbox.sandbox.id, '--json'], { env: bare });
+  const there = await callQuarry(['token', 'keys', '--sandbox', sandbox.sandbox.id, '--json'], { env: bare });
   for (const each of jsonOf(there)) assert.equal(each.sandbox, sandbox.sandbox.id);
 
   const heard: unknown[] = [];
@@ -319,7 +319,7 @@ test('on the same machine the data directory gives server and key, and its key g
   stranger.listen(0, '127.0.0.1');
   await once(stranger, 'listening');
   const url = `http://127.0.0.1:${(stranger.address() as AddressInfo).port}`;
-  const refused = await runQuarry(['token', 'keys', '--url', url], { env: bare });
+  const refused = await callQuarry(['token', 'keys', '--url', url], { env: bare });
   stranger.close();
   assert.deepEqual([refused.code, heard], [2, []]);
   assert.match(refused.stderr, /No credential for http/);
@@ -355,7 +355,7 @@ test('wrong use exits with 2 and says what to do; nothing is sent', async () => 
     assert.deepEqual([ran.code, ran.stdout], [2, ''], `${args.join(' ')}: ${ran.stderr}`);
     assert.match(ran.stderr, words);
   }
-  const lost = await runQuarry(['kv', 'list'], { env: { QUARRY_DATA_DIR: nowhere } });
+  const lost = await callQuarry(['kv', 'list'], { env: { QUARRY_DATA_DIR: nowhere } });
   assert.equal(lost.code, 2);
   assert.match(lost.stderr, /No server is configured/);
 });

@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { formatMembers, formatTable } from '../../src/cli/table.ts';
 import { graphOf } from '../support/automations.ts';
-import { type CommandOptions, runQuarry } from '../support/command.ts';
+import { callQuarry, runQuarry } from '../support/command.ts';
 import { sendRequest, startTestServer } from '../support/server.ts';
 import { uploadHeaders } from '../support/uploads.ts';
 
-/* `quarry <kind> list|get|create|delete` and `quarry runs …`, with names in place of ids, as the real program. */
+/* `quarry <kind> list|get|create|delete` and `quarry runs …`, with names in place of ids. */
 
 const server = await startTestServer();
 const { provision, baseUrl } = server;
@@ -21,11 +21,10 @@ after(async () => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-const quarry = (args: string[], options: CommandOptions = {}) =>
-  runQuarry(args, { ...options, env: { ...env, ...options.env } });
+const quarry = (args: string[]) => callQuarry(args, { env });
 
-async function ok(args: string[], options: CommandOptions = {}): Promise<string> {
-  const ran = await quarry(args, options);
+async function ok(args: string[]): Promise<string> {
+  const ran = await quarry(args);
   assert.equal(ran.code, 0, `${args.join(' ')}: ${ran.stderr}`);
   return ran.stdout;
 }
@@ -150,7 +149,7 @@ test('an app and a sandbox are named by their names', async () => {
   const there = [...['token', 'key', '--json'], ...['--sandbox', 'dress rehearsal']];
   const env = { QUARRY_DATA_DIR: join(directory, 'no-data'), QUARRY_API_URL: baseUrl, ...developer };
   const run = async (args: string[]) => {
-    const ran = await runQuarry(args, { env });
+    const ran = await callQuarry(args, { env });
     assert.equal(ran.code, 0, ran.stderr);
     return JSON.parse(ran.stdout) as { app?: string; sandbox?: string };
   };
@@ -158,7 +157,7 @@ test('an app and a sandbox are named by their names', async () => {
   const byOption = await run(['token', 'key', '--json', '--in-sandbox', 'Dress rehearsal']);
   const who = await run(['whoami', '--json', '--sandbox', 'Dress rehearsal']);
   for (const each of [inSandbox, byOption, who]) assert.deepEqual([each.app, each.sandbox], [shop, sandbox]);
-  const wrong = await runQuarry(['token', 'keys', '--sandbox', 'none'], { env });
+  const wrong = await callQuarry(['token', 'keys', '--sandbox', 'none'], { env });
   assert.deepEqual([wrong.code, wrong.stderr], [1, '404: No sandbox has the name "none".\n']);
 });
 
@@ -213,11 +212,13 @@ test('a table is aligned and coloured on a terminal, and tab-separated in a pipe
 });
 
 test('colours obey NO_COLOR, and none are in a pipe', async () => {
-  const plain = await ok(['users', 'get', member.id]);
-  assert.ok(!plain.includes('\u001b'));
-  const forced = await ok(['users', 'get', member.id], { env: { FORCE_COLOR: '1' } });
+  const show = async (colours: Record<string, string>) =>
+    (await runQuarry(['users', 'get', member.id], { env: { ...env, ...colours } })).stdout;
+  const plain = await show({});
+  assert.ok(plain.startsWith('id ') && !plain.includes('\u001b'), plain);
+  const forced = await show({ FORCE_COLOR: '1' });
   assert.ok(forced.includes('\u001b[1mid'), forced);
-  assert.equal(await ok(['users', 'get', member.id], { env: { NO_COLOR: '1' } }), plain);
+  assert.equal(await show({ NO_COLOR: '1' }), plain);
 });
 
 test('wrong use of the commands exits with 2 and sends nothing', async () => {

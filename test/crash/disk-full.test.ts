@@ -1,10 +1,15 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
+import { closeSync, mkdirSync, mkdtempSync, openSync, readdirSync, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
+import { openDirectory } from '../../src/backup/archive.ts';
+import { Progress } from '../../src/backup/progress.ts';
+import { takeBackup } from '../../src/backup/take.ts';
+import { verifyBackup } from '../../src/backup/verify.ts';
+import { systemClock } from '../../src/clock.ts';
 import { checkFiles } from '../../src/files/fsck.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { pixel } from '../support/files.ts';
@@ -12,12 +17,15 @@ import { knowledgeOf } from '../support/knowledge.ts';
 import { type ApiResponse, startTestServer } from '../support/server.ts';
 import { metadataOf, offsetType, tus } from '../support/uploads.ts';
 
-/* The directory of file contents is a small file system of its own, which gets full and read-only. */
+/* The directories of file contents and of a backup are small file systems of their own, which get full and read-only. */
 const dataDir = mkdtempSync(join(tmpdir(), 'quarry-disk-full-'));
 const blobs = join(dataDir, 'blobs');
-mkdirSync(blobs);
+const backups = join(dataDir, 'backups');
+for (const directory of [blobs, backups]) mkdirSync(directory);
 const mount = (...args: string[]) => spawnSync('mount', args, { stdio: 'ignore' }).status === 0;
-const isMounted = process.getuid?.() === 0 && mount('-t', 'tmpfs', '-o', 'size=4m,mode=700', 'tmpfs', blobs);
+const isMounted =
+  process.getuid?.() === 0 &&
+  [blobs, backups].every((directory) => mount('-t', 'tmpfs', '-o', 'size=4m,mode=700', 'tmpfs', directory));
 const skip = isMounted ? false : 'it mounts a file system, which needs root';
 
 const database = await createTestDatabase();
@@ -27,7 +35,7 @@ const server = await startTestServer({
 });
 after(async () => {
   await server.close();
-  if (isMounted) spawnSync('umount', [blobs]);
+  if (isMounted) spawnSync('umount', [blobs, backups]);
   rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 });
   await database.drop();
 });
@@ -132,8 +140,8 @@ async function listWrites(): Promise<Write[]> {
 }
 
 /** Leaves no byte free. */
-function fill(): void {
-  const file = openSync(join(blobs, 'filler'), 'a');
+function fill(directory: string): void {
+  const file = openSync(join(directory, 'filler'), 'a');
   try {
     for (const size of [4_096, 1]) for (;;) if (!fits(file, size)) break;
   } finally {
@@ -150,7 +158,7 @@ function fits(file: number, size: number): boolean {
 }
 
 for (const [what, damage, heal] of [
-  ['full', fill, () => rmSync(join(blobs, 'filler'))],
+  ['full', () => fill(blobs), () => rmSync(join(blobs, 'filler'))],
   ['read-only', () => assert.ok(mount('-o', 'remount,ro', blobs)), () => assert.ok(mount('-o', 'remount,rw', blobs))],
 ] as const)
   test(`a ${what} disk is an honest 503 for every write, reads go on, and space is all that it needs`, {
@@ -195,3 +203,18 @@ for (const [what, damage, heal] of [
     await checkFiles({ db, blobs: services.blobs, now: later }, false, (finding) => findings.push(finding));
     assert.deepEqual(findings, []);
   });
+
+test('a backup that finds its disk full leaves nothing behind, and succeeds when there is space', {
+  skip,
+}, async () => {
+  const { directTarget, secrets, blobs: store } = server.services;
+  const progress = new Progress(() => {});
+  const deps = { target: directTarget, blobs: store, secrets, clock: systemClock, version: '0.0.0', progress };
+  const target = join(backups, 'first');
+  fill(backups);
+  await assert.rejects(takeBackup(deps, target), { code: 'ENOSPC' });
+  assert.deepEqual(readdirSync(backups), ['filler']);
+  rmSync(join(backups, 'filler'));
+  await takeBackup(deps, target);
+  await verifyBackup(openDirectory(target), progress);
+});

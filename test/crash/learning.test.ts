@@ -4,6 +4,7 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
+import { runQuarry } from '../support/command.ts';
 import type { TestIngestion } from '../support/knowledge.ts';
 import { startServe } from '../support/serve.ts';
 import { sendRequest } from '../support/server.ts';
@@ -61,6 +62,8 @@ test('a server killed while it learns from a source finds what it found before, 
     }
     documents += more;
     while (!isLearning(server.pid) && (await search('number7')).version === version) await wait();
+    // Another moment of the training each time.
+    for (let i = 0; i < round * 20; i++) await wait();
     await server.kill();
     server = await startServe(env);
     const found = await search(`number${documents - 1}`);
@@ -70,6 +73,8 @@ test('a server killed while it learns from a source finds what it found before, 
     while ((await search('number7')).version === version) await new Promise((resolve) => setTimeout(resolve, 500));
     version = (await search('number7')).version;
   }
+  const fsck = await runQuarry(['fsck'], { env });
+  assert.equal(fsck.code, 0, fsck.stdout + fsck.stderr);
   assert.equal(await server.stop(), 0);
 });
 

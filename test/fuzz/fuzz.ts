@@ -81,13 +81,20 @@ async function consume(
   for (const { name, filename, bytes, isPicture } of cases) {
     const started = performance.now();
     let outcome = 'document';
+    const noteEnd = (message: string): void => {
+      if (/crash|memory|within/.test(message)) report.processesEnded.push(`${name}: ${message}`);
+    };
     try {
       if (isPicture) await pool.picture(bytes, { width: 256, format: 'webp' });
-      else await pool.parse({ bytes, filename });
+      else {
+        // A message in a message that ends its process fails alone, but it must be told.
+        const { parts = [] } = await pool.parse({ bytes, filename }, { parts: 'apart' });
+        for (const { error } of parts) if (error) noteEnd(error.message);
+      }
     } catch (error) {
       outcome = error instanceof ParseError ? error.reason : 'no ParseError';
       if (!(error instanceof ParseError)) report.problems.push(`${name}: ${String(error)}`);
-      else if (/crash|memory|within/.test(error.message)) report.processesEnded.push(`${name}: ${error.message}`);
+      else noteEnd(error.message);
     }
     const tookMs = Math.round(performance.now() - started);
     report.files += 1;

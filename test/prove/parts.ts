@@ -61,9 +61,9 @@ export function listParts(length: Length, seed: number): Part[] {
     ),
     tests(
       'faults',
-      `${of(24, 240)} faults of PostgreSQL and the blob store under load, a full and a read-only disk, wrong clocks`,
-      [crash('faults'), crash('disk-full'), 'test/api/clock-skew.test.ts'],
-      { FAULTS: of(24, 240), FAULT_MS: of(600, 5_000) },
+      `${of(24, 240)} faults of PostgreSQL and the blob store under load, ${of(12, 120)} of the services around, full disks, wrong clocks`,
+      [...['faults', 'service-faults', 'disk-full', 'full-cluster'].map(crash), 'test/api/clock-skew.test.ts'],
+      { FAULTS: of(24, 240), FAULT_MS: of(600, 5_000), SERVICE_FAULTS: of(12, 120), FULL_DISKS: of(4, 20) },
     ),
     tests(
       'linearizability',
@@ -79,6 +79,8 @@ export function listParts(length: Length, seed: number): Part[] {
         'test/api/kv-watch.test.ts',
         'test/api/model.test.ts',
         'test/api/knowledge-pull-model.test.ts',
+        'test/api/knowledge-push-model.test.ts',
+        'test/api/runs-model.test.ts',
         'test/unit/engine-model.test.ts',
         'test/api/fsck-index.test.ts',
       ],

@@ -35,7 +35,7 @@ const levels: string[][] = [
     'users',
     'webhooks',
   ],
-  ['monitoring', 'usage'],
+  ['ledger', 'monitoring', 'usage'],
   ['events', 'files', 'kv'],
   ['domain.ts'],
   ['http'],

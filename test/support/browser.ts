@@ -13,7 +13,11 @@ import type { TestApp } from './provisioner.ts';
 import { startTestServer, type TestServer, type TestServerOptions } from './server.ts';
 import { projectRoot, readProjectFile } from './source.ts';
 
-/** Pictures go to a folder that git ignores; with QUARRY_SCREENSHOTS=1 those that docs/console.md shows go there. */
+/**
+ * With QUARRY_SCREENSHOTS=1, tests take pictures: those that docs/console.md shows go to docs/images, the others to a
+ * folder that git ignores. Without it, only pages of failed tests are pictured.
+ */
+const takesPictures = process.env.QUARRY_SCREENSHOTS !== undefined || process.env.QUARRY_LOOK !== undefined;
 const scratch = join(projectRoot, 'test/output/screenshots');
 const documented = join(projectRoot, 'docs/images');
 const shown = new Set<string | undefined>(
@@ -78,19 +82,25 @@ export class ConsoleTest {
   }
 
   async picture(page: Page, name: string): Promise<void> {
+    if (takesPictures) await this.#takePicture(page, name);
+  }
+
+  async #takePicture(page: Page, name: string): Promise<void> {
     const folder = process.env.QUARRY_SCREENSHOTS && shown.has(name) ? documented : scratch;
     mkdirSync(folder, { recursive: true });
     await page.screenshot({ path: join(folder, `${name}.png`), animations: 'disabled', caret: 'hide' });
   }
 
-  /** Ends the pages of a test, with a picture of each when it failed; throws when one of them did what it may not. */
-  async closePages(): Promise<void> {
-    const pages = this.#contexts.flatMap((context) => context.pages());
-    await Promise.all(pages.map((page, at) => this.picture(page, `last-${at}`)));
+  /** Closes the pages of a test, with a picture of each when it failed; throws when one of them did what it may not. */
+  closePages = async (test: object): Promise<void> => {
+    if (!(test as { passed: boolean }).passed) {
+      const pages = this.#contexts.flatMap((context) => context.pages());
+      await Promise.all(pages.map((page, at) => this.#takePicture(page, `failed-${at}`)));
+    }
     await Promise.all(this.#contexts.splice(0).map((context) => context.close()));
     const problems = this.problems.splice(0);
     if (problems.length > 0) throw new Error(`The pages complained:\n${problems.join('\n')}`);
-  }
+  };
 
   async close(): Promise<void> {
     await this.#browser.close();

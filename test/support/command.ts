@@ -1,5 +1,7 @@
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
+import { Worker } from 'node:worker_threads';
+import type { ThreadCommand } from './command-thread.ts';
 
 const mainFile = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 
@@ -23,11 +25,13 @@ export function basicEnvironment() {
   return { PATH, HOME, NODE_COMPILE_CACHE };
 }
 
+/** The person who runs the tests may be logged in somewhere. */
+const environmentOf = (env: Record<string, string>) => ({ ...basicEnvironment(), QUARRY_PROFILE: noProfile, ...env });
+
 /** Starts one `quarry` command as a process of its own. */
 export function startQuarry(args: string[], { env = {}, input, cwd, signal }: CommandOptions = {}) {
   const child = spawn(process.execPath, [mainFile, ...args], {
-    // The person who runs the tests may be logged in somewhere.
-    env: { ...basicEnvironment(), QUARRY_PROFILE: noProfile, ...env },
+    env: environmentOf(env),
     stdio: ['pipe', 'pipe', 'pipe'],
     ...(cwd === undefined ? {} : { cwd }),
   });
@@ -52,4 +56,35 @@ export function startQuarry(args: string[], { env = {}, input, cwd, signal }: Co
 /** Runs one command to its end. */
 export function runQuarry(args: string[], options: CommandOptions = {}): Promise<CommandResult> {
   return startQuarry(args, options).ended;
+}
+
+export type CallOptions = { env?: Record<string, string>; input?: string | Uint8Array };
+
+let thread: Worker | undefined;
+let lastCall: Promise<unknown> = Promise.resolve();
+
+/**
+ * Runs one command to its end in a thread that loads the code once for all commands of a test file: a process of its own
+ * costs ten times as much. What depends on the process, such as signals and the working directory, needs `runQuarry`.
+ */
+export function callQuarry(args: string[], { env = {}, input = '' }: CallOptions = {}): Promise<CommandResult> {
+  const call = lastCall.then(() => callThread({ args, env: environmentOf(env), input }));
+  lastCall = call.catch(() => {});
+  return call;
+}
+
+async function callThread(command: ThreadCommand): Promise<CommandResult> {
+  thread ??= new Worker(new URL('command-thread.ts', import.meta.url));
+  const { promise, resolve, reject } = Promise.withResolvers<CommandResult>();
+  const ended = () => reject(new Error(`The thread ended while it ran: quarry ${command.args.join(' ')}`));
+  // An idle thread does not keep the process of the test.
+  thread.ref();
+  thread.once('message', resolve).once('error', reject).once('exit', ended);
+  thread.postMessage(command);
+  try {
+    return await promise;
+  } finally {
+    thread.removeListener('error', reject).removeListener('exit', ended);
+    thread.unref();
+  }
 }

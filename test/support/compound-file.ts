@@ -1,4 +1,4 @@
-/** Writes a compound file (version 3) of streams by path, one level of storages deep: enough for tests to read. */
+/** Writes a compound file (version 3) of streams by path: enough for tests to read. */
 export function compoundFile(streams: Record<string, Buffer>): Uint8Array {
   const sector = 512;
   const entries: Entry[] = [{ name: 'Root Entry', type: 5, child: -1, right: -1, start: -2, length: 0 }];
@@ -8,7 +8,7 @@ export function compoundFile(streams: Record<string, Buffer>): Uint8Array {
   for (const [path, body] of Object.entries(streams)) {
     const slash = path.lastIndexOf('/');
     const folder = slash < 0 ? '' : path.slice(0, slash);
-    if (!folders.has(folder)) folders.set(folder, addEntry(entries, 0, { name: folder, type: 1, start: 0, length: 0 }));
+    addFolder(entries, folders, folder);
     // Streams are padded past the cutoff, so that none needs the small-sector store.
     const padded = Buffer.concat([body, Buffer.alloc(Math.max(0, 4096 - body.byteLength))]);
     const sectors = Math.ceil(padded.byteLength / sector);
@@ -50,6 +50,16 @@ export function compoundFile(streams: Record<string, Buffer>): Uint8Array {
 }
 
 type Entry = { name: string; type: number; child: number; right: number; start: number; length: number };
+
+function addFolder(entries: Entry[], folders: Map<string, number>, path: string): number {
+  const known = folders.get(path);
+  if (known !== undefined) return known;
+  const slash = path.lastIndexOf('/');
+  const parent = addFolder(entries, folders, slash < 0 ? '' : path.slice(0, slash));
+  const index = addEntry(entries, parent, { name: path.slice(slash + 1), type: 1, start: 0, length: 0 });
+  folders.set(path, index);
+  return index;
+}
 
 /** Siblings hang to the right of one another: a tree all the same. */
 function addEntry(entries: Entry[], parent: number, entry: Pick<Entry, 'name' | 'type' | 'start' | 'length'>): number {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { sendRequest } from './server.ts';
+import { type ApiResponse, sendRequest } from './server.ts';
 
 /** How a client reaches the server, which may be another process after each kill. */
-type Connection = { baseUrl: string; key: string };
+export type Connection = { baseUrl: string; key: string };
 
 /** What clients were told, and what may have happened without their being told. */
 export class Ledger {
@@ -25,6 +25,9 @@ export class Ledger {
     return () => entries.set(key, new Set([value]));
   }
 }
+
+/** One request, or a few that belong together. `n` counts them. */
+export type Actor = (n: number) => Promise<void>;
 
 type Fixture = { user: string; source: string; automation: string };
 
@@ -55,27 +58,42 @@ export async function createFixture({ baseUrl, key }: Connection): Promise<Fixtu
 }
 
 /**
- * One client of each kind. Each sends one request after another until `isOver`; what fails without a response, or with
- * an honest 503, counts as a retry. Any other failure is an error.
+ * The response of a request that took effect; undefined when nobody knows whether it did. What fails without a response,
+ * or with an honest 503, counts as a retry. Any other failure is an error.
  */
-export function startActors(connection: () => Connection, fixture: Fixture, ledger: Ledger, isOver: () => boolean) {
+export async function sendCounted<T>(
+  { baseUrl, key }: Connection,
+  ledger: Ledger,
+  request: { method: string; path: string; wanted: number; body?: unknown; headers?: Record<string, string> },
+): Promise<ApiResponse<T> | undefined> {
+  const { method, path, wanted, body, headers = {} } = request;
+  const options = { key, headers, ...(body === undefined ? {} : { body }) };
+  const response = await sendRequest<T>(baseUrl, method, `/api/v1${path}`, options).catch(() => undefined);
+  if (response === undefined || (response.status === 503 && response.headers.get('retry-after') !== null)) {
+    ledger.retries += 1;
+    await new Promise((resolve) => setTimeout(resolve, retryMs));
+    return undefined;
+  }
+  assert.equal(response.status, wanted, `${method} ${path}: ${response.text}`);
+  ledger.acknowledged += 1;
+  return response;
+}
+
+/** One client of each kind, and those of `more`. Each sends one request after another until `isOver`. */
+export function startActors(
+  connection: () => Connection,
+  fixture: Fixture,
+  ledger: Ledger,
+  isOver: () => boolean,
+  more: readonly Actor[] = [],
+) {
   const { user, source, automation } = fixture;
 
-  /** The body of an acknowledged request; undefined when nobody knows whether it took effect. */
   async function send<T>(method: string, path: string, body: unknown, wanted: number): Promise<T | undefined> {
-    const { baseUrl, key } = connection();
-    const response = await sendRequest<T>(baseUrl, method, `/api/v1${path}`, { key, body }).catch(() => undefined);
-    if (response === undefined || (response.status === 503 && response.headers.get('retry-after') !== null)) {
-      ledger.retries += 1;
-      await new Promise((resolve) => setTimeout(resolve, retryMs));
-      return undefined;
-    }
-    assert.equal(response.status, wanted, `${method} ${path}: ${response.text}`);
-    ledger.acknowledged += 1;
-    return response.body;
+    return (await sendCounted<T>(connection(), ledger, { method, path, body, wanted }))?.body;
   }
 
-  const actors: ((n: number) => Promise<void>)[] = [
+  const actors: Actor[] = [
     async (n) => {
       const key = `entry-${n % 7}`;
       const acknowledge = ledger.expect(ledger.entries, key, `value ${n}`);
@@ -115,7 +133,7 @@ export function startActors(connection: () => Connection, fixture: Fixture, ledg
     },
   ];
   return Promise.all(
-    actors.map(async (act) => {
+    [...actors, ...more].map(async (act) => {
       for (let n = 0; !isOver(); n++) await act(n);
     }),
   );

@@ -259,15 +259,32 @@ function ppt(): Uint8Array {
   return compoundFile({ 'PowerPoint Document': atom(1000, list, 15) });
 }
 
-/** An Outlook message with one attachment. */
+/** An Outlook message with an attachment that is a file without contents, and one that is a message. */
 function msg(): Uint8Array {
+  return outlookMessage('Harbour report', 'Ships came and went.', [
+    { name: 'tides.pdf' },
+    { name: 'Reply', message: { text: 'Fair wind.', files: [{ name: 'crew.csv', bytes: 'ship,crew\nAurora,12\n' }] } },
+  ]);
+}
+
+type OutlookFile = { name: string; bytes?: string; message?: { text: string; files?: OutlookFile[] } };
+
+export function outlookMessage(subject: string, body: string, files: OutlookFile[]): Uint8Array {
+  const streams: Record<string, Buffer> = {};
   const wide = (value: string): Buffer => Buffer.from(value, 'utf16le');
-  return compoundFile({
-    '__properties_version1.0': Buffer.alloc(32),
-    '__substg1.0_0037001F': wide('Harbour report'),
-    '__substg1.0_1000001F': wide('Ships came and went.'),
-    '__substg1.0_0C1A001F': wide('A. Pilot'),
-    '__substg1.0_0E04001F': wide('Harbour'),
-    '__attach_version1.0_#00000000/__substg1.0_3707001F': wide('tides.pdf'),
-  });
+  const add = (place: string, title: string, words: string, attached: OutlookFile[]): void => {
+    streams[`${place}__properties_version1.0`] = Buffer.alloc(32);
+    streams[`${place}__substg1.0_0037001F`] = wide(title);
+    streams[`${place}__substg1.0_1000001F`] = wide(words);
+    streams[`${place}__substg1.0_0C1A001F`] = wide('A. Pilot');
+    streams[`${place}__substg1.0_0E04001F`] = wide('Harbour');
+    for (const [at, { name, bytes, message }] of attached.entries()) {
+      const folder = `${place}__attach_version1.0_#${at.toString(16).padStart(8, '0')}/`;
+      streams[`${folder}__substg1.0_3707001F`] = wide(name);
+      if (bytes !== undefined) streams[`${folder}__substg1.0_37010102`] = Buffer.from(bytes.padEnd(4096, '\n'));
+      if (message) add(`${folder}__substg1.0_3701000D/`, name, message.text, message.files ?? []);
+    }
+  };
+  add('', subject, body, files);
+  return compoundFile(streams);
 }

@@ -10,6 +10,8 @@ type EmbeddingService = {
   batches: number[];
   /** While set, every request is answered with this status. */
   broken: number | undefined;
+  /** While set, changes the vectors of a response before it is sent. */
+  alter: ((data: Record<string, unknown>[]) => void) | undefined;
   /** While set, a request with a text that contains this word gets no response. */
   silentOn: string | undefined;
   /** The requests that got none. */
@@ -26,6 +28,7 @@ export async function startEmbeddingService(): Promise<EmbeddingService> {
     texts: [] as string[],
     batches: [] as number[],
     broken: undefined as number | undefined,
+    alter: undefined as EmbeddingService['alter'],
     silentOn: undefined as string | undefined,
     hanging: [] as ServerResponse[],
   };
@@ -53,6 +56,7 @@ export async function startEmbeddingService(): Promise<EmbeddingService> {
       for (const [i, value] of vector.entries()) folded[i % 64] = (folded[i % 64] ?? 0) + value;
       return { object: 'embedding', index, embedding: folded };
     });
+    service.alter?.(data);
     response.end(JSON.stringify({ object: 'list', data, model: 'test' }));
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

@@ -5,13 +5,15 @@ import { type DatabaseTarget, socketPath } from '../../src/db/address.ts';
 /**
  * What happens to connections: nothing; they end when one has carried so many bytes to the component, or from it; new
  * ones are refused and the others end; no byte passes and nothing ends, as when a cable is cut; bytes come late; every
- * request gets this HTTP status instead of the component's response.
+ * request gets this HTTP status instead of the component's response, or bytes that may not even be HTTP and then the
+ * end of the connection or its reset.
  */
 export type Fault =
   | { kind: 'none' | 'refuse' | 'silence' }
   | { kind: 'cut-request' | 'cut-response'; afterBytes: number }
   | { kind: 'delay'; ms: number }
-  | { kind: 'status'; status: number };
+  | { kind: 'status'; status: number; body?: string }
+  | { kind: 'noise'; bytes: Buffer; reset?: boolean };
 
 export type FaultProxy = {
   port: number;
@@ -57,10 +59,13 @@ export async function openFaultProxy(target: DatabaseTarget | URL): Promise<Faul
         proxy.hits += 1;
         return;
       }
-      if (current.kind === 'status' && way === 'cut-request') {
+      if (current.kind === 'status' || current.kind === 'noise') {
+        // What the component still sends on an older request is lost.
+        if (way === 'cut-response' || client.writableEnded) return;
         proxy.hits += 1;
-        const head = `HTTP/1.1 ${current.status} Fault\r\ncontent-length: 0\r\nconnection: close\r\n\r\n`;
-        client.end(head);
+        client.end(current.kind === 'noise' ? current.bytes : responseOf(current), () => {
+          if (current.kind === 'noise' && current.reset) client.resetAndDestroy();
+        });
         return;
       }
       if (current.kind === way) {
@@ -97,6 +102,11 @@ export async function openFaultProxy(target: DatabaseTarget | URL): Promise<Faul
     },
   };
   return proxy;
+}
+
+function responseOf({ status, body = '' }: { status: number; body?: string }): string {
+  const type = 'content-type: application/json\r\nconnection: close';
+  return `HTTP/1.1 ${status} Fault\r\n${type}\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
 }
 
 function open(target: DatabaseTarget | URL): Socket {

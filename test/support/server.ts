@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { type Dispatcher, request as send } from 'undici';
 import type { Clock } from '../../src/clock.ts';
 import { readConfig } from '../../src/config.ts';
+import type { Resolver } from '../../src/content/fetch/connector.ts';
 import type { DatabaseTarget } from '../../src/db/address.ts';
 import type { Database } from '../../src/db/database.ts';
 import { createLogger, type LogLevel } from '../../src/log.ts';
@@ -13,6 +14,7 @@ import { createServer, type QuarryServer } from '../../src/server.ts';
 import { createServices, type Services } from '../../src/services.ts';
 import { traceIds } from '../../src/tracing/trace.ts';
 import { createTestDatabase } from './database.ts';
+import { findParsers } from './parsers.ts';
 import { behindPooler } from './pooler.ts';
 import { Provisioner } from './provisioner.ts';
 
@@ -20,6 +22,8 @@ export type TestServerOptions = {
   /** Settings in addition to those of all tests, as environment variables. */
   env?: Record<string, string>;
   clock?: Clock;
+  /** Names of hosts, for the guarded fetch. */
+  resolve?: Resolver;
   /** What is logged to standard error; `error` unless given. */
   logLevel?: LogLevel;
   /** A running server. The new one acts as a second process of the same installation, with its database and secret. */
@@ -110,7 +114,9 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     services = await createServices(config, log, {
       database: pooled ?? database.target,
       directDatabase: database.target,
+      parser: options.logLevel === undefined ? findParsers(config) : undefined,
       ...(options.clock === undefined ? {} : { clock: options.clock }),
+      resolve: options.resolve,
     });
     const server = await createServer(services);
     const baseUrl = await server.listen();

@@ -5,6 +5,7 @@ import { exportJWK, type JWK, type JWTPayload, SignJWT } from 'jose';
 
 /** An issuer of tokens whose every part a test can change. */
 type TestIssuer = {
+  /** Its name in tokens and in its discovery document; another one when a proxy stands before it. */
   issuer: string;
   /** Requests for keys so far. */
   keyRequests(): number;
@@ -33,19 +34,26 @@ export async function startIssuer(now: () => Date, audience: string): Promise<Te
   });
   let keys: JWK[] = [await publicKey()];
   const server: Server = createServer((request, response) => {
+    const { issuer } = self;
     const body = request.url?.endsWith('/openid-configuration') ? { issuer, jwks_uri: `${issuer}/jwks` } : { keys };
     if (request.url === '/jwks') requests += 1;
     response.writeHead(isDown ? 500 : 200, { 'content-type': 'application/json' });
     response.end(JSON.stringify(body));
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  return {
-    issuer,
+  const self: TestIssuer = {
+    issuer: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     keyRequests: () => requests,
     sign(subject, payload = {}, header = {}) {
       const seconds = Math.floor(now().getTime() / 1_000);
-      return new SignJWT({ iss: issuer, aud: audience, sub: subject, iat: seconds, exp: seconds + 600, ...payload })
+      return new SignJWT({
+        iss: self.issuer,
+        aud: audience,
+        sub: subject,
+        iat: seconds,
+        exp: seconds + 600,
+        ...payload,
+      })
         .setProtectedHeader({ alg: 'RS256', kid: `key-${keyId}`, ...header })
         .sign(pair.privateKey);
     },
@@ -63,6 +71,7 @@ export async function startIssuer(now: () => Date, audience: string): Promise<Te
     },
     close: () => new Promise((resolve) => server.close(() => resolve())),
   };
+  return self;
 }
 
 function newPair(): { publicKey: KeyObject; privateKey: KeyObject } {

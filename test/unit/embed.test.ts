@@ -98,6 +98,15 @@ test('a service is tried again when it may recover, and not when it refuses or r
   assert.deepEqual(await embedder.embed([], 'query'), []);
 });
 
+test('vectors for texts that were not sent are refused, however large their index is', async () => {
+  const embedder = openAiEmbedder({ baseUrl: service.url, model: 'm', dimensions: 64 });
+  for (const index of [2, 4_294_967_294, -1, 0.5]) {
+    service.alter = (data) => Object.assign(data[1] ?? {}, { index });
+    await assert.rejects(embedder.embed(['one', 'two'], 'passage'), /a text that it was not sent/, String(index));
+  }
+  service.alter = undefined;
+});
+
 test('a local model without its package says so', async () => {
   const embedder = transformersEmbedder({ model: '/nowhere', dimensions: 8 });
   await assert.rejects(embedder.embed(['x'], 'query'), EmbeddingError);

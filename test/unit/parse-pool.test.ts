@@ -61,6 +61,19 @@ test('a document is refused when no parser process starts', async () => {
   await broken.close();
 });
 
+test('a pool that no document has reached keeps one process ready, and starts the others with the first', async () => {
+  const fresh = new ParserPool({ workers: 2, memoryMb: 192, deadlineMs: 3_000, log, workerFile });
+  const processes = () => fresh.counts.idle + fresh.counts.busy + fresh.counts.starting;
+  try {
+    fresh.warm();
+    assert.equal(processes(), 1);
+    await fresh.run('page', { bytes: Buffer.from('echo') });
+    assert.equal(processes(), 3, 'one for each worker and a spare');
+  } finally {
+    await fresh.close();
+  }
+});
+
 test('the wait for the size of an image begins when a process is ready, however slowly it starts', async () => {
   const slow = fileURLToPath(new URL('../support/slow-parser.ts', import.meta.url));
   const starting = new ParserPool({ workers: 1, memoryMb: 192, deadlineMs: 3_000, log, workerFile: slow });

@@ -5,6 +5,7 @@ import { refuseDuplicate } from '../../db/unique.ts';
 import { AppError, type FieldError, invalidField, notFound } from '../../errors.ts';
 import type { PageRequest } from '../../http/pages.ts';
 import { formatId, newUuid, parseId } from '../../ids.ts';
+import type { Ledger } from '../../ledger/seal.ts';
 import type { Caller, Scope } from '../../tenancy/caller.ts';
 import { fieldId, findAgent, findNamedOwners, findUser, unknownReference } from '../../tenancy/references.ts';
 import type { Secrets } from '../../tenancy/secrets.ts';
@@ -17,7 +18,7 @@ import { checkGraph } from './graph.ts';
 import type { AutomationRow, AutomationValues, FullAutomation } from './store.ts';
 import * as store from './store.ts';
 
-type AutomationDeps = { db: Database; clock: Clock; secrets: Secrets; expressions: Expressions };
+type AutomationDeps = { db: Database; clock: Clock; secrets: Secrets; ledger: Ledger; expressions: Expressions };
 
 export type AutomationService = ReturnType<typeof createAutomationService>;
 
@@ -25,7 +26,7 @@ export type AutomationService = ReturnType<typeof createAutomationService>;
 const secretsMax = 500;
 
 /** Definitions of automations, and the app's secrets. Runs are in runs/service.ts. */
-export function createAutomationService({ db, clock, secrets, expressions }: AutomationDeps) {
+export function createAutomationService({ db, clock, secrets, ledger, expressions }: AutomationDeps) {
   /** The automation that a path names by id or lookup key. Throws 404 when there is none. */
   async function get(scope: Scope, name: string): Promise<FullAutomation> {
     const id = parseId('automation', name);
@@ -213,6 +214,7 @@ export function createAutomationService({ db, clock, secrets, expressions }: Aut
 
     async remove(caller: Caller, name: string): Promise<void> {
       const { id } = await get(caller, name);
+      await ledger.noteDeletion(caller, { kind: 'automation', id });
       if (!(await store.deleteAutomation(db, caller, id))) throw notFound();
     },
 

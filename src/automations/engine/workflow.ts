@@ -44,11 +44,13 @@ export type AutomationWorkflow = {
   /** Starts to check for due runs and schedules. */
   startTicking(): void;
   stopTicking(): Promise<void>;
-  /** One check, for tests that control the clock. */
-  tick(): Promise<void>;
+  /** One check, for tests that control the clock. Returns how long to pause before the next one. */
+  tick(): Promise<number>;
 };
 
+/** The pause between two checks, unless a run is due before. */
 const tickMs = 1_000;
+const tickMinMs = 50;
 const wakeBatchCount = 2_000;
 const floodConnections = 2;
 const leasesBatchCount = 1_000;
@@ -83,10 +85,11 @@ export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow
    * Wakes due runs. More than one batch is a flood, which is woken on separate connections: the runs woken first would
    * otherwise hold up the rest.
    */
-  async function wakeRuns(): Promise<void> {
+  async function wakeRuns(): Promise<number> {
     const wakeBatch = (connection: Db) =>
       runStore.wakeDueRuns(connection, clock.now(), wakeBatchCount, advanceDeps.environment);
-    if ((await wakeBatch(db)) < wakeBatchCount) return;
+    const first = await wakeBatch(db);
+    if (first < wakeBatchCount) return first;
     const wakeRest = async () => {
       const connection = await db.reserve();
       try {
@@ -96,35 +99,42 @@ export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow
       }
     };
     await Promise.all(Array.from({ length: floodConnections }, wakeRest));
+    return first;
   }
 
-  async function tick(): Promise<void> {
-    await wakeRuns();
+  async function tick(): Promise<number> {
+    const woken = await wakeRuns();
     while ((await startDueSchedules(deps)) === 100);
     for (const run of await store.releaseExpiredLeases(db, clock.now(), leasesBatchCount))
       await runStore.announceRun(db, run);
+    // A run is woken on time. While one after the other is due, they are woken in batches, one each second.
+    const next = woken > 0 ? undefined : await runStore.findNextWake(db);
+    if (next === undefined) return tickMs;
+    return Math.min(tickMs, Math.max(tickMinMs, next.getTime() - clock.now().getTime()));
   }
 
   let timer: NodeJS.Timeout | undefined;
   let ticking: Promise<void> = Promise.resolve();
   let ticks = 0;
-  const look = async (): Promise<void> => {
+  const look = async (): Promise<number> => {
     try {
-      await tick();
+      const pauseMs = await tick();
       if (++ticks % sweepEveryTicks === 0) {
         await store.deleteOldInvocations(db, new Date(clock.now().getTime() - keptInvocationsMs));
         await deleteOldOutput(db, new Date(clock.now().getTime() - keptOutputMs));
       }
+      return pauseMs;
     } catch (error) {
       log.error({ err: error }, 'Could not check for due runs');
+      return tickMs;
     }
   };
-  const schedule = (): void => {
+  const schedule = (pauseMs: number): void => {
     timer = setTimeout(() => {
-      ticking = look().then(() => {
-        if (timer !== undefined) schedule();
+      ticking = look().then((nextMs) => {
+        if (timer !== undefined) schedule(nextMs);
       });
-    }, tickMs);
+    }, pauseMs);
     timer.unref();
   };
 
@@ -164,7 +174,7 @@ export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow
       },
     },
     tick,
-    startTicking: schedule,
+    startTicking: () => schedule(tickMs),
     async stopTicking() {
       clearTimeout(timer);
       timer = undefined;

@@ -1,11 +1,13 @@
-import type { Db } from '../../db/database.ts';
+/*
+ * SQL for runs and their journals.
+ * Triggers of automation_runs: schedule_wake writes when a run is due; delete_run_entries deletes its journal with it.
+ */
+import type { Db, Statement } from '../../db/database.ts';
 import { announceChange, changeChannel } from '../../http/sse.ts';
 import { formatId, newUuid } from '../../ids.ts';
 import { currentTraceparent } from '../../tracing/trace.ts';
 import type { RunStatus } from '../engine/fold.ts';
 import type { DraftEntry, JournalEntry } from '../engine/journal.ts';
-
-/** SQL for runs and their journals. */
 
 export type RunRow = {
   appId: string;
@@ -39,6 +41,9 @@ export type RunRow = {
   agentId: string | null;
   timeoutSeconds: number | null;
   sequence: number;
+  /** The link of the journal's entry `linked` (`src/ledger/`). */
+  link: Buffer | null;
+  linked: number;
   waiting: boolean;
   wakeAt: Date | null;
   wakeTimer: WakeTimer | null;
@@ -255,8 +260,23 @@ export async function appendEntries(db: Db, append: Append): Promise<boolean> {
   const { run, expected, entries, status, now } = append;
   const ended = isTerminal(append);
   const rows = await db`
-    with moved as (
+    with given as materialized (
+      select ${entries.map(() => newUuid())}::uuid[] as ids, ${entries.map((entry) => entry.type)}::text[] as types,
+        ${entries.map((entry) => entry.nodeId ?? null)}::text[] as nodes,
+        ${entries.map((entry) => entry.commandId ?? null)}::text[] as commands,
+        ${entries.map((entry) => entry.timerId ?? null)}::text[] as timers,
+        ${entries.map((entry) => JSON.stringify(entry.record))}::text[] as records),
+    old as materialized (
+      select app_id, id, status, wake_at, link, linked from automation_runs
+      where app_id = ${run.appId} and id = ${run.id} and sequence = ${expected}
+        and status in ('pending', 'running') for update),
+    chained as materialized (
+      select old.app_id, old.id, old.status, old.wake_at, link_run_entries(old.app_id, old.id, old.link, old.linked, ${expected},
+        given.ids, given.types, given.nodes, given.commands, given.timers, given.records, ${now}) as links
+      from old, given),
+    moved as (
       update automation_runs r set
+        link = old.links[cardinality(old.links)], linked = r.sequence + ${entries.length},
         sequence = r.sequence + ${entries.length}, status = ${status}, waiting = ${append.waiting},
         wake_at = ${append.wakeAt}, wake_timer = ${toJson(append.wakeTimer)}::text::json, lease_until = null,
         result = coalesce(${append.result === undefined ? null : JSON.stringify(append.result)}::text::json, r.result),
@@ -267,20 +287,24 @@ export async function appendEntries(db: Db, append: Append): Promise<boolean> {
         changes = case when old.status = ${status} then r.changes
           else note_change(r.changes, r.version + 1, ${status}, ${now}, null) end,
         updated_at = case when old.status = ${status} then r.updated_at else ${now} end
-      from (select app_id, id, status from automation_runs
-        where app_id = ${run.appId} and id = ${run.id} and sequence = ${expected}
-          and status in ('pending', 'running') for update) old
+      from chained old
       where r.app_id = old.app_id and r.id = old.id
-      returning r.app_id, r.id, r.sandbox_id, r.parent_run_id, r.event_depth, r.tree_id, r.org_id, r.team_id, r.user_id, r.result, r.error,
-        r.traceparent, old.status as status_before),
+      returning r.app_id, r.id, r.sandbox_id, r.automation_id, r.sequence, r.link, old.links, r.parent_run_id, r.event_depth,
+        r.tree_id, r.org_id, r.team_id, r.user_id, r.result, r.error,
+        r.traceparent, r.wake_at, old.status as status_before, old.wake_at as wake_before),
+    unscheduled as (${deleteWake(db)}),
     written as (
-      insert into automation_run_entries (app_id, run_id, sequence, id, type, node_id, command_id, timer_id, record, created_at)
+      insert into automation_run_entries (app_id, run_id, sequence, id, type, node_id, command_id, timer_id, record, created_at, link)
       select moved.app_id, moved.id, ${expected}::integer + e.place::integer, e.id, e.type, e.node_id, e.command_id, e.timer_id,
-        e.record::json, ${now}
-      from moved, unnest(${entries.map(() => newUuid())}::uuid[], ${entries.map((entry) => entry.type)}::text[],
-        ${entries.map((entry) => entry.nodeId ?? null)}::text[], ${entries.map((entry) => entry.commandId ?? null)}::text[],
-        ${entries.map((entry) => entry.timerId ?? null)}::text[], ${entries.map((entry) => JSON.stringify(entry.record))}::text[])
-        with ordinality as e (id, type, node_id, command_id, timer_id, record, place)),
+        e.record::json, ${now}, e.link
+      from moved, given, unnest(given.ids, given.types, given.nodes, given.commands, given.timers, given.records, moved.links)
+        with ordinality as e (id, type, node_id, command_id, timer_id, record, link, place)
+      -- Without entries there is still a link: the last one.
+      where e.id is not null),
+    anchored as (
+      insert into run_anchors (app_id, run_id, sequence, sandbox_id, automation_id, link, at)
+      select app_id, id, sequence, sandbox_id, automation_id, link, ${now} from moved
+      where ${ended || append.waiting} and sequence > 0),
     listened as (
       insert into events (app_id, id, sandbox_id, name, payload, depth, tree_id, org_id, team_id, user_id)
       select moved.app_id, ${newUuid()}::uuid, moved.sandbox_id, ${`automation_run.${status}`}::text,
@@ -317,11 +341,24 @@ export async function sleepRun(
   sleep: { waiting: boolean; wakeAt: Date | null; wakeTimer: WakeTimer | null },
 ): Promise<boolean> {
   const rows = await db`
-    update automation_runs set waiting = ${sleep.waiting}, wake_at = ${sleep.wakeAt},
-      wake_timer = ${toJson(sleep.wakeTimer)}::text::json
-    where app_id = ${run.appId} and id = ${run.id} and sequence = ${expected} and status in ('pending', 'running')
-    returning 1`;
+    with moved as (
+      update automation_runs r set waiting = ${sleep.waiting}, wake_at = ${sleep.wakeAt},
+        wake_timer = ${toJson(sleep.wakeTimer)}::text::json
+      from (select app_id, id, wake_at from automation_runs
+        where app_id = ${run.appId} and id = ${run.id} and sequence = ${expected}
+          and status in ('pending', 'running') for update) old
+      where r.app_id = old.app_id and r.id = old.id
+      returning r.app_id, r.id, r.wake_at, old.wake_at as wake_before),
+    unscheduled as (${deleteWake(db)})
+    select 1 from moved`;
   return rows.length === 1;
+}
+
+/** When the run in `moved` is no longer due at any time. */
+function deleteWake(db: Db): Statement {
+  return db`
+    delete from automation_run_wakes w using moved
+    where moved.wake_at is null and moved.wake_before is not null and w.app_id = moved.app_id and w.run_id = moved.id`;
 }
 
 /** How many runs one job advances when many are woken together; those jobs have the lowest priority. */
@@ -339,15 +376,21 @@ export async function wakeDueRuns(
 ): Promise<number> {
   const [row] = await db<[{ count: number }]>`
     with due as materialized (
-      select app_id, id, ctid as place, wake_timer from automation_runs where wake_at <= ${now}
-      order by wake_at limit ${countMax} for update skip locked),
+      select r.app_id, r.id, r.ctid as place, w.ctid as wake_place, r.wake_at, r.wake_timer
+      from automation_run_wakes w join automation_runs r on r.app_id = w.app_id and r.id = w.run_id
+      where w.wake_at <= ${now} order by w.wake_at limit ${countMax} for update skip locked),
     -- By place, as an array: a join would read the whole table for each batch.
     updated as (
       update automation_runs r set wake_at = null, wake_timer = null, waiting = waiting and wake_timer is null,
         sequence = sequence + case when wake_timer is null then 0 else 1 end
       where ctid = any (array(select place from due)) and (app_id, id) in (select app_id, id from due)
+        and wake_at is not null
       returning app_id, id, sequence),
     moved as materialized (select * from updated join due using (app_id, id)),
+    -- A run that another process has changed meanwhile is not moved: it stays due. One without a time was stale.
+    unscheduled as (
+      delete from automation_run_wakes where ctid = any (array(
+        select wake_place from moved union all select wake_place from due where wake_at is null))),
     fired as (
       insert into automation_run_entries (app_id, run_id, sequence, id, type, node_id, command_id, timer_id, record, created_at)
       select app_id, id, sequence, new_uuid(), 'timer_fired', wake_timer ->> 'node_id', wake_timer ->> 'command_id',
@@ -363,8 +406,14 @@ export async function wakeDueRuns(
       select graphile_worker.add_jobs(array_agg(('advance_runs', json_build_object('appId', app_id, 'runs', runs), null, null, null, null,
         case when total > ${woken.promptCount} then ${woken.floodPriority} else 0 end, null)::graphile_worker.job_spec))
       from batches having count(*) > 0)
-    select (select count(*) from moved) as count, (select count(*) from queued) as queued`;
+    select (select count(*) from due) as count, (select count(*) from queued) as queued`;
   return row.count;
+}
+
+/** When the next run is due. */
+export async function findNextWake(db: Db): Promise<Date | undefined> {
+  const [row] = await db<{ wakeAt: Date }[]>`select wake_at from automation_run_wakes order by wake_at limit 1`;
+  return row?.wakeAt;
 }
 
 /** Notifies the streams of a run that it has changed. */

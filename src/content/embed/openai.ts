@@ -101,6 +101,7 @@ function readVectors(body: string, count: number, dimensions: number): Float32Ar
       return wrong('The embedding service returned something else than vectors of numbers.');
     if (values.length !== dimensions)
       return wrong(`The embedding service returned vectors of ${values.length} dimensions, not ${dimensions}.`);
+    if (!(index in vectors)) return wrong('The embedding service returned a vector of a text that it was not sent.');
     vectors[index] = normalize(Float32Array.from(values));
   }
   const complete = vectors.filter((vector) => vector !== undefined);

@@ -1,8 +1,8 @@
 import { codeLanguages, type DocumentKind, detectKind, extensionOf } from './detect.ts';
 import { parseEpub } from './html/epub.ts';
 import { parseHtmlDocument } from './html/html.ts';
+import { AttachmentReader, CollectedParts } from './mail/attachments.ts';
 import { parseMail } from './mail/mail.ts';
-import { partsLeft, readParts } from './mail/parts.ts';
 import { parsePicture } from './ocr/picture.ts';
 import { parseCompound } from './office/compound.ts';
 import { parseDocx } from './office/docx.ts';
@@ -16,27 +16,57 @@ import { Reading } from './reading.ts';
 import { cleanText, decodeText } from './text/charset.ts';
 import { csvToMarkdown, looksLikeCsv } from './text/csv.ts';
 import { parseCodeText, parseMarkdownText, parsePlainText } from './text/text.ts';
-import { type Attached, failed, type ParsedDocument, type ParseInput, unsupported } from './types.ts';
+import {
+  type Attached,
+  failed,
+  type ParsedDocument,
+  type ParseInput,
+  type ReadDocument,
+  unsupported,
+} from './types.ts';
 
 /** A document of any known format as Markdown. Runs in a parser process. Throws ParseError, and Unfinished. */
-export async function parseDocument(
-  input: ParseInput,
-  reading = new Reading(),
-  left = partsLeft(),
-): Promise<ParsedDocument> {
-  if (input.bytes.byteLength === 0) throw failed('The file is empty.');
-  const kind = await detectKind(input);
-  const { attached, ...document } = await parseKind(kind, input, reading);
-  if (document.markdown.trim() === '') throw failed('The document contains no text.');
-  if (attached === undefined) return document;
-  left.depth -= 1;
-  const { parts, truncated } = await readParts(attached, left, (part) => parseDocument(part, reading.part(), left));
-  left.depth += 1;
-  return { ...document, ...(parts.length > 0 ? { parts } : {}), ...(truncated.length > 0 ? { truncated } : {}) };
+export async function parseDocument(input: ParseInput, reading = new Reading()): Promise<ParsedDocument> {
+  const collected = new CollectedParts();
+  const attachments = new AttachmentReader((event) => collected.add(event));
+  const document = await readDocument(input, reading, attachments);
+  if (!attachments.isUsed) return document;
+  const { parts, ...mail } = collected.finish();
+  return { ...mail, ...(parts.length > 0 ? { parts } : {}) };
 }
 
-/** A document with the files in it that are still to be read. */
-type ReadDocument = ParsedDocument & { attached?: Attached[] };
+/** The same with the attachments of a mail reported one by one, as is the mail that has some. */
+export async function readDocument(
+  input: ParseInput,
+  reading: Reading,
+  attachments: AttachmentReader,
+): Promise<ParsedDocument> {
+  const { attached, ...document } = await readOne(input, reading);
+  if (attached) await attachments.read({ ...document, attached }, reading, readAttached);
+  return document;
+}
+
+async function readOne(input: ParseInput, reading: Reading): Promise<ReadDocument> {
+  if (input.bytes.byteLength === 0) throw failed('The file is empty.');
+  const kind = await detectKind(input);
+  return requireText(await parseKind(kind, input, reading));
+}
+
+async function readAttached(one: Attached, reading: Reading): Promise<ReadDocument> {
+  if (one.bytes !== undefined)
+    return readOne({ bytes: one.bytes, contentType: one.contentType, filename: one.name }, reading);
+  try {
+    return requireText(one.read());
+  } catch (error) {
+    if (error instanceof RangeError) throw failed('The message is damaged or truncated.', error);
+    throw error;
+  }
+}
+
+function requireText(document: ReadDocument): ReadDocument {
+  if (document.markdown.trim() === '') throw failed('The document contains no text.');
+  return document;
+}
 
 async function parseKind(kind: DocumentKind, input: ParseInput, reading: Reading): Promise<ReadDocument> {
   const { bytes } = input;

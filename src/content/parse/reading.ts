@@ -38,7 +38,7 @@ export class Reading {
   readonly recognised: { page: number; confidence: number; characters: number }[] = [];
   readonly #onProgress: (done: number, total: number) => void;
   readonly #now: () => number;
-  #startedMs: number;
+  readonly #startedMs: number;
   #lastMs: number;
   #longestPageMs = 0;
   #collectAboveBytes = 0;
@@ -88,11 +88,12 @@ export class Reading {
     return rss > bound;
   }
 
-  /** For a document inside this one: the same terms and time, with pages of its own. */
-  part(): Reading {
-    const part = new Reading(this.terms, () => {}, this.#now);
-    part.#startedMs = this.#startedMs;
-    return part;
+  /** For a document inside this one: the same terms with a share of the time that is left, and pages of its own. */
+  part(share: number): Reading {
+    const { deadlineMs } = this.terms;
+    if (deadlineMs === undefined) return new Reading(this.terms, () => {}, this.#now);
+    const leftMs = Math.max(1, Math.round((deadlineMs - (this.#now() - this.#startedMs)) * share));
+    return new Reading({ ...this.terms, deadlineMs: leftMs }, () => {}, this.#now);
   }
 
   /** The members of the document that say how it was read. */

@@ -40,7 +40,14 @@ export type ParsedPart = { name: string } & (
 );
 
 /** A file inside a document, before it is read. */
-export type Attached = { name: string; contentType: string; bytes: Uint8Array };
+export type Attached = { name: string; byteLength: number } & (
+  | { contentType: string; bytes: Uint8Array; read?: never }
+  /** A message within a message has no bytes of its own. */
+  | { read: () => ReadDocument; bytes?: never }
+);
+
+/** A document with the files in it that are still to be read. */
+export type ReadDocument = ParsedDocument & { attached?: Attached[] };
 
 export type PageReport = { page_type: string; structured: Record<string, string> };
 

@@ -4,17 +4,25 @@ import { withContext } from '../../content/prepare.ts';
 import { readTokens } from '../../content/terms.ts';
 import type { Database, Db } from '../../db/database.ts';
 import { formatId } from '../../ids.ts';
+import { growModel, measureVersion, readModelSize } from '../learning/store.ts';
 import * as store from './check-store.ts';
-import type { SourceKey } from './store.ts';
+import { lockIndex, type SourceKey } from './store.ts';
 
 /** One problem of a source's index. */
 export type IndexFinding = {
-  kind: 'wrong_counters' | 'missing_text' | 'changed_text' | 'missing_chunks' | 'missing_vectors' | 'wrong_words';
+  kind:
+    | 'wrong_counters'
+    | 'missing_text'
+    | 'changed_text'
+    | 'missing_chunks'
+    | 'missing_vectors'
+    | 'wrong_words'
+    | 'wrong_model_bytes';
   source: string;
   document?: string;
   detail: string;
-  /** `reread`: a job reads the texts of the source again. A lost text is only in a backup. */
-  repair: 'reread' | 'left' | undefined;
+  /** `reread`: a job reads the texts of the source again. `corrected`: the count is. A lost text is only in a backup. */
+  repair: 'reread' | 'corrected' | 'left' | undefined;
 };
 
 type IndexReport = { sources: number; documents: number; chunks: number; findings: number; unrepaired: number };
@@ -53,10 +61,29 @@ export async function checkIndexes(
         if (done !== 'reread') totals.unrepaired += 1;
         report({ ...finding, source: formatId('source', key.sourceId), repair: done });
       }
+      const model = await checkModel(db, key, repair);
+      if (!model) continue;
+      totals.findings += 1;
+      if (!repair) totals.unrepaired += 1;
+      report({ ...model, source: formatId('source', key.sourceId), repair: repair ? 'corrected' : undefined });
     }
     after = keys.at(-1);
     if (keys.length < sourcesPerPage) return totals;
   }
+}
+
+/** Compares the counted bytes of a source's learned model with its rows. A model that is over the quota is removed. */
+function checkModel(db: Database, key: SourceKey, repair: boolean) {
+  return db.begin(async (tx) => {
+    await lockIndex(tx, key);
+    const model = await readModelSize(tx, key);
+    if (!model) return undefined;
+    const actual = await measureVersion(tx, key, model.version);
+    if (actual === model.bytes) return undefined;
+    if (repair) await growModel(tx, key, actual - model.bytes);
+    const detail = `counted bytes of the learned model are ${model.bytes}, actual bytes are ${actual}`;
+    return { kind: 'wrong_model_bytes' as const, detail };
+  });
 }
 
 type Report = (finding: Omit<IndexFinding, 'source' | 'repair'>) => void;

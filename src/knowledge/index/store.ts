@@ -44,13 +44,16 @@ export async function insertIndex(db: Db, key: SourceKey): Promise<void> {
  */
 export async function lockIndex(tx: Transaction, key: SourceKey): Promise<IndexState | undefined> {
   await lockSource(tx, key);
-  const [row] = await tx<IndexState[]>`
-    select i.languages, i.first_ordinal, i.next_ordinal, i.chunk_count, i.word_count, i.bundled_documents,
-      i.bundled_chunks, i.vector_version, coalesce(m.version, 0) as model_version,
-      coalesce(m.dimensions, 0) as model_dimensions
-    from knowledge_indexes i left join knowledge_models m on m.app_id = i.app_id and m.source_id = i.source_id
-    where i.app_id = ${key.appId} and i.source_id = ${key.sourceId} for update of i`;
-  return row;
+  const index = tx<Omit<IndexState, 'modelVersion' | 'modelDimensions'>[]>`
+    select languages, first_ordinal, next_ordinal, chunk_count, word_count, bundled_documents, bundled_chunks,
+      vector_version
+    from knowledge_indexes where app_id = ${key.appId} and source_id = ${key.sourceId} for update`;
+  // A statement of its own: one that waits for the lock would read the model as it was before.
+  const model = tx<Pick<IndexState, 'modelVersion' | 'modelDimensions'>[]>`
+    select version as model_version, dimensions as model_dimensions from knowledge_models
+    where app_id = ${key.appId} and source_id = ${key.sourceId} and dimensions > 0`;
+  const [[row], [known = { modelVersion: 0, modelDimensions: 0 }]] = await Promise.all([index, model]);
+  return row && { ...row, ...known };
 }
 
 /**

@@ -2,14 +2,14 @@ import { codeHeaderBytes, frequencyWeight, packChunk, unpackWord } from '../../c
 import { readBundle, unpackPostings } from '../../content/postings.ts';
 import type { Transaction } from '../../db/database.ts';
 import type { SourceKey } from '../index/store.ts';
-import { insertCodes, listWords, nextCodeVersion } from './store.ts';
+import { growModel, insertCodes, listWords } from './store.ts';
 
 /** The model of a locked index; version 0 is none. */
 type ModelState = { modelVersion: number; modelDimensions: number };
 
 /**
  * Places new chunks in the space of the source's model, in the transaction that stores them: a search finds them by
- * meaning from its first moment. A bundle's ordinals count from 0.
+ * meaning from its first moment. Over the quota of bytes, the source loses its model instead. A bundle's ordinals count from 0.
  */
 export async function foldIn(
   tx: Transaction,
@@ -19,7 +19,10 @@ export async function foldIn(
   bundles: readonly { chunkCount: number; content: Buffer }[],
 ): Promise<void> {
   if (modelVersion === 0 || bundles.length === 0) return;
-  const codeVersion = await nextCodeVersion(tx, key);
+  const size = codeHeaderBytes + dimensions;
+  const chunks = bundles.reduce((sum, bundle) => sum + bundle.chunkCount, 0);
+  const codeVersion = await growModel(tx, key, chunks * size);
+  if (codeVersion === undefined) return;
   let next = firstOrdinal;
   for (const { chunkCount, content } of bundles) {
     const entries = readBundle(content);
@@ -41,7 +44,6 @@ export async function foldIn(
         for (let j = 0; j < dimensions; j++) sums[at + j] = (sums[at + j] as number) + weight * (vector[j] as number);
       }
     }
-    const size = codeHeaderBytes + dimensions;
     const codes = Buffer.alloc(chunkCount * size);
     for (let i = 0; i < chunkCount; i++) packChunk(sums, i * dimensions, dimensions, codes, i * size);
     await insertCodes(tx, key, modelVersion, { firstOrdinal: next, chunkCount, codeVersion, content: codes });

@@ -1,17 +1,41 @@
+/*
+ * Triggers of knowledge_models: knowledge_models_placed copies the sandbox of the source; knowledge_models_added,
+ * knowledge_models_changed and knowledge_models_given_back count bytes against the quota. grow_knowledge_model counts
+ * new codes, or deletes the model when they are over it.
+ */
 import { readBundle } from '../../content/postings.ts';
 import type { StemLanguage } from '../../content/terms.ts';
-import type { Db, Transaction } from '../../db/database.ts';
+import type { Db, Statement, Transaction } from '../../db/database.ts';
+import { noLimit } from '../../tenancy/quotas.ts';
 import { lockSource, type SourceKey } from '../index/store.ts';
 
-/** Sources whose model is due: there is none, or the source has grown since by this part. */
+/**
+ * Sources whose model is due: there is none, or the source has grown since by this part. A source whose model was over
+ * the quota waits for room.
+ */
 export function listDue(db: Db, due: { chunksMin: number; growth: number; count: number; appId: string | undefined }) {
   return db<SourceKey[]>`
     select i.app_id, i.source_id
     from knowledge_indexes i left join knowledge_models m on m.app_id = i.app_id and m.source_id = i.source_id
     where ${due.appId === undefined ? db`true` : db`i.app_id = ${due.appId}`} and i.chunk_count >= ${due.chunksMin}
-      and (m.version is null or m.version = 0 or i.next_ordinal - m.next_ordinal >= m.chunk_count * ${due.growth}::float8)
+      and (m.version is null or m.dimensions = 0 or i.next_ordinal - m.next_ordinal >= m.chunk_count * ${due.growth}::float8)
       and (m.lease_until is null or m.lease_until < now())
+      and (m.refused_bytes is null or ${hasRoom(db, db`m.refused_bytes`)})
     order by i.app_id, i.chunk_count limit ${due.count}`;
+}
+
+/** SQL: so many bytes in place of those of the model `m` are within the quota of its app. */
+function hasRoom(db: Db, bytes: Statement): Statement {
+  return db`app_used(m.app_id, m.sandbox_id, 'file_bytes') - m.bytes + ${bytes}
+    <= coalesce(quota_bound(m.app_id, 'file_bytes'), ${noLimit})`;
+}
+
+/** Whether a model of this size fits in the quota now. */
+export async function modelFits(db: Db, key: SourceKey, bytes: number): Promise<boolean> {
+  const [row] = await db<{ fits: boolean }[]>`
+    select ${hasRoom(db, db`${bytes}::bigint`)} as fits from knowledge_models m
+    where m.app_id = ${key.appId} and m.source_id = ${key.sourceId}`;
+  return row?.fits ?? false;
 }
 
 /**
@@ -52,6 +76,13 @@ export async function renewClaim(db: Db, key: SourceKey, holder: string, leaseSe
 export async function releaseClaim(db: Db, key: SourceKey, holder: string, pauseSeconds: number): Promise<void> {
   await db`
     update knowledge_models set lease_holder = null, lease_until = now() + make_interval(secs => ${pauseSeconds})
+    where app_id = ${key.appId} and source_id = ${key.sourceId} and lease_holder = ${holder}`;
+}
+
+/** Ends the claim on a source whose new model would take `bytes`, more than its app may store. */
+export async function refuseModel(db: Db, key: SourceKey, holder: string, bytes: number): Promise<void> {
+  await db`
+    update knowledge_models set lease_holder = null, lease_until = null, refused_bytes = ${bytes}
     where app_id = ${key.appId} and source_id = ${key.sourceId} and lease_holder = ${holder}`;
 }
 
@@ -118,17 +149,37 @@ export async function insertCodes(
       ${codes.codeVersion}, ${codes.content})`;
 }
 
-/** Makes a complete version the source's model. False when the claim is lost. The index must be locked. */
+/** The version of a source's model, and the bytes that it counts. */
+export async function readModelSize(db: Db, key: SourceKey) {
+  const [row] = await db<{ version: number; bytes: number }[]>`
+    select version, bytes from knowledge_models where app_id = ${key.appId} and source_id = ${key.sourceId}`;
+  return row;
+}
+
+/** The bytes that a stored version takes. */
+export async function measureVersion(db: Db, key: SourceKey, version: number): Promise<number> {
+  const of = db`app_id = ${key.appId} and source_id = ${key.sourceId} and version = ${version}`;
+  const [row] = await db<[{ bytes: number }]>`
+    select (select coalesce(sum(octet_length(term) + 4 + octet_length(vector)), 0)::bigint
+        from knowledge_model_terms where ${of})
+      + (select coalesce(sum(octet_length(content)), 0)::bigint from knowledge_model_codes where ${of}) as bytes`;
+  return row.bytes;
+}
+
+/**
+ * Makes a complete version the source's model. False when the claim is lost. The index must be locked. Over the quota,
+ * throws an error that `quotaError` translates.
+ */
 export async function installModel(
   tx: Transaction,
   key: SourceKey,
   holder: string,
-  model: { version: number; dimensions: number; words: number; chunkCount: number; nextOrdinal: number },
+  model: { version: number; dimensions: number; words: number; chunkCount: number; nextOrdinal: number; bytes: number },
 ): Promise<boolean> {
   const { count } = await tx`
     update knowledge_models set version = ${model.version}, dimensions = ${model.dimensions},
       word_count = ${model.words}, chunk_count = ${model.chunkCount}, next_ordinal = ${model.nextOrdinal},
-      code_version = 1, trained_at = now(), lease_holder = null, lease_until = null
+      bytes = ${model.bytes}, refused_bytes = null, code_version = 1, trained_at = now(), lease_holder = null, lease_until = null
     where app_id = ${key.appId} and source_id = ${key.sourceId} and lease_holder = ${holder}`;
   return count > 0;
 }
@@ -150,8 +201,13 @@ export async function deleteOtherVersions(db: Db, key: SourceKey, version: numbe
 /** Deletes the codes of a source below an ordinal where nothing is live any more. */
 export async function deleteCodesBelow(tx: Transaction, key: SourceKey, ordinal: number): Promise<void> {
   await tx`
-    delete from knowledge_model_codes where app_id = ${key.appId} and source_id = ${key.sourceId}
-      and first_ordinal + chunk_count <= ${ordinal}`;
+    with gone as (
+      delete from knowledge_model_codes where app_id = ${key.appId} and source_id = ${key.sourceId}
+        and first_ordinal + chunk_count <= ${ordinal}
+      returning version, octet_length(content) as bytes)
+    update knowledge_models m set refused_bytes = null,
+      bytes = m.bytes - (select coalesce(sum(g.bytes), 0) from gone g where g.version = m.version)
+    where m.app_id = ${key.appId} and m.source_id = ${key.sourceId}`;
 }
 
 /** Deletes all that is stored of a source's model. */
@@ -170,10 +226,12 @@ export function listWords(db: Db, key: SourceKey, version: number, terms: string
       and term = any(${terms}::text[])`;
 }
 
-/** Counts an addition to the codes of a locked index's model. */
-export async function nextCodeVersion(tx: Transaction, key: SourceKey): Promise<number> {
-  const [row] = await tx<{ codeVersion: number }[]>`
-    update knowledge_models set code_version = code_version + 1
-    where app_id = ${key.appId} and source_id = ${key.sourceId} returning code_version`;
-  return row?.codeVersion ?? 0;
+/**
+ * Counts an addition to the codes of a locked index's model, and its bytes. Undefined when they are over the quota: the
+ * source then has no model.
+ */
+export async function growModel(tx: Transaction, key: SourceKey, bytes: number): Promise<number | undefined> {
+  const [row] = await tx<[{ codeVersion: number }]>`
+    select grow_knowledge_model(${key.appId}, ${key.sourceId}, ${bytes}) as code_version`;
+  return row.codeVersion === 0 ? undefined : row.codeVersion;
 }

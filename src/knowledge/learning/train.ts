@@ -3,6 +3,7 @@ import { LearningProcess } from '../../content/learn/process.ts';
 import type { Database, Db, Transaction } from '../../db/database.ts';
 import { newUuid } from '../../ids.ts';
 import type { Logger } from '../../log.ts';
+import { quotaError } from '../../tenancy/quotas.ts';
 import { lockIndex, type SourceKey } from '../index/store.ts';
 import * as store from './store.ts';
 
@@ -70,6 +71,11 @@ async function learnSource(deps: LearnDeps, key: SourceKey, signal: AbortSignal 
     await store.deleteOtherVersions(db, key, (await store.readVersion(db, key)) ?? 0);
     await store.releaseClaim(db, key, holder, 0);
   } catch (error) {
+    if (error instanceof OverQuota) {
+      await store.deleteOtherVersions(db, key, version);
+      await store.refuseModel(db, key, holder, error.bytes);
+      return;
+    }
     await store.releaseClaim(db, key, holder, stop.aborted ? 0 : pauseSeconds);
     if (!stop.aborted) log.warn({ err: error, source: key.sourceId }, 'No model was learned from a source');
   } finally {
@@ -103,6 +109,9 @@ async function trainModel(
   const { dimensions, chunkCount, nextOrdinal, firstOrdinal } = trained;
   const words = await learner.train();
   const size = codeHeaderBytes + dimensions;
+  // Without the words themselves, which only count at the end: nothing is stored of a model that is clearly too large.
+  const bytesMin = words * (4 + size) + chunkCount * size;
+  if (!(await store.modelFits(db, key, bytesMin))) throw new OverQuota(bytesMin);
   for (let from = 0; from < words; from += wordsPerInsert) {
     const { terms, frequencies, vectors } = await learner.readWords(from, wordsPerInsert);
     const rows = terms.map((term, i) => ({
@@ -137,10 +146,24 @@ async function trainModel(
   await db.begin(async (tx) => {
     const state = await lockIndex(tx, key);
     if (!state) return;
-    const model = { version, dimensions, words, chunkCount, nextOrdinal };
-    if (!(await store.installModel(tx, key, holder, model))) throw new ClaimLost();
     if (state.nextOrdinal > folded) await fold(tx, tx, folded, state.nextOrdinal);
+    const bytes = await store.measureVersion(tx, key, version);
+    const model = { version, dimensions, words, chunkCount, nextOrdinal, bytes };
+    const installed = await store.installModel(tx, key, holder, model).catch((error: unknown) => {
+      throw quotaError(error) === undefined ? error : new OverQuota(bytes);
+    });
+    if (!installed) throw new ClaimLost();
   });
+}
+
+/** A model of this size is more than its app may store. */
+class OverQuota extends Error {
+  readonly bytes: number;
+
+  constructor(bytes: number) {
+    super('The model is over the quota of bytes.');
+    this.bytes = bytes;
+  }
 }
 
 /** Another process has taken over the training. */

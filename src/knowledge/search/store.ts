@@ -26,7 +26,7 @@ export type ScopeSource = {
 export async function listScope(db: Db, appId: string, sources: Fragment): Promise<ScopeSource[]> {
   return db<ScopeSource[]>`
     select i.source_id, i.languages, i.first_ordinal, i.next_ordinal, i.chunk_count, i.word_count, i.vector_version,
-      coalesce(m.version, 0) as model_version, coalesce(m.dimensions, 0) as model_dimensions,
+      case when m.dimensions > 0 then m.version else 0 end as model_version, coalesce(m.dimensions, 0) as model_dimensions,
       coalesce(m.code_version, 0) as code_version,
       coalesce((select array_agg(g.segment::int8::float8) from knowledge_segments g
         where g.app_id = i.app_id and g.source_id = i.source_id), '{}') as segments,

@@ -158,7 +158,7 @@ export function createInboundService(deps: InboundDeps) {
       return { ingestion: formatId('ingestion', ingestionId) };
     },
 
-    /** Stores a thread's message in every thread/messages source of its agent. */
+    /** Stores a thread's message in every active thread/messages source of its agent. 409 when all are paused. */
     async takeMessage(caller: Caller, thread: Owned & { title: string | null }, message: ThreadMessage): Promise<void> {
       checkMetadata(message.metadata);
       const { agentId, title } = thread;
@@ -166,8 +166,11 @@ export function createInboundService(deps: InboundDeps) {
         agentId === null ? [] : await store.listInstalledSources(db, caller.appId, agentId, 'thread/messages');
       if (targets.length === 0)
         throw invalidField('thread', 'its agent has no installation of kind thread/messages that accepts messages');
+      const active = targets.filter(({ state }) => state === 'active');
+      if (active.length === 0)
+        throw new AppError('conflict', 'Every thread/messages source of the agent of this thread is paused.');
       const content = Buffer.from(message.content);
-      for (const source of targets.filter((target) => target.state === 'active'))
+      for (const source of active)
         await ingestions.ingestInternal(source, {
           ...emptyItem,
           ...{ content, isText: true, title, metadata: message.metadata },

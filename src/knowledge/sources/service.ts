@@ -20,7 +20,7 @@ import * as store from './store.ts';
 type SourceDeps = { db: Database; clock: Clock; checkUrl: UrlCheck };
 
 /** A source with the owners that decide who may change it. */
-export type VisibleSource = store.SourceRow & { agent: AgentOwners | undefined };
+export type VisibleSource = store.SourceView & { agent: AgentOwners | undefined };
 
 export type SourceService = ReturnType<typeof createSourceService>;
 
@@ -73,7 +73,7 @@ export function createSourceService({ db, clock, checkUrl }: SourceDeps) {
       caller: Caller,
       query: Static<typeof sourceListQuery>,
       page: PageRequest,
-    ): Promise<[store.SourceRow[], number]> {
+    ): Promise<[store.SourceView[], number]> {
       const id = (kind: 'installation' | 'agent' | 'org', text: string | undefined) =>
         text === undefined ? undefined : fieldId(kind, kind, text);
       return store.listSources(
@@ -94,7 +94,7 @@ export function createSourceService({ db, clock, checkUrl }: SourceDeps) {
     },
 
     /** @param owned the owner, if the input does not name it. */
-    async create(caller: Caller, input: Static<typeof sourceCreateSchema>, ownedBy?: Owned): Promise<store.SourceRow> {
+    async create(caller: Caller, input: Static<typeof sourceCreateSchema>, ownedBy?: Owned): Promise<store.SourceView> {
       if (!findCreatableKind(input.type))
         throw invalidField('type', 'must be a type that GET /api/v1/knowledge_sources/kinds lists');
       checkMetadata(input.metadata);
@@ -144,7 +144,7 @@ export function createSourceService({ db, clock, checkUrl }: SourceDeps) {
         metadata?: Record<string, unknown> | undefined;
         state?: 'active' | 'paused' | undefined;
       },
-    ): Promise<store.SourceRow> {
+    ): Promise<store.SourceView> {
       const source = await getForChange(db, caller, id, 'update');
       checkMetadata(change.metadata);
       if (change.payload) await checkConfiguration(caller, source.type, change.payload);

@@ -35,6 +35,19 @@ export type SourceRow = Owned & {
   updatedAt: Date;
 };
 
+/** A source with its learned model; null while none was stored or refused. */
+export type SourceView = SourceRow & { model: SourceModel | null };
+type SourceModel = { bytes: number; refusedBytes: number | null; trainedAt: string | null };
+
+/** SQL: the columns of a SourceView `s`. */
+function viewColumns(db: Db): Fragment {
+  return db`s.*, (
+    select jsonb_build_object('bytes', m.bytes, 'refusedBytes', m.refused_bytes, 
+      'trainedAt', case when m.dimensions > 0 then m.trained_at end)
+    from knowledge_models m
+    where m.app_id = s.app_id and m.source_id = s.id and (m.dimensions > 0 or m.refused_bytes is not null)) as model`;
+}
+
 type NewSource = Owned &
   Pick<
     SourceRow,
@@ -50,15 +63,15 @@ export function sourceVisible(db: Db, caller: Caller, alias: string): Fragment {
   return db`((${owned}) or (${inScope(db, caller, alias)} and ${db(`${alias}.org_id`)} = ${caller.orgId}))`;
 }
 
-export async function insertSource(db: Db, scope: Scope, source: NewSource): Promise<SourceRow> {
-  const [row] = await db<[SourceRow]>`
-    insert into knowledge_sources (app_id, sandbox_id, id, type, state, payload, metadata, org_id, team_id, user_id,
+export async function insertSource(db: Db, scope: Scope, source: NewSource): Promise<SourceView> {
+  const [row] = await db<[SourceView]>`
+    insert into knowledge_sources as s (app_id, sandbox_id, id, type, state, payload, metadata, org_id, team_id, user_id,
       agent_id, thread_id, installation_id, parent_source_id, next_pull_at, inbound_digest, inbound_token)
     values (${scope.appId}, ${scope.sandboxId}, ${source.id}, ${source.type}, ${source.state},
       ${jsonOrNull(source.payload)}::text::jsonb, ${jsonOrNull(source.metadata)}::text::jsonb, ${source.orgId},
       ${source.teamId}, ${source.userId}, ${source.agentId}, ${source.threadId}, ${source.installationId},
       ${source.parentSourceId}, ${source.nextPullAt}, ${source.inbound?.digest ?? null}, ${source.inbound?.token ?? null})
-    returning *`;
+    returning ${viewColumns(db)}`;
   return row;
 }
 
@@ -71,9 +84,9 @@ export async function findSource(
   db: Db,
   caller: Caller,
   id: string,
-): Promise<(SourceRow & { agent: AgentOwners | undefined }) | undefined> {
-  const [row] = await db<(SourceRow & { ownerOfAgent: AgentOwners | null })[]>`
-    select s.*, (select jsonb_build_object('id', a.id, 'orgId', a.org_id, 'teamId', a.team_id, 'userId', a.user_id)
+): Promise<(SourceView & { agent: AgentOwners | undefined }) | undefined> {
+  const [row] = await db<(SourceView & { ownerOfAgent: AgentOwners | null })[]>`
+    select ${viewColumns(db)}, (select jsonb_build_object('id', a.id, 'orgId', a.org_id, 'teamId', a.team_id, 'userId', a.user_id)
         from agents a where a.app_id = s.app_id and a.id = s.agent_id) as owner_of_agent
     from knowledge_sources s where s.id = ${id} and ${sourceVisible(db, caller, 's')}`;
   return row && { ...row, agent: row.ownerOfAgent ?? undefined };
@@ -101,10 +114,10 @@ export async function listSources(
   caller: Caller,
   filter: SourceFilter,
   page: PageRequest,
-): Promise<[SourceRow[], number]> {
+): Promise<[SourceView[], number]> {
   const where = sourceConditions(db, caller, filter);
-  const rows = await db<SourceRow[]>`
-    select s.* from knowledge_sources s where ${where}
+  const rows = await db<SourceView[]>`
+    select ${viewColumns(db)} from knowledge_sources s where ${where}
     order by s.created_at desc, s.id desc limit ${page.pageSize} offset ${page.offset}`;
   const [count] = await db<[{ total: number }]>`select count(*) as total from knowledge_sources s where ${where}`;
   return [rows, count.total];
@@ -160,15 +173,15 @@ export async function updateSource(
     state?: 'active' | 'paused' | undefined;
     nextPullAt: Date | null;
   },
-): Promise<SourceRow | undefined> {
-  const [row] = await db<SourceRow[]>`
+): Promise<SourceView | undefined> {
+  const [row] = await db<SourceView[]>`
     update knowledge_sources s set
       payload = coalesce(${jsonOrNull(change.payload)}::text::jsonb, s.payload),
       metadata = coalesce(${jsonOrNull(change.metadata)}::text::jsonb, s.metadata),
       state = coalesce(${change.state ?? null}, s.state),
       next_pull_at = ${change.nextPullAt},
       updated_at = now()
-    where ${inScope(db, scope, 's')} and s.id = ${id} returning s.*`;
+    where ${inScope(db, scope, 's')} and s.id = ${id} returning ${viewColumns(db)}`;
   return row;
 }
 

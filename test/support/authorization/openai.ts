@@ -17,9 +17,15 @@ const ofStore = `${store}/:source`;
 
 /** The routes under `/v1`: the tables of files and sources apply. */
 export function openAiExpectations(make: Fixtures['make']): Record<string, Expectation> {
+  const files = new Map<Ownership, ReturnType<typeof make.file>>();
+  const fileOf = (whose: Ownership) => {
+    const file = files.get(whose) ?? make.file(whose);
+    files.set(whose, file);
+    return file;
+  };
   const withFile = (body: (id: string) => object) => ({
     make: make.source,
-    send: async ({ whose }: { whose: Ownership }) => ({ body: body((await make.file(whose)).id) }),
+    send: async ({ whose }: { whose: Ownership }) => ({ body: body((await fileOf(whose)).id) }),
   });
   return {
     'POST /v1/files': { table: everybody, send: () => uploadForm },

@@ -14,7 +14,7 @@ import './usage.css';
 const Chart = lazy(() => import('../../ui/chart.tsx'));
 
 const names = {
-  file_bytes: 'Files',
+  file_bytes: 'Files and learned models',
   documents: 'Documents',
   pages: 'Pages today',
   tokens: 'Tokens of language models today',
@@ -23,7 +23,7 @@ const names = {
 type Name = keyof typeof names;
 const quotaNames: Record<Name, string> = {
   ...names,
-  file_bytes: 'Bytes of files',
+  file_bytes: 'Bytes of files and learned models',
   pages: 'Pages a day',
   tokens: 'Tokens of language models a day',
 };

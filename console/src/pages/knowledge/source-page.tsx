@@ -88,6 +88,15 @@ function SourceBody({ source, onChange }: { source: KnowledgeSource; onChange: (
       </PageHead>
       <ErrorNotice error={pull.error} />
       {active && (isActive(active) || active.status === 'failed') ? <Watched ingestion={active} /> : null}
+      {source.learned_model?.status === 'over_quota' ? (
+        <div className="notice">
+          <p>
+            <strong>Search finds less here than it could.</strong> What it has learned from this source takes{' '}
+            {bytes(source.learned_model.bytes_needed ?? 0)}, more than the quota has left. It is stored when there is
+            room.
+          </p>
+        </div>
+      ) : null}
       <Tabs<Tab>
         label="Parts of the source"
         asks

@@ -39,7 +39,10 @@ export async function parseMail(bytes: Uint8Array): Promise<ParsedDocument & { a
   // Pictures in the text, such as logos, are named only.
   const attached = files
     .filter((one) => !one.related)
-    .map((one) => ({ name: attachmentName(nameOf(one)), contentType: one.mimeType, bytes: bytesOf(one.content) }));
+    .map((one) => {
+      const bytes = bytesOf(one.content);
+      return { name: attachmentName(nameOf(one)), contentType: one.mimeType, bytes, byteLength: bytes.byteLength };
+    });
   return { ...document, attached };
 }
 

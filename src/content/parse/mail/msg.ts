@@ -1,64 +1,77 @@
 import type { CompoundFile } from '../office/cfb.ts';
 import { parseRtf } from '../office/rtf.ts';
 import { decodeText } from '../text/charset.ts';
-import { type Attached, failed, type ParsedDocument } from '../types.ts';
+import { type Attached, failed, type ReadDocument } from '../types.ts';
 import { attachmentName, mailDocument } from './mail.ts';
 
 const rtfBytesMax = 64 * 1024 * 1024;
 
-/** An Outlook message. Property streams are named by tag and type ([MS-OXMSG]). Throws ParseError. */
-export function parseMsg(file: CompoundFile): ParsedDocument & { attached: Attached[] } {
-  const text = (tag: string, folder = ''): string => {
+/**
+ * An Outlook message, or (`place`) one attached to it. Property streams are named by tag and type ([MS-OXMSG]). Throws
+ * ParseError.
+ */
+export function parseMsg(file: CompoundFile, place = ''): ReadDocument {
+  const text = (tag: string, folder = place): string => {
     const wide = file.read(`${folder}__substg1.0_${tag}001F`);
     if (wide) return wide.toString('utf16le').replaceAll('\0', '');
     const narrow = file.read(`${folder}__substg1.0_${tag}001E`);
     return narrow ? decodeText(narrow, 'windows-1252').text.replaceAll('\0', '') : '';
   };
-  const html = file.read('__substg1.0_10130102');
+  const html = file.read(`${place}__substg1.0_10130102`);
   const htmlText = html ? decodeText(html).text : text('1013');
   const sender = text('0C1A');
   const address = text('5D01') || text('0C1F');
-  const files = attachments(file, text);
+  const files = attachments(file, place, text);
   const document = mailDocument('msg', {
     subject: text('0037'),
     from: address.includes('@') && address !== sender ? `${sender} <${address}>` : sender || address,
     to: text('0E04'),
     cc: text('0E03'),
-    date: sentDate(file, text('007D')),
+    date: sentDate(file, place, text('007D')),
     html: htmlText === '' ? undefined : htmlText,
     text: text('1000'),
     attachments: files.map(({ name }) => name),
   });
-  const attached = files.flatMap(({ name, contentType, bytes }) =>
-    bytes === undefined ? [] : [{ name: attachmentName(name), contentType, bytes }],
-  );
+  const attached = files.flatMap(({ content }) => content ?? []);
   if (htmlText !== '' || text('1000') !== '') return { ...document, attached };
-  const packed = file.read('__substg1.0_10090102');
+  const packed = file.read(`${place}__substg1.0_10090102`);
   if (!packed) return { ...document, attached };
   return { ...document, attached, markdown: `${document.markdown}\n${parseRtf(unpackRtf(packed)).markdown}` };
 }
 
-type Attachment = { name: string; contentType: string; bytes: Buffer | undefined };
+type Attachment = { name: string; content: Attached | undefined };
 
-/** Files of the message. One that is a message itself is a folder of streams, and has no bytes. */
-function attachments(file: CompoundFile, text: (tag: string, folder: string) => string): Attachment[] {
+/** The files of a message. One that is a message itself is a folder of streams. */
+function attachments(file: CompoundFile, place: string, text: (tag: string, folder: string) => string): Attachment[] {
   const found: Attachment[] = [];
   for (const { isStorage, path } of file.entries.values()) {
-    if (!isStorage || !/^__attach_version1\.0_#[0-9a-f]+$/i.test(path)) continue;
+    if (!isStorage || !isAttachmentOf(place, path)) continue;
     const folder = `${path}/`;
-    found.push({
-      name: text('3707', folder) || text('3704', folder) || text('3001', folder) || 'unnamed',
-      contentType: text('370E', folder),
-      bytes: file.read(`${folder}__substg1.0_37010102`),
-    });
+    const shown = text('3707', folder) || text('3704', folder) || text('3001', folder) || 'unnamed';
+    found.push({ name: shown, content: contentOf(file, folder, attachmentName(shown), text('370E', folder)) });
   }
   return found;
 }
 
+function isAttachmentOf(place: string, path: string): boolean {
+  return (
+    path.slice(0, place.length).toLowerCase() === place.toLowerCase() &&
+    /^__attach_version1\.0_#[0-9a-f]+$/i.test(path.slice(place.length))
+  );
+}
+
+function contentOf(file: CompoundFile, folder: string, name: string, contentType: string): Attached | undefined {
+  const bytes = file.read(`${folder}__substg1.0_37010102`);
+  if (bytes) return { name, contentType, bytes, byteLength: bytes.byteLength };
+  const inner = `${folder}__substg1.0_3701000D`;
+  if (!file.entries.get(inner.toLowerCase())?.isStorage) return undefined;
+  return { name, byteLength: file.lengthOf(`${inner}/`), read: () => parseMsg(file, `${inner}/`) };
+}
+
 /** The submit time of the fixed properties, else the Date line of the transport headers. */
-function sentDate(file: CompoundFile, headers: string): string | undefined {
-  const properties = file.read('__properties_version1.0');
-  for (let at = 32; properties && at + 16 <= properties.byteLength; at += 16) {
+function sentDate(file: CompoundFile, place: string, headers: string): string | undefined {
+  const properties = file.read(`${place}__properties_version1.0`);
+  for (let at = place === '' ? 32 : 24; properties && at + 16 <= properties.byteLength; at += 16) {
     const tag = properties.readUInt32LE(at);
     if (tag !== 0x00390040 && tag !== 0x0e060040) continue;
     const ticks = properties.readBigUInt64LE(at + 8);

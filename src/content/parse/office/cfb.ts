@@ -49,6 +49,15 @@ export class CompoundFile {
     return Buffer.concat(parts).subarray(0, entry.length);
   }
 
+  /** Bytes of all streams in a storage, `…/`. */
+  lengthOf(storage: string): number {
+    const prefix = storage.toLowerCase();
+    let length = 0;
+    for (const [path, entry] of this.entries)
+      if (!entry.isStorage && path.startsWith(prefix)) length += Math.min(entry.length, this.#bytes.byteLength);
+    return length;
+  }
+
   #sector(index: number): Buffer {
     const from = (index + 1) * this.#sectorBytes;
     return this.#bytes.subarray(from, from + this.#sectorBytes);

@@ -1,12 +1,12 @@
 import { parseMsg } from '../mail/msg.ts';
-import { type Attached, failed, type ParsedDocument, unsupported } from '../types.ts';
+import { failed, type ReadDocument, unsupported } from '../types.ts';
 import { CompoundFile } from './cfb.ts';
 import { parseDoc } from './doc.ts';
 import { parsePpt } from './ppt.ts';
 import { parseXls } from './xls.ts';
 
 /** The document in a compound file: old Word, Excel or PowerPoint, an Outlook message, or an encrypted new document. Throws ParseError. */
-export function parseCompound(bytes: Uint8Array): ParsedDocument & { attached?: Attached[] } {
+export function parseCompound(bytes: Uint8Array): ReadDocument {
   const file = new CompoundFile(bytes);
   if (file.entries.size === 0) throw failed('The file is truncated or damaged: its container is empty.');
   const has = (path: string): boolean => file.entries.has(path.toLowerCase());

@@ -139,6 +139,10 @@ export class SegmentCutter {
     this.#space = false;
   }
 
+  addSpace(): void {
+    this.#space = true;
+  }
+
   finish(): Segment[] {
     if (this.#builder) this.#segments.push(this.#builder.finish());
     this.#builder = undefined;
@@ -169,6 +173,8 @@ class SegmentBuilder {
   readonly #styles = new Map<TextStyle, number>();
   #style: TextStyle;
   #styleCount = 0;
+  /** Words that are drawn one by one have a style each, which is usually the same. */
+  #isUniform = true;
   // The character before.
   #lastLeft: number;
   #lastRight: number;
@@ -252,6 +258,7 @@ class SegmentBuilder {
   /** Adds the characters so far of the present style to its count. */
   #countStyle(next: TextStyle): void {
     if (this.#styleCount > 0) this.#styles.set(this.#style, (this.#styles.get(this.#style) ?? 0) + this.#styleCount);
+    this.#isUniform &&= isSameStyle(next, this.#style);
     this.#style = next;
     this.#styleCount = 0;
   }
@@ -284,10 +291,11 @@ class SegmentBuilder {
 
   finish(): Segment {
     this.#countStyle(this.#style);
-    const main = [...this.#styles].sort((a, b) => b[1] - a[1])[0]?.[0] ?? this.#style;
-    const total = [...this.#styles.values()].reduce((sum, one) => sum + one, 0);
+    const styles = this.#isUniform ? [[this.#style, 1] as const] : [...this.#styles].sort((a, b) => b[1] - a[1]);
+    const main = styles[0]?.[0] ?? this.#style;
+    const total = styles.reduce((sum, [, count]) => sum + count, 0);
     const share = (test: (style: TextStyle) => boolean): boolean =>
-      [...this.#styles].reduce((sum, [style, count]) => sum + (test(style) ? count : 0), 0) > total * 0.85;
+      styles.reduce((sum, [style, count]) => sum + (test(style) ? count : 0), 0) > total * 0.85;
     const text = this.#writeText();
     return {
       text,
@@ -320,6 +328,18 @@ function joinPieces(pieces: string[], start: number, end: number, isSpace: (at: 
     out.push(pieces[at] ?? '');
   }
   return out.join('');
+}
+
+function isSameStyle(a: TextStyle, b: TextStyle): boolean {
+  return (
+    a.size === b.size &&
+    a.font === b.font &&
+    a.weight === b.weight &&
+    a.italic === b.italic &&
+    a.mono === b.mono &&
+    a.markedContent === b.markedContent &&
+    a.artifact === b.artifact
+  );
 }
 
 function isNear(a: number, b: number): boolean {
@@ -370,6 +390,8 @@ export function sameBaseline(a: { baseline: number; size: number }, b: { baselin
 }
 
 export function joinSegments(segments: Segment[]): Line {
+  const [only] = segments;
+  if (only && segments.length === 1) return lineOf(only);
   const sorted = [...segments].sort((a, b) => a.left - b.left);
   const longest = sorted.reduce((best, one) => (one.text.length > best.text.length ? one : best));
   const last = sorted.at(-1) ?? longest;
@@ -389,4 +411,10 @@ export function joinSegments(segments: Segment[]): Line {
     mono: sorted.every((one) => one.mono),
     hyphenated: last.hyphenated,
   };
+}
+
+function lineOf(segment: Segment): Line {
+  const { text, left, right, top, bottom, baseline, size, weight, font, bold, italic, mono, hyphenated } = segment;
+  const look = { size, weight, font, bold, italic, mono };
+  return { segments: [segment], text, left, right, top, bottom, baseline, ...look, hyphenated };
 }

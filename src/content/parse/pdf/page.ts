@@ -1,7 +1,8 @@
 import type { GreyImage } from '../ocr/image.ts';
 import type { RgbaImage } from '../picture/shrink.ts';
-import { characterOf, rightToLeft, weightOf } from './characters.ts';
-import { callPdfium, type Pdfium, pdfiumFunction } from './pdfium.ts';
+import { characterOf, weightOf } from './characters.ts';
+import { type Codes, hasRightToLeft, isOnePerPlace, isPlain, readerOfWords, wordEnd } from './codes.ts';
+import { callPdfium, type Pdfium } from './pdfium.ts';
 import { readStructure, type StructureElement } from './structure-tree.ts';
 
 /** The properties of a run of text that the file draws in one operation. */
@@ -44,14 +45,17 @@ type Face = Pick<TextStyle, 'font' | 'weight' | 'italic' | 'mono'>;
 type Run = { style: TextStyle; turn: number; baseline: number; isSymbols: boolean; isInserted: boolean };
 
 type PlaceBox = (index: number, box: Rule) => void;
-
-const firstRightToLeft = 0x590;
-/** A longer run without a blank is no word: its inner gaps may mean something. */
-const wordCharactersMax = 24;
+/** The run that draws the first of some characters, and where it, or they, end. */
+type FindRun = (from: number, to: number) => { run: Run; until: number };
 
 const emptyGlyph = {
   ...{ character: '', left: 0, right: 0, top: 0, bottom: 0, baseline: 0, turn: 0 },
   ...{ generated: false, hyphen: false },
+};
+
+const noStyle: TextStyle = {
+  ...{ size: 0, font: '', weight: 400, italic: false, mono: false },
+  ...{ markedContent: -1, artifact: false },
 };
 
 const glyphsPerPageMax = 400_000;
@@ -64,6 +68,7 @@ const formObject = 5;
 
 export class PdfPage {
   readonly #pdfium: Pdfium;
+  readonly #calls: Pdfium['frequent'];
   readonly #page: number;
   readonly #text: number;
   readonly width: number;
@@ -75,6 +80,7 @@ export class PdfPage {
 
   constructor(pdfium: Pdfium, page: number, text: number) {
     this.#pdfium = pdfium;
+    this.#calls = pdfium.frequent;
     this.#page = page;
     this.#text = text;
     this.width = page === 0 ? 0 : this.#call('FPDF_GetPageWidthF', page);
@@ -91,23 +97,27 @@ export class PdfPage {
 
   /** Every character in drawing order, with the place of its ink. */
   glyphs(): Glyph[] {
+    const codes = this.#codes();
     const glyphs: Glyph[] = [];
     this.#scratch(32, (address) => {
-      this.#eachCharacter((code, index, run, placeBox) => {
-        const glyph: Glyph = { ...emptyGlyph, style: run.style };
-        // The engine forgets that it inserted a blank when it reverses a line.
-        describe(glyph, code, run, this.#isGenerated(code, index) || run.isInserted);
-        placeBox(index, glyph);
-        this.#placeInk(index, glyph, address);
-        glyphs.push(glyph);
-        return true;
+      this.#withRuns((runAt, placeBox) => {
+        codes.forEach((code, index) => {
+          if (code === 0) return;
+          const { run } = runAt(index, index + 1);
+          const glyph: Glyph = { ...emptyGlyph, style: run.style };
+          // The engine forgets that it inserted a blank when it reverses a line.
+          describe(glyph, code, run, this.#isGenerated(code, index) || run.isInserted);
+          placeBox(index, glyph);
+          this.#placeInk(index, glyph, address);
+          glyphs.push(glyph);
+        });
       });
     });
     return glyphs;
   }
 
   #placeInk(index: number, glyph: Glyph, address: number): void {
-    if (this.#call('FPDFText_GetCharBox', this.#text, index, address, address + 8, address + 16, address + 24) === 0)
+    if (this.#calls.FPDFText_GetCharBox(this.#text, index, address, address + 8, address + 16, address + 24) === 0)
       return;
     const view = new DataView(this.#pdfium.HEAPU8.buffer, address, 32);
     const [a] = this.#place(view.getFloat64(0, true), view.getFloat64(16, true));
@@ -119,73 +129,75 @@ export class PdfPage {
   /**
    * Visits the text in drawing order, the characters of a word that are drawn in one operation as one glyph: the engine
    * has told where words end, so only the first and the last one's boxes are asked for. The glyph is the same object each
-   * time: one for each would be most of what a long document allocates. Returns the number of characters, or undefined at
-   * the first letter of a script from right to left, whose order needs every character.
+   * time: one for each would be most of what a long document allocates. Returns the number of characters, or undefined
+   * when one is of a script from right to left, whose order needs every character.
    */
-  eachWord(visit: (glyph: Glyph) => void): number | undefined {
-    let glyph: Glyph | undefined;
-    let place: PlaceBox | undefined;
+  eachWord(visit: (glyph: Glyph) => void, atBlank: (isLineEnd: boolean) => void): number | undefined {
+    const codes = this.#codes();
+    if (hasRightToLeft(codes)) return undefined;
+    const textOf = readerOfWords(codes);
+    const glyph: Glyph = { ...emptyGlyph, style: noStyle };
     const end = { left: 0, right: 0, top: 0, bottom: 0 };
-    const codes: number[] = [];
-    let isLeftToRight = true;
     let count = 0;
-    let last = -1;
-    let open: Run | undefined;
-    const flush = (): void => {
-      if (!glyph || !place || codes.length === 0) return;
-      if (codes.length > 1) {
-        place(last, end);
-        glyph.left = Math.min(glyph.left, end.left);
-        glyph.right = Math.max(glyph.right, end.right);
-        glyph.top = Math.min(glyph.top, end.top);
-        glyph.bottom = Math.max(glyph.bottom, end.bottom);
-        glyph.character = String.fromCharCode(...codes);
+    this.#withRuns((runAt, placeBox) => {
+      for (let at = 0; at < codes.length; ) {
+        const code = codes[at] ?? 0;
+        if (code === 0) at += 1;
+        else if (code === 0x20 || code === 0x0d || code === 0x0a) {
+          count += 1;
+          at += 1;
+          atBlank(code !== 0x20);
+        } else {
+          const next = isPlain(code) ? wordEnd(codes, at) : at + 1;
+          const { run, until } = runAt(at, next);
+          placeBox(at, glyph);
+          if (until - at === 1) describe(glyph, code, run, false);
+          else {
+            placeBox(until - 1, end);
+            glyph.left = Math.min(glyph.left, end.left);
+            glyph.right = Math.max(glyph.right, end.right);
+            glyph.top = Math.min(glyph.top, end.top);
+            glyph.bottom = Math.max(glyph.bottom, end.bottom);
+            placeOnRun(glyph, run);
+            glyph.character = textOf(at, until);
+            glyph.hyphen = codes[until - 1] === 0x2d;
+          }
+          count += until - at;
+          at = until;
+          visit(glyph);
+        }
       }
-      codes.length = 0;
-      visit(glyph);
-    };
-    this.#eachCharacter((code, index, run, placeBox) => {
-      count += 1;
-      isLeftToRight = code < firstRightToLeft || !rightToLeft.test(String.fromCodePoint(code));
-      if (!isLeftToRight) return false;
-      const isPlain = code > 0x20 && code < 0x7f && !run.isSymbols;
-      if (isPlain && open === run && codes.length > 0 && codes.length < wordCharactersMax) {
-        codes.push(code);
-        last = index;
-        if (glyph) glyph.hyphen = code === 0x2d;
-        return true;
-      }
-      flush();
-      glyph ??= { ...emptyGlyph, style: run.style };
-      place = placeBox;
-      placeBox(index, glyph);
-      describe(glyph, code, run, this.#isGenerated(code, index));
-      if (!isPlain) {
-        open = undefined;
-        visit(glyph);
-        return true;
-      }
-      open = run;
-      codes.push(code);
-      last = index;
-      return true;
-    }, flush);
-    return isLeftToRight ? count : undefined;
+    });
+    return count;
   }
 
-  /** Visits every character until `visit` returns false, and calls `atEnd` while boxes can still be asked for. */
-  #eachCharacter(
-    visit: (code: number, index: number, run: Run, placeBox: PlaceBox) => boolean,
-    atEnd: () => void = () => {},
-  ): void {
-    if (this.#text === 0) return;
+  /** The code of every character, 0 where it has none. */
+  #codes(): Codes {
+    if (this.#text === 0) return new Uint16Array();
     const count = Math.min(glyphsPerPageMax, this.#call('FPDFText_CountChars', this.#text));
-    const runs = new Map<number, Run>();
+    const codes = this.#textAsCodes(count);
+    if (codes) return codes;
+    const unicodeAt = this.#calls.FPDFText_GetUnicode;
+    return Uint32Array.from({ length: count }, (_unused, index) => unicodeAt(this.#text, index));
+  }
+
+  /** The page's text in one call; undefined when its places are not those of the characters. */
+  #textAsCodes(count: number): Uint16Array | undefined {
+    let codes: Uint16Array | undefined;
+    this.#scratch(2 * count + 2, (address) => {
+      const written = this.#call('FPDFText_GetText', this.#text, 0, count, address);
+      if (written === count + 1) codes = new Uint16Array(this.#pdfium.HEAPU8.buffer, address, count).slice();
+    });
+    return codes && isOnePerPlace(codes) ? codes : undefined;
+  }
+
+  /** Lends functions that find the run of a character, and its box. They are looked up once: they run for every word. */
+  #withRuns(use: (runAt: FindRun, placeBox: PlaceBox) => void): void {
+    if (this.#text === 0) return;
     const text = this.#text;
-    // The functions are looked up once: this loop runs for every character of every document.
-    const unicodeAt = pdfiumFunction(this.#pdfium, 'FPDFText_GetUnicode');
-    const objectAt = pdfiumFunction(this.#pdfium, 'FPDFText_GetTextObject');
-    const boxAt = pdfiumFunction(this.#pdfium, 'FPDFText_GetLooseCharBox');
+    const objectAt = this.#calls.FPDFText_GetTextObject;
+    const boxAt = this.#calls.FPDFText_GetLooseCharBox;
+    const runs = new Map<number, Run>();
     this.#scratch(64, (address) => {
       let view = new DataView(this.#pdfium.HEAPU8.buffer, address, 64);
       const placeBox: PlaceBox = (index, box) => {
@@ -193,26 +205,31 @@ export class PdfPage {
         if (view.buffer !== this.#pdfium.HEAPU8.buffer) view = new DataView(this.#pdfium.HEAPU8.buffer, address, 64);
         this.#placeBox(view, box);
       };
-      let run: Run | undefined;
+      const found: { run?: Run; until: number } = { until: 0 };
       let runObject = -1;
-      for (let index = 0; index < count; index++) {
-        const code = unicodeAt(text, index);
-        if (code === 0) continue;
-        const object = objectAt(text, index);
-        if (!run || object !== runObject) {
+      use((from, to) => {
+        // The characters of an object follow each other, so the last one tells of those before it.
+        let object = objectAt(text, to - 1);
+        found.until = to;
+        if (object !== runObject || !found.run) {
+          if (to - from > 1 && objectAt(text, from) !== object) {
+            object = objectAt(text, from);
+            found.until = from + 1;
+            while (objectAt(text, found.until) === object) found.until += 1;
+          }
           runObject = object;
-          run = runs.get(object) ?? this.#run(object, index, address);
-          runs.set(object, run);
+          found.run = runs.get(object) ?? this.#run(object, from, address);
+          runs.set(object, found.run);
         }
-        if (!visit(code, index, run, placeBox)) return;
-      }
-      atEnd();
+        if (found.run.isSymbols) found.until = from + 1;
+        return found as { run: Run; until: number };
+      }, placeBox);
     });
   }
 
   #isGenerated(code: number, index: number): boolean {
     if (code === 0x0d || code === 0x0a) return true;
-    return code === 0x20 && this.#call('FPDFText_IsGenerated', this.#text, index) === 1;
+    return code === 0x20 && this.#calls.FPDFText_IsGenerated(this.#text, index) === 1;
   }
 
   /** Lines and thin bars on the page. */
@@ -222,7 +239,7 @@ export class PdfPage {
     this.#scratch(16, (address) => {
       this.#eachObject((object, kind) => {
         if (kind !== pathObject) return;
-        if (this.#call('FPDFPageObj_GetBounds', object, address, address + 4, address + 8, address + 12) === 0) return;
+        if (this.#calls.FPDFPageObj_GetBounds(object, address, address + 4, address + 8, address + 12) === 0) return;
         const view = new DataView(this.#pdfium.HEAPU8.buffer, address, 16);
         const rule = { left: 0, right: 0, top: 0, bottom: 0 };
         this.#placeBox(view, rule);
@@ -239,7 +256,7 @@ export class PdfPage {
     this.#scratch(16, (address) => {
       this.#eachObject((object, kind) => {
         if (kind !== imageObject && kind !== formObject) return;
-        if (this.#call('FPDFPageObj_GetBounds', object, address, address + 4, address + 8, address + 12) === 0) return;
+        if (this.#calls.FPDFPageObj_GetBounds(object, address, address + 4, address + 8, address + 12) === 0) return;
         const view = new DataView(this.#pdfium.HEAPU8.buffer, address, 16);
         area +=
           Math.abs(view.getFloat32(8, true) - view.getFloat32(0, true)) *
@@ -311,25 +328,25 @@ export class PdfPage {
     const count = Math.min(objectsPerPageMax, this.#call('FPDFPage_CountObjects', this.#page));
     let left = objectsPerPageMax;
     const inside = (object: number, depth: number): void => {
-      const kind = this.#call('FPDFPageObj_GetType', object);
+      const kind = this.#calls.FPDFPageObj_GetType(object);
       left -= 1;
-      if (kind !== formObject || depth > 5 || this.#pdfium.calls.FPDFFormObj_CountObjects === undefined) {
+      if (kind !== formObject || depth > 5) {
         visit(object, kind);
         return;
       }
-      const inner = this.#call('FPDFFormObj_CountObjects', object);
+      const inner = this.#calls.FPDFFormObj_CountObjects(object);
       for (let index = 0; index < inner && left > 0; index++)
-        inside(this.#call('FPDFFormObj_GetObject', object, index), depth + 1);
+        inside(this.#calls.FPDFFormObj_GetObject(object, index), depth + 1);
     };
     for (let index = 0; index < count && left > 0; index++)
-      inside(this.#call('FPDFPage_GetObject', this.#page, index), 0);
+      inside(this.#calls.FPDFPage_GetObject(this.#page, index), 0);
   }
 
   /** The common properties of all characters of a text object. */
   #run(object: number, index: number, address: number): Run {
     const style = this.#style(object, index, address);
     const turn = (this.#turn(object, address) + 4 - this.#rotation) & 3;
-    this.#call('FPDFText_GetCharOrigin', this.#text, index, address, address + 8);
+    this.#calls.FPDFText_GetCharOrigin(this.#text, index, address, address + 8);
     const view = new DataView(this.#pdfium.HEAPU8.buffer, address, 16);
     const [x, y] = this.#place(view.getFloat64(0, true), view.getFloat64(8, true));
     return {
@@ -342,13 +359,13 @@ export class PdfPage {
   }
 
   #style(object: number, index: number, address: number): TextStyle {
-    const nominal = this.#call('FPDFText_GetFontSize', this.#text, index);
+    const nominal = this.#calls.FPDFText_GetFontSize(this.#text, index);
     let scale = 1;
-    if (this.#call('FPDFText_GetMatrix', this.#text, index, address) === 1) {
+    if (this.#calls.FPDFText_GetMatrix(this.#text, index, address) === 1) {
       const view = new DataView(this.#pdfium.HEAPU8.buffer, address, 24);
       scale = Math.hypot(view.getFloat32(8, true), view.getFloat32(12, true)) || 1;
     }
-    const font = object === 0 ? 0 : this.#call('FPDFTextObj_GetFont', object);
+    const font = object === 0 ? 0 : this.#calls.FPDFTextObj_GetFont(object);
     let face = this.#faces.get(font);
     if (!face) {
       face = this.#face(font, index, address);
@@ -357,7 +374,7 @@ export class PdfPage {
     return {
       ...face,
       size: nominal * scale,
-      markedContent: object === 0 ? -1 : this.#call('FPDFPageObj_GetMarkedContentID', object),
+      markedContent: object === 0 ? -1 : this.#calls.FPDFPageObj_GetMarkedContentID(object),
       artifact: object !== 0 && this.#isArtifact(object, address),
     };
   }
@@ -380,10 +397,10 @@ export class PdfPage {
   }
 
   #isArtifact(object: number, address: number): boolean {
-    const count = Math.min(8, this.#call('FPDFPageObj_CountMarks', object));
+    const count = Math.min(8, this.#calls.FPDFPageObj_CountMarks(object));
     for (let index = 0; index < count; index++) {
-      const mark = this.#call('FPDFPageObj_GetMark', object, index);
-      if (mark === 0 || this.#call('FPDFPageObjMark_GetName', mark, address, 40, address + 48) === 0) continue;
+      const mark = this.#calls.FPDFPageObj_GetMark(object, index);
+      if (mark === 0 || this.#calls.FPDFPageObjMark_GetName(mark, address, 40, address + 48) === 0) continue;
       const length = new DataView(this.#pdfium.HEAPU8.buffer, address + 48, 4).getUint32(0, true);
       if (length === 18 && latin1(this.#pdfium.HEAPU8, address, 16).replaceAll('\0', '') === 'Artifact') return true;
     }
@@ -392,7 +409,7 @@ export class PdfPage {
 
   /** The text direction, in quarter turns anticlockwise. */
   #turn(object: number, address: number): number {
-    if (object === 0 || this.#call('FPDFPageObj_GetMatrix', object, address) === 0) return 0;
+    if (object === 0 || this.#calls.FPDFPageObj_GetMatrix(object, address) === 0) return 0;
     const view = new DataView(this.#pdfium.HEAPU8.buffer, address, 8);
     const angle = Math.atan2(view.getFloat32(4, true), view.getFloat32(0, true));
     return (Math.round(angle / (Math.PI / 2)) + 4) & 3;
@@ -452,11 +469,15 @@ export class PdfPage {
 function describe(glyph: Glyph, code: number, run: Run, generated: boolean): void {
   const isHyphen = code === 2 || code === 0xfffe || code === 0xad;
   glyph.character = isHyphen ? '-' : characterOf(code, run.isSymbols);
+  placeOnRun(glyph, run);
+  glyph.generated = generated;
+  glyph.hyphen = isHyphen || code === 0x2d || code === 0x2010;
+}
+
+function placeOnRun(glyph: Glyph, run: Run): void {
   glyph.baseline = run.baseline;
   glyph.turn = run.turn;
   glyph.style = run.style;
-  glyph.generated = generated;
-  glyph.hyphen = isHyphen || code === 0x2d || code === 0x2010;
 }
 
 function latin1(heap: Uint8Array, from: number, length: number): string {

@@ -124,7 +124,8 @@ function isRagged(last: Line, line: Line, all: Line[]): boolean {
   return width > (word.length + 1.5) * perCharacter + last.size * 0.8;
 }
 
-const columnRights = new WeakMap<Line[], Map<Line, number>>();
+/** By left edge and size of type: most lines of a page share both. */
+const columnRights = new WeakMap<Line[], Map<number, Map<number, number>>>();
 
 /** The right edge of the column: nearly the furthest of the lines that start where this one does. */
 function columnRight(line: Line, all: Line[]): number {
@@ -133,25 +134,35 @@ function columnRight(line: Line, all: Line[]): number {
     known = new Map();
     columnRights.set(all, known);
   }
-  let right = known.get(line);
+  let bySize = known.get(line.left);
+  if (!bySize) {
+    bySize = new Map();
+    known.set(line.left, bySize);
+  }
+  let right = bySize.get(line.size);
   if (right === undefined) {
-    right = measureColumn(line, all);
-    known.set(line, right);
+    const beside = all.filter((one) => isAlike(one, line) && Math.abs(one.left - line.left) < line.size * 4);
+    if (beside.length < 4) return furthest(linesAround(line, all)) ?? line.right;
+    right = furthest(beside) ?? line.right;
+    bySize.set(line.size, right);
   }
   return right;
 }
 
-function measureColumn(line: Line, all: Line[]): number {
-  const beside: number[] = [];
-  const around: number[] = [];
-  for (const one of all) {
-    if (Math.abs(one.size - line.size) >= 1.5) continue;
-    if (Math.abs(one.left - line.left) < line.size * 4) beside.push(one.right);
-    if (Math.min(one.right, line.right) - Math.max(one.left, line.left) > (line.right - line.left) * 0.5)
-      around.push(one.right);
-  }
-  const rights = Float64Array.from(beside.length >= 4 ? beside : around).sort();
-  return rights[Math.max(0, Math.ceil(rights.length * 0.9) - 1)] ?? line.right;
+function linesAround(line: Line, all: Line[]): Line[] {
+  const half = (line.right - line.left) * 0.5;
+  return all.filter(
+    (one) => isAlike(one, line) && Math.min(one.right, line.right) - Math.max(one.left, line.left) > half,
+  );
+}
+
+function isAlike(one: Line, line: Line): boolean {
+  return Math.abs(one.size - line.size) < 1.5;
+}
+
+function furthest(lines: Line[]): number | undefined {
+  const rights = Float64Array.from(lines, ({ right }) => right).sort();
+  return rights[Math.max(0, Math.ceil(rights.length * 0.9) - 1)];
 }
 
 function isCentred(last: Line, line: Line): boolean {

@@ -75,10 +75,16 @@ type PageText = { segments: Segment[]; count: number; isTurned: boolean };
 function readSegments(page: PdfPage, byContent: boolean): PageText {
   const cutter = new SegmentCutter(byContent);
   const direction = new DirectionCount();
-  const count = page.eachWord((glyph) => {
-    direction.add(glyph);
-    cutter.add(glyph);
-  });
+  const count = page.eachWord(
+    (glyph) => {
+      direction.add(glyph);
+      cutter.add(glyph);
+    },
+    (isLineEnd) => {
+      direction.interrupt();
+      if (!isLineEnd) cutter.addSpace(); // line ends follow from the positions
+    },
+  );
   const isTurned = count !== undefined && direction.isVertical;
   if (count !== undefined && !isTurned) return { segments: cutter.finish(), count, isTurned };
   const glyphs = page.glyphs();

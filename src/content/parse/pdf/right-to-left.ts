@@ -34,7 +34,8 @@ export type RightToLeftPage = {
 };
 
 /** Whether most letters of a page are written from right to left. */
-export function isMostlyRightToLeft(texts: Iterable<string>): boolean {
+export function isMostlyRightToLeft(texts: readonly string[]): boolean {
+  if (!texts.some((text) => rightToLeft.test(text))) return false;
   let letters = 0;
   let reversed = 0;
   for (const text of texts) {

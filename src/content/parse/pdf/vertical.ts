@@ -29,6 +29,11 @@ export class DirectionCount {
     this.#bottom = bottom;
   }
 
+  /** What follows a blank is no pair with what precedes it. */
+  interrupt(): void {
+    this.#right = Number.NaN;
+  }
+
   get isVertical(): boolean {
     return this.#pairs >= pairsMin && this.#vertical > this.#pairs * verticalShare;
   }

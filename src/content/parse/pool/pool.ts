@@ -5,10 +5,11 @@ import { trace } from '../../../tracing/trace.ts';
 import type { PreparedText, PrepareInput } from '../../prepare.ts';
 import type { PictureRequest, SmallPicture } from '../picture/picture.ts';
 import type { ReadingTerms } from '../reading.ts';
-import { type ImageSize, type ParsedDocument, type ParsedPart, ParseError, type ParseInput } from '../types.ts';
+import { type ImageSize, type ParsedDocument, ParseError, type ParseInput } from '../types.ts';
 import { joinParts } from './join-parts.ts';
 import { findOcrProblem, type OcrProblem, type OcrSettings } from './ocr-data.ts';
-import { KilledError, ParserProcess, type ProcessOptions, type TaskReply } from './process.ts';
+import { KilledError, ParserProcess, type PartWatch, type ProcessOptions, type TaskReply } from './process.ts';
+import { readInTurns } from './read-in-turns.ts';
 import type { OnProgress, TaskFields } from './worker-loop.ts';
 
 /** The tasks of worker.ts. */
@@ -48,7 +49,7 @@ type ParseOptions = RunOptions & {
   onProgress?: OnProgress;
 };
 
-type ExecuteOptions = ParseOptions & { deadlineMs?: number; lanes?: Lanes<Waiting> };
+type ExecuteOptions = ParseOptions & { deadlineMs?: number; lanes?: Lanes<Waiting>; watch?: PartWatch };
 
 /** Bytes for the task and its other arguments, as JSON. */
 type TaskInput = { bytes: Uint8Array } & TaskFields;
@@ -59,6 +60,7 @@ type Waiting = {
   signal: AbortSignal | undefined;
   deadlineMs: number;
   onProgress: OnProgress | undefined;
+  watch: PartWatch | undefined;
   /** Removes it from the queue. Registered only while it waits, or a long-lived signal would keep every document in memory. */
   giveUp: () => void;
   resolve(reply: TaskReply): void;
@@ -91,6 +93,8 @@ export class ParserPool {
   readonly #busy = new Set<ParserProcess>();
   readonly #starting = new Set<ParserProcess>();
   readonly #waitingForStart: (() => void)[] = [];
+  /** A document has come; until then one process is enough. */
+  #used = false;
   #failedStarts = 0;
   #retryTimer: NodeJS.Timeout | undefined;
   #closed = false;
@@ -122,7 +126,7 @@ export class ParserPool {
     };
   }
 
-  /** Starts the processes, so that the first document does not wait for them. */
+  /** Starts one process, so that the first document does not wait for it. The others start with that document. */
   warm(): void {
     this.#fill();
   }
@@ -157,19 +161,20 @@ export class ParserPool {
   ): Promise<ParsedDocument | { unfinished: unknown }> {
     const { deadlineMs: usualMs, jobDeadlineMs = usualMs, memoryMb } = this.#options;
     const isLong = options.lanes === this.#longLanes;
-    const deadlineMs = isLong ? jobDeadlineMs : usualMs;
-    const fields = { ...input, terms: { ...terms, deadlineMs, memoryMb } };
-    const killAfterMs = deadlineMs + (isLong ? keptGraceMs : 0);
-    const { value, blobs } = await this.#execute('parse', fields, { ...options, deadlineMs: killAfterMs });
-    const metadata = value as (Omit<ParsedDocument, 'markdown'> & { parts: ParsedPart[] }) | { unfinished: unknown };
-    if ('unfinished' in metadata) return metadata;
-    const { parts: parsed, ...rest } = metadata;
-    const parts = parsed.map((part, at) =>
-      part.document === undefined ? part : { ...part, document: { ...part.document, markdown: text(blobs[at + 1]) } },
-    );
-    const document = { ...rest, markdown: text(blobs[0]) };
-    if (parts.length === 0) return document;
-    return options.parts === 'apart' ? { ...document, parts } : joinParts(document, parts);
+    const graceMs = isLong ? keptGraceMs : 0;
+    const timeMs = (isLong ? jobDeadlineMs : usualMs) + graceMs;
+    const read = await readInTurns(timeMs, ({ deadlineMs: killAfterMs, resume, watch }) => {
+      const deadlineMs = Math.max(1, killAfterMs - graceMs);
+      const fields = { ...input, resume, terms: { ...terms, deadlineMs, memoryMb } };
+      return this.#execute('parse', fields, { ...options, deadlineMs: killAfterMs, watch: { ...watch, graceMs } });
+    });
+    if ('parts' in read) {
+      const { parts, ...mail } = read;
+      if (parts.length === 0) return mail;
+      return options.parts === 'apart' ? read : joinParts(mail, parts);
+    }
+    const value = read.value as Omit<ParsedDocument, 'markdown'> | { unfinished: unknown };
+    return 'unfinished' in value ? value : { ...value, markdown: text(read.blobs[0]) };
   }
 
   get #ocr(): OcrSettings {
@@ -267,15 +272,23 @@ export class ParserPool {
 
   #enqueue(task: string, input: TaskInput, options: ExecuteOptions): Promise<TaskReply> {
     if (this.#closed) return Promise.reject(closedError());
-    const { signal, onProgress, lanes = this.#lanes, lane = '', deadlineMs = this.#options.deadlineMs } = options;
+    const {
+      signal,
+      onProgress,
+      watch,
+      lanes = this.#lanes,
+      lane = '',
+      deadlineMs = this.#options.deadlineMs,
+    } = options;
     if (signal?.aborted) return Promise.reject(signal.reason);
     return new Promise((resolve, reject) => {
       const giveUp = () => {
         if (lanes.remove(lane, waiting)) waiting.reject(signal?.reason);
       };
-      const waiting: Waiting = { task, input, signal, deadlineMs, onProgress, giveUp, resolve, reject };
+      const waiting: Waiting = { task, input, signal, deadlineMs, onProgress, watch, giveUp, resolve, reject };
       if (!lanes.add(lane, waiting)) return reject(queueFullError());
       signal?.addEventListener('abort', giveUp, { once: true });
+      this.#used = true;
       this.#dispatch();
       this.#fill();
     });
@@ -306,6 +319,7 @@ export class ParserPool {
     this.#fill();
     const startedMs = performance.now();
     const { bytes, ...fields } = waiting.input;
+    waiting.watch?.onStart();
     try {
       waiting.resolve(await process.run(waiting.task, bytes, fields, waiting));
     } catch (error) {
@@ -325,6 +339,7 @@ export class ParserPool {
 
   /** One process for each worker, or for each active document if those are more, and one spare. */
   get #wantedCount(): number {
+    if (!this.#used) return 1;
     const { workers } = this.#options;
     const usual = this.#busy.size - this.#longCount;
     return Math.min(2 * workers, Math.max(workers, usual) + 1) + this.#longCount;

@@ -5,6 +5,7 @@ import { dirname, join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { programFile } from '../../../program-file.ts';
 import { FetchError, type FetchErrorCode } from '../../fetch/errors.ts';
+import type { PartEvent } from '../mail/attachments.ts';
 import { ParseError, type ParseFailure, parseLimits } from '../types.ts';
 import { findConfinement, processorSecondsMax } from './confinement.ts';
 import { encodeFrame, type Frame, FrameReader } from './frame.ts';
@@ -22,6 +23,13 @@ type RunningOptions = {
   signal: AbortSignal | undefined;
   deadlineMs: number;
   onProgress?: OnProgress | undefined;
+  watch?: PartWatch | undefined;
+};
+/** Told of the parts of a mail as they are read. One that takes longer than its share, and the grace, ends the process. */
+export type PartWatch = {
+  onStart(): void;
+  onPart(event: PartEvent, blobs: Uint8Array[]): void;
+  graceMs?: number;
 };
 type Running = { resolve(reply: TaskReply): void; reject(error: unknown): void };
 
@@ -49,6 +57,9 @@ export class ParserProcess {
   readonly #reader = new FrameReader(replyBytesMax);
   #running: Running | undefined;
   #onProgress: OnProgress | undefined;
+  #watch: PartWatch | undefined;
+  #partTimer: NodeJS.Timeout | undefined;
+  #partBytes = 0;
   #killedFor: ParseError | undefined;
   #ending = false;
   #residentBytes = 0;
@@ -85,11 +96,13 @@ export class ParserProcess {
     task: string,
     bytes: Uint8Array,
     fields: Record<string, unknown>,
-    { signal, deadlineMs, onProgress }: RunningOptions,
+    { signal, deadlineMs, onProgress, watch }: RunningOptions,
   ): Promise<TaskReply> {
     const abort = (): void => void this.kill();
     signal?.addEventListener('abort', abort, { once: true });
     this.#onProgress = onProgress;
+    this.#watch = watch;
+    this.#partBytes = 0;
     const memoryTimer = setInterval(() => this.#checkMemory(), memoryCheckMs);
     try {
       const reply = this.#await(deadlineMs);
@@ -104,6 +117,8 @@ export class ParserProcess {
       signal?.removeEventListener('abort', abort);
       this.tasksDone += 1;
       this.#onProgress = undefined;
+      this.#watch = undefined;
+      clearTimeout(this.#partTimer);
     }
   }
 
@@ -136,11 +151,13 @@ export class ParserProcess {
     let frames: Frame[];
     try {
       frames = this.#reader.push(chunk);
+      for (const frame of frames) this.#receivePart(frame);
     } catch (cause) {
       void this.kill(new ParseError('extraction_failed', 'The document contains more text than the limit.', { cause }));
       return;
     }
     for (const { header, blobs } of frames) {
+      if (header.part !== undefined) continue;
       if (header.progress !== undefined) {
         const { done, total } = header.progress as { done?: unknown; total?: unknown };
         if (Number.isSafeInteger(done) && Number.isSafeInteger(total)) this.#onProgress?.(Number(done), Number(total));
@@ -151,6 +168,19 @@ export class ParserProcess {
       this.spent = this.#isLarge || Number(header.processorSeconds) > processorSecondsMax / 6;
       this.#running?.resolve({ value: header.value, blobs });
     }
+  }
+
+  /** Throws when the parts are not what a parser reports. */
+  #receivePart({ header, blobs }: Frame): void {
+    if (header.part === undefined) return;
+    clearTimeout(this.#partTimer);
+    this.#partBytes += blobs.reduce((sum, blob) => sum + blob.byteLength, 0);
+    if (this.#partBytes > replyBytesMax) throw new RangeError('more bytes than the limit');
+    const event = header.part as PartEvent;
+    this.#watch?.onPart(event, blobs);
+    if (event.what !== 'begun' || typeof event.forMs !== 'number') return;
+    const { forMs } = event;
+    this.#partTimer = setTimeout(() => void this.kill(timeoutError(forMs)), forMs + (this.#watch?.graceMs ?? 0));
   }
 
   /** A process of this size that crashes has reached its heap limit. */

@@ -15,7 +15,14 @@ export type TaskFields = Record<string, unknown>;
 type TaskResult = { value: unknown; blobs?: Uint8Array[] };
 /** Reports how much of the task is done, in the task's own unit. */
 export type OnProgress = (done: number, total: number) => void;
-export type Task = (bytes: Uint8Array, fields: TaskFields, onProgress: OnProgress) => TaskResult | Promise<TaskResult>;
+/** Sends a part of the result that stays even if the process ends before the rest is ready. */
+type Emit = (part: unknown, blobs: Uint8Array[]) => void;
+export type Task = (
+  bytes: Uint8Array,
+  fields: TaskFields,
+  onProgress: OnProgress,
+  emit: Emit,
+) => TaskResult | Promise<TaskResult>;
 
 const requestBytesMax = 1024 * 1024 * 1024;
 
@@ -48,7 +55,7 @@ async function runTask(tasks: Record<string, Task>, header: TaskFields, bytes: U
   const task = Object.hasOwn(tasks, name) ? tasks[name] : undefined;
   try {
     if (!task) throw new Error(`no task ${name}`);
-    return await task(bytes, (header.fields ?? {}) as TaskFields, reportProgress);
+    return await task(bytes, (header.fields ?? {}) as TaskFields, reportProgress, emitPart);
   } catch (error) {
     return { value: { error: describe(error) } };
   }
@@ -72,6 +79,10 @@ function ranOutOfMemory(error: unknown): boolean {
 
 function reportProgress(done: number, total: number): void {
   for (const part of encodeFrame({ progress: { done, total } }, [])) process.stdout.write(part);
+}
+
+function emitPart(part: unknown, blobs: Uint8Array[]): void {
+  for (const piece of encodeFrame({ part }, blobs)) process.stdout.write(piece);
 }
 
 function reply(result: TaskResult): void {

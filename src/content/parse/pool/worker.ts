@@ -2,12 +2,13 @@ import { type PrepareInput, prepareText } from '../../prepare.ts';
 import { looksLikeHtml } from '../html/detect-html.ts';
 import { parsePage } from '../html/page.ts';
 import { imageSize } from '../image-size.ts';
-import { parseDocument } from '../parse.ts';
+import { AttachmentReader, type PartEvent, type ResumePoint } from '../mail/attachments.ts';
+import { parseDocument, readDocument } from '../parse.ts';
 import { loadPdfium } from '../pdf/pdfium.ts';
 import { makePicture, type PictureRequest } from '../picture/picture.ts';
 import { Reading, type ReadingTerms, Unfinished } from '../reading.ts';
 import { samplePdf } from '../sample-pdf.ts';
-import { type ParsedPart, type ParseInput, requireTextSize } from '../types.ts';
+import { type ParseInput, requireTextSize } from '../types.ts';
 import { bodyText } from '../web/body-text.ts';
 import { decodeBody } from '../web/decode.ts';
 import { parseRobots } from '../web/robots.ts';
@@ -16,15 +17,18 @@ import { serve, type Task } from './worker-loop.ts';
 
 /** The program of a parser process. A new task is a new line here and a name in the pool's TaskName. */
 const tasks: Record<string, Task> = {
-  parse: async (bytes, fields, onProgress) => {
-    const { terms, ...input } = fields as Omit<ParseInput, 'bytes'> & { terms?: ReadingTerms };
+  parse: async (bytes, fields, onProgress, emit) => {
+    const { terms, resume, ...input } = fields as Omit<ParseInput, 'bytes'> & {
+      terms?: ReadingTerms;
+      resume?: ResumePoint;
+    };
+    const attachments = new AttachmentReader((event) => emit(...withoutText(event)), resume);
     try {
       const reading = new Reading(terms, onProgress);
-      const { markdown, parts = [], ...described } = await parseDocument({ ...input, bytes }, reading);
-      const texts = [markdown, ...parts.map(({ document }) => document?.markdown ?? '')];
-      requireTextSize(texts.reduce((sum, text) => sum + text.length, 0));
-      const value = { ...described, parts: parts.map(withoutText) };
-      return { value, blobs: texts.map((text) => new TextEncoder().encode(text)) };
+      const { markdown, ...described } = await readDocument({ ...input, bytes }, reading, attachments);
+      if (attachments.isUsed) return { value: { apart: true } };
+      requireTextSize(markdown.length);
+      return { value: described, blobs: [new TextEncoder().encode(markdown)] };
     } catch (error) {
       if (error instanceof Unfinished) return { value: { unfinished: error.why } };
       throw error;
@@ -57,22 +61,24 @@ const tasks: Record<string, Task> = {
   'image-size': (bytes) => ({ value: imageSize(bytes) ?? null }),
 };
 
-/** The text of each part travels as bytes, like that of the document. */
-function withoutText(part: ParsedPart): ParsedPart {
-  return part.document === undefined ? part : { ...part, document: { ...part.document, markdown: '' } };
+/** The text of a document travels as bytes. */
+function withoutText(event: PartEvent): [PartEvent, Uint8Array[]] {
+  if (event.what !== 'read') return [event, []];
+  const { document } = event;
+  return [{ ...event, document: { ...document, markdown: '' } }, [new TextEncoder().encode(document.markdown)]];
 }
 
 /** A fetched body arrives as it was sent: its Content-Encoding is decoded here. */
 function decodeTask(task: Task): Task {
-  return async (bytes, fields, onProgress) => {
+  return async (bytes, fields, onProgress, emit) => {
     const { contentEncoding, decodedBytesMax, cutBody } = fields;
-    if (contentEncoding === undefined) return task(bytes, fields, onProgress);
+    if (contentEncoding === undefined) return task(bytes, fields, onProgress, emit);
     const options = {
       contentEncoding: String(contentEncoding),
       bytesMax: Number(decodedBytesMax),
       cut: cutBody === true,
     };
-    return task(await decodeBody(bytes, options), fields, onProgress);
+    return task(await decodeBody(bytes, options), fields, onProgress, emit);
   };
 }
 

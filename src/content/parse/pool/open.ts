@@ -1,0 +1,16 @@
+import type { Config } from '../../../config.ts';
+import type { Logger } from '../../../log.ts';
+import { ocrSettings } from './ocr-data.ts';
+import { ParserPool } from './pool.ts';
+
+/** The parser processes that the settings describe. The first one starts with the first document. */
+export function openParsers(config: Config, log: Logger): ParserPool {
+  return new ParserPool({
+    workers: config.parseWorkers,
+    memoryMb: config.parseMemoryMb,
+    deadlineMs: config.parseSeconds * 1000,
+    jobDeadlineMs: Math.max(config.parseSeconds, config.parseJobSeconds) * 1000,
+    ocr: ocrSettings(config),
+    log,
+  });
+}

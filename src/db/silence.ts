@@ -1,0 +1,99 @@
+import { Connection, type ConnectionOptions } from './connection.ts';
+import { ConnectionError } from './errors.ts';
+
+/**
+ * Ends connections whose server no longer responds. A statement may take long, so silence alone ends none: after
+ * `timeoutMs` of it, a new connection asks the server, within as much time again, whether it works on the statement.
+ */
+export class SilenceWatch {
+  readonly #options: ConnectionOptions;
+  readonly #connections: ReadonlySet<Connection>;
+  readonly #onUnresponsive: (error: ConnectionError) => void;
+  #timer: NodeJS.Timeout | undefined;
+  #seen = new Map<Connection, { progress: number; checks: number }>();
+  /** Silent connections for which the server did not work at the last check: a result may have been on its way. */
+  #idle = new Set<Connection>();
+  #isChecking = false;
+
+  /** @param onUnresponsive is called when the server responds to nobody; the silent connections have ended. */
+  constructor(
+    options: ConnectionOptions,
+    connections: ReadonlySet<Connection>,
+    onUnresponsive: (error: ConnectionError) => void,
+  ) {
+    this.#options = options;
+    this.#connections = connections;
+    this.#onUnresponsive = onUnresponsive;
+  }
+
+  start(): void {
+    this.#timer ??= setInterval(() => void this.#check(), this.#options.timeoutMs / checksPerTimeout).unref();
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+    this.#seen.clear();
+  }
+
+  async #check(): Promise<void> {
+    if (this.#isChecking) return;
+    const silent = this.#findSilent();
+    if (silent.length === 0) return;
+    this.#isChecking = true;
+    try {
+      const working = await this.#askServer(silent);
+      const idle = silent.filter(({ processId }) => working !== undefined && !working.has(processId));
+      for (const connection of idle) if (this.#idle.has(connection)) this.#endIfSilent(connection);
+      this.#idle = new Set(idle);
+    } catch (error) {
+      // A server that refuses the connection or the question does respond.
+      if (!(error instanceof ConnectionError)) return;
+      for (const connection of silent) this.#endIfSilent(connection);
+      this.#onUnresponsive(error);
+    } finally {
+      this.#isChecking = false;
+    }
+  }
+
+  /** Connections with a statement that have exchanged nothing since `checksPerTimeout` checks. */
+  #findSilent(): Connection[] {
+    const before = this.#seen;
+    this.#seen = new Map();
+    for (const connection of this.#connections) {
+      const { progress } = connection;
+      if (progress === undefined) continue;
+      const last = before.get(connection);
+      this.#seen.set(connection, { progress, checks: last?.progress === progress ? last.checks + 1 : 0 });
+    }
+    return [...this.#seen].filter(([, { checks }]) => checks >= checksPerTimeout).map(([connection]) => connection);
+  }
+
+  #endIfSilent(connection: Connection): void {
+    if (this.#seen.get(connection)?.progress === connection.progress) connection.destroy();
+  }
+
+  /** The processes that work for these connections; undefined behind a pooler, which hides them. */
+  async #askServer(silent: Connection[]): Promise<Set<number> | undefined> {
+    const asking = await Connection.open({ ...this.#options, prepare: false }, () => {});
+    const timer = setTimeout(() => asking.destroy(), this.#options.timeoutMs);
+    try {
+      const [row] = await asking.execute(workingProcesses(silent.map(({ processId }) => processId)));
+      return row?.own === asking.processId ? new Set(row.working as number[]) : undefined;
+    } finally {
+      clearTimeout(timer);
+      if (!asking.isLost) void asking.close().catch(() => {});
+    }
+  }
+}
+
+const checksPerTimeout = 2;
+
+const strings = Object.assign(['select working processes'], { raw: ['select working processes'] });
+
+/** A process that waits for its client neither reads a statement nor gets rid of a result. */
+function workingProcesses(processes: number[]) {
+  const text = `select pg_backend_pid() as own, array(select pid from pg_stat_activity where pid = any ($1::integer[])
+    and coalesce(state, '') not like 'idle%' and wait_event is distinct from 'ClientWrite') as working`;
+  return { text, values: [processes], types: [1007], strings };
+}

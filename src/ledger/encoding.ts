@@ -1,0 +1,112 @@
+import { createHash } from 'node:crypto';
+import { formatUuidBytes, uuidBytes } from '../ids.ts';
+
+/*
+ * The bytes that digests and signatures are made of. docs/verify.md describes them, for programs in other languages, and
+ * migrations/0021_ledger.sql has the same for journal entries.
+ */
+
+const digestBytes = 32;
+/** What comes before the first link and the first segment. */
+export const origin = Buffer.alloc(digestBytes);
+const nullLength = Buffer.from([0xff, 0xff, 0xff, 0xff]);
+
+/** Fields as PostgreSQL's binary COPY writes them: the length in bytes as 32 bits, then UTF-8; -1 for null. */
+export function encodeFields(fields: readonly (string | null)[]): Buffer {
+  return Buffer.concat(
+    fields.flatMap((field) => {
+      if (field === null) return [nullLength];
+      const length = Buffer.alloc(4);
+      length.writeInt32BE(Buffer.byteLength(field));
+      return [length, Buffer.from(field)];
+    }),
+  );
+}
+
+export function sha256(...parts: readonly Uint8Array[]): Buffer {
+  const hash = createHash('sha256');
+  for (const part of parts) hash.update(part);
+  return hash.digest();
+}
+
+export function digestFields(fields: readonly (string | null)[]): Buffer {
+  return sha256(encodeFields(fields));
+}
+
+/** One record of a segment: an audit entry, or the anchor of a run. */
+export type Item = {
+  /** The entry's or the run's. */
+  id: string;
+  /** The sequence that the run had; 0 for an audit entry. */
+  sequence: number;
+  atMicros: number;
+  digest: Buffer;
+};
+
+const itemBytes = 60;
+
+/** For each item: the uuid, the sequence (32 bits), the time in microseconds since 1970 (64 bits), and the digest. */
+export function encodeItems(items: readonly Item[]): Buffer {
+  const list = Buffer.alloc(items.length * itemBytes);
+  for (const [index, { id, sequence, atMicros, digest }] of items.entries()) {
+    const at = index * itemBytes;
+    uuidBytes(id).copy(list, at);
+    list.writeInt32BE(sequence, at + 16);
+    list.writeBigInt64BE(BigInt(atMicros), at + 20);
+    digest.copy(list, at + 28);
+  }
+  return list;
+}
+
+export function decodeItems(list: Buffer): Item[] {
+  return Array.from({ length: Math.floor(list.length / itemBytes) }, (_, index) => {
+    const at = index * itemBytes;
+    return {
+      id: formatUuidBytes(list.subarray(at, at + 16)),
+      sequence: list.readInt32BE(at + 16),
+      atMicros: Number(list.readBigInt64BE(at + 20)),
+      digest: list.subarray(at + 28, at + itemBytes),
+    };
+  });
+}
+
+export type SegmentKind = 'start' | 'audit' | 'runs' | 'retention' | 'deletion';
+
+/** What a segment states. Times are in UTC with microseconds, as `ledger_time` writes them. */
+export type SegmentHeader = {
+  appId: string;
+  sandboxId: string;
+  number: number;
+  kind: SegmentKind;
+  sealedAt: string;
+  records: number;
+  lastAt: string | null;
+  listDigest: Buffer;
+  detail: string | null;
+  previous: Buffer;
+  keyId: string;
+};
+
+/** The bytes that are signed; their SHA-256 is the segment's digest. */
+export function encodeHeader(header: SegmentHeader): Buffer {
+  return encodeFields([
+    'quarry:segment:1',
+    header.appId,
+    header.sandboxId,
+    String(header.number),
+    header.kind,
+    header.sealedAt,
+    String(header.records),
+    header.lastAt,
+    header.listDigest.toString('hex'),
+    header.detail,
+    header.previous.toString('hex'),
+    header.keyId,
+  ]);
+}
+
+/** A time as the ledger writes it. */
+export function formatMicros(micros: number): string {
+  const ms = Math.floor(micros / 1_000);
+  return new Date(ms).toISOString().replace('Z', `${String(micros - ms * 1_000).padStart(3, '0')}Z`);
+}

@@ -1,0 +1,45 @@
+import type { RecordKind } from './store.ts';
+
+export type ProblemKind =
+  | 'changed'
+  | 'removed'
+  | 'inserted'
+  | 'moved'
+  | 'segment_changed'
+  | 'segment_removed'
+  | 'signature'
+  | 'head'
+  | 'truncated';
+
+export type Problem = {
+  kind: ProblemKind;
+  /** The ledger or the journal, such as `audit dap_… sbx_…` or `journal atr_…`. */
+  chain: string;
+  /** The record: an id; for an entry of a journal, its sequence. */
+  record?: string;
+  segment?: number;
+  message: string;
+};
+
+export type Counts = {
+  segments: number;
+  records: number;
+  runs: number;
+  entries: number;
+  /** Records that retention or a deletion has removed, as a signed segment states. */
+  removed: number;
+  /** Records that no segment covers yet. */
+  unsealed: number;
+};
+
+export type Position =
+  | { phase: 'segments'; after: number }
+  | { phase: 'records'; kind: RecordKind; after: string }
+  | { phase: 'runs'; after: string };
+
+/** The part of a verification from one position on. `next` is undefined at the end. */
+export type Verified = { problems: Problem[]; counts: Counts; next: Position | undefined };
+
+export function noCounts(): Counts {
+  return { segments: 0, records: 0, runs: 0, entries: 0, removed: 0, unsealed: 0 };
+}

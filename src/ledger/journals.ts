@@ -1,0 +1,95 @@
+import type { Db } from '../db/database.ts';
+import { formatId } from '../ids.ts';
+import type { Scope } from '../tenancy/caller.ts';
+import { digestFields, origin, sha256 } from './encoding.ts';
+import type { Problem, ProblemKind, Verified } from './findings.ts';
+import * as store from './journal-store.ts';
+
+/** An entry may have a megabyte or more. */
+const entriesPageMax = 20;
+/** Of one journal: an entry that is inserted changes all that follow. */
+const problemsMax = 100;
+
+/** Verifies the journals of the runs after this one. Returns the last run while there are more. */
+export async function checkRuns(
+  db: Db,
+  scope: Scope,
+  after: string,
+  countMax: number,
+  found: Verified,
+): Promise<string | undefined> {
+  const runs = await store.listRunLinks(db, scope, after, countMax);
+  for (const run of runs) await checkJournal(db, run, found);
+  return runs.length === countMax ? runs.at(-1)?.id : undefined;
+}
+
+/** Folds the entries of a journal into links, and compares them with the stored links and the run's anchors. */
+async function checkJournal(db: Db, run: store.RunLinks, { problems, counts }: Verified): Promise<void> {
+  const chain = `journal ${formatId('automationRun', run.id)}`;
+  let reported = 0;
+  const report = (kind: ProblemKind, record: number | string, message: string) => {
+    reported += 1;
+    if (reported > problemsMax) return;
+    problems.push({ kind, chain, record: String(record), message } satisfies Problem);
+  };
+  const anchors = new Map(run.anchors.map(({ sequence, link }) => [sequence, Buffer.from(link, 'hex')]));
+  counts.runs += 1;
+  let state: Buffer = origin;
+  /** False after a gap, until an entry with a link. */
+  let isKnown = true;
+  let sequence = 0;
+  /** Entries without a link of their own since the last one that has one. */
+  let unlinked = 0;
+  /** An entry before this one is missing or changed, so that no later link can match. */
+  let isBroken = false;
+  /** Whether the entries lead to the link that the run's row has. */
+  let leads = true;
+  const advanceTo = (target: number) => {
+    for (let gone = sequence + 1; gone < target && gone <= sequence + problemsMax; gone += 1)
+      report('removed', gone, 'The entry was removed.');
+    if (target > sequence + 1) isBroken = true;
+  };
+  for (let isMore = true; isMore; ) {
+    const entries = await store.listEntryFields(db, run, sequence, entriesPageMax);
+    isMore = entries.length === entriesPageMax;
+    for (const { fields, link, ...entry } of entries) {
+      counts.entries += 1;
+      advanceTo(entry.sequence);
+      if (entry.sequence > sequence + 1) isKnown = false;
+      sequence = entry.sequence;
+      state = sha256(state, digestFields(fields));
+      if (sequence > run.sequence) report('inserted', sequence, 'The run has no entry of this number.');
+      else if (link === null) unlinked += 1;
+      else {
+        if (isKnown && !link.equals(state)) {
+          if (unlinked === 0) report('changed', sequence, 'The entry was changed.');
+          else
+            report(
+              'changed',
+              `${sequence - unlinked}-${sequence}`,
+              'One of these entries was changed, removed or inserted.',
+            );
+          isBroken = true;
+        }
+        // The next entry is compared with what this one says, so that each changed entry is named.
+        state = link;
+        isKnown = true;
+        unlinked = 0;
+      }
+      const anchor = anchors.get(sequence);
+      if (anchor !== undefined && !anchor.equals(state) && !isBroken) {
+        report('changed', sequence, 'The journal up to this entry is not the one that was sealed.');
+        isBroken = true;
+      }
+      if (sequence === run.linked && run.link !== null) leads = run.link.equals(state);
+    }
+  }
+  advanceTo(Math.max(run.sequence, ...anchors.keys()) + 1);
+  if (!leads && !isBroken) report('changed', run.linked, 'The journal does not lead to the last link of its run.');
+  const isEnded = run.status === 'completed' || run.status === 'failed' || run.status === 'cancelled';
+  if (isEnded && run.sequence > 0 && !run.isInherited && !isBroken && !anchors.has(run.sequence)) {
+    const first = Math.max(0, ...anchors.keys()) + 1;
+    const added = first === run.sequence ? first : `${first}-${run.sequence}`;
+    report('inserted', added, 'The run has ended, but its end was never sealed.');
+  }
+}

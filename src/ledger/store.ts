@@ -1,0 +1,251 @@
+import type { Db } from '../db/database.ts';
+import type { Scope } from '../tenancy/caller.ts';
+import type { SegmentHeader } from './encoding.ts';
+import type { PublicKeyRow } from './keys.ts';
+
+/** SQL for the ledgers of apps and sandboxes, and for the records that they cover. */
+
+export type SegmentRow = SegmentHeader & { list: Buffer | null; signature: Buffer };
+
+/** A record with its canonical fields. `segment` is null until it is sealed. */
+type RecordRow = {
+  id: string;
+  sequence: number;
+  atMicros: number;
+  fields: (string | null)[];
+  segment: number | null;
+};
+
+export type RecordKind = 'audit' | 'runs';
+
+const tables = { audit: 'audit_entries', runs: 'run_anchors' } as const;
+
+/** How long an entry waits for its outcome, or for more attempts of its kind, before it is sealed without. */
+const settleMs = { outcome: 60 * 60_000, attempts: 5 * 60_000 };
+
+function recordColumns(db: Db, kind: RecordKind) {
+  return kind === 'audit'
+    ? db`id, 0 as sequence, (extract(epoch from at) * 1000000)::bigint as at_micros, segment,
+      array['quarry:audit:1', app_id::text, sandbox_id::text, id::text, ledger_time(at), actor_kind, actor_id::text,
+        credential, action, method, route, resource, status::text, request_id, address, attempts::text] as fields`
+    : db`run_id as id, sequence, (extract(epoch from at) * 1000000)::bigint as at_micros, segment,
+      array['quarry:run:1', app_id::text, sandbox_id::text, run_id::text, sequence::text, automation_id::text,
+        encode(link, 'hex'), ledger_time(at)] as fields`;
+}
+
+function idColumn(db: Db, kind: RecordKind) {
+  return kind === 'audit' ? db`id` : db`run_id`;
+}
+
+/** Whether a record no longer changes. */
+function isSettled(db: Db, kind: RecordKind, now: Date) {
+  if (kind === 'runs') return db`true`;
+  const before = (ms: number) => new Date(now.getTime() - ms);
+  return db`case when attempts is not null then at < ${before(settleMs.attempts)}
+    else status is not null or at < ${before(settleMs.outcome)} end`;
+}
+
+/** Up to `countMax` apps and sandboxes after this one with records to seal, in order. */
+export async function listUnsealedScopes(
+  db: Db,
+  kind: RecordKind,
+  now: Date,
+  after: Scope | undefined,
+  countMax: number,
+): Promise<Scope[]> {
+  const start = after ?? { appId: nil, sandboxId: nil };
+  return db<Scope[]>`
+    select distinct app_id, sandbox_id from ${db(tables[kind])}
+    where segment is null and ${isSettled(db, kind, now)}
+      and (app_id, sandbox_id) ${after === undefined ? db`>=` : db`>`} (${start.appId}, ${start.sandboxId})
+    order by app_id, sandbox_id limit ${countMax}`;
+}
+
+const nil = '00000000-0000-0000-0000-000000000000';
+
+/** The oldest unsealed records, locked until the transaction ends. */
+export async function takeUnsealed(
+  db: Db,
+  kind: RecordKind,
+  { appId, sandboxId }: Scope,
+  now: Date,
+  countMax: number,
+): Promise<RecordRow[]> {
+  return db<RecordRow[]>`
+    select ${recordColumns(db, kind)} from ${db(tables[kind])}
+    where app_id = ${appId} and sandbox_id = ${sandboxId} and segment is null and ${isSettled(db, kind, now)}
+    order by at, ${idColumn(db, kind)}, sequence limit ${countMax} for update`;
+}
+
+export async function setSegment(
+  db: Db,
+  kind: RecordKind,
+  { appId }: Scope,
+  records: readonly RecordRow[],
+  segment: number,
+): Promise<void> {
+  const ids = records.map(({ id }) => id);
+  if (kind === 'audit')
+    await db`update audit_entries set segment = ${segment} where app_id = ${appId} and id = any(${ids}::uuid[])`;
+  else
+    await db`update run_anchors a set segment = ${segment}
+      from unnest(${ids}::uuid[], ${records.map(({ sequence }) => sequence)}::integer[]) as given (run_id, sequence)
+      where a.app_id = ${appId} and a.run_id = given.run_id and a.sequence = given.sequence`;
+}
+
+/** The last segment of a ledger, locked until the transaction ends. Undefined for a ledger that has none. */
+export async function lockLedger(
+  db: Db,
+  { appId, sandboxId }: Scope,
+): Promise<{ number: number; digest: Buffer } | undefined> {
+  await db`
+    insert into ledgers (app_id, sandbox_id, number, digest) values (${appId}, ${sandboxId}, 0, '')
+    on conflict do nothing`;
+  const [row] = await db<{ number: number; digest: Buffer }[]>`
+    select number, digest from ledgers where app_id = ${appId} and sandbox_id = ${sandboxId} for update`;
+  return row === undefined || row.number === 0 ? undefined : row;
+}
+
+export async function insertSegment(db: Db, segment: SegmentRow, digest: Buffer): Promise<void> {
+  const { appId, sandboxId, number } = segment;
+  await db`
+    insert into ledger_segments (app_id, sandbox_id, number, kind, sealed_at, records, last_at, list, list_digest, detail,
+      previous, key_id, signature)
+    values (${appId}, ${sandboxId}, ${number}, ${segment.kind}, ${segment.sealedAt}, ${segment.records}, ${segment.lastAt},
+      ${segment.list}, ${segment.listDigest}, ${segment.detail}, ${segment.previous}, ${segment.keyId}, ${segment.signature})`;
+  await db`
+    update ledgers set number = ${number}, digest = ${digest} where app_id = ${appId} and sandbox_id = ${sandboxId}`;
+}
+
+/** Segments after this number, in order. `notes`: only those that say what was removed. */
+export async function listSegments(
+  db: Db,
+  { appId, sandboxId }: Scope,
+  after: number,
+  countMax: number,
+  notes = false,
+): Promise<SegmentRow[]> {
+  return db<SegmentRow[]>`
+    select app_id, sandbox_id, number, kind, ledger_time(sealed_at) as sealed_at, records, ledger_time(last_at) as last_at,
+      list, list_digest, detail, previous, key_id, signature
+    from ledger_segments where app_id = ${appId} and sandbox_id = ${sandboxId} and number > ${after}
+      ${notes ? db`and kind in ('retention', 'deletion')` : db``}
+    order by number limit ${countMax}`;
+}
+
+export async function findLastSegment(db: Db, { appId, sandboxId }: Scope): Promise<SegmentRow | undefined> {
+  const [last] = await db<{ number: number }[]>`
+    select max(number) as number from ledger_segments where app_id = ${appId} and sandbox_id = ${sandboxId}`;
+  const [row] = await listSegments(db, { appId, sandboxId }, (last?.number ?? 0) - 1, 1);
+  return row;
+}
+
+/** Apps and sandboxes with a ledger, in order. */
+export async function listLedgers(db: Db, after: Scope | undefined, countMax: number): Promise<Scope[]> {
+  return db<Scope[]>`
+    select app_id, sandbox_id from ledgers
+    ${after === undefined ? db`` : db`where (app_id, sandbox_id) > (${after.appId}, ${after.sandboxId})`}
+    order by app_id, sandbox_id limit ${countMax}`;
+}
+
+/** Apps and sandboxes with audit entries from before this time. */
+export async function listScopesWithOldEntries(db: Db, before: Date): Promise<Scope[]> {
+  return db<Scope[]>`select distinct app_id, sandbox_id from audit_entries where at < ${before}`;
+}
+
+/** Deletes the lists of segments all of whose entries are from before this time. */
+export async function deleteOldLists(db: Db, { appId, sandboxId }: Scope, before: Date): Promise<void> {
+  await db`
+    update ledger_segments set list = null
+    where app_id = ${appId} and sandbox_id = ${sandboxId} and kind = 'audit' and last_at < ${before} and list is not null`;
+}
+
+export async function listKeys(db: Db): Promise<PublicKeyRow[]> {
+  return db<PublicKeyRow[]>`
+    select id, public_key, endorsed_by, endorsement from ledger_keys order by created_at, id`;
+}
+
+export async function saveKey(db: Db, key: PublicKeyRow): Promise<void> {
+  await db`
+    insert into ledger_keys (id, public_key, endorsed_by, endorsement)
+    values (${key.id}, ${key.publicKey}, ${key.endorsedBy}, ${key.endorsement})
+    on conflict (id) do update set endorsed_by = coalesce(excluded.endorsed_by, ledger_keys.endorsed_by),
+      endorsement = coalesce(excluded.endorsement, ledger_keys.endorsement)`;
+}
+
+/** The automations that are deleted with their owner. */
+export async function listAutomationsOf(
+  db: Db,
+  { appId, sandboxId }: Scope,
+  owner: { team: string } | { user: string },
+): Promise<string[]> {
+  const owned = 'team' in owner ? db`team_id = ${owner.team}` : db`user_id = ${owner.user}`;
+  const rows = await db<{ id: string }[]>`
+    select id from automations where app_id = ${appId} and sandbox_id = ${sandboxId} and ${owned} order by id`;
+  return rows.map(({ id }) => id);
+}
+
+/**
+ * Links the journals of up to `countMax` runs from before the upgrade that have ended, and anchors them. Returns false
+ * when all are linked.
+ */
+export async function linkInheritedRuns(db: Db, now: Date, countMax: number): Promise<boolean> {
+  const [place] = await db<
+    { appId: string; runId: string }[]
+  >`select app_id, run_id from ledger_inheritance for update`;
+  if (place === undefined) return false;
+  const [last] = await db<{ appId: string; id: string }[]>`
+    with page as materialized (
+      select app_id, id from automation_runs where (app_id, id) > (${place.appId}, ${place.runId})
+      order by app_id, id limit ${countMax}),
+    linked as (
+      update automation_runs r set linked = r.sequence, link = (link_run_entries(r.app_id, r.id, r.link, r.linked, r.sequence,
+        '{}', '{}', '{}', '{}', '{}', '{}', ${now}))[1]
+      from page where r.app_id = page.app_id and r.id = page.id and r.linked < r.sequence
+        and r.status in ('completed', 'failed', 'cancelled')
+      returning r.app_id, r.id, r.sequence, r.sandbox_id, r.automation_id, r.link),
+    anchored as (
+      insert into run_anchors (app_id, run_id, sequence, sandbox_id, automation_id, link, at)
+      select app_id, id, sequence, sandbox_id, automation_id, link, ${now} from linked)
+    select app_id, id from page order by app_id desc, id desc limit 1`;
+  if (last === undefined) await db`delete from ledger_inheritance`;
+  else await db`update ledger_inheritance set app_id = ${last.appId}, run_id = ${last.id}`;
+  return last !== undefined;
+}
+
+/** The records of these items, wherever they are now. */
+export async function findRecords(
+  db: Db,
+  kind: RecordKind,
+  { appId }: Scope,
+  items: readonly { id: string; sequence: number }[],
+): Promise<RecordRow[]> {
+  const ids = items.map(({ id }) => id);
+  if (kind === 'audit')
+    return db<RecordRow[]>`
+      select ${recordColumns(db, kind)} from audit_entries where app_id = ${appId} and id = any(${ids}::uuid[])`;
+  return db<RecordRow[]>`
+    select ${recordColumns(db, kind)} from run_anchors where app_id = ${appId}
+      and (run_id, sequence) in (select * from unnest(${ids}::uuid[], ${items.map(({ sequence }) => sequence)}::integer[]))`;
+}
+
+export async function findExistingRuns(db: Db, { appId }: Scope, ids: readonly string[]): Promise<Set<string>> {
+  const rows = await db<{ id: string }[]>`
+    select id from automation_runs where app_id = ${appId} and id = any(${[...ids]}::uuid[])`;
+  return new Set(rows.map(({ id }) => id));
+}
+
+/** The records of a ledger by id, with the segments that they claim to be in. A run's anchors come together. */
+export async function listClaims(
+  db: Db,
+  kind: RecordKind,
+  { appId, sandboxId }: Scope,
+  after: string,
+  countMax: number,
+): Promise<{ id: string; sequence: number; segment: number | null }[]> {
+  const id = idColumn(db, kind);
+  return db`
+    select ${id} as id, ${kind === 'audit' ? db`0` : db`sequence`} as sequence, segment from ${db(tables[kind])}
+    where app_id = ${appId} and sandbox_id = ${sandboxId} and ${id} > ${after}
+    order by ${id} fetch first ${countMax} rows with ties`;
+}

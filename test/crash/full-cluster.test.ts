@@ -1,0 +1,156 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
+import { openDatabase } from '../../src/db/database.ts';
+import { findEmbeddedPostgres } from '../../src/db/embedded.ts';
+import { runQuarry } from '../support/command.ts';
+import { checkLedger, createFixture, Ledger, startActors } from '../support/crash-ledger.ts';
+import { startServe } from '../support/serve.ts';
+
+/*
+ * The embedded default has one disk for its PostgreSQL and its files. It gets full under mixed load, and so does the
+ * disk of a backup.
+ *   FULL_DISKS=10 node test/run.ts test/crash/full-cluster.test.ts
+ */
+const fullDisks = Number(process.env.FULL_DISKS ?? 0);
+const root = mkdtempSync(join(tmpdir(), 'quarry-full-cluster-'));
+const [dataDir, backups] = [join(root, 'data'), join(root, 'backups')];
+for (const directory of [dataDir, backups]) mkdirSync(directory);
+const mount = (directory: string, size: string) =>
+  spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${size},mode=755`, 'tmpfs', directory], { stdio: 'ignore' }).status ===
+  0;
+const isWanted = fullDisks > 0;
+const isMounted = isWanted && process.getuid?.() === 0 && mount(dataDir, '400m') && mount(backups, '64m');
+const skip = isMounted ? false : isWanted ? 'it mounts file systems, which needs root' : 'npm run prove runs it';
+chmodSync(root, 0o755);
+after(() => {
+  for (const directory of [dataDir, backups]) if (isMounted) spawnSync('umount', [directory]);
+  rmSync(root, { recursive: true, force: true, maxRetries: 5 });
+});
+const env = { QUARRY_DATA_DIR: dataDir, QUARRY_LOG_LEVEL: 'silent', QUARRY_PARSE_WORKERS: '1' };
+
+/** Takes every free byte of a directory's file system, and what is freed, until it is told to stop. */
+function keepFull(directory: string): () => void {
+  const path = join(directory, 'filler');
+  const file = openSync(path, 'w', 0o600);
+  const fill = () => {
+    for (const size of [1024 * 1024, 4_096, 1]) for (;;) if (!fits(file, size)) break;
+  };
+  fill();
+  const timer = setInterval(fill, 2);
+  return () => {
+    clearInterval(timer);
+    closeSync(file);
+    rmSync(path);
+  };
+}
+
+function fits(file: number, size: number): boolean {
+  try {
+    return writeSync(file, Buffer.alloc(size)) === size;
+  } catch {
+    return false;
+  }
+}
+
+test('when the disk of the embedded PostgreSQL and the files is full, nothing acknowledged is lost, and space is all that it needs', {
+  skip,
+}, async (context) => {
+  let server = await startServe(env);
+  let restarts = 0;
+  const { secret_key: key } = JSON.parse(readFileSync(join(dataDir, 'credentials.json'), 'utf8')) as {
+    secret_key: string;
+  };
+  const connection = () => ({ baseUrl: server.baseUrl, key });
+  const fixture = await createFixture(connection());
+  const ledger = new Ledger();
+  for (let round = 0; round < fullDisks; round++) {
+    let isOver = false;
+    let hasEnded = false;
+    void server.ended.then(() => {
+      hasEnded = true;
+    });
+    const actors = startActors(connection, fixture, ledger, () => isOver).finally(() => {
+      isOver = true;
+    });
+    const reach = (isReached: () => boolean) => Promise.race([actors, until(() => isOver || isReached())]);
+    const begun = ledger.acknowledged;
+    await reach(() => ledger.acknowledged >= begun + 20);
+    const retries = ledger.retries;
+    const free = keepFull(dataDir);
+    try {
+      await reach(() => hasEnded || ledger.retries >= retries + 12);
+      // Every other time, PostgreSQL has no room for its log either.
+      if (round % 2 === 1) await exhaustLog();
+    } finally {
+      free();
+    }
+    const healed = ledger.acknowledged;
+    const hasRecovered = () => ledger.acknowledged >= healed + 10;
+    await reach(() => hasEnded || hasRecovered());
+    if (hasEnded) {
+      // The server ends with its PostgreSQL. This stands for the supervisor of the operator.
+      server = await startServe(env);
+      restarts += 1;
+      await reach(hasRecovered);
+    }
+    isOver = true;
+    await actors;
+    await checkLedger(connection(), fixture, ledger);
+  }
+  context.diagnostic(`${ledger.acknowledged} acknowledged writes, ${ledger.retries} retries, ${restarts} restarts`);
+
+  const target = join(backups, 'a');
+  const free = keepFull(backups);
+  const failed = await runQuarry(['backup', target], { env }).finally(free);
+  assert.equal(failed.code, 1, failed.stdout + failed.stderr);
+  assert.match(failed.stderr, /disk is full/);
+  assert.ok(!existsSync(target) && !existsSync(`${target}.unfinished`));
+  const taken = await runQuarry(['backup', target], { env });
+  assert.equal(taken.code, 0, taken.stdout + taken.stderr);
+  const verified = await runQuarry(['backup', 'verify', target], { env });
+  assert.equal(verified.code, 0, verified.stdout + verified.stderr);
+  await checkLedger(connection(), fixture, ledger);
+  const fsck = await runQuarry(['fsck'], { env });
+  assert.equal(fsck.code, 0, fsck.stdout + fsck.stderr);
+  await server.stop();
+});
+
+/** Asks PostgreSQL for new files of its log until it cannot create one. */
+async function exhaustLog(): Promise<void> {
+  const address = findEmbeddedPostgres(dataDir);
+  if (address === undefined) return;
+  const db = openDatabase(address, { poolSize: 1, applicationName: 'quarry-test' });
+  try {
+    for (let file = 0; file < logFilesMax; file++) {
+      await db`select pg_logical_emit_message(false, 'test', 'fill')`;
+      await db`select pg_switch_wal()`;
+    }
+    assert.fail(`PostgreSQL wrote ${logFilesMax} files of its log to a full disk.`);
+  } catch (error) {
+    if (error instanceof assert.AssertionError) throw error;
+  } finally {
+    await db.end({ timeout: 1 }).catch(() => {});
+  }
+}
+
+/** Of 16 MB each: more than fit. */
+const logFilesMax = 60;
+
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await wait(2);
+}

@@ -1,0 +1,18 @@
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { pathToFileURL } from 'node:url';
+import { shareParsers } from './parsers.ts';
+import { projectRoot } from './source.ts';
+
+/*
+ * Runs the test files of its own URL (`batch.ts?file=…&file=…`) in one process, one after another. Each is a test named
+ * after the file, with the file's tests and hooks below it, so its servers are closed before the next file begins.
+ */
+/** Of a file; each test in it has the timeout of the run. */
+const fileTimeoutMs = 1_800_000;
+
+shareParsers();
+for (const file of new URL(import.meta.url).searchParams.getAll('file'))
+  test(file, { timeout: fileTimeoutMs }, async () => {
+    await import(pathToFileURL(join(projectRoot, file)).href);
+  });

@@ -1,0 +1,30 @@
+import { Readable, Writable } from 'node:stream';
+import { parentPort } from 'node:worker_threads';
+import { runCommand } from '../../src/cli/program.ts';
+
+/** One command for this thread, which runs them one after the other. */
+export type ThreadCommand = { args: string[]; env: Record<string, string | undefined>; input: string | Uint8Array };
+
+parentPort?.on('message', async ({ args, env, input }: ThreadCommand) => {
+  // A thread has a copy of the environment of its process.
+  for (const name of Object.keys(process.env)) delete process.env[name];
+  for (const [name, value] of Object.entries(env)) if (value !== undefined) process.env[name] = value;
+  const stdout = replace('stdout');
+  const stderr = replace('stderr');
+  Object.defineProperty(process, 'stdin', { value: Readable.from([Buffer.from(input)]), configurable: true });
+  const code = await runCommand(args);
+  parentPort?.postMessage({ code, stdout: stdout(), stderr: stderr() });
+});
+
+/** Collects what the command writes, until the next one. */
+function replace(name: 'stdout' | 'stderr'): () => string {
+  const chunks: Buffer[] = [];
+  const stream = new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      chunks.push(chunk);
+      done();
+    },
+  });
+  Object.defineProperty(process, name, { value: stream, configurable: true });
+  return () => Buffer.concat(chunks).toString('utf8');
+}
