@@ -8,7 +8,7 @@ import { copySegments, findSegments, type Segment } from './segments.ts';
 export const segmentsMin = 40;
 const segmentsMax = 20_000;
 
-export type LearnedInput = {
+type LearnedInput = {
   body: HtmlElement;
   title: string | undefined;
   types: Record<PageType, number>;
