@@ -9,6 +9,7 @@ import { ParseError, type ParseFailure } from '../../src/content/parse/types.ts'
 import { formatId, newUuid } from '../../src/ids.ts';
 import type { FileBody } from '../support/files.ts';
 import { type ApiOptions, type ApiResponse, type ErrorBody, startTestServer } from '../support/server.ts';
+import { zipBomb } from '../support/zip-bomb.ts';
 
 /** Document extractions: the rules of the request, where outputs go, and every way in which a document can fail. */
 
@@ -291,16 +292,15 @@ async function assertNothingLeft(status: number, code: string | string[], file: 
   );
 }
 
-const docx = (xml: string | Uint8Array) =>
-  zipSync({
-    '[Content_Types].xml': strToU8(
-      '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"><Default Extension="xml" ContentType="application/xml"/><Override PartName="/word/document.xml" ContentType="application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"/></Types>',
-    ),
-    '_rels/.rels': strToU8(
-      '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="r" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument" Target="word/document.xml"/></Relationships>',
-    ),
-    'word/document.xml': typeof xml === 'string' ? strToU8(xml) : xml,
-  });
+const docxParts = {
+  '[Content_Types].xml': strToU8(
+    '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"><Default Extension="xml" ContentType="application/xml"/><Override PartName="/word/document.xml" ContentType="application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"/></Types>',
+  ),
+  '_rels/.rels': strToU8(
+    '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="r" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument" Target="word/document.xml"/></Relationships>',
+  ),
+};
+const docx = (xml: string) => zipSync({ ...docxParts, 'word/document.xml': strToU8(xml) });
 const docxType = 'application/vnd.openxmlformats-officedocument.wordprocessingml.document';
 const wordDocument = (inside: string) =>
   `<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"><w:body>${inside}</w:body></w:document>`;
@@ -346,7 +346,7 @@ const failures: Record<string, [Uint8Array | string, string, string]> = {
     'deep.docx',
     docxType,
   ],
-  'a zip bomb': [docx(Buffer.alloc(400 * 1024 * 1024, ' ')), 'bomb.docx', docxType],
+  'a zip bomb': [zipBomb(docxParts, 'word/document.xml', 400), 'bomb.docx', docxType],
 };
 for (const [name, [bytes, filename, contentType]] of Object.entries(failures))
   test(`${name} is a clear 422 that leaves nothing behind`, async () => {

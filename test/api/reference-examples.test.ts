@@ -7,7 +7,6 @@ import { after, test } from 'node:test';
 import { promisify } from 'node:util';
 import { referenceExamples } from '../../src/http/docs-examples.ts';
 import { htmlPage, startSite } from '../support/fixture-site.ts';
-import { knowledgeOf } from '../support/knowledge.ts';
 import { startProvider } from '../support/oidc-provider.ts';
 import { recordOpenAi } from '../support/reference/openai.ts';
 import { Recorder } from '../support/reference/recorder.ts';
@@ -41,7 +40,6 @@ after(async () => {
 test('each example of the reference is accepted by the server and returns what it shows', {
   timeout: 120_000,
 }, async () => {
-  await startParsers();
   const app = await server.provision.app();
   const recorder = new Recorder(server, { key: app.secretKey });
   const tenants = await recordTenants(recorder, app);
@@ -59,14 +57,6 @@ test('each example of the reference is accepted by the server and returns what i
   if (process.env.QUARRY_EXAMPLES) writeFileSync(join(projectRoot, file), `${JSON.stringify(examples, null, 2)}\n`);
   assert.deepEqual(examples, JSON.parse(readProjectFile(file)));
 });
-
-/** A push is read within its request while that takes less than two seconds, which the start of a parser may take alone. */
-async function startParsers(): Promise<void> {
-  const app = await server.provision.app();
-  const org = (await server.provision.org(app)).id;
-  const knowledge = knowledgeOf(server, { key: app.secretKey });
-  await knowledge.push(await knowledge.createSource({ org }), 'A text.');
-}
 
 test('what the reference page shows to begin with runs in a shell as it is written', { timeout: 60_000 }, async () => {
   const app = await server.provision.app();

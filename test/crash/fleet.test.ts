@@ -17,7 +17,7 @@ import { openTcpProxy } from '../support/tcp-proxy.ts';
  * starts again, as an orchestrator would have it.
  *   CRASH_SECONDS=600 CRASH_HTTP=3 CRASH_WORKERS=2 CRASH_SEED=1 node test/run.ts test/crash/fleet.test.ts
  */
-const secondsMax = Number(process.env.CRASH_SECONDS ?? 3);
+const secondsMax = Number(process.env.CRASH_SECONDS ?? 1);
 const httpCount = Number(process.env.CRASH_HTTP ?? 2);
 const workerCount = Number(process.env.CRASH_WORKERS ?? 1);
 const seed = Number(process.env.CRASH_SEED ?? randomInt(2 ** 31));

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { startServe } from '../support/serve.ts';
@@ -16,7 +16,11 @@ test('a server that has nothing to do takes at most 124 MiB', {
   skip: process.platform !== 'linux',
 }, async (context) => {
   // As `npm start` and `quarry` start it.
-  const env = { QUARRY_DATA_DIR: dataDir, NODE_COMPILE_CACHE: join(projectRoot, 'node_modules/.cache/quarry') };
+  const env = {
+    QUARRY_DATA_DIR: dataDir,
+    QUARRY_PARSE_WORKERS: String(Math.min(8, availableParallelism())),
+    NODE_COMPILE_CACHE: join(projectRoot, 'node_modules/.cache/quarry'),
+  };
   // The first start creates the database, which later ones find.
   const first = await startServe(env);
   assert.equal(await first.stop(), 0);

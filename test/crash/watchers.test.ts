@@ -18,7 +18,7 @@ import { openTcpProxy } from '../support/tcp-proxy.ts';
  * others write through them. `npm run crash:watchers` runs it with 1,000 watchers for ten minutes.
  */
 const watchersMax = Number(process.env.CRASH_WATCHERS ?? 24);
-const secondsMax = Number(process.env.CRASH_SECONDS ?? 4);
+const secondsMax = Number(process.env.CRASH_SECONDS ?? 2);
 /** Each process is killed once. */
 const killsMin = 2;
 const killEverySeconds = secondsMax / Math.min(60, Math.max(killsMin, secondsMax / 10));

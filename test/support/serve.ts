@@ -28,6 +28,7 @@ export async function startServe(env: Record<string, string>, args: string[] = [
       HOST: '127.0.0.1',
       PORT: '0',
       QUARRY_WORKER_PORT: '0',
+      QUARRY_PARSE_WORKERS: '1',
       ...env,
     },
   });

@@ -20,11 +20,14 @@ export class Recorder {
     this.#as = as;
   }
 
-  /** Fails unless the operation succeeds. `shorten` leaves out parts of a response that are too long to show. */
+  /**
+   * Fails unless the operation succeeds. `show` gives what the example shows of the response, such as without parts that
+   * are too long.
+   */
   async record<T extends Json = Json & { id: string }>(
     operationId: string,
     sent: Sent = {},
-    shorten: (body: T) => unknown = (body) => body,
+    show: (body: T) => unknown = (body) => body,
   ): Promise<T> {
     const { status, body, text } = await this.send<T>(operationId, sent);
     assert.ok(status >= 200 && status < 300, `${operationId}: ${status} ${text}`);
@@ -43,7 +46,7 @@ export class Recorder {
     this.#examples[operationId] = {
       ...(path === undefined ? {} : { path }),
       ...(request === undefined ? {} : { request }),
-      responses: shown === undefined || status in responses ? responses : { ...responses, [status]: shorten(shown) },
+      responses: shown === undefined || status in responses ? responses : { ...responses, [status]: await show(shown) },
     };
     return body;
   }
@@ -57,9 +60,15 @@ export class Recorder {
 
   /** Repeats a request until the response is as asked, and keeps the last. */
   async until(operationId: string, sent: Sent, wanted: (body: Json) => boolean): Promise<Json> {
+    await this.waitFor(operationId, sent, wanted);
+    return this.record<Json>(operationId, sent);
+  }
+
+  /** Repeats a request until the response is as asked, and returns it. No example. */
+  async waitFor(operationId: string, sent: Sent, wanted: (body: Json) => boolean): Promise<Json> {
     for (let tries = 0; tries < 1_200; tries++) {
       const { body } = await this.send(operationId, sent);
-      if (wanted(body)) return this.record<Json>(operationId, sent);
+      if (wanted(body)) return body;
       await new Promise((resolve) => setTimeout(resolve, 25));
     }
     throw new Error(`${operationId} never returned what was waited for.`);
