@@ -30,7 +30,7 @@ export function* readWcxb(directory: string, half: Half, type?: string): Generat
   }
 }
 
-function halfOf(id: string): Half {
+export function halfOf(id: string): Exclude<Half, 'all'> {
   const first = createHash('sha256').update(id).digest()[0] ?? 0;
   return (first & 1) === 0 ? 'tuned' : 'untouched';
 }

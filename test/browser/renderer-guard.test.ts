@@ -164,6 +164,21 @@ function pages(): SitePages {
     '/hang': scripted(`await fetch('/silent');`),
     '/silent': responses.silent,
     '/fast': scripted('show("drawn quickly");'),
+    '/shadow': scripted(`
+      customElements.define('x-card', class extends HTMLElement { constructor() { super();
+        this.attachShadow({ mode: 'open' }).innerHTML = '<h2>In the shadow</h2><slot></slot><slot name="end">No end.</slot>'; } });
+      document.body.insertAdjacentHTML('beforeend', '<x-card><p>In the light</p></x-card><x-card><b slot="end">The end</b></x-card>');
+      show('Before.');`),
+    '/frames': `<body><p>Before.</p><iframe src="/inner"></iframe><p>Between.</p>
+      <iframe src="http://127.0.0.2:${canaryPort}/"></iframe>
+      <p>After.</p></body>`,
+    '/inner': '<body><p>In a frame.</p><iframe srcdoc="<p>In a frame of it.</p>"></iframe></body>',
+    '/nested': '<body><p>Level 0.</p><iframe src="/nested1"></iframe></body>',
+    '/nested1': '<body><p>Level 1.</p><iframe src="/nested2"></iframe></body>',
+    '/nested2': '<body><p>Level 2.</p><iframe src="/nested3"></iframe></body>',
+    '/nested3': '<body><p>Level 3.</p></body>',
+    '/many': `<body><p>Many.</p>${'<iframe src="/small"></iframe>'.repeat(8)}</body>`,
+    '/outside': `<body><p>Alone.</p><iframe src="http://${canaryAt}/"></iframe></body>`,
   };
 }
 
@@ -233,6 +248,36 @@ test('a page has bounds of elements, characters, requests and bytes', async () =
   const heavy = await draw('/bytes', { renderer });
   assert.match(heavy.html, /enough was read/);
   assert.equal(heavy.truncated.length, 1);
+});
+
+/** The words of a page in order. */
+function wordsOf(html: string): string {
+  const text = html.replace(/<script[\s\S]*?<\/script>/g, ' ').replace(/<[^>]*>/g, ' ');
+  return text.replace(/\s+/g, ' ').trim();
+}
+
+test('open shadow roots are read in their places, with what their slots show', async () => {
+  const { html } = await draw('/shadow');
+  assert.equal(wordsOf(html), 'Before. In the shadow In the light No end. In the shadow The end');
+});
+
+test('frames of the same and of other sites are read in their places', async () => {
+  const { html, truncated } = await draw('/frames');
+  assert.equal(wordsOf(html), 'Before. In a frame. In a frame of it. Between. decoy After.');
+  assert.deepEqual(truncated, []);
+});
+
+test('frames have bounds of number and depth, and reach no address that is not public', async () => {
+  const renderer = rendererWith({ bounds: { framesMax: 4, frameDepthMax: 2 } });
+  const nested = await draw('/nested', { renderer });
+  assert.equal(wordsOf(nested.html), 'Level 0. Level 1. Level 2.');
+  assert.equal(nested.truncated.length, 1);
+  const many = await draw('/many', { renderer });
+  assert.equal(wordsOf(many.html), 'Many. x x x x');
+  assert.equal(many.truncated.length, 1);
+  connections = 0;
+  assert.equal(wordsOf((await draw('/outside')).html), 'Alone.');
+  assert.equal(connections, 0);
 });
 
 test('an app has its share of the pages, and delays no other', async () => {

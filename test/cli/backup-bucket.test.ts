@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { openS3Objects, type S3Objects } from '../../src/blob/s3.ts';
 import { findCredentialsFile } from '../../src/credentials-file.ts';
-import { runQuarry } from '../support/command.ts';
+import { callQuarry } from '../support/command.ts';
 import type { FileBody } from '../support/files.ts';
 import { startS3Server } from '../support/s3-server.ts';
 import { type ServedProcess, startServe } from '../support/serve.ts';
@@ -58,7 +58,7 @@ async function upload(text: string): Promise<FileBody> {
 }
 
 async function backUp(...options: string[]) {
-  const ended = await runQuarry(['backup', '--to', url, ...options], { env });
+  const ended = await callQuarry(['backup', '--to', url, ...options], { env });
   assert.equal(ended.code, 0, ended.stderr);
   return ended;
 }
@@ -116,12 +116,12 @@ test('a backup in a bucket is encrypted, incremental, pruned, verified and resto
     (await listKeys()).filter((name) => name.includes('/blobs/')),
     firstBlobs,
   );
-  const listed = await runQuarry(['backup', 'list', url], { env });
+  const listed = await callQuarry(['backup', 'list', url], { env });
   assert.equal(listed.stdout.trim().split('\n').length, 1);
 
-  assert.equal((await runQuarry(['backup', 'verify', url], { env })).code, 0);
+  assert.equal((await callQuarry(['backup', 'verify', url], { env })).code, 0);
   const otherKey = { ...env, QUARRY_BACKUP_KEY: '00112233445566778899aabbccddeeff' };
-  const refused = await runQuarry(['backup', 'verify', url], { env: otherKey });
+  const refused = await callQuarry(['backup', 'verify', url], { env: otherKey });
   assert.equal(refused.code, 1);
   assert.match(refused.stderr, /QUARRY_BACKUP_KEY is not the key/);
 
@@ -130,12 +130,12 @@ test('a backup in a bucket is encrypted, incremental, pruned, verified and resto
 
 async function restoreElsewhere(file: FileBody): Promise<void> {
   const elsewhere = { ...env, QUARRY_DATA_DIR: join(directory, 'restored') };
-  const withoutSecret = await runQuarry(['restore', url], { env: elsewhere });
+  const withoutSecret = await callQuarry(['restore', url], { env: elsewhere });
   assert.equal(withoutSecret.code, 1);
   assert.match(withoutSecret.stderr, /root secret/);
   mkdirSync(elsewhere.QUARRY_DATA_DIR, { recursive: true });
   writeFileSync(join(elsewhere.QUARRY_DATA_DIR, 'secret'), readFileSync(join(dataDir, 'secret')), { mode: 0o600 });
-  const restored = await runQuarry(['restore', url], { env: elsewhere });
+  const restored = await callQuarry(['restore', url], { env: elsewhere });
   assert.equal(restored.code, 0, restored.stderr);
   const other = await startServe(elsewhere);
   try {
@@ -154,7 +154,7 @@ async function modifiedAt(name: string): Promise<number | undefined> {
 
 test('a bucket without a key, and wrong places, are refused before anything is written', async () => {
   const { QUARRY_BACKUP_KEY: _none, ...withoutKey } = env;
-  const keyless = await runQuarry(['backup', '--to', 's3://blobs/other'], { env: withoutKey });
+  const keyless = await callQuarry(['backup', '--to', 's3://blobs/other'], { env: withoutKey });
   assert.match(keyless.stderr, /set QUARRY_BACKUP_KEY/);
   for (const args of [
     ['backup'],
@@ -162,10 +162,10 @@ test('a bucket without a key, and wrong places, are refused before anything is w
     ['backup', 'x', '--keep', '2'],
     ['backup', '--to', url, '--keep', '0'],
   ])
-    assert.equal((await runQuarry(args, { env })).code, 2, args.join(' '));
-  const nowhere = await runQuarry(['backup', '--to', 'https://blobs/a'], { env });
+    assert.equal((await callQuarry(args, { env })).code, 2, args.join(' '));
+  const nowhere = await callQuarry(['backup', '--to', 'https://blobs/a'], { env });
   assert.match(nowhere.stderr, /write s3:\/\/bucket\/prefix/);
-  const empty = await runQuarry(['restore', 's3://blobs/none'], {
+  const empty = await callQuarry(['restore', 's3://blobs/none'], {
     env: { ...env, QUARRY_DATA_DIR: join(directory, 'none') },
   });
   assert.match(empty.stderr, /no complete backup/);

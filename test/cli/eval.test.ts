@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { runQuarry } from '../support/command.ts';
+import { callQuarry } from '../support/command.ts';
 import { knowledgeOf } from '../support/knowledge.ts';
 import { startTestServer } from '../support/server.ts';
 
@@ -36,7 +36,7 @@ type Report = {
 
 async function evaluate(questions: unknown[], ...args: string[]) {
   writeFileSync(file, questions.map((one) => (typeof one === 'string' ? one : JSON.stringify(one))).join('\n'));
-  return runQuarry(['eval', source, '--queries', file, ...args], { env });
+  return callQuarry(['eval', source, '--queries', file, ...args], { env });
 }
 
 const questions = [
@@ -62,10 +62,10 @@ test('eval scores each mode by the questions of a file', async () => {
 
 test('eval finds the source by its name as well as by its id', async () => {
   writeFileSync(file, JSON.stringify({ query: 'singing whales', relevant: [whale] }));
-  const ran = await runQuarry(['eval', 'animals', '--queries', file, '--json'], { env });
+  const ran = await callQuarry(['eval', 'animals', '--queries', file, '--json'], { env });
   assert.equal(ran.code, 0, ran.stderr);
   assert.equal((JSON.parse(ran.stdout) as Report).settings[0]?.ndcg, 1);
-  const missing = await runQuarry(['eval', 'plants', '--queries', file], { env });
+  const missing = await callQuarry(['eval', 'plants', '--queries', file], { env });
   assert.equal(missing.code, 1);
   assert.match(missing.stderr, /No source or agent is called "plants"/);
 });

@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
+import { callQuarry } from '../support/command.ts';
 import { type ServedProcess, startServe } from '../support/serve.ts';
 import { type ErrorBody, sendRequest } from '../support/server.ts';
-import { projectRoot } from '../support/source.ts';
 
 const dataDir = mkdtempSync(join(tmpdir(), 'quarry-quota-test-'));
 const serve: ServedProcess = await startServe({ QUARRY_DATA_DIR: dataDir, QUARRY_LOG_LEVEL: 'silent' });
@@ -20,15 +19,9 @@ const { app, secret_key: key } = JSON.parse(readFileSync(join(dataDir, 'credenti
 };
 
 /** What the command prints, or the code that it ends with. */
-function quarry(...args: string[]): { printed: string } | { code: number | null } {
-  const { PATH, HOME } = process.env;
-  const env = { PATH, HOME, QUARRY_DATA_DIR: dataDir, QUARRY_LOG_LEVEL: 'silent' };
-  try {
-    const main = join(projectRoot, 'src/main.ts');
-    return { printed: execFileSync(process.execPath, [main, ...args], { env, encoding: 'utf8', stdio: 'pipe' }) };
-  } catch (error) {
-    return { code: (error as { status: number | null }).status };
-  }
+async function quarry(...args: string[]): Promise<{ printed: string } | { code: number | null }> {
+  const { code, stdout } = await callQuarry(args, { env: { QUARRY_DATA_DIR: dataDir, QUARRY_LOG_LEVEL: 'silent' } });
+  return code === 0 ? { printed: stdout } : { code };
 }
 
 function upload(bytes: number) {
@@ -39,29 +32,29 @@ function upload(bytes: number) {
 
 test('the operator sets and removes the limit of an app while the server runs', async () => {
   assert.equal((await upload(10)).status, 201);
-  const bounded = quarry('quota', app, '--file-bytes', '15', '--json');
+  const bounded = await quarry('quota', app, '--file-bytes', '15', '--json');
   assert.ok('printed' in bounded);
   assert.deepEqual(JSON.parse(bounded.printed).file_bytes, { used: 10, limit: 15 });
   const refused = await upload(6);
   assert.deepEqual([refused.status, refused.body.error.details.limit], [422, 15]);
 
-  const lifted = quarry('quota', app, '--file-bytes', 'none');
+  const lifted = await quarry('quota', app, '--file-bytes', 'none');
   assert.ok('printed' in lifted && /file_bytes +10 of no limit/.test(lifted.printed));
   assert.equal((await upload(6)).status, 201);
 });
 
-test('an unknown app or an invalid limit is an error', () => {
-  assert.deepEqual(quarry('quota', 'garbage'), { code: 1 });
-  assert.deepEqual(quarry('quota', `dap_${'0'.repeat(22)}`), { code: 1 });
-  assert.deepEqual(quarry('quota', app, '--pages', '-5'), { code: 2 });
+test('an unknown app or an invalid limit is an error', async () => {
+  assert.deepEqual(await quarry('quota', 'garbage'), { code: 1 });
+  assert.deepEqual(await quarry('quota', `dap_${'0'.repeat(22)}`), { code: 1 });
+  assert.deepEqual(await quarry('quota', app, '--pages', '-5'), { code: 2 });
 });
 
-test('an app is named by its id or its name', () => {
-  assert.deepEqual(quarry('quota', 'my APP'), quarry('quota', app));
-  assert.deepEqual(quarry('quota', 'nobody'), { code: 1 });
+test('an app is named by its id or its name', async () => {
+  assert.deepEqual(await quarry('quota', 'my APP'), await quarry('quota', app));
+  assert.deepEqual(await quarry('quota', 'nobody'), { code: 1 });
 });
 
-test('fsck finds the books in order', () => {
-  const checked = quarry('fsck');
+test('fsck finds the books in order', async () => {
+  const checked = await quarry('fsck');
   assert.ok('printed' in checked && !checked.printed.includes('usage'));
 });

@@ -11,6 +11,11 @@ declare const WebAssembly: {
 };
 
 serve({
+  /** Reports the bytes, whatever they are, as a part of a mail. */
+  parse: (bytes, _fields, _onProgress, emit) => {
+    emit(JSON.parse(Buffer.from(bytes).toString()), []);
+    return { value: { apart: true } };
+  },
   page: (bytes) => {
     const what = Buffer.from(bytes).toString();
     if (what === 'crash') process.abort();

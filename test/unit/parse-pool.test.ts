@@ -3,6 +3,7 @@ import { getEventListeners } from 'node:events';
 import { readFileSync, readlinkSync } from 'node:fs';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { isPartEvent } from '../../src/content/parse/mail/attachments.ts';
 import { findConfinement, parserUserId } from '../../src/content/parse/pool/confinement.ts';
 import { ParserPool } from '../../src/content/parse/pool/pool.ts';
 import { ParseError } from '../../src/content/parse/types.ts';
@@ -83,6 +84,23 @@ test('the wait for the size of an image begins when a process is ready, however 
   } finally {
     await starting.close();
   }
+});
+
+test('a process that reports what no parser reports is ended, and the document fails', async () => {
+  const mail = { what: 'read', path: [], name: '', document: { kind: 'eml' }, attached: [] };
+  const altered = [
+    ...[null, 7, 'read', [], {}, { ...mail, what: 'other' }, { ...mail, path: '0' }, { ...mail, path: [{}] }],
+    ...[
+      { ...mail, document: null },
+      { ...mail, attached: [1] },
+      { ...mail, name: 1 },
+      { what: 'failed', path: [0] },
+    ],
+  ];
+  for (const part of altered) assert.equal(isPartEvent(part), false, JSON.stringify(part));
+  const parse = (part: unknown) => pool.parse({ bytes: Buffer.from(JSON.stringify(part)) });
+  await assert.rejects(parse(altered[8]), /made its parser crash/);
+  assert.equal((await parse(mail)).kind, 'eml');
 });
 
 test('a hang ends at the deadline with timeout', async () => {

@@ -1,6 +1,7 @@
-import type { Browser, BrowserContext, CDPSession, Page, Route } from 'playwright-core';
+import type { Browser, BrowserContext, Frame, Page, Route } from 'playwright-core';
 import { RenderError } from './errors.ts';
 import type { Passage } from './forward-proxy.ts';
+import { type DrawnDocument, readDocument } from './read-document.ts';
 
 /** What one page may use of the renderer and of the network. */
 export const drawBounds = {
@@ -10,7 +11,10 @@ export const drawBounds = {
   navigationsMax: 10,
   popupsMax: 5,
   elementsMax: 300_000,
-  /** Of the drawn page. */
+  /** Frames in a page, and frames in frames. */
+  framesMax: 20,
+  frameDepthMax: 3,
+  /** Of the drawn page with its frames. */
   charactersMax: 10 * 1024 * 1024,
 };
 export type DrawBounds = typeof drawBounds;
@@ -76,19 +80,20 @@ async function show(page: Page, request: DrawRequest, passage: Passage, watch: P
   await page.waitForLoadState('networkidle', { timeout: timeoutMs * settleShare }).catch(ignoreTimeout);
   if (watch.status < 200 || watch.status >= 300) throw new RenderError(`The page returned ${watch.status}.`);
   watch.refuseNavigation();
-  const { html, isCut } = await readHtml(page, bounds);
+  const { html, isCut, isWithoutFrames } = await readHtml(page, bounds);
   const truncated: string[] = [];
   if (isCut) truncated.push(`everything after the first ${bounds.charactersMax} characters`);
+  if (isWithoutFrames || watch.isWithoutFrames)
+    truncated.push(`frames beyond ${bounds.framesMax}, or nested more than ${bounds.frameDepthMax} deep`);
   if (passage.isExceeded() || watch.isExceeded) truncated.push('what the page loads beyond its share of the network');
   return { url: page.url(), html, truncated };
 }
 
 /** Reads the document, again when the page has just become another one. */
-async function readHtml(page: Page, bounds: DrawBounds): Promise<{ html: string; isCut: boolean }> {
-  const session = await page.context().newCDPSession(page);
+async function readHtml(page: Page, bounds: DrawBounds): Promise<DrawnDocument> {
   for (let left = readsMax - 1; ; left--) {
     try {
-      return await readDocument(session, bounds);
+      return await readDocument(page, bounds);
     } catch (error) {
       if (left === 0 || error instanceof RenderError) throw error;
     }
@@ -96,20 +101,6 @@ async function readHtml(page: Page, bounds: DrawBounds): Promise<{ html: string;
 }
 
 const readsMax = 3;
-
-/** In a JavaScript world of its own, where the page has replaced nothing. */
-async function readDocument(session: CDPSession, { charactersMax, elementsMax }: DrawBounds) {
-  const { frameTree } = await session.send('Page.getFrameTree');
-  const world = await session.send('Page.createIsolatedWorld', { frameId: frameTree.frame.id, worldName: 'quarry' });
-  const { result } = await session.send('Runtime.evaluate', {
-    contextId: world.executionContextId,
-    expression: `document.getElementsByTagName('*').length > ${elementsMax} ? undefined
-      : document.documentElement.outerHTML.slice(0, ${charactersMax + 1})`,
-    returnByValue: true,
-  });
-  if (typeof result.value !== 'string') throw new RenderError(`The page has more than ${elementsMax} elements.`);
-  return { html: result.value.slice(0, charactersMax), isCut: result.value.length > charactersMax };
-}
 
 /** Watches what a page does while it is drawn, and refuses what it may not do. */
 class PageWatch {
@@ -119,6 +110,8 @@ class PageWatch {
   readonly #page: Page;
   readonly #bounds: DrawBounds;
   readonly #mayRequest: DrawRequest['mayRequest'];
+  isWithoutFrames = false;
+  #frames = 0;
   #mayNavigate = true;
   #requests = 0;
   #navigations = 0;
@@ -155,14 +148,26 @@ class PageWatch {
     this.#requests += 1;
     if (this.#requests > this.#bounds.requestsMax) this.isExceeded = true;
     if (this.isExceeded || unreadTypes.has(request.resourceType())) return false;
-    const isNavigation = request.isNavigationRequest();
-    // What a frame shows is not part of the document that is read.
-    if (isNavigation && !(this.#mayNavigate && request.frame() === this.#page.mainFrame())) return false;
+    const isInFrame = request.isNavigationRequest() && request.frame() !== this.#page.mainFrame();
+    if (isInFrame && !this.#mayShow(request.frame())) return false;
+    const isNavigation = request.isNavigationRequest() && !isInFrame;
+    if (isNavigation && !this.#mayNavigate) return false;
     if (isNavigation) this.#navigations += 1;
     if (this.#navigations > this.#bounds.navigationsMax) this.isExceeded = true;
     const url = new URL(request.url());
     const isWeb = url.protocol === 'http:' || url.protocol === 'https:';
     return !this.isExceeded && isWeb && (await this.#mayRequest(url, isNavigation));
+  }
+
+  /** A frame is part of its page: it may be on another site, like a script. */
+  #mayShow(frame: Frame): boolean {
+    if (!this.#mayNavigate || frame.page() !== this.#page) return false;
+    let depth = 0;
+    for (let around = frame.parentFrame(); around; around = around.parentFrame()) depth += 1;
+    this.#frames += 1;
+    if (this.#frames <= this.#bounds.framesMax && depth <= this.#bounds.frameDepthMax) return true;
+    this.isWithoutFrames = true;
+    return false;
   }
 
   #closePopup(popup: Page): void {

@@ -25,6 +25,19 @@ export type PartEvent = { path: number[]; name: string } & (
   | { what: 'failed'; error: { code: string; message: string } }
 );
 
+/** Whether a parser process reported what one reports. One in the power of its document may send anything. */
+export function isPartEvent(event: unknown): event is PartEvent {
+  const { what, path, name, document, attached, error } = (event ?? {}) as Record<string, unknown>;
+  if (!Array.isArray(path) || !path.every(Number.isSafeInteger) || typeof name !== 'string') return false;
+  if (what === 'read')
+    return isObject(document) && Array.isArray(attached) && attached.every((one) => typeof one === 'string');
+  return what === 'begun' || (what === 'failed' && isObject(error));
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null;
+}
+
 /** An attachment may use so much of the time that is left while others follow it. */
 const timeShare = 0.5;
 
@@ -109,7 +122,6 @@ export class CollectedParts {
     }
     this.#open = undefined;
     const { path, name } = event;
-    // A parser process in the power of its document may report anything.
     if (this.#parts.size > parseLimits.attachmentsMax) throw new RangeError('more attachments than are read');
     const part = event.what === 'read' ? { name, document: event.document } : { name, error: event.error };
     this.#parts.set(path.join(), { path, part, attached: event.what === 'read' ? event.attached : [] });

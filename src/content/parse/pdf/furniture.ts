@@ -11,15 +11,22 @@ const outerLines = 3;
  */
 export function dropFurniture(pages: PageLines[], bodySize: number): Line[][] {
   const counts = new Map<string, number>();
+  const texts = new Map<string, number>();
   const candidates = pages.map((page) => outer(page));
-  for (const lines of candidates)
+  for (const lines of candidates) {
     for (const key of new Set(lines.map(shapeOf))) counts.set(key, (counts.get(key) ?? 0) + 1);
+    for (const text of new Set(lines.map((line) => line.text))) texts.set(text, (texts.get(text) ?? 0) + 1);
+  }
+  // `1.1 Overview`, `2.1 Overview`: titles of several chapters, each on one page.
+  const isTitle = (line: Line): boolean =>
+    (line.bold || line.size > bodySize * 1.1) && sectionTitle.test(line.text) && texts.get(line.text) === 1;
   const needed = pages.length <= 5 ? 2 : 3;
   return pages.map((page, index) => {
     const edge = candidates[index] ?? [];
     const dropped = new Set(
       edge.filter((line) => {
         if (isPageNumber(line.text)) return true;
+        if (isTitle(line)) return false;
         if ((counts.get(shapeOf(line)) ?? 0) >= needed && page.lines.length > edge.length / 2) return true;
         return isNumberedHead(line, page, bodySize);
       }),
@@ -27,6 +34,9 @@ export function dropFurniture(pages: PageLines[], bodySize: number): Line[][] {
     return dropped.size >= page.lines.length ? page.lines : page.lines.filter((line) => !dropped.has(line));
   });
 }
+
+/** A number of several levels, and a title that ends in no page number. */
+const sectionTitle = /^\d{1,2}(?:\.\d{1,2})+\.?\s+\p{L}(?:.*\D)?$/u;
 
 /** The first and last lines of the page, when they are near its edges. */
 function outer(page: PageLines): Line[] {
@@ -38,7 +48,7 @@ function outer(page: PageLines): Line[] {
 
 /** The text without its numbers, and its size: the title on the first page is not the running head that repeats it. */
 function shapeOf(line: Line): string {
-  return `${Math.round(line.size)} ${line.text}`
+  return `${Math.round(line.size)} ${asciiDigits(line.text)}`
     .toLowerCase()
     .replaceAll(/(?<=\s\S*)\d+|\b[ivxlc]+\b/g, '#')
     .replaceAll(/\s+/g, ' ')
@@ -47,15 +57,20 @@ function shapeOf(line: Line): string {
 
 function isPageNumber(text: string): boolean {
   return /^(?:[-–—|[(]\s*)?(?:page|seite|página|pagina|p\.?|pg\.?|s\.)?\s*(?:\d{1,4}|[ivxlc]{1,6})(?:\s*(?:of|\/|von|de|sur|di|\|)\s*\d{1,4})?(?:\s*[-–—|\])])?$/i.test(
-    text.trim(),
+    asciiDigits(text).trim(),
   );
+}
+
+/** Arabic-Indic and Persian digits as those of ASCII. */
+function asciiDigits(text: string): string {
+  return text.replaceAll(/[٠-٩۰-۹]/g, (digit) => String(digit.charCodeAt(0) & 0xf));
 }
 
 /** The head or foot of a single page: its number at one end, set apart from the text and not larger than it. */
 function isNumberedHead(line: Line, page: PageLines, bodySize: number): boolean {
   if (line.segments.length < 2 || line.size > bodySize * 1.02 || line.text.length > 100) return false;
-  const first = line.segments[0]?.text ?? '';
-  const last = line.segments.at(-1)?.text ?? '';
+  const first = asciiDigits(line.segments[0]?.text ?? '');
+  const last = asciiDigits(line.segments.at(-1)?.text ?? '');
   if (!/^\d{1,4}$/.test(first) && !/^\d{1,4}$/.test(last)) return false;
   const others = page.lines.filter((one) => one !== line);
   const isTop = line.baseline < page.height / 2;

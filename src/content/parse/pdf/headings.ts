@@ -81,10 +81,11 @@ export function roleLevel(role: string | undefined): number | undefined {
   return number === undefined ? undefined : Number(number);
 }
 
-/** Larger type ranks first; among equals bold before regular, then `1` before `1.1`. */
+/** Larger type ranks first; among equals bold before regular, then `1` before `1.1`, and `(a)` last. */
 function styleOf(block: TextBlock): number {
-  const number = /^\d{1,2}(?:\.\d{1,2})*/.exec(`${block.marker ?? ''}${block.text}`)?.[0] ?? '';
-  const depth = number === '' ? 0 : number.split('.').length - 1;
+  const start = `${block.marker ?? ''}${block.text}`;
+  const number = /^(?:(?:section|§)\s*)?(\d{1,2}(?:\.\d{1,2})*)/i.exec(start)?.[1];
+  const depth = /^\(?[a-z]\)/.test(start) ? 4 : number === undefined ? 0 : number.split('.').length - 1;
   return Math.round(block.size * 2) * 20 + (block.bold ? 10 : 0) - Math.min(4, depth);
 }
 

@@ -41,6 +41,8 @@ export type Line = Omit<Segment, 'markedContent' | 'artifact' | 'turned' | 'spac
   segments: Segment[];
 };
 
+/** At least five capitals, and no small letter. */
+const capitals = /^(?!.*\p{Ll})(?:.*?\p{Lu}){5}/u;
 /** A gap of this many ems ends a segment. */
 const gapEms = 0.9;
 /** A gap of this many ems may separate two cells of a table, when it does so in every row. */
@@ -183,6 +185,7 @@ class SegmentBuilder {
   #lastIsHyphen: boolean;
   #size: number;
   readonly #spaced: boolean;
+  readonly #firstSize: number;
 
   constructor(glyph: Glyph, spaced: boolean) {
     this.#spaced = spaced;
@@ -193,6 +196,7 @@ class SegmentBuilder {
     this.#baseline = glyph.baseline;
     this.#turn = glyph.turn;
     this.#size = sizeOf(glyph);
+    this.#firstSize = glyph.style.size;
     this.#style = glyph.style;
     this.#lastLeft = glyph.left;
     this.#lastRight = glyph.right;
@@ -274,6 +278,12 @@ class SegmentBuilder {
     return joinPieces(pieces, 0, pieces.length, isSpace);
   }
 
+  /** Small capitals are drawn as larger and smaller ones; the larger ones have the size of the type. */
+  #isInSmallCapitals(text: string, main: TextStyle): boolean {
+    const ratio = this.#firstSize / main.size;
+    return ratio > 1.1 && ratio < 1.6 && capitals.test(text);
+  }
+
   #parts(text: string): Segment['parts'] {
     const starts = [0];
     for (let at = 1; at < this.#pieces.length; at++)
@@ -304,7 +314,7 @@ class SegmentBuilder {
       top: this.#top,
       bottom: this.#bottom,
       baseline: this.#turn & 1 ? this.#bottom : this.#baseline,
-      size: main.size || this.#size,
+      size: this.#isInSmallCapitals(text, main) ? this.#firstSize : main.size || this.#size,
       weight: main.weight,
       font: main.font,
       bold: share((style) => style.weight >= 600),

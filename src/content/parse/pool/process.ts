@@ -5,7 +5,7 @@ import { dirname, join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { programFile } from '../../../program-file.ts';
 import { FetchError, type FetchErrorCode } from '../../fetch/errors.ts';
-import type { PartEvent } from '../mail/attachments.ts';
+import { isPartEvent, type PartEvent } from '../mail/attachments.ts';
 import { ParseError, type ParseFailure, parseLimits } from '../types.ts';
 import { findConfinement, processorSecondsMax } from './confinement.ts';
 import { encodeFrame, type Frame, FrameReader } from './frame.ts';
@@ -153,7 +153,11 @@ export class ParserProcess {
       frames = this.#reader.push(chunk);
       for (const frame of frames) this.#receivePart(frame);
     } catch (cause) {
-      void this.kill(new ParseError('extraction_failed', 'The document contains more text than the limit.', { cause }));
+      const isTooLarge = cause instanceof RangeError;
+      const tooLarge = new ParseError('extraction_failed', 'The document contains more text than the limit.', {
+        cause,
+      });
+      void this.kill(isTooLarge ? tooLarge : crashError(String(cause)));
       return;
     }
     for (const { header, blobs } of frames) {
@@ -176,7 +180,8 @@ export class ParserProcess {
     clearTimeout(this.#partTimer);
     this.#partBytes += blobs.reduce((sum, blob) => sum + blob.byteLength, 0);
     if (this.#partBytes > replyBytesMax) throw new RangeError('more bytes than the limit');
-    const event = header.part as PartEvent;
+    const event = header.part;
+    if (!isPartEvent(event)) throw new TypeError('no part of a mail');
     this.#watch?.onPart(event, blobs);
     if (event.what !== 'begun' || typeof event.forMs !== 'number') return;
     const { forMs } = event;

@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { parseDocument } from '../../src/content/parse/parse.ts';
+import { handbookPdf } from '../support/handbook-pdf.ts';
+
+type Drawn = Parameters<typeof handbookPdf>[0][number];
+
+const prose = 'The harbour master keeps a record of every ship that enters or leaves, with its tonnage and master.';
+
+function paragraph(y: number, text = prose, rest: Partial<Drawn[number]> = {}): Drawn {
+  return Array.from({ length: 4 }, (_unused, row) => ({ text, x: 72, y: y - row * 12, ...rest }));
+}
+
+async function headings(pages: Drawn[]): Promise<string[]> {
+  const { markdown } = await parseDocument({ bytes: handbookPdf(pages) });
+  return markdown.split('\n').filter((line) => line.startsWith('#'));
+}
+
+test('a numbered title that opens several chapters is a title, although running heads recur too', async () => {
+  const pages = [1, 2, 3, 4].map(
+    (chapter): Drawn => [
+      { text: 'Handbook of the port', x: 72, y: 765, size: 9 },
+      { text: `Page ${chapter}`, x: 500, y: 765, size: 9 },
+      { text: `${chapter}.1 Duties of the pilot`, x: 72, y: 720, font: 'bold' },
+      ...paragraph(700),
+      { text: `${chapter}.1.1`, x: 72, y: 640, font: 'bold' },
+      { text: 'Before boarding', x: 110, y: 640, font: 'bold' },
+      ...paragraph(620),
+    ],
+  );
+  assert.deepEqual(
+    await headings(pages),
+    [1, 2, 3, 4].flatMap((chapter) => [`# ${chapter}.1 Duties of the pilot`, `## ${chapter}.1.1 Before boarding`]),
+  );
+});
+
+test('a running head that names the section of several pages is dropped', async () => {
+  const pages = [1, 2, 3, 4].map(
+    (page): Drawn => [
+      { text: '1.1 Duties of the pilot', x: 72, y: 750, font: 'bold' },
+      { text: String(page), x: 500, y: 750 },
+      ...paragraph(720),
+    ],
+  );
+  assert.deepEqual(await headings(pages), []);
+});
+
+test('lettered and named sections rank below those that they divide', async () => {
+  const titles = ['1.1 Arrivals', '(a) By day', 'Section 1.2 Berths', '1.2.1 Who assigns them', 'b) By night'];
+  const page = titles.flatMap(
+    (text, at): Drawn => [{ text, x: 72, y: 720 - at * 90, font: 'bold' }, ...paragraph(704 - at * 90)],
+  );
+  assert.deepEqual(await headings([page]), [
+    '# 1.1 Arrivals',
+    '### (a) By day',
+    '# Section 1.2 Berths',
+    '## 1.2.1 Who assigns them',
+    '### b) By night',
+  ]);
+});
+
+test('small capitals on their own line are a title', async () => {
+  const page = (first: string): Drawn => [
+    ...[
+      ['S', 72, 10],
+      ['IGNALS AND ', 77.6, 8],
+      ['L', 129, 10],
+      ['IGHTS', 135.2, 8],
+    ].map(([text, x, size]) => ({ text: String(text), x: Number(x), y: 700, size: Number(size) })),
+    ...paragraph(680, first),
+    ...paragraph(600),
+  ];
+  assert.deepEqual(await headings([page(prose)]), ['# SIGNALS AND LIGHTS']);
+});
+
+test('pages from right to left keep bold titles and lose running heads with digits of their own', async () => {
+  // Drawn from left to right, so read from the end.
+  const line = 'EDCBA IHGF MLKJ QPON UTSR ZYXW EDCBA IHGF MLKJ QPON UTSR';
+  const font = 'hebrew' as const;
+  const pages = [1, 2, 3, 4].map(
+    (page): Drawn => [
+      { text: `${page} QPON EDCBA`, x: 400, y: 765, size: 9, font },
+      { text: ['CBA', 'FED', 'IHG', 'LKJ'][page - 1] ?? '', x: 500, y: 720, font: 'hebrewBold' },
+      ...paragraph(700, line, { x: 160, font }),
+      { text: `1${page}`, x: 300, y: 30, font },
+    ],
+  );
+  const { markdown } = await parseDocument({ bytes: handbookPdf(pages) });
+  assert.deepEqual(
+    markdown.split('\n').filter((text) => text.startsWith('#')),
+    ['# אבג', '# דהו', '# זחט', '# יךכ'],
+  );
+  assert.doesNotMatch(markdown, /[٠-٩]/);
+});
