@@ -9,10 +9,10 @@ import { createHash } from 'node:crypto';
 import { parseArgs } from 'node:util';
 import { decodeHtml } from '../src/content/parse/html/charset.ts';
 import { linkedThings } from '../src/content/parse/html/linked-data.ts';
-import { pageBody, ruledContent } from '../src/content/parse/html/main/content.ts';
-import { textsIn } from '../src/content/parse/html/main/learned.ts';
+import { isUnsure, pageBody, ruledContent } from '../src/content/parse/html/main/content.ts';
+import { enoughByType, holdsAny, segmentsMin, textsIn } from '../src/content/parse/html/main/learned.ts';
 import { segmentFeatures } from '../src/content/parse/html/main/segment-features.ts';
-import { chooseSegments, scoreSegments } from '../src/content/parse/html/main/segment-scores.ts';
+import { chooseSegments, promisedScore, scoreSegments } from '../src/content/parse/html/main/segment-scores.ts';
 import type { SegmentTree } from '../src/content/parse/html/main/segment-trees.ts';
 import { findSegments } from '../src/content/parse/html/main/segments.ts';
 import { metaTags, readMetadata } from '../src/content/parse/html/metadata.ts';
@@ -47,6 +47,8 @@ type Page = {
   features: number[][];
   labels: number[];
   ruled: string[];
+  byRules: boolean[];
+  unsure: boolean;
 };
 
 const pages = readPages(directory);
@@ -73,6 +75,7 @@ function readPages(from: string): Page[] {
     const body = pageBody(tree);
     // Facts from metadata are not in the page, so no segment has them.
     const ruled = ruledContent(found, body, facts, metadata.description, {});
+    const kept = textsIn(ruled);
     const segments = findSegments(body).filter(({ text }) => text !== '');
     const words = segments.map(({ text }) => wordsOf(text.toLowerCase()));
     const reference = wordsOf(page.text.toLowerCase());
@@ -82,10 +85,12 @@ function readPages(from: string): Page[] {
       fold: foldOf(page),
       reference,
       words,
-      features: segmentFeatures({ body, segments, title: facts.title, types, kept: textsIn(ruled) }),
+      features: segmentFeatures({ body, segments, title: facts.title, types, kept }),
       labels: labelSegments(words, reference),
+      byRules: segments.map(({ nodes }) => nodes.some((node) => holdsAny(node, kept))),
+      unsure: isUnsure(found, body, ruled, facts.title),
       ruled: wordsOf(
-        [...textsIn(ruled)]
+        [...kept]
           .map(({ text }) => text)
           .join(' ')
           .toLowerCase(),
@@ -126,12 +131,24 @@ function check(): void {
     const trees = fitTrees(samplesOf(pages.filter((page) => page.fold !== fold)), options);
     for (const page of pages.filter((one) => one.fold === fold)) {
       const counts = page.words.map((words) => words.length);
-      const chosen = chooseSegments(scoreSegments(page.features, trees), counts);
+      const scores = scoreSegments(page.features, trees);
+      const chosen = chooseSegments(scores, counts);
+      const enough = enoughByType[page.found];
+      const replaced =
+        enough !== undefined &&
+        page.unsure &&
+        page.words.length >= segmentsMin &&
+        promisedScore(scores, counts, page.byRules) < enough * promisedScore(scores, counts, chosen);
       rows.push({
         type: page.type,
         found: page.found,
         ruled: scoreWordLists(page.reference, page.ruled).f1,
-        learned: scoreWordLists(page.reference, page.words.filter((_words, at) => chosen[at]).flat()).f1,
+        learned: scoreWordLists(
+          page.reference,
+          replaced
+            ? page.words.filter((_words, at) => chosen[at] && (page.found !== 'product' || page.byRules[at])).flat()
+            : page.ruled,
+        ).f1,
       });
     }
   }

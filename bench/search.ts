@@ -1,9 +1,10 @@
 /**
  * Search at size, through HTTP: one source of `--chunks` chunks of 250 words, filled straight into the tables of the
  * index, with a learned model and, up to 1,000,000 chunks, vectors of the built-in embedder. Prints the first search after
- * a start, p50 and p95 at 1 and at 8 concurrent searches, processor time, and the size of everything.
+ * a start, p50 and p95 at 1 and at 8 concurrent searches, processor time, the size of everything, the process's memory,
+ * and how many of the exact nearest ten chunks a vector search finds.
  *
- *   node bench/search.ts --chunks 100000 [--directory DIR] [--searches 200] [--cache MB] [--no-vectors] [--modes fulltext,hybrid]
+ *   node bench/search.ts --chunks 100000 [--directory DIR] [--searches 200] [--cache MB] [--no-vectors] [--modes fulltext,hybrid] [--recall 50]
  *
  * With `--directory`, the filled database stays there, and the next run measures it without filling it again.
  */
@@ -15,6 +16,7 @@ import { parseArgs } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import { drawQuery, seeded } from './search/corpus.ts';
 import { fillSource } from './search/fill.ts';
+import { measureRecall } from './search/recall.ts';
 import { startBenchServer } from './support.ts';
 
 const { values } = parseArgs({
@@ -24,11 +26,13 @@ const { values } = parseArgs({
     cache: { type: 'string' },
     directory: { type: 'string' },
     modes: { type: 'string', default: 'fulltext,vector,hybrid' },
+    recall: { type: 'string', default: '50' },
     'no-vectors': { type: 'boolean', default: false },
   },
 });
 const chunks = Number(values.chunks);
 const searches = Number(values.searches);
+const nearest = 10;
 const cache = values.cache === undefined ? {} : { QUARRY_SEARCH_CACHE_MB: values.cache };
 const directory = values.directory ?? mkdtempSync(join(tmpdir(), 'quarry-bench-'));
 mkdirSync(directory, { recursive: true });
@@ -53,16 +57,28 @@ try {
       const bodies = Array.from({ length: searches }, () => ({ query: drawQuery(chunks, random), mode }));
       await measure(client, mode, concurrency, bodies);
     }
+    console.log(`memory of the server's process ${(process.memoryUsage().rss / 2 ** 20).toFixed(0)} MiB`);
   }
   for (const concurrency of [1, 8]) {
     const bodies = Array.from({ length: searches }, () => ({ query: drawQuery(chunks, random), filter: { shelf: 3 } }));
     await measure(client, 'hybrid, filtered to a tenth', concurrency, bodies);
   }
   await client.terminate();
-  console.log(`memory of the server's process ${(process.memoryUsage().rss / 2 ** 20).toFixed(0)} MiB`);
+  const queries = Array.from({ length: Number(values.recall) }, () => drawQuery(chunks, random));
+  if (queries.length > 0 && !values['no-vectors'])
+    await timed('compared with the exact cosines', async () => {
+      const part = await measureRecall(server.db, queries, nearest, (query) => searchVectors(source, query));
+      console.log(`recall of the exact nearest ${nearest} chunks ${part.toFixed(3)}, ${queries.length} queries`);
+    });
 } finally {
   await server.close();
   if (values.directory === undefined) rmSync(directory, { recursive: true, force: true });
+}
+
+async function searchVectors(source: string, query: string): Promise<number[]> {
+  const body = { query, mode: 'vector', max_results: nearest, min_similarity: 0 };
+  const path = `/api/v1/knowledge_sources/${source}/search`;
+  return (await server.post<{ data: { score: number }[] }>(path, body)).data.map(({ score }) => score);
 }
 
 async function restart(): Promise<void> {
@@ -79,7 +95,11 @@ async function fill(): Promise<string> {
   const id = await server.makeSource();
   const [row] = await server.db<{ id: string }[]>`select id from knowledge_sources`;
   const key = { appId: server.app.app.uuid, sourceId: row?.id ?? '' };
-  await timed(`filled ${chunks} chunks`, () => fillSource(server.db, key, chunks, !values['no-vectors']));
+  await timed(`filled ${chunks} chunks`, async () => {
+    const took = await fillSource(server.db, key, chunks, !values['no-vectors']);
+    const seconds = (ms: number) => (ms / 1000).toFixed(1);
+    console.log(`texts, vectors and codes ${seconds(took.textsMs)} s, postings ${seconds(took.postingsMs)} s`);
+  });
   await timed('vacuumed', () => server.db`vacuum analyze`);
   await server.db`update knowledge_sources set payload = jsonb_build_object('bench', ${id}::text)`;
   return id;

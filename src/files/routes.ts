@@ -192,7 +192,8 @@ function registerUploadRoutes(
     operationId: 'uploadFileByUrl',
     tag,
     summary: 'Upload a file to a signed upload URL',
-    description: 'The body is the file.',
+    description:
+      'The body is the file. 403 for a token that is wrong or has expired, or whose creator may no longer create the file.',
     audit: 'batched',
     headers: Type.Object({ 'content-digest': digest }),
     query: Type.Object({ token: Type.String() }),

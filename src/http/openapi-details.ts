@@ -21,6 +21,7 @@ type Parameter = {
 };
 type Operation = {
   operationId: string;
+  description?: string;
   parameters?: Parameter[];
   requestBody?: { required?: boolean; content: Record<string, Media> };
   responses: Record<string, Response>;
@@ -212,11 +213,11 @@ function responseName(schema: string, name: string): string {
 }
 
 /** The errors that a route may return. Others have the shape of the ranges 4XX and 5XX. */
-function statusesOf({ parameters: taken = [] }: Operation, route: RouteInfo): number[] {
+function statusesOf({ parameters: taken = [], description = '' }: Operation, route: RouteInfo): number[] {
   const { access, method, protocol, takesJson, takesBytes, idempotency } = route;
   const hasBody = takesJson || takesBytes;
   const isOpen = access.kind === 'public';
-  const statuses = [500, 503];
+  const statuses = [500, 503, ...statusesNamed(description)];
   if (!isOpen) statuses.push(401);
   if (access.kind === 'app' || access.kind === 'developer') statuses.push(403, 429);
   if (taken.some((parameter) => parameter.in === 'path')) statuses.push(404);
@@ -227,6 +228,12 @@ function statusesOf({ parameters: taken = [] }: Operation, route: RouteInfo): nu
   else if (taken.some((parameter) => parameter.in === 'query') || idempotency === 'kept') statuses.push(422);
   if (takesJson) statuses.push(400);
   return statuses.sort((a, b) => a - b);
+}
+
+/** The errors that a description tells apart, such as 403 for a signature that has expired. */
+function statusesNamed(description: string): number[] {
+  const named = description.match(/(?<![\d.,])4\d\d(?![\d.,]\d|\d)/g) ?? [];
+  return [...new Set(named.map(Number))].filter((status) => status in errors);
 }
 
 function errorResponse(status: number, description: string, schema: string): Response {

@@ -81,7 +81,8 @@ async function inPath(path: string, thing: Promise<string | undefined>): Promise
   return id === undefined ? undefined : { path: path.replace(/:\w+/, id) };
 }
 const ownFile = (caller: CallerName) => ownReference(caller, '/files', text);
-const ownTeam = (caller: CallerName) => ownReference(caller, '/teams', { name: 'Team' });
+/** Another one each time: users who meet in a team see each other from then on. */
+const ownTeam = (caller: CallerName) => ownReference(caller, '/teams', { name: `Team ${++names}` });
 /** The user that a caller is, or for a key one of its app or sandbox. */
 const userOf = (caller: CallerName) =>
   (caller in people ? people[caller as keyof typeof people] : people[userOfKey[caller] ?? 'owner']).id;

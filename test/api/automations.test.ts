@@ -321,6 +321,20 @@ test('an external worker claims runs, renews, reports, and loses a claim that it
   assert.equal((await client.call('POST', `/automations/${graphs.id}/claim`, { lease_seconds: 5 })).status, 409);
 });
 
+test('a run that waits for an external worker can be cancelled, claimed or not', async () => {
+  const { id } = await client.createAutomation({ workflow: null });
+  const runs = [await client.invoke(id), await client.invoke(id)];
+  await client.call('POST', `/automations/${id}/claim`, { lease_seconds: 60 });
+  for (const run of runs) {
+    const cancelled = await client.call<Run>('POST', `/automation_runs/${run.id}/cancel`);
+    assert.deepEqual([cancelled.status, cancelled.body.status], [200, 'cancelled'], cancelled.text);
+    assert.deepEqual((await client.journalPage(run.id)).data, []);
+  }
+  assert.equal((await client.call('POST', `/automations/${id}/claim`, { lease_seconds: 60 })).status, 204);
+  const late = await client.call('POST', `/automation_runs/${runs[0]?.id}/status`, { status: 'completed' });
+  assert.equal(late.status, 409);
+});
+
 test('an automation whose identity is deleted is paused with the reason, and runs as no other identity', async () => {
   type Automation = { id: string; status: string; paused_reason?: string; run_as_user?: string; next_run_at?: string };
   const make = async (identity: Record<string, unknown>, more: Record<string, unknown> = {}) =>

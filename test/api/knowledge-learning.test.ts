@@ -210,3 +210,15 @@ test('an app learns from one source at a time, and keeps no other app from it', 
   assert.deepEqual(claims.toSorted(), [0, undefined]);
   assert.equal(await claimModel(server.db as never, other, holder, 60), 0);
 });
+
+test('the first vector search of a small source reads all of its vectors, and the next ones none', async () => {
+  const source = await app.createSource(org);
+  const id = await uuidOfNewest();
+  await fill(source, 300);
+  const vector = (query: string) => search(source, query, { mode: 'vector', min_similarity: 0 });
+  assert.equal((await vector('The flower needs gabo.')).data.length, 100);
+  await server.db`delete from knowledge_vectors where source_id = ${id}`;
+  const { data } = await vector('The way needs robo and roco and rodo.');
+  assert.equal(data.length, 100);
+  assert.ok(data.every((hit) => !hit.content.includes('flower')));
+});

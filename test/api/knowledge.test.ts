@@ -38,7 +38,10 @@ test('a source response has every member, null where it has no value', async () 
       .filter(([, value]) => value === null)
       .map(([name]) => name)
       .sort(),
-    ['agent', 'context_installation', 'metadata', 'parent_source', 'payload', 'sandbox', 'team', 'thread', 'user'],
+    [
+      ...['agent', 'context_installation', 'learned_model', 'metadata', 'parent_source'],
+      ...['payload', 'sandbox', 'team', 'thread', 'user'],
+    ],
   );
   assert.equal(body.org, world.org.id);
   assert.equal(body.state, 'active');

@@ -126,6 +126,81 @@ test('searches find words of what the caller sees, and no other', async () => {
   }
 });
 
+test('exports of files and documents, usage and the counts of metrics have what the caller sees', async () => {
+  const documents = new Map<Thing, string>();
+  for (const { scope, things } of spaces)
+    for (const thing of things.filter(({ kind }) => kind === 'source')) {
+      const path = `/api/v1/knowledge_documents?source=${thing.id}`;
+      const { body } = await api<Page>('GET', path, { key: scope.secretKey });
+      assert.equal(body.total_entries, 1);
+      documents.set(thing, body.data[0]?.id ?? '');
+    }
+  const before = await readCounts();
+  const sent = { '2xx': 0, '4xx': 0 };
+  for (const { caller, name, space, seen } of callers) {
+    for (const [thing, id] of documents) {
+      if (random() > 12 / documents.size) continue;
+      const { status, text } = await api('GET', `/api/v1/knowledge_documents/${id}/content`, caller);
+      assert.equal(status, seen(thing) ? 200 : 404, `${describe(thing, space)} for ${name}: ${hint}`);
+      assert.equal(text.includes(thing.marker), seen(thing));
+      sent[seen(thing) ? '2xx' : '4xx'] += 1;
+    }
+    if ('key' in caller) await checkExports(space, caller.key, name);
+  }
+  // A request is counted once its response has been sent, which a client may see earlier.
+  let counted = sent;
+  do {
+    const now = await readCounts();
+    counted = { '2xx': now['2xx'] - before['2xx'], '4xx': now['4xx'] - before['4xx'] };
+    assert.ok(counted['2xx'] <= sent['2xx'] && counted['4xx'] <= sent['4xx'], JSON.stringify([counted, sent]));
+  } while (counted['2xx'] < sent['2xx'] || counted['4xx'] < sent['4xx']);
+});
+
+/** The files of a space as clients of OpenAI read them, and its usage. */
+async function checkExports(space: Space, key: string, name: string): Promise<void> {
+  const files = space.things.filter(({ kind }) => kind === 'file');
+  const exported: string[] = [];
+  for (let after = ''; ; ) {
+    const path = `/v1/files?limit=7${after}`;
+    const { status, body, text } = await api<{ data: { id: string }[]; has_more: boolean }>('GET', path, {
+      token: key,
+    });
+    assert.equal(status, 200, text);
+    exported.push(...body.data.map(({ id }) => id));
+    if (!body.has_more) break;
+    after = `&after=${exported.at(-1)}`;
+  }
+  assert.deepEqual(exported.map(uuidPart).sort(), files.map(({ id }) => uuidPart(id)).sort(), `${name}: ${hint}`);
+  for (const thing of everything.filter(({ kind }) => kind === 'file' && random() < 12 / everything.length)) {
+    const { status, text } = await api('GET', `/v1/files/${thing.id}/content`, { token: key });
+    assert.equal(status, space.things.includes(thing) ? 200 : 404, `${name}: ${hint}`);
+    assert.equal(text.includes(thing.marker), space.things.includes(thing));
+  }
+  type Usage = { documents: { used: number }; file_bytes: { used: number } };
+  const { body: usage } = await api<Usage>('GET', '/api/v1/usage', { key });
+  const bytes = files.reduce((sum, { marker }) => sum + marker.length, 0);
+  const sources = space.things.filter(({ kind }) => kind === 'source').length;
+  assert.deepEqual([usage.documents.used, usage.file_bytes.used], [sources, bytes], `${name}: ${hint}`);
+}
+
+/** Both interfaces have prefixes of their own. */
+function uuidPart(id: string): string {
+  return id.slice(id.search(/[_-]/) + 1);
+}
+
+/** How often the content of a document was read, by class of status. */
+async function readCounts(): Promise<{ '2xx': number; '4xx': number }> {
+  const { text } = await api('GET', '/metrics');
+  const countOf = (status: string) => {
+    const labels = `method="GET",route="/api/v1/knowledge_documents/:document/content",status="${status}"`;
+    const line = text
+      .split('\n')
+      .find((each) => each.startsWith(`quarry_http_request_duration_seconds_count{${labels}}`));
+    return Number(line?.split(' ').at(-1) ?? 0);
+  };
+  return { '2xx': countOf('2xx'), '4xx': countOf('4xx') };
+}
+
 test('entries, streams, usage, the audit log and metrics stay on their side', async () => {
   for (const { caller, name, space } of callers) {
     const { body } = await api<{ data: { value: string }[]; total_entries: number }>(

@@ -275,9 +275,19 @@ async function createInstallations({ api }: TestServer, create: Create, key: str
     return { token: url.split('/').at(-1), source: found.body.data[0]?.id };
   };
   const { token, source } = await inbound();
+  const signed = await inbound();
+  const set = await api<{ secret: string }>(
+    'POST',
+    `/api/v1/knowledge_sources/${signed.source}/inbound_url/signing_secret`,
+    {
+      key,
+      body: {},
+    },
+  );
   return {
     token,
     others: {
+      postInbound: { signedToken: signed.token, signingSecret: set.body.secret },
       getInboundUrl: { source },
       rotateInboundUrl: { source: (await inbound()).source },
       setInboundSecret: { source: (await inbound()).source },

@@ -14,6 +14,7 @@ import {
 } from './api-document.ts';
 import { createResources, type Outside, type Resources } from './api-resources.ts';
 import { awkwardJson, awkwardTexts, RawJson } from './awkward-values.ts';
+import { inboundCases } from './inbound-cases.ts';
 import { createMcpCheck, list, type McpTool, mcpCases, repliesOf, revision } from './mcp-cases.ts';
 
 type SweepOptions = {
@@ -47,6 +48,8 @@ type Case = {
   /** Built when it is sent: bodies are large. */
   send(): Sent;
   tool?: McpTool;
+  /** Whether it must be refused. */
+  isForged?: true | undefined;
 };
 type Sent = { path: string; headers: Record<string, string>; body?: string };
 
@@ -150,7 +153,12 @@ async function send(server: TestServer, each: Case): Promise<Outcome | string> {
 
 type Fit = (template: string, method: string, status: number, value: unknown) => string | undefined;
 
-function problemOf({ status, type, text }: Outcome, { template, method }: Case, fits: Fit): string | undefined {
+function problemOf(
+  { status, type, text }: Outcome,
+  { template, method, isForged }: Case,
+  fits: Fit,
+): string | undefined {
+  if (isForged && status < 400) return `${status}, although it is forged`;
   if (status >= 500 && status !== 501) return `${status} ${text.slice(0, 200)}`;
   if (!/^application\/json/.test(type)) return status >= 400 ? `${status} is not JSON: ${type}` : undefined;
   const value: unknown = JSON.parse(text);
@@ -212,6 +220,7 @@ function* casesOf(document: ApiDocument, resources: Resources, tools: McpTool[])
       if (template === '/mcp')
         for (const [index, headers] of all.entries())
           yield* casesOfMcp(document, resources, tools, { template, operation, headers, isFirst: index === 0 });
+      if (operationId === 'postInbound') yield* casesOfInbound(resources, template, operation);
       // Deletions name nothing that exists, so that resources stay; only their own parameters are awkward.
       const things =
         method === 'DELETE'
@@ -251,6 +260,20 @@ function* casesOfMcp(
       ...(tool === undefined ? {} : { tool }),
     };
   }
+}
+
+function* casesOfInbound({ known, others }: Resources, template: string, operation: ApiOperation): Generator<Case> {
+  const { signedToken, signingSecret } = others.postInbound ?? {};
+  const signed = { token: String(signedToken), secret: String(signingSecret) };
+  for (const { what, isPlain = false, token, isForged, build } of inboundCases(String(known.token), signed))
+    yield {
+      ...{ name: `POST ${template} ${what}`, isPlain, operation, method: 'POST', template, isForged },
+      send: () => {
+        const { headers, body } = build();
+        const texts = Object.entries(headers).map(([name, value]) => [name, headerText(value)]);
+        return { path: template.replace('{token}', token), headers: Object.fromEntries(texts), body };
+      },
+    };
 }
 
 type Plan = {

@@ -76,7 +76,10 @@ export function callQuarry(args: string[], { env = {}, input = '' }: CallOptions
 async function callThread(command: ThreadCommand): Promise<CommandResult> {
   thread ??= new Worker(new URL('command-thread.ts', import.meta.url));
   const { promise, resolve, reject } = Promise.withResolvers<CommandResult>();
-  const ended = () => reject(new Error(`The thread ended while it ran: quarry ${command.args.join(' ')}`));
+  const ended = () => {
+    thread = undefined;
+    reject(new Error(`The thread ended while it ran: quarry ${command.args.join(' ')}`));
+  };
   // An idle thread does not keep the process of the test.
   thread.ref();
   thread.once('message', resolve).once('error', reject).once('exit', ended);

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { after, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
-import { packedCosine, packVector, signCode, unpackVector } from '../../src/content/embed/codes.ts';
+import { cosineEstimator, packedCosine, packVector, signCode, unpackVector } from '../../src/content/embed/codes.ts';
 import { EmbeddingError, normalize } from '../../src/content/embed/embedder.ts';
 import { hammingDistances } from '../../src/content/embed/hamming.ts';
 import { inLanes } from '../../src/content/embed/in-lanes.ts';
@@ -45,7 +45,7 @@ test('the built-in embedder is deterministic, of unit length, and near for missp
   assert.equal(dot(await lexicalVector(''), a), 0);
 });
 
-test('200 candidates by Hamming distance hold at least 95 of the 100 nearest, for short queries too', async () => {
+test('200 candidates by Hamming distance hold at least 95 of the 100 nearest, half as many by the estimate 98', async () => {
   let seed = 3;
   const random = () => {
     seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648;
@@ -59,7 +59,10 @@ test('200 candidates by Hamming distance hold at least 95 of the 100 nearest, fo
   const texts = Array.from({ length: 2_000 }, () => Array.from({ length: 120 }, word).join(' '));
   const passages = await lexical.embed(texts, 'passage');
   const codes = passages.map(signCode);
+  const table = new Uint32Array(codes.length * 32);
+  for (const [row, one] of codes.entries()) table.set(one, row * 32);
   let found = 0;
+  let foundByEstimate = 0;
   let wanted = 0;
   for (const length of [2, 4, 12, 40])
     for (let i = 0; i < 10; i++) {
@@ -72,12 +75,17 @@ test('200 candidates by Hamming distance hold at least 95 of the 100 nearest, fo
       const order = (score: (row: number) => number) =>
         codes.map((_code, row) => row).sort((a, b) => score(b) - score(a));
       const candidates = new Set(order((row) => -(out[row] ?? 0)).slice(0, 200));
+      const estimate = cosineEstimator(query);
+      const estimates = codes.map((_code, row) => estimate(table, row));
+      const half = new Set(order((row) => estimates[row] ?? 0).slice(0, 100));
       const exact = passages.map((passage) => dot(query, passage));
       const best = order((row) => exact[row] ?? 0).slice(0, 10);
       found += best.filter((row) => candidates.has(row)).length;
+      foundByEstimate += best.filter((row) => half.has(row)).length;
       wanted += best.length;
     }
   assert.ok(found / wanted >= 0.95, `${found / wanted}`);
+  assert.ok(foundByEstimate / wanted >= 0.98, `${foundByEstimate / wanted}`);
 });
 
 test('a service is tried again when it may recover, and not when it refuses or returns nonsense', async () => {

@@ -11,7 +11,7 @@ import {
   unpackPostings,
 } from '../../src/content/postings.ts';
 import { addLearned, candidatesPerLeg, fuseRankings } from '../../src/knowledge/search/fuse.ts';
-import { bestRows, containsPhrase, nearestRows } from '../../src/knowledge/search/rank.ts';
+import { bestRows, containsPhrase, nearestPlaces } from '../../src/knowledge/search/rank.ts';
 import { scoreTerms } from '../../src/knowledge/search/score.ts';
 
 const chunk = fc.record({
@@ -106,17 +106,16 @@ test('the best rows of many are those that sorting would give, however their sco
   }
 });
 
-test('the nearest rows have the smallest distances', () => {
+test('the nearest places have the smallest distances', () => {
   fc.assert(
     fc.property(
       fc.array(fc.integer({ min: 0, max: 64 }), { maxLength: 80 }),
       fc.integer({ min: 1, max: 20 }),
       (list, count) => {
-        const rows = Int32Array.from(list, (_distance, i) => i);
-        const nearest = nearestRows(Uint16Array.from(list), rows, 64, count);
+        const nearest = nearestPlaces(Uint16Array.from(list), 64, count);
         const expected = [...list].sort((a, b) => a - b).slice(0, count);
         assert.deepEqual(
-          nearest.map((row) => list[row] ?? -1).sort((a, b) => a - b),
+          nearest.map((place) => list[place] ?? -1).sort((a, b) => a - b),
           expected,
         );
       },

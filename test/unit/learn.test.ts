@@ -37,12 +37,12 @@ test('the decomposition finds the strongest directions of a matrix, strongest fi
   }
 });
 
-test('a matrix keeps the columns that are asked for, scaled each by its own number', () => {
+test('a matrix keeps the columns that are asked for, in their order, scaled each by its own number', () => {
   const entries = new Entries();
   for (let row = 0; row < 2000; row++) for (let column = 0; column < 3; column++) entries.add(row, column, row + 1);
   const matrix = entries.toMatrix(2000, 2, Int32Array.of(1, -1, 0), Float32Array.of(10, 20, 30));
-  assert.deepEqual([...matrix.columnOf.slice(0, 4)], [1, 0, 1, 0]);
-  assert.deepEqual([...matrix.values.slice(0, 4)], [10, 30, 20, 60]);
+  assert.deepEqual([...matrix.columnOf.slice(0, 4)], [0, 1, 0, 1]);
+  assert.deepEqual([...matrix.values.slice(0, 4)], [30, 10, 60, 20]);
   assert.equal(matrix.starts[2000], 4000);
 });
 
@@ -95,6 +95,33 @@ test('words of one subject come together, also when no chunk contains both', () 
     cosine('car', 'motor') > cosine('car', 'petal') + 0.3,
     `${cosine('car', 'motor')} ${cosine('car', 'petal')}`,
   );
+});
+
+test('the same chunks give the same model to the last byte, in whatever order their postings arrive', () => {
+  const words = Array.from({ length: 60 }, (_word, i) => `w${i}`);
+  const builder = new PostingsBuilder();
+  for (let ordinal = 0; ordinal < 300; ordinal++) {
+    const terms = new Map<string, number[]>();
+    for (let i = 0; i < 12; i++) {
+      const word = words[(ordinal * 7 + i * i * 13 + (ordinal >> 3)) % 60] as string;
+      terms.set(word, [...(terms.get(word) ?? []), i]);
+    }
+    builder.add({ ordinal, length: 12, terms });
+  }
+  const postings = builder.finish();
+  const train = (order: typeof postings) => {
+    const taken = new Uint8Array(300).fill(1);
+    const trainer = new Trainer({ languages: ['english'], dimensions: 16, firstOrdinal: 0, taken });
+    for (const one of order) trainer.addPostings(one.term, one.postings);
+    trainer.train();
+    const folding = trainer.startFolding(0, 300);
+    for (const one of order) folding.addPostings(one.term, one.postings);
+    const { terms, vectors } = trainer.readWords(0, 100);
+    const byTerm = terms.map((term, i) => `${term} ${vectors.subarray(i * 20, i * 20 + 20).toString('hex')}`);
+    return { words: byTerm.sort(), codes: folding.finish().toString('hex') };
+  };
+  const shuffled = postings.toSorted((a, b) => (a.term.at(-1) ?? '').localeCompare(b.term.at(-1) ?? ''));
+  assert.deepEqual(train(shuffled), train(postings));
 });
 
 test('the products of a direction with codes are those of plain arithmetic, for every number of dimensions', () => {

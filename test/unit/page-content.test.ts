@@ -189,6 +189,13 @@ test('a product is read with the facts in its metadata, also where the page show
   includes(page.markdown, ['Sea anchor', sentence('sea anchor'), '49.5', '| Weight | 3 kg |'], ['Oak anchor']);
 });
 
+test('of several posts on a page only the one with the title of the page is read', () => {
+  const other = (at: number): string =>
+    `<article class="post"><h2>Another day ${at}</h2>${paragraphs(`mast ${at}`, 5)}</article>`;
+  const page = read(article(paragraphs('pier', 6), Array.from({ length: 9 }, (_unused, at) => other(at)).join('')));
+  includes(page.markdown, ['pier number 1', 'pier number 6'], ['mast 3', 'Another day']);
+});
+
 test('a service page keeps all its sections', () => {
   const sections = ['Pilotage', 'Towing', 'Mooring', 'Repairs', 'Storage', 'Fuel']
     .map(

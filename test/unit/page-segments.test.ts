@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { isUnsure } from '../../src/content/parse/html/main/content.ts';
 import { featureNames, segmentFeatures } from '../../src/content/parse/html/main/segment-features.ts';
-import { chooseSegments, scoreSegments } from '../../src/content/parse/html/main/segment-scores.ts';
+import { chooseSegments, promisedScore, scoreSegments } from '../../src/content/parse/html/main/segment-scores.ts';
 import { copySegments, findSegments } from '../../src/content/parse/html/main/segments.ts';
 import { findFirst, type HtmlElement, parseHtml, textOf } from '../../src/content/parse/html/tree.ts';
 
@@ -61,6 +62,27 @@ test('segments are chosen for the F1 of the whole: long sure ones, and unsure on
   // Where nothing is sure, less certain text is better than none.
   assert.deepEqual(chooseSegments([0.3, 0.28, 0.01], [50, 50, 500]), [true, true, false]);
   assert.deepEqual(chooseSegments([], []), []);
+});
+
+test('the trees are asked about an article that is little of its page, unless an article element has the title', () => {
+  const text = (words: number): string => `<p>${'word and '.repeat(words)}</p>`;
+  const named = bodyOf(`<article><h1>The old harbour</h1>${text(60)}</article>${text(200)}`);
+  const unnamed = bodyOf(`<div><h1>The old harbour</h1>${text(60)}</div>${text(200)}`);
+  const unsure = (body: HtmlElement, part: number): boolean => {
+    const kept = body.children[part];
+    assert.ok(kept?.kind === 'element');
+    return isUnsure('article', body, kept, 'The old harbour');
+  };
+  assert.equal(unsure(unnamed, 0), true);
+  assert.equal(unsure(unnamed, 1), false, 'it is most of the page');
+  assert.equal(unsure(named, 0), false, 'the page names its article');
+});
+
+test('a choice of segments promises the F1 that it would have if the probabilities were right', () => {
+  assert.equal(promisedScore([1, 0], [10, 10], [true, false]), 1);
+  assert.equal(promisedScore([1, 0], [10, 10], [true, true]), 2 / 3);
+  assert.equal(promisedScore([0.5, 0.5], [10, 30], [true, false]), 1 / 3);
+  assert.equal(promisedScore([], [], []), 0);
 });
 
 test('trees are walked by their bounds, and their values add up', () => {

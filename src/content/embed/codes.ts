@@ -12,6 +12,15 @@ export function codeBits(dimensions: number): number {
 
 /** The sign code of a vector: codeBits / 32 words. */
 export function signCode(vector: Float32Array): Uint32Array {
+  const rotated = rotate(vector);
+  const code = new Uint32Array(rotated.length / 32);
+  for (let i = 0; i < rotated.length; i++)
+    if ((rotated[i] ?? 0) > 0) code[i >>> 5] = (code[i >>> 5] ?? 0) | (1 << (i & 31));
+  return code;
+}
+
+/** The rotated vector whose signs a code keeps; not scaled. */
+function rotate(vector: Float32Array): Float32Array {
   const size = codeBits(vector.length);
   const rotated = new Float32Array(size);
   rotated.set(vector);
@@ -19,9 +28,39 @@ export function signCode(vector: Float32Array): Uint32Array {
     for (let i = 0; i < size; i++) rotated[i] = (rotated[i] ?? 0) * (flips[i] ?? 1);
     walshHadamard(rotated);
   }
-  const code = new Uint32Array(size / 32);
-  for (let i = 0; i < size; i++) if ((rotated[i] ?? 0) > 0) code[i >>> 5] = (code[i >>> 5] ?? 0) | (1 << (i & 31));
-  return code;
+  return rotated;
+}
+
+/**
+ * Estimates the cosine of a vector from its code and the whole query, up to a factor and a constant that are the same for
+ * all codes: the sum of the rotated query's values with the code's signs. It tells apart codes that are equally far by
+ * Hamming distance. A table holds the sums of every possible byte.
+ */
+export function cosineEstimator(query: Float32Array): (codes: Uint32Array, place: number) => number {
+  const rotated = rotate(query);
+  const bytesPerCode = rotated.length / 8;
+  const sums = new Float32Array(bytesPerCode * 256);
+  for (let byte = 0; byte < bytesPerCode; byte++)
+    for (let value = 1; value < 256; value++) {
+      // The sum without the lowest bit, and that bit: unset bits count nothing, which is the constant.
+      const lowest = 31 - Math.clz32(value & -value);
+      sums[byte * 256 + value] =
+        (sums[byte * 256 + (value & (value - 1))] as number) + (rotated[byte * 8 + lowest] as number);
+    }
+  const words = bytesPerCode / 4;
+  return (codes, place) => {
+    let sum = 0;
+    for (let i = 0; i < words; i++) {
+      const word = codes[place * words + i] as number;
+      const at = i * 1_024;
+      sum +=
+        (sums[at + (word & 255)] as number) +
+        (sums[at + 256 + ((word >>> 8) & 255)] as number) +
+        (sums[at + 512 + ((word >>> 16) & 255)] as number) +
+        (sums[at + 768 + (word >>> 24)] as number);
+    }
+    return sum;
+  };
 }
 
 const rounds = 3;

@@ -47,6 +47,7 @@ export class Entries {
       placed[place] = column;
       values[place] = (this.#values[i] as number) * (scales[given] as number);
     }
+    for (let row = 0; row < rows; row++) sortRow(placed, values, starts[row] as number, starts[row + 1] as number);
     return { rows, columns, starts, columnOf: placed, values };
   }
 
@@ -60,6 +61,14 @@ export class Entries {
     this.#columns = larger(this.#columns, new Int32Array(size));
     this.#values = larger(this.#values, new Float32Array(size));
   }
+}
+
+/** Puts a row's entries in the order of their columns: sums of floats depend on it. */
+function sortRow(columns: Int32Array, values: Float32Array, from: number, to: number): void {
+  const given = new Map<number, number>();
+  for (let i = from; i < to; i++) given.set(columns[i] as number, values[i] as number);
+  columns.subarray(from, to).sort();
+  for (let i = from; i < to; i++) values[i] = given.get(columns[i] as number) as number;
 }
 
 /** The product with a dense matrix of `width` columns. */

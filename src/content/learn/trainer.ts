@@ -69,10 +69,12 @@ export class Trainer {
 
   /** Computes the words' vectors. Returns how many words have one. */
   train(): number {
-    const kept = [...this.#words.values()]
-      .filter((word) => (this.#chunkCounts[word] as number) >= chunksPerWordMin)
-      .sort((a, b) => (this.#chunkCounts[b] as number) - (this.#chunkCounts[a] as number) || a - b)
-      .slice(0, wordsMax);
+    // In an order of their own: postings arrive in any order, and the same source gives the same model.
+    const kept = [...this.#words]
+      .filter(([, word]) => (this.#chunkCounts[word] as number) >= chunksPerWordMin)
+      .sort(([a, i], [b, j]) => (this.#chunkCounts[j] as number) - (this.#chunkCounts[i] as number) || (a < b ? -1 : 1))
+      .slice(0, wordsMax)
+      .map(([, word]) => word);
     const columnOf = new Int32Array(this.#words.size).fill(-1);
     const scales = new Float32Array(this.#words.size);
     for (const [column, word] of kept.entries()) {
@@ -131,14 +133,15 @@ class Folding {
   readonly #vectors: Float32Array;
   readonly #width: number;
   readonly #from: number;
-  readonly #sums: Float32Array;
+  /** With twice the digits that are stored, so that the order of the postings leaves no trace. */
+  readonly #sums: Float64Array;
 
   constructor(places: Map<string, number>, vectors: Float32Array, width: number, from: number, to: number) {
     this.#places = places;
     this.#vectors = vectors;
     this.#width = width;
     this.#from = from;
-    this.#sums = new Float32Array((to - from) * width);
+    this.#sums = new Float64Array((to - from) * width);
   }
 
   addPostings(term: string, postings: Uint8Array): void {

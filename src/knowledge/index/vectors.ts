@@ -1,8 +1,8 @@
-import { codeBits, packedCosine, signCode } from '../../content/embed/codes.ts';
+import { codeBits, cosineEstimator, packedCosine, signCode } from '../../content/embed/codes.ts';
 import type { Embedder } from '../../content/embed/embedder.ts';
 import { hammingDistances } from '../../content/embed/hamming.ts';
 import type { Transaction } from '../../db/database.ts';
-import { allowedBit, nearestRows, type Ranked } from '../search/rank.ts';
+import { allowedBit, liveBit, nearestPlaces, type Ranked } from '../search/rank.ts';
 import { placeOfRow, type Scope } from '../search/scope.ts';
 import { listVectorsAt, readCodes } from '../search/store.ts';
 import type { Cache } from './cache.ts';
@@ -19,11 +19,14 @@ type CodeTable = {
 export type VectorCache = { codes: Cache<CodeTable>; vectors: Cache<Buffer> };
 
 /**
- * Candidates that the exact cosine reranks, up to 10,000 chunks, and with the square root of their number beyond: enough
- * for .95 of the exact top ten at any size.
+ * Three steps, each with fewer chunks: those with the smallest Hamming distances, the best of them by an estimate, and
+ * these by their exact cosine, which reads their vectors. Up to 10,000 chunks so many of each; beyond, the first grow
+ * with the square root of the number of chunks and the others with its fourth root. `bench/search.ts` measures how many
+ * of the exact top ten are found.
  */
-const candidatesMin = 200;
-const chunksOfCandidatesMin = 10_000;
+const estimatedMin = 2_000;
+const comparedMin = 200;
+const chunksOfMin = 10_000;
 
 /** Ranks the scope's allowed chunks with vectors of this model by cosine; at most `count`, best first. */
 export async function rankByVector(
@@ -37,19 +40,24 @@ export async function rankByVector(
   cache: VectorCache,
 ): Promise<Ranked[]> {
   const words = codeBits(embedder.dimensions) / 32;
-  const tables: { source: Scope['sources'][number]; table: CodeTable }[] = [];
+  /** With the place of its first allowed chunk among all of them. */
+  const tables: { source: Scope['sources'][number]; table: CodeTable; first: number }[] = [];
   for (const source of scope.sources) {
     if (source.vectorVersion === 0) continue;
     const table = await loadTable(tx, appId, source, embedder.model, words, cache.codes);
-    tables.push({ source, table });
+    tables.push({ source, table, first: 0 });
   }
   const total = tables.reduce((sum, { table }) => sum + table.count, 0);
   const distances = new Uint16Array(total);
   const rows = new Int32Array(total);
+  /** Where in its table each of them is. */
+  const places = new Int32Array(total);
   const code = signCode(query);
   let found = 0;
-  for (const { source, table } of tables) {
+  for (const entry of tables) {
+    const { source, table } = entry;
     const start = found;
+    entry.first = start;
     hammingDistances(code, table.codes, table.count, distances, start);
     for (let i = 0; i < table.count; i++) {
       const ordinal = table.ordinals[i] as number;
@@ -59,20 +67,54 @@ export async function rankByVector(
       if (((scope.rows[row] ?? 0) & allowedBit) === 0) continue;
       distances[found] = distances[start + i] as number;
       rows[found] = row;
+      places[found] = i;
       found += 1;
     }
   }
-  const allowed = { distances: distances.subarray(0, found), rows: rows.subarray(0, found) };
-  const candidates = Math.ceil(candidatesMin * Math.sqrt(Math.max(1, found / chunksOfCandidatesMin)));
-  const nearest = nearestRows(allowed.distances, allowed.rows, words * 32, Math.max(candidates, count));
-  const places = nearest.map((row) => ({ row, ...placeOfRow(scope, row) }));
-  const vectors = await loadVectors(tx, appId, embedder.model, places, cache.vectors);
+  const growth = Math.sqrt(Math.max(1, found / chunksOfMin));
+  const compared = Math.max(count, Math.ceil(comparedMin * Math.sqrt(growth)));
+  const estimated = Math.max(compared, Math.ceil(estimatedMin * growth));
+  const near = nearestPlaces(distances.subarray(0, found), words * 32, estimated);
+  const nearest = keepBest(near, compared, query, (place) => {
+    let low = 0;
+    for (let high = tables.length - 1; low < high; ) {
+      const middle = (low + high + 1) >>> 1;
+      if ((tables[middle]?.first ?? 0) <= place) low = middle;
+      else high = middle - 1;
+    }
+    return { codes: tables[low]?.table.codes as Uint32Array, place: places[place] as number };
+  });
+  const wanted = nearest.map((place) => rows[place] as number).map((row) => ({ row, ...placeOfRow(scope, row) }));
+  const vectors = await loadVectors(tx, appId, embedder.model, scope, wanted, cache.vectors);
   return vectors
     .map(({ row, content }) => ({ row, score: packedCosine(query, content) }))
     .filter(({ score }) => score >= minSimilarity)
     .sort((a, b) => b.score - a.score || a.row - b.row)
     .slice(0, count);
 }
+
+/** The `count` of these chunks that are probably the most similar. */
+function keepBest(
+  near: number[],
+  count: number,
+  query: Float32Array,
+  codeOf: (place: number) => { codes: Uint32Array; place: number },
+): number[] {
+  if (near.length <= count) return near;
+  const estimate = cosineEstimator(query);
+  const estimates = Float32Array.from(near, (one) => {
+    const { codes, place } = codeOf(one);
+    return estimate(codes, place);
+  });
+  const order = near.map((_one, i) => i).sort((a, b) => (estimates[b] as number) - (estimates[a] as number) || a - b);
+  return order.slice(0, count).map((i) => near[i] as number);
+}
+
+/**
+ * A source is read whole when no more than this many vectors are left for each that is missing: otherwise its next
+ * searches would wait for the rest, a few at a time.
+ */
+const readAhead = 8;
 
 type Place = { row: number; sourceId: string; ordinal: number };
 
@@ -81,6 +123,7 @@ async function loadVectors(
   tx: Transaction,
   appId: string,
   model: string,
+  scope: Scope,
   places: readonly Place[],
   cache: Cache<Buffer>,
 ): Promise<{ row: number; content: Buffer }[]> {
@@ -93,7 +136,11 @@ async function loadVectors(
     else missing.set(keyOf(place), place);
   }
   if (missing.size === 0) return found;
-  for (const row of await listVectorsAt(tx, appId, model, [...missing.values()])) {
+  const wanted = scope.sources.flatMap((source) => {
+    const ofSource = [...missing.values()].filter((place) => place.sourceId === source.sourceId);
+    return ofSource.length * readAhead < source.chunkCount ? ofSource : listPlaces(scope, source);
+  });
+  for (const row of await listVectorsAt(tx, appId, model, wanted)) {
     const key = keyOf(row);
     const place = missing.get(key);
     if (place) found.push({ row: place.row, content: row.content });
@@ -101,6 +148,14 @@ async function loadVectors(
     cache.set(key, Buffer.from(row.content), row.content.length + key.length * 2 + 200);
   }
   return found;
+}
+
+/** The live chunks of a source. */
+function listPlaces({ rows }: Scope, { sourceId, base, firstOrdinal, nextOrdinal }: Scope['sources'][number]) {
+  const ordinals = Array.from({ length: nextOrdinal - firstOrdinal }, (_ordinal, i) => firstOrdinal + i);
+  return ordinals
+    .filter((ordinal) => ((rows[base + ordinal] ?? 0) & liveBit) !== 0)
+    .map((ordinal) => ({ sourceId, ordinal }));
 }
 
 /** A table may contain this many codes of deleted chunks, plus as many as there are live ones. */

@@ -33,7 +33,7 @@ export async function foldIn(
       entries.map((entry) => entry.term),
     );
     const vectors = new Map(words.map((word) => [word.term, unpackWord(word.vector)]));
-    const sums = new Float32Array(chunkCount * dimensions);
+    const sums = new Float64Array(chunkCount * dimensions);
     for (const { term, postings } of entries) {
       const vector = vectors.get(term);
       if (!vector) continue;

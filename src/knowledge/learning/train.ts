@@ -27,8 +27,8 @@ const leaseSeconds = 30;
 const heartbeatMs = 5_000;
 /** After a failure, such as too little memory, the source waits. */
 const pauseSeconds = 3_600;
-/** Chunks folded in at a time: a quarter of a kilobyte each in the learning process. */
-const foldedChunksMax = 524_288;
+/** Chunks folded in at a time: half a kilobyte each in the learning process. */
+const foldedChunksMax = 262_144;
 /** So many new chunks may be left to fold in while the index is locked. */
 const lockedChunksMax = 512;
 const chunksPerRow = 4_096;

@@ -129,8 +129,8 @@ export function scoreOfRank(scores: Float32Array, count: number): number {
   return 0;
 }
 
-/** The rows with the smallest distances among those allowed, by counting sort over the distances. */
-export function nearestRows(distances: Uint16Array, rows: Int32Array, bits: number, count: number): number[] {
+/** The places of the smallest distances, by counting sort. */
+export function nearestPlaces(distances: Uint16Array, bits: number, count: number): number[] {
   const histogram = new Uint32Array(bits + 2);
   for (let i = 0; i < distances.length; i++) {
     const distance = distances[i] as number;
@@ -145,8 +145,8 @@ export function nearestRows(distances: Uint16Array, rows: Int32Array, bits: numb
   const atThreshold: number[] = [];
   for (let i = 0; i < distances.length; i++) {
     const distance = distances[i] as number;
-    if (distance < threshold) nearest.push(rows[i] as number);
-    else if (distance === threshold && atThreshold.length < count) atThreshold.push(rows[i] as number);
+    if (distance < threshold) nearest.push(i);
+    else if (distance === threshold && atThreshold.length < count) atThreshold.push(i);
   }
   return nearest.concat(atThreshold.slice(0, Math.max(0, count - nearest.length)));
 }

@@ -77,7 +77,7 @@ function findLede(body: HtmlElement, description: string | undefined): HtmlEleme
   for (const element of collect(body, () => true)) {
     if (element === heading) afterHeading = true;
     if (!ledeNames.has(element.name)) continue;
-    const described = start.length >= 30 && simplify(textStart(element, 160)).startsWith(start);
+    const described = start.length >= 30 && startsAs(textStart(element, 160), start);
     if (!described && !(afterHeading && isLede(element))) continue;
     const text = textOf(element);
     if (text.length < 50 || text.length > 1_200 || linkDensity(element) > 0.4 || isHidden(element)) continue;
@@ -97,6 +97,12 @@ function findLede(body: HtmlElement, description: string | undefined): HtmlEleme
     return clone(element, undefined);
   }
   return undefined;
+}
+
+/** Whether a text starts with these simplified words. Most differ in their first letter, which is cheap to compare. */
+function startsAs(text: string, start: string): boolean {
+  const first = /[\p{L}\p{N}]/u.exec(text)?.[0] ?? '';
+  return start.startsWith(first.toLowerCase()) && simplify(text).startsWith(start);
 }
 
 const ledeNames = new Set(['p', 'div', 'h2', 'h3', 'strong', 'section']);
@@ -135,7 +141,7 @@ function removeNoise(body: HtmlElement, cut: Cut): void {
 }
 
 /** The article element that contains the page's title, if the page marks it as one. */
-function titledArticle(body: HtmlElement, title: string | undefined): HtmlElement {
+export function titledArticle(body: HtmlElement, title: string | undefined): HtmlElement {
   const wanted = simplify(title ?? '');
   if (wanted === '') return body;
   const prose = proseLengths(body);

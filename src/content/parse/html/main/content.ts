@@ -3,16 +3,16 @@ import { likeliestType } from '../page-type.ts';
 import type { PageType } from '../page-types.ts';
 import type { Structured } from '../structured.ts';
 import { findFirst, type HtmlElement, type HtmlNode, type HtmlTree, textLength } from '../tree.ts';
-import { articleContent } from './article.ts';
+import { articleContent, titledArticle } from './article.ts';
 import { cardsContent } from './cards.ts';
 import { embeddedContent } from './embedded.ts';
-import { type LearnedInput, learnedContent } from './learned.ts';
+import { enoughByType, learnedContent } from './learned.ts';
 import { clone } from './measure.ts';
 import { addStated, productContent } from './product.ts';
 import { findPosts, preloadedPosts, threadContent } from './thread.ts';
 import { wholePage } from './whole-page.ts';
 
-/** The main content of a page: what the rules of its type keep and, of a product, the fitted trees keep too. */
+/** The main content of a page: what the rules of its type keep, or the parts that the fitted trees choose. */
 export function mainContent(
   facts: PageFacts,
   types: Record<PageType, number>,
@@ -22,18 +22,27 @@ export function mainContent(
   const { tree, title, things } = facts;
   const type = likeliestType(types);
   const body = pageBody(tree);
-  const ruled = ruledContent(type, body, facts, description, stated);
-  const content = type === 'product' ? chosenContent({ body, title, types, ruled }, stated) : ruled;
+  const article = (): HtmlElement => articleContent(body, title, description);
+  const ruled = extract(type, body, article, stated);
+  let content = ruled;
+  if (isUnsure(type, body, ruled, title)) {
+    const learned = learnedContent({ body, title, types, type, ruled });
+    if (textLength(learned) >= enoughCharacters) content = learned;
+    if (type === 'product') addStated(content, stated);
+  }
   if (textLength(content) >= enoughCharacters) return content;
   // A page rendered by a script may contain its text as data.
   return embeddedContent(tree.embedded, things) ?? content;
 }
 
-function chosenContent(input: LearnedInput, stated: Structured): HtmlElement {
-  const content = learnedContent(input);
-  if (textLength(content) < enoughCharacters) return input.ruled;
-  addStated(content, stated);
-  return content;
+/** An article with this share of a page's text is not in doubt. */
+const articleShareMax = 0.4;
+
+/** Whether the trees are worth their time. An article element with the page's title is what the page itself names. */
+export function isUnsure(type: PageType, body: HtmlElement, ruled: HtmlElement, title: string | undefined): boolean {
+  if (enoughByType[type] === undefined) return false;
+  if (type !== 'article') return true;
+  return textLength(ruled) < textLength(body) * articleShareMax && titledArticle(body, title) === body;
 }
 
 /** What the rules of a type keep. */

@@ -1,35 +1,44 @@
 import type { PageType } from '../page-types.ts';
 import type { HtmlElement, HtmlNode, HtmlText } from '../tree.ts';
 import { segmentFeatures } from './segment-features.ts';
-import { chooseSegments, scoreSegments } from './segment-scores.ts';
+import { chooseSegments, promisedScore, scoreSegments } from './segment-scores.ts';
 import { copySegments, findSegments, type Segment } from './segments.ts';
 
 /** Short pages are unlike those that the trees were fitted on, and their rules have little to remove. */
-const segmentsMin = 40;
+export const segmentsMin = 40;
 const segmentsMax = 20_000;
 
-export type LearnedInput = {
+type LearnedInput = {
   body: HtmlElement;
   title: string | undefined;
   types: Record<PageType, number>;
-  /** What the rules of the page's type keep: the most important hint, and the result for pages that are too large. */
+  type: PageType;
+  /** What the rules of the page's type keep: the most important hint, and the result where they are sure enough. */
   ruled: HtmlElement;
 };
 
-/** The parts of a page that both the rules of its type and the fitted trees take for content. */
-export function learnedContent({ body, title, types, ruled }: LearnedInput): HtmlElement {
+/**
+ * The rules' parts stay when they promise this share of the F1 that the trees' parts promise. Types that are not named
+ * are left to the rules.
+ */
+export const enoughByType: Partial<Record<PageType, number>> = { article: 0.9, product: Number.POSITIVE_INFINITY };
+
+/** The parts of a page that the fitted trees take for content, or what the rules keep where that is about as good. */
+export function learnedContent(input: LearnedInput): HtmlElement {
+  const { body, ruled, type } = input;
   const all = findSegments(body);
   const segments = all.filter(({ text }) => text !== '');
   if (segments.length < segmentsMin || all.length > segmentsMax) return ruled;
-  const texts = textsIn(ruled);
-  const scores = scoreSegments(segmentFeatures({ body, segments, title, types, kept: texts }));
-  const chosen = chooseSegments(
-    scores,
-    segments.map(({ text }) => countWords(text)),
-  );
-  // What a rule leaves out by name or heading, such as other products, stays out.
-  const kept = new Set(segments.filter(({ nodes }, at) => chosen[at] && nodes.some((node) => holdsAny(node, texts))));
-  return copySegments(body, new Set(withPictures(all, kept).flatMap(({ nodes }): HtmlNode[] => nodes)));
+  const kept = textsIn(ruled);
+  const scores = scoreSegments(segmentFeatures({ ...input, segments, kept }));
+  const words = segments.map(({ text }) => countWords(text));
+  const chosen = chooseSegments(scores, words);
+  const byRules = segments.map(({ nodes }) => nodes.some((node) => holdsAny(node, kept)));
+  const enough = enoughByType[type] ?? 0;
+  if (promisedScore(scores, words, byRules) >= enough * promisedScore(scores, words, chosen)) return ruled;
+  // What a rule leaves out of a product by name or heading, such as other products, stays out.
+  const parts = new Set(segments.filter((_segment, at) => chosen[at] && (type !== 'product' || byRules[at])));
+  return copySegments(body, new Set(withPictures(all, parts).flatMap(({ nodes }): HtmlNode[] => nodes)));
 }
 
 function countWords(text: string): number {
@@ -46,7 +55,7 @@ export function textsIn(element: HtmlElement): Set<HtmlText> {
   return found;
 }
 
-function holdsAny(node: HtmlNode, texts: Set<HtmlText>): boolean {
+export function holdsAny(node: HtmlNode, texts: Set<HtmlText>): boolean {
   return node.kind === 'text' ? texts.has(node) : node.children.some((child) => holdsAny(child, texts));
 }
 

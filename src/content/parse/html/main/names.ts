@@ -19,21 +19,32 @@ const chromeWord =
 const chromePhrase =
   /(?:^|-)(?:cookie-(?:banner|notice|consent|bar)|back-to-top|skip-(?:to|link|nav)|site-(?:header|footer|nav)|(?:main|primary|top|global|site|header|footer|mobile)-(?:menu|nav|navigation)|share-(?:buttons?|links?|icons?)|social-(?:links?|icons?|media|share)|visually-hidden|visuallyhidden|screen-reader(?:-text|-only)?|sr-only|slick-cloned|slide-duplicate|announcement-bar|country-selector|currency-(?:selector|switcher)|language-(?:selector|switcher)|mailing-list|sign-?up-form|print-only|advertisement)(?:$|-)/;
 
+type Names = { names: readonly string[]; heads: readonly string[]; chrome: boolean; panel: boolean };
+
+const unnamed: Names = { names: [], heads: [], chrome: false, panel: false };
+
 /** The names of an element: each class, and its id, in kebab case. */
-export function namesOf({ attributes }: HtmlElement): readonly string[] {
-  const known = knownNames.get(attributes);
-  if (known !== undefined) return known;
-  const names = readNames(attributes);
-  knownNames.set(attributes, names);
-  return names;
+export function namesOf(element: HtmlElement): readonly string[] {
+  return readNames(element).names;
 }
 
 /** Copies of an element share its attributes, and a page is copied and checked several times. */
-const knownNames = new WeakMap<Record<string, string>, readonly string[]>();
+const knownNames = new WeakMap<Record<string, string>, Names>();
 
-function readNames(attributes: Record<string, string>): string[] {
-  if (attributes.class === undefined && attributes.id === undefined) return [];
-  const text = `${attributes.class ?? ''} ${attributes.id ?? ''}`;
+function readNames({ attributes }: HtmlElement): Names {
+  if (attributes.class === undefined && attributes.id === undefined) return unnamed;
+  const known = knownNames.get(attributes);
+  if (known !== undefined) return known;
+  const names = splitNames(`${attributes.class ?? ''} ${attributes.id ?? ''}`);
+  const heads = names.map(headWord);
+  const chrome = heads.some((head) => chromeWord.test(head)) || names.some((name) => chromePhrase.test(name));
+  const panel = names.some((name) => panelWord.test(name));
+  const found = names.length === 0 ? unnamed : { names, heads, chrome, panel };
+  knownNames.set(attributes, found);
+  return found;
+}
+
+function splitNames(text: string): string[] {
   if (text.length < 3 || text.length > 2_000) return [];
   return text
     .split(/\s+/)
@@ -55,12 +66,13 @@ function headWord(name: string): string {
 }
 
 export function isNamed(element: HtmlElement, word: RegExp, phrase?: RegExp): boolean {
-  return namesOf(element).some((name) => word.test(headWord(name)) || phrase?.test(name) === true);
+  const { names, heads } = readNames(element);
+  return heads.some((head) => word.test(head)) || (phrase !== undefined && names.some((name) => phrase.test(name)));
 }
 
 /** Navigation, footers, banners, overlays and tools, by name. */
 export function isNamedChrome(element: HtmlElement): boolean {
-  return isNamed(element, chromeWord, chromePhrase);
+  return readNames(element).chrome;
 }
 
 const panelWord =
@@ -70,8 +82,5 @@ const panelWord =
 export function isPanel(element: HtmlElement): boolean {
   const { role } = element.attributes;
   if (role === 'tabpanel' || role === 'region') return true;
-  return (
-    namesOf(element).some((name) => panelWord.test(name)) ||
-    (element.parent !== undefined && namesOf(element.parent).some((name) => panelWord.test(name)))
-  );
+  return readNames(element).panel || (element.parent !== undefined && readNames(element.parent).panel);
 }

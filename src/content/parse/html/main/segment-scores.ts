@@ -2,10 +2,15 @@ import { type SegmentTree, segmentTrees } from './segment-trees.ts';
 
 /** How probable it is that each segment is content: the values of all trees add up to its log odds. */
 export function scoreSegments(features: number[][], trees: readonly SegmentTree[] = segmentTrees): number[] {
-  return features.map((row) => 1 / (1 + Math.exp(-trees.reduce((points, tree) => points + treeValue(tree, row), 0))));
+  return features.map((row) => {
+    let points = 0;
+    for (const tree of trees) points += treeValue(tree, row);
+    return 1 / (1 + Math.exp(-points));
+  });
 }
 
-export function treeValue([features, bounds, children, values]: SegmentTree, row: number[]): number {
+export function treeValue(tree: SegmentTree, row: number[]): number {
+  const [features, bounds, children, values] = tree;
   if (features.length === 0) return values[0] ?? 0;
   let node = 0;
   while (node >= 0) {
@@ -27,4 +32,17 @@ export function chooseSegments(scores: number[], words: number[]): boolean[] {
   }
   // A segment raises the F1 when it is content with more than half the probability of the F1 itself.
   return scores.map((score) => score > best / 2);
+}
+
+/** The word F1 that a choice of segments promises. */
+export function promisedScore(scores: number[], words: number[], chosen: boolean[]): number {
+  let [kept, right, wanted] = [0, 0, 0];
+  scores.forEach((score, at) => {
+    const count = words[at] ?? 0;
+    wanted += score * count;
+    if (!chosen[at]) return;
+    kept += count;
+    right += score * count;
+  });
+  return (2 * right) / Math.max(1, kept + wanted);
 }

@@ -48,21 +48,27 @@ export const hiddenShareMax = 0.5;
 /** React streams parts of a page as hidden boxes that a script moves to their place. */
 const streamedId = /^S:[0-9a-f]+$/;
 
-/** The words of class and id: "post-shareButtons" is post, share, buttons. */
-function wordsOf({ attributes }: HtmlElement): readonly string[] {
-  const known = knownWords.get(attributes);
-  if (known !== undefined) return known;
-  const words = readWords(attributes);
-  knownWords.set(attributes, words);
-  return words;
-}
+type Words = { words: readonly string[]; unlikely: boolean };
+
+const noWords: Words = { words: [], unlikely: false };
 
 /** Copies of an element share its attributes, and a page is copied and checked several times. */
-const knownWords = new WeakMap<Record<string, string>, readonly string[]>();
+const knownWords = new WeakMap<Record<string, string>, Words>();
 
-function readWords(attributes: Record<string, string>): string[] {
-  if (attributes.class === undefined && attributes.id === undefined) return [];
-  const names = `${attributes.class ?? ''} ${attributes.id ?? ''}`;
+/** The words of class and id ("post-shareButtons" is post, share, buttons), and whether they speak against content. */
+function readWords({ attributes }: HtmlElement): Words {
+  if (attributes.class === undefined && attributes.id === undefined) return noWords;
+  const known = knownWords.get(attributes);
+  if (known !== undefined) return known;
+  const words = splitWords(`${attributes.class ?? ''} ${attributes.id ?? ''}`);
+  const unlikely =
+    words.some((word) => unlikelyWords.has(word) || unlikelyParts.test(word)) || unlikelyPhrases.test(words.join(' '));
+  const found = { words, unlikely };
+  knownWords.set(attributes, found);
+  return found;
+}
+
+function splitWords(names: string): string[] {
   if (names.length < 2 || names.length > 1_000) return [];
   return names
     .replace(/([a-z])([A-Z])/g, '$1 $2')
@@ -111,11 +117,7 @@ export function isUnlikely(element: HtmlElement): boolean {
     ].includes(element.name)
   )
     return false;
-  const words = wordsOf(element);
-  if (words.length === 0) return false;
-  return (
-    words.some((word) => unlikelyWords.has(word) || unlikelyParts.test(word)) || unlikelyPhrases.test(words.join(' '))
-  );
+  return readWords(element).unlikely;
 }
 
 const likelyPhrases =
@@ -123,12 +125,12 @@ const likelyPhrases =
 
 export function isLikelyContent(element: HtmlElement): boolean {
   if (element.attributes.itemprop === 'articleBody') return true;
-  return likelyPhrases.test(wordsOf(element).join(' '));
+  return likelyPhrases.test(readWords(element).words.join(' '));
 }
 
 /** A remark set apart from the text but part of it. */
 export function isNote(element: HtmlElement): boolean {
-  return wordsOf(element).some((word) => noteWords.test(word));
+  return readWords(element).words.some((word) => noteWords.test(word));
 }
 
 const noteWords =
@@ -137,7 +139,7 @@ const noteWords =
 export function isCaption(element: HtmlElement): boolean {
   if (element.name === 'figcaption') return true;
   if (!['p', 'div', 'span', 'small', 'em', 'figure', 'dd', 'cite'].includes(element.name)) return false;
-  const words = wordsOf(element);
+  const words = readWords(element).words;
   return (
     words.some((word) => /^(?:caption|captions|credit|photocredit|imagecaption|legend)$|caption$/.test(word)) &&
     !words.includes('table')
@@ -147,7 +149,7 @@ export function isCaption(element: HtmlElement): boolean {
 /** The summary under a title. */
 export function isLede(element: HtmlElement): boolean {
   if (element.attributes.itemprop === 'description') return true;
-  return wordsOf(element).some((word) => ledeWords.test(word));
+  return readWords(element).words.some((word) => ledeWords.test(word));
 }
 
 const ledeWords =
