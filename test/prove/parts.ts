@@ -51,8 +51,10 @@ export function listParts(length: Length, seed: number): Part[] {
     ),
     tests(
       'crash-bytes',
-      'crashes during uploads, watches and backups, and of the parts of a server',
-      ['backup', 'embedded', 'lifecycle', 'resumable', 'roles', 'supervisor', 'uploads', 'watchers'].map(crash),
+      'crashes during uploads, watches, backups and sealing, and of the parts of a server',
+      ['backup', 'embedded', 'ledger', 'lifecycle', 'resumable', 'roles', 'supervisor', 'uploads', 'watchers'].map(
+        crash,
+      ),
       {
         CRASH_UPLOAD_MB: of(24, 2_048),
         CRASH_WATCHERS: of(24, 1_000),
