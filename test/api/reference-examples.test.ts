@@ -58,6 +58,18 @@ test('each example of the reference is accepted by the server and returns what i
   assert.deepEqual(examples, JSON.parse(readProjectFile(file)));
 });
 
+/** Ends at the first failure. A push returns after two seconds at the latest; here it returns when it has ended. */
+const strictShell = `set -eo pipefail
+curl() {
+  local response
+  response=$(command curl --fail-with-body "$@")
+  printf '%s\\n' "$response"
+  if [[ "$*" != */ingest\\ * ]]; then return; fi
+  local ingestion=$BASE/api/v1/knowledge_ingestions/$(id <<< "$response")
+  until [[ $(command curl -sf "$ingestion" -H "x-api-key: $KEY") =~ '"status":"'(succeeded|failed) ]]; do sleep 0.05; done
+}
+`;
+
 test('what the reference page shows to begin with runs in a shell as it is written', { timeout: 60_000 }, async () => {
   const app = await server.provision.app();
   const directory = mkdtempSync(join(tmpdir(), 'quarry-reference-'));
@@ -67,9 +79,8 @@ test('what the reference page shows to begin with runs in a shell as it is writt
       .replace('{base}', server.baseUrl)
       .replace('sk_…', app.secretKey)
       .replace('https://example.com', site.origin);
-    const strict = 'set -eo pipefail\ncurl() { command curl --fail-with-body "$@"; }\n';
     const options = { cwd: directory, timeout: 50_000 };
-    const { stdout } = await promisify(execFile)('bash', ['-c', strict + text], options);
+    const { stdout } = await promisify(execFile)('bash', ['-c', strictShell + text], options);
     for (const part of [
       '"access_token":',
       '"state":"done"',
