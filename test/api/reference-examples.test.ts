@@ -7,9 +7,11 @@ import { after, test } from 'node:test';
 import { promisify } from 'node:util';
 import { referenceExamples } from '../../src/http/docs-examples.ts';
 import { htmlPage, startSite } from '../support/fixture-site.ts';
+import { startLanguageModel } from '../support/language-model.ts';
 import { startProvider } from '../support/oidc-provider.ts';
 import { recordOpenAi } from '../support/reference/openai.ts';
 import { Recorder } from '../support/reference/recorder.ts';
+import { invoiceResponse, recordStructuredExtraction } from '../support/reference/structured.ts';
 import { recordDeletions, recordIssuers, recordSignIn, recordTenants } from '../support/reference/tenants.ts';
 import {
   recordAutomations,
@@ -28,11 +30,16 @@ import { projectRoot, readProjectFile } from '../support/source.ts';
  */
 const file = 'src/http/openapi-examples.json';
 
-const server = await startTestServer({ env: { QUARRY_FETCH_ALLOW: '127.0.0.0/8' } });
+const model = await startLanguageModel();
+model.script = () => invoiceResponse;
+const server = await startTestServer({
+  env: { QUARRY_FETCH_ALLOW: '127.0.0.0/8', QUARRY_LLM_URL: model.url, QUARRY_LLM_MODEL: 'small' },
+});
 const site = await startSite({ '/': htmlPage('Example Domain'), '/hook': 'ok' });
 const provider = await startProvider({ redirectUris: [`${server.baseUrl}/console/oidc/callback`] });
 after(async () => {
   await server.close();
+  await model.close();
   await site.close();
   await provider.close();
 });
@@ -45,6 +52,7 @@ test('each example of the reference is accepted by the server and returns what i
   const tenants = await recordTenants(recorder, app);
   await recordWebhooks(recorder, `${site.origin}/hook`);
   await recordFiles(recorder, app, tenants, `${site.origin}/`);
+  await recordStructuredExtraction(recorder, await server.provision.app());
   await recordEntries(recorder, tenants);
   await recordKnowledge(recorder, tenants);
   await recordOpenAi(recorder, app);
