@@ -261,20 +261,23 @@ function addExamples(
   components: Record<string, unknown>,
 ): void {
   const twin = operation.operationId.replace(/^developer([A-Z])/, (_, letter: string) => letter.toLowerCase());
-  const { path = {}, request, responses = {} } = examples[twin] ?? {};
+  const { path = {}, variants = {}, ...main } = examples[twin] ?? {};
   for (const parameter of operation.parameters ?? []) {
     const { in: place, name, schema } = parameter;
     if (place === 'path' && name in path) parameter.example = path[name];
     if (place === 'query') parameter.example = exampleOfQuery(twin, name, schema);
   }
-  const refer = (media: Media | undefined, name: string, value: unknown) => {
-    if (media === undefined || value === undefined) return;
-    components[name] = { value };
-    media.examples = { example: { $ref: `#/components/examples/${name}` } };
-  };
-  refer(operation.requestBody?.content['application/json'], `${twin}Request`, request);
-  for (const [status, value] of Object.entries(responses)) {
-    const { content } = operation.responses[status] ?? {};
-    refer(content?.['application/json'] ?? content?.['text/event-stream'], `${twin}${status}`, value);
+  for (const [name, { request, responses = {}, ...about }] of Object.entries({ example: main, ...variants })) {
+    const refer = (media: Media | undefined, body: string, value: unknown) => {
+      if (media === undefined || value === undefined) return;
+      const component = name === 'example' ? twin + body : `${twin}${body}.${name}`;
+      components[component] = { ...about, value };
+      media.examples = { ...media.examples, [name]: { $ref: `#/components/examples/${component}` } };
+    };
+    refer(operation.requestBody?.content['application/json'], 'Request', request);
+    for (const [status, value] of Object.entries(responses)) {
+      const { content } = operation.responses[status] ?? {};
+      refer(content?.['application/json'] ?? content?.['text/event-stream'], status, value);
+    }
   }
 }

@@ -1,10 +1,12 @@
 import { readFileSync } from 'node:fs';
 
-/** Parameters of the path, the body, and the responses by status. */
-export type OperationExample = {
+/** A body, and the responses by status. */
+type Exchange = { request?: unknown; responses?: Record<string, unknown> };
+
+/** Parameters of the path, an exchange, and others by their names. */
+export type OperationExample = Exchange & {
   path?: Record<string, unknown>;
-  request?: unknown;
-  responses?: Record<string, unknown>;
+  variants?: Record<string, Exchange & { summary: string }>;
 };
 
 /** The examples by operation. test/api/reference-examples.test.ts records them from requests to a server. */

@@ -7,9 +7,11 @@ import { after, test } from 'node:test';
 import { promisify } from 'node:util';
 import { referenceExamples } from '../../src/http/docs-examples.ts';
 import { htmlPage, startSite } from '../support/fixture-site.ts';
+import { startLanguageModel } from '../support/language-model.ts';
 import { startProvider } from '../support/oidc-provider.ts';
 import { recordOpenAi } from '../support/reference/openai.ts';
 import { Recorder } from '../support/reference/recorder.ts';
+import { invoiceResponse, recordStructuredExtraction } from '../support/reference/structured.ts';
 import { recordDeletions, recordIssuers, recordSignIn, recordTenants } from '../support/reference/tenants.ts';
 import {
   recordAutomations,
@@ -28,11 +30,16 @@ import { projectRoot, readProjectFile } from '../support/source.ts';
  */
 const file = 'src/http/openapi-examples.json';
 
-const server = await startTestServer({ env: { QUARRY_FETCH_ALLOW: '127.0.0.0/8' } });
+const model = await startLanguageModel();
+model.script = () => invoiceResponse;
+const server = await startTestServer({
+  env: { QUARRY_FETCH_ALLOW: '127.0.0.0/8', QUARRY_LLM_URL: model.url, QUARRY_LLM_MODEL: 'small' },
+});
 const site = await startSite({ '/': htmlPage('Example Domain'), '/hook': 'ok' });
 const provider = await startProvider({ redirectUris: [`${server.baseUrl}/console/oidc/callback`] });
 after(async () => {
   await server.close();
+  await model.close();
   await site.close();
   await provider.close();
 });
@@ -45,6 +52,7 @@ test('each example of the reference is accepted by the server and returns what i
   const tenants = await recordTenants(recorder, app);
   await recordWebhooks(recorder, `${site.origin}/hook`);
   await recordFiles(recorder, app, tenants, `${site.origin}/`);
+  await recordStructuredExtraction(recorder, await server.provision.app());
   await recordEntries(recorder, tenants);
   await recordKnowledge(recorder, tenants);
   await recordOpenAi(recorder, app);
@@ -58,6 +66,18 @@ test('each example of the reference is accepted by the server and returns what i
   assert.deepEqual(examples, JSON.parse(readProjectFile(file)));
 });
 
+/** Ends at the first failure. A push returns after two seconds at the latest; here it returns when it has ended. */
+const strictShell = `set -eo pipefail
+curl() {
+  local response
+  response=$(command curl --fail-with-body "$@")
+  printf '%s\\n' "$response"
+  if [[ "$*" != */ingest\\ * ]]; then return; fi
+  local ingestion=$BASE/api/v1/knowledge_ingestions/$(id <<< "$response")
+  until [[ $(command curl -sf "$ingestion" -H "x-api-key: $KEY") =~ '"status":"'(succeeded|failed) ]]; do sleep 0.05; done
+}
+`;
+
 test('what the reference page shows to begin with runs in a shell as it is written', { timeout: 60_000 }, async () => {
   const app = await server.provision.app();
   const directory = mkdtempSync(join(tmpdir(), 'quarry-reference-'));
@@ -67,9 +87,8 @@ test('what the reference page shows to begin with runs in a shell as it is writt
       .replace('{base}', server.baseUrl)
       .replace('sk_…', app.secretKey)
       .replace('https://example.com', site.origin);
-    const strict = 'set -eo pipefail\ncurl() { command curl --fail-with-body "$@"; }\n';
     const options = { cwd: directory, timeout: 50_000 };
-    const { stdout } = await promisify(execFile)('bash', ['-c', strict + text], options);
+    const { stdout } = await promisify(execFile)('bash', ['-c', strictShell + text], options);
     for (const part of [
       '"access_token":',
       '"state":"done"',

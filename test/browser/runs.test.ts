@@ -1,5 +1,8 @@
+import assert from 'node:assert/strict';
 import { after, afterEach, test } from 'node:test';
-import { ConsoleTest } from '../support/browser.ts';
+import { readHeadFiles } from '../../src/cli/ledger-report.ts';
+import { parseId } from '../../src/ids.ts';
+import { ConsoleTest, scrollsSideways } from '../support/browser.ts';
 import { loadApp } from '../support/console.ts';
 import { chatEvent, startLanguageModel } from '../support/language-model.ts';
 
@@ -138,4 +141,59 @@ test('the text of a language model is shown while it is written, from a template
   finish();
   await page.getByText('"topic": "delivery"').first().waitFor();
   await text.waitFor({ state: 'detached' });
+});
+
+test('"Verify" says that nothing was changed, then which entry was, and the downloaded head is one that quarry verify reads', async () => {
+  const own = await loadApp(it.server, 'Customs');
+  const key = own.secretKey;
+  const nodes = [
+    { id: 'start', kind: 'trigger', on_success: 'done' },
+    { id: 'done', kind: 'complete', result: 1 },
+  ];
+  const workflow = { kind: 'WorkflowGraph', version: 1, start_node: 'start', nodes };
+  const body = { name: 'Declare', lookup_key: 'declare', type: 'invoked', workflow };
+  const made = await it.server.api<{ id: string }>('POST', '/api/v1/automations', { key, body });
+  await it.server.api('POST', `/api/v1/automations/${made.body.id}/activate`, { key });
+  const run = await it.server.api<{ id: string }>('POST', '/api/v1/automations/declare/invoke', { key, body: {} });
+  const runId = parseId('automationRun', run.body.id) ?? '';
+  const page = await it.openAsDeveloper(own, `/console/runs/${run.body.id}`, 'phone');
+  const verify = page.getByRole('button', { name: 'Verify', exact: true });
+  const clean = page.getByText(/^Verified up to segment \d+, .*nothing was changed/);
+  const found = page.getByRole('alert');
+  const lookAtBoth = async (name: string) => {
+    assert.equal(await scrollsSideways(page), false, name);
+    await it.picture(page, `phone-${name}`);
+    await page.emulateMedia({ colorScheme: 'dark' });
+    await it.picture(page, `phone-dark-${name}`);
+    await page.emulateMedia({ colorScheme: 'light' });
+  };
+
+  await verify.click();
+  await clean.waitFor();
+  await lookAtBoth('run-verified');
+  const { db } = it.server;
+  const rename = (node: string) => db`
+    update automation_run_entries set node_id = ${node}
+    where app_id = ${own.app.uuid} and run_id = ${runId} and type = 'node_started' and sequence = (
+      select min(sequence) from automation_run_entries
+      where app_id = ${own.app.uuid} and run_id = ${runId} and type = 'node_started')`;
+  await rename('another');
+  await verify.click();
+  await found.getByText(`The entry was changed. Entry 2 of the journal of ${run.body.id}`).waitFor();
+  await clean.waitFor({ state: 'detached' });
+  await lookAtBoth('run-changed');
+  await rename('start');
+
+  await page.goto(`/console/${own.app.id}/audit`);
+  await verify.click();
+  await clean.waitFor();
+  await lookAtBoth('audit-verified');
+  const downloaded = page.waitForEvent('download');
+  await page.getByRole('button', { name: 'Download head' }).click();
+  const [head] = readHeadFiles([await (await downloaded).path()]);
+  assert.equal(head?.appId, own.app.uuid);
+  await db`update audit_entries set actor_id = ${runId} where app_id = ${own.app.uuid} and action = 'createAutomation'`;
+  await verify.click();
+  await found.getByText(/The entry was changed\. aud_\w+, segment \d+/).waitFor();
+  await lookAtBoth('audit-changed');
 });

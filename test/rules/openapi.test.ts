@@ -105,11 +105,14 @@ function checkExamples({ paths, components }: OpenApi): string[] {
   const segment = (part: string) => encodeURIComponent(part.replaceAll('~', '~0').replaceAll('/', '~1'));
   const checkMedia = (place: string[], media: Media | undefined): string[] => {
     if (media === undefined) return [];
-    const name = media.examples?.example?.$ref.split('/').at(-1) ?? '';
-    const example = components.examples[name];
-    if (example === undefined) return [`${place[2]} ${place[1]}: no example of ${place[3]} ${place[4] ?? ''}`];
+    const { example = { $ref: '' }, ...variants } = media.examples ?? {};
     const schema = { $ref: `api#/${[...place, 'content', 'application/json', 'schema'].map(segment).join('/')}` };
-    return ajv.validate(schema, example.value) ? [] : [`${name}: ${ajv.errorsText()}`];
+    return [example, ...Object.values(variants)].flatMap(({ $ref }) => {
+      const name = $ref.split('/').at(-1) ?? '';
+      const found = components.examples[name];
+      if (found === undefined) return [`${place[2]} ${place[1]}: no example of ${place[3]} ${place[4] ?? ''}`];
+      return ajv.validate(schema, found.value) ? [] : [`${name}: ${ajv.errorsText()}`];
+    });
   };
   return Object.entries(paths).flatMap(([path, operations]) =>
     Object.entries(operations).flatMap(([method, { parameters = [], requestBody, responses }]) => {
@@ -138,11 +141,13 @@ test('every JSON body, JSON response, path and query parameter has an example th
 
   const broken = structuredClone(document);
   broken.components.examples.createUserRequest = { value: { email: 7 } };
+  broken.components.examples['getExtraction200.data'] = { value: { id: 7 } };
   delete broken.components.examples.getUsage200;
   const limit = broken.paths['/api/v1/users']?.get?.parameters?.find(({ name }) => name === 'page');
   assert.ok(limit);
   limit.example = 'one';
   assert.match(checkExamples(broken).join('\n'), /users: page data must be integer/);
+  assert.match(checkExamples(broken).join('\n'), /getExtraction200\.data: .*data\/id must be string/);
   assert.match(
     checkExamples(broken).join('\n'),
     /usage: no example of responses 200\n(?:.*\n)*createUserRequest: data\/email must be string/,

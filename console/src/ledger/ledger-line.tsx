@@ -1,4 +1,5 @@
 import { useState } from 'react';
+import { Link } from 'wouter';
 import { call, type Result } from '../api/client.ts';
 import { Button } from '../ui/button.tsx';
 import { ErrorNotice } from '../ui/notice.tsx';
@@ -27,34 +28,54 @@ export function LedgerLine() {
   const download = useAction(async () => saveHead(await call('GET /api/v1/ledger', {})));
   return (
     <>
-      <p className="faint">
-        {verified !== undefined && verified.problems.length === 0 ? (
-          <>
-            Verified up to segment {verified.segment}, sealed <Time at={verified.at} />: nothing was changed.{' '}
-          </>
-        ) : (
-          'Audit log and journals are sealed in a signed ledger. '
-        )}
+      <div className="toolbar">
+        <p className="faint" role="status">
+          {verified !== undefined && verified.problems.length === 0 ? (
+            <>
+              Verified up to segment {verified.segment}, sealed <Time at={verified.at} />: nothing was changed.
+            </>
+          ) : (
+            'Audit log and journals are sealed in a signed ledger.'
+          )}
+        </p>
         <Button busy={verify.busy} onClick={() => verify.run()}>
           Verify
-        </Button>{' '}
+        </Button>
         <Button busy={download.busy} onClick={() => download.run()}>
           Download head
         </Button>
-      </p>
+      </div>
       <ErrorNotice error={verify.error ?? download.error} />
       {verified !== undefined && verified.problems.length > 0 ? (
         <div className="notice error" role="alert">
           <p>Not everything is as it was recorded:</p>
           <ul>
-            {verified.problems.slice(0, problemsShownMax).map(({ kind, chain, record, segment, message }) => (
-              <li key={`${kind}/${chain}/${record}/${segment}`}>
-                {kind} {chain} {record ?? (segment === undefined ? '' : `segment ${segment}`)}: {message}
+            {verified.problems.slice(0, problemsShownMax).map((problem) => (
+              <li key={`${problem.kind}/${problem.chain}/${problem.record}/${problem.segment}`}>
+                {problem.message} <Place problem={problem} />
               </li>
             ))}
           </ul>
         </div>
       ) : null}
+    </>
+  );
+}
+
+/** Where in the app's ledger a problem is. */
+function Place({ problem: { chain, record, segment } }: { problem: Problem }) {
+  const [kind, run] = chain.split(' ');
+  if (kind === 'journal')
+    return (
+      <>
+        Entry {record} of the journal of <Link href={`/runs/${run}`}>{run}</Link>
+      </>
+    );
+  return (
+    <>
+      {record === undefined ? null : <code>{record}</code>}
+      {record === undefined || segment === undefined ? null : ', '}
+      {segment === undefined ? null : `segment ${segment}`}
     </>
   );
 }

@@ -1,19 +1,20 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
+import type { OperationExample } from '../../../src/http/openapi-examples.ts';
 import { formatId, type IdKind, idPrefixes, nativeId } from '../../../src/ids.ts';
 import type { ApiOptions, TestServer } from '../server.ts';
 
 type Json = Record<string, unknown>;
 /** What a request needs in addition to its credential. The rest of the path is of the operation. */
 type Sent = { path?: Record<string, string>; query?: Record<string, string>; as?: ApiOptions; body?: unknown };
-/** The example of one operation: its path parameters, its body, and its responses by status. */
-type OperationExample = { path?: Json; request?: unknown; responses?: Json };
+type Variants = NonNullable<OperationExample['variants']>;
 
 /** Sends real requests, and keeps each with its response as the example of its operation. */
 export class Recorder {
   readonly #server: TestServer;
   readonly #as: ApiOptions;
   readonly #examples: Record<string, OperationExample> = {};
+  readonly #variants: Record<string, Variants> = {};
 
   constructor(server: TestServer, as: ApiOptions) {
     this.#server = server;
@@ -48,6 +49,16 @@ export class Recorder {
       ...(request === undefined ? {} : { request }),
       responses: shown === undefined || status in responses ? responses : { ...responses, [status]: await show(shown) },
     };
+    return body;
+  }
+
+  /** Keeps one more example of an operation. */
+  async recordVariant(operationId: string, name: string, summary: string, sent: Sent): Promise<{ id: string }> {
+    const { status, body, text } = await this.send<{ id: string }>(operationId, sent);
+    assert.ok(status >= 200 && status < 300, `${operationId}: ${status} ${text}`);
+    const request = sent.body === undefined ? {} : { request: sent.body };
+    const variant = { summary, ...request, responses: { [status]: body } };
+    this.#variants[operationId] = { ...this.#variants[operationId], [name]: variant };
     return body;
   }
 
@@ -87,8 +98,15 @@ export class Recorder {
   /** The examples without what differs from one recording to the next: ids, times, credentials, addresses. */
   examples(): Record<string, OperationExample> {
     const stable = new Stable(this.#server.baseUrl);
-    const entries = Object.entries(this.#examples).map(([id, example]) => [id, stable.value('', example)]);
-    return Object.fromEntries(entries);
+    const examples = stable.value('', this.#examples) as Record<string, OperationExample>;
+    // Last, so that the ids of all other examples stay the same.
+    const variants = stable.value('', this.#variants) as Record<string, Variants>;
+    return Object.fromEntries(
+      Object.entries(examples).map(([id, example]) => [
+        id,
+        { ...example, ...(variants[id] ? { variants: variants[id] } : {}) },
+      ]),
+    );
   }
 }
 
@@ -108,7 +126,8 @@ class Stable {
   value(member: string, given: unknown): unknown {
     if (typeof given === 'string') return this.#text(member, given);
     if (typeof given === 'number' && /_at$/.test(member)) return Date.parse(shownTime) / 1_000;
-    if (typeof given === 'number') return member === 'requests' || member.endsWith('_ms') ? 1 : given;
+    if (typeof given === 'number' && member.endsWith('_ms')) return 1;
+    if (typeof given === 'number') return member === 'requests' ? Math.min(given, 1) : given;
     if (Array.isArray(given)) return given.map((each) => this.value(member, each));
     if (given === null || typeof given !== 'object') return given;
     return Object.fromEntries(Object.entries(given).map(([key, each]) => [this.#text('', key), this.value(key, each)]));
