@@ -43,8 +43,13 @@ export function countWork(tx: Transaction): Promise<Group[]> {
       -- Timers and retries whose time has come and that nobody has woken.
       (select 'automation_run', 'overdue', wake_at from automation_run_wakes where wake_at < now() limit ${rowsMax})
       union all
-      (select 'document', 'unembedded', created_at from knowledge_documents where embedding_model is null
+      (select 'document', 'unembedded', created_at from knowledge_documents d where embedding_model is null
+        and not exists (select from knowledge_embedding_refusals r
+          where r.app_id = d.app_id and r.document_id = d.id and r.retry_at is null)
         order by created_at limit ${rowsMax})
+      union all
+      -- The embedder refused them for good.
+      (select 'document', 'refused', refused_at from knowledge_embedding_refusals where retry_at is null limit ${rowsMax})
       union all
       (select 'blob', 'to_delete', due_at from doomed_blobs where due_at < now() limit ${rowsMax})) work
     group by kind, state`;

@@ -56,6 +56,42 @@ test('while the embedder is down a push succeeds, says that vectors are pending,
   assert.equal(after.body.metadata.embedding, undefined);
 });
 
+test('a document that the service always refuses keeps no other waiting, and is given up with the reason', async () => {
+  const source = await app.createSource(org);
+  service.broken = 400;
+  const refused = await app.ingest(source, { content: { data: 'Ospreys dive for fish.' } });
+  const other = await app.ingest(source, { content: { data: 'Kestrels hover over fields.' } });
+  const embeddingOf = async ({ id }: { id: string }) =>
+    (await app.send<{ metadata: Json }>('GET', `/knowledge_ingestions/${id}`)).body.metadata;
+  service.refusedOn = 'Ospreys';
+  service.broken = undefined;
+  try {
+    await catchUp();
+    assert.equal((await app.search(source, { query: 'kestrel', mode: 'vector' })).length, 1);
+    assert.equal((await embeddingOf(other)).embedding, undefined);
+    assert.equal((await embeddingOf(refused)).embedding, 'pending');
+    // It is not due again: the next catch-up leaves it.
+    const sent = service.refused;
+    await catchUp();
+    assert.equal(service.refused, sent);
+    for (let n = 0; n < 10 && (await embeddingOf(refused)).embedding === 'pending'; n++) {
+      await server.db`update knowledge_embedding_refusals set retry_at = now() where retry_at is not null`;
+      await catchUp();
+    }
+    const { embedding, embedding_error: reason } = await embeddingOf(refused);
+    assert.equal(embedding, 'failed');
+    assert.match(String(reason), /400/);
+    assert.equal((await app.search(source, { query: 'osprey' })).length, 1);
+
+    const document = `/knowledge_documents/${refused.metadata.document}`;
+    const replaced = await app.send<{ id: string }>('PATCH', document, { content: { data: 'Buzzards circle.' } });
+    assert.equal((await app.waitForIngestion(replaced.body.id)).metadata.embedding, undefined);
+    assert.equal((await server.db`select from knowledge_embedding_refusals`).length, 0);
+  } finally {
+    service.refusedOn = undefined;
+  }
+});
+
 test('documents of another model are embedded again, and their old vectors are deleted', async () => {
   const source = await app.createSource(org);
   await app.push(source, 'Storks nest on roofs.');

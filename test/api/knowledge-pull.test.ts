@@ -224,6 +224,38 @@ test('a message that only paused sources would take is refused with 409 and stor
   assert.deepEqual(await countIngestions(), [1, 0]);
 });
 
+test('a message that one of two sources cannot store is stored in neither', async () => {
+  const agent = await server.provision.agent(world.app, { org: world.org });
+  const thread = (await app.send<{ id: string }>('POST', '/threads', { agent: agent.id })).body.id;
+  for (let n = 0; n < 2; n++) await app.send('POST', '/installations', { agent: agent.id, kind: 'thread/messages' });
+  const { data } = (await app.send<{ data: { id: string }[] }>('GET', `/knowledge_sources?agent=${agent.id}`)).body;
+  const countIngestions = async () => {
+    const of = ({ id }: { id: string }) => app.send<{ data: Json[] }>('GET', `/knowledge_sources/${id}/ingestions`);
+    return (await Promise.all(data.map(of))).map(({ body }) => body.data.length);
+  };
+  const post = () => app.send('POST', `/threads/${thread}/messages`, { content: 'The lilac bicycle is in the shed.' });
+  // Whichever source comes first takes the message; the other one fails.
+  await server.db.begin(
+    (tx) => tx`create function test_refuse_second() returns trigger language plpgsql as $$ begin
+    if exists (select from knowledge_ingestions i join knowledge_sources s on s.app_id = i.app_id and s.id = i.source_id
+      where s.agent_id = (select agent_id from knowledge_sources where app_id = new.app_id and id = new.source_id)
+        and s.id <> new.source_id) then raise 'refused by the test'; end if;
+    return new; end $$`,
+  );
+  await server.db`create trigger test_refuse_second before insert on knowledge_ingestions
+    for each row execute function test_refuse_second()`;
+  try {
+    assert.equal((await post()).status, 500);
+    assert.deepEqual(await countIngestions(), [0, 0]);
+  } finally {
+    await server.db`drop function test_refuse_second cascade`;
+  }
+  assert.equal((await post()).status, 201);
+  assert.deepEqual(await countIngestions(), [1, 1]);
+  const { body } = await app.send<{ data: Json[] }>('POST', `/agents/${agent.id}/search`, { query: 'lilac bicycle' });
+  assert.ok(body.data.length > 0);
+});
+
 test('deleting a source in the middle of its ingestion ends both cleanly', async () => {
   const site = await startSite({}, () => {});
   try {

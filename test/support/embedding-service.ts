@@ -12,6 +12,10 @@ type EmbeddingService = {
   broken: number | undefined;
   /** While set, changes the vectors of a response before it is sent. */
   alter: ((data: Record<string, unknown>[]) => void) | undefined;
+  /** While set, a request with a text that contains this word is refused with 400. */
+  refusedOn: string | undefined;
+  /** How many were. */
+  refused: number;
   /** While set, a request with a text that contains this word gets no response. */
   silentOn: string | undefined;
   /** The requests that got none. */
@@ -29,6 +33,8 @@ export async function startEmbeddingService(): Promise<EmbeddingService> {
     batches: [] as number[],
     broken: undefined as number | undefined,
     alter: undefined as EmbeddingService['alter'],
+    refusedOn: undefined as string | undefined,
+    refused: 0,
     silentOn: undefined as string | undefined,
     hanging: [] as ServerResponse[],
   };
@@ -43,7 +49,13 @@ export async function startEmbeddingService(): Promise<EmbeddingService> {
       return;
     }
     const { input } = JSON.parse(Buffer.concat(parts).toString()) as { input: string[] };
-    const { silentOn } = service;
+    const { silentOn, refusedOn } = service;
+    if (refusedOn !== undefined && input.some((text) => text.includes(refusedOn))) {
+      service.refused += 1;
+      response.statusCode = 400;
+      response.end('{"error":{"message":"invalid input"}}');
+      return;
+    }
     if (silentOn !== undefined && input.some((text) => text.includes(silentOn))) {
       service.hanging.push(response);
       return onHanging();

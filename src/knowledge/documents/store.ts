@@ -55,10 +55,11 @@ export async function upsertDocument(db: Db, document: DocumentWrite, text: Buff
       chunk_count = excluded.chunk_count, word_count = excluded.word_count, language = excluded.language,
       embedding_model = excluded.embedding_model,
       indexed_at = now(), updated_at = now()`;
+  const refusal = deleteRefusal(db, document.appId, document.id);
   const content = db`
     insert into knowledge_texts (app_id, document_id, content) values (${document.appId}, ${document.id}, ${text})
     on conflict (app_id, document_id) do update set content = excluded.content`;
-  await Promise.all([row, content]);
+  await Promise.all([row, refusal, content]);
 }
 
 export async function findDocument(db: Db, caller: Caller, id: string): Promise<DocumentView | undefined> {
@@ -251,28 +252,58 @@ export function listChunks(db: Db, appId: string, sourceId: string, from: number
     where app_id = ${appId} and source_id = ${sourceId} and ordinal >= ${from} and ordinal < ${to} order by ordinal`;
 }
 
-/** Documents whose vectors are of another model, oldest first. */
+/** Documents that lack vectors of this model, except those that the embedder refused and that are not due again. */
 export function listUnembeddedDocuments(db: Db, appId: string, model: string, count: number) {
   return db<Pick<DocumentRow, 'appId' | 'id' | 'sourceId'>[]>`
-    (select app_id, id, source_id from knowledge_documents where app_id = ${appId} and embedding_model is null
-      order by created_at limit ${count})
+    (select app_id, id, source_id from knowledge_documents d where app_id = ${appId} and embedding_model is null
+      and ${isEmbeddable(db, model)} order by created_at limit ${count})
     union all
-    (select app_id, id, source_id from knowledge_documents where app_id = ${appId} and embedding_model < ${model}
-      limit ${count})
+    (select app_id, id, source_id from knowledge_documents d where app_id = ${appId} and embedding_model < ${model}
+      and ${isEmbeddable(db, model)} limit ${count})
     union all
-    (select app_id, id, source_id from knowledge_documents where app_id = ${appId} and embedding_model > ${model}
-      limit ${count})
+    (select app_id, id, source_id from knowledge_documents d where app_id = ${appId} and embedding_model > ${model}
+      and ${isEmbeddable(db, model)} limit ${count})
     limit ${count}`;
 }
 
-/** Apps with documents that lack vectors of this model. */
+/** Apps with documents that `listUnembeddedDocuments` returns. */
 export async function listAppsToEmbed(db: Db, model: string): Promise<string[]> {
+  const of = db`d.app_id = a.id and ${isEmbeddable(db, model)}`;
   const rows = await db<{ appId: string }[]>`
     select a.id as app_id from apps a where
-      exists (select from knowledge_documents d where d.app_id = a.id and d.embedding_model is null)
-      or exists (select from knowledge_documents d where d.app_id = a.id and d.embedding_model < ${model})
-      or exists (select from knowledge_documents d where d.app_id = a.id and d.embedding_model > ${model})`;
+      exists (select from knowledge_documents d where ${of} and d.embedding_model is null)
+      or exists (select from knowledge_documents d where ${of} and d.embedding_model < ${model})
+      or exists (select from knowledge_documents d where ${of} and d.embedding_model > ${model})`;
   return rows.map(({ appId }) => appId);
+}
+
+/** Whether the document `d` may be sent to the embedder now. */
+function isEmbeddable(db: Db, model: string) {
+  return db`not exists (
+    select from knowledge_embedding_refusals r where r.app_id = d.app_id and r.document_id = d.id
+      and r.model = ${model} and (r.retry_at is null or r.retry_at > now()))`;
+}
+
+/** After these tries, the last about 6 hours after the first, a document stays without vectors. */
+const refusals = { triesMax: 6, firstDelaySeconds: 60, delayFactor: 4 };
+
+/** Counts a refusal of a document that the embedder does not embed, and sets when it is tried again. */
+export async function noteRefusal(db: Db, appId: string, id: string, model: string, reason: string): Promise<void> {
+  const { triesMax, firstDelaySeconds, delayFactor } = refusals;
+  await db`
+    insert into knowledge_embedding_refusals as r (app_id, document_id, model, tries, retry_at, reason)
+    select app_id, id, ${model}, 1, now() + make_interval(secs => ${firstDelaySeconds}), ${reason.slice(0, 500)}
+    from knowledge_documents where app_id = ${appId} and id = ${id}
+    on conflict (app_id, document_id) do update set model = excluded.model, reason = excluded.reason,
+      tries = case when r.model = excluded.model then r.tries + 1 else 1 end,
+      retry_at = case when r.model <> excluded.model then excluded.retry_at
+        when r.tries + 1 < ${triesMax}
+        then now() + make_interval(secs => ${firstDelaySeconds}::float8 * power(${delayFactor}::float8, r.tries)) end,
+      refused_at = now()`;
+}
+
+function deleteRefusal(db: Db, appId: string, id: string) {
+  return db`delete from knowledge_embedding_refusals where app_id = ${appId} and document_id = ${id}`;
 }
 
 /** Marks the document's vectors as complete, unless its chunks were replaced meanwhile. */
@@ -280,5 +311,6 @@ export async function setEmbedded(db: Db, appId: string, id: string, firstOrdina
   const rows = await db`
     update knowledge_documents set embedding_model = ${model}
     where app_id = ${appId} and id = ${id} and first_ordinal = ${firstOrdinal}`;
+  if (rows.count > 0) await deleteRefusal(db, appId, id);
   return rows.count > 0;
 }

@@ -110,14 +110,19 @@ export function createIngestService(deps: IngestDeps) {
     const size = items.reduce((sum, item) => sum + (item.content?.length ?? inlineBytesMax + 1), 0);
     const inline = isInline && !isInUnit() && kind !== 'pull' && size <= inlineBytesMax;
     const { ingestion, isNew } = await begin(db, source, kind, items, onActive, inline);
-    if (isNew && inline && !ingestion.queued) {
-      const working = work.runIngestion(ingestion.appId, ingestion.id).catch(onError);
-      await Promise.race([working, wait(inlineWaitMs, undefined, { ref: false })]);
-    }
+    if (isNew && inline && !ingestion.queued) await runInline([ingestion]);
     const view = await store.findIngestion(db, caller, ingestion.id);
     if (!view) throw notFound();
     return isNew ? view : { ...view, metadata: { ...view.metadata, already_active: true } };
   }
+
+  /** Processes small contents, as far as that takes little time. */
+  async function runInline(ingestions: IngestionRow[]): Promise<void> {
+    const working = ingestions.map(({ appId, id }) => work.runIngestion(appId, id).catch(onError));
+    if (working.length > 0) await Promise.race([Promise.all(working), wait(inlineWaitMs, undefined, { ref: false })]);
+  }
+
+  const isSmall = (item: NewItem): boolean => !isInUnit() && (item.content?.length ?? 0) <= inlineBytesMax;
 
   async function readPush(db: Db, caller: Caller, input: PushInput, at = ''): Promise<NewItem> {
     checkMetadata(input.metadata, `${at}metadata`);
@@ -199,13 +204,24 @@ export function createIngestService(deps: IngestDeps) {
 
     /** Bytes from a server-driven flow. They are queued behind an active ingestion. */
     async ingestInternal(source: SourceRow, item: NewItem, also?: AlsoWrite): Promise<IngestionRow> {
-      const inline = !isInUnit() && (item.content?.length ?? 0) <= inlineBytesMax;
+      const inline = isSmall(item);
       const { ingestion } = await begin(db, source, 'push', [item], 'queue', inline, { also });
-      if (inline && !ingestion.queued) {
-        const working = work.runIngestion(ingestion.appId, ingestion.id).catch(onError);
-        await Promise.race([working, wait(inlineWaitMs, undefined, { ref: false })]);
-      }
+      if (inline && !ingestion.queued) await runInline([ingestion]);
       return ingestion;
+    },
+
+    /** The same bytes for several sources: all of them store them, or none. */
+    async ingestIntoAll(targets: SourceRow[], item: NewItem): Promise<void> {
+      const inline = isSmall(item);
+      const begun = await db.begin(async (tx) => {
+        const ingestions: IngestionRow[] = [];
+        for (const source of targets)
+          ingestions.push((await begin(tx, source, 'push', [item], 'queue', inline)).ingestion);
+        return ingestions;
+      });
+      // The active ones may have ended before these were seen behind them.
+      for (const [i, source] of targets.entries()) if (begun[i]?.queued) await promote(db, source);
+      if (inline) await runInline(begun.filter(({ queued }) => !queued));
     },
 
     /**

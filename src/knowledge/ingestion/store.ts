@@ -276,11 +276,23 @@ export async function promoteQueued(db: Db, appId: string, sourceId: string): Pr
   return row?.id;
 }
 
-/** Removes the embedding-pending mark of a source's ingestions once nothing is pending. */
-export async function clearEmbeddingPending(db: Db, appId: string, sourceId: string): Promise<void> {
+/**
+ * Ends the embedding-pending mark of a source's ingestions whose documents do not wait for vectors any more. Where the
+ * embedder refused one for good, the mark says so.
+ */
+export async function settleEmbedding(db: Db, appId: string, sourceId: string, model: string): Promise<void> {
   await db`
-    update knowledge_ingestions set metadata = metadata - 'embedding', updated_at = now()
-    where app_id = ${appId} and source_id = ${sourceId} and metadata ? 'embedding'
-      and not exists (select 1 from knowledge_documents where app_id = ${appId} and source_id = ${sourceId}
-        and embedding_model is null)`;
+    update knowledge_ingestions i set updated_at = now(),
+      metadata = i.metadata - 'embedding' - 'embedding_error' || case when e.reason is null then '{}'::jsonb
+        else jsonb_build_object('embedding', 'failed', 'embedding_error', e.reason) end
+    from (
+      select p.id, min(r.reason) as reason,
+        count(d.id) filter (where r.document_id is null or r.retry_at is not null) as waiting
+      from knowledge_ingestions p
+      left join knowledge_documents d on d.app_id = p.app_id and d.source_id = p.source_id and d.embedding_model is null
+        and (not p.metadata ? 'document' or d.id::text = p.metadata ->> 'document')
+      left join knowledge_embedding_refusals r on r.app_id = d.app_id and r.document_id = d.id and r.model = ${model}
+      where p.app_id = ${appId} and p.source_id = ${sourceId} and p.metadata ? 'embedding'
+      group by p.id) e
+    where i.app_id = ${appId} and i.id = e.id and e.waiting = 0`;
 }

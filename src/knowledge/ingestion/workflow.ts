@@ -6,7 +6,7 @@ import { AppError } from '../../errors.ts';
 import { newUuid } from '../../ids.ts';
 import { taskNames } from '../../jobs/task-names.ts';
 import type { JobContext, WaitOutside } from '../../jobs/workers.ts';
-import { listAppsToEmbed, listUnembeddedDocuments } from '../documents/store.ts';
+import { listAppsToEmbed, listUnembeddedDocuments, noteRefusal } from '../documents/store.ts';
 import { compactSource } from '../index/compact.ts';
 import { embedStoredDocument } from '../index/indexing.ts';
 import { listSourcesToCompact, mergeSegments, type SourceKey } from '../index/store.ts';
@@ -114,25 +114,29 @@ export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch'>) {
       for (const appId of await listAppsToEmbed(db, embedder.model)) await queueEmbedding(db, addJob, appId);
     },
 
-    /** Embeds the documents of an app that lack vectors, until none is left or the embedder fails. */
+    /** Embeds the documents of an app that lack vectors, until none is left or the embedder fails for all of them. */
     async embedPending(appId: string, { signal, waitOutside }: JobControls = {}): Promise<void> {
       const embedderOfJob = embedOutside(embedder, waitOutside);
       const sources = new Map<string, SourceKey>();
-      const clearPending = async () => {
-        for (const { sourceId } of sources.values()) await store.clearEmbeddingPending(db, appId, sourceId);
+      const settle = async () => {
+        for (const { sourceId } of sources.values()) await store.settleEmbedding(db, appId, sourceId, embedder.model);
       };
       for (;;) {
         const pending = await listUnembeddedDocuments(db, appId, embedder.model, 50);
-        if (pending.length === 0) return clearPending();
+        if (pending.length === 0) return settle();
         for (const document of pending) {
-          if (signal?.aborted) return clearPending();
+          if (signal?.aborted) return settle();
           sources.set(document.sourceId, document);
           try {
             await embedStoredDocument(db, embedderOfJob, appId, document.id, signal);
           } catch (error) {
             if (!(error instanceof EmbeddingError)) throw error;
-            log.warn({ err: error }, 'The embedder failed; its documents wait');
-            return clearPending();
+            if (!(await doesEmbed(embedderOfJob, appId, signal))) {
+              log.warn({ err: error }, 'The embedder failed; its documents wait');
+              return settle();
+            }
+            log.warn({ err: error, document: document.id }, 'The embedder refused a document');
+            await noteRefusal(db, appId, document.id, embedder.model, error.message);
           }
         }
       }
@@ -189,6 +193,17 @@ export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch'>) {
 function embedOutside(embedder: SharedEmbedder, waitOutside: WaitOutside | undefined): SharedEmbedder {
   if (embedder.local || waitOutside === undefined) return embedder;
   return { ...embedder, embed: (...call) => waitOutside(() => embedder.embed(...call)) };
+}
+
+/** Whether the embedder embeds a harmless text, so that a failure was due to the other text. */
+async function doesEmbed(embedder: SharedEmbedder, appId: string, signal: AbortSignal | undefined): Promise<boolean> {
+  try {
+    await embedder.embed(appId, ['A short sentence.'], 'passage', signal);
+    return true;
+  } catch (error) {
+    if (error instanceof EmbeddingError) return false;
+    throw error;
+  }
 }
 
 /** Errors that may pass: the parsers are busy or stopping, the database is restarting. */

@@ -170,11 +170,8 @@ export function createInboundService(deps: InboundDeps) {
       if (active.length === 0)
         throw new AppError('conflict', 'Every thread/messages source of the agent of this thread is paused.');
       const content = Buffer.from(message.content);
-      for (const source of active)
-        await ingestions.ingestInternal(source, {
-          ...emptyItem,
-          ...{ content, isText: true, title, metadata: message.metadata },
-        });
+      const item = { ...emptyItem, content, isText: true, title, metadata: message.metadata };
+      await ingestions.ingestIntoAll(active, item);
     },
   };
 }
