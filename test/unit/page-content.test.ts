@@ -109,6 +109,29 @@ test('a thread keeps every post under its author and time, without signatures an
   );
 });
 
+test('a thread has a quoted post, the title of its replies and a repeated signature only once', () => {
+  const quote = (text: string): string =>
+    `<blockquote><div class="quote-title">Ada said:</div><div>${text}</div><div class="js-expandLink expand-link"><a>Click to expand...</a></div></blockquote>`;
+  const bodies = [
+    `<p>${sentence('view of Ada')}</p>`,
+    `${quote(sentence('view of Ada'))}<p>${sentence('view of Ben')}</p>`,
+    `<h3>Re: The old harbour</h3>${quote('Harbours are never as old as the people who remember them.')}<p>${sentence('view of Cleo')}</p>`,
+  ].map(
+    (body, at) => `<article class="post" id="post_${at + 100}"><a class="username" href="/u/${at}">Sailor ${at}</a>
+      <div class="post-body">${body}<p>Sent from my very own boat</p></div></article>`,
+  );
+  const { markdown } = read(
+    `<html><head><title>The old harbour</title></head><body><h1>The old harbour</h1>${bodies.join('')}</body></html>`,
+    forum,
+  );
+  includes(
+    markdown,
+    ['view of Ben', 'Ada said:', 'Harbours are never as old', 'view of Cleo'],
+    ['Click to expand', 'Re: The old harbour', 'Sent from my very own boat'],
+  );
+  assert.equal(markdown.split('view of Ada').length, 2);
+});
+
 test('a thread that is only in noscript or in preloaded JSON is read from there', () => {
   const head = '<head><title>The old harbour</title><meta name="generator" content="Discourse 3.4"></head>';
   const hidden = `<html>${head}<body><noscript><h1>The old harbour</h1>${posts}</noscript><script src="/app.js"></script></body></html>`;

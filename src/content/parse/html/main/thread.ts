@@ -2,6 +2,7 @@ import { collect, findFirst, type HtmlElement, HtmlText, hasAncestor, parseHtml,
 import { clone, proseLengths, removeWhere } from './measure.ts';
 import { isNamed, isNamedChrome, namesOf } from './names.ts';
 import { isChrome, isHidden } from './signs.ts';
+import { dropRepeats } from './thread-repeats.ts';
 
 /** One post in a thread. */
 type Post = { author: string | undefined; time: string | undefined; body: HtmlElement };
@@ -76,7 +77,7 @@ function groupPosts(candidates: HtmlElement[], prose: Map<HtmlElement, number>):
 const postWord =
   /^(?:post|posts|postitem|comment|comments|commenttext|message|messages|reply|replies|answer|answers|question|msg|topic-post|cpost|thing|comtr|topicpost|postcontainer|postarea|discussion)$/;
 const postId =
-  /^(?:post|p|comment|c|answer|reply|msg|message|t\d_|elcomment|thing|question|postid|entry|pid|js-post)[-_]?\d{2,}/i;
+  /^(?:post|p|comment|c|answer|reply|msg|message|t\d_|elcomment|thing|question|postid|entry|pid|js-post|discussion)[-_]?\d{2,}/i;
 
 const postAttribute = /^data-(?:post|comment|message|reply|answer|p|msg)-?id$/;
 /** Ids such as `pb121604416`: posts only where several look alike. */
@@ -144,7 +145,7 @@ function readPost(element: HtmlElement, posts: Set<HtmlElement>, prose: Map<Html
     inner,
     (at) =>
       own.has(at.attributes) ||
-      isNamed(at, furniture) ||
+      isNamed(at, furniture, furniturePhrase) ||
       (isNamedChrome(at) && textLength(at) < 300) ||
       at.name === 'form' ||
       at.name === 'footer',
@@ -153,7 +154,8 @@ function readPost(element: HtmlElement, posts: Set<HtmlElement>, prose: Map<Html
 }
 
 const furniture =
-  /^(?:signature|signatures|sig|avatar|avatars|userinfo|usercard|reactions?|reaction|likes?|votes?|voting|votecell|score|actions?|buttons?|controls?|quicklinks|permalink|reply-links?|editor|attribution|byline|badge|badges|flair|rank|usertitle|share|report|moderation|postnotice|edited|lastedit|tagline|thumbnail|replies|comments|options|tools|expando-button|userdetails|postprofile|profile|statistics|attachments)$/;
+  /^(?:signature|signatures|sig|avatar|avatars|userinfo|usercard|reactions?|reaction|likes?|votes?|voting|votecell|score|actions?|buttons?|controls?|quicklinks|permalink|reply-links?|editor|attribution|byline|badge|badges|flair|rank|usertitle|share|report|moderation|postnotice|edited|lastedit|tagline|thumbnail|replies|comments|options|tools|expando-button|userdetails|postprofile|profile|statistics|attachments|postsignature|usersig|sigblock|unfurl|onebox)$/;
+const furniturePhrase = /(?:^|-)expand-link(?:-|$)/;
 
 function bodyOf(element: HtmlElement, posts: Set<HtmlElement>, prose: Map<HtmlElement, number>): HtmlElement {
   const marked = collect(element, (at) => {
@@ -230,6 +232,7 @@ function timeOf(element: HtmlElement, posts: Set<HtmlElement>): string | undefin
 /** Writes a thread as headings with author and time and the text below each. */
 export function threadContent(posts: Post[]): HtmlElement {
   const root = newElement('div', undefined);
+  dropRepeats(posts.map(({ body }) => body));
   for (const { author, time, body } of posts) {
     const title = [author, time].filter((part) => part !== undefined).join(', ');
     if (title !== '') {
