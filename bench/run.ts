@@ -16,8 +16,8 @@ import { commitRatios, findWorse, type Ratios, ratiosVariable, readCommitted, re
  */
 const folder = fileURLToPath(new URL('.', import.meta.url));
 const helpers = new Set(['run', 'support', 'ratios']);
-/** These score a collection with ground truth, whose directory is an argument. */
-const needData = new Set(['extract-quality', 'retrieval']);
+/** These need a directory as an argument: a collection with ground truth, or another checkout. */
+const needData = new Set(['extract-quality', 'retrieval', 'versions']);
 /** What `--check` runs, about six minutes. */
 const checked: Record<string, string[]> = {
   kv: ['--only', 'requests', '--seconds', '2', '--rounds', '3'],

@@ -1,36 +1,68 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { formatUuidBytes, uuidBytes } from '../ids.ts';
 
 /*
  * The bytes that digests and signatures are made of. docs/verify.md describes them, for programs in other languages, and
- * migrations/0021_ledger.sql has the same for journal entries.
+ * migrations/0021_ledger.sql has the same for journal entries that have no link yet.
  */
 
 const digestBytes = 32;
 /** What comes before the first link and the first segment. */
 export const origin = Buffer.alloc(digestBytes);
-const nullLength = Buffer.from([0xff, 0xff, 0xff, 0xff]);
 
 /** Fields as PostgreSQL's binary COPY writes them: the length in bytes as 32 bits, then UTF-8; -1 for null. */
 export function encodeFields(fields: readonly (string | null)[]): Buffer {
-  return Buffer.concat(
-    fields.flatMap((field) => {
-      if (field === null) return [nullLength];
-      const length = Buffer.alloc(4);
-      length.writeInt32BE(Buffer.byteLength(field));
-      return [length, Buffer.from(field)];
-    }),
-  );
+  const lengths = fields.map((field) => (field === null ? -1 : Buffer.byteLength(field)));
+  const bytes = Buffer.alloc(lengths.reduce((sum, length) => sum + 4 + Math.max(0, length), 0));
+  let at = 0;
+  for (const [index, field] of fields.entries()) {
+    at = bytes.writeInt32BE(lengths[index] as number, at);
+    if (field !== null) at += bytes.write(field, at);
+  }
+  return bytes;
 }
 
 export function sha256(...parts: readonly Uint8Array[]): Buffer {
-  const hash = createHash('sha256');
-  for (const part of parts) hash.update(part);
-  return hash.digest();
+  const [only] = parts;
+  return hash('sha256', parts.length === 1 && only ? only : Buffer.concat(parts), 'buffer');
 }
 
 export function digestFields(fields: readonly (string | null)[]): Buffer {
   return sha256(encodeFields(fields));
+}
+
+export type RunEntry = {
+  appId: string;
+  runId: string;
+  sequence: number;
+  id: string;
+  type: string;
+  nodeId: string | null;
+  commandId: string | null;
+  timerId: string | null;
+  /** The JSON exactly as it is stored. */
+  record: string;
+  at: Date;
+};
+
+export function digestRunEntry(entry: RunEntry): Buffer {
+  const { appId, runId, sequence, id, type, nodeId, commandId, timerId, record, at } = entry;
+  const time = formatMicros(at.getTime() * 1_000);
+  return digestFields([
+    ...['quarry:run-entry:1', appId, runId, String(sequence), id, type],
+    ...[nodeId, commandId, timerId, record, time],
+  ]);
+}
+
+/** The links of entries after a link, one after the other. */
+export function foldLinks(after: Uint8Array | null, digests: readonly Uint8Array[]): Buffer {
+  let link: Uint8Array = after ?? origin;
+  return Buffer.concat(
+    digests.map((digest) => {
+      link = sha256(link, digest);
+      return link;
+    }),
+  );
 }
 
 /** One record of a segment: an audit entry, or the anchor of a run. */

@@ -199,8 +199,8 @@ export async function linkInheritedRuns(db: Db, now: Date, countMax: number): Pr
       select app_id, id from automation_runs where (app_id, id) > (${place.appId}, ${place.runId})
       order by app_id, id limit ${countMax}),
     linked as (
-      update automation_runs r set linked = r.sequence, link = (link_run_entries(r.app_id, r.id, r.link, r.linked, r.sequence,
-        '{}', '{}', '{}', '{}', '{}', '{}', ${now}))[1]
+      update automation_runs r set linked = r.sequence,
+        link = link_run_entries(r.app_id, r.id, r.link, r.linked, r.sequence, '')
       from page where r.app_id = page.app_id and r.id = page.id and r.linked < r.sequence
         and r.status in ('completed', 'failed', 'cancelled')
       returning r.app_id, r.id, r.sequence, r.sandbox_id, r.automation_id, r.link),

@@ -205,8 +205,8 @@ test('any entry of a journal that is changed, removed, inserted or exchanged is 
 /** Writes the links that an entry's writer would have written: who can write to the database can do that too. */
 async function relink(tx: Db, run: string): Promise<void> {
   await tx`update automation_run_entries set link = null where app_id = ${scope.appId} and run_id = ${run}`;
-  await tx`update automation_runs set linked = sequence, link = (link_run_entries(app_id, id, null, 0, sequence,
-    '{}', '{}', '{}', '{}', '{}', '{}', now()))[1] where app_id = ${scope.appId} and id = ${run}`;
+  await tx`update automation_runs set linked = sequence, link = link_run_entries(app_id, id, null, 0, sequence, '')
+    where app_id = ${scope.appId} and id = ${run}`;
 }
 
 test('a run that is removed, or that was never sealed, is named', async () => {

@@ -50,6 +50,7 @@ export class RunJournal {
   #held: DraftEntry[] = [];
   /** The last written sleep of the run. */
   #slept: { waiting: boolean; wakeAtMs: number | undefined };
+  readonly #last: store.LastLink;
 
   /** @param restAfter returns how the run sleeps after the entries just applied. */
   constructor(
@@ -66,6 +67,7 @@ export class RunJournal {
     this.#restAfter = restAfter;
     this.#state = foldJournal(graph, []);
     this.#slept = { waiting: row.waiting, wakeAtMs: row.wakeAt?.getTime() };
+    this.#last = { sequence: row.linked, link: row.link };
   }
 
   get state(): RunState {
@@ -179,6 +181,7 @@ export class RunJournal {
       automation: formatId('automation', row.automationId),
       expected,
       entries: stored,
+      last: this.#last,
       status: this.#state.status,
       ...(last?.type === 'run_completed' ? { result: last.record.payload ?? null } : {}),
       ...(last?.type === 'run_failed' ? { error: last.record.payload } : {}),

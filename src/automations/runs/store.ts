@@ -5,6 +5,7 @@
 import type { Db, Statement } from '../../db/database.ts';
 import { announceChange, changeChannel } from '../../http/sse.ts';
 import { formatId, newUuid } from '../../ids.ts';
+import { digestRunEntry, foldLinks } from '../../ledger/encoding.ts';
 import { currentTraceparent } from '../../tracing/trace.ts';
 import type { RunStatus } from '../engine/fold.ts';
 import type { DraftEntry, JournalEntry } from '../engine/journal.ts';
@@ -232,6 +233,9 @@ export function readEntry(row: EntryRow): JournalEntry {
   };
 }
 
+/** The link of the journal's entry `sequence`; null before the first one. */
+export type LastLink = { sequence: number; link: Buffer | null };
+
 export type Append = {
   run: { appId: string; id: string };
   /** The automation's id, for the event of a run's end. */
@@ -239,6 +243,8 @@ export type Append = {
   /** The journal's highest sequence as the writer knows it. */
   expected: number;
   entries: readonly DraftEntry[];
+  /** The run's last link as the writer knows it, which is updated. Another one only costs time. */
+  last?: LastLink;
   /** The run's status after these entries. */
   status: RunStatus;
   result?: unknown;
@@ -257,26 +263,24 @@ export type Append = {
  * An end also wakes what waits for it: the parent run, and the next run of an automation with a limit.
  */
 export async function appendEntries(db: Db, append: Append): Promise<boolean> {
-  const { run, expected, entries, status, now } = append;
+  const { run, expected, entries, status, now, last } = append;
   const ended = isTerminal(append);
-  const rows = await db`
-    with given as materialized (
-      select ${entries.map(() => newUuid())}::uuid[] as ids, ${entries.map((entry) => entry.type)}::text[] as types,
-        ${entries.map((entry) => entry.nodeId ?? null)}::text[] as nodes,
-        ${entries.map((entry) => entry.commandId ?? null)}::text[] as commands,
-        ${entries.map((entry) => entry.timerId ?? null)}::text[] as timers,
-        ${entries.map((entry) => JSON.stringify(entry.record))}::text[] as records),
-    old as materialized (
-      select app_id, id, status, wake_at, link, linked from automation_runs
-      where app_id = ${run.appId} and id = ${run.id} and sequence = ${expected}
-        and status in ('pending', 'running') for update),
-    chained as materialized (
-      select old.app_id, old.id, old.status, old.wake_at, link_run_entries(old.app_id, old.id, old.link, old.linked, ${expected},
-        given.ids, given.types, given.nodes, given.commands, given.timers, given.records, ${now}) as links
-      from old, given),
+  const written = entries.map(({ type, nodeId, commandId, timerId, record }, index) => ({
+    ...{ id: newUuid(), sequence: expected + index + 1, type, record: JSON.stringify(record) },
+    ...{ nodeId: nodeId ?? null, commandId: commandId ?? null, timerId: timerId ?? null },
+  }));
+  const digests = written.map((entry) => digestRunEntry({ ...entry, appId: run.appId, runId: run.id, at: now }));
+  const links = last?.sequence === expected && entries.length > 0 ? foldLinks(last.link, digests) : null;
+  const rows = await db<{ links: Buffer }[]>`
+    with chained as materialized (
+      select old.*, case when ${links}::bytea is not null and old.linked = ${expected} and old.link is not distinct from ${last?.link ?? null}
+        then ${links} else link_run_entries(old.app_id, old.id, old.link, old.linked, ${expected}, ${Buffer.concat(digests)}) end as links
+      from (select app_id, id, status, wake_at, link, linked from automation_runs
+        where app_id = ${run.appId} and id = ${run.id} and sequence = ${expected}
+          and status in ('pending', 'running') for update) old),
     moved as (
       update automation_runs r set
-        link = old.links[cardinality(old.links)], linked = r.sequence + ${entries.length},
+        link = substr(old.links, length(old.links) - 31), linked = r.sequence + ${entries.length},
         sequence = r.sequence + ${entries.length}, status = ${status}, waiting = ${append.waiting},
         wake_at = ${append.wakeAt}, wake_timer = ${toJson(append.wakeTimer)}::text::json, lease_until = null,
         result = coalesce(${append.result === undefined ? null : JSON.stringify(append.result)}::text::json, r.result),
@@ -296,10 +300,11 @@ export async function appendEntries(db: Db, append: Append): Promise<boolean> {
     written as (
       insert into automation_run_entries (app_id, run_id, sequence, id, type, node_id, command_id, timer_id, record, created_at, link)
       select moved.app_id, moved.id, ${expected}::integer + e.place::integer, e.id, e.type, e.node_id, e.command_id, e.timer_id,
-        e.record::json, ${now}, e.link
-      from moved, given, unnest(given.ids, given.types, given.nodes, given.commands, given.timers, given.records, moved.links)
-        with ordinality as e (id, type, node_id, command_id, timer_id, record, link, place)
-      -- Without entries there is still a link: the last one.
+        e.record::json, ${now}, substr(moved.links, 32 * e.place::integer - 31, 32)
+      from moved, unnest(${written.map(({ id }) => id)}::uuid[], ${written.map(({ type }) => type)}::text[],
+        ${written.map(({ nodeId }) => nodeId)}::text[], ${written.map(({ commandId }) => commandId)}::text[],
+        ${written.map(({ timerId }) => timerId)}::text[], ${written.map(({ record }) => record)}::text[])
+        with ordinality as e (id, type, node_id, command_id, timer_id, record, place)      -- Without entries there is still a link: the last one.
       where e.id is not null),
     anchored as (
       insert into run_anchors (app_id, run_id, sequence, sandbox_id, automation_id, link, at)
@@ -316,7 +321,7 @@ export async function appendEntries(db: Db, append: Append): Promise<boolean> {
           and a.status = 'running')
         or event_is_heard(moved.app_id, moved.sandbox_id, ${`automation_run.${status}`}))
       returning app_id, id)
-    select
+    select moved.links,
       (select graphile_worker.add_job('dispatch_event', json_strip_nulls(json_build_object('appId', listened.app_id,
         'eventId', listened.id, 'traceparent', moved.traceparent)))
         from listened) as event,
@@ -326,7 +331,10 @@ export async function appendEntries(db: Db, append: Append): Promise<boolean> {
         'advance_run', json_strip_nulls(json_build_object('appId', moved.app_id, 'runId', moved.parent_run_id,
           'traceparent', moved.traceparent))) end as parent
     from moved`;
-  return rows.length === 1;
+  const [row] = rows;
+  if (row === undefined) return false;
+  if (last) Object.assign(last, { sequence: expected + entries.length, link: row.links.subarray(-32) });
+  return true;
 }
 
 function toJson(value: unknown): string | null {
