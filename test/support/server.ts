@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { type Dispatcher, request as send } from 'undici';
 import type { Clock } from '../../src/clock.ts';
 import { readConfig } from '../../src/config.ts';
-import type { Resolver } from '../../src/content/fetch/connector.ts';
+import type { Resolver } from '../../src/content/fetch/resolver.ts';
 import type { DatabaseTarget } from '../../src/db/address.ts';
 import type { Database } from '../../src/db/database.ts';
 import { createLogger, type LogLevel } from '../../src/log.ts';

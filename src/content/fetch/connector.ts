@@ -1,4 +1,3 @@
-import { lookup } from 'node:dns/promises';
 import { connect, isIP, type Socket } from 'node:net';
 import type { buildConnector } from 'undici';
 import { lazyPackage } from '../../lazy-package.ts';
@@ -6,14 +5,7 @@ import { isGloballyRoutable } from './address.ts';
 import type { AllowList } from './allow-list.ts';
 import { FetchError } from './errors.ts';
 import { skipContinue } from './interim.ts';
-
-/** All addresses of a host name, in the order to try them. */
-export type Resolver = (host: string) => Promise<string[]>;
-
-export const systemResolver: Resolver = async (host) => {
-  const found = await lookup(host, { all: true });
-  return found.map((entry) => entry.address);
-};
+import type { Resolver } from './resolver.ts';
 
 const addressesTriedMax = 3;
 const undici = lazyPackage<typeof import('undici')>('undici');
@@ -102,12 +94,17 @@ function plainHost(hostname: string): string {
 /** A resolver with a timeout: an unresponsive name server must not hold a connection slot. */
 function within(resolve: Resolver, timeoutMs: number): Resolver {
   return async (host) => {
+    const leaving = new AbortController();
     let timer: NodeJS.Timeout | undefined;
     const tooLong = new Promise<never>((_resolve, reject) => {
-      timer = setTimeout(() => reject(new Error('name resolution timed out')), timeoutMs);
+      timer = setTimeout(() => {
+        const error = new Error('name resolution timed out');
+        reject(error);
+        leaving.abort(error);
+      }, timeoutMs);
     });
     try {
-      return await Promise.race([resolve(host), tooLong]);
+      return await Promise.race([resolve(host, leaving.signal), tooLong]);
     } finally {
       clearTimeout(timer);
     }

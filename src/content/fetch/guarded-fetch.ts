@@ -7,9 +7,10 @@ import { lazyPackage } from '../../lazy-package.ts';
 import { currentTraceparent, noteAttributes, trace } from '../../tracing/trace.ts';
 import { parseAllowList } from './allow-list.ts';
 import { checkUrl } from './check-url.ts';
-import { guardedConnections, guardedConnector, type Resolver, systemResolver } from './connector.ts';
+import { guardedConnections, guardedConnector } from './connector.ts';
 import { asFetchError, FetchError } from './errors.ts';
 import { type RequestLimits, RequestQueue } from './request-queue.ts';
+import { createSystemResolver, type Resolver, resolveFor } from './resolver.ts';
 
 export type FetcherOptions = {
   /** CIDRs, addresses and host names to allow beyond the public internet (QUARRY_FETCH_ALLOW). */
@@ -88,7 +89,7 @@ export function createFetcher(options: FetcherOptions = {}): Fetcher {
   const connectTimeoutMs = options.connectTimeoutMs ?? fetchLimits.connectTimeoutMs;
   const userAgent = `Quarry/1.0 (${options.contact === undefined ? 'self-hosted crawler' : `+${options.contact}`})`;
   let agent: Agent | undefined;
-  const guard = { resolve: options.resolve ?? systemResolver, allow, connectTimeoutMs };
+  const guard = { resolve: options.resolve ?? createSystemResolver(), allow, connectTimeoutMs };
   const openConnection = guardedConnections(guard);
   // Our own agent: the process-wide one may follow proxy variables of the environment.
   const createAgent = () =>
@@ -114,7 +115,7 @@ export function createFetcher(options: FetcherOptions = {}): Fetcher {
     const url = safe(`https://${authority}/`);
     const endTurn = await turns.take(lane, url.host, signal);
     try {
-      const socket = await openConnection(url.hostname, Number(url.port || 443), signal);
+      const socket = await resolveFor(lane, () => openConnection(url.hostname, Number(url.port || 443), signal));
       return socket.once('close', endTurn);
     } catch (error) {
       endTurn();
@@ -138,7 +139,7 @@ export function createFetcher(options: FetcherOptions = {}): Fetcher {
       noteAttributes({ 'server.address': url.hostname });
       deadline.onEnd(await turns.take(wanted.lane ?? '', url.host, deadline.signal));
       for (let redirects = 0; ; redirects++) {
-        const response = await deadline.race(fetchHop(url, hop, deadline));
+        const response = await deadline.race(resolveFor(wanted.lane ?? '', () => fetchHop(url, hop, deadline)));
         const target = wanted.redirect === 'manual' ? undefined : redirectTarget(response, url);
         noteAttributes({ 'http.response.status_code': response.statusCode });
         const refused = target !== undefined && wanted.mayFollow && !(await wanted.mayFollow(safe(target.href)));

@@ -1,0 +1,120 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { lookup, Resolver as NameServers } from 'node:dns/promises';
+import { readFile, stat } from 'node:fs/promises';
+import { isIP } from 'node:net';
+import { openCallLanes } from '../call-lanes.ts';
+
+/** All addresses of a host name, in the order to try them. `signal` ends the wait for them. */
+export type Resolver = (host: string, signal?: AbortSignal) => Promise<string[]>;
+
+type SystemResolverOptions = {
+  /** Name servers in place of those of the system, in tests. */
+  servers?: readonly string[];
+  hostsFile?: string;
+  lookupMs?: number;
+  /** The system's own resolution. */
+  lookup?: (host: string) => Promise<string[]>;
+};
+
+/** Lookups of this process at a time, half of them for one app. */
+const lookupsMax = 128;
+/** Threads that may resolve names: half of the four that files, passwords and compression share with them. */
+const threadsMax = 2;
+/** The name servers have this long to respond. */
+const lookupMsDefault = 6_000;
+/** Failures after which the system would wait for the same servers again. */
+const hopeless = new Set(['ETIMEOUT', 'ECANCELLED', 'ESERVFAIL']);
+
+const lanes = new AsyncLocalStorage<string>();
+
+/**
+ * Runs requests of an app, so that the names they resolve count as those of the app. A connection that apps share is
+ * opened for the first of them.
+ */
+export function resolveFor<T>(lane: string, request: () => T): T {
+  return lanes.run(lane, request);
+}
+
+/**
+ * Resolves names as the system does, but without a thread for each: name servers that hang would hold the few threads
+ * of the process. The hosts file comes first, then the name servers. Only a name that both do not have is resolved by
+ * the system (search domains, other services), on a bounded number of threads.
+ */
+export function createSystemResolver(options: SystemResolverOptions = {}): Resolver {
+  const { hostsFile = '/etc/hosts', lookup: bySystem = lookUp } = options;
+  const tooMany = () => new Error('too many names wait for their addresses');
+  const askInLane = openCallLanes(lookupsMax / 2, tooMany);
+  const lookUpInLane = openCallLanes(threadsMax / 2, tooMany);
+  const readHosts = hostsReader(hostsFile);
+
+  return async (host, signal) => {
+    const lane = lanes.getStore() ?? '';
+    const known = (await readHosts()).get(host.toLowerCase());
+    if (known !== undefined) return known;
+    const found = await askInLane(lane, signal, () => askServers(host, options, signal));
+    return found ?? lookUpInLane(lane, signal, () => bySystem(host));
+  };
+}
+
+async function lookUp(host: string): Promise<string[]> {
+  return (await lookup(host, { all: true })).map(({ address }) => address);
+}
+
+/** The addresses that the name servers have; undefined when they have none. Throws when none of them responds. */
+async function askServers(
+  host: string,
+  { servers, lookupMs = lookupMsDefault }: SystemResolverOptions,
+  signal: AbortSignal | undefined,
+): Promise<string[] | undefined> {
+  // A new one reads the system's settings as they are now, and can be cancelled alone.
+  const names = new NameServers({ timeout: Math.ceil(lookupMs / 3), tries: 2 });
+  if (servers !== undefined) names.setServers(servers);
+  const cancel = (): void => names.cancel();
+  signal?.addEventListener('abort', cancel, { once: true });
+  const timer = setTimeout(cancel, lookupMs);
+  try {
+    const [four, six] = await Promise.allSettled([names.resolve4(host), names.resolve6(host)]);
+    signal?.throwIfAborted();
+    const found = alternate(four.status === 'fulfilled' ? four.value : [], six.status === 'fulfilled' ? six.value : []);
+    if (found.length > 0) return found;
+    for (const outcome of [four, six])
+      if (outcome.status === 'rejected' && hopeless.has(outcome.reason?.code)) throw outcome.reason;
+    return undefined;
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener('abort', cancel);
+  }
+}
+
+/** Both kinds in turn: only the first few are tried, and a machine may reach only one kind. */
+function alternate(four: string[], six: string[]): string[] {
+  const longer = Math.max(four.length, six.length);
+  return Array.from({ length: longer }, (_, i) => [four[i], six[i]])
+    .flat()
+    .filter((address) => address !== undefined);
+}
+
+/** Reads the hosts file when it has changed. Without one, no name has addresses there. */
+function hostsReader(path: string): () => Promise<Map<string, string[]>> {
+  let version = '';
+  let hosts = new Map<string, string[]>();
+  return async () => {
+    const found = await stat(path).catch(() => undefined);
+    const now = found === undefined ? '' : `${found.mtimeMs} ${found.size}`;
+    if (now !== version) {
+      hosts = now === '' ? new Map() : parseHosts(await readFile(path, 'utf8').catch(() => ''));
+      version = now;
+    }
+    return hosts;
+  };
+}
+
+function parseHosts(text: string): Map<string, string[]> {
+  const hosts = new Map<string, string[]>();
+  for (const line of text.split('\n')) {
+    const [address = '', ...names] = line.replace(/#.*/, '').trim().split(/\s+/);
+    if (isIP(address) === 0) continue;
+    for (const name of names) hosts.set(name.toLowerCase(), [...(hosts.get(name.toLowerCase()) ?? []), address]);
+  }
+  return hosts;
+}
