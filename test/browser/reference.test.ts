@@ -50,6 +50,14 @@ test('the reference shows examples with its own address, and finds operations by
   await page.locator('#operations-Teams-createTeam .opblock-summary').click();
   await page.locator('#operations-Teams-createTeam').getByText('"Reads everything."').first().waitFor();
   await it.picture(page, 'reference-example');
+  await search.fill('getExtraction');
+  const extraction = page.locator('#operations-Extractions-getExtraction');
+  await extraction.locator('.opblock-summary').click();
+  await extraction
+    .getByRole('combobox')
+    .filter({ hasText: 'schema' })
+    .selectOption({ label: 'Data that validates against a schema' });
+  await extraction.getByText('"ACME GmbH"').first().waitFor();
   await search.fill('zzz');
   await page.locator('.opblock').first().waitFor({ state: 'detached' });
   await search.fill('');
