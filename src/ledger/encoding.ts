@@ -31,7 +31,7 @@ export function digestFields(fields: readonly (string | null)[]): Buffer {
   return sha256(encodeFields(fields));
 }
 
-export type RunEntry = {
+type RunEntry = {
   appId: string;
   runId: string;
   sequence: number;
