@@ -212,6 +212,37 @@ test('a product is read with the facts in its metadata, also where the page show
   includes(page.markdown, ['Sea anchor', sentence('sea anchor'), '49.5', '| Weight | 3 kg |'], ['Oak anchor']);
 });
 
+test('small print, labels of cards, notices, dialogs behind buttons and footers of any size are no part of a collection', () => {
+  const cards = ['Oak', 'Pine', 'Steel', 'Iron', 'Brass', 'Copper'].map((name, at) => card(name, 10 + at)).join('');
+  const { markdown, pageType } = read(
+    `<html><head><title>Anchors</title><meta property="og:type" content="product.group"></head><body>${shopChrome}<h1>Anchors</h1>
+      <p>${paragraphs('anchor', 5)}</p><p>16 products</p><ul>${cards}<li><div>Quick view</div><div>Regular price:</div><div>Compare</div></li></ul>
+      <button>How to anchor<div>${paragraphs('dialog', 3)}</div></button><div role="tooltip">${sentence('tooltip')}</div>
+      <div class="bottom-disclaimer">${sentence('disclaimer')}</div><div class="seller-feedback">${sentence('feedback')}</div>
+      <div class="Footer-styled__Footer-sc-d11cfc8d-0">${sentence('imprint')}</div>
+      <section><h2>Our crew</h2><p>${sentence('crew')}</p><footer>${sentence('footer of a section')}</footer></section>
+      <footer>${paragraphs('shop', 40)}</footer></body></html>`,
+    'https://shop.test/collections/anchors',
+  );
+  assert.equal(pageType, 'collection');
+  includes(
+    markdown,
+    ['anchor number 3', 'Oak anchor', 'Copper anchor', 'crew of the harbour'],
+    [
+      'dialog number',
+      'tooltip of',
+      'disclaimer of',
+      'feedback of',
+      'imprint of',
+      'footer of a',
+      'shop number',
+      'Quick view',
+      'Regular price',
+      'Compare',
+    ],
+  );
+});
+
 test('of several posts on a page only the one with the title of the page is read', () => {
   const other = (at: number): string =>
     `<article class="post"><h2>Another day ${at}</h2>${paragraphs(`mast ${at}`, 5)}</article>`;

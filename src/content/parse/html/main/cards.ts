@@ -1,4 +1,5 @@
-import type { HtmlElement } from '../tree.ts';
+import { collect, type HtmlElement, textOf } from '../tree.ts';
+import { detachAll, isLeafBlock } from './measure.ts';
 import { wholePage } from './whole-page.ts';
 
 const unwanted =
@@ -6,5 +7,14 @@ const unwanted =
 
 /** Every card of a listing or a collection, with the headings and texts between them. */
 export function cardsContent(body: HtmlElement): HtmlElement {
-  return wholePage(body, { unwanted, keepLinkLists: true });
+  const content = wholePage(body, { unwanted, keepLinkLists: true });
+  detachAll(
+    content,
+    collect(content, isLeafBlock).filter((block) => label.test(textOf(block))),
+  );
+  return content;
 }
+
+/** Buttons of a card, and labels that have lost their value. */
+const label =
+  /^(?:(?:add|added) to (?:cart|bag|basket|compare|wish ?list)|compare|comparer|vergleichen|quick (?:view|shop|add|buy|look)|aperçu rapide|(?:choose|select|view) options|(?:regular|sale|unit) price|unit price ?\/ ?per|coming soon)[.:]?$/i;

@@ -61,7 +61,7 @@ function extract(type: PageType, body: HtmlElement, article: () => HtmlElement, 
     case 'article':
       return article();
     case 'documentation':
-      return longer(article(), wholePage(body, { keepLinkLists: true }));
+      return longer(article(), wholePage(body, { keepLinkLists: true, keepNotes: true }));
     case 'forum':
       return thread(body) ?? article();
     case 'service':

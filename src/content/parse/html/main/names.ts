@@ -44,6 +44,9 @@ function readNames({ attributes }: HtmlElement): Names {
   return found;
 }
 
+/** What styled components append to a name: `Footer-sc-d11cfc8d-0`. */
+const generatedSuffix = /-sc-[0-9a-f]{6,8}-\d+$/;
+
 function splitNames(text: string): string[] {
   if (text.length < 3 || text.length > 2_000) return [];
   return text
@@ -51,6 +54,7 @@ function splitNames(text: string): string[] {
     .filter((name) => name !== '' && name.length < 80 && !name.includes(':') && !builderName.test(name))
     .map((name) =>
       name
+        .replace(generatedSuffix, '')
         .replace(/([a-z])([A-Z])/g, '$1-$2')
         .toLowerCase()
         .replace(/[^a-z0-9]+/g, '-')

@@ -26,6 +26,7 @@ const chromeRoles = new Set([
   'menubar',
   'toolbar',
   'complementary',
+  'tooltip',
 ]);
 
 /** Parts that are never a page's text, by tag or by role. */

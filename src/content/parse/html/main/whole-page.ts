@@ -17,9 +17,14 @@ type WholePageOptions = {
   /** Head words of names that are not content on this type of page. */
   unwanted?: RegExp;
   unwantedPhrase?: RegExp;
+  /** Boxes with small print and notices are content, as in documentation. */
+  keepNotes?: boolean;
   /** Lists of links are content, as in an index. */
   keepLinkLists?: boolean;
 };
+
+/** Small print, notices and forms that pages of offers have beside their text. */
+const note = /^(?:disclaimers?|feedback|feedbacks|infotips?|tooltips|alerts?|errors?|legal|tags|dropdowns?|promobar)$/;
 
 /** A copy of the page with all its sections and cards, without the parts that every page of the site repeats. */
 export function wholePage(body: HtmlElement, options: WholePageOptions = {}): HtmlElement {
@@ -35,6 +40,14 @@ export function wholePage(body: HtmlElement, options: WholePageOptions = {}): Ht
   extents = measureText(copy);
   whole = extents.get(copy) ?? nothing;
   removeWhere(copy, (element) => isSurrounding(element, extents, whole));
+  if (!options.keepNotes)
+    removeWhere(
+      copy,
+      (element) =>
+        isNamed(element, note) &&
+        (extents.get(element)?.characters ?? 0) < whole.characters * unwantedShareMax &&
+        !holdsMain(element),
+    );
   const { unwanted } = options;
   if (unwanted !== undefined)
     removeWhere(
@@ -93,6 +106,8 @@ function dropLoneCalls(parent: HtmlElement): void {
   if (dropped.size > 0) parent.children = parent.children.filter((node) => !dropped.has(node));
 }
 
+const questionCharactersMax = 200;
+
 /** Questions of an accordion and labels of tabs are buttons, but act as headings. */
 function keepButtonText(root: HtmlElement): void {
   for (const button of collect(
@@ -100,6 +115,8 @@ function keepButtonText(root: HtmlElement): void {
     ({ name, attributes }) => name === 'button' || (attributes.role === 'button' && name !== 'a'),
   )) {
     const text = textOf(button);
+    // Without its script, a button may contain the dialog that it opens.
+    if (text.length > questionCharactersMax) continue;
     if (text.length >= 25 || /^h[1-6]$/.test(button.parent?.name ?? '')) button.name = 'div';
   }
 }
@@ -120,9 +137,8 @@ function isSurrounding(element: HtmlElement, extents: Map<HtmlElement, Extent>, 
   const { characters = 0, linked = 0 } = extents.get(element) ?? {};
   const share = characters / Math.max(1, whole.characters);
   const unlinkedShare = (characters - linked) / Math.max(1, whole.characters - whole.linked);
-  if ((name === 'footer' || name === 'header') && hasAncestor(element, ({ name: at }) => partNames.has(at)))
-    return false;
-  if (name === 'footer') return share < 0.5;
+  if (name === 'footer') return isFooter(element, whole.characters - characters, share);
+  if (name === 'header' && hasAncestor(element, ({ name: at }) => partNames.has(at))) return false;
   if (name === 'header')
     return (share < 0.5 && (linked > characters * 0.5 || findFirst(element, 'nav') !== undefined)) || characters < 3;
   if (name === 'aside') return share < 0.3;
@@ -130,7 +146,16 @@ function isSurrounding(element: HtmlElement, extents: Map<HtmlElement, Extent>, 
   return share < namedShareMax && unlinkedShare < namedTextShareMax && isNamedChrome(element) && !holdsMain(element);
 }
 
-/** Elements whose header and footer are not those of the page. */
+const charactersBesideFooterMin = 500;
+
+/** The footer of a page with few words of its own may be most of its text. A quotation's footer names its source. */
+function isFooter(element: HtmlElement, charactersBeside: number, share: number): boolean {
+  if (hasAncestor(element, ({ name }) => name === 'blockquote')) return false;
+  if (share < 0.5) return true;
+  return charactersBeside >= charactersBesideFooterMin && findFirst(element, 'h1') === undefined && !holdsMain(element);
+}
+
+/** Elements whose header is not that of the page. */
 const partNames = new Set(['article', 'section', 'li', 'td', 'blockquote']);
 
 /** The part that the page itself marks as its main part. */
