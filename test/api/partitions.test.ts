@@ -36,7 +36,12 @@ const partition = () =>
     env: { DATABASE_URL: proxy.url, QUARRY_SECRET: secret, QUARRY_DATA_DIR: dataDir },
   });
 
-test('quarry partition refuses while a server runs, moves every row, and the hot statements touch one partition', async (context) => {
+/** Where `npm run test:partitions` has already split the tables, there is nothing to move. */
+const skip = process.env.QUARRY_TEST_PARTITIONS !== undefined && 'The tables are partitioned already.';
+
+test('quarry partition refuses while a server runs, moves every row, and the hot statements touch one partition', {
+  skip,
+}, async (context) => {
   const before = await startTestServer({ installed });
   servers.push(before);
   const { app, org, member } = await before.provision.world();
