@@ -45,6 +45,11 @@ export class Client extends pg.Client {
     return undefined;
   }
 
+  /** Ends the session immediately; running statements fail. */
+  destroy(): void {
+    (this as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
+  }
+
   async #connect(): Promise<pg.Client> {
     try {
       await super.connect();

@@ -27,7 +27,7 @@ type Prepared = { name: string; columns: Column[] | undefined };
  * one before, and gets its own rows or error.
  */
 export class Connection {
-  readonly #client: pg.Client;
+  readonly #client: Client;
   readonly #prepare: boolean;
   readonly #prepared = new Map<string, Prepared>();
   readonly openedAt = performance.now();

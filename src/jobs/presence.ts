@@ -12,6 +12,8 @@ const sweepMs = 1_500;
 /** The library releases a job that has been locked for four hours. */
 const keepMs = 30 * 60_000;
 const reconnectMs = 500;
+/** A network that does not respond must not hold up the next session, or the end of the process. */
+const endMsMax = 1_000;
 
 /**
  * Shows that the worker pool `poolId` is alive, with a session lock that the database drops when the process dies, and
@@ -24,7 +26,7 @@ export class Presence {
   readonly #log: Logger;
   readonly #stopping = new AbortController();
   readonly #done: Promise<void>;
-  #client: pg.Client | undefined;
+  #client: Client | undefined;
   #suspects = new Set<string>();
   #keptAt = performance.now();
   #workers = 1;
@@ -46,7 +48,7 @@ export class Presence {
 
   async stop(): Promise<void> {
     this.#stopping.abort();
-    await this.#client?.end().catch(() => {});
+    await this.#end();
     await this.#done;
   }
 
@@ -61,14 +63,13 @@ export class Presence {
       } catch (error) {
         if (this.#stopping.signal.aborted) return;
         this.#log.warn({ err: error }, 'Could not check which workers are alive');
-        await this.#client?.end().catch(() => {});
-        this.#client = undefined;
+        await this.#end();
         await this.#pause(reconnectMs);
       }
     }
   }
 
-  async #connect(): Promise<pg.Client> {
+  async #connect(): Promise<Client> {
     if (this.#client) return this.#client;
     const client = new Client(this.#target, {
       application_name: 'quarry-presence',
@@ -77,11 +78,20 @@ export class Presence {
     client.on('error', () => {
       if (this.#client === client) this.#client = undefined;
     });
-    await client.connect();
     this.#client = client;
+    await client.connect();
     await client.query('select pg_advisory_lock($1, hashtext($2))', [presenceLockSpace, this.#poolId]);
     this.#suspects = new Set();
     return client;
+  }
+
+  async #end(): Promise<void> {
+    const client = this.#client;
+    if (client === undefined) return;
+    const timer = setTimeout(() => client.destroy(), endMsMax);
+    await client.end().catch(() => {});
+    clearTimeout(timer);
+    this.#client = undefined;
   }
 
   async #count(client: pg.Client): Promise<void> {

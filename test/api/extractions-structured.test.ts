@@ -417,7 +417,8 @@ test('an extraction may not use more tokens than one run', async () => {
   const by = await server.provision.app();
   const failed = await structure({
     by,
-    text: book,
+    // More pieces than are sent at a time: the next one starts when the first has used its tokens.
+    text: book.repeat(4),
     body: { schema: { type: 'object', properties: { a: { type: 'string' } } } },
   });
   assert.deepEqual([failed.state, failed.error?.code], ['failed', 'token_budget_exceeded']);

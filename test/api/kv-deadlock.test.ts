@@ -17,9 +17,14 @@ test('a write that conflicts with a transaction of several writes succeeds inste
   await db.begin(async (tx) => {
     await tx`update kv_entries set value = 'longer' where key = 'first' and user_id = ${user.uuid}`;
     response = put('second', 'longer still');
+    let isOver = false;
+    void response.finally(() => {
+      isOver = true;
+    });
     const waits = () => db`
       select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
-    while ((await waits()).count === 0);
+    while (!isOver && (await waits()).count === 0);
+    assert.equal(isOver, false, 'The write waits for a lock.');
     await tx`update kv_entries set value = 'longer' where key = 'second' and user_id = ${user.uuid}`;
   });
   assert.equal((await response)?.status, 200);

@@ -373,7 +373,7 @@ export function expectationsByRoute(
     'GET /api/v1/webhooks/:webhook': { table: tenantRows('mine'), make: make.webhook },
     'PATCH /api/v1/webhooks/:webhook': { table: tenantRows('mine'), make: make.webhook },
     'DELETE /api/v1/webhooks/:webhook': { table: tenantRows('mine'), make: make.webhook, consumes: true },
-    'POST /api/v1/webhooks/:webhook/pause': { table: tenantRows('mine'), make: make.webhook },
+    'POST /api/v1/webhooks/:webhook/pause': { table: tenantRows('mine'), make: make.webhook, consumes: true },
     'POST /api/v1/webhooks/:webhook/resume': { table: tenantRows('mine'), make: make.webhook },
     'POST /api/v1/webhooks/:webhook/rotate_secret': { table: tenantRows('mine'), make: make.webhook },
     'POST /api/v1/webhooks/:webhook/test': { table: tenantRows('mine'), make: make.webhook },
