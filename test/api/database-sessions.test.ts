@@ -43,16 +43,24 @@ async function processOf(sql: Pick<Database, 'begin'>): Promise<number> {
   return row.pid;
 }
 
+/** Opens so many sessions of the pool: none ends its transaction before all have begun. */
+async function openSessions(pool: Database, count: number): Promise<number[]> {
+  let begun = 0;
+  const all = Promise.withResolvers<void>();
+  const open = () =>
+    pool.begin(async (tx) => {
+      const [row] = await tx<[{ pid: number }]>`select pg_backend_pid() as pid`;
+      begun += 1;
+      if (begun === count) all.resolve();
+      await all.promise;
+      return row.pid;
+    });
+  return Promise.all(Array.from({ length: count }, open));
+}
+
 /** Ends the idle sessions of the pool, which learns of it only when it uses one. */
 async function endIdleSessions(pool: Database, count: number): Promise<void> {
-  const pids = await Promise.all(
-    Array.from({ length: count }, () =>
-      pool.begin(async (tx) => {
-        const [row] = await tx<[{ pid: number }]>`select pg_backend_pid() as pid, pg_sleep(0.05)`;
-        return row.pid;
-      }),
-    ),
-  );
+  const pids = await openSessions(pool, count);
   proxy.silence({ requests: false });
   for (const pid of pids) await terminate(pid);
 }
@@ -140,7 +148,7 @@ test('a commit whose response is lost is not repeated', async () => {
 
 test('a write outside a transaction whose response is lost is not repeated; a read is', async () => {
   const pool = open(2);
-  await Promise.all([processOf(pool), processOf(pool)]);
+  await openSessions(pool, 2);
   proxy.silence({ requests: false });
   const writing = pool`insert into done values ('written')`;
   writing.catch(() => {});

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { openDatabase } from '../../src/db/database.ts';
 import { createTestDatabase } from '../support/database.ts';
+import { killInWrite } from '../support/kill-in-write.ts';
 import { startServe } from '../support/serve.ts';
 import { sendRequest } from '../support/server.ts';
 import { openTcpProxy } from '../support/tcp-proxy.ts';
@@ -40,27 +41,9 @@ test('a process killed between the effect and its record leaves neither, and the
         headers: { 'idempotency-key': 'once' },
       });
     const teams = async () => (await db`select 1 from teams where name = 'Once'`).length;
-    // The effect is written and the record waits for this lock, which lets claims be made and read.
-    await db`create function wait_here() returns trigger language plpgsql as
-      'begin perform pg_advisory_xact_lock(4711); return new; end'`;
-    await db`create trigger wait_here before update of status on idempotency_records for each row execute function wait_here()`;
-    const lock = await db.reserve();
-    await lock`select pg_advisory_lock(4711)`;
-    const lost = send().catch(() => undefined);
-    while (
-      (await db`select 1 from pg_locks where locktype = 'advisory' and objid = 4711 and not granted`).length === 0
-    );
-    await serve.kill();
-    assert.equal(await lost, undefined);
-    await lock`select pg_advisory_unlock(4711)`;
-    lock.release();
-    // Its session ends and takes the transaction along.
-    while (
-      (await db`select 1 from pg_stat_activity where application_name = 'quarry' and datname = current_database()`)
-        .length > 0
-    );
+    // The effect is written, the record is not; claims can be made and read.
+    await killInWrite(db, serve, { table: 'idempotency_records', column: 'status' }, send);
     assert.equal(await teams(), 0);
-    await db`drop trigger wait_here on idempotency_records`;
 
     serve = await startServe(env);
     assert.equal((await send()).status, 409);

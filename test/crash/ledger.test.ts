@@ -9,6 +9,7 @@ import { openDatabase, production } from '../../src/db/database.ts';
 import { parseId } from '../../src/ids.ts';
 import { Secrets } from '../../src/tenancy/secrets.ts';
 import { createTestDatabase } from '../support/database.ts';
+import { killInWrite } from '../support/kill-in-write.ts';
 import { headOf, verifyAll } from '../support/ledger.ts';
 import { startServe } from '../support/serve.ts';
 import { sendRequest } from '../support/server.ts';
@@ -46,28 +47,12 @@ test('a process killed while it seals leaves no part of a segment, and the next 
     await seal();
     const head = await headOf(db, scope);
     await change();
-    // The segment is written, and its records wait for this lock.
-    await db`create function wait_here() returns trigger language plpgsql as
-      'begin perform pg_advisory_xact_lock(4711); return new; end'`;
-    await db`create trigger wait_here before update of segment on audit_entries for each row execute function wait_here()`;
-    const lock = await db.reserve();
-    await lock`select pg_advisory_lock(4711)`;
-    const lost = seal().catch(() => undefined);
-    while ((await db`select 1 from pg_locks where locktype = 'advisory' and not granted`).length === 0);
-    await serve.kill();
-    assert.equal(await lost, undefined);
-    await lock`select pg_advisory_unlock(4711)`;
-    lock.release();
-    // Its session ends and takes the transaction along.
-    while (
-      (await db`select 1 from pg_stat_activity where application_name = 'quarry' and datname = current_database()`)
-        .length > 0
-    );
+    // The segment is written, its records are not.
+    await killInWrite(db, serve, { table: 'audit_entries', column: 'segment' }, seal);
     assert.equal((await headOf(db, scope)).number, head.number);
     assert.deepEqual((await verify()).problems, []);
     const waiting = await unsealed();
     assert.ok(waiting > 0);
-    await db`drop trigger wait_here on audit_entries`;
 
     serve = await startServe(env);
     await change();
