@@ -79,8 +79,8 @@ test('runs that wait for a response hold no slot: other runs, events and pages c
   assert.equal(hanging.length, 40);
   respondToAll();
   for (const { id: waiting } of runs) assert.equal((await client.waitForEnd(waiting)).status, 'completed');
-  const [{ claims }] = await server.db<[{ claims: number }]>`select count(*) as claims from automation_work_claims`;
-  assert.equal(claims, 0);
+  // The job that worked on a run releases its claim after the run has ended.
+  while ((await server.db`select 1 from automation_work_claims`).length > 0);
 });
 
 test('a run that is cancelled breaks its request off', { timeout: 20_000 }, async () => {
