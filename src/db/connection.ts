@@ -70,7 +70,7 @@ export class Connection {
     return this.#lost !== undefined || this.#isEnding;
   }
 
-  /** The process of the server, or whatever a pooler says it is. */
+  /** The process of the server, or the number that a pooler gives instead. */
   get processId(): number {
     return (this.#client as unknown as { processID: number }).processID;
   }
@@ -134,7 +134,7 @@ export class Connection {
 
   /** Ends the session immediately; running statements fail. */
   destroy(): void {
-    this.#stream.destroy();
+    this.#client.destroy();
   }
 
   #findPrepared(text: string): Prepared | undefined {
@@ -168,7 +168,7 @@ function nameOf(text: string): string {
 }
 
 /** The socket; its handle counts what the system has not taken yet. */
-type Stream = Pick<Socket, 'bytesRead' | 'bytesWritten' | 'writableLength' | 'destroy'> & {
+type Stream = Pick<Socket, 'bytesRead' | 'bytesWritten' | 'writableLength'> & {
   _handle?: { writeQueueSize?: number } | null;
 };
 

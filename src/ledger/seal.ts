@@ -90,7 +90,7 @@ export function createLedger({ db, secrets, clock }: { db: Database; secrets: Se
   async function sealBatch(kind: store.RecordKind, scope: Scope): Promise<number> {
     await currentKey();
     return db.begin(async (tx) => {
-      // The ledger first: whoever seals waits here, before any record is locked.
+      // Lock the ledger first: another process that seals waits here and locks no record.
       await store.lockLedger(tx, scope);
       const rows = await store.takeUnsealed(tx, kind, scope, clock.now(), segmentRecordsMax);
       if (rows.length === 0) return 0;

@@ -394,7 +394,7 @@ test('records from before the ledger are sealed from its start, in the order in 
   await createLedger(server.services).sealAll();
   const [first] = await listSegments(server.db, at, 0, 1);
   assert.equal(first?.kind, 'start');
-  // The run that is waiting goes on, with a link that covers what came before.
+  // The waiting run resumes, and its next link covers the earlier entries.
   await mine.call('POST', `/automation_runs/${waiting.id}/signal`, { name: 'go' });
   await mine.waitForEnd(waiting.id);
   await createLedger(server.services).head(at);

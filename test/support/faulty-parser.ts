@@ -11,7 +11,7 @@ declare const WebAssembly: {
 };
 
 serve({
-  /** Reports the bytes, whatever they are, as a part of a mail. */
+  /** Reports any bytes as a part of a mail. */
   parse: (bytes, _fields, _onProgress, emit) => {
     emit(JSON.parse(Buffer.from(bytes).toString()), []);
     return { value: { apart: true } };
