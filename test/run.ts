@@ -28,10 +28,15 @@ import { poolerVariable, startPooler } from './support/pooler.ts';
  */
 const suites = ['test/rules', 'test/unit', 'test/api', 'test/cli', 'test/browser', 'test/crash', 'test/fuzz'];
 /** Of these, so many files share a process. */
-const batchedSuites = ['test/rules', 'test/unit', 'test/api'];
+const batchedSuites = ['test/rules', 'test/unit', 'test/api', 'test/cli', 'test/browser'];
 const batchSize = 8;
-/** They change their whole process. */
-const alone = new Set(['test/api/tracing.test.ts']);
+/** They change or look at their whole process, or need little of it. */
+const alone = new Set([
+  'test/api/tracing.test.ts',
+  'test/browser/renderer-guard.test.ts',
+  'test/cli/agent-tools-package.test.ts',
+  'test/cli/package.test.ts',
+]);
 const testTimeoutMs = 180_000;
 /** The database is thrown away, so it need not survive a power cut. Crash tests start their own, durable one. */
 const fastSettings = { fsync: 'off', full_page_writes: 'off', synchronous_commit: 'off', max_connections: '400' };
