@@ -126,10 +126,18 @@ export class ForwardProxy {
     });
     const answered = new Promise<void>((resolve, reject) => {
       upstream.once('response', (answer) => {
-        response.writeHead(answer.statusCode ?? 502, ownHeaders(answer.headers));
+        try {
+          response.writeHead(answer.statusCode ?? 502, ownHeaders(answer.headers));
+        } catch (error) {
+          // A status that HTTP does not have, such as 000.
+          upstream.destroy();
+          return reject(error);
+        }
         pipeline(answer, response, () => resolve());
       });
-      upstream.once('error', reject);
+      upstream.on('error', reject);
+      // Without any other event after a 101.
+      upstream.once('close', () => reject(new Error('The host closed the connection.')));
     });
     pipeline(request, upstream, () => {});
     await answered;
