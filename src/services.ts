@@ -128,6 +128,7 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
   const timeoutMs = config.databaseTimeoutSeconds * 1_000;
   const db = openDatabase(target, {
     ...{ poolSize: config.databasePoolSize, applicationName: 'quarry', prepare, timeoutMs },
+    behindPooler: directTarget !== target,
     replica: findReplica(config, metrics),
   });
   started.add('database connections', () => db.end({ timeout: databaseEndSeconds }));
