@@ -70,7 +70,7 @@ export type Services = {
   /** Sets the URL that the server listens on: its base URL unless the settings name another. */
   setListeningUrl(url: string): void;
   /** Starts to run these background jobs, once the server listens. */
-  startWorkers(work: Pick<WorkersOptions, 'tasks' | 'recurring'>): Promise<void>;
+  startWorkers(work: Pick<WorkersOptions, 'tasks' | 'recurring' | 'urgentWork'>): Promise<void>;
   /** Finishes or releases the running jobs; `close()` calls it too. */
   stopWorkers(): Promise<void>;
   /** True once everything that a request may need is available. */
