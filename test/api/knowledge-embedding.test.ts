@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { startEmbeddingService } from '../support/embedding-service.ts';
-import { type Json, knowledgeOf } from '../support/knowledge.ts';
+import { type Json, knowledgeOf, type TestIngestion } from '../support/knowledge.ts';
 import { startTestServer } from '../support/server.ts';
 
 const service = await startEmbeddingService();
@@ -54,6 +54,28 @@ test('while the embedder is down a push succeeds, says that vectors are pending,
   assert.equal((await app.search(source, { query: 'heron', mode: 'vector' })).length, 1);
   const after = await app.send<{ metadata: Json }>('GET', `/knowledge_ingestions/${pushed.id}`);
   assert.equal(after.body.metadata.embedding, undefined);
+});
+
+test('an ingestion stops saying that vectors are pending when its document is deleted before it gets them', {
+  timeout: 60_000,
+}, async () => {
+  const source = await app.createSource(org);
+  const isPending = async ({ id }: TestIngestion) =>
+    (await app.send<{ metadata: Json }>('GET', `/knowledge_ingestions/${id}`)).body.metadata.embedding === 'pending';
+  service.broken = 400;
+  const deleted = await app.ingest(source, { content: { data: 'Avocets sweep the mud.' } });
+  const replaced = await app.ingest(source, { content: { data: 'Godwits probe the mud.' } });
+  assert.ok((await isPending(deleted)) && (await isPending(replaced)));
+  service.broken = undefined;
+  assert.equal((await app.send('DELETE', `/knowledge_documents/${deleted.metadata.document}`)).status, 204);
+  const path = `/knowledge_documents/${replaced.metadata.document}`;
+  const again = await app.send<{ id: string }>('PATCH', path, { content: { data: 'Godwits fly far.' } });
+  await app.waitForIngestion(again.body.id);
+  await server.db`delete from graphile_worker._private_jobs where key like 'embed_documents/%'`;
+  // What runs every half minute finds the app, although none of its documents lacks a vector.
+  await server.server.work.tasks.embed_documents?.({}, {} as never);
+  while ((await isPending(deleted)) || (await isPending(replaced)))
+    await new Promise((resolve) => setTimeout(resolve, 20));
 });
 
 test('a document that the service always refuses keeps no other waiting, and is given up with the reason', async () => {

@@ -276,6 +276,14 @@ export async function promoteQueued(db: Db, appId: string, sourceId: string): Pr
   return row?.id;
 }
 
+/** The app's sources with an ingestion whose vectors are marked as pending. */
+export async function listSourcesMarkedPending(db: Db, appId: string): Promise<string[]> {
+  const rows = await db<{ sourceId: string }[]>`
+    select distinct source_id from knowledge_ingestions
+    where app_id = ${appId} and metadata ? 'embedding' and metadata ->> 'embedding' = 'pending'`;
+  return rows.map(({ sourceId }) => sourceId);
+}
+
 /**
  * Ends the embedding-pending mark of a source's ingestions whose documents do not wait for vectors any more. Where the
  * embedder refused one for good, the mark says so.
