@@ -78,6 +78,43 @@ test('an ingestion stops saying that vectors are pending when its document is de
     await new Promise((resolve) => setTimeout(resolve, 20));
 });
 
+test('what a transaction has queued runs, though the active ingestion would end before the transaction commits', {
+  timeout: 60_000,
+}, async () => {
+  const source = await app.createSource(org);
+  const ingest = (data: string, idempotencyKey?: string) =>
+    server.api<TestIngestion>('POST', `/api/v1/knowledge_sources/${source}/ingest`, {
+      key: world.app.secretKey,
+      body: { content: { data }, on_active: 'queue' },
+      ...(idempotencyKey && { headers: { 'idempotency-key': idempotencyKey } }),
+    });
+  service.silentOn = 'Plovers';
+  const active = await ingest(`Plovers ${'run along the shore. '.repeat(20_000)}`);
+  await service.waitForOpenRequests(1);
+  await server.db`create function wait_here() returns trigger language plpgsql as
+    'begin perform pg_advisory_xact_lock(4711); return new; end'`;
+  await server.db`create trigger wait_here before update of status on idempotency_records
+    for each row execute function wait_here()`;
+  const lock = await server.db.reserve();
+  await lock`select pg_advisory_lock(4711)`;
+  const queued = ingest('Sanderlings follow the waves.', 'queued');
+  const waiting = (event: string) => server.db`
+    select 1 from pg_stat_activity where datname = current_database() and wait_event = ${event}`;
+  while ((await waiting('advisory')).length === 0);
+
+  service.silentOn = undefined;
+  for (const response of service.hanging.splice(0)) response.destroy();
+  const hasEnded = async () =>
+    (await app.send<TestIngestion>('GET', `/knowledge_ingestions/${active.body.id}`)).body.status === 'succeeded';
+  // Another transaction waits for the one that waits here: the end of the active ingestion, or nothing.
+  while (!(await hasEnded()) && (await waiting('transactionid')).length === 0);
+  await lock`select pg_advisory_unlock(4711)`;
+  lock.release();
+  await server.db`drop trigger wait_here on idempotency_records`;
+  assert.equal((await queued).status, 201);
+  assert.equal((await app.waitForIngestion((await queued).body.id)).status, 'succeeded');
+});
+
 test('a document that the service always refuses keeps no other waiting, and is given up with the reason', async () => {
   const source = await app.createSource(org);
   service.broken = 400;
