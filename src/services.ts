@@ -253,7 +253,8 @@ function assemble({ started, ...parts }: Parts): Services {
       if (!runsJobs(config)) return;
       workers = await startWorkers({
         ...work,
-        ...{ target: directTarget, concurrency: config.jobWorkers, log },
+        ...{ target: directTarget, timeoutMs: config.databaseTimeoutSeconds * 1_000 },
+        ...{ concurrency: config.jobWorkers, log },
         waits: limits.jobWaits,
         onCrash: (task) => crashed.inc({ task }),
         trial: trialIn(programFile('./trial', import.meta.url), () => ({
