@@ -89,7 +89,7 @@ export async function requireMigrated(db: Database): Promise<void> {
   if (mismatch !== undefined) throw new SchemaMismatchError(mismatch);
   if (applied.length < known.length)
     throw new SchemaMismatchError(
-      `${known.length - applied.length} migrations of this release are not applied. Run \`quarry migrate\` first.`,
+      `Only ${applied.length} of the ${known.length} migrations of this release are applied. Run \`quarry migrate\` first.`,
     );
 }
 
