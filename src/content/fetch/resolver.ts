@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { lookup, Resolver as NameServers } from 'node:dns/promises';
 import { readFile, stat } from 'node:fs/promises';
-import { isIP } from 'node:net';
+import { isIP, type LookupFunction } from 'node:net';
 import { openCallLanes } from '../call-lanes.ts';
 
 /** All addresses of a host name, in the order to try them. `signal` ends the wait for them. */
@@ -53,6 +53,24 @@ export function createSystemResolver(options: SystemResolverOptions = {}): Resol
     if (known !== undefined) return known;
     const found = await askInLane(lane, signal, () => askServers(host, options, signal));
     return found ?? lookUpInLane(lane, signal, () => bySystem(host));
+  };
+}
+
+/** The resolver as sockets ask for it. */
+export function lookupWith(resolve: Resolver): LookupFunction {
+  return (host, { all, family }, done) => {
+    resolve(host).then(
+      (addresses) => {
+        const found = addresses
+          .map((address) => ({ address, family: isIP(address) }))
+          .filter((one) => one.family !== 0 && (!family || `IPv${one.family}` === family || one.family === family));
+        const [first] = found;
+        if (first === undefined) done(Object.assign(new Error(`${host} has no address`), { code: 'ENOTFOUND' }), '');
+        else if (all) done(null, found);
+        else done(null, first.address, first.family);
+      },
+      (error: NodeJS.ErrnoException) => done(error, ''),
+    );
   };
 }
 

@@ -1,6 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Agent, Dispatcher } from 'undici';
+import type { Dispatcher } from 'undici';
 import { lazyPackage } from '../../lazy-package.ts';
+import type { Resolver } from '../fetch/resolver.ts';
+import { openServiceAgent } from '../model-service.ts';
 import { type ChatMessage, estimateUsage, LlmError, noUsage, type TokenUsage } from './messages.ts';
 import { readEvents } from './read-events.ts';
 import { type ResponseFormat, ResponseFormats } from './response-formats.ts';
@@ -32,6 +34,7 @@ type ClientOptions = {
   model: string;
   /** What waits between tries; tests put another in its place. */
   sleep?: (ms: number, signal: AbortSignal) => Promise<unknown>;
+  resolve?: Resolver;
 };
 
 const undici = lazyPackage<typeof import('undici')>('undici');
@@ -55,15 +58,14 @@ export function openAiChat(options: ClientOptions): LlmClient {
   const sleep = options.sleep ?? ((ms: number, signal: AbortSignal) => wait(ms, undefined, { signal }));
   const abilities: Abilities = { usageOption: true, tokensMember: 'max_tokens' };
   const formats = new ResponseFormats();
-  let agent: Agent | undefined;
+  const agent = openServiceAgent(options.resolve, silenceMsMax);
   return {
     model: options.model,
     async complete(request) {
       const { schema } = request;
       for (let tries = 1; ; tries++) {
-        agent ??= new (undici().Agent)({ headersTimeout: silenceMsMax, bodyTimeout: silenceMsMax });
         const sent: Sent = { ...abilities, format: schema === undefined ? 'none' : formats.choose(schema) };
-        const outcome = await post(options, agent, sent, request);
+        const outcome = await post(options, agent(), sent, request);
         if ('text' in outcome) {
           formats.noteAccepted(sent.format);
           return outcome;
