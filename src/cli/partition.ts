@@ -15,7 +15,7 @@ export async function run(options: { count?: string }): Promise<number> {
     await requireMigrated(db);
     const connected = await countProcesses(db);
     if (connected > 0)
-      throw new ConfigError([`stop every Quarry process first: ${connected} of their connections are open`]);
+      throw new ConfigError([`stop every Quarry process first: ${connected} of its connections are open`]);
     return partitionTables(db, count);
   });
   process.stdout.write(
