@@ -149,7 +149,7 @@ async function checkReachable(publicUrl: string): Promise<CheckResult> {
     const signal = AbortSignal.timeout(publicUrlTimeoutMs);
     const { status } = await fetch(`${publicUrl}/healthz`, { signal, redirect: 'manual' });
     if (status === 200) return { level: 'ok', message: `${publicUrl} leads to a server` };
-    const fix = 'The proxy should pass every path on unchanged, and answer none of them itself.';
+    const fix = 'The proxy should pass every path on unchanged, and respond to none of them itself.';
     return { level: 'warn', message: `${publicUrl}/healthz returns ${status} instead of 200`, fix };
   } catch (error) {
     const { message, cause } = error as Error;

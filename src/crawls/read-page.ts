@@ -223,7 +223,7 @@ async function readDrawn(
   const bytes = Buffer.from(drawn.html);
   const body = { ...{ bytes, contentType, url: drawn.url }, contentEncoding: '', decodedBytesMax: bytes.length };
   const read = await deps.workSlots.run(lane, () => readHtml(deps.parser, body, { signal, lane })).catch(nameEmptyPage);
-  if (read === undefined) throw new RenderError('The renderer drew no web page.');
+  if (read === undefined) throw new RenderError('The renderer returned no web page.');
   const truncated = [...(read.truncated ?? []), ...drawn.truncated];
   const known = options.known?.isHeld ? options.known.state : undefined;
   return readOutcome(

@@ -16,7 +16,7 @@ type OpenAiOptions = {
   fusionWeight?: number;
   similarityFloor?: number;
   timeoutMs?: number;
-  /** What waits between tries; tests put another in its place. */
+  /** Waits between attempts; replaced in tests. */
   sleep?: Sleep;
   resolve?: Resolver;
 };

@@ -90,7 +90,7 @@ export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch'>) {
         throw error;
       }
       log.error({ err: error, ingestion: id }, 'An ingestion failed');
-      await run.fail({ code: 'internal_error', message: 'Something went wrong on our side.' });
+      await run.fail({ code: 'internal_error', message: 'An internal error occurred.' });
       return true;
     } finally {
       clearInterval(heartbeat);
