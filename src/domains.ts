@@ -62,6 +62,7 @@ export function createDomains(services: Services, audit?: AuditLog) {
     config,
     parser,
     fetcher,
+    resolve,
     streams,
     credentials,
     sessions,
@@ -88,7 +89,7 @@ export function createDomains(services: Services, audit?: AuditLog) {
   };
 
   const expressions = createExpressions();
-  const llm = createLlm({ config, log, checkSchema: expressions.checkSchema });
+  const llm = createLlm({ config, log, resolve, checkSchema: expressions.checkSchema });
   const files = createFiles(fileDeps);
   const uploads = createUploads({
     ...{ ...fileDeps, session: services.session, resumableBytesMax: config.resumableBytesMax },
@@ -110,13 +111,13 @@ export function createDomains(services: Services, audit?: AuditLog) {
     ...base,
     log,
     parser,
-    embedder: openEmbedder(config),
+    embedder: openEmbedder(config, resolve),
     language: config.searchLanguage,
     fetcher,
     cacheBytesMax: config.searchCacheMb * 1024 * 1024,
     learnMemoryMb: config.learnMemoryMb,
     queryEmbeddingMs: config.embedQueryMs,
-    reranker: openReranker(config),
+    reranker: openReranker(config, resolve),
     rerankPassages: config.rerankPassages,
     bodyBytesMax: config.bodyBytesMax,
   });

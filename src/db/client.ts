@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net';
 import pg from 'pg';
 import { type DatabaseTarget, pgConnection } from './address.ts';
 import { ConnectionError, DatabaseError } from './errors.ts';
@@ -8,6 +9,7 @@ const connectTimeoutMs = 10_000;
 const connectTimeoutOfManyMs = 2_000;
 /** How long a connection may be silent before the system asks whether the other side still exists. */
 const keepAliveMs = 10_000;
+const endMsMax = 1_000;
 /**
  * The same for the other direction. The system of a database server notices only after two hours that the machine of an
  * idle session has lost its power, and after a quarter of an hour when a response is not acknowledged. Until then, the
@@ -49,10 +51,12 @@ export class Client extends pg.Client {
     this.#servers = servers;
     this.#url = servers?.current;
     this.#behindPooler = behindPooler;
-    const wire = this as unknown as { connection: NodeJS.EventEmitter };
-    wire.connection.on('parameterStatus', ({ parameterName: name, parameterValue: value }: ParameterStatus) => {
-      if (readOnlyParameters.has(name)) this.#readOnly.set(name, value === 'on');
-    });
+    (this as unknown as Driver).connection.on(
+      'parameterStatus',
+      ({ parameterName: name, parameterValue: value }: ParameterStatus) => {
+        if (readOnlyParameters.has(name)) this.#readOnly.set(name, value === 'on');
+      },
+    );
   }
 
   override connect(): Promise<pg.Client>;
@@ -64,9 +68,36 @@ export class Client extends pg.Client {
     return undefined;
   }
 
+  /** The process of the server, or the number that a pooler gives instead. */
+  get processId(): number {
+    return (this as unknown as Driver).processID;
+  }
+
+  /** How many bytes have been exchanged with the server. */
+  get exchangedBytes(): number {
+    const { bytesRead, bytesWritten, writableLength, _handle } = this.#stream;
+    return bytesRead + bytesWritten - (_handle?.writeQueueSize ?? writableLength);
+  }
+
+  /** Changes with every byte that is exchanged; undefined while no statement runs. Not for pipelines. */
+  get progress(): number | undefined {
+    return (this as unknown as Driver)._getActiveQuery() === null ? undefined : this.exchangedBytes;
+  }
+
+  get #stream(): Stream {
+    return (this as unknown as Driver).connection.stream;
+  }
+
   /** Ends the session immediately; running statements fail. */
   destroy(): void {
-    (this as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
+    this.#stream.destroy();
+  }
+
+  /** Ends the session. A network that does not respond delays it by a second at most. */
+  async endSoon(): Promise<void> {
+    const timer = setTimeout(() => this.destroy(), endMsMax);
+    await this.end().catch(() => {});
+    clearTimeout(timer);
   }
 
   async #connect(): Promise<pg.Client> {
@@ -96,6 +127,18 @@ export async function tryServers<T>(target: DatabaseTarget, connect: () => Promi
     }
   }
 }
+
+/** The socket; its handle counts what the system has not taken yet. */
+type Stream = Pick<Socket, 'bytesRead' | 'bytesWritten' | 'writableLength' | 'destroy'> & {
+  _handle?: { writeQueueSize?: number } | null;
+};
+
+/** Parts of `pg` without type definitions. */
+type Driver = {
+  connection: NodeJS.EventEmitter & { stream: Stream };
+  processID: number;
+  _getActiveQuery(): object | null;
+};
 
 type ParameterStatus = { parameterName: string; parameterValue: string };
 

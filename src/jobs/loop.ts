@@ -1,10 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Job } from 'graphile-worker';
 import type pg from 'pg';
-import type { DatabaseTarget } from '../db/address.ts';
-import { Client } from '../db/client.ts';
+import type { Client } from '../db/client.ts';
 import { Lanes } from '../lanes.ts';
 import type { Logger } from '../log.ts';
+import type { JobConnections } from './connection.ts';
 import { HeldJob, releaseOtherJobs } from './held-job.ts';
 import { claimJobs, type DueJob, findDueJobs, findTaskIds, lockJobs } from './lane-queue.ts';
 
@@ -12,7 +12,7 @@ type LoopOptions = {
   /** The name under which jobs are locked. */
   id: string;
   pool: pg.Pool;
-  target: DatabaseTarget;
+  connections: JobConnections;
   tasks: string[];
   /** Concurrent jobs of one app in each process; the same number again is left for other apps. */
   concurrency: number;
@@ -38,7 +38,7 @@ export class JobLoop {
   readonly #lanes: Lanes<DueJob>;
   readonly #running = new Set<Promise<void>>();
   readonly #timer: NodeJS.Timeout;
-  #listener: pg.Client | undefined;
+  #listener: Client | undefined;
   #tasks: Map<number, string> | undefined;
   #after = '';
   /** There may be due jobs that were not read yet. */
@@ -65,7 +65,7 @@ export class JobLoop {
   async stop(): Promise<void> {
     this.#stopped = true;
     clearInterval(this.#timer);
-    await this.#listener?.end().catch(() => {});
+    await this.#listener?.endSoon();
     await this.#filling;
     await Promise.allSettled(this.#running);
   }
@@ -191,7 +191,7 @@ export class JobLoop {
 
   async #listen(): Promise<void> {
     if (this.#stopped) return;
-    const client = new Client(this.#options.target, { application_name: 'quarry-jobs-listen' });
+    const client = this.#options.connections.open('quarry-jobs-listen');
     const again = (): void => {
       if (this.#listener !== client) return;
       this.#listener = undefined;

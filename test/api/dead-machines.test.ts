@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { openDatabase } from '../../src/db/database.ts';
+import { JobConnections } from '../../src/jobs/connection.ts';
 import { Presence } from '../../src/jobs/presence.ts';
 import { createLogger } from '../../src/log.ts';
 import { createTestDatabase } from '../support/database.ts';
@@ -31,7 +32,8 @@ const settings = /tcp_keepalives_idle = 10; .*_interval = 5; .*_count = 3;.*tcp_
 
 test('before a worker shows that it lives, its server is told to notice the death of its machine', async () => {
   const { url, untilLock } = await openRecorder();
-  const presence = new Presence(url, 'dead-machines', createLogger('silent'), () => {});
+  const log = createLogger('silent');
+  const presence = new Presence(new JobConnections({ target: url, log }), 'dead-machines', log, () => {});
   try {
     assert.match(await untilLock, settings);
   } finally {
