@@ -125,7 +125,12 @@ export class ForwardProxy {
       headers: { ...ownHeaders(request.headers), host: url.host, connection: 'close' },
     });
     const answered = new Promise<void>((resolve, reject) => {
+      // A 101 has no other event. Once there is a response, the connection may close before the page has read it.
+      const fail = () => reject(new Error('The host closed the connection.'));
+      upstream.once('close', fail);
+      upstream.on('error', reject);
       upstream.once('response', (answer) => {
+        upstream.off('close', fail);
         try {
           response.writeHead(answer.statusCode ?? 502, ownHeaders(answer.headers));
         } catch (error) {
@@ -135,9 +140,6 @@ export class ForwardProxy {
         }
         pipeline(answer, response, () => resolve());
       });
-      upstream.on('error', reject);
-      // Without any other event after a 101.
-      upstream.once('close', () => reject(new Error('The host closed the connection.')));
     });
     pipeline(request, upstream, () => {});
     await answered;
