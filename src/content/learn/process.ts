@@ -4,7 +4,7 @@ import type { StemLanguage } from '../terms.ts';
 import { packBatch, type TermBytes } from './batch.ts';
 
 const workerFile = programFile('./worker', import.meta.url);
-/** For one step; the longest, the decomposition of the largest sample, takes half a minute on a slow machine. */
+/** Deadline of one step. The longest, the decomposition of the largest sample, takes half a minute on a slow machine. */
 const stepDeadlineMs = 10 * 60_000;
 const batchBytesMax = 4 * 1024 * 1024;
 
