@@ -139,7 +139,7 @@ const plainPick = 'node -p "JSON.parse(fs.readFileSync(0)).$1"';
 const strictPick =
   'node -e "const found = JSON.parse(fs.readFileSync(0)).$1; if (found === undefined) throw new Error(\'no $1\'); console.log(found)"';
 
-export type PickServer = { command: string; close(): Promise<void> };
+type PickServer = { command: string; close(): Promise<void> };
 
 /** Does for `pick` what `strictPick` does, without a start of Node for each member: the pages pick a hundred. */
 export async function startPickServer(): Promise<PickServer> {
