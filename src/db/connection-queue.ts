@@ -1,6 +1,6 @@
 import type { Connection } from './connection.ts';
 
-export type Waiting = {
+type Waiting = {
   lane: string;
   resolve: (connection: Connection) => void;
   reject: (error: unknown) => void;
