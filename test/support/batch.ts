@@ -1,3 +1,4 @@
+import './cached-parsers.ts';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { pathToFileURL } from 'node:url';

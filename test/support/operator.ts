@@ -2,7 +2,7 @@ import { type CommandResult, callQuarry } from './command.ts';
 import type { TestServer } from './server.ts';
 import { openTcpProxy } from './tcp-proxy.ts';
 
-export type Operator = {
+type Operator = {
   /** Runs one command of the operator to its end. */
   quarry(...args: string[]): Promise<CommandResult>;
   close(): Promise<void>;

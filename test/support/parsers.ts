@@ -1,3 +1,4 @@
+import './cached-parsers.ts';
 import type { Config } from '../../src/config.ts';
 import { openParsers } from '../../src/content/parse/pool/open.ts';
 import type { ParserPool } from '../../src/content/parse/pool/pool.ts';
