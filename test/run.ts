@@ -35,6 +35,7 @@ const batchSize = 8;
 /** They change or look at their whole process, or need little of it. */
 const alone = new Set([
   'test/api/tracing.test.ts',
+  'test/browser/renderer-fuzz.test.ts',
   'test/browser/renderer-guard.test.ts',
   'test/cli/agent-tools-package.test.ts',
   'test/cli/package.test.ts',
