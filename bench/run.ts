@@ -7,7 +7,7 @@ import { commitRatios, findWorse, type Ratios, ratiosVariable, readCommitted, re
 
 /**
  * Runs benchmarks one after the other, each in a process of its own:
- *   node bench/run.ts                 all that need no data of yours
+ *   node bench/run.ts                 all that need no external data
  *   node bench/run.ts kv files        these
  *   node bench/run.ts kv --seconds 5  one with its own options
  *   node bench/run.ts --check         a short round of those with a bare baseline; names what got worse by more than 15 %

@@ -1,6 +1,6 @@
 /**
  * What structured extraction adds to a language model's own time: a document of 200 pieces, four requests at a time,
- * beside the same requests sent to the model alone, in turns in one run. The model is a server of ours that responds
+ * beside the same requests sent to the model alone, in turns in one run. The model is a server of the benchmark that responds
  * after a fixed time.
  *   node bench/structured.ts [--pieces 200] [--rounds 3]
  */

@@ -46,6 +46,7 @@ export type BackgroundWork = {
   tasks: Tasks;
   recurring: Recurring[];
   ticker: ReturnType<typeof createAutomations>['ticker'];
+  urgentWork: () => Promise<void> | undefined;
 };
 
 /** Creates every domain with its dependencies. Routes and background work share the services. */
@@ -61,6 +62,7 @@ export function createDomains(services: Services, audit?: AuditLog) {
     config,
     parser,
     fetcher,
+    resolve,
     streams,
     credentials,
     sessions,
@@ -87,7 +89,7 @@ export function createDomains(services: Services, audit?: AuditLog) {
   };
 
   const expressions = createExpressions();
-  const llm = createLlm({ config, log, checkSchema: expressions.checkSchema });
+  const llm = createLlm({ config, log, resolve, checkSchema: expressions.checkSchema });
   const files = createFiles(fileDeps);
   const uploads = createUploads({
     ...{ ...fileDeps, session: services.session, resumableBytesMax: config.resumableBytesMax },
@@ -109,13 +111,13 @@ export function createDomains(services: Services, audit?: AuditLog) {
     ...base,
     log,
     parser,
-    embedder: openEmbedder(config),
+    embedder: openEmbedder(config, resolve),
     language: config.searchLanguage,
     fetcher,
     cacheBytesMax: config.searchCacheMb * 1024 * 1024,
     learnMemoryMb: config.learnMemoryMb,
     queryEmbeddingMs: config.embedQueryMs,
-    reranker: openReranker(config),
+    reranker: openReranker(config, resolve),
     rerankPassages: config.rerankPassages,
     bodyBytesMax: config.bodyBytesMax,
   });
@@ -165,6 +167,7 @@ export function createDomains(services: Services, audit?: AuditLog) {
     tasks: Object.assign({}, ...all.map((domain) => domain.tasks)),
     recurring: all.flatMap((domain) => domain.recurring ?? []),
     ticker: automations.ticker,
+    urgentWork: automations.ticker.waking,
   };
   return {
     ...base,

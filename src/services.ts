@@ -6,7 +6,7 @@ import { openBlobStore } from './blob/open.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { type Config, runsJobs } from './config.ts';
 import { createFetcher, type Fetcher } from './content/fetch/guarded-fetch.ts';
-import type { Resolver } from './content/fetch/resolver.ts';
+import { createSystemResolver, type Resolver } from './content/fetch/resolver.ts';
 import { openParsers } from './content/parse/pool/open.ts';
 import { ParserPool } from './content/parse/pool/pool.ts';
 import { openRenderer, type Renderer } from './content/render/renderer.ts';
@@ -53,6 +53,8 @@ export type Services = {
   parser: ParserPool;
   /** The only client for URLs from outside. */
   fetcher: Fetcher;
+  /** Addresses of names, for the fetcher and for the services that the settings name. */
+  resolve: Resolver;
   /** What draws pages that need a browser; undefined unless configured. */
   renderer?: Renderer | undefined;
   /** The public keys of issuers of external identities. */
@@ -70,7 +72,7 @@ export type Services = {
   /** Sets the URL that the server listens on: its base URL unless the settings name another. */
   setListeningUrl(url: string): void;
   /** Starts to run these background jobs, once the server listens. */
-  startWorkers(work: Pick<WorkersOptions, 'tasks' | 'recurring'>): Promise<void>;
+  startWorkers(work: Pick<WorkersOptions, 'tasks' | 'recurring' | 'urgentWork'>): Promise<void>;
   /** Finishes or releases the running jobs; `close()` calls it too. */
   stopWorkers(): Promise<void>;
   /** True once everything that a request may need is available. */
@@ -128,6 +130,7 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
   const timeoutMs = config.databaseTimeoutSeconds * 1_000;
   const db = openDatabase(target, {
     ...{ poolSize: config.databasePoolSize, applicationName: 'quarry', prepare, timeoutMs },
+    behindPooler: directTarget !== target,
     replica: findReplica(config, metrics),
   });
   started.add('database connections', () => db.end({ timeout: databaseEndSeconds }));
@@ -151,11 +154,8 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
   await matchBlobStore(direct, blobs);
   const parser = options.parser ?? openParsers(config, log);
   if (options.parser === undefined) started.add('parser pool', () => parser.close());
-  const { resolve } = options;
-  const fetcher = createFetcher({
-    ...{ allow: config.fetchAllow, contact: config.fetchContact },
-    ...(resolve && { resolve }),
-  });
+  const resolve = options.resolve ?? createSystemResolver();
+  const fetcher = createFetcher({ allow: config.fetchAllow, contact: config.fetchContact, resolve });
   started.add('connections to sites', () => fetcher.close());
   const renderer = openRenderer(config, fetcher, log);
   if (renderer !== undefined) started.add('renderer', () => renderer.close());
@@ -180,7 +180,7 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
 
   const services = assemble({
     ...{ config, log, clock, metrics, target, db, directTarget, direct, session, blobs, parser },
-    ...{ fetcher, renderer, issuerKeys, streams, secrets, credentials, started },
+    ...{ fetcher, resolve, renderer, issuerKeys, streams, secrets, credentials, started },
     schemaVersion: migrations.at(-1)?.version ?? 0,
     databaseEnded: embedded?.ended ?? new Promise(() => {}),
   });
@@ -198,12 +198,14 @@ export async function createUnconnectedServices(config: Config, log: Logger): Pr
   const secrets = new Secrets('');
   const parser = new ParserPool({ workers: 1, memoryMb: config.parseMemoryMb, deadlineMs: 1, log });
   started.add('parser pool', () => parser.close());
-  const fetcher = createFetcher({ allow: [], contact: undefined });
+  const resolve = createSystemResolver();
+  const fetcher = createFetcher({ allow: [], contact: undefined, resolve });
   started.add('connections to sites', () => fetcher.close());
   const streams = new StreamHub({ listenDatabase: db, log, streamSecondsMax: config.streamSeconds });
   return assemble({
     ...{ config, log, clock: systemClock, metrics: new Metrics(), target: nowhere, directTarget: nowhere, db },
-    ...{ direct: db, session: db, blobs: await openBlobStore(config), parser, fetcher, streams, secrets, started },
+    ...{ direct: db, session: db, blobs: await openBlobStore(config), parser, fetcher, resolve, streams },
+    ...{ secrets, started },
     credentials: new Credentials({ db, secrets, clock: systemClock }),
     issuerKeys: new IssuerKeys({ fetcher, clock: systemClock, log }),
     schemaVersion: 0,
@@ -225,6 +227,7 @@ type Parts = Pick<
   | 'blobs'
   | 'parser'
   | 'fetcher'
+  | 'resolve'
   | 'renderer'
   | 'issuerKeys'
   | 'streams'
@@ -253,7 +256,8 @@ function assemble({ started, ...parts }: Parts): Services {
       if (!runsJobs(config)) return;
       workers = await startWorkers({
         ...work,
-        ...{ target: directTarget, concurrency: config.jobWorkers, log },
+        ...{ target: directTarget, timeoutMs: config.databaseTimeoutSeconds * 1_000 },
+        ...{ concurrency: config.jobWorkers, log },
         waits: limits.jobWaits,
         onCrash: (task) => crashed.inc({ task }),
         trial: trialIn(programFile('./trial', import.meta.url), () => ({

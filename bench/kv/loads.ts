@@ -1,7 +1,7 @@
 import type { Request } from 'autocannon';
 import type { Fixture } from './fixture.ts';
 
-/** Requests of one kind, of the bare server or of ours; `against` names the bare load that does the same. */
+/** Requests of one kind, to the bare server or to Quarry; `against` names the bare load that does the same. */
 export type Load = { name: string; server: 'bare' | 'quarry'; against?: string; status: number; requests: Request[] };
 
 const requestCount = 2_000;

@@ -50,7 +50,7 @@ export default function Palette({ onClose }: { onClose: () => void }) {
           <Command label="Go to" loop>
             <Command.Input placeholder="A page, an action, or a name or id" value={text} onValueChange={setText} />
             <Command.List label="Choices">
-              <Command.Empty>Nothing has this name.</Command.Empty>
+              <Command.Empty>No results.</Command.Empty>
               {idPage === undefined ? null : (
                 <Command.Item value={search} onSelect={() => go(() => navigate(`${idPage}/${search}`))}>
                   Open <code>{search}</code>

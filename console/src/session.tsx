@@ -25,7 +25,7 @@ const Context = createContext<SessionState | undefined>(undefined);
 /** The session and its place. Requires SessionProvider. */
 export function useSession(): SessionState {
   const state = useContext(Context);
-  if (!state) throw new Error('There is no session here.');
+  if (!state) throw new Error('useSession needs a SessionProvider.');
   return state;
 }
 

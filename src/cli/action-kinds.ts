@@ -69,7 +69,7 @@ export const actions: Record<string, readonly Action[]> = {
     },
     {
       usage: 'redeliver <webhook> <delivery>',
-      about: 'deliver an event again, whatever became of it',
+      about: 'deliver an event again, in any state',
       request: 'POST /webhooks/:webhook/deliveries/:delivery/redeliver',
     },
   ],
@@ -100,7 +100,7 @@ export const actions: Record<string, readonly Action[]> = {
     },
     {
       usage: 'require-signatures <source>',
-      about: 'accept only signed messages at the inbound URL, and print the secret; again: replace the secret',
+      about: 'accept only signed messages at the inbound URL, and print the secret; repeat to replace the secret',
       request: 'POST /knowledge_sources/:source/inbound_url/signing_secret',
       options: [
         { flags: '--secret <file>', about: "file with the sender's secret, or -", member: 'secret', reads: 'secret' },
@@ -209,7 +209,7 @@ export const actions: Record<string, readonly Action[]> = {
     },
     {
       usage: 'activate <automation>',
-      about: 'let it start runs',
+      about: 'allow it to start runs',
       request: 'POST /automations/:automation/activate',
     },
     {

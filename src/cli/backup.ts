@@ -13,6 +13,7 @@ import { createLogger } from '../log.ts';
 import { findSecret, saveSecret } from '../services.ts';
 import { Secrets } from '../tenancy/secrets.ts';
 import { version } from '../version.ts';
+import { countOf } from './count.ts';
 import { UsageError } from './errors.ts';
 import { withDatabase } from './with-database.ts';
 
@@ -160,5 +161,5 @@ function onStandardError(): Progress {
 
 function summary({ tables, blobs, taken_at, quarry }: Manifest): string {
   const rows = tables.reduce((sum, table) => sum + table.rows, 0);
-  return `Backup of ${taken_at} by quarry ${quarry}: ${rows} rows, ${blobs.count} blobs of ${megabytes(blobs.bytes)}`;
+  return `Backup of ${taken_at} by quarry ${quarry}: ${countOf(rows, 'row')}, ${countOf(blobs.count, 'blob')} of ${megabytes(blobs.bytes)}`;
 }

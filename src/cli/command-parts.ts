@@ -7,7 +7,7 @@ export type Run = (options: ClientOptions, work: (session: Session) => Promise<n
 export function withConnection(command: Command): Command {
   return command
     .option('--url <url>', 'server (QUARRY_API_URL; default: from `quarry login`, then the data directory)')
-    .option('--key <key>', 'API key (QUARRY_API_KEY; default: like the server)')
+    .option('--key <key>', 'API key (QUARRY_API_KEY; default: as for --url)')
     .option('--token <token>', 'bearer token of a user or developer (QUARRY_TOKEN)')
     .option('--app <app>', 'app that a developer token acts in, by id or name (QUARRY_APP)')
     .option('--sandbox <sandbox>', 'sandbox that a developer token acts in, by id or name (QUARRY_SANDBOX)')

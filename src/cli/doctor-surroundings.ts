@@ -6,6 +6,7 @@ import { openRenderer } from '../content/render/renderer.ts';
 import { type Database, openDatabase } from '../db/database.ts';
 import { createLogger } from '../log.ts';
 import { createExporter } from '../tracing/start.ts';
+import { countOf } from './count.ts';
 
 /*
  * What is around a server and is often wrong: limits of the system, connections of the database, poolers, replicas, the
@@ -56,7 +57,9 @@ export async function checkConnections(db: Database, config: Config): Promise<Ch
 /** Whether DATABASE_URL leads through a pooler that gives each transaction another connection. */
 export async function checkPooler(config: Config): Promise<CheckResult[]> {
   if (config.databaseUrl === undefined) return [];
-  const db = openDatabase(config.databaseUrl, { poolSize: 2, applicationName: 'quarry-cli', prepare: false });
+  const db = openDatabase(config.databaseUrl, {
+    ...{ poolSize: 2, applicationName: 'quarry-cli', prepare: false, behindPooler: true },
+  });
   try {
     if (!(await sharesConnections(db)))
       return [{ level: 'ok', message: 'DATABASE_URL keeps a session for each connection' }];
@@ -105,7 +108,7 @@ export async function checkReplicas(db: Database): Promise<CheckResult> {
     from pg_stat_replication order by replay_lag desc nulls last limit 100`;
   const [slowest] = replicas;
   if (slowest === undefined) return { level: 'ok', message: 'no replica is connected, or this user may not see them' };
-  const message = `${replicas.length} replicas; ${slowest.name} is ${slowest.seconds} s behind`;
+  const message = `${countOf(replicas.length, 'replica')}; ${slowest.name} is ${slowest.seconds} s behind`;
   if (slowest.seconds <= replicaLagWarnSeconds) return { level: 'ok', message };
   const fix = 'A failover now would lose what it has not received. Check its load and its network.';
   return { level: 'warn', message, fix };
@@ -148,7 +151,7 @@ async function checkReachable(publicUrl: string): Promise<CheckResult> {
     const signal = AbortSignal.timeout(publicUrlTimeoutMs);
     const { status } = await fetch(`${publicUrl}/healthz`, { signal, redirect: 'manual' });
     if (status === 200) return { level: 'ok', message: `${publicUrl} leads to a server` };
-    const fix = 'The proxy should pass every path on unchanged, and answer none of them itself.';
+    const fix = 'The proxy should pass every path on unchanged, and respond to none of them itself.';
     return { level: 'warn', message: `${publicUrl}/healthz returns ${status} instead of 200`, fix };
   } catch (error) {
     const { message, cause } = error as Error;

@@ -222,7 +222,7 @@ async function checkMigrations(db: Database): Promise<CheckResult> {
   if (applied.length === own.length) return { level: 'ok', message: `all ${own.length} migrations are applied` };
   return {
     level: 'warn',
-    message: `${own.length - applied.length} of ${own.length} migrations are not applied`,
+    message: `${applied.length} of ${own.length} migrations are applied`,
     fix: 'The next `quarry serve` applies them; `quarry migrate` applies them now.',
   };
 }

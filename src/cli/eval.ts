@@ -1,3 +1,4 @@
+import { countOf } from './count.ts';
 import { UsageError } from './errors.ts';
 import { readJsonObject } from './ingest.ts';
 import { findLocalFile } from './local-file.ts';
@@ -116,7 +117,7 @@ function describe(report: ReturnType<typeof summarize>[], questions: number): st
       .join('  ')
       .trimEnd(),
   );
-  return `${questions} questions\n${lines.join('\n')}\n`;
+  return `${countOf(questions, 'question')}\n${lines.join('\n')}\n`;
 }
 
 /** Lines such as `{"query": "how long do refunds take", "relevant": {"cdo_…": 2, "Refunds": 1}}`. */

@@ -3,6 +3,7 @@ import { mkdir } from 'node:fs/promises';
 import { dirname, join, resolve, sep } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { countOf } from './count.ts';
 import { ApiError, UsageError } from './errors.ts';
 import { findLocalFile, type StoredFile, uploadLocalFile } from './local-file.ts';
 import { PageCount } from './progress.ts';
@@ -224,5 +225,5 @@ async function writeFiles(session: Session, outputs: { file: StoredFile }[], dir
     await mkdir(dirname(path), { recursive: true });
     await pipeline(await session.client.download(file.url), createWriteStream(path));
   }
-  session.say(`${outputs.length} ${outputs.length === 1 ? 'file' : 'files'} in ${directory}`);
+  session.say(`${countOf(outputs.length, 'file')} in ${directory}`);
 }

@@ -9,6 +9,7 @@ import { formatId } from '../ids.ts';
 import { checkIndexes, type IndexFinding } from '../knowledge/index/check.ts';
 import { createLogger } from '../log.ts';
 import { correctDrift, findDrift } from '../usage/store.ts';
+import { countOf } from './count.ts';
 import { withDatabase } from './with-database.ts';
 
 /** Compares files with blobs, indexes with texts and counters with rows. Returns exit code 1 when a problem was not repaired. */
@@ -25,12 +26,15 @@ export async function run(options: Record<string, string | boolean | undefined>)
         process.stdout.write(`${describe(finding)}\n`),
       );
       process.stdout.write(
-        `${report.files} files and ${report.blobs} blobs checked, ${report.findings} problems, ${report.findings - report.unrepaired} repaired\n`,
+        `${countOf(report.files, 'file')} and ${countOf(report.blobs, 'blob')} checked, ${countOf(report.findings, 'problem')}, ${report.findings - report.unrepaired} repaired\n`,
       );
-      if (swept) process.stdout.write(`${swept.blobs} deleted blobs and ${swept.temporary} interrupted writes swept\n`);
+      if (swept)
+        process.stdout.write(
+          `${countOf(swept.blobs, 'deleted blob')} and ${countOf(swept.temporary, 'interrupted write')} swept\n`,
+        );
       const indexes = await checkIndexes(db, repair, (finding) => process.stdout.write(`${describeIndex(finding)}\n`));
       process.stdout.write(
-        `${indexes.documents} documents of ${indexes.sources} sources and ${indexes.chunks} chunks checked, ${indexes.findings} problems, ${indexes.findings - indexes.unrepaired} repaired\n`,
+        `${countOf(indexes.documents, 'document')} of ${countOf(indexes.sources, 'source')} and ${countOf(indexes.chunks, 'chunk')} checked, ${countOf(indexes.findings, 'problem')}, ${indexes.findings - indexes.unrepaired} repaired\n`,
       );
       const drift = await recount(db, repair);
       return report.unrepaired > 0 || indexes.unrepaired > 0 || (drift > 0 && !repair) ? 1 : 0;

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { countOf } from './count.ts';
 import { ApiError, UsageError } from './errors.ts';
 import { extractUrl, isUrl } from './extract.ts';
 import { findLocalFile, type LocalFile, readAll, uploadLocalFile } from './local-file.ts';
@@ -130,7 +131,7 @@ async function waitForIngestion(session: Session, started: Ingestion, name: stri
     const read = progress?.pages_read ?? pages;
     const total = progress?.pages_total;
     session.progress.show(
-      `Ingesting ${name}${read > 0 ? `, ${counted.describe(read, total)}` : ''}${chunks ? `, ${count(chunks, 'chunk')}` : ''}`,
+      `Ingesting ${name}${read > 0 ? `, ${counted.describe(read, total)}` : ''}${chunks ? `, ${countOf(chunks, 'chunk')}` : ''}`,
       total ? read / total : undefined,
     );
   }
@@ -146,10 +147,6 @@ function isEnded({ status }: Ingestion): boolean {
 
 function describe({ id, status, metadata, stats }: Ingestion, name: string): string {
   if (status !== 'succeeded') return `${id}  ${name}  ${status}\n`;
-  const what = metadata.document ?? count(stats.documents, 'document');
-  return `${what}  ${name}  ${metadata.document_reused ? 'already existed' : count(stats.chunks, 'chunk')}\n`;
-}
-
-function count(number: number | undefined, thing: string): string {
-  return `${number ?? 0} ${thing}${number === 1 ? '' : 's'}`;
+  const what = metadata.document ?? countOf(stats.documents ?? 0, 'document');
+  return `${what}  ${name}  ${metadata.document_reused ? 'already existed' : countOf(stats.chunks ?? 0, 'chunk')}\n`;
 }

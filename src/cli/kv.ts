@@ -1,3 +1,4 @@
+import { countOf } from './count.ts';
 import { UsageError } from './errors.ts';
 import { follow } from './follow.ts';
 import { findLocalFile, readAll } from './local-file.ts';
@@ -107,7 +108,7 @@ export async function batch(session: Session, path: string, { user }: KvOptions)
   const body = { operations, ...(user === undefined ? {} : { user }) };
   const found = await session.client.send<{ data: Record<string, unknown>[] }>('POST', '/kv_batch', { body });
   if (session.json) await session.print(jsonLine(found));
-  else session.say(`${found.data.length} operation${found.data.length === 1 ? '' : 's'} done.`);
+  else session.say(`${countOf(found.data.length, 'operation')} done.`);
   return 0;
 }
 

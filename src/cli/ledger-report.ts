@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { type Counts, noCounts, type Problem, type Verified } from '../ledger/findings.ts';
 import { type ExportedHead, type ReadHead, readHead } from '../ledger/head.ts';
+import { countOf } from './count.ts';
 import { UsageError } from './errors.ts';
 
 const headBytesMax = 64 * 1024 * 1024;
@@ -60,9 +61,9 @@ export class Report {
       process.stdout.write(`${JSON.stringify({ result, problems: this.problems, ledgers, heads, ...this.counts })}\n`);
     else {
       process.stdout.write(
-        `${ledgers} ledgers, ${heads} exported heads, ${segments} segments, ${records} records, ${runs} journals, ${entries} entries verified; ${removed} removed by retention or deletion, ${unsealed} not sealed yet\n`,
+        `${countOf(ledgers, 'ledger')}, ${countOf(heads, 'exported head')}, ${countOf(segments, 'segment')}, ${countOf(records, 'record')}, ${countOf(runs, 'journal')}, ${countOf(entries, 'entry', 'entries')} verified; ${removed} removed by retention or deletion, ${unsealed} not sealed yet\n`,
       );
-      process.stdout.write(this.problems === 0 ? 'Nothing was changed.\n' : `${this.problems} problems\n`);
+      process.stdout.write(this.problems === 0 ? 'Nothing was changed.\n' : `${countOf(this.problems, 'problem')}\n`);
     }
     return this.problems === 0 ? 0 : 1;
   }

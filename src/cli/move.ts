@@ -192,7 +192,7 @@ const movers: Record<Kind, (job: Job) => Promise<void>> = {
         const bytes = await readAll(await job.from.client.download(url));
         const checksum = createHash('sha256').update(bytes).digest('hex');
         if (file.checksum !== undefined && checksum !== file.checksum)
-          throw new Error('its bytes are not its checksum');
+          throw new Error('its bytes do not match its checksum');
         const query = new URLSearchParams(owners as Record<string, string>);
         if (file.shared) query.set('share', 'true');
         const headers = {
@@ -206,7 +206,7 @@ const movers: Record<Kind, (job: Job) => Promise<void>> = {
             bytes: bytes.length,
           }),
         );
-        if (made.checksum !== checksum) throw new Error('it arrived with other bytes');
+        if (made.checksum !== checksum) throw new Error('the copy has different bytes');
         const grants = grantsOf(job, file);
         if (grants.length > 0 || Object.keys((file.provider_metadata as object) ?? {}).length > 0)
           await job.to.call('PATCH', `/files/${made.id}`, {

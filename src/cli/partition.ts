@@ -14,8 +14,7 @@ export async function run(options: { count?: string }): Promise<number> {
   const done = await withDatabase(config, createLogger(config.logLevel), async (db) => {
     await requireMigrated(db);
     const connected = await countProcesses(db);
-    if (connected > 0)
-      throw new ConfigError([`stop every Quarry process first: ${connected} of their connections are open`]);
+    if (connected > 0) throw new ConfigError([`stop every Quarry process first (open connections: ${connected})`]);
     return partitionTables(db, count);
   });
   process.stdout.write(

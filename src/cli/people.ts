@@ -44,7 +44,10 @@ function addOtherCommands(program: Command, run: Run): void {
     .description('copy an app from another server to this one; repeat it to copy what is new')
     .requiredOption('--from <url>', 'the server to copy from')
     .option('--from-key <file>', 'file with a secret key of that server; default: standard input', '-')
-    .option('--only <kinds>', 'only these, with commas: orgs, users, teams, agents, files, kv, sources, automations')
+    .option(
+      '--only <kinds>',
+      'only these kinds, separated by commas: orgs, users, teams, agents, files, kv, sources, automations',
+    )
     .option('--map <file>', 'records which id became which', 'moved.json')
     .addHelpText('after', examples(['quarry move --from https://api.example.com < old-key.txt']))
     .action(async (options: ClientOptions & MoveOptions) => {
@@ -80,7 +83,7 @@ function addOtherCommands(program: Command, run: Run): void {
     });
   const ledger = program.command('ledger').description('export and verify the signed ledger of an app');
   withConnection(ledger.command('head'))
-    .description('print the signed head of the ledger, to compare with later')
+    .description('print the signed head of the ledger for later comparison')
     .option('--out <file>', 'write it to a new file instead')
     .action(async (options: ClientOptions & { out?: string }) => {
       const { head } = await import('./ledger.ts');
@@ -141,7 +144,7 @@ function addFileCommands(program: Command, run: Run): void {
         'quarry extract https://example.com/article',
         'quarry extract https://example.com/docs/ --site --max-pages 50 --include /docs/ --out docs',
         'quarry extract invoice.pdf --schema invoice.schema.json --instructions "Prices are in kroner."',
-      ])}\nThe source file and its Markdown stay at the server as files; --json names them.\n`,
+      ])}\nThe source file and its Markdown stay on the server as files; --json names them.\n`,
     )
     .action(async (source: string, options: ClientOptions & ExtractOptions) => {
       const { extract } = await import('./extract.ts');

@@ -90,7 +90,7 @@ export function buildProgram(): { program: Command; exitCode: () => number } {
     .action(action(() => import('./fsck.ts')));
   program
     .command('heads')
-    .description('print the signed heads of all ledgers, to compare with later')
+    .description('print the signed heads of all ledgers for later comparison')
     .option('--out <file>', 'write them to a new file instead')
     .action(async (options: { out?: string }) => {
       code = await (await import('./verify.ts')).heads(options);
@@ -99,7 +99,7 @@ export function buildProgram(): { program: Command; exitCode: () => number } {
     .command('verify')
     .description('verify that audit logs and journals are unchanged; exits 1 if not')
     .option('--head <file...>', 'compare with these exported heads')
-    .option('--backup <directory>', 'verify this backup instead of the database; s3://… is the newest one there')
+    .option('--backup <directory>', 'verify this backup instead of the database; s3://… names its newest one')
     .option('--trust <key...>', 'accept the signatures of these public keys')
     .option('--app <app>', 'only this app, by id')
     .option('--json', 'print JSON, one value per line')
@@ -109,11 +109,11 @@ export function buildProgram(): { program: Command; exitCode: () => number } {
   program
     .command('quota <app>')
     .description('show the usage of an app and set its limits: a number, "none" or "default"')
-    .option('--file-bytes <bound>', 'bytes of files and of learned search models')
-    .option('--documents <bound>', 'knowledge documents')
-    .option('--pages <bound>', 'pages extracted or pulled per day')
-    .option('--tokens <bound>', 'tokens of the language model per day')
-    .option('--sandboxes <bound>', 'sandboxes')
+    .option('--file-bytes <limit>', 'bytes of files and of learned search models')
+    .option('--documents <limit>', 'knowledge documents')
+    .option('--pages <limit>', 'pages extracted or pulled per day')
+    .option('--tokens <limit>', 'tokens of the language model per day')
+    .option('--sandboxes <limit>', 'sandboxes')
     .option('--json', 'print JSON')
     .action(async (app: string, options: Record<string, string | boolean | undefined>) => {
       code = await (await import('./quota.ts')).run(app, options);
@@ -143,7 +143,7 @@ export function buildProgram(): { program: Command; exitCode: () => number } {
     });
   backup
     .command('verify <directory>')
-    .description('verify that a backup is complete and undamaged; s3://… is the newest one there')
+    .description('verify that a backup is complete and undamaged; s3://… names its newest one')
     .action(async (directory: string) => {
       code = await (await import('./backup.ts')).verify(directory);
     });
@@ -155,7 +155,7 @@ export function buildProgram(): { program: Command; exitCode: () => number } {
     });
   program
     .command('restore <directory>')
-    .description('restore a backup into an empty database and blob store; s3://… is the newest one there')
+    .description('restore a backup into an empty database and blob store; s3://… names its newest one')
     .option('--reuse-blobs', 'use contents that are already in the blob store, after verifying them')
     .action(async (directory: string, options: { reuseBlobs?: boolean }) => {
       code = await (await import('./backup.ts')).restore(directory, options);
@@ -186,7 +186,7 @@ export function buildProgram(): { program: Command; exitCode: () => number } {
   program
     .command('completion')
     .addArgument(new Argument('<shell>', 'bash, zsh or fish').choices(['bash', 'zsh', 'fish']))
-    .description('print the completions of a shell')
+    .description('print a completion script for a shell')
     .addHelpText('after', '\nExamples:\n  $ source <(quarry completion bash)\n  $ quarry completion fish | source\n')
     .action(async (shell: 'bash' | 'zsh' | 'fish') => {
       const { completionScript } = await import('./completion.ts');

@@ -1,3 +1,4 @@
+import { countOf } from './count.ts';
 import { forTerminal } from './terminal.ts';
 
 /** The parts of a stream that a progress line uses. */
@@ -68,7 +69,7 @@ export class PageCount {
     const ms = this.#now();
     this.#first ??= { done, ms };
     const shown = total ?? done;
-    const words = `${total === undefined ? '' : `${done} of `}${shown} ${shown === 1 ? 'page' : 'pages'}`;
+    const words = `${total === undefined ? '' : `${done} of `}${countOf(shown, 'page')}`;
     const elapsedMs = ms - this.#first.ms;
     const read = done - this.#first.done;
     if (elapsedMs < settledMs || read === 0) return words;

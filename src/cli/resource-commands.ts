@@ -38,7 +38,7 @@ const allVerbs = Object.keys(adders) as Verb[];
 
 function addGet(parent: Command, kind: string, resource: Resource, run: Run): void {
   withConnection(parent.command('get <name>'))
-    .description(`show one of the ${kind}`)
+    .description(`show ${one(kind)}`)
     .action(async (named: string, options: ClientOptions) => {
       const { get } = await import('./resources.ts');
       await run(options, (session) => get(session, resource, named));
@@ -59,7 +59,7 @@ function addList(parent: Command, kind: string, resource: Resource, run: Run): v
     .description(`list ${kind}`)
     .option('--page <number>', 'page number, from 1', readCount)
     .option('--limit <number>', 'entries per page (default 25, at most 100)', readCount);
-  if (resource.search !== undefined) command.option('--search <text>', `only ${kind} whose name has this part`);
+  if (resource.search !== undefined) command.option('--search <text>', `only ${kind} whose name contains this text`);
   for (const owner of resource.filters) command.option(`--${owner} <${owner}>`, `only of this ${ownerWords[owner]}`);
   command.action(async (options: ClientOptions & ListOptions) => {
     const { list } = await import('./resources.ts');
@@ -71,7 +71,7 @@ function addCreate(parent: Command, kind: string, resource: Resource, run: Run):
   if (resource.create === undefined) return;
   const { member, example, owners } = resource.create;
   const command = withConnection(parent.command(`create <${member}>`))
-    .description(kind === 'files' ? 'upload a file' : `create one of the ${kind} and print its id`)
+    .description(kind === 'files' ? 'upload a file' : `create ${one(kind)} and print its id`)
     .addHelpText('after', examples([`quarry ${kind} create ${example}`]));
   for (const owner of owners) command.option(`--${owner} <${owner}>`, `of this ${ownerWords[owner]}`);
   if (kind === 'files') {
@@ -92,11 +92,17 @@ function addCreate(parent: Command, kind: string, resource: Resource, run: Run):
 
 function addUpdate(parent: Command, kind: string, resource: Resource, run: Run): void {
   withConnection(parent.command('update <name>'))
-    .description(`change one of the ${kind}`)
+    .description(`change ${one(kind)}`)
     .option('--set <member=value...>', 'a member to change; the value is JSON or text')
     .option('--data <json>', 'members to change: a JSON object, @file, or - for standard input')
     .action(async (named: string, options: ClientOptions & CreateOptions) => {
       const { update } = await import('./resources.ts');
       await run(options, (session) => update(session, resource, named, options));
     });
+}
+
+/** One resource of a kind, for a sentence: `an app`, `a sandbox`. */
+function one(kind: string): string {
+  const word = kind.replace(/(?<=x)es$|s$/, '');
+  return `${/^(?!user)[aeiou]/.test(word) ? 'an' : 'a'} ${word}`;
 }

@@ -6,7 +6,7 @@ import type { ClientOptions } from './session.ts';
 export function addSignInCommands(program: Command, run: Run, setCode: (code: number) => void): void {
   program
     .command('login <url>')
-    .description('keep a server and a credential for later commands; asks for what is not given')
+    .description('store a server and a credential for later commands; prompts for what is missing')
     .option('--key <key>', 'a secret key')
     .option('--token <token>', "a developer token, or a user's token")
     .option('--app <app>', 'app that a developer token acts in, by id or name; default: its only one')
@@ -26,7 +26,7 @@ export function addSignInCommands(program: Command, run: Run, setCode: (code: nu
     });
   program
     .command('logout')
-    .description('forget the credential of `quarry login`')
+    .description('delete the stored credential of `quarry login`')
     .action(async () => {
       setCode(await (await import('./login.ts')).logout());
     });

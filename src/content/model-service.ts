@@ -1,5 +1,6 @@
 import type { Agent, Dispatcher } from 'undici';
 import { lazyPackage } from '../lazy-package.ts';
+import { createSystemResolver, lookupWith, type Resolver } from './fetch/resolver.ts';
 
 const undici = lazyPackage<typeof import('undici')>('undici');
 
@@ -12,6 +13,7 @@ export type ServiceFailure = {
 
 type ServiceRequest = {
   url: string;
+  dispatcher: Dispatcher;
   /** What messages call the service. */
   name: string;
   apiKey: string | undefined;
@@ -21,16 +23,30 @@ type ServiceRequest = {
 };
 
 const retryAfterMsMax = 30_000;
-let agent: Agent | undefined;
+
+/**
+ * Connections to services that the settings name, made when they are needed. Names are resolved like those of fetches:
+ * name servers that hang hold no thread.
+ * @param silenceMsMax a service that sends nothing for this long counts as dead; 0: signals carry the deadlines.
+ */
+export function openServiceAgent(resolve: Resolver = createSystemResolver(), silenceMsMax = 0): () => Agent {
+  let agent: Agent | undefined;
+  return () => {
+    agent ??= new (undici().Agent)({
+      headersTimeout: silenceMsMax,
+      bodyTimeout: silenceMsMax,
+      connect: { lookup: lookupWith(resolve) },
+    });
+    return agent;
+  };
+}
 
 /** Sends JSON to a model service that the settings name. Returns the body of a 200 response. Throws when there is none. */
 export async function postToService(request: ServiceRequest): Promise<string | ServiceFailure> {
-  const { name, apiKey } = request;
-  // The signal carries the deadline.
-  agent ??= new (undici().Agent)({ headersTimeout: 0, bodyTimeout: 0 });
+  const { name, apiKey, dispatcher } = request;
   const response = await undici().request(request.url, {
     method: 'POST',
-    dispatcher: agent,
+    dispatcher,
     headers: {
       'content-type': 'application/json',
       'accept-encoding': 'identity',

@@ -223,7 +223,7 @@ async function readDrawn(
   const bytes = Buffer.from(drawn.html);
   const body = { ...{ bytes, contentType, url: drawn.url }, contentEncoding: '', decodedBytesMax: bytes.length };
   const read = await deps.workSlots.run(lane, () => readHtml(deps.parser, body, { signal, lane })).catch(nameEmptyPage);
-  if (read === undefined) throw new RenderError('The renderer drew no web page.');
+  if (read === undefined) throw new RenderError('The renderer returned no web page.');
   const truncated = [...(read.truncated ?? []), ...drawn.truncated];
   const known = options.known?.isHeld ? options.known.state : undefined;
   return readOutcome(
@@ -373,9 +373,15 @@ function canonicalOf(canonical: string | undefined, finalUrl: string): string {
   return normal !== undefined && new URL(normal).hostname === new URL(finalUrl).hostname ? normal : finalUrl;
 }
 
+/** Whether the failure may be gone in a moment. A name that does not exist is no such failure. */
+function mayPass({ code, cause }: FetchError): boolean {
+  if (code !== 'dns_failed') return code === 'connect_failed' || code === 'bad_response';
+  const reason = cause instanceof Error && 'code' in cause ? cause.code : undefined;
+  return reason !== undefined && reason !== 'ENOTFOUND' && reason !== 'ENODATA';
+}
+
 function fetchFailure(error: FetchError, queued: QueuedPage, clock: Clock): PageOutcome {
-  const transient = error.code === 'connect_failed' || error.code === 'bad_response';
-  const delayMs = transient ? retryDelayMs(queued.tries + 1, undefined, clock.now()) : undefined;
+  const delayMs = mayPass(error) ? retryDelayMs(queued.tries + 1, undefined, clock.now()) : undefined;
   if (delayMs !== undefined) return { kind: 'retry', delayMs };
   return failedPage(error.code === 'timeout' ? 'timeout' : 'fetch_failed', error.code, error.message);
 }

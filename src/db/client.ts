@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net';
 import pg from 'pg';
 import { type DatabaseTarget, pgConnection } from './address.ts';
 import { ConnectionError, DatabaseError } from './errors.ts';
@@ -8,6 +9,20 @@ const connectTimeoutMs = 10_000;
 const connectTimeoutOfManyMs = 2_000;
 /** How long a connection may be silent before the system asks whether the other side still exists. */
 const keepAliveMs = 10_000;
+const endMsMax = 1_000;
+/**
+ * The same for the other direction. The system of a database server notices only after two hours that the machine of an
+ * idle session has lost its power, and after a quarter of an hour when a response is not acknowledged. Until then, the
+ * session keeps its locks. Without effect on a socket file.
+ */
+const noticeDeadMachine = `set tcp_keepalives_idle = 10; set tcp_keepalives_interval = 5; set tcp_keepalives_count = 3;
+  set tcp_user_timeout = 30000`;
+
+type ClientOptions = {
+  timeoutMs?: number;
+  /** The server is a transaction pooler: settings of a session would go to any of its connections. */
+  behindPooler?: boolean;
+};
 
 /**
  * A session of the `pg` driver with the current server of a target. When the server cannot be reached or only reads,
@@ -16,9 +31,14 @@ const keepAliveMs = 10_000;
 export class Client extends pg.Client {
   readonly #servers: Servers | undefined;
   readonly #url: string | undefined;
+  readonly #behindPooler: boolean;
   readonly #readOnly = new Map<string, boolean>();
 
-  constructor(target: DatabaseTarget, settings: pg.ClientConfig, timeoutMs = connectTimeoutMs) {
+  constructor(
+    target: DatabaseTarget,
+    settings: pg.ClientConfig,
+    { timeoutMs = connectTimeoutMs, behindPooler = false }: ClientOptions = {},
+  ) {
     const servers = typeof target === 'string' ? serversOf(target) : undefined;
     const many = (servers?.urls.length ?? 1) > 1;
     super({
@@ -30,10 +50,13 @@ export class Client extends pg.Client {
     });
     this.#servers = servers;
     this.#url = servers?.current;
-    const wire = this as unknown as { connection: NodeJS.EventEmitter };
-    wire.connection.on('parameterStatus', ({ parameterName: name, parameterValue: value }: ParameterStatus) => {
-      if (readOnlyParameters.has(name)) this.#readOnly.set(name, value === 'on');
-    });
+    this.#behindPooler = behindPooler;
+    (this as unknown as Driver).connection.on(
+      'parameterStatus',
+      ({ parameterName: name, parameterValue: value }: ParameterStatus) => {
+        if (readOnlyParameters.has(name)) this.#readOnly.set(name, value === 'on');
+      },
+    );
   }
 
   override connect(): Promise<pg.Client>;
@@ -45,9 +68,36 @@ export class Client extends pg.Client {
     return undefined;
   }
 
+  /** The process of the server, or the number that a pooler gives instead. */
+  get processId(): number {
+    return (this as unknown as Driver).processID;
+  }
+
+  /** How many bytes have been exchanged with the server. */
+  get exchangedBytes(): number {
+    const { bytesRead, bytesWritten, writableLength, _handle } = this.#stream;
+    return bytesRead + bytesWritten - (_handle?.writeQueueSize ?? writableLength);
+  }
+
+  /** Changes with every byte that is exchanged; undefined while no statement runs. Not for pipelines. */
+  get progress(): number | undefined {
+    return (this as unknown as Driver)._getActiveQuery() === null ? undefined : this.exchangedBytes;
+  }
+
+  get #stream(): Stream {
+    return (this as unknown as Driver).connection.stream;
+  }
+
   /** Ends the session immediately; running statements fail. */
   destroy(): void {
-    (this as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
+    this.#stream.destroy();
+  }
+
+  /** Ends the session. A network that does not respond delays it by a second at most. */
+  async endSoon(): Promise<void> {
+    const timer = setTimeout(() => this.destroy(), endMsMax);
+    await this.end().catch(() => {});
+    clearTimeout(timer);
   }
 
   async #connect(): Promise<pg.Client> {
@@ -61,6 +111,8 @@ export class Client extends pg.Client {
       if (this.#url !== undefined) this.#servers?.leave(this.#url);
       throw error;
     }
+    // Ahead of the first statement, which reports a session that is lost by then.
+    if (!this.#behindPooler && !this.host.startsWith('/')) this.query(noticeDeadMachine).catch(() => {});
     return this;
   }
 }
@@ -75,6 +127,18 @@ export async function tryServers<T>(target: DatabaseTarget, connect: () => Promi
     }
   }
 }
+
+/** The socket; its handle counts what the system has not taken yet. */
+type Stream = Pick<Socket, 'bytesRead' | 'bytesWritten' | 'writableLength' | 'destroy'> & {
+  _handle?: { writeQueueSize?: number } | null;
+};
+
+/** Parts of `pg` without type definitions. */
+type Driver = {
+  connection: NodeJS.EventEmitter & { stream: Stream };
+  processID: number;
+  _getActiveQuery(): object | null;
+};
 
 type ParameterStatus = { parameterName: string; parameterValue: string };
 

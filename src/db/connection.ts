@@ -1,4 +1,3 @@
-import type { Socket } from 'node:net';
 import pg from 'pg';
 import type { DatabaseTarget } from './address.ts';
 import { Client, tryServers } from './client.ts';
@@ -11,6 +10,8 @@ export type ConnectionOptions = {
   applicationName: string;
   /** Whether statements are prepared by name, once for each connection. Some transaction poolers do not support it. */
   prepare: boolean;
+  /** The server is a transaction pooler. */
+  behindPooler?: boolean;
   /** How long to wait for a new connection, and how long its server may be silent before `SilenceWatch` asks it. */
   timeoutMs: number;
 };
@@ -36,10 +37,10 @@ export class Connection {
   /** Statements that have no response yet. */
   #running = 0;
 
-  private constructor({ target, applicationName, prepare, timeoutMs }: ConnectionOptions) {
+  private constructor({ target, applicationName, prepare, timeoutMs, behindPooler = false }: ConnectionOptions) {
     this.#prepare = prepare;
     const settings = { application_name: applicationName, pipeline: true };
-    this.#client = new Client(target, settings as pg.ClientConfig, timeoutMs);
+    this.#client = new Client(target, settings as pg.ClientConfig, { timeoutMs, behindPooler });
   }
 
   /** @param onLost is called once when the session ends without `close`. */
@@ -72,18 +73,12 @@ export class Connection {
 
   /** The process of the server, or the number that a pooler gives instead. */
   get processId(): number {
-    return (this.#client as unknown as { processID: number }).processID;
+    return this.#client.processId;
   }
 
   /** Changes with every byte that is exchanged; undefined while no statement runs. */
   get progress(): number | undefined {
-    if (this.#running === 0) return undefined;
-    const { bytesRead, bytesWritten, writableLength, _handle } = this.#stream;
-    return bytesRead + bytesWritten - (_handle?.writeQueueSize ?? writableLength);
-  }
-
-  get #stream(): Stream {
-    return (this.#client as unknown as { connection: { stream: Stream } }).connection.stream;
+    return this.#running === 0 ? undefined : this.#client.exchangedBytes;
   }
 
   /** Runs a statement. Throws DatabaseError when PostgreSQL refuses it, ConnectionError when the session is lost. */
@@ -166,11 +161,6 @@ function nameOf(text: string): string {
   if (names.size < preparedMax) names.set(text, name);
   return name;
 }
-
-/** The socket; its handle counts what the system has not taken yet. */
-type Stream = Pick<Socket, 'bytesRead' | 'bytesWritten' | 'writableLength'> & {
-  _handle?: { writeQueueSize?: number } | null;
-};
 
 /** Parts of `pg` without type definitions: the wire connection, and the methods that it calls on a query. */
 type Wire = {

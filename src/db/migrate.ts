@@ -81,7 +81,7 @@ export async function requireMigrated(db: Database): Promise<void> {
   const [row] = await db<{ exists: boolean }[]>`select to_regclass('schema_migrations') is not null as exists`;
   if (!row?.exists)
     throw new SchemaMismatchError(
-      'The database has no tables of Quarry yet. `quarry serve` creates them, and so does `quarry migrate`; if that should not be so, check DATABASE_URL and QUARRY_DATA_DIR.',
+      'The database has no tables of Quarry yet. `quarry serve` creates them, and so does `quarry migrate`; if it should have them, check DATABASE_URL and QUARRY_DATA_DIR.',
     );
   const applied = await db<AppliedMigration[]>`select version, name, checksum from schema_migrations order by version`;
   const known = await readMigrations();
@@ -89,7 +89,7 @@ export async function requireMigrated(db: Database): Promise<void> {
   if (mismatch !== undefined) throw new SchemaMismatchError(mismatch);
   if (applied.length < known.length)
     throw new SchemaMismatchError(
-      `${known.length - applied.length} migrations of this release are not applied. Run \`quarry migrate\` first.`,
+      `Only ${applied.length} of the ${known.length} migrations of this release are applied. Run \`quarry migrate\` first.`,
     );
 }
 

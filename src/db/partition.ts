@@ -3,6 +3,7 @@ import type { Database, Session } from './types.ts';
 /** The tables that grow with the data of apps. No foreign key refers to any of them. */
 export const largeTables = [
   ...['kv_entries', 'kv_changes', 'automation_run_entries', 'automation_run_output', 'audit_entries'],
+  ...['run_anchors', 'ledger_segments'],
   ...['knowledge_chunks', 'knowledge_texts', 'knowledge_postings', 'knowledge_bundles'],
   ...['knowledge_vectors', 'knowledge_codes', 'knowledge_model_codes', 'knowledge_model_terms'],
 ];

@@ -123,7 +123,7 @@ export class Replica {
       select position::text, left(pg_walfile_name(position), 8) as timeline
       from (select case current_setting('synchronous_commit')
         when 'off' then pg_current_wal_insert_lsn() else pg_current_wal_flush_lsn() end as position) latest`;
-    if (mark === undefined) throw new ConnectionError('NO_POSITION', 'The primary does not tell its position.');
+    if (mark === undefined) throw new ConnectionError('NO_POSITION', 'The primary did not report its position.');
     // A server that was left behind by a promotion never receives this row.
     if (this.#timeline !== mark.timeline)
       await this.#db`insert into server_facts (name, value) values ('timeline', ${mark.timeline})

@@ -1,25 +1,28 @@
 import { Connection, type ConnectionOptions } from './connection.ts';
 import { ConnectionError } from './errors.ts';
 
+/** A connection that can be watched. Its progress changes with every byte, and is undefined while no statement runs. */
+type Watched = Pick<Connection, 'processId' | 'progress' | 'destroy'>;
+
 /**
  * Ends connections whose server no longer responds. A statement may take long, so silence alone ends none: after
  * `timeoutMs` of it, a new connection asks the server, within as much time again, whether it works on the statement.
  */
 export class SilenceWatch {
   readonly #options: ConnectionOptions;
-  readonly #connections: ReadonlySet<Connection>;
+  readonly #connections: ReadonlySet<Watched>;
   readonly #onUnresponsive: (error: ConnectionError) => void;
   #timer: NodeJS.Timeout | undefined;
-  #seen = new Map<Connection, { progress: number; checks: number }>();
+  #seen = new Map<Watched, { progress: number; checks: number }>();
   /** Silent connections for which the server did not work at the last check: a result may have been on its way. */
-  #idle = new Set<Connection>();
+  #idle = new Set<Watched>();
   #isChecking = false;
 
   /** @param onUnresponsive is called when the server responds to nobody; the silent connections have ended. */
   constructor(
     options: ConnectionOptions,
-    connections: ReadonlySet<Connection>,
-    onUnresponsive: (error: ConnectionError) => void,
+    connections: ReadonlySet<Watched>,
+    onUnresponsive: (error: ConnectionError) => void = () => {},
   ) {
     this.#options = options;
     this.#connections = connections;
@@ -57,7 +60,7 @@ export class SilenceWatch {
   }
 
   /** Connections with a statement that have exchanged nothing since `checksPerTimeout` checks. */
-  #findSilent(): Connection[] {
+  #findSilent(): Watched[] {
     const before = this.#seen;
     this.#seen = new Map();
     for (const connection of this.#connections) {
@@ -69,12 +72,12 @@ export class SilenceWatch {
     return [...this.#seen].filter(([, { checks }]) => checks >= checksPerTimeout).map(([connection]) => connection);
   }
 
-  #endIfSilent(connection: Connection): void {
+  #endIfSilent(connection: Watched): void {
     if (this.#seen.get(connection)?.progress === connection.progress) connection.destroy();
   }
 
   /** The processes that work for these connections; undefined behind a pooler, which hides them. */
-  async #askServer(silent: Connection[]): Promise<Set<number> | undefined> {
+  async #askServer(silent: Watched[]): Promise<Set<number> | undefined> {
     const asking = await Connection.open({ ...this.#options, prepare: false }, () => {});
     const timer = setTimeout(() => asking.destroy(), this.#options.timeoutMs);
     try {

@@ -15,7 +15,7 @@ export function readPictureQuery(query: Partial<PictureRequest>): PictureRequest
   return width === undefined ? undefined : { width, format: format ?? 'webp' };
 }
 
-/** What a signed URL names. Anything that no URL of ours names becomes what no signature covers. */
+/** What a signed URL names. Anything that our own URLs never name becomes what no signature covers. */
 export function readSignedPicture({ width, format }: Record<string, unknown>): PictureRequest | undefined {
   const knownWidth = pictureWidths.find((one) => String(one) === width);
   const knownFormat = pictureFormats.find((one) => one === format);

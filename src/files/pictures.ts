@@ -79,13 +79,16 @@ export async function sendPicture(
 function refusalOf(error: unknown): unknown {
   if (error instanceof BlobMissing) return notFound();
   if (error instanceof BlobTooLarge)
-    return new AppError('file_too_large', `Pictures are made of files up to ${error.sizeMax} bytes.`);
+    return new AppError(
+      'file_too_large',
+      `Small pictures are created only from files of at most ${error.sizeMax} bytes.`,
+    );
   if (!(error instanceof ParseError)) return error;
   return new AppError(error.reason, error.message, { cause: error });
 }
 
 function tooMany(): AppError {
-  return new AppError('unavailable', 'Too many pictures are waiting to be made. Try again in a moment.', {
+  return new AppError('unavailable', 'Too many pictures are waiting. Try again in a moment.', {
     headers: { 'retry-after': '5' },
   });
 }

@@ -56,6 +56,6 @@ function mismatch(blobs: BlobStore): BlobStoreMismatchError {
       : 'Check QUARRY_S3_ENDPOINT and QUARRY_S3_BUCKET.';
   return new BlobStoreMismatchError(
     `The files of this database are in another blob store than this ${blobs.kind} one. ${cure} ` +
-      "If the configured store is right nevertheless, run in the database: delete from server_facts where name = 'blob_store'",
+      "If the configured store is the right one, run this in the database: delete from server_facts where name = 'blob_store'",
   );
 }

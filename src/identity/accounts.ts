@@ -11,7 +11,7 @@ import type { VerifiedToken } from './verify.ts';
 
 type AccountsDeps = { db: Database; clock: Clock };
 
-/** The user of a verified token: the account (app, sandbox, issuer, subject), never the e-mail. 401 when there is none. */
+/** The user of a verified token: by account (app, sandbox, issuer, subject), never by e-mail. 401 when there is none. */
 export async function findAccountUser(
   { db, clock }: AccountsDeps,
   issuer: store.IssuerRow,
@@ -57,7 +57,7 @@ async function createAccount(
     .begin(async (tx) => {
       await insertUser(tx, issuer, {
         id,
-        // An address belongs to one user. That one keeps it.
+        // The e-mail address belongs to another user, who keeps it.
         email: owner === undefined ? (email ?? null) : null,
         name: readName(claims[issuer.claims.name ?? 'name']),
         passwordHash: null,
@@ -76,7 +76,7 @@ async function createAccount(
 
 class AccountExists extends Error {}
 
-/** What the app has mapped of a token's claims. Anything else in them means nothing. */
+/** The rights that the app has mapped from a token's claims. Other claims are ignored. */
 function mapRights(mapping: ClaimMapping, claims: Record<string, unknown>): store.MappedRights {
   const { org, role, teams } = mapping;
   const rights: store.MappedRights = {};

@@ -7,10 +7,10 @@ import type { Logger } from '../log.ts';
 
 type IssuerKeysDeps = { fetcher: Fetcher; clock: Clock; log: Logger };
 
-/** Where the keys of an issuer are. */
+/** Where to find the keys of an issuer. */
 type Place = { appId: string; issuer: string; jwksUrl: string | null };
 
-/** What an issuer says about itself: the parts that are used here. */
+/** The members of an issuer's discovery document that are used here. */
 type IssuerMetadata = {
   jwksUrl: string;
   authorizationEndpoint: string | undefined;
@@ -20,9 +20,9 @@ type IssuerMetadata = {
 type Cached<T> = { value: T | undefined; fetchedAtMs: number; triedAtMs: number; loading: Promise<T> | undefined };
 
 const freshMs = 10 * 60 * 1_000;
-/** Keys of an issuer that is unreachable are used for this long. */
+/** How long cached keys are used while the issuer is unreachable. */
 const staleMs = 24 * 60 * 60 * 1_000;
-/** After a fetch, an unknown key or a failure causes no other one for this long. */
+/** After a fetch, an unknown key or a failure causes no further fetch for this long. */
 const pauseMs = 30_000;
 const entriesMax = 1_000;
 const bytesMax = 256 * 1024;

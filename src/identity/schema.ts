@@ -7,7 +7,7 @@ const claim = Type.Optional(Type.String({ minLength: 1, maxLength: 200 }));
 const mapped = (description: string) =>
   Type.Optional(Type.Record(Type.String({ maxLength: 200 }), Type.String(), { description, maxProperties: 500 }));
 
-/** Values without a mapping mean nothing, so a token can only name what the app has listed. */
+/** Values without a mapping are ignored, so a token can only name what the app has listed. */
 const claimsSchema = strict(
   {
     org: Type.Optional(

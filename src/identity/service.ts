@@ -28,7 +28,7 @@ export function createIdentityService({ db, clock, secrets, fetcher }: IdentityD
       throw invalidField(field, 'must have no query or fragment.');
   }
 
-  /** 422 on a mapping that names an organisation or team that is not the app's. */
+  /** 422 when the mapping names an organisation or team of another app. */
   async function checkMapping(caller: Caller, { org, teams }: ClaimMapping): Promise<void> {
     for (const [value, id] of Object.entries(org?.values ?? {})) {
       const field = `claims.org.values.${value}`;
@@ -93,7 +93,7 @@ export function createIdentityService({ db, clock, secrets, fetcher }: IdentityD
       return row;
     },
 
-    /** Its tokens mean nothing from now on. Users and accounts stay, in case it is added again. */
+    /** Its tokens are refused from now on. Users and accounts stay, in case it is added again. */
     async remove(caller: Caller, id: string): Promise<void> {
       if (!(await store.deleteIssuer(db, caller, pathId('identityIssuer', id)))) throw notFound();
     },

@@ -46,7 +46,7 @@ export function createExternalSignIn({ db, clock, secrets, fetcher, keys }: Sign
       const text = cookie === undefined ? undefined : secrets.unwrap(Buffer.from(cookie, 'base64url')).plain.toString();
       pending = text === undefined ? undefined : (JSON.parse(text) as Pending);
     } catch {
-      // Not a cookie that this server set.
+      // This server did not set the cookie.
     }
     const isOver = pending === undefined || pending.until < clock.now().getTime();
     if (pending === undefined || isOver || typeof state !== 'string' || !isEqual(state, pending.state))
@@ -85,7 +85,7 @@ export function createExternalSignIn({ db, clock, secrets, fetcher, keys }: Sign
       return rows.filter(({ clientId }) => clientId !== null);
     },
 
-    /** Where to send the browser, and what it must bring back. */
+    /** Where to send the browser, and the cookie that it must return with. */
     async begin(scope: Scope, issuerId: string, redirect: string): Promise<{ url: string; cookie: string }> {
       const id = parseId('identityIssuer', issuerId);
       const issuer = found(id === undefined ? undefined : await findIssuer(db, scope, id));
@@ -110,7 +110,7 @@ export function createExternalSignIn({ db, clock, secrets, fetcher, keys }: Sign
       return { url: url.href, cookie: secrets.wrap(Buffer.from(JSON.stringify(pending))).toString('base64url') };
     },
 
-    /** The user who comes back from the issuer. 401 unless everything fits. */
+    /** The user who returns from the issuer. 401 unless everything matches. */
     async finish(
       cookie: string | undefined,
       { code, state }: { code?: unknown; state?: unknown },

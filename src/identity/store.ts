@@ -21,7 +21,7 @@ export type IssuerRow = Scope & {
   updatedAt: Date;
 };
 
-/** The organisation, role and teams that a token's claims mean. Undefined: the mapping does not say. */
+/** The organisation, role and teams that a token's claims are mapped to. Undefined: the mapping has none. */
 export type MappedRights = {
   org?: { id: string | null; role: OrgRole; of: string[] };
   teams?: { ids: string[]; of: string[] };
@@ -68,7 +68,7 @@ export async function deleteIssuer(db: Db, scope: Scope, id: string): Promise<bo
   return (await db`delete from identity_issuers i where ${inScope(db, scope, 'i')} and i.id = ${id}`).count > 0;
 }
 
-/** An account of an issuer. Without a user, it was deleted. */
+/** An account of an issuer. Its user is null after the user was deleted. */
 type AccountRow = {
   userId: string | null;
   epoch: number | null;

@@ -7,7 +7,7 @@ import type { IssuerRow } from './store.ts';
 
 const jose = lazyPackage<typeof import('jose')>('jose');
 
-/** Signatures by a private key alone. `none` and shared secrets (HS256 …) are never accepted. */
+/** Only signatures by a private key. `none` and shared secrets (HS256 …) are never accepted. */
 const algorithms = [
   ...['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'],
   ...['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'],
@@ -34,7 +34,7 @@ export async function verifyToken(
   };
   try {
     const { payload } = await check(false).catch((error: unknown) => {
-      // The issuer may have a new key.
+      // The issuer may have rotated its key.
       if (error instanceof jose().errors.JWKSNoMatchingKey) return check(true);
       throw error;
     });

@@ -1,26 +1,73 @@
 import pg from 'pg';
 import type { DatabaseTarget } from '../db/address.ts';
 import { Client } from '../db/client.ts';
+import { SilenceWatch } from '../db/silence.ts';
 import type { Logger } from '../log.ts';
 
-/** Statements of the job queue are short; one without a response is given up, and its connection ended. */
-export const jobStatementMsMax = 60_000;
+/** Statements of the job queue are short; one that PostgreSQL works on for so long is given up. */
+const statementMsMax = 60_000;
+const timeoutMsDefault = 10_000;
 
-/** Connections of the driver that the job library requires. */
-export function openJobPool(target: DatabaseTarget, size: number, log: Logger): pg.Pool {
-  const pool = new pg.Pool({ max: size, Client: jobClient(target) });
-  const report = (error: Error) => log.warn({ err: error }, 'Lost a database connection of the job queue');
-  // Without a listener, either event would end the process. The library reconnects by itself.
-  pool.on('error', report);
-  pool.on('connect', (client) => client.on('error', report));
-  return pool;
+type JobConnectionsOptions = {
+  target: DatabaseTarget;
+  /** How long a connection attempt may take, and PostgreSQL be silent, before it counts as unresponsive. */
+  timeoutMs?: number | undefined;
+  log: Logger;
+};
+
+/** Connections of the driver that the job library requires. Those whose server no longer responds end, like all others. */
+export class JobConnections {
+  readonly target: DatabaseTarget;
+  readonly #timeoutMs: number;
+  readonly #log: Logger;
+  readonly #watched = new Set<Client>();
+  readonly #silence: SilenceWatch;
+
+  constructor({ target, timeoutMs = timeoutMsDefault, log }: JobConnectionsOptions) {
+    this.target = target;
+    this.#timeoutMs = timeoutMs;
+    this.#log = log;
+    const asking = { target, timeoutMs, applicationName: 'quarry-jobs', prepare: false };
+    this.#silence = new SilenceWatch(asking, this.#watched);
+  }
+
+  openPool(size: number): pg.Pool {
+    const settings = settingsOf('quarry-jobs');
+    const { target } = this;
+    const timeoutMs = this.#timeoutMs;
+    const watch = (client: Client) => this.#watch(client);
+    // Each new connection leads to the server that is the primary then.
+    class PooledClient extends Client {
+      constructor() {
+        super(target, settings, { timeoutMs });
+        watch(this);
+      }
+    }
+    const pool = new pg.Pool({ max: size, Client: PooledClient });
+    const report = (error: Error) => this.#log.warn({ err: error }, 'Lost a database connection of the job queue');
+    // Without a listener, either event would end the process. The library reconnects by itself.
+    pool.on('error', report);
+    pool.on('connect', (client) => client.on('error', report));
+    return pool;
+  }
+
+  /** A client of its own, not yet connected. */
+  open(applicationName: string): Client {
+    const client = new Client(this.target, settingsOf(applicationName), { timeoutMs: this.#timeoutMs });
+    this.#watch(client);
+    return client;
+  }
+
+  #watch(client: Client): void {
+    this.#watched.add(client);
+    this.#silence.start();
+    client.once('end', () => {
+      this.#watched.delete(client);
+      if (this.#watched.size === 0) this.#silence.stop();
+    });
+  }
 }
 
-/** Each new connection leads to the server that is the primary then. */
-function jobClient(target: DatabaseTarget): new () => Client {
-  return class extends Client {
-    constructor() {
-      super(target, { application_name: 'quarry-jobs', query_timeout: jobStatementMsMax });
-    }
-  };
+function settingsOf(applicationName: string): pg.ClientConfig {
+  return { application_name: applicationName, query_timeout: statementMsMax };
 }

@@ -1,10 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Job } from 'graphile-worker';
 import type pg from 'pg';
-import type { DatabaseTarget } from '../db/address.ts';
-import { Client } from '../db/client.ts';
+import type { Client } from '../db/client.ts';
 import { Lanes } from '../lanes.ts';
 import type { Logger } from '../log.ts';
+import type { JobConnections } from './connection.ts';
 import { HeldJob, releaseOtherJobs } from './held-job.ts';
 import { claimJobs, type DueJob, findDueJobs, findTaskIds, lockJobs } from './lane-queue.ts';
 
@@ -12,12 +12,14 @@ type LoopOptions = {
   /** The name under which jobs are locked. */
   id: string;
   pool: pg.Pool;
-  target: DatabaseTarget;
+  connections: JobConnections;
   tasks: string[];
   /** Concurrent jobs of one app in each process; the same number again is left for other apps. */
   concurrency: number;
   /** Processes that take jobs from this database, including this one. */
   workers(): number;
+  /** Work of this process that jobs of a low priority wait for; undefined while there is none. */
+  urgentWork(): Promise<void> | undefined;
   /** Runs a job. Resolves when the loop may take the next one, rejects when the job must be retried. */
   run(job: Job): Promise<void>;
   log: Logger;
@@ -36,7 +38,7 @@ export class JobLoop {
   readonly #lanes: Lanes<DueJob>;
   readonly #running = new Set<Promise<void>>();
   readonly #timer: NodeJS.Timeout;
-  #listener: pg.Client | undefined;
+  #listener: Client | undefined;
   #tasks: Map<number, string> | undefined;
   #after = '';
   /** There may be due jobs that were not read yet. */
@@ -47,6 +49,8 @@ export class JobLoop {
   /** There are due jobs whose lanes have no free slot. */
   #isBlocked = false;
   #filling: Promise<void> | undefined;
+  /** The urgent work at the last look. */
+  #urgent: Promise<void> | undefined;
   #stopped = false;
 
   constructor(options: LoopOptions) {
@@ -61,7 +65,7 @@ export class JobLoop {
   async stop(): Promise<void> {
     this.#stopped = true;
     clearInterval(this.#timer);
-    await this.#listener?.end().catch(() => {});
+    await this.#listener?.endSoon();
     await this.#filling;
     await Promise.allSettled(this.#running);
   }
@@ -94,7 +98,13 @@ export class JobLoop {
     this.#tasks ??= await findTaskIds(pool, tasks);
     for (let idlePages = 0; !this.#stopped; ) {
       const from = this.#after;
-      const { due, last } = await findDueJobs(pool, [...this.#tasks.keys()], concurrency, from);
+      const lowPriority = !this.#isUrgent();
+      const { due, last } = await findDueJobs(pool, {
+        taskIds: [...this.#tasks.keys()],
+        lowPriority,
+        ofLaneMax: concurrency,
+        after: from,
+      });
       this.#after = last;
       const chosen = await this.#claim(due);
       this.#isBlocked ||= due.length > chosen;
@@ -105,6 +115,14 @@ export class JobLoop {
         if (last === '' && (from === '' || idlePages > 1)) return;
       }
     }
+  }
+
+  /** Whether the process has urgent work. Its end starts the next read. */
+  #isUrgent(): boolean {
+    const urgent = this.#options.urgentWork();
+    if (urgent !== undefined && urgent !== this.#urgent) void urgent.then(() => this.#wake());
+    this.#urgent = urgent;
+    return urgent !== undefined;
   }
 
   /** Starts the due jobs whose lanes have a free slot. Returns how many it started. */
@@ -173,7 +191,7 @@ export class JobLoop {
 
   async #listen(): Promise<void> {
     if (this.#stopped) return;
-    const client = new Client(this.#options.target, { application_name: 'quarry-jobs-listen' });
+    const client = this.#options.connections.open('quarry-jobs-listen');
     const again = (): void => {
       if (this.#listener !== client) return;
       this.#listener = undefined;

@@ -3,7 +3,7 @@ import type { Database, Db } from '../db/database.ts';
 import { findFact, putFact } from '../db/server-facts.ts';
 import type { Logger } from '../log.ts';
 import { dependencyVersion } from '../version.ts';
-import { openJobPool } from './connection.ts';
+import { JobConnections } from './connection.ts';
 import { laneIndex, slotIndex } from './lane-queue.ts';
 import { setAsideIndex } from './set-aside.ts';
 
@@ -45,7 +45,7 @@ async function runLibraryMigrations(target: DatabaseTarget, log: Logger): Promis
     else if (level === 'warning') log.warn(line, message);
     else log.debug(line, message);
   });
-  const pgPool = openJobPool(target, 1, log);
+  const pgPool = new JobConnections({ target, log }).openPool(1);
   try {
     await runMigrations({ pgPool, logger });
   } finally {

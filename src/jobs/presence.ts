@@ -1,9 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type pg from 'pg';
-import type { DatabaseTarget } from '../db/address.ts';
-import { Client } from '../db/client.ts';
+import type { Client } from '../db/client.ts';
 import type { Logger } from '../log.ts';
-import { jobStatementMsMax } from './connection.ts';
+import type { JobConnections } from './connection.ts';
 import { announceJobs, crashColumns, suspectsQueue } from './held-job.ts';
 
 /** Half of a 64-bit advisory lock key; the other half is the hash of the worker pool's name. */
@@ -12,8 +11,6 @@ const sweepMs = 1_500;
 /** The library releases a job that has been locked for four hours. */
 const keepMs = 30 * 60_000;
 const reconnectMs = 500;
-/** A network that does not respond must not hold up the next session, or the end of the process. */
-const endMsMax = 1_000;
 
 /**
  * Shows that the worker pool `poolId` is alive, with a session lock that the database drops when the process dies, and
@@ -21,7 +18,7 @@ const endMsMax = 1_000;
  * is starting or reconnecting keeps its jobs.
  */
 export class Presence {
-  readonly #target: DatabaseTarget;
+  readonly #connections: JobConnections;
   readonly #poolId: string;
   readonly #log: Logger;
   readonly #stopping = new AbortController();
@@ -33,9 +30,9 @@ export class Presence {
   readonly #onCrash: (task: string) => void;
 
   /** @param onCrash is called for each job that was active when its process died. */
-  constructor(target: DatabaseTarget, poolId: string, log: Logger, onCrash: (task: string) => void) {
+  constructor(connections: JobConnections, poolId: string, log: Logger, onCrash: (task: string) => void) {
     this.#onCrash = onCrash;
-    this.#target = target;
+    this.#connections = connections;
     this.#poolId = poolId;
     this.#log = log;
     this.#done = this.#run();
@@ -71,10 +68,7 @@ export class Presence {
 
   async #connect(): Promise<Client> {
     if (this.#client) return this.#client;
-    const client = new Client(this.#target, {
-      application_name: 'quarry-presence',
-      query_timeout: jobStatementMsMax,
-    });
+    const client = this.#connections.open('quarry-presence');
     client.on('error', () => {
       if (this.#client === client) this.#client = undefined;
     });
@@ -88,9 +82,7 @@ export class Presence {
   async #end(): Promise<void> {
     const client = this.#client;
     if (client === undefined) return;
-    const timer = setTimeout(() => client.destroy(), endMsMax);
-    await client.end().catch(() => {});
-    clearTimeout(timer);
+    await client.endSoon();
     this.#client = undefined;
   }
 

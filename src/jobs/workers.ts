@@ -6,7 +6,7 @@ import { contain, UncaughtError } from '../contain.ts';
 import type { DatabaseTarget } from '../db/address.ts';
 import type { Logger } from '../log.ts';
 import { isTracing, traceFrom } from '../tracing/trace.ts';
-import { openJobPool } from './connection.ts';
+import { JobConnections } from './connection.ts';
 import { crashesMax, HeldJob, releaseJobs } from './held-job.ts';
 import { JobLoop } from './loop.ts';
 import { Presence } from './presence.ts';
@@ -24,12 +24,16 @@ export type Recurring = { task: string; everySeconds: number };
 export type WorkersOptions = {
   /** A direct connection: LISTEN and session locks do not work through a transaction pooler. */
   target: DatabaseTarget;
+  /** How long a connection attempt may take, and PostgreSQL be silent, before it counts as unresponsive. */
+  timeoutMs?: number;
   tasks: Record<string, Task>;
   recurring?: Recurring[];
   /** Concurrent jobs of one app in this process; the same number again is left for other apps. */
   concurrency: number;
   /** How many jobs of each task may wait for external responses. Further jobs are retried later. */
   waits?: Record<string, WaitBounds>;
+  /** Work of this process that jobs of a low priority wait for: resolves at its end; undefined while there is none. */
+  urgentWork?: () => Promise<void> | undefined;
   /** Called for each job that crashed its process or threw an uncaught exception. */
   onCrash?: (task: string) => void;
   /** Runs a job that is suspected of ending its process in a process of its own. */
@@ -44,8 +48,10 @@ export type Workers = {
 
 /** Runs the jobs of these tasks until stopped. */
 export async function startWorkers(options: WorkersOptions): Promise<Workers> {
-  const { target, tasks, recurring = [], concurrency, waits = {}, onCrash = () => {}, trial, log } = options;
-  const pool = openJobPool(target, connections(concurrency), log);
+  const { tasks, recurring = [], concurrency, waits = {}, onCrash = () => {}, trial, log } = options;
+  const { urgentWork = () => undefined } = options;
+  const connections = new JobConnections(options);
+  const pool = connections.openPool(countConnections(concurrency));
   try {
     for (const each of recurring) await addNext(pool, each);
   } catch (error) {
@@ -58,10 +64,10 @@ export async function startWorkers(options: WorkersOptions): Promise<Workers> {
     workSlots: new WorkSlots(concurrency),
     waiting: new WaitingJobs(waits),
   };
-  const presence = new Presence(target, poolId, log, onCrash);
+  const presence = new Presence(connections, poolId, log, onCrash);
   const loop = new JobLoop({
-    ...{ id: poolId, workers: () => presence.workers },
-    ...{ pool, target, concurrency, log, tasks: Object.keys(tasks) },
+    ...{ id: poolId, workers: () => presence.workers, urgentWork },
+    ...{ pool, connections, concurrency, log, tasks: Object.keys(tasks) },
     run: async (job) => {
       const name = job.task_identifier;
       const task = tasks[name];
@@ -83,7 +89,7 @@ const pollMs = 1_000;
 const forceMs = 1_000;
 
 /** One connection listens, the others fetch and finish jobs: an active job holds no connection. */
-function connections(concurrency: number): number {
+function countConnections(concurrency: number): number {
   return 1 + Math.min(concurrency, 4);
 }
 

@@ -291,7 +291,7 @@ export function createKvService({ limits }: { limits: KvLimits }) {
         const results = await translateWriteErrors(beginOrUndo(db, (tx) => tryBatch(tx, owner, operations)));
         if (results !== undefined) return results;
       }
-      throw new AppError('conflict', 'The keys of the batch are being created by others. Try again.');
+      throw new AppError('conflict', 'Other requests are creating the keys of the batch. Try again.');
     },
 
     /** The user's entries by key, and the key after which the next page continues. */

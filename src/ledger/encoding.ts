@@ -7,7 +7,7 @@ import { formatUuidBytes, uuidBytes } from '../ids.ts';
  */
 
 const digestBytes = 32;
-/** What comes before the first link and the first segment. */
+/** The predecessor of the first link and of the first segment. */
 export const origin = Buffer.alloc(digestBytes);
 
 /** Fields as PostgreSQL's binary COPY writes them: the length in bytes as 32 bits, then UTF-8; -1 for null. */

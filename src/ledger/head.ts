@@ -4,7 +4,7 @@ import { keyId, TrustedKeys } from './keys.ts';
 import type { SegmentRow } from './store.ts';
 import type { KnownHead } from './verify.ts';
 
-/** A head as it is exported: the last segment of a ledger, with everything that its signature covers. */
+/** An exported head: the last segment of a ledger, with everything that its signature covers. */
 export type ExportedHead = {
   app: string;
   sandbox: string;
@@ -44,7 +44,7 @@ export function presentHead(row: SegmentRow, publicKey: Uint8Array | undefined):
 
 export type ReadHead = KnownHead & { appId: string; sandboxId: string; publicKey: Buffer };
 
-/** Checks an exported head by itself. Undefined when it is not what a server has signed. */
+/** Checks an exported head by itself. Undefined when its signature does not match. */
 export function readHead(head: ExportedHead): ReadHead | undefined {
   const appId = parseId('app', String(head.app));
   const sandboxId = parseId('sandbox', String(head.sandbox));

@@ -10,7 +10,7 @@ export type RunLinks = {
   sequence: number;
   link: Buffer | null;
   linked: number;
-  /** From before the upgrade, and not linked yet. */
+  /** The run is older than the upgrade to ledgers and not linked yet. */
   isInherited: boolean;
   /** `link` in hex. */
   anchors: { sequence: number; link: string }[];

@@ -7,9 +7,9 @@ import * as store from './journal-store.ts';
 
 /** An entry may have a megabyte or more. */
 const entriesPageMax = 20;
-/** After so many entries, the rest of the runs is left to the next page. */
+/** After this many entries, the remaining runs are left to the next page. */
 const entriesMax = 5_000;
-/** Of one journal: an entry that is inserted changes all that follow. */
+/** Problems of one journal: an inserted entry changes all that follow. */
 const problemsMax = 100;
 
 /** Verifies the journals of the runs after this one. Returns the last run while there are more. */

@@ -30,12 +30,12 @@ export function keyId(publicKey: Uint8Array): string {
   return sha256(publicKey).toString('hex').slice(0, 16);
 }
 
-/** What the next key signs to vouch for a key. */
+/** The text that the next key signs to vouch for a key. */
 export function endorsementText(publicKey: Uint8Array): Buffer {
   return encodeFields(['quarry:key:1', Buffer.from(publicKey).toString('hex')]);
 }
 
-/** The public keys whose signatures count: the given ones, and those that one of them vouches for. */
+/** Trusted public keys: the given ones, and those that one of them vouches for. */
 export class TrustedKeys {
   readonly #keys = new Map<string, KeyObject>();
 

@@ -18,7 +18,7 @@ import * as store from './store.ts';
 
 const segmentRecordsMax = 1_000;
 const scopesPageMax = 100;
-/** For a caller who waits; the job seals the rest. */
+/** Batches that are sealed while a caller waits; the job seals the rest. */
 const headBatchesMax = 10;
 const inheritedRunsMax = 500;
 const deletedAutomationsMax = 1_000;
@@ -102,7 +102,7 @@ export function createLedger({ db, secrets, clock }: { db: Database; secrets: Se
   }
 
   return {
-    /** Seals what is committed of this app and sandbox, up to a bound, and returns the head. */
+    /** Seals the committed records of this app and sandbox, up to a bound, and returns the head. */
     async head({ appId, sandboxId }: Scope): Promise<store.SegmentRow> {
       const scope = { appId, sandboxId };
       for (const kind of kinds)

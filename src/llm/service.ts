@@ -1,4 +1,5 @@
 import { openCallLanes } from '../content/call-lanes.ts';
+import type { Resolver } from '../content/fetch/resolver.ts';
 import { type LlmClient, openAiChat } from '../content/llm/client.ts';
 import {
   addUsage,
@@ -78,6 +79,7 @@ type LlmSettings = {
 type LlmDeps = {
   config: LlmSettings;
   log: Logger;
+  resolve: Resolver;
   /** How a value violates a JSON Schema. Throws for a schema that is none. */
   checkSchema(lane: string, schema: unknown, value: unknown): Promise<{ path: string; message: string }[]>;
 };
@@ -85,8 +87,8 @@ type LlmDeps = {
 export type Llm = ReturnType<typeof createLlm>;
 
 /** The language model that the settings name, shared by all apps. */
-export function createLlm({ config, log, checkSchema }: LlmDeps) {
-  const client = openClient(config);
+export function createLlm({ config, log, checkSchema, resolve }: LlmDeps) {
+  const client = openClient(config, resolve);
   const refuse = () => new AppError('unavailable', 'Too many requests of this app wait for the language model.');
   const callInLane = openCallLanes(config.llmConcurrency, refuse);
 
@@ -177,9 +179,9 @@ export function createLlm({ config, log, checkSchema }: LlmDeps) {
   };
 }
 
-function openClient({ llmUrl, llmKey, llmModel }: LlmSettings): LlmClient | undefined {
+function openClient({ llmUrl, llmKey, llmModel }: LlmSettings, resolve: Resolver): LlmClient | undefined {
   if (llmUrl === undefined || llmModel === undefined) return undefined;
-  return openAiChat({ baseUrl: llmUrl, apiKey: llmKey, model: llmModel });
+  return openAiChat({ baseUrl: llmUrl, apiKey: llmKey, model: llmModel, resolve });
 }
 
 /**

@@ -31,7 +31,7 @@ export async function receiveForm<T>(
   for (const { promise } of [whole, failed]) promise.catch(() => {});
   form.on('field', (name, value, nameCut, valueCut) => {
     if (nameCut || valueCut) failed.reject(invalidField(name, `is longer than ${formLimits.fieldSize} bytes`));
-    else if (fields.has(name)) failed.reject(invalidField(name, 'is there twice'));
+    else if (fields.has(name)) failed.reject(invalidField(name, 'is given twice'));
     else fields.set(name, value);
   });
   form.on('file', (name, stream, filename, _encoding, contentType) => {

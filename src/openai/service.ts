@@ -170,7 +170,7 @@ function readBatch({
   return listed.map(({ file_id: id, attributes: own, chunking_strategy: ownStrategy }, i) => {
     requireAutoChunking(ownStrategy, `files.${i}.chunking_strategy`);
     const file = nativeId(id);
-    if (seen.has(file)) throw invalidField(files === undefined ? `file_ids.${i}` : `files.${i}`, 'is there twice');
+    if (seen.has(file)) throw invalidField(files === undefined ? `file_ids.${i}` : `files.${i}`, 'is given twice');
     seen.add(file);
     return { file, attributes: own ?? undefined };
   });

@@ -63,7 +63,7 @@ export function readMetadata(header: string | undefined): UploadedFile {
     const [key = '', encoded = '', ...rest] = pair.trim().split(/ +/);
     if (rest.length > 0) throw invalidField('upload-metadata', 'must be pairs of a name and a base64 text');
     const name = key === 'filetype' ? 'content_type' : key;
-    if (Object.hasOwn(members, name)) throw invalidField(name, 'is there twice');
+    if (Object.hasOwn(members, name)) throw invalidField(name, 'is given twice');
     members[name] = readMember(name, readText(name, encoded));
   }
   const file = checkBody(uploadedFileSchema, members);

@@ -29,8 +29,6 @@ before(async () => {
 });
 after(async () => {
   proxy.speak();
-  // Else a statement of the job queue would wait a minute on a connection that the network has forgotten.
-  proxy.break();
   await server.close();
   await proxy.close();
   await database.drop();
@@ -67,4 +65,21 @@ test('requests succeed when the network has forgotten the connections', async ()
   proxy.forget();
   while ((await server.api('GET', '/readyz')).status !== 200) await new Promise((resolve) => setTimeout(resolve, 20));
   assert.equal((await server.api('GET', '/api/v1/users', { key: app.secretKey })).status, 200);
+});
+
+test('jobs run soon when the network has forgotten the connections of the queue in the middle of a statement', {
+  timeout: 40_000,
+}, async () => {
+  // The job library would wait a minute for the response to a statement.
+  proxy.silence({ requests: false });
+  const [{ now } = { now: '' }] = await database.db<{ now: string }[]>`select clock_timestamp()::text as now`;
+  const asked = () => database.db`
+    select 1 from pg_stat_activity where datname = current_database() and application_name = 'quarry-jobs'
+      and query_start > ${now}::timestamptz and state = 'idle'`;
+  while ((await asked()).length === 0);
+  proxy.forget();
+  proxy.speak();
+  await database.db`select graphile_worker.add_job('purge_sources', '{}'::json, job_key := 'asked')`;
+  const left = () => database.db`select 1 from graphile_worker._private_jobs where key = 'asked'`;
+  while ((await left()).length > 0) await new Promise((resolve) => setTimeout(resolve, 20));
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { startEmbeddingService } from '../support/embedding-service.ts';
-import { type Json, knowledgeOf } from '../support/knowledge.ts';
+import { type Json, knowledgeOf, type TestIngestion } from '../support/knowledge.ts';
 import { startTestServer } from '../support/server.ts';
 
 const service = await startEmbeddingService();
@@ -54,6 +54,65 @@ test('while the embedder is down a push succeeds, says that vectors are pending,
   assert.equal((await app.search(source, { query: 'heron', mode: 'vector' })).length, 1);
   const after = await app.send<{ metadata: Json }>('GET', `/knowledge_ingestions/${pushed.id}`);
   assert.equal(after.body.metadata.embedding, undefined);
+});
+
+test('an ingestion stops saying that vectors are pending when its document is deleted before it gets them', {
+  timeout: 60_000,
+}, async () => {
+  const source = await app.createSource(org);
+  const isPending = async ({ id }: TestIngestion) =>
+    (await app.send<{ metadata: Json }>('GET', `/knowledge_ingestions/${id}`)).body.metadata.embedding === 'pending';
+  service.broken = 400;
+  const deleted = await app.ingest(source, { content: { data: 'Avocets sweep the mud.' } });
+  const replaced = await app.ingest(source, { content: { data: 'Godwits probe the mud.' } });
+  assert.ok((await isPending(deleted)) && (await isPending(replaced)));
+  service.broken = undefined;
+  assert.equal((await app.send('DELETE', `/knowledge_documents/${deleted.metadata.document}`)).status, 204);
+  const path = `/knowledge_documents/${replaced.metadata.document}`;
+  const again = await app.send<{ id: string }>('PATCH', path, { content: { data: 'Godwits fly far.' } });
+  await app.waitForIngestion(again.body.id);
+  await server.db`delete from graphile_worker._private_jobs where key like 'embed_documents/%'`;
+  // What runs every half minute finds the app, although none of its documents lacks a vector.
+  await server.server.work.tasks.embed_documents?.({}, {} as never);
+  while ((await isPending(deleted)) || (await isPending(replaced)))
+    await new Promise((resolve) => setTimeout(resolve, 20));
+});
+
+test('what a transaction has queued runs, though the active ingestion would end before the transaction commits', {
+  timeout: 60_000,
+}, async () => {
+  const source = await app.createSource(org);
+  const ingest = (data: string, idempotencyKey?: string) =>
+    server.api<TestIngestion>('POST', `/api/v1/knowledge_sources/${source}/ingest`, {
+      key: world.app.secretKey,
+      body: { content: { data }, on_active: 'queue' },
+      ...(idempotencyKey && { headers: { 'idempotency-key': idempotencyKey } }),
+    });
+  service.silentOn = 'Plovers';
+  const active = await ingest(`Plovers ${'run along the shore. '.repeat(20_000)}`);
+  await service.waitForOpenRequests(1);
+  await server.db`create function wait_here() returns trigger language plpgsql as
+    'begin perform pg_advisory_xact_lock(4711); return new; end'`;
+  await server.db`create trigger wait_here before update of status on idempotency_records
+    for each row execute function wait_here()`;
+  const lock = await server.db.reserve();
+  await lock`select pg_advisory_lock(4711)`;
+  const queued = ingest('Sanderlings follow the waves.', 'queued');
+  const waiting = (event: string) => server.db`
+    select 1 from pg_stat_activity where datname = current_database() and wait_event = ${event}`;
+  while ((await waiting('advisory')).length === 0);
+
+  service.silentOn = undefined;
+  for (const response of service.hanging.splice(0)) response.destroy();
+  const hasEnded = async () =>
+    (await app.send<TestIngestion>('GET', `/knowledge_ingestions/${active.body.id}`)).body.status === 'succeeded';
+  // Another transaction waits for the one that waits here: the end of the active ingestion, or nothing.
+  while (!(await hasEnded()) && (await waiting('transactionid')).length === 0);
+  await lock`select pg_advisory_unlock(4711)`;
+  lock.release();
+  await server.db`drop trigger wait_here on idempotency_records`;
+  assert.equal((await queued).status, 201);
+  assert.equal((await app.waitForIngestion((await queued).body.id)).status, 'succeeded');
 });
 
 test('a document that the service always refuses keeps no other waiting, and is given up with the reason', async () => {

@@ -126,12 +126,14 @@ test('quarry partition refuses while a server runs, moves every row, and the hot
     const run = await automations.runGraph(graph);
     assert.equal(run.status, 'completed');
     assert.ok((await automations.journal(run.id)).length > 3);
+    await call('GET', '/ledger');
+    await call('GET', '/ledger/verification');
   }
 });
 
 /** Clean-up and ledgers of all apps, which may run at any time and are no part of a request. */
 const sweep =
-  /^ ?(?:with expired as \( select app_id, user_id, key from kv_entries where expires_at|select distinct app_id, sandbox_id from "?audit_entries"? where (?:segment is null|at <))/;
+  /^ ?(?:with expired as \( select app_id, user_id, key from kv_entries where expires_at|select distinct app_id, sandbox_id from "?(?:audit_entries|run_anchors)"? where (?:segment is null|at <))/;
 
 /** Records the statements of this process, one of each text. */
 function watchStatements(): { stop(): Compiled[] } {

@@ -107,8 +107,8 @@ test('a site is read before one’s eyes, and pages that failed say why', async 
   await browser.getByRole('link', { name: 'harbour-report.pdf' }).waitFor();
   await browser.getByRole('tab', { name: 'From the web' }).click();
   await browser.getByLabel('Address').fill(`${site.origin}/`);
-  await browser.getByLabel('How much').selectOption('site');
-  await browser.getByLabel('Pages at most').fill('10');
+  await browser.getByLabel('Scope').selectOption('site');
+  await browser.getByLabel('Maximum pages').fill('10');
   await it.picture(browser, 'extractions');
   await browser.getByRole('button', { name: 'Extract' }).click();
   await browser.getByText('running').waitFor();
@@ -141,9 +141,9 @@ test('every option of a site is in the form, an error is shown at its field, and
   });
   await browser.getByRole('tab', { name: 'From the web' }).click();
   await browser.getByLabel('Address').fill(`${site.origin}/`);
-  await browser.getByLabel('How much').selectOption('site');
-  await browser.getByLabel('Pages at most').fill('5');
-  await browser.getByLabel('Links away at most').fill('1');
+  await browser.getByLabel('Scope').selectOption('site');
+  await browser.getByLabel('Maximum pages').fill('5');
+  await browser.getByLabel('Maximum depth of links').fill('1');
   await browser.getByLabel('Sitemap').selectOption('skip');
   await browser.getByLabel('Only these paths').fill('tides');
   await browser.getByLabel('Not these paths').fill('/gone\n/slow');

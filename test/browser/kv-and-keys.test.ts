@@ -39,7 +39,7 @@ test('entries are written, found, changed and deleted; a concurrent change is no
   await dialog.getByText('Somebody changed it').waitFor();
   await dialog.getByText('{"metres":120}').waitFor();
   await it.picture(page, 'kv-conflict');
-  await dialog.getByRole('button', { name: 'Save mine over it' }).click();
+  await dialog.getByRole('button', { name: 'Overwrite with mine' }).click();
   await page.getByRole('cell', { name: '{"metres":91}' }).waitFor();
 
   await page.getByRole('button', { name: 'Delete ships/boreas' }).click();

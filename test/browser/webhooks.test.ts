@@ -56,7 +56,7 @@ test('a webhook is created with chosen events, tested, its deliveries read and r
   assert.equal(await scrollsSideways(page), false);
 
   await page.getByRole('button', { name: 'Rotate the secret' }).click();
-  await dialog.getByLabel('How long the old one is valid too').selectOption('3600');
+  await dialog.getByLabel('How long the old secret stays valid').selectOption('3600');
   await dialog.getByRole('button', { name: 'Rotate it' }).click();
   const rotated = await dialog.getByLabel('The new secret').inputValue();
   assert.notEqual(rotated, secret);

@@ -77,7 +77,7 @@ async function nextSecond(): Promise<void> {
 test('a backup in a bucket is encrypted, incremental, pruned, verified and restored', async () => {
   const kept = await upload(marker);
   const first = await backUp();
-  assert.match(first.stdout, /Backup of .*: \d+ rows, 1 blobs .* in s3:\/\/blobs\/installations\/one\/20\d\d-/);
+  assert.match(first.stdout, /Backup of .*: \d+ rows, 1 blob of .* in s3:\/\/blobs\/installations\/one\/20\d\d-/);
   assert.match(first.stderr, /root secret is not in this backup.*data\/secret/);
   assert.match(first.stderr, /QUARRY_BACKUP_KEY/);
 

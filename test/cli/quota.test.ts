@@ -57,4 +57,5 @@ test('an app is named by its id or its name', async () => {
 test('fsck finds the books in order', async () => {
   const checked = await quarry('fsck');
   assert.ok('printed' in checked && !checked.printed.includes('usage'));
+  assert.match(checked.printed, /^2 files and \d blobs? checked, 0 problems, 0 repaired$/m);
 });

@@ -44,7 +44,10 @@ test('an exported head proves that a database or a backup is unchanged, and name
   assert.equal(exported.heads[0]?.app, credentials.app);
   const clean = await quarry('verify', '--head', file);
   assert.deepEqual([clean.code, clean.stderr], [0, '']);
-  assert.match(clean.stdout, /1 exported heads[\s\S]*Nothing was changed\./);
+  assert.match(
+    clean.stdout,
+    /^1 ledger, 1 exported head, \d+ segments, \d+ records, 0 journals, 0 entries verified;.*\nNothing was changed\.$/m,
+  );
 
   const backup = join(work, 'backup');
   assert.equal((await quarry('backup', backup)).code, 0);
@@ -57,6 +60,7 @@ test('an exported head proves that a database or a backup is unchanged, and name
   const changed = await quarry('verify', '--head', file);
   assert.equal(changed.code, 1);
   assert.match(changed.stdout, /^changed ledger dap_\w+ sbx_\w+, aud_\w+, segment \d+: The entry was changed\.$/m);
+  assert.match(changed.stdout, /^1 problem$/m);
   // The backup is from before.
   assert.equal((await quarry('verify', '--backup', backup, '--head', file)).code, 0);
 

@@ -64,7 +64,11 @@ export function listParts(length: Length, seed: number): Part[] {
     tests(
       'faults',
       `${of(24, 240)} faults of PostgreSQL and the blob store under load, ${of(12, 120)} of the services around, full disks, wrong clocks`,
-      [...['faults', 'service-faults', 'disk-full', 'full-cluster'].map(crash), 'test/api/clock-skew.test.ts'],
+      [
+        ...['faults', 'service-faults', 'disk-full', 'full-cluster'].map(crash),
+        'test/api/clock-skew.test.ts',
+        'test/api/name-servers.test.ts',
+      ],
       { FAULTS: of(24, 240), FAULT_MS: of(600, 5_000), SERVICE_FAULTS: of(12, 120), FULL_DISKS: of(4, 20) },
     ),
     tests(
@@ -103,6 +107,9 @@ export function listParts(length: Length, seed: number): Part[] {
       command: ['test/fuzz/run.ts', '--each', of(25, 5_000), '--seed', String(seed)],
       env: {},
     },
+    tests('renderer', `${of(40, 1_000)} hostile pages in a Chromium`, ['test/browser/renderer-fuzz.test.ts'], {
+      RENDER_PAGES: of(40, 1_000),
+    }),
     {
       name: 'supply-chain',
       what: 'the packages with binaries, file by file, and npm audit',

@@ -48,7 +48,7 @@ export function LedgerLine() {
       <ErrorNotice error={verify.error ?? download.error} />
       {verified !== undefined && verified.problems.length > 0 ? (
         <div className="notice error" role="alert">
-          <p>Not everything is as it was recorded:</p>
+          <p>These records differ from what was recorded:</p>
           <ul>
             {verified.problems.slice(0, problemsShownMax).map((problem) => (
               <li key={`${problem.kind}/${problem.chain}/${problem.record}/${problem.segment}`}>

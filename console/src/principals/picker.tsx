@@ -64,7 +64,7 @@ export function PrincipalPicker({
             <Command shouldFilter={false} label={label}>
               <Command.Input placeholder="Name, e-mail or id" value={text} onValueChange={setText} />
               <Command.List label={`${label}: choices`}>
-                {found.data?.length === 0 ? <Command.Empty>Nobody is called that.</Command.Empty> : null}
+                {found.data?.length === 0 ? <Command.Empty>No matches.</Command.Empty> : null}
                 {found.data?.map((one) => (
                   <Command.Item key={one.id} value={one.id} onSelect={() => choose(one.id)}>
                     <span className="cut">{one.name}</span>

@@ -39,7 +39,7 @@ export async function generateForRun(
   }
 }
 
-/** A reservation that a killed process leaves behind stays: nobody knows what it used. */
+/** The reservation of a killed process stays, because it is unknown how much of it was used. */
 function budgetOf({ db, runTokensMax }: GenerationDeps, run: RunRow): TokenBudget {
   const max = runTokensMax === 0 ? Number.MAX_SAFE_INTEGER : runTokensMax;
   return {

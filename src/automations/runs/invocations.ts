@@ -32,6 +32,6 @@ export async function sameRun(db: Db, caller: Caller, held: store.InvocationRow,
   if (!digest.equals(held.requestDigest))
     throw new AppError('conflict', 'This idempotency key was used with another payload.');
   const row = await runStore.findRun(db, caller.appId, held.runId);
-  if (!row) throw new AppError('conflict', 'The run of this idempotency key is gone.');
+  if (!row) throw new AppError('conflict', 'The run of this idempotency key was deleted.');
   return row;
 }

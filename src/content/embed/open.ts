@@ -1,3 +1,4 @@
+import type { Resolver } from '../fetch/resolver.ts';
 import type { StemLanguage } from '../terms.ts';
 import { adaptEmbedder } from './adapt.ts';
 import type { Embedder } from './embedder.ts';
@@ -22,11 +23,11 @@ type EmbedderSettings = {
 };
 
 /** The embedder that the settings name, shared by all apps. */
-export function openEmbedder(settings: EmbedderSettings): SharedEmbedder {
-  return inLanes(open(settings), settings.embedConcurrency);
+export function openEmbedder(settings: EmbedderSettings, resolve: Resolver): SharedEmbedder {
+  return inLanes(open(settings, resolve), settings.embedConcurrency);
 }
 
-function open(settings: EmbedderSettings): Embedder {
+function open(settings: EmbedderSettings, resolve: Resolver): Embedder {
   const { embedUrl, embedKey, embedModel = '' } = settings;
   const dimensions = settings.embedModelDimensions ?? settings.embedDimensions;
   const adaptation = {
@@ -40,6 +41,7 @@ function open(settings: EmbedderSettings): Embedder {
     case 'openai':
       return adaptEmbedder(
         openAiEmbedder({
+          resolve,
           baseUrl: embedUrl ?? '',
           ...(embedKey === undefined ? {} : { apiKey: embedKey }),
           model: embedModel,

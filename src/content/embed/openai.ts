@@ -1,5 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { isRecord, parseServiceJson, postToService, type ServiceFailure } from '../model-service.ts';
+import type { Dispatcher } from 'undici';
+import type { Resolver } from '../fetch/resolver.ts';
+import { isRecord, openServiceAgent, parseServiceJson, postToService, type ServiceFailure } from '../model-service.ts';
 import { type Embedder, EmbeddingError, normalize } from './embedder.ts';
 
 type OpenAiOptions = {
@@ -14,8 +16,9 @@ type OpenAiOptions = {
   fusionWeight?: number;
   similarityFloor?: number;
   timeoutMs?: number;
-  /** What waits between tries; tests put another in its place. */
+  /** Waits between attempts; replaced in tests. */
   sleep?: Sleep;
+  resolve?: Resolver;
 };
 
 type Sleep = (ms: number, signal: AbortSignal | undefined) => Promise<unknown>;
@@ -29,12 +32,13 @@ const textCharactersMax = 24_000;
 /** Any service that speaks OpenAI's `POST /v1/embeddings`: Ollama, vLLM, Text Embeddings Inference, OpenAI itself. */
 export function openAiEmbedder(options: OpenAiOptions): Embedder {
   const sleep: Sleep = options.sleep ?? ((ms, signal) => wait(ms, undefined, signal === undefined ? {} : { signal }));
+  const agent = openServiceAgent(options.resolve);
   const pace = pacer(options.requestsPerMinuteMax ?? 3_000, sleep);
 
   async function request(texts: string[], signal: AbortSignal | undefined): Promise<Float32Array[]> {
     for (let tries = 1; ; tries++) {
       await pace(signal);
-      const outcome = await post(options, texts, signal).catch((error: unknown) => ({
+      const outcome = await post(options, agent(), texts, signal).catch((error: unknown) => ({
         retryMs: 500 * 2 ** tries,
         reason: 'The embedding service cannot be reached.',
         cause: error,
@@ -67,12 +71,14 @@ export function openAiEmbedder(options: OpenAiOptions): Embedder {
 
 async function post(
   options: OpenAiOptions,
+  dispatcher: Dispatcher,
   texts: string[],
   signal: AbortSignal | undefined,
 ): Promise<Float32Array[] | ServiceFailure> {
   const timeout = AbortSignal.timeout(options.timeoutMs ?? 30_000);
   const body = await postToService({
     url: `${options.baseUrl.replace(/\/+$/, '')}/embeddings`,
+    dispatcher,
     name: 'embedding service',
     apiKey: options.apiKey,
     body: { model: options.model, input: texts, encoding_format: 'float' },

@@ -51,7 +51,7 @@ export function guardedConnector(options: {
 /** A connection to a host of the internet. `signal` also ends it once it is open. */
 type OpenConnection = (host: string, port: number, signal: AbortSignal) => Promise<Socket>;
 
-/** The same checks for a bare TCP connection, whose bytes a client of its own writes and reads. */
+/** The same checks for a bare TCP connection that another client reads and writes. */
 export function guardedConnections(options: {
   resolve: Resolver;
   allow: AllowList;

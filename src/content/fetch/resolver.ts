@@ -1,14 +1,14 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { lookup, Resolver as NameServers } from 'node:dns/promises';
 import { readFile, stat } from 'node:fs/promises';
-import { isIP } from 'node:net';
+import { isIP, type LookupFunction } from 'node:net';
 import { openCallLanes } from '../call-lanes.ts';
 
 /** All addresses of a host name, in the order to try them. `signal` ends the wait for them. */
 export type Resolver = (host: string, signal?: AbortSignal) => Promise<string[]>;
 
 type SystemResolverOptions = {
-  /** Name servers in place of those of the system, in tests. */
+  /** Replaces the name servers of the system in tests. */
   servers?: readonly string[];
   hostsFile?: string;
   lookupMs?: number;
@@ -16,13 +16,13 @@ type SystemResolverOptions = {
   lookup?: (host: string) => Promise<string[]>;
 };
 
-/** Lookups of this process at a time, half of them for one app. */
+/** Concurrent lookups of this process, half of them for one app. */
 const lookupsMax = 128;
 /** Threads that may resolve names: half of the four that files, passwords and compression share with them. */
 const threadsMax = 2;
 /** The name servers have this long to respond. */
 const lookupMsDefault = 6_000;
-/** Failures after which the system would wait for the same servers again. */
+/** After these failures, the system would only wait for the same servers again. */
 const hopeless = new Set(['ETIMEOUT', 'ECANCELLED', 'ESERVFAIL']);
 
 const lanes = new AsyncLocalStorage<string>();
@@ -36,9 +36,9 @@ export function resolveFor<T>(lane: string, request: () => T): T {
 }
 
 /**
- * Resolves names as the system does, but without a thread for each: name servers that hang would hold the few threads
- * of the process. The hosts file comes first, then the name servers. Only a name that both do not have is resolved by
- * the system (search domains, other services), on a bounded number of threads.
+ * Resolves names as the system does, but without a thread for each: name servers that hang would occupy the few
+ * threads of the process. The hosts file comes first, then the name servers. Only a name that neither has is resolved
+ * by the system (search domains, other services), on a bounded number of threads.
  */
 export function createSystemResolver(options: SystemResolverOptions = {}): Resolver {
   const { hostsFile = '/etc/hosts', lookup: bySystem = lookUp } = options;
@@ -56,17 +56,35 @@ export function createSystemResolver(options: SystemResolverOptions = {}): Resol
   };
 }
 
+/** The resolver as sockets ask for it. */
+export function lookupWith(resolve: Resolver): LookupFunction {
+  return (host, { all, family }, done) => {
+    resolve(host).then(
+      (addresses) => {
+        const found = addresses
+          .map((address) => ({ address, family: isIP(address) }))
+          .filter((one) => one.family !== 0 && (!family || `IPv${one.family}` === family || one.family === family));
+        const [first] = found;
+        if (first === undefined) done(Object.assign(new Error(`${host} has no address`), { code: 'ENOTFOUND' }), '');
+        else if (all) done(null, found);
+        else done(null, first.address, first.family);
+      },
+      (error: NodeJS.ErrnoException) => done(error, ''),
+    );
+  };
+}
+
 async function lookUp(host: string): Promise<string[]> {
   return (await lookup(host, { all: true })).map(({ address }) => address);
 }
 
-/** The addresses that the name servers have; undefined when they have none. Throws when none of them responds. */
+/** The addresses that the name servers return; undefined when they know none. Throws when no server responds. */
 async function askServers(
   host: string,
   { servers, lookupMs = lookupMsDefault }: SystemResolverOptions,
   signal: AbortSignal | undefined,
 ): Promise<string[] | undefined> {
-  // A new one reads the system's settings as they are now, and can be cancelled alone.
+  // A new resolver reads the current settings of the system, and can be cancelled by itself.
   const names = new NameServers({ timeout: Math.ceil(lookupMs / 3), tries: 2 });
   if (servers !== undefined) names.setServers(servers);
   const cancel = (): void => names.cancel();

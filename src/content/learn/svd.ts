@@ -1,6 +1,6 @@
 import { multiply, multiplyTransposed, type SparseMatrix } from './sparse.ts';
 
-/** Directions kept beyond those asked for, and rounds: after four the best 64 of a text collection no longer change. */
+/** Directions computed beyond `count`, and rounds: after four, the best 64 of a text collection no longer change. */
 const spareDirections = 10;
 const rounds = 4;
 

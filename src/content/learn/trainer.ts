@@ -13,9 +13,9 @@ type Sample = {
   taken: Uint8Array;
 };
 
-/** Words in fewer chunks than this say nothing about other words. */
+/** Words in fewer chunks than this carry no information about other words. */
 const chunksPerWordMin = 2;
-/** The most frequent ones are kept. */
+/** The most frequent words are kept. */
 const wordsMax = 120_000;
 const entriesMax = 32_000_000;
 
@@ -69,7 +69,7 @@ export class Trainer {
 
   /** Computes the words' vectors. Returns how many words have one. */
   train(): number {
-    // In an order of their own: postings arrive in any order, and the same source gives the same model.
+    // Sorted, because postings arrive in any order and the same source must give the same model.
     const kept = [...this.#words]
       .filter(([, word]) => (this.#chunkCounts[word] as number) >= chunksPerWordMin)
       .sort(([a, i], [b, j]) => (this.#chunkCounts[j] as number) - (this.#chunkCounts[i] as number) || (a < b ? -1 : 1))
@@ -133,7 +133,7 @@ class Folding {
   readonly #vectors: Float32Array;
   readonly #width: number;
   readonly #from: number;
-  /** With twice the digits that are stored, so that the order of the postings leaves no trace. */
+  /** In double precision, so that the order of the postings does not change the stored result. */
   readonly #sums: Float64Array;
 
   constructor(places: Map<string, number>, vectors: Float32Array, width: number, from: number, to: number) {

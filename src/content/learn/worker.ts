@@ -3,7 +3,7 @@ import type { StemLanguage } from '../terms.ts';
 import { readBatch } from './batch.ts';
 import { Trainer } from './trainer.ts';
 
-/** The program of a learning process: one model, from the first task to the last. */
+/** The program of a learning process, which trains one model. */
 let trainer: Trainer | undefined;
 let folding: ReturnType<Trainer['startFolding']> | undefined;
 

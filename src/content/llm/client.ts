@@ -1,6 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Agent, Dispatcher } from 'undici';
+import type { Dispatcher } from 'undici';
 import { lazyPackage } from '../../lazy-package.ts';
+import type { Resolver } from '../fetch/resolver.ts';
+import { openServiceAgent } from '../model-service.ts';
 import { type ChatMessage, estimateUsage, LlmError, noUsage, type TokenUsage } from './messages.ts';
 import { readEvents } from './read-events.ts';
 import { type ResponseFormat, ResponseFormats } from './response-formats.ts';
@@ -30,22 +32,23 @@ type ClientOptions = {
   baseUrl: string;
   apiKey: string | undefined;
   model: string;
-  /** What waits between tries; tests put another in its place. */
+  /** Waits between attempts; replaced in tests. */
   sleep?: (ms: number, signal: AbortSignal) => Promise<unknown>;
+  resolve?: Resolver;
 };
 
 const undici = lazyPackage<typeof import('undici')>('undici');
 
 const triesMax = 3;
 const retryAfterMsMax = 30_000;
-/** A server that sends nothing for this long is taken for dead. The first token of a large model may take minutes. */
+/** A server that sends nothing for this long counts as dead. The first token of a large model may take minutes. */
 const silenceMsMax = 300_000;
 const errorBytesMax = 64 * 1024;
 /** An event carries a token or two in a few hundred bytes. */
 const responseBytesMax = 64 * 1024 * 1024;
 const textBytesMax = 1024 * 1024;
 
-/** What the server accepts, as far as it is known. */
+/** What the server is known to accept. */
 type Abilities = { usageOption: boolean; tokensMember: 'max_tokens' | 'max_completion_tokens' };
 type Sent = Abilities & { format: ResponseFormat };
 /** `body`: what a server says about members that it does not accept. */
@@ -55,15 +58,14 @@ export function openAiChat(options: ClientOptions): LlmClient {
   const sleep = options.sleep ?? ((ms: number, signal: AbortSignal) => wait(ms, undefined, { signal }));
   const abilities: Abilities = { usageOption: true, tokensMember: 'max_tokens' };
   const formats = new ResponseFormats();
-  let agent: Agent | undefined;
+  const agent = openServiceAgent(options.resolve, silenceMsMax);
   return {
     model: options.model,
     async complete(request) {
       const { schema } = request;
       for (let tries = 1; ; tries++) {
-        agent ??= new (undici().Agent)({ headersTimeout: silenceMsMax, bodyTimeout: silenceMsMax });
         const sent: Sent = { ...abilities, format: schema === undefined ? 'none' : formats.choose(schema) };
-        const outcome = await post(options, agent, sent, request);
+        const outcome = await post(options, agent(), sent, request);
         if ('text' in outcome) {
           formats.noteAccepted(sent.format);
           return outcome;
@@ -80,7 +82,7 @@ export function openAiChat(options: ClientOptions): LlmClient {
   };
 }
 
-/** What servers say when they cannot constrain their output, or not to this schema. */
+/** Matches the messages of servers that cannot constrain their output, or not to this schema. */
 const namesFormat = /response_format|json[_ ]?(?:schema|object)|grammar/i;
 
 async function post(
@@ -112,7 +114,11 @@ async function post(
   try {
     if (response.statusCode !== 200) return await readRefusal(response);
     if (!/^(identity)?$/i.test(String(headers['content-encoding'] ?? '').trim()))
-      throw new LlmError('llm_bad_response', 'The language model compressed its response, unasked.', noUsage);
+      throw new LlmError(
+        'llm_bad_response',
+        'The language model compressed its response, which was not requested.',
+        noUsage,
+      );
     return await readCompletion(response, request);
   } catch (error) {
     request.signal.throwIfAborted();
@@ -171,7 +177,11 @@ async function readCompletion({ headers, body }: Dispatcher.ResponseData, reques
       if (data === '[DONE]') break;
       const event = parseEvent(data);
       if (event === undefined)
-        throw fail('llm_bad_response', 'The language model sent what is not a chat completion.', data.slice(0, 200));
+        throw fail(
+          'llm_bad_response',
+          'The response of the language model is not a chat completion.',
+          data.slice(0, 200),
+        );
       if (event.failed) throw fail('llm_failed', 'The language model failed while it wrote.', data.slice(0, 500));
       state.usage = event.usage ?? state.usage;
       state.finishReason = event.finishReason ?? state.finishReason;
@@ -206,7 +216,7 @@ async function* readWhole(body: AsyncIterable<Uint8Array>): AsyncGenerator<strin
 
 type Event = { text: string; finishReason: string | undefined; usage: TokenUsage | undefined; failed: boolean };
 
-/** One event of the stream; undefined when it is none. Anything but text, such as a call of a tool, is ignored. */
+/** One event of the stream; undefined for anything else. Everything but text, such as a tool call, is ignored. */
 function parseEvent(data: string): Event | undefined {
   let value: unknown;
   try {
@@ -237,7 +247,7 @@ function readUsage(value: unknown): TokenUsage | undefined {
   return { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion };
 }
 
-/** A server's number counts against the budget, so it must be one. */
+/** The server's count is charged to the budget, so it must be a valid number. */
 function isCount(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 && value <= 100_000_000;
 }

@@ -19,7 +19,7 @@ export class LlmError extends Error {
   }
 }
 
-/** A token of common vocabularies has about four bytes of English, and seldom fewer than two of anything. */
+/** A token of common vocabularies has about four bytes of English, and seldom fewer than two in any language. */
 const bytesPerTokenMin = 2;
 const bytesPerToken = 4;
 /** For the marks of a message's beginning, end and role. */
@@ -30,7 +30,7 @@ export function promptTokensMax(messages: readonly ChatMessage[]): number {
   return countTokens(messages, bytesPerTokenMin);
 }
 
-/** The bytes of a prompt that are likely to need at most so many tokens. */
+/** The bytes of a prompt that are likely to need at most this many tokens. */
 export function promptBytesWithin(tokens: number): number {
   return Math.max(0, tokens * bytesPerTokenMin);
 }

@@ -13,7 +13,7 @@ const schemasMax = 500;
  */
 export class ResponseFormats {
   #acceptsSchemas = false;
-  /** Until when each refusal counts: of a format, or of a schema by its digest. */
+  /** Until when each refusal is cached: of a format, or of a schema by its digest. */
   readonly #refusedUntil = new Map<string, number>();
 
   choose(schema: unknown): ResponseFormat {
@@ -41,7 +41,7 @@ export class ResponseFormats {
   }
 }
 
-/** Whether it refuses the member as such: neither a type nor a schema would be accepted. */
+/** Whether the server refuses the member itself, whatever its type or schema. */
 function knowsNoFormats(reason: string): boolean {
   return /unknown|unrecogni[sz]ed|unexpected|not permitted/i.test(reason) && !/type|json|schema/i.test(reason);
 }

@@ -3,7 +3,7 @@ import { RenderError } from './errors.ts';
 import type { Passage } from './forward-proxy.ts';
 import { type DrawnDocument, readDocument } from './read-document.ts';
 
-/** What one page may use of the renderer and of the network. */
+/** Limits of one page in the renderer and on the network. */
 export const drawBounds = {
   bytesMax: 20 * 1024 * 1024,
   connectionsMax: 200,
@@ -19,7 +19,7 @@ export const drawBounds = {
 };
 export type DrawBounds = typeof drawBounds;
 
-/** How much of the page's time its loading, and then its scripts, may take. The rest is for reading it. */
+/** Shares of the page's time for loading and for its scripts. The rest is for reading it. */
 const loadShare = 0.5;
 const settleShare = 0.25;
 
@@ -39,10 +39,10 @@ export type DrawnPage = {
   truncated: string[];
 };
 
-/** The text of a page has no part in these. */
+/** These contribute nothing to the text of a page. */
 const unreadTypes = new Set(['image', 'media', 'font', 'manifest', 'ping']);
 
-/** Ways to the network that a proxy does not see. The browser's own policy closes them too (renderer.ts). */
+/** Routes to the network that bypass a proxy. The browser's own policy closes them too (renderer.ts). */
 const removeDirectRoutes = `for (const name of ['RTCPeerConnection', 'webkitRTCPeerConnection', 'RTCDataChannel', 'WebTransport'])
   delete globalThis[name];`;
 
@@ -53,8 +53,8 @@ export async function drawPage(context: BrowserContext, request: DrawRequest, pa
   const watch = new PageWatch(page, request);
   await context.route('**/*', (route) => watch.decide(route));
   const crashed = new Promise<never>((_resolve, reject) => {
-    page.once('crash', () => reject(new RenderError('The page used more memory than the renderer has for it.')));
-    // By itself, or because Chromium ended.
+    page.once('crash', () => reject(new RenderError('The page exceeded the memory limit of the renderer.')));
+    // The page closed itself, or Chromium ended.
     page.once('close', () => reject(new RenderError('The page was closed.', { isTransient: true })));
   });
   return await Promise.race([crashed, show(page, request, passage, watch)]);
@@ -76,7 +76,7 @@ async function show(page: Page, request: DrawRequest, passage: Passage, watch: P
   const { url, timeoutMs, bounds } = request;
   await page.goto(url, { waitUntil: 'commit', timeout: timeoutMs * loadShare });
   await page.waitForLoadState('load', { timeout: timeoutMs * loadShare }).catch(ignoreTimeout);
-  // Long polls never end: then the page is read as it is.
+  // Long polls never end: the page is then read in its current state.
   await page.waitForLoadState('networkidle', { timeout: timeoutMs * settleShare }).catch(ignoreTimeout);
   if (watch.status < 200 || watch.status >= 300) throw new RenderError(`The page returned ${watch.status}.`);
   watch.refuseNavigation();
@@ -89,7 +89,7 @@ async function show(page: Page, request: DrawRequest, passage: Passage, watch: P
   return { url: page.url(), html, truncated };
 }
 
-/** Reads the document, again when the page has just become another one. */
+/** Reads the document; once more if the page has navigated meanwhile. */
 async function readHtml(page: Page, bounds: DrawBounds): Promise<DrawnDocument> {
   for (let left = readsMax - 1; ; left--) {
     try {
@@ -102,7 +102,7 @@ async function readHtml(page: Page, bounds: DrawBounds): Promise<DrawnDocument> 
 
 const readsMax = 3;
 
-/** Watches what a page does while it is drawn, and refuses what it may not do. */
+/** Watches a page while it is rendered, and refuses what it may not do. */
 class PageWatch {
   isExceeded = false;
   /** Of the last document that the page showed. */
@@ -130,15 +130,15 @@ class PageWatch {
     page.on('dialog', (dialog) => void dialog.dismiss().catch(() => {}));
   }
 
-  /** From now on, the page stays what it is. */
+  /** From now on, the page may not navigate. */
   refuseNavigation(): void {
     this.#mayNavigate = false;
   }
 
-  /** A request of the page or of a window that it opened. The page may be gone before the answer. */
+  /** Decides about a request of the page or of a window that it opened. The page may be closed meanwhile. */
   async decide(route: Route): Promise<void> {
     const isAllowed = await this.#isAllowed(route).catch(() => false);
-    // A navigation to nothing leaves the page where it is; a failed one would show an error page of the browser.
+    // An empty response leaves the page unchanged; a failed navigation would show an error page of the browser.
     const refuse = () => (route.request().isNavigationRequest() ? route.fulfill({ status: 204 }) : route.abort());
     await (isAllowed ? route.continue() : refuse()).catch(() => {});
   }

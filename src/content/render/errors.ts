@@ -1,4 +1,4 @@
-/** Why the renderer has no page to show. `message` is for the caller, `cause` only for the log. */
+/** Why the renderer returned no page. `message` is for the caller, `cause` only for the log. */
 export class RenderError extends Error {
   /** Another attempt may succeed: the renderer itself failed, not the page. */
   readonly isTransient: boolean;

@@ -11,10 +11,10 @@ const http = lazyPackage<typeof import('node:http')>('node:http');
 const socketsMax = 1_024;
 const headersTimeoutMs = 10_000;
 
-/** What one page may use: bytes in both directions, and connections to hosts. */
+/** Limits of one page: bytes in both directions, and connections to hosts. */
 type PassageBounds = { bytesMax: number; connectionsMax: number };
 
-/** The way of one page to the network: a credential that ends with the page, and what the page has used. */
+/** The access of one page to the network: a credential that ends with the page, and what the page has used. */
 export type Passage = {
   username: string;
   password: string;
@@ -100,7 +100,7 @@ export class ForwardProxy {
     return this.#visits.get(headers['proxy-authorization'] ?? '');
   }
 
-  /** HTTPS and WebSockets: bytes pass unread. */
+  /** HTTPS and WebSockets: bytes are passed on unread. */
   async #tunnel(request: IncomingMessage, client: Duplex, head: Buffer): Promise<void> {
     const visit = this.#visitOf(request);
     if (visit === undefined) return refuse(client, '407 Proxy Authentication Required', challenge);
@@ -138,7 +138,7 @@ export class ForwardProxy {
   async #connect(visit: Visit, authority: string): Promise<Socket> {
     visit.connections += 1;
     if (visit.connections > visit.connectionsMax) visit.isExceeded = true;
-    if (visit.isExceeded) throw new Error('The page has used its share of the network.');
+    if (visit.isExceeded) throw new Error('The page exceeded its limit of network traffic.');
     const socket = await this.#fetcher.connect(authority, { lane: visit.lane, signal: visit.end.signal });
     return socket.on('data', (chunk: Buffer) => count(visit, chunk.length));
   }
@@ -154,7 +154,7 @@ function count(visit: Visit, bytes: number): void {
 const challenge = { 'proxy-authenticate': 'Basic realm="Quarry"' };
 const hopHeaders = ['connection', 'keep-alive', 'proxy-authorization', 'proxy-connection', 'te', 'trailer', 'upgrade'];
 
-/** Headers without those that describe one connection. */
+/** Headers without the hop-by-hop ones. */
 function ownHeaders(headers: IncomingMessage['headers']): IncomingMessage['headers'] {
   return Object.fromEntries(
     Object.entries(headers).filter(([name]) => name !== 'transfer-encoding' && !hopHeaders.includes(name)),

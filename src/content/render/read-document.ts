@@ -5,7 +5,7 @@ import { serializeDocument } from './serialize-document.ts';
 
 type DocumentBounds = { elementsMax: number; charactersMax: number; framesMax: number; frameDepthMax: number };
 
-/** One document of a page, in the process that draws it. */
+/** One document of a page, in the process that renders it. */
 type FrameNode = { session: CDPSession; id: string; children: FrameNode[] };
 type Serialized = { html: string; elements: number; isCut: boolean } | null;
 type Left = { elements: number; characters: number; frames: number; isCut: boolean; isWithoutFrames: boolean };
@@ -31,7 +31,7 @@ export async function readDocument(page: Page, bounds: DocumentBounds): Promise<
   return { html, isCut: left.isCut, isWithoutFrames: left.isWithoutFrames };
 }
 
-/** The frames by the process that draws them: a frame of another site has a session of its own. */
+/** The frames by the process that renders them: a frame of another site has its own session. */
 async function findFrames(page: Page, { framesMax }: DocumentBounds): Promise<FrameNode> {
   const context = page.context();
   const root = await openTree(await context.newCDPSession(page));
@@ -41,7 +41,7 @@ async function findFrames(page: Page, { framesMax }: DocumentBounds): Promise<Fr
     let around: Frame | null = frame.parentFrame();
     while (around && !roots.has(around)) around = around.parentFrame();
     const parent = around ? roots.get(around) : undefined;
-    // A frame of the same process has none, and is in the tree of that one.
+    // A frame of the same process has no session and is in the tree of that process.
     const session = await context.newCDPSession(frame).catch(() => undefined);
     if (!session || !parent) continue;
     const own = await openTree(session).catch(() => undefined);
@@ -108,7 +108,7 @@ async function readFrame(
   return own.html.replaceAll(new RegExp(`<!--${mark}\\d+-->`, 'g'), (place) => contents.get(place) ?? '');
 }
 
-/** The element of this document that shows the frame; undefined when it is in another one. */
+/** The element of this document that contains the frame; undefined when another document contains it. */
 async function findOwner(session: CDPSession, frame: FrameNode, executionContextId: number) {
   try {
     const { backendNodeId } = await session.send('DOM.getFrameOwner', { frameId: frame.id });

@@ -33,11 +33,11 @@ type RendererOptions = {
 type Draw = Pick<DrawRequest, 'url' | 'mayRequest'> & {
   lane: string;
   signal: AbortSignal;
-  /** Runs the drawing itself, once it is this page's turn: in a turn of its host. */
+  /** Runs the rendering once it is this page's turn: in a turn of its host. */
   inTurn: (draw: () => Promise<DrawnPage>) => Promise<DrawnPage>;
 };
 
-/** One Chromium and the proxy for its pages, while at least one page is drawn. */
+/** One Chromium and the proxy for its pages, while at least one page is being rendered. */
 type Connection = { browser: Browser; proxy: ForwardProxy; userAgent: string };
 
 const connectTimeoutMs = 10_000;
@@ -128,7 +128,7 @@ export class Renderer {
 
   #open(): Promise<Connection> {
     const connection = this.#connect(() => {
-      // The next page may have opened another one by now.
+      // The next page may have opened another connection by now.
       if (this.#connection === connection) this.#connection = undefined;
     });
     return connection;

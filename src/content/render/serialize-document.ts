@@ -1,4 +1,4 @@
-/* Runs in the page. Its types are those of a browser, which this program has no use for elsewhere. */
+/* Runs in the page. Declares the few browser types that it uses: the rest of the program needs none. */
 
 type DomNode = {
   nodeType: number;
@@ -27,9 +27,9 @@ declare const document: {
 type Terms = { mark: string; isWhole: boolean; elementsMax: number; charactersMax: number };
 
 /**
- * The document as HTML, flattened: a shadow root in place of what it hides, and a comment with the mark and a number in
- * place of each of these frames. Null when it has too many elements. It is sent to the page as its source: nothing
- * outside it exists there.
+ * The document as HTML, flattened: shadow roots replace the content that they hide, and a comment with the mark and a
+ * number replaces each of these frames. Null when it has too many elements. The function is sent to the page as source
+ * text, so it can use nothing outside of itself.
  */
 export function serializeDocument(terms: Terms, ...frames: DomElement[]) {
   const { mark, isWhole, elementsMax, charactersMax } = terms;
@@ -44,7 +44,7 @@ export function serializeDocument(terms: Terms, ...frames: DomElement[]) {
   if (!top) return cut('', 0);
   if (frames.length === 0 && ![...all].some((element) => element.shadowRoot))
     return cut(isWhole ? top.outerHTML : top.innerHTML, all.length);
-  // A document that is not shown: elements of the page's own making stay plain there.
+  // This document is not shown, so custom elements stay plain in it.
   const inert = document.implementation.createHTMLDocument('');
   const copy = inert.importNode(top, false);
   const pending: { from: Iterable<DomNode>; to: DomElement }[] = [{ from: contentOf(top), to: copy }];

@@ -1,5 +1,6 @@
 import { openCallLanes } from '../call-lanes.ts';
-import { isRecord, parseServiceJson, postToService } from '../model-service.ts';
+import type { Resolver } from '../fetch/resolver.ts';
+import { isRecord, openServiceAgent, parseServiceJson, postToService } from '../model-service.ts';
 
 /** Scores passages against a query with a model that reads both together. */
 export type Reranker = {
@@ -23,8 +24,10 @@ const textCharactersMax = 8_000;
 const responseBytesMax = 1024 * 1024;
 
 /** The reranker that the settings name, shared by all apps; undefined without one. */
-export function openReranker({ rerankUrl, rerankKey, rerankModel, rerankMs }: RerankSettings): Reranker | undefined {
+export function openReranker(settings: RerankSettings, resolve?: Resolver): Reranker | undefined {
+  const { rerankUrl, rerankKey, rerankModel, rerankMs } = settings;
   if (rerankUrl === undefined) return undefined;
+  const agent = openServiceAgent(resolve);
   const callInLane = openCallLanes(
     callsMax,
     () => new RerankError('Too many searches of this app wait for the reranker.'),
@@ -38,6 +41,7 @@ export function openReranker({ rerankUrl, rerankKey, rerankModel, rerankMs }: Re
       const post = () =>
         postToService({
           url: rerankUrl,
+          dispatcher: agent(),
           name: 'reranking service',
           apiKey: rerankKey,
           // Text Embeddings Inference serves one model and calls passages texts; Cohere, Jina and vLLM call them documents.

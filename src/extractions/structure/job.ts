@@ -42,7 +42,7 @@ export type StructureDeps = {
 type Payload = { app_id: string; extraction_id: string };
 
 const attemptsMax = 12;
-/** Outputs read at the same time, and requests of one extraction to the language model at the same time. */
+/** Outputs of one extraction that are read concurrently, and its concurrent requests to the language model. */
 const outputsAtOnce = 4;
 const requestsAtOnce = 4;
 /** How often a job that waits for the language model checks whether its extraction was deleted. */
@@ -95,13 +95,13 @@ export function structureJob(deps: StructureDeps): Task {
 type End = Structured | StructureError;
 type Reading = { ask: <T>(work: () => Promise<T>) => Promise<T>; signal: AbortSignal };
 
-/** All of them, also when one fails: none is left running. */
+/** Waits for all of them, also when one fails, so that none is left running. */
 async function settleAll<T>(work: Promise<T>[]): Promise<T[]> {
   await Promise.allSettled(work);
   return Promise.all(work);
 }
 
-/** The data of an output, or why it has none. Throws what fails the whole extraction or is tried again. */
+/** The data of an output, or why it has none. Throws errors that fail the whole extraction or the job's attempt. */
 async function read(
   deps: StructureDeps,
   extraction: store.StructureRow,
@@ -141,7 +141,7 @@ async function read(
   }
 }
 
-/** One question, with its corrections. Each request has the deadline by itself. */
+/** One question, with its corrections. The deadline applies to each request. */
 async function generate(
   deps: StructureDeps,
   extraction: store.StructureRow,
@@ -170,7 +170,7 @@ async function generate(
   }
 }
 
-/** A reservation that a killed process leaves behind stays: nobody knows what it used. */
+/** The reservation of a killed process stays, because it is unknown how much of it was used. */
 function budgetOf({ db, tokensMax }: StructureDeps, extraction: store.StructureRow): TokenBudget {
   const max = tokensMax === 0 ? Number.MAX_SAFE_INTEGER : tokensMax;
   return {
@@ -297,7 +297,7 @@ function stopWith({ db, log }: StructureDeps, extraction: store.StructureRow, si
   return { signal: AbortSignal.any([signal, gone.signal]), end: () => clearInterval(timer) };
 }
 
-/** Runs at most so many pieces of work at the same time, in the order they came. */
+/** Runs at most `max` pieces of work concurrently, in order. */
 function limitConcurrency(max: number): <T>(work: () => Promise<T>) => Promise<T> {
   const waiting: (() => void)[] = [];
   let active = 0;

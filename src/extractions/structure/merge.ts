@@ -1,6 +1,6 @@
 import { isObject } from './schema-shape.ts';
 
-/** JSON with the members of objects in one order, so that equal values are equal texts. */
+/** JSON with the members of objects in a fixed order, so that equal values are equal texts. */
 export function canonicalJson(value: unknown): string {
   return JSON.stringify(value, (_key, member: unknown) =>
     isObject(member) ? Object.fromEntries(Object.entries(member).sort(([a], [b]) => (a < b ? -1 : 1))) : member,
@@ -49,7 +49,7 @@ function mostFrequent(values: readonly unknown[]): unknown {
   return best?.value;
 }
 
-/** The value without the members at these JSON Pointers that are null: none of the pieces said anything about them. */
+/** The value without those members at these JSON Pointers that are null because no piece has a value for them. */
 export function dropNulls(value: unknown, paths: ReadonlySet<string>, at = ''): unknown {
   if (!isObject(value)) return value;
   const kept = Object.entries(value).flatMap(([name, member]) => {

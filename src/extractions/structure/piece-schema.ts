@@ -3,7 +3,7 @@ import { isObject, type JsonObject, resolveReference, schemaBounds } from './sch
 /** The schema of what one piece of a text gives, and how results of pieces become one value. */
 export type PieceSchema = {
   schema: JsonObject;
-  /** By rule: arrays are joined and scalars chosen. Otherwise the language model puts the results together. */
+  /** By rule: arrays are joined and scalars chosen. Otherwise the language model combines the results. */
   merge: 'by_rule' | 'by_model';
 };
 
@@ -19,13 +19,13 @@ const wholeOnly = [
   'dependencies',
 ];
 const choices = ['anyOf', 'oneOf', 'allOf'];
-/** An object or array with one of these cannot be put together member by member. */
+/** An object or array with one of these keywords cannot be merged member by member. */
 const unmergeable = [
   ...[...choices, 'if', 'not', 'const', 'enum', '$dynamicRef', '$recursiveRef'],
   ...['patternProperties', 'propertyNames', 'dependentSchemas', 'unevaluatedProperties', 'prefixItems'],
 ];
 
-/** There is no rule by which the values of this schema merge. */
+/** No rule merges values of this schema. */
 class Unmergeable extends Error {}
 
 /**
@@ -74,7 +74,7 @@ class Relaxation {
     return this.relax(resolveReference(this.#root, name), [...references, name]);
   }
 
-  /** A choice between something and null is an optional value. Any other is the model's to make. */
+  /** A choice between a schema and null is an optional value. Any other choice is left to the model. */
   #relaxOptional(schema: JsonObject, anyOf: readonly unknown[], references: readonly string[]): JsonObject {
     const [only, ...others] = anyOf.filter((choice) => !(isObject(choice) && choice.type === 'null'));
     const beside = without(schema, ['anyOf', ...annotations, ...definitionKeywords]);

@@ -1,11 +1,11 @@
-/** A JSON Schema as far as its own keywords go: an object, or `true` and `false`. */
+/** A JSON Schema whose keywords are not checked yet: an object, `true` or `false`. */
 export type JsonObject = { readonly [key: string]: unknown };
 
 export const schemaBounds = { bytesMax: 64 * 1024, depthMax: 32, valuesMax: 5_000 } as const;
 
 const referenceKeywords = new Set(['$ref', '$dynamicRef', '$recursiveRef']);
 const localReference = /^#(?:\/(?:\$defs|definitions)\/.*)?$/s;
-/** Keywords whose values are data, in which nothing is a reference. */
+/** Keywords whose values are data and contain no references. */
 const dataKeywords = new Set(['const', 'default', 'enum', 'examples']);
 /** Keywords whose members are names chosen by the author, not keywords. */
 const namedKeywords = new Set(['properties', 'patternProperties', '$defs', 'definitions', 'dependentSchemas']);

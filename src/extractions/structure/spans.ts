@@ -4,16 +4,16 @@ import type { Piece } from './pieces.ts';
 import { isObject } from './schema-shape.ts';
 import { TextIndex, type TextRange } from './text-index.ts';
 
-/** Where a value stands in the text: its JSON Pointer, and a range in UTF-16 units. */
+/** Where a value occurs in the text: its JSON Pointer, and a range in UTF-16 units. */
 export type Span = { path: string } & TextRange;
 
-/** A piece of the text, and what the language model took from it. */
+/** A piece of the text, and the data that the language model returned for it. */
 type Read = { piece: Piece; result: unknown };
 
 type Leaf = { path: string; value: string | number; found: TextRange[] };
 
 const spansMax = 10_000;
-/** Text that is searched for the values of one output, before the rest are left without spans. */
+/** Characters that are searched for the values of one output; after that, values have no spans. */
 const searchedCharactersMax = 200_000_000;
 const turnCharacters = 2_000_000;
 
@@ -30,7 +30,7 @@ export async function locateValues(data: unknown, text: string, reads: readonly 
   let sinceTurn = 0;
   const cache = new Map<string, TextRange[]>();
 
-  /** The places in the pieces that gave the value; if none has it, those in the first other piece that does. */
+  /** The places in the pieces that returned the value; otherwise those in the first other piece that contains it. */
   async function find(value: string | number): Promise<TextRange[]> {
     const key = canonicalJson(value);
     const cached = cache.get(key);
@@ -77,7 +77,7 @@ function* leavesOf(value: unknown, path = ''): Generator<{ path: string; value: 
     for (const [name, member] of Object.entries(value)) yield* leavesOf(member, `${path}/${pointerStep(name)}`);
 }
 
-/** Takes the values with the fewest places first: they show where the object stands. */
+/** Takes the values with the fewest places first: they locate the object. */
 function chooseNearest(leaves: readonly Leaf[], areItems: boolean): Span[] {
   const anchors: TextRange[] = [];
   const chosen: Span[] = [];
@@ -92,7 +92,7 @@ function chooseNearest(leaves: readonly Leaf[], areItems: boolean): Span[] {
   return chosen;
 }
 
-/** Values whose places decide about those of the others. */
+/** Values whose places locate the other values. */
 const anchorsMax = 32;
 
 /** The range with the least text between it and one of the anchors. */

@@ -7,7 +7,7 @@ import { combineMessages, findRoom, pieceMessages, type Room, type Wanted } from
 import type { JsonObject } from './schema-shape.ts';
 import { locateValues, type Span } from './spans.ts';
 
-/** An output has no data. `code` and `message` are for the caller. */
+/** Why an output has no data. `code` and `message` are for the caller. */
 export class StructureError extends Error {
   readonly code: string;
 
@@ -20,7 +20,7 @@ export class StructureError extends Error {
 
 type Question = { messages: ChatMessage[]; schema: JsonObject; tokens: number };
 
-/** What is asked and checked for one output. Whatever a call returns is stored under its key, and is not asked again. */
+/** Questions and checks for one output. Each result is stored under its key, so a question is asked only once. */
 export type StructureCalls = {
   /** The output's pieces are known. */
   begin(pieces: number): Promise<void>;
@@ -35,7 +35,7 @@ const dataBytesMax = 1024 * 1024;
 
 export type Structured = { data: unknown; spans: Span[] };
 
-/** Takes the data from a text: from all of it if it fits the context, else piece by piece. Throws StructureError. */
+/** Takes the data from a text: in one request if it fits the context, otherwise piece by piece. Throws StructureError. */
 export async function structureText(
   text: string,
   wanted: Wanted,
@@ -69,7 +69,7 @@ export async function structureText(
 
 export const schemaTooLarge = 'leaves no room for a document in the context of the language model';
 
-/** Stored. Another division of the text has other keys. */
+/** Stored with the results. Another division of the text has other keys. */
 function keyOfPiece({ start, end }: Piece): string {
   return `${pieceKeyPrefix}${start}-${end}`;
 }
@@ -93,7 +93,7 @@ async function combine(
   return left === undefined ? known : combineByModel([known], wanted, forPieces, room, calls, left.text);
 }
 
-/** The model puts as many results together as fit its context, until they are one. */
+/** The model combines as many results as fit its context, repeatedly, until one is left. */
 async function combineByModel(
   results: readonly unknown[],
   wanted: Wanted,
@@ -108,7 +108,7 @@ async function combineByModel(
   if (!fits || (!isLast && batches.length >= results.length))
     throw new StructureError(
       'llm_input_too_large',
-      "What was found in the pieces of the text does not fit the language model's context together.",
+      "The data from all pieces of the text does not fit the language model's context.",
     );
   const schema = isLast ? wanted.schema : forPieces.schema;
   const combined = await Promise.all(
@@ -120,7 +120,7 @@ async function combineByModel(
   return isLast ? combined[0] : combineByModel(combined, wanted, forPieces, room, calls, problem);
 }
 
-/** Consecutive results, as many as fit together. One that does not fit by itself is a batch of its own. */
+/** Batches of consecutive results that fit together. A result that does not fit is a batch by itself. */
 function batchResults(results: readonly unknown[], bytesMax: number): string[][] {
   const batches: string[][] = [];
   let bytes = Number.POSITIVE_INFINITY;

@@ -46,7 +46,7 @@ export class TextIndex {
   }
 }
 
-/** The first occurrences that are not part of a longer word or number. */
+/** The first occurrences that are not inside a longer word or number. */
 function findWhole(text: string, wanted: string): TextRange[] {
   const found: TextRange[] = [];
   for (let start = text.indexOf(wanted); start >= 0; start = text.indexOf(wanted, start + 1)) {
@@ -111,12 +111,12 @@ function toPlainText(source: string): PlainText {
   return { text: parts.join(''), starts, ends };
 }
 
-/** A longer run of digits is no number that anything says. */
+/** Longer runs of digits are not numbers. */
 const digitsMax = 60;
 /** Digits, with separators between them: no part can match in two ways. */
 const numberPattern = /\d+(?:[.,'\u2019\u00a0\u202f\u2009 ]\d+)*/g;
 
-/** Every number of the text, also the values that its separators leave open. */
+/** Every number of the text, with each value that its separators allow. */
 function readNumbers(text: string): Map<number, TextRange[]> {
   const found = new Map<number, TextRange[]>();
   const add = (value: number, range: TextRange): void => {
@@ -136,7 +136,7 @@ function readNumbers(text: string): Map<number, TextRange[]> {
   return found;
 }
 
-/** What a run of digits and separators may mean: as one number, and each of its groups between spaces. */
+/** The possible readings of a run of digits and separators: as one number, and each group between spaces. */
 function readingsOf(digits: string): [value: number, start: number, end: number][] {
   const whole = digits.length > digitsMax ? [] : [...valuesOf(digits)];
   const readings = whole.map((value) => [value, 0, digits.length] as [number, number, number]);

@@ -273,7 +273,9 @@ export async function listAppsToEmbed(db: Db, model: string): Promise<string[]> 
     select a.id as app_id from apps a where
       exists (select from knowledge_documents d where ${of} and d.embedding_model is null)
       or exists (select from knowledge_documents d where ${of} and d.embedding_model < ${model})
-      or exists (select from knowledge_documents d where ${of} and d.embedding_model > ${model})`;
+      or exists (select from knowledge_documents d where ${of} and d.embedding_model > ${model})
+      or exists (select from knowledge_ingestions i where i.app_id = a.id and i.metadata ? 'embedding'
+        and i.metadata ->> 'embedding' = 'pending')`;
   return rows.map(({ appId }) => appId);
 }
 

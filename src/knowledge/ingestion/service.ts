@@ -63,7 +63,8 @@ export function createIngestService(deps: IngestDeps) {
       const inserted = await db.begin(async (tx) => {
         const base = { appId: source.appId, id: newUuid(), sourceId: source.id, kind, metadata };
         let row = await store.insertIngestion(tx, { ...base, queued: false });
-        if (!row && onActive === 'queue') row = await store.insertIngestion(tx, { ...base, queued: true });
+        if (!row && onActive === 'queue' && (await store.lockActive(tx, source.appId, source.id)))
+          row = await store.insertIngestion(tx, { ...base, queued: true });
         if (!row) return undefined;
         await also?.(tx, row);
         await store.insertItems(tx, source.appId, row.id, items);
@@ -72,12 +73,9 @@ export function createIngestService(deps: IngestDeps) {
         if (!row.queued) await work.launchIngestion(tx, source, row, runAt);
         return row;
       });
-      if (inserted) {
-        // The active one may have ended just before this one was queued behind it.
-        if (inserted.queued) await promote(db, source);
-        return { ingestion: inserted, isNew: true };
-      }
-      const active = await store.findActiveIngestion(db, source.appId, source.id);
+      if (inserted) return { ingestion: inserted, isNew: true };
+      // The active one may have ended since.
+      const active = onActive === 'queue' ? undefined : await store.findActiveIngestion(db, source.appId, source.id);
       if (!active) continue;
       if (onActive === 'error')
         throw new AppError('conflict', 'Another ingestion of this source is active.', {
@@ -87,13 +85,6 @@ export function createIngestService(deps: IngestDeps) {
     }
     throw new AppError('unavailable', 'The source is too busy. Try again in a moment.', {
       headers: { 'retry-after': '1' },
-    });
-  }
-
-  async function promote(db: Db, source: SourceRow): Promise<void> {
-    await db.begin(async (tx) => {
-      const next = await store.promoteQueued(tx, source.appId, source.id);
-      if (next !== undefined) await work.launch(tx, source.appId, source.id, next);
     });
   }
 
@@ -219,8 +210,6 @@ export function createIngestService(deps: IngestDeps) {
           ingestions.push((await begin(tx, source, 'push', [item], 'queue', inline)).ingestion);
         return ingestions;
       });
-      // The active ones may have ended before these were seen behind them.
-      for (const [i, source] of targets.entries()) if (begun[i]?.queued) await promote(db, source);
       if (inline) await runInline(begun.filter(({ queued }) => !queued));
     },
 

@@ -87,6 +87,17 @@ export async function findActiveIngestion(db: Db, appId: string, sourceId: strin
   return row;
 }
 
+/**
+ * Keeps the active ingestion of a source active until the transaction ends: what ends it waits, and then finds what this
+ * transaction has queued behind it. False when none is active.
+ */
+export async function lockActive(tx: Transaction, appId: string, sourceId: string): Promise<boolean> {
+  const rows = await tx`
+    select 1 from knowledge_ingestions where app_id = ${appId} and source_id = ${sourceId}
+      and status in ('pending', 'running', 'awaiting_callback') and not queued for share`;
+  return rows.count > 0;
+}
+
 export async function findKind(db: Db, appId: string, id: string): Promise<IngestionRow['kind'] | undefined> {
   const [row] = await db<Pick<IngestionRow, 'kind'>[]>`
     select kind from knowledge_ingestions where app_id = ${appId} and id = ${id}`;
@@ -274,6 +285,14 @@ export async function promoteQueued(db: Db, appId: string, sourceId: string): Pr
         and status in ('pending', 'running', 'awaiting_callback') and not queued)
     returning id`;
   return row?.id;
+}
+
+/** The app's sources with an ingestion whose vectors are marked as pending. */
+export async function listSourcesMarkedPending(db: Db, appId: string): Promise<string[]> {
+  const rows = await db<{ sourceId: string }[]>`
+    select distinct source_id from knowledge_ingestions
+    where app_id = ${appId} and metadata ? 'embedding' and metadata ->> 'embedding' = 'pending'`;
+  return rows.map(({ sourceId }) => sourceId);
 }
 
 /**

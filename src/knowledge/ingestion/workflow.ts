@@ -90,7 +90,7 @@ export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch'>) {
         throw error;
       }
       log.error({ err: error, ingestion: id }, 'An ingestion failed');
-      await run.fail({ code: 'internal_error', message: 'Something went wrong on our side.' });
+      await run.fail({ code: 'internal_error', message: 'An internal error occurred.' });
       return true;
     } finally {
       clearInterval(heartbeat);
@@ -109,7 +109,7 @@ export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch'>) {
     launch,
     sink: knowledgeSink(deps),
 
-    /** Queues a job for every app that has documents without vectors. */
+    /** Queues a job for every app that has documents without vectors, or ingestions that say so. */
     async embedAll(): Promise<void> {
       for (const appId of await listAppsToEmbed(db, embedder.model)) await queueEmbedding(db, addJob, appId);
     },
@@ -117,16 +117,19 @@ export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch'>) {
     /** Embeds the documents of an app that lack vectors, until none is left or the embedder fails for all of them. */
     async embedPending(appId: string, { signal, waitOutside }: JobControls = {}): Promise<void> {
       const embedderOfJob = embedOutside(embedder, waitOutside);
-      const sources = new Map<string, SourceKey>();
+      const tried = new Set<string>();
+      // Not only the sources of documents that were tried: documents may be deleted or replaced before their turn.
       const settle = async () => {
-        for (const { sourceId } of sources.values()) await store.settleEmbedding(db, appId, sourceId, embedder.model);
+        const marked = await store.listSourcesMarkedPending(db, appId);
+        for (const sourceId of new Set([...tried, ...marked]))
+          await store.settleEmbedding(db, appId, sourceId, embedder.model);
       };
       for (;;) {
         const pending = await listUnembeddedDocuments(db, appId, embedder.model, 50);
         if (pending.length === 0) return settle();
         for (const document of pending) {
           if (signal?.aborted) return settle();
-          sources.set(document.sourceId, document);
+          tried.add(document.sourceId);
           try {
             await embedStoredDocument(db, embedderOfJob, appId, document.id, signal);
           } catch (error) {

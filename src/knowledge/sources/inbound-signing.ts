@@ -27,7 +27,7 @@ export function readSignatureHeaders(headers: IncomingHttpHeaders, now: Date): S
   }) as [string, string, string];
   const sentAt = new Date(Number(timestamp) * 1_000);
   if (!/^\d{1,12}$/.test(timestamp) || id.length > idCharactersMax)
-    throw new AppError('invalid_credentials', 'webhook-id or webhook-timestamp is not as Standard Webhooks has it.');
+    throw new AppError('invalid_credentials', 'webhook-id or webhook-timestamp does not follow Standard Webhooks.');
   if (Math.abs(sentAt.getTime() - now.getTime()) > toleranceMs)
     throw new AppError(
       'invalid_credentials',
@@ -49,7 +49,7 @@ export async function storeSigned(
   item: NewItem & { content: Buffer },
 ): Promise<{ ingestionId: string }> {
   if (!isSignedBy(headers, item.content, secretsOf(source, secrets, clock.now())))
-    throw new AppError('invalid_credentials', 'No signature in webhook-signature is of the secret of this URL.');
+    throw new AppError('invalid_credentials', 'No signature in webhook-signature matches the secret of this URL.');
   const message = { appId: source.appId, sourceId: source.id, digest: digest(headers.id), sentAt: headers.sentAt };
   try {
     const ingestion = await ingestions.ingestInternal(source, item, async (tx, { id: ingestionId }) => {

@@ -138,7 +138,7 @@ export function SandboxesPage() {
     <>
       <ResourcePage<Sandbox>
         title="Sandboxes"
-        lead="Places to try things: each has its own users, keys and data, and production never sees them."
+        lead="Isolated copies of the app for tests, each with its own users, keys and data."
         label="Sandboxes"
         loaded={sandboxes}
         columns={columns}

@@ -82,7 +82,7 @@ export function IssuersPage() {
     <>
       <ResourcePage<IdentityIssuer>
         title="Identity issuers"
-        lead="Your own sign-in: users bring the token of an OpenID Connect issuer, beside the publishable key of the app."
+        lead="Sign-in at your identity provider: users send a token of an OpenID Connect issuer with the publishable key."
         label="Identity issuers"
         loaded={found}
         columns={columns}

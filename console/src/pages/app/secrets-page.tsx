@@ -22,7 +22,7 @@ const valueField: FieldSpec = {
   label: 'Value',
   kind: 'password',
   required: true,
-  hint: 'Stored encrypted. Nobody can read it back, and journals leave it out.',
+  hint: 'Stored encrypted. It cannot be read back, and journals do not contain it.',
 };
 
 /** The secrets that automations use. Their values are written and never read. */

@@ -29,7 +29,7 @@ export default function Versions({
       {({ data }) =>
         data.length === 0 ? (
           <Empty title="No graph yet">
-            Each change of the workflow makes a version. A run keeps the one it began with.
+            Each change of the workflow creates a version. A run keeps the version it started with.
           </Empty>
         ) : (
           <Comparison automation={automation} versions={data} onRestored={onRestored} />
@@ -59,7 +59,7 @@ function Comparison({
       const path = { automation: automation.id };
       onRestored(await call('PATCH /api/v1/automations/{automation}', { path, body }));
     },
-    { say: 'The version is used again.', refresh: ['GET /api/v1/automations/{automation}/versions'] },
+    { say: 'The version is in use again.', refresh: ['GET /api/v1/automations/{automation}/versions'] },
   );
   const choice = (label: string, value: number, onChange: (index: number) => void) => (
     <select aria-label={label} value={value} onChange={(event) => onChange(Number(event.target.value))}>

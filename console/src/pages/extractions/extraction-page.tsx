@@ -70,7 +70,7 @@ export function ExtractionPage({ id }: { id: string }) {
                     navigate('/extractions');
                   }}
                 >
-                  {running ? 'It stops where it is. ' : ''}The files that it has written stay.
+                  {running ? 'It stops immediately. ' : ''}The files that it has written stay.
                 </DeleteButton>
               </PageHead>
               <ErrorNotice error={again.error} />
@@ -124,7 +124,7 @@ const advice: Record<string, string> = {
   unsupported_content: 'This kind of content cannot be read. Try another form of it, such as PDF or HTML.',
   extraction_failed: 'The document may be damaged. Open it, save a new copy, then try again.',
   timeout: 'It took too long. Try a smaller document, or raise QUARRY_PARSE_SECONDS.',
-  internal_error: 'Something went wrong on the server; its log says what.',
+  internal_error: 'The server failed. Its log has the reason.',
 };
 
 function Failure({ extraction: { failure_reason, error, data_progress: data } }: { extraction: Extraction }) {

@@ -58,7 +58,7 @@ export function ExtractionsPage() {
   const loaded = useApi('GET /api/v1/extractions', { query }, { poll, keep: true });
   return (
     <>
-      <PageHead title="Extractions" lead="Text out of documents, web pages and whole sites, as Markdown." />
+      <PageHead title="Extractions" lead="Documents, web pages and whole sites as Markdown." />
       <StartForm />
       <div className="toolbar">
         <h2>Started before</h2>
@@ -91,7 +91,7 @@ export function ExtractionsPage() {
             <BulkButton
               label={`Remove ${rows.length}`}
               danger
-              question="Those that run are stopped. The files that they have written stay."
+              question="Extractions in progress are stopped. The files that they have written stay."
               onRun={async () => {
                 await forEachOf(rows, 'removed', ({ id }) =>
                   call('DELETE /api/v1/extractions/{extraction}', { path: { extraction: id } }),
@@ -104,7 +104,7 @@ export function ExtractionsPage() {
         }}
         empty={
           <Empty title={state === '' && kind === '' ? 'No extraction yet' : 'No matching extractions'}>
-            Give a document or a web address above. The Markdown appears beside the original, and as a file.
+            Choose a document or enter a web address above. The Markdown appears beside the original, and as a file.
           </Empty>
         }
       />

@@ -50,7 +50,7 @@ export function SiteOptions({
   return (
     <>
       <div className="row">
-        <Field label="Pages at most" error={fieldError(error, 'max_pages')}>
+        <Field label="Maximum pages" error={fieldError(error, 'max_pages')}>
           {(id, described) => (
             <input
               id={id}
@@ -63,7 +63,7 @@ export function SiteOptions({
             />
           )}
         </Field>
-        <Field label="Links away at most" error={fieldError(error, 'max_depth')}>
+        <Field label="Maximum depth of links" error={fieldError(error, 'max_depth')}>
           {(id, described) => (
             <input
               id={id}
@@ -79,8 +79,8 @@ export function SiteOptions({
         <Field label="Sitemap">
           {(id) => (
             <select id={id} value={value.sitemap} onChange={(event) => set({ sitemap: event.target.value as Sitemap })}>
-              <option value="include">Used beside links</option>
-              <option value="only">Only what it names</option>
+              <option value="include">Followed in addition to links</option>
+              <option value="only">Only the pages that it names</option>
               <option value="skip">Not used</option>
             </select>
           )}
@@ -89,7 +89,7 @@ export function SiteOptions({
       <div className="row">
         <PathsField
           label="Only these paths"
-          hint="One a line, such as /docs/ or /*/guide$."
+          hint="One per line, such as /docs/ or /*/guide$."
           error={fieldError(error, 'include_paths')}
           value={value.include}
           onChange={(include) => set({ include })}

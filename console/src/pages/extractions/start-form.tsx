@@ -113,11 +113,11 @@ export function StartForm() {
             />
           )}
         </Field>
-        <Field label="How much">
+        <Field label="Scope">
           {(id) => (
             <select id={id} value={mode} onChange={(event) => setMode(event.target.value as 'link' | 'site')}>
               <option value="link">This page alone</option>
-              <option value="site">The whole site from here on</option>
+              <option value="site">The whole site below it</option>
             </select>
           )}
         </Field>

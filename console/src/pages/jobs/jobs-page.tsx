@@ -50,7 +50,7 @@ export function JobsPage() {
     <>
       <PageHead
         title="Set-aside jobs"
-        lead="Background work that failed too often, or crashed even in a process of its own. What it is about waits until you retry it."
+        lead="Background jobs that failed too often, or crashed even in a separate process. Each waits until you retry it."
       />
       <ErrorNotice error={retry.error} />
       <PagedTable
@@ -74,8 +74,8 @@ export function JobsPage() {
         }}
         empty={
           <Empty title="No job is set aside">
-            A job that cannot be done stands here with the reason, and with what waits for it, until somebody retries
-            it.
+            A job that cannot complete is listed here with the reason, and with what waits for it, until somebody
+            retries it.
           </Empty>
         }
       />

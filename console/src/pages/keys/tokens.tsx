@@ -57,7 +57,7 @@ export function Tokens({ user }: { user: string }) {
               refresh(list);
             }}
           >
-            Whatever still uses it is refused from now on.
+            Requests with this token fail from now on.
           </DeleteButton>
         ) : (
           <State value="revoked" />

@@ -98,7 +98,7 @@ export function AddDocument({
     </Field>
   );
   const urlsField = (
-    <Field label="Addresses" hint="One for each line. The pages are read once, as Markdown.">
+    <Field label="Addresses" hint="One per line. The pages are read once, as Markdown.">
       {(id, described) => (
         <textarea
           id={id}
@@ -159,7 +159,7 @@ async function addPages(
   rest: { metadata: Record<string, unknown>; on_active: 'queue' },
 ): Promise<void> {
   const urls = text.split(/\s+/).filter(Boolean);
-  if (urls.length === 0) throw new Error('Give at least one address.');
+  if (urls.length === 0) throw new Error('Enter at least one address.');
   for (const url of urls) {
     const { id } = await call('POST /api/v1/extractions', { body: { url, mode: 'link', destination_kind: 'storage' } });
     const done = await extractionEnd(id);

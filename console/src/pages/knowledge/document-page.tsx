@@ -66,7 +66,7 @@ export function DocumentPage({ id }: { id: string }) {
           {editing ? (
             <FormDialog
               title="Edit the document"
-              lead="The document is ingested again with these."
+              lead="The document is ingested again with these values."
               submit="Save"
               isChange
               fields={[

@@ -29,7 +29,7 @@ export function InboundUrl({ source }: { source: string }) {
             <p className="hint">
               {signed
                 ? 'Each post must be signed as Standard Webhooks.'
-                : 'Posts need no signature: the URL alone lets a sender in.'}{' '}
+                : 'Posts need no signature: anyone with the URL can post.'}{' '}
               {previous_secret_until === undefined ? null : (
                 <>
                   The previous secret is valid until <Time at={previous_secret_until} />.

@@ -33,11 +33,11 @@ export function Results({ found: { hits, explain, mode }, other }: { found: Foun
         </span>
       </div>
       {explain?.vectors_unavailable === undefined ? null : (
-        <p className="notice">Without vectors, by words alone: {explain.vectors_unavailable}</p>
+        <p className="notice">Ranked by words only, without vectors: {explain.vectors_unavailable}</p>
       )}
       {terms.length === 0 ? null : (
         <p className="terms">
-          <span className="faint">Words looked for:</span>
+          <span className="faint">Search terms:</span>
           {terms.map(({ term, document_frequency, idf }) => (
             <span key={term} className="term" title={`weight ${idf.toFixed(2)}`}>
               {term}{' '}

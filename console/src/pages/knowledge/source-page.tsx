@@ -91,9 +91,8 @@ function SourceBody({ source, onChange }: { source: KnowledgeSource; onChange: (
       {source.learned_model?.status === 'over_quota' ? (
         <div className="notice">
           <p>
-            <strong>Search finds less here than it could.</strong> What it has learned from this source takes{' '}
-            {bytes(source.learned_model.bytes_needed ?? 0)}, more than the quota has left. It is stored when there is
-            room.
+            <strong>The search model of this source exceeds the quota.</strong> It needs{' '}
+            {bytes(source.learned_model.bytes_needed ?? 0)}, more than is left. It is stored once there is room.
           </p>
         </div>
       ) : null}

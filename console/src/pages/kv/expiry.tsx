@@ -50,7 +50,7 @@ export function ExpiryField({
             value={kind}
             onChange={(event) => onChange({ ...value, kind: event.target.value as Expiry['kind'] })}
           >
-            {expiresAt === undefined ? null : <option value="keep">As now</option>}
+            {expiresAt === undefined ? null : <option value="keep">Unchanged</option>}
             <option value="never">Never</option>
             <option value="after">After a time</option>
           </select>

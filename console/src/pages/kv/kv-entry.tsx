@@ -178,7 +178,7 @@ function EditForm({
   });
   return (
     <Form
-      submit={conflict ? 'Save mine over it' : 'Save'}
+      submit={conflict ? 'Overwrite with mine' : 'Save'}
       busy={save.busy}
       error={save.error}
       danger={conflict !== undefined}
@@ -189,8 +189,8 @@ function EditForm({
       {conflict ? (
         <div className="notice warning" role="alert">
           <p>
-            <strong>Somebody changed it</strong> while you were editing. Both values are below: take theirs, or save
-            yours over it.
+            <strong>Somebody changed it</strong> while you were editing. Both values are below: use theirs, or overwrite
+            it with yours.
           </p>
           <div className="panes">
             <div>
@@ -210,7 +210,7 @@ function EditForm({
                 setConflict(undefined);
               }}
             >
-              Take theirs
+              Use theirs
             </Button>
           )}
         </div>

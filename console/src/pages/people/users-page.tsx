@@ -27,7 +27,7 @@ export const userFields: FieldSpec[] = [
     name: 'password',
     label: 'Password',
     kind: 'password',
-    hint: 'For sign-in with e-mail and password. Without one, the user has no way in but tokens that you create.',
+    hint: 'For sign-in with e-mail and password. Without one, the user needs tokens that you create.',
   },
   { name: 'org', label: 'Organisation', kind: 'principal', principals: ['org'], clearable: true },
   { name: 'org_role', label: 'Role in the organisation', kind: 'select', options: orgRoles },

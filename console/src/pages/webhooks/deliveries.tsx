@@ -36,7 +36,7 @@ export function Deliveries({ webhook }: { webhook: Webhook }) {
       call('POST /api/v1/webhooks/{webhook}/deliveries/{delivery}/redeliver', {
         path: { ...path, delivery: delivery.id },
       }),
-    { say: 'It is delivered again.', refresh: [deliveriesPath] },
+    { say: 'The event is delivered again.', refresh: [deliveriesPath] },
   );
   const isFiltered = state !== '' || type !== '';
   return (

@@ -36,7 +36,7 @@ function WebhookBody({ webhook, onChange }: { webhook: Webhook; onChange: (webho
   const path = { webhook: webhook.id };
   const isPaused = webhook.status === 'paused';
   const test = useAction(() => call('POST /api/v1/webhooks/{webhook}/test', { path }), {
-    say: 'The test event is on its way.',
+    say: 'The test event is being delivered.',
     refresh: ['GET /api/v1/webhooks/{webhook}/deliveries'],
   });
   const pause = useAction(
@@ -68,7 +68,7 @@ function WebhookBody({ webhook, onChange }: { webhook: Webhook; onChange: (webho
             navigate('/webhooks');
           }}
         >
-          This also deletes its deliveries, also those that wait. It cannot be undone.
+          This also deletes its deliveries, pending ones included. It cannot be undone.
         </DeleteButton>
       </PageHead>
       <ErrorNotice error={test.error ?? pause.error} />
@@ -104,7 +104,9 @@ function WebhookBody({ webhook, onChange }: { webhook: Webhook; onChange: (webho
           title="Rotate the secret?"
           lead="Deliveries are signed with both secrets until the old one ends: replace it at the receiver in that time."
           submit="Rotate it"
-          fields={[{ name: 'overlap', label: 'How long the old one is valid too', kind: 'select', options: overlaps }]}
+          fields={[
+            { name: 'overlap', label: 'How long the old secret stays valid', kind: 'select', options: overlaps },
+          ]}
           initial={{ overlap: overlaps[0]?.[0] }}
           onSubmit={async ({ overlap }) => {
             const body = { overlap_seconds: Number(overlap) };
@@ -129,5 +131,5 @@ const overlaps: [seconds: string, name: string][] = [
   ['86400', 'A day'],
   ['3600', 'An hour'],
   ['604800', 'A week'],
-  ['0', 'Not at all: it has leaked'],
+  ['0', 'Not at all, because it has leaked'],
 ];

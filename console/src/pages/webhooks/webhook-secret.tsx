@@ -9,7 +9,7 @@ const event = new Webhook(process.env.WEBHOOK_SECRET).verify(body, headers);`;
 export function WebhookSecret(props: { title: string; secret: string; onClose: () => void }) {
   return (
     <ShownOnce {...props}>
-      <p>The receiver verifies each request with it, over the body as it arrived:</p>
+      <p>The receiver verifies each request with it, over the raw body:</p>
       <Code text={verify} label="Verifying a request" />
     </ShownOnce>
   );

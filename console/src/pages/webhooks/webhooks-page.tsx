@@ -45,7 +45,10 @@ export function WebhooksPage() {
   );
   return (
     <>
-      <PageHead title="Webhooks" lead="URLs of yours that receive events: uploads, ends of runs, events of your own.">
+      <PageHead
+        title="Webhooks"
+        lead="Your URLs that receive events, such as uploads, completed runs and your own events."
+      >
         {create}
       </PageHead>
       <PagedTable
@@ -56,7 +59,7 @@ export function WebhooksPage() {
         onPage={(next) => change({ page: String(next) })}
         empty={
           <Empty title="No webhooks yet" action={create}>
-            Give a URL and choose its events. Each is signed, retried for three days, and listed with the responses.
+            Enter a URL and choose its events. Each is signed, retried for three days, and listed with the responses.
           </Empty>
         }
       />

@@ -7,7 +7,7 @@ const skewSamplesMax = 40_000;
 /** Noise below this level (standard deviation, in grey levels) does not disturb recognition; smoothing would. */
 const noiseMin = 4;
 
-/** What recognition reads best: upright lines, without the grain of a scanner. */
+/** Prepares a scan for recognition: straightens its lines and smooths the grain of the scanner. */
 export function prepareForRecognition(image: GreyImage): GreyImage {
   const noise = measureNoise(image);
   const smooth = noise < noiseMin ? image : smoothen(image, Math.min(1, noise / 12));

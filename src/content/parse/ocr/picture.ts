@@ -7,9 +7,9 @@ import { loadOcrEngine } from './engine.ts';
 import { scaleDown } from './image.ts';
 import { readPicture } from './read-picture.ts';
 
-/** Recognition takes time in proportion to the pixels, and gains nothing from more. */
+/** The time of recognition is proportional to the pixels; more pixels do not improve it. */
 const recognisedPixelsMax = 12_000_000;
-/** The resolution of pictures seldom says how large their text was on paper. */
+/** Assumed, because the stated resolution of pictures seldom reflects the size of the text on paper. */
 const assumedDotsPerInch = 150;
 
 /** A picture (PNG, JPEG, GIF, WebP, BMP, TIFF) as a document of one page. Throws ParseError. */

@@ -4,7 +4,7 @@ import type { OcrLine, TesseractEngine } from './engine.ts';
 import { type GreyImage, prepareForRecognition } from './image.ts';
 import { findRules } from './rules.ts';
 
-/** A recognised page in the form that the layout of PDF pages works on, in points. */
+/** A recognised page in the form that the layout analysis of PDF pages reads, in points. */
 type RecognisedPage = {
   width: number;
   height: number;
@@ -15,7 +15,7 @@ type RecognisedPage = {
   characters: number;
 };
 
-/** Words that the engine is less sure of are specks and parts of drawings. */
+/** Words with less confidence are specks and parts of drawings. */
 const wordConfidenceMin = 25;
 /** The x-height of common type, in parts of its size. */
 const xHeightShare = 0.47;
@@ -72,7 +72,7 @@ function sizeOf({ rowAttributes }: OcrLine): number {
   return (rowHeight - Math.abs(ascenders) - Math.abs(descenders)) / xHeightShare;
 }
 
-/** Measured sizes vary by a pixel: those close to the most used one are that one. */
+/** Measured sizes vary by a pixel, so those close to the most frequent one are set to it. */
 function evenSizes(lines: [size: number, characters: number][]): number[] {
   const sorted = [...lines].sort((a, b) => a[0] - b[0]);
   const half = sorted.reduce((sum, [, characters]) => sum + characters, 0) / 2;
@@ -86,7 +86,7 @@ function evenSizes(lines: [size: number, characters: number][]): number[] {
   return lines.map(([size]) => (size > usual * 0.85 && size < usual * 1.18 ? usual : size));
 }
 
-/** The characters of a line, spread over the boxes of their words; a space between words, a line end at the end. */
+/** The characters of a line, spread over the boxes of their words, with a space between words and a line end. */
 function lineGlyphs(line: OcrLine, size: number, scale: number): Glyph[] {
   const style: TextStyle = {
     ...{ size, font: 'scan', weight: 400, italic: false, mono: false },

@@ -10,7 +10,7 @@ import type { RgbaImage } from './shrink.ts';
  * given its compiled module instead, when the first picture needs it.
  */
 
-/** What a picture file is, by its first bytes. */
+/** The kind of a picture file, by its first bytes. */
 type PictureKind = 'png' | 'jpeg' | 'webp' | 'gif' | 'pdf';
 
 export function pictureKind(bytes: Uint8Array): PictureKind | undefined {
@@ -26,7 +26,7 @@ declare const WebAssembly: { Module: new (bytes: Uint8Array) => object };
 
 type Pixels = { data: Uint8ClampedArray; width: number; height: number };
 
-/** The class of browsers, as far as the codecs use it. */
+/** ImageData of browsers, as far as the codecs use it. */
 class PlainImageData implements Pixels {
   readonly data: Uint8ClampedArray;
   readonly width: number;
@@ -48,7 +48,7 @@ type Encoder = {
 const require = createRequire(import.meta.url);
 const loaded = new Map<string, Promise<unknown>>();
 
-/** A codec with its module, once. */
+/** Loads a codec with its module, once. */
 function load<T extends Decoder | Encoder>(script: string, wasm: string): Promise<T> {
   const found = loaded.get(script);
   if (found) return found as Promise<T>;

@@ -47,7 +47,7 @@ async function readPage(bytes: Uint8Array, width: number): Promise<RgbaImage> {
   const document = await openPdf(bytes);
   try {
     const picture = document.withPage(0, (page) => page.renderColour(width, pagePixelsMax));
-    if (!picture) throw failed('The first page of the PDF cannot be drawn.');
+    if (!picture) throw failed('The first page of the PDF cannot be rendered.');
     return picture;
   } finally {
     document.close();

@@ -150,7 +150,7 @@ export class ParserPool {
       ...(problem === undefined ? { ocr: this.#ocr } : { ocrProblem: problem }),
       whenOut: patient ? 'keep' : 'refuse',
     });
-    if ('unfinished' in again) throw new Error('The parser process did not finish a document on its last terms.');
+    if ('unfinished' in again) throw new Error('The parser process did not finish a document in its second reading.');
     return again;
   }
 
