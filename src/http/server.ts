@@ -9,6 +9,7 @@ import Fastify, {
   type FastifyRequest,
   LogController,
 } from 'fastify';
+import { runForApp } from '../db/app-lane.ts';
 import { AppError, notFound } from '../errors.ts';
 import { newUuid } from '../ids.ts';
 import { lazyPackage } from '../lazy-package.ts';
@@ -151,7 +152,7 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     if (place !== 'serve') return void reply.redirect(place.to, 307);
     const { access } = request.routeOptions.config;
     if (access === undefined || access.kind === 'public') return done();
-    identifyCaller(options, request, access).then(() => done(), done);
+    identifyCaller(options, request, access).then(() => runForApp(appOf(request), done), done);
   });
   // Only waiting for the client is bounded: while a handler works, an idle connection is normal.
   fastify.addHook('preHandler', (request, reply, done) => {

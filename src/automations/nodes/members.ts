@@ -51,7 +51,18 @@ export async function resolveMembers(
     secrets: run.secrets,
     ...(itemOf(state, place.parent, place.index) ?? {}),
   };
-  const evaluate = (expression: string) => run.expressions.evaluate(row.appId, expression, scope);
+  const { membersCharactersMax: charactersMax } = graphLimits;
+  let characters = 0;
+  const evaluate = async (expression: string) => {
+    const value = await run.expressions.evaluate(row.appId, expression, scope);
+    characters += typeof value === 'string' ? value.length : (JSON.stringify(value)?.length ?? 0);
+    if (characters > charactersMax)
+      throw new NodeFailure(
+        'members_too_large',
+        `The node's expressions select more than ${charactersMax} characters.`,
+      );
+    return value;
+  };
   const members: Record<string, unknown> = {};
   const shown: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(own)) {
