@@ -148,6 +148,8 @@ export class ParserProcess {
   }
 
   #receive(chunk: Buffer): void {
+    // What was on its way when the process was killed is no result.
+    if (this.#ending) return;
     let frames: Frame[];
     try {
       frames = this.#reader.push(chunk);
