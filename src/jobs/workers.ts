@@ -4,6 +4,7 @@ import type { Job } from 'graphile-worker';
 import type pg from 'pg';
 import { contain, UncaughtError } from '../contain.ts';
 import type { DatabaseTarget } from '../db/address.ts';
+import { runForApp } from '../db/app-lane.ts';
 import type { Logger } from '../log.ts';
 import { isTracing, traceFrom } from '../tracing/trace.ts';
 import { JobConnections } from './connection.ts';
@@ -32,6 +33,8 @@ export type WorkersOptions = {
   concurrency: number;
   /** How many jobs of each task may wait for external responses. Further jobs are retried later. */
   waits?: Record<string, WaitBounds>;
+  /** Work of this process that jobs of a low priority wait for: resolves at its end; undefined while there is none. */
+  urgentWork?: () => Promise<void> | undefined;
   /** Called for each job that crashed its process or threw an uncaught exception. */
   onCrash?: (task: string) => void;
   /** Runs a job that is suspected of ending its process in a process of its own. */
@@ -47,6 +50,7 @@ export type Workers = {
 /** Runs the jobs of these tasks until stopped. */
 export async function startWorkers(options: WorkersOptions): Promise<Workers> {
   const { tasks, recurring = [], concurrency, waits = {}, onCrash = () => {}, trial, log } = options;
+  const { urgentWork = () => undefined } = options;
   const connections = new JobConnections(options);
   const pool = connections.openPool(countConnections(concurrency));
   try {
@@ -63,7 +67,7 @@ export async function startWorkers(options: WorkersOptions): Promise<Workers> {
   };
   const presence = new Presence(connections, poolId, log, onCrash);
   const loop = new JobLoop({
-    ...{ id: poolId, workers: () => presence.workers },
+    ...{ id: poolId, workers: () => presence.workers, urgentWork },
     ...{ pool, connections, concurrency, log, tasks: Object.keys(tasks) },
     run: async (job) => {
       const name = job.task_identifier;
@@ -174,7 +178,8 @@ async function runTask(
     signal.throwIfAborted();
     const isCrowded = () => !running.waiting.hasRoom(name, appOf(payload));
     const run = isSuspect(job) && running.trial !== undefined ? inTrial(running.trial, name) : task;
-    await contain(() => run(payload, { ...describe(job), signal, log, waitOutside, isCrowded }));
+    const context = { ...describe(job), signal, log, waitOutside, isCrowded };
+    await contain(() => runForApp(appOf(payload), () => run(payload, context)));
   } catch (error) {
     if (signal.aborted) {
       await held.release();

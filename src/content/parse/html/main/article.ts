@@ -19,6 +19,7 @@ import {
   proseLengths,
   simplify,
 } from './measure.ts';
+import { panelIds } from './panels.ts';
 import {
   callToAction,
   hiddenShareMax,
@@ -43,8 +44,14 @@ export function articleContent(
   body: HtmlElement,
   title: string | undefined,
   description: string | undefined,
+  { isManual = false } = {},
 ): HtmlElement {
-  const attempts = [strict, lenient].map((cut) => () => {
+  const panels = panelIds(body);
+  const cuts: Cut[] = [
+    { unlikely: true, panels, isManual },
+    { unlikely: false, panels, isManual },
+  ];
+  const attempts = cuts.map((cut) => () => {
     const copy = clone(body, undefined);
     const lede = findLede(copy, description);
     removeNoise(copy, cut);
@@ -114,9 +121,14 @@ function addLede(content: HtmlElement, lede: HtmlElement): void {
   paragraph.parent = content;
 }
 
-type Cut = { unlikely: boolean };
-const strict: Cut = { unlikely: true };
-const lenient: Cut = { unlikely: false };
+type Cut = {
+  /** Whether elements go whose names speak against them. */
+  unlikely: boolean;
+  /** The ids of closed parts that are content. */
+  panels: Set<string>;
+  /** A manual points to its other pages as part of its text. */
+  isManual: boolean;
+};
 
 const enoughCharacters = 400;
 const surelyEnoughCharacters = 1_500;
@@ -130,14 +142,25 @@ function removeNoise(body: HtmlElement, cut: Cut): void {
   const visit = (parent: HtmlElement): void => {
     parent.children = parent.children.filter((child) => {
       if (child.kind === 'text') return true;
-      if (isChrome(child) || (isHidden(child) && (extents.get(child)?.characters ?? 0) <= concealedMax)) return false;
+      if (isChrome(child)) return false;
+      const isPanel = child.attributes.role === 'tabpanel' || cut.panels.has(child.attributes.id ?? '');
+      if (isHidden(child) && !isPanel && (extents.get(child)?.characters ?? 0) <= concealedMax) return false;
       // Names can be wrong: an element with half of the page's text is not a sidebar.
-      if (cut.unlikely && isUnlikely(child) && (prose.get(child) ?? 0) < whole * 0.4) return false;
+      const isUnwanted = isUnlikely(child) && (prose.get(child) ?? 0) < whole * 0.4;
+      if (cut.unlikely && isUnwanted && !(cut.isManual && isChapter(child))) return false;
       visit(child);
       return true;
     });
   };
   visit(body);
+}
+
+/** A chapter of a manual has the words of its heading as its id: "cookies" says what it is about. */
+function isChapter({ name, attributes, children }: HtmlElement): boolean {
+  if ((name !== 'section' && name !== 'div') || attributes.id === undefined || attributes.class !== undefined)
+    return false;
+  const heading = children.find((child) => child.kind === 'element' && /^h[1-6]$/.test(child.name));
+  return heading !== undefined && simplify(textOf(heading)) === simplify(attributes.id);
 }
 
 /** The article element that contains the page's title, if the page marks it as one. */
@@ -289,7 +312,7 @@ function removeNonText(content: HtmlElement, title: string | undefined, cut: Cut
     );
   dropTitle(content, title);
   captionsToImages(content);
-  if (cut.unlikely) {
+  if (cut.unlikely && !cut.isManual) {
     dropPointers(content);
     dropRelated(content);
     dropLists(content);

@@ -1,13 +1,21 @@
 import { collect, type HtmlElement, textOf } from '../tree.ts';
 import { detachAll, isLeafBlock } from './measure.ts';
+import { isNamed } from './names.ts';
 import { wholePage } from './whole-page.ts';
 
 const unwanted =
-  /^(?:filter|filters|filtering|facet|facets|refinement|refinements|refine|sort|sorting|sortby|orderby|sorter|compare|comparison|wishlist|quickview|quickadd|quickbuy|swatch|swatches|sidebar|sidebars|aside|leftnav|tools?|promo|promos|promotion|related|recommendations?|recommended|recently|trending|popular|partners?|testimonials?|shipping)$/;
+  /^(?:wishlist|quickview|quickadd|quickbuy|swatch|swatches|sidebar|sidebars|aside|leftnav|tools?|promo|promos|promotion|related|recommendations?|recommended|recently|trending|popular|partners?|testimonials?|shipping)$/;
+
+/** Questions below the cards often share the design of the filters, and their names. */
+const filter =
+  /^(?:filter|filters|filtering|facet|facets|refinement|refinements|refine|sort|sorting|sortby|orderby|sorter|compare|comparison)$/;
 
 /** Every card of a listing or a collection, with the headings and texts between them. */
 export function cardsContent(body: HtmlElement): HtmlElement {
-  const content = wholePage(body, { unwanted, keepLinkLists: true });
+  const content = wholePage(body, {
+    isUnwanted: (element, holdsText) => isNamed(element, unwanted) || (isNamed(element, filter) && !holdsText()),
+    keepLinkLists: true,
+  });
   detachAll(
     content,
     collect(content, isLeafBlock).filter((block) => label.test(textOf(block))),

@@ -8,6 +8,7 @@ import { cardsContent } from './cards.ts';
 import { embeddedContent } from './embedded.ts';
 import { enoughByType, learnedContent } from './learned.ts';
 import { clone } from './measure.ts';
+import { hasName } from './names.ts';
 import { addStated, productContent } from './product.ts';
 import { findPosts, preloadedPosts, threadContent } from './thread.ts';
 import { wholePage } from './whole-page.ts';
@@ -22,7 +23,7 @@ export function mainContent(
   const { tree, title, things } = facts;
   const type = likeliestType(types);
   const body = pageBody(tree);
-  const article = (): HtmlElement => articleContent(body, title, description);
+  const article = (options?: { isManual: boolean }): HtmlElement => articleContent(body, title, description, options);
   const ruled = extract(type, body, article, stated);
   let content = ruled;
   if (isUnsure(type, body, ruled, title)) {
@@ -53,19 +54,24 @@ export function ruledContent(
   description: string | undefined,
   stated: Structured,
 ): HtmlElement {
-  return extract(type, body, () => articleContent(body, title, description), stated);
+  return extract(type, body, (options) => articleContent(body, title, description, options), stated);
 }
 
-function extract(type: PageType, body: HtmlElement, article: () => HtmlElement, stated: Structured): HtmlElement {
+/** Boxes of a page of services with the newest posts of the site. */
+const otherPosts = /(?:^|-)(?:latest|recent)(?:-|\d|$)/;
+
+type ReadArticle = (options?: { isManual: boolean }) => HtmlElement;
+
+function extract(type: PageType, body: HtmlElement, article: ReadArticle, stated: Structured): HtmlElement {
   switch (type) {
     case 'article':
       return article();
     case 'documentation':
-      return longer(article(), wholePage(body, { keepLinkLists: true, keepNotes: true }));
+      return longer(article({ isManual: true }), wholePage(body, { keepLinkLists: true, keepNotes: true }));
     case 'forum':
       return thread(body) ?? article();
     case 'service':
-      return unlessEmpty(wholePage(body), article);
+      return unlessEmpty(wholePage(body, { isUnwanted: (element) => hasName(element, otherPosts) }), article);
     case 'collection':
     case 'listing':
       return unlessEmpty(cardsContent(body), article);
@@ -75,7 +81,7 @@ function extract(type: PageType, body: HtmlElement, article: () => HtmlElement, 
 }
 
 /** How much more text the page must have than the main text found, for parts of it to count as missed. */
-const missedShareMin = 1.2;
+const missedShareMin = 1.1;
 
 function longer(content: HtmlElement, whole: HtmlElement): HtmlElement {
   return textLength(whole) > textLength(content) * missedShareMin ? whole : content;

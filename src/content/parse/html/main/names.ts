@@ -17,7 +17,10 @@ const chromeWord =
   /^(?:footer|footers|sitefooter|pagefooter|breadcrumb|breadcrumbs|crumb|crumbs|breadcrumblist|cookie|cookies|cookiebanner|consent|gdpr|onetrust|newsletter|newsletters|popup|popups|modal|modals|dialog|lightbox|navbar|nav|navs|navigation|subnav|sitenav|mainnav|topnav|menu|menus|megamenu|submenu|social|socials|socialmedia|sharing|share|sharebar|sharethis|addthis|addtoany|pagination|pager|paginator|toolbar|topbar|topnavigation|searchform|searchbar|searchbox|minicart|cart|basket|offcanvas|drawer|subscribe|subscription|signup|copyright|toast|tooltip|masthead|siteheader|usercentrics|disclosure-menu|chatbot|livechat|advert|adverts|advertisement|adsense|dfp|ads|ad|sponsored|skip|skiplink|skiplinks|toc|backtotop|preloader|spinner|loader|login|signin|register|localization|language-selector|geolocation|sr|srtext)$/;
 
 const chromePhrase =
-  /(?:^|-)(?:cookie-(?:banner|notice|consent|bar)|back-to-top|skip-(?:to|link|nav)|site-(?:header|footer|nav)|(?:main|primary|top|global|site|header|footer|mobile)-(?:menu|nav|navigation)|share-(?:buttons?|links?|icons?)|social-(?:links?|icons?|media|share)|visually-hidden|visuallyhidden|screen-reader(?:-text|-only)?|sr-only|slick-cloned|slide-duplicate|announcement-bar|country-selector|currency-(?:selector|switcher)|language-(?:selector|switcher)|mailing-list|sign-?up-form|print-only|advertisement)(?:$|-)/;
+  /(?:^|-)(?:cookies?-(?:banner|notice|consent|bar|policy|settings|preferences|message|text|wrapper)|accept-cookies|back-to-top|skip-(?:to|link|nav)|site-(?:header|footer|nav)|(?:main|primary|top|global|site|header|footer|mobile)-(?:menu|nav|navigation)|share-(?:buttons?|links?|icons?)|social-(?:links?|icons?|media|share)|visually-hidden|visuallyhidden|screen-reader(?:-text|-only)?|sr-only|slick-cloned|slide-duplicate|announcement-bar|country-selector|currency-(?:selector|switcher)|language-(?:selector|switcher)|mailing-list|sign-?up-form|print-only|advertisement)(?:$|-)/;
+
+/** A menu of questions contains their answers. */
+const questions = /(?:^|-)(?:faqs?|accordions?)(?:-|$)/;
 
 type Names = { names: readonly string[]; heads: readonly string[]; chrome: boolean; panel: boolean };
 
@@ -37,7 +40,9 @@ function readNames({ attributes }: HtmlElement): Names {
   if (known !== undefined) return known;
   const names = splitNames(`${attributes.class ?? ''} ${attributes.id ?? ''}`);
   const heads = names.map(headWord);
-  const chrome = heads.some((head) => chromeWord.test(head)) || names.some((name) => chromePhrase.test(name));
+  const chrome = names.some(
+    (name, at) => (chromeWord.test(heads[at] ?? '') && !questions.test(name)) || chromePhrase.test(name),
+  );
   const panel = names.some((name) => panelWord.test(name));
   const found = names.length === 0 ? unnamed : { names, heads, chrome, panel };
   knownNames.set(attributes, found);
@@ -70,8 +75,13 @@ function headWord(name: string): string {
 }
 
 export function isNamed(element: HtmlElement, word: RegExp, phrase?: RegExp): boolean {
-  const { names, heads } = readNames(element);
-  return heads.some((head) => word.test(head)) || (phrase !== undefined && names.some((name) => phrase.test(name)));
+  const { heads } = readNames(element);
+  return heads.some((head) => word.test(head)) || (phrase !== undefined && hasName(element, phrase));
+}
+
+/** Whether one of the whole names of an element matches. */
+export function hasName(element: HtmlElement, phrase: RegExp): boolean {
+  return readNames(element).names.some((name) => phrase.test(name));
 }
 
 /** Navigation, footers, banners, overlays and tools, by name. */

@@ -1,10 +1,24 @@
 import type { Structured } from '../structured.ts';
-import { collect, detach, type HtmlElement, HtmlText, textLength, textOf } from '../tree.ts';
+import {
+  collect,
+  detach,
+  type HtmlElement,
+  type HtmlNode,
+  HtmlText,
+  hasAncestor,
+  textLength,
+  textOf,
+} from '../tree.ts';
 import { measureText, simplify } from './measure.ts';
+import { hasName, isNamed } from './names.ts';
+import { findSegments } from './segments.ts';
 import { wholePage } from './whole-page.ts';
 
 const unwanted =
-  /^(?:related|relateds|recommendations?|recommended|recommend|recommender|upsells?|crosssells?|sells|similar|also|recently|viewed|recent|complementary|reviews?|swatch|swatches|wishlist|compare|comparison|carousel|slider|thumbnails?|gallery|sidebar|promo|promos|financing|affirm|klarna|qna|quickview|trending|bestsellers?)$/;
+  /^(?:related|relateds|recommendations?|recommended|recommend|recommender|upsells?|crosssells?|sells|similar|also|recently|viewed|recent|complementary|reviews?|swatch|swatches|wishlist|compare|comparison|thumbnails?|sidebar|promo|promos|financing|affirm|klarna|qna|quickview|trending|bestsellers?)$/;
+
+const slider = /^(?:carousel|slider|gallery)$/;
+const opinions = /(?:^|-)(?:reviews?|testimonials?)(?:-|$)/;
 
 const unwantedPhrase =
   /(?:^|-)(?:related|recommended|recommendations?|similar|upsells?|cross-?sells?|recently-viewed|also-(?:like|bought|viewed|love)|you-may)(?:-|$)/;
@@ -14,10 +28,35 @@ const otherProducts =
 
 /** A product: title, price, description and specifications, without other products and without reviews. */
 export function productContent(body: HtmlElement, stated: Structured): HtmlElement {
-  const content = wholePage(body, { unwanted, unwantedPhrase });
+  const content = wholePage(body, {
+    isUnwanted: (element, holdsText) =>
+      isNamed(element, unwanted, unwantedPhrase) ||
+      (isNamed(element, slider) && (hasName(element, opinions) || !holdsText())),
+  });
   dropSections(content, otherProducts);
+  dropLinks(content);
   addStated(content, stated);
   return content;
+}
+
+/** A line or card that is a link is about another page. */
+function dropLinks(content: HtmlElement): void {
+  const dropped = new Set<HtmlNode>();
+  const isLink = (element: HtmlElement): boolean => element.name === 'a';
+  for (const { block, nodes, text } of findSegments(content)) {
+    if (text === '' || block.name === 'h1') continue;
+    if (isLink(block) || hasAncestor(block, isLink) || nodes.every(isLinkOrBlank))
+      for (const node of nodes) dropped.add(node);
+  }
+  const visit = (element: HtmlElement): void => {
+    element.children = element.children.filter((child) => !dropped.has(child));
+    for (const child of element.children) if (child.kind === 'element') visit(child);
+  };
+  visit(content);
+}
+
+function isLinkOrBlank(node: HtmlNode): boolean {
+  return node.kind === 'text' ? node.trimmed === 0 : node.name === 'a';
 }
 
 /** Facts that the page states only in its metadata: name, price and description. */

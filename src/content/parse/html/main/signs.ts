@@ -38,7 +38,8 @@ export function isChrome(element: HtmlElement): boolean {
 export function isHidden({ attributes, name }: HtmlElement): boolean {
   if (attributes.hidden !== undefined && streamedId.test(attributes.id ?? '')) return false;
   if (attributes.hidden !== undefined && name !== 'body') return true;
-  if (attributes['aria-hidden'] === 'true' && name !== 'span' && name !== 'img' && name !== 'math') return true;
+  if (attributes['aria-hidden'] === 'true' && name !== 'span' && name !== 'img' && name !== 'math' && name !== 'a')
+    return true;
   const style = attributes.style;
   return style !== undefined && /(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)/i.test(style);
 }

@@ -11,12 +11,12 @@ import {
 } from '../tree.ts';
 import { clone, detachAll, type Extent, isLeafBlock, measureText, removeWhere } from './measure.ts';
 import { isNamed, isNamedChrome, isPanel } from './names.ts';
+import { panelIds } from './panels.ts';
 import { hiddenShareMax, isChrome, isHidden } from './signs.ts';
 
 type WholePageOptions = {
-  /** Head words of names that are not content on this type of page. */
-  unwanted?: RegExp;
-  unwantedPhrase?: RegExp;
+  /** Boxes that are not content on this type of page. `holdsText`: running text, and not links to other pages. */
+  isUnwanted?: (element: HtmlElement, holdsText: () => boolean) => boolean;
   /** Boxes with small print and notices are content, as in documentation. */
   keepNotes?: boolean;
   /** Lists of links are content, as in an index. */
@@ -32,31 +32,27 @@ export function wholePage(body: HtmlElement, options: WholePageOptions = {}): Ht
   keepButtonText(copy);
   let extents = measureText(copy);
   let whole = extents.get(copy) ?? nothing;
+  const panels = panelIds(body);
   const isConcealed = (element: HtmlElement): boolean =>
     isHidden(element) &&
     !isPanel(element) &&
+    !panels.has(element.attributes.id ?? '') &&
     (extents.get(element)?.characters ?? 0) <= whole.characters * hiddenShareMax;
   removeWhere(copy, (element) => isConcealed(element) || isChrome(element));
   extents = measureText(copy);
   whole = extents.get(copy) ?? nothing;
   removeWhere(copy, (element) => isSurrounding(element, extents, whole));
-  if (!options.keepNotes)
+  const dropBoxes = (isUnwanted: (element: HtmlElement) => boolean): void =>
     removeWhere(
       copy,
       (element) =>
-        isNamed(element, note) &&
+        isUnwanted(element) &&
         (extents.get(element)?.characters ?? 0) < whole.characters * unwantedShareMax &&
         !holdsMain(element),
     );
-  const { unwanted } = options;
-  if (unwanted !== undefined)
-    removeWhere(
-      copy,
-      (element) =>
-        isNamed(element, unwanted, options.unwantedPhrase) &&
-        (extents.get(element)?.characters ?? 0) < whole.characters * unwantedShareMax &&
-        !holdsMain(element),
-    );
+  if (!options.keepNotes) dropBoxes((element) => isNamed(element, note));
+  const { isUnwanted } = options;
+  if (isUnwanted !== undefined) dropBoxes((element) => isUnwanted(element, () => isText(element, extents)));
   const region = mainRegion(copy);
   extents = measureText(region);
   dropHead(region, extents);
@@ -210,6 +206,14 @@ function holdsProse(element: HtmlElement): boolean {
   return (isLeafBlock(element) ? [element] : collect(element, isLeafBlock)).some(
     (block) => textLength(block) >= proseMin,
   );
+}
+
+const linkedShareOfTextMax = 0.3;
+
+/** Running text with few links, as against cards that lead to other pages. */
+function isText(element: HtmlElement, extents: Map<HtmlElement, Extent>): boolean {
+  const { characters = 0, linked = 0 } = extents.get(element) ?? {};
+  return linked < characters * linkedShareOfTextMax && holdsProse(element);
 }
 
 const copyrightLine = /©|\(c\) ?(?:19|20)\d\d|all rights reserved|\bcopyright\b/i;

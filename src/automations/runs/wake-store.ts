@@ -1,0 +1,74 @@
+import type { Db } from '../../db/database.ts';
+
+/** SQL for waking runs that are due. */
+
+/** How many runs one job advances when many are woken together; those jobs have the lowest priority. */
+const woken = { promptCount: 200, batchCount: 20, floodPriority: 1 };
+
+/** One of `of` equal parts of the runs, by their ids: wakers of different parts do not meet. */
+export type WakeShare = { part: number; of: number };
+
+/**
+ * Wakes the due runs, the longest due first: one statement fires their timers in their journals and queues jobs that
+ * advance them. Returns how many; fewer than `countMax` when no others are left.
+ */
+export async function wakeDueRuns(
+  db: Db,
+  now: Date,
+  countMax: number,
+  environment: { worker: string; version: string },
+  { part, of }: WakeShare = { part: 0, of: 1 },
+): Promise<number> {
+  const timestamp = now.toISOString();
+  const known = JSON.stringify({ payload: { fired_at: timestamp }, timestamp, environment });
+  // Joined as text, which takes half the time of building each record.
+  const record = `${known.slice(0, -1)},"metadata":{"attempt":`;
+  const [row] = await db<[{ count: number }]>`
+    with due as materialized (
+      select r.app_id, r.id, r.ctid as place, w.ctid as wake_place, r.wake_timer
+      from automation_run_wakes w join automation_runs r on r.app_id = w.app_id and r.id = w.run_id
+      where w.wake_at <= ${now} and r.wake_at <= ${now}
+        and get_byte(uuid_send(w.run_id), 15) % ${of}::integer = ${part}::integer
+      order by w.wake_at limit ${countMax} for update of r skip locked),
+    -- By place, as an array: a join would read the whole table for each batch.
+    updated as (
+      update automation_runs r set wake_at = null, wake_timer = null, waiting = waiting and wake_timer is null,
+        sequence = sequence + case when wake_timer is null then 0 else 1 end
+      where ctid = any (array(select place from due)) and (app_id, id) in (select app_id, id from due)
+        and wake_at is not null
+      returning app_id, id, sequence),
+    moved as materialized (select * from updated join due using (app_id, id)),
+    -- A run that another process has changed meanwhile is not moved: it stays due.
+    unscheduled as (delete from automation_run_wakes where ctid = any (array(select wake_place from moved))),
+    fired as (
+      insert into automation_run_entries (app_id, run_id, sequence, id, type, node_id, command_id, timer_id, record, created_at)
+      select app_id, id, sequence, new_uuid(), 'timer_fired', node_id, command_id, timer_id,
+        (${record}::text || attempt || '}}')::json, ${now}
+      from moved, json_to_record(wake_timer) as timer (node_id text, command_id text, timer_id text, attempt integer)
+      where wake_timer is not null),
+    batches as (
+      select app_id, json_agg(json_build_object('appId', app_id, 'runId', id)) as runs, max(total) as total
+      from (select app_id, id, row_number() over (partition by app_id) as place, count(*) over () as total from moved) run
+      group by app_id, case when total > ${woken.promptCount} then place / ${woken.batchCount} else place end),
+    queued as (
+      select graphile_worker.add_jobs(array_agg(('advance_runs', json_build_object('appId', app_id, 'runs', runs), null, null, null, null,
+        case when total > ${woken.promptCount} then ${woken.floodPriority} else 0 end, null)::graphile_worker.job_spec))
+      from batches having count(*) > 0)
+    select (select count(*) from due) as count, (select count(*) from queued) as queued`;
+  if (row.count === 0) await removeStaleTimes(db, now);
+  return row.count;
+}
+
+/** Times whose runs are no longer due at any time. Both rows are locked, so that no new time is removed. */
+async function removeStaleTimes(db: Db, now: Date): Promise<void> {
+  await db`
+    delete from automation_run_wakes where ctid = any (array(
+      select w.ctid from automation_run_wakes w join automation_runs r on r.app_id = w.app_id and r.id = w.run_id
+      where w.wake_at <= ${now} and r.wake_at is null for update skip locked))`;
+}
+
+/** When the next run is due. */
+export async function findNextWake(db: Db): Promise<Date | undefined> {
+  const [row] = await db<{ wakeAt: Date }[]>`select wake_at from automation_run_wakes order by wake_at limit 1`;
+  return row?.wakeAt;
+}

@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type ParsedPage, parsePage } from '../../src/content/parse/html/page.ts';
+
+/** Parts of a page that look like menus, filters, sliders or hidden boxes, and are text. */
+
+const sentence = (about: string): string =>
+  `The ${about} of the harbour was built in the last century, after ten years of quarrels about its place, its cost and its name.`;
+const paragraphs = (about: string, count: number): string =>
+  Array.from({ length: count }, (_unused, at) => `<p>${sentence(`${about} number ${at + 1}`)}</p>`).join('');
+
+function read(html: string, url: string, type: string): string {
+  const page: ParsedPage = parsePage({ bytes: Buffer.from(html), contentType: 'text/html; charset=utf-8', url });
+  assert.equal(page.pageType, type);
+  return page.markdown;
+}
+
+function includes(markdown: string, wanted: string[], unwanted: string[] = []): void {
+  for (const text of wanted) assert.ok(markdown.includes(text), `should hold "${text}":\n${markdown}`);
+  for (const text of unwanted) assert.ok(!markdown.includes(text), `should not hold "${text}":\n${markdown}`);
+}
+
+const readArticle = (inner: string): string =>
+  read(
+    `<html><head><title>The old harbour</title><meta property="og:type" content="article"></head><body>
+      <article><h1>The old harbour</h1>${inner}</article></body></html>`,
+    'https://site.test/blog/2024/the-old-harbour',
+    'article',
+  );
+
+const readManual = (inner: string): string =>
+  read(
+    `<html><head><title>Mooring API reference</title><meta name="generator" content="Docusaurus v3"></head><body>
+      <main><article><h1>Mooring API</h1>${paragraphs('endpoint', 6)}${inner}</article></main></body></html>`,
+    'https://docs.port.test/docs/mooring',
+    'documentation',
+  );
+
+const chrome = '<header><nav><a href="/">Home</a><a href="/cart">Cart</a></nav></header>';
+
+const readService = (inner: string): string =>
+  read(
+    `<html><head><title>Harbour services</title><meta property="og:type" content="website"></head><body>${chrome}<main>
+      <h1>Everything for your ship</h1>${['Pilotage', 'Towing', 'Mooring', 'Repairs']
+        .map((name) => `<section><h2>${name}</h2><p>We do ${name.toLowerCase()} day and night.</p></section>`)
+        .join('')}${inner}</main></body></html>`,
+    'https://port.test/services/',
+    'service',
+  );
+
+test('the closed panels of tabs are read, in articles and in manuals', () => {
+  const tabs = `<div role="tablist"><button role="tab" aria-controls="land">By land</button></div>
+    <section role="tabpanel">${paragraphs('sea', 2)}</section><section role="tabpanel" hidden>${paragraphs('land', 2)}</section>
+    <div><button aria-controls="trains">More</button></div><div id="trains" style="display:none">${paragraphs('rail', 2)}</div><div hidden>${sentence('secret')}</div>`;
+  for (const markdown of [readArticle(paragraphs('pier', 6) + tabs), readManual(tabs)])
+    includes(markdown, ['sea number 1', 'land number 2', 'rail number 2'], ['secret of']);
+});
+
+test('a closed part of a service page is read when a button of the text opens it, but no menu, dialog or news', () => {
+  const markdown = readService(`
+    <div><button aria-expanded="false" aria-controls="item-1">Do you work on Sundays, too?</button><div id="item-1" hidden>${sentence('answer')}</div></div>
+    <div><a data-bs-toggle="collapse" data-bs-target="#item-2">Prices</a><div id="item-2" style="display:none">${sentence('price list')}</div></div>
+    <div class="cookie-policy"><button aria-controls="item-5">Cookies</button><div id="item-5" hidden>${sentence('biscuit')}</div></div>
+    <div class="latest-news"><p>${sentence('launch')}</p></div>
+    <div class="faq-tabs-menu"><div><h3>Is it safe to moor here?</h3><div>${sentence('question')}</div></div></div>
+    <button aria-haspopup="dialog" aria-expanded="false" aria-controls="item-3">Call us</button><div id="item-3" hidden>${sentence('dialog')}</div>
+    <nav><button aria-expanded="false" aria-controls="item-4">More</button></nav><div id="item-4" hidden>${sentence('menu')}</div>
+    <div class="footer-menu">${sentence('imprint')}</div>`);
+  includes(
+    markdown,
+    ['answer of the harbour', 'price list of', 'question of the harbour'],
+    ['dialog of', 'menu of', 'imprint of', 'biscuit of', 'launch of'],
+  );
+});
+
+test('a manual keeps its pointers to other pages, and chapters about cookies or comments', () => {
+  const markdown = readManual(`<section id="cookies"><h2>Cookies</h2><p>${sentence('cookie')}</p></section>
+    <p>See also <a href="/docs/ropes">Ropes and knots</a>.</p>
+    <div class="comments" id="comments"><h2>Comments</h2><p>${sentence('opinion')}</p></div>
+    <h2>See also</h2><ul><li><a href="/docs/anchors">Anchors of every kind</a></li><li><a href="/docs/bollards">Bollards and rings</a></li></ul>`);
+  includes(
+    markdown,
+    ['cookie of the harbour', 'Ropes and knots', 'Anchors of every kind', 'Bollards and rings'],
+    ['opinion of'],
+  );
+});
+
+test('a slider with text about a product is kept, other products and links are not', () => {
+  const slides = ['deck', 'mast', 'keel'].map((part) => `<div><h3>${part}</h3><p>${sentence(part)}</p></div>`).join('');
+  const others = ['Oak', 'Pine', 'Elm']
+    .map((name) => `<a href="/products/${name}">${name} anchor, ${sentence(name)}</a>`)
+    .join('');
+  const markdown = read(
+    `<html><head><title>Sea anchor</title><meta property="og:type" content="product"></head><body>${chrome}<main><h1>Sea anchor</h1>
+      <p>$49.50</p><button>Add to cart</button>${paragraphs('anchor', 4)}
+      <div class="feature-slider">${slides}</div><div class="product-carousel">${others}</div>
+      <div><a href="/brand">Everything else by Harbour and Co</a></div><div class="reviews-slider"><p>${sentence('opinion')}</p></div></main></body></html>`,
+    'https://shop.test/products/sea-anchor',
+    'product',
+  );
+  includes(markdown, ['deck of the harbour', 'keel of the harbour'], ['Oak anchor', 'Everything else', 'opinion of']);
+});
+
+test('questions below the cards of a collection are kept where they have the name of a filter', () => {
+  const cards = ['Oak', 'Pine', 'Steel', 'Iron', 'Brass', 'Copper']
+    .map(
+      (name, at) =>
+        `<li class="product-card"><a href="/products/${name}"><img src="/${name}.jpg" alt=""><h3>${name} anchor</h3></a><span class="price">$${at + 10}.00</span></li>`,
+    )
+    .join('');
+  const markdown = read(
+    `<html><head><title>Anchors</title><meta property="og:type" content="product.group"></head><body>${chrome}<h1>Anchors</h1>
+      ${paragraphs('anchor', 3)}<div class="filters"><label>Steel grade<input type="checkbox"></label></div><p>16 products</p><ul>${cards}</ul>
+      <p><a href="/guide" aria-hidden="true">${sentence('guide')}</a></p><div class="expandable-section filters"><h3>Which one is for me?</h3><p>${sentence('choice')}</p></div></body></html>`,
+    'https://shop.test/collections/anchors',
+    'collection',
+  );
+  includes(markdown, ['Oak anchor', 'choice of the harbour', 'guide of the harbour'], ['Steel grade']);
+});
