@@ -71,8 +71,9 @@ export async function resolveMembers(
       shown[name] = referencesSecrets(String(value)) ? redactedText : members[name];
     } else {
       const resolved = await resolveTemplates(value, evaluate);
-      // A template that selects nothing omits an optional member; for a required member it is null.
-      const stays = resolved.value !== null || value === null || kind?.members.required?.includes(name);
+      // A template that selects nothing omits an optional member, unless null means something there.
+      const mayBeNull = kind?.members.required?.includes(name) || kind?.nullable?.includes(name);
+      const stays = resolved.value !== null || value === null || mayBeNull;
       if (stays) members[name] = resolved.value;
       shown[name] = resolved.shown;
     }
