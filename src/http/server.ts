@@ -79,7 +79,8 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     requestTimeout: limits.uploadTimeoutMs,
     connectionTimeout: limits.requestTimeoutMs,
     forceCloseConnections: 'idle',
-    return503OnClosing: true,
+    // A hook refuses these requests instead, in our error shape.
+    return503OnClosing: false,
     // Node keeps only the first of some repeated headers, where a proxy may keep the last: joined, they are invalid.
     // Node refuses a request without a host before we see it, and not in our error shape.
     http: { maxHeaderSize: limits.headerBytesMax, joinDuplicateHeaders: true, requireHostHeader: false },
@@ -107,6 +108,11 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
   fastify.decorateRequest('bodyHash');
   readJsonBodies(fastify);
   if (isTracing()) traceRequests(fastify);
+  let isStopping = false;
+  fastify.addHook('preClose', (done) => {
+    isStopping = true;
+    done();
+  });
   // The hooks take callbacks: every request passes them all, and a promise for each would cost time.
   // This one comes first: a preflight ends in the next.
   fastify.addHook('onRequest', (request, reply, done) => {
@@ -119,7 +125,8 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
       'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
       'cache-control': 'no-store',
     });
-    done();
+    // Of requests on open connections: no new connection is accepted any more.
+    done(isStopping ? new AppError('unavailable', 'The server is stopping. Send the request again.') : undefined);
   });
   const anyOrigin = options.corsOrigins.includes('*');
   await fastify.register(cors, {

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { after, before, test } from 'node:test';
 import { type ErrorBody, startTestServer, type TestServer } from '../support/server.ts';
 
@@ -71,3 +73,47 @@ test('a credential that another process revoked is refused as soon as the notifi
   assert.equal((await server.api('GET', '/api/v1/orgs', { key: app.secretKey })).status, 401);
   await subscription.unlisten();
 });
+
+test('a request on an open connection of a server that is stopping gets 503 in our shape, and may be repeated', async () => {
+  const stopping = await startTestServer();
+  const { secretKey } = await stopping.provision.app();
+  const { hostname, port } = new URL(stopping.baseUrl);
+  const socket = connect(Number(port), hostname).setEncoding('utf8');
+  let received = '';
+  socket.on('data', (text: string) => {
+    received += text;
+  });
+  const body = JSON.stringify({ name: 'Active' });
+  const head = [
+    'POST /api/v1/orgs HTTP/1.1',
+    `host: ${hostname}`,
+    `x-api-key: ${secretKey}`,
+    'content-type: application/json',
+    'expect: 100-continue',
+    `content-length: ${body.length}`,
+  ];
+  socket.write(`${head.join('\r\n')}\r\n\r\n`);
+  await once(socket, 'data');
+  const closed = stopping.close();
+  // The server is stopping once it accepts no connection.
+  await refusesConnections(Number(port), hostname);
+  socket.write(`${body}GET /api/v1/orgs HTTP/1.1\r\nhost: ${hostname}\r\nx-request-id: late\r\n\r\n`);
+  await once(socket, 'close');
+  await closed;
+  const [, active = '', late = ''] = received.split('HTTP/1.1 ').slice(1);
+  assert.match(active, /^201 /);
+  assert.match(late, /^503 /);
+  for (const header of [/^retry-after: 1\r$/im, /^connection: close\r$/im, /^x-request-id: late\r$/im])
+    assert.match(late, header);
+  const { error } = JSON.parse(late.slice(late.indexOf('{'))) as ErrorBody;
+  assert.equal(error.code, 'unavailable');
+});
+
+async function refusesConnections(port: number, host: string): Promise<void> {
+  for (;;) {
+    const socket = connect(port, host);
+    const outcome = await new Promise((resolve) => socket.on('connect', resolve).on('error', resolve));
+    socket.destroy();
+    if (outcome instanceof Error) return;
+  }
+}
