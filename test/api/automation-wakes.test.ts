@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import * as runStore from '../../src/automations/runs/store.ts';
+import { wakeDueRuns } from '../../src/automations/runs/wake-store.ts';
 import { ManualClock } from '../../src/clock.ts';
 import { parseId } from '../../src/ids.ts';
 import { AutomationsClient, graphOf } from '../support/automations.ts';
@@ -69,7 +69,7 @@ test('waking updates the rows of runs in place, without their indexes', async ()
       return row;
     };
     const before = await countUpdates();
-    assert.equal(await runStore.wakeDueRuns(tx, inTwoHours(), 10, environment), 10);
+    assert.equal(await wakeDueRuns(tx, inTwoHours(), 10, environment), 10);
     const updates = await countUpdates();
     assert.deepEqual([updates.all - before.all, updates.inPlace - before.inPlace], [10, 10]);
   });
@@ -82,13 +82,13 @@ test('a run that another process changes while it is woken stays due until it is
   const change = server.db.begin(async (tx) => {
     await tx`update automation_runs set updated_at = now() where id = ${id}`;
     changed.resolve();
-    assert.equal(await runStore.wakeDueRuns(server.db, inTwoHours(), 10, environment), 0);
+    assert.equal(await wakeDueRuns(server.db, inTwoHours(), 10, environment), 0);
   });
   await changed.promise;
   await change;
   assert.equal(await countUnequal(), 0);
   const woken = await Promise.all(
-    Array.from({ length: 4 }, () => runStore.wakeDueRuns(server.db, inTwoHours(), 10, environment)),
+    Array.from({ length: 4 }, () => wakeDueRuns(server.db, inTwoHours(), 10, environment)),
   );
   assert.deepEqual(
     woken.sort((a, b) => b - a),
@@ -104,7 +104,7 @@ test('a time without a waiting run is removed, and wakes nothing', async () => {
   const id = parseId('automationRun', runs[0] ?? '') ?? '';
   await server.db`update automation_runs set wake_at = null where id = ${id}`;
   assert.equal(await countUnequal(), 1);
-  await runStore.wakeDueRuns(server.db, inTwoHours(), 10, environment);
+  await wakeDueRuns(server.db, inTwoHours(), 10, environment);
   assert.equal(await countUnequal(), 0);
   const [run] = await server.db<{ waiting: boolean }[]>`select waiting from automation_runs where id = ${id}`;
   assert.equal(run?.waiting, true);

@@ -15,6 +15,7 @@ import { deleteOldOutput } from '../runs/generation-store.ts';
 import type { RunService } from '../runs/service.ts';
 import type { RunRow } from '../runs/store.ts';
 import * as runStore from '../runs/store.ts';
+import { findNextWake, wakeDueRuns } from '../runs/wake-store.ts';
 import { advanceRun } from './advance.ts';
 import type { AdvanceDeps } from './advance-deps.ts';
 import type { Expressions } from './expressions.ts';
@@ -86,8 +87,7 @@ export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow
    * otherwise hold up the rest.
    */
   async function wakeRuns(): Promise<number> {
-    const wakeBatch = (connection: Db) =>
-      runStore.wakeDueRuns(connection, clock.now(), wakeBatchCount, advanceDeps.environment);
+    const wakeBatch = (connection: Db) => wakeDueRuns(connection, clock.now(), wakeBatchCount, advanceDeps.environment);
     const first = await wakeBatch(db);
     if (first < wakeBatchCount) return first;
     const wakeRest = async () => {
@@ -108,7 +108,7 @@ export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow
     for (const run of await store.releaseExpiredLeases(db, clock.now(), leasesBatchCount))
       await runStore.announceRun(db, run);
     // A run is woken on time. While one after the other is due, they are woken in batches, one each second.
-    const next = woken > 0 ? undefined : await runStore.findNextWake(db);
+    const next = woken > 0 ? undefined : await findNextWake(db);
     if (next === undefined) return tickMs;
     return Math.min(tickMs, Math.max(tickMinMs, next.getTime() - clock.now().getTime()));
   }
