@@ -3,10 +3,11 @@
  * through HTTP, with a secret key. Prints tables, and draws docs/charts/growth-rows.svg and growth-apps.svg with --draw.
  *
  *   node bench/growth.ts [--rows 1000,10000,100000,1000000] [--apps 1,10,100,1000,10000] [--samples 61] [--draw]
+ *   node bench/growth.ts --apps none --points FILE    one part; FILE keeps its points beside those of other runs
  *
  * Users are a hundredth of the rows, because the index of their search takes a millisecond to fill for each.
  */
-import { writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { drawGrowth, type Line } from './growth/chart.ts';
 import { type Filled, fillApps, fillRows } from './growth/fill.ts';
@@ -18,6 +19,7 @@ const { values } = parseArgs({
     apps: { type: 'string', default: '1,10,100,1000,10000' },
     samples: { type: 'string', default: '61' },
     draw: { type: 'boolean', default: false },
+    points: { type: 'string' },
   },
 });
 const samples = Number(values.samples);
@@ -60,15 +62,24 @@ const requests: Record<string, Request> = {
 
 const server = await startBenchServer({ QUARRY_AUDIT: 'off' });
 try {
-  const byRows = await measureEach('rows in the app', values.rows, (count) => fillRows(server, count));
-  const byApps = await measureEach('apps of 100 rows', values.apps, (count) => fillApps(server, count));
-  if (values.draw) {
-    const title = (what: string) => `Milliseconds a request, by ${what}`;
-    writeFileSync('docs/charts/growth-rows.svg', drawGrowth(title('rows in its app'), byRows));
-    writeFileSync('docs/charts/growth-apps.svg', drawGrowth(title('number of apps'), byApps));
-  }
+  const measured: Record<string, Line[]> = readPoints();
+  if (values.rows !== 'none')
+    measured.rows = await measureEach('rows in the app', values.rows, (count) => fillRows(server, count));
+  if (values.apps !== 'none')
+    measured.apps = await measureEach('apps of 100 rows', values.apps, (count) => fillApps(server, count));
+  if (values.points !== undefined) writeFileSync(values.points, `${JSON.stringify(measured)}\n`);
+  if (values.draw)
+    for (const [part, lines] of Object.entries(measured)) {
+      const by = part === 'rows' ? 'rows in its app' : 'number of apps';
+      writeFileSync(`docs/charts/growth-${part}.svg`, drawGrowth(`Milliseconds a request, by ${by}`, lines));
+    }
 } finally {
   await server.close();
+}
+
+function readPoints(): Record<string, Line[]> {
+  if (values.points === undefined || !existsSync(values.points)) return {};
+  return JSON.parse(readFileSync(values.points, 'utf8'));
 }
 
 async function measureEach(what: string, counts: string, fill: (count: number) => Promise<Filled>): Promise<Line[]> {

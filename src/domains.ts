@@ -46,6 +46,7 @@ export type BackgroundWork = {
   tasks: Tasks;
   recurring: Recurring[];
   ticker: ReturnType<typeof createAutomations>['ticker'];
+  urgentWork: () => Promise<void> | undefined;
 };
 
 /** Creates every domain with its dependencies. Routes and background work share the services. */
@@ -166,6 +167,7 @@ export function createDomains(services: Services, audit?: AuditLog) {
     tasks: Object.assign({}, ...all.map((domain) => domain.tasks)),
     recurring: all.flatMap((domain) => domain.recurring ?? []),
     ticker: automations.ticker,
+    urgentWork: automations.ticker.waking,
   };
   return {
     ...base,

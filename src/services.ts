@@ -72,7 +72,7 @@ export type Services = {
   /** Sets the URL that the server listens on: its base URL unless the settings name another. */
   setListeningUrl(url: string): void;
   /** Starts to run these background jobs, once the server listens. */
-  startWorkers(work: Pick<WorkersOptions, 'tasks' | 'recurring'>): Promise<void>;
+  startWorkers(work: Pick<WorkersOptions, 'tasks' | 'recurring' | 'urgentWork'>): Promise<void>;
   /** Finishes or releases the running jobs; `close()` calls it too. */
   stopWorkers(): Promise<void>;
   /** True once everything that a request may need is available. */
@@ -130,6 +130,7 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
   const timeoutMs = config.databaseTimeoutSeconds * 1_000;
   const db = openDatabase(target, {
     ...{ poolSize: config.databasePoolSize, applicationName: 'quarry', prepare, timeoutMs },
+    behindPooler: directTarget !== target,
     replica: findReplica(config, metrics),
   });
   started.add('database connections', () => db.end({ timeout: databaseEndSeconds }));

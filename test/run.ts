@@ -12,6 +12,8 @@ import { partitionTables } from '../src/db/partition.ts';
 import { stopOrphan } from '../src/db/postmaster.ts';
 import { migrateJobs } from '../src/jobs/migrate.ts';
 import { createLogger } from '../src/log.ts';
+import { fillParserCache } from './support/cached-parsers.ts';
+import { clusterVariable, copyClusterOf } from './support/cluster.ts';
 import { administrate, runVariable, templateDatabase } from './support/database.ts';
 import { poolerVariable, startPooler } from './support/pooler.ts';
 
@@ -32,9 +34,12 @@ const batchedSuites = ['test/rules', 'test/unit', 'test/api'];
 const batchSize = 8;
 /** They change their whole process. */
 const alone = new Set(['test/api/tracing.test.ts']);
+/** They start embedded databases. */
+const serving = ['test/crash', 'test/cli'];
 const testTimeoutMs = 180_000;
 /** The database is thrown away, so it need not survive a power cut. Crash tests start their own, durable one. */
 const fastSettings = { fsync: 'off', full_page_writes: 'off', synchronous_commit: 'off', max_connections: '400' };
+const maintenanceDatabase = 'postgres';
 const temporaryPrefix = 'quarry-test-';
 const abandonedAgeMs = 24 * 60 * 60 * 1000;
 
@@ -63,18 +68,31 @@ async function main(args: string[]): Promise<number> {
   let embedded: EmbeddedPostgres | undefined;
   let pooler: Awaited<ReturnType<typeof startPooler>> | undefined;
   try {
-    if (!external) embedded = await startEmbeddedPostgres({ dataDir, log, settings: fastSettings });
+    const filled = fillParserCache();
+    const start = () => startEmbeddedPostgres({ dataDir, log, settings: fastSettings });
+    const cluster = join(dataDir, 'new-cluster');
+    const needsCluster = !external && files.some((file) => serving.some((suite) => file.startsWith(`${suite}/`)));
+    if (!external) embedded = await start();
+    if (embedded && needsCluster) {
+      await migrateAll(embedded.address);
+      await embedded.stop();
+      copyClusterOf(dataDir, cluster);
+      embedded = await start();
+    }
     const target = external || embedded?.address;
     if (target === undefined) throw new Error('There is no database to test on.');
-    await createTemplate(target);
+    await createTemplate(target, needsCluster ? maintenanceDatabase : 'template1');
+    await filled;
     if (process.env.QUARRY_TEST_POOLER) pooler = await startPooler(target);
     if (interrupted) return 130;
     const pooled = pooler === undefined ? {} : { [poolerVariable]: String(pooler.port) };
+    const copied = needsCluster ? { [clusterVariable]: cluster } : {};
+    const env = { NODE_COMPILE_CACHE: compileCache, ...process.env, ...pooled, ...copied };
     // A pattern for names of tests does not match those of their files.
     const programs = options.length > 0 ? files : writeBatches(files, dataDir);
     const child = spawn(process.execPath, testArguments(programs, options), {
       stdio: 'inherit',
-      env: { NODE_COMPILE_CACHE: compileCache, ...process.env, ...pooled, [runVariable]: JSON.stringify(target) },
+      env: { ...env, [runVariable]: JSON.stringify(target) },
     });
     forward = (signal) => child.kill(signal);
     const code = await new Promise<number>((resolve, reject) => {
@@ -130,16 +148,21 @@ function testFilesIn(directory: string): string[] {
     .map((name) => join(directory, name));
 }
 
-async function createTemplate(target: DatabaseTarget): Promise<void> {
+/** @param from a database of the server, which may have been migrated. */
+async function createTemplate(target: DatabaseTarget, from: string): Promise<void> {
   await administrate(target, async (sql) => {
     await sql`drop database if exists ${sql(templateDatabase)} with (force)`;
-    await sql`create database ${sql(templateDatabase)}`;
+    await sql`create database ${sql(templateDatabase)} template ${sql(from)}`;
   });
-  const db = openDatabase(withDatabase(target, templateDatabase), { poolSize: 2, applicationName: 'quarry-test' });
+  const partitions = Number(process.env.QUARRY_TEST_PARTITIONS ?? 0);
+  await migrateAll(withDatabase(target, templateDatabase), partitions);
+}
+
+async function migrateAll(target: DatabaseTarget, partitions = 0): Promise<void> {
+  const db = openDatabase(target, { poolSize: 2, applicationName: 'quarry-test' });
   try {
     await migrate(db);
-    await migrateJobs(db, withDatabase(target, templateDatabase), log);
-    const partitions = Number(process.env.QUARRY_TEST_PARTITIONS ?? 0);
+    await migrateJobs(db, target, log);
     if (partitions > 0) await partitionTables(db, partitions);
   } finally {
     // A database with a connection cannot be copied.

@@ -57,4 +57,4 @@ export function createAutomations(deps: AutomationsDeps, domains: NodeDomains) {
   } satisfies Domain & { ticker: Ticker };
 }
 
-type Ticker = Pick<AutomationWorkflow, 'startTicking' | 'stopTicking' | 'tick'>;
+type Ticker = Pick<AutomationWorkflow, 'startTicking' | 'stopTicking' | 'tick' | 'waking'>;

@@ -18,8 +18,10 @@ export async function openSession(target: DatabaseTarget): Promise<Session> {
     await client.connect();
     return client;
   });
+  // A slow disk may pause the copy for longer than a dead machine would be silent.
   await session.query(`set datestyle = 'ISO'; set intervalstyle = 'postgres'; set timezone = 'UTC';
-    set extra_float_digits = 3; set statement_timeout = 0; set idle_in_transaction_session_timeout = 0`);
+    set extra_float_digits = 3; set statement_timeout = 0; set idle_in_transaction_session_timeout = 0;
+    set tcp_user_timeout = 0`);
   return session;
 }
 

@@ -57,7 +57,9 @@ export async function checkConnections(db: Database, config: Config): Promise<Ch
 /** Whether DATABASE_URL leads through a pooler that gives each transaction another connection. */
 export async function checkPooler(config: Config): Promise<CheckResult[]> {
   if (config.databaseUrl === undefined) return [];
-  const db = openDatabase(config.databaseUrl, { poolSize: 2, applicationName: 'quarry-cli', prepare: false });
+  const db = openDatabase(config.databaseUrl, {
+    ...{ poolSize: 2, applicationName: 'quarry-cli', prepare: false, behindPooler: true },
+  });
   try {
     if (!(await sharesConnections(db)))
       return [{ level: 'ok', message: 'DATABASE_URL keeps a session for each connection' }];

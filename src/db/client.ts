@@ -10,6 +10,19 @@ const connectTimeoutOfManyMs = 2_000;
 /** How long a connection may be silent before the system asks whether the other side still exists. */
 const keepAliveMs = 10_000;
 const endMsMax = 1_000;
+/**
+ * The same for the other direction. The system of a database server notices only after two hours that the machine of an
+ * idle session has lost its power, and after a quarter of an hour when a response is not acknowledged. Until then, the
+ * session keeps its locks. Without effect on a socket file.
+ */
+const noticeDeadMachine = `set tcp_keepalives_idle = 10; set tcp_keepalives_interval = 5; set tcp_keepalives_count = 3;
+  set tcp_user_timeout = 30000`;
+
+type ClientOptions = {
+  timeoutMs?: number;
+  /** The server is a transaction pooler: settings of a session would go to any of its connections. */
+  behindPooler?: boolean;
+};
 
 /**
  * A session of the `pg` driver with the current server of a target. When the server cannot be reached or only reads,
@@ -18,9 +31,14 @@ const endMsMax = 1_000;
 export class Client extends pg.Client {
   readonly #servers: Servers | undefined;
   readonly #url: string | undefined;
+  readonly #behindPooler: boolean;
   readonly #readOnly = new Map<string, boolean>();
 
-  constructor(target: DatabaseTarget, settings: pg.ClientConfig, timeoutMs = connectTimeoutMs) {
+  constructor(
+    target: DatabaseTarget,
+    settings: pg.ClientConfig,
+    { timeoutMs = connectTimeoutMs, behindPooler = false }: ClientOptions = {},
+  ) {
     const servers = typeof target === 'string' ? serversOf(target) : undefined;
     const many = (servers?.urls.length ?? 1) > 1;
     super({
@@ -32,6 +50,7 @@ export class Client extends pg.Client {
     });
     this.#servers = servers;
     this.#url = servers?.current;
+    this.#behindPooler = behindPooler;
     (this as unknown as Driver).connection.on(
       'parameterStatus',
       ({ parameterName: name, parameterValue: value }: ParameterStatus) => {
@@ -92,6 +111,8 @@ export class Client extends pg.Client {
       if (this.#url !== undefined) this.#servers?.leave(this.#url);
       throw error;
     }
+    // Ahead of the first statement, which reports a session that is lost by then.
+    if (!this.#behindPooler && !this.host.startsWith('/')) this.query(noticeDeadMachine).catch(() => {});
     return this;
   }
 }

@@ -10,6 +10,8 @@ export type ConnectionOptions = {
   applicationName: string;
   /** Whether statements are prepared by name, once for each connection. Some transaction poolers do not support it. */
   prepare: boolean;
+  /** The server is a transaction pooler. */
+  behindPooler?: boolean;
   /** How long to wait for a new connection, and how long its server may be silent before `SilenceWatch` asks it. */
   timeoutMs: number;
 };
@@ -35,10 +37,10 @@ export class Connection {
   /** Statements that have no response yet. */
   #running = 0;
 
-  private constructor({ target, applicationName, prepare, timeoutMs }: ConnectionOptions) {
+  private constructor({ target, applicationName, prepare, timeoutMs, behindPooler = false }: ConnectionOptions) {
     this.#prepare = prepare;
     const settings = { application_name: applicationName, pipeline: true };
-    this.#client = new Client(target, settings as pg.ClientConfig, timeoutMs);
+    this.#client = new Client(target, settings as pg.ClientConfig, { timeoutMs, behindPooler });
   }
 
   /** @param onLost is called once when the session ends without `close`. */

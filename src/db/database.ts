@@ -33,6 +33,8 @@ type DatabaseOptions = {
   applicationName: string;
   /** False when a transaction pooler does not support prepared statements. */
   prepare?: boolean;
+  /** The target is a transaction pooler. */
+  behindPooler?: boolean;
   /** How long a connection attempt may take, and PostgreSQL be silent, before it counts as unresponsive. */
   timeoutMs?: number;
   /** A streaming replica for the reads of `preferReplica`. */
@@ -44,8 +46,8 @@ const timeoutMsDefault = 10_000;
 
 /** Opens a pool. It connects at the first statement. */
 export function openDatabase(target: DatabaseTarget, options: DatabaseOptions): Database {
-  const { applicationName, prepare = true, timeoutMs = timeoutMsDefault } = options;
-  const connecting = { target, applicationName, prepare, timeoutMs };
+  const { applicationName, prepare = true, behindPooler = false, timeoutMs = timeoutMsDefault } = options;
+  const connecting = { target, applicationName, prepare, behindPooler, timeoutMs };
   const pool = new Pool(connecting, options.poolSize);
   let listener: Listener | undefined;
   let replica: Replica | undefined;
@@ -127,7 +129,7 @@ export function openDatabase(target: DatabaseTarget, options: DatabaseOptions): 
   });
   if (options.replica !== undefined) {
     const { target: place, onRead } = options.replica;
-    replica = new Replica(database, { ...connecting, target: place }, options.poolSize, onRead);
+    replica = new Replica(database, { ...connecting, target: place, behindPooler: false }, options.poolSize, onRead);
   }
   return database;
 }

@@ -39,7 +39,7 @@ export class JobConnections {
     // Each new connection leads to the server that is the primary then.
     class PooledClient extends Client {
       constructor() {
-        super(target, settings, timeoutMs);
+        super(target, settings, { timeoutMs });
         watch(this);
       }
     }
@@ -53,7 +53,7 @@ export class JobConnections {
 
   /** A client of its own, not yet connected. */
   open(applicationName: string): Client {
-    const client = new Client(this.target, settingsOf(applicationName), this.#timeoutMs);
+    const client = new Client(this.target, settingsOf(applicationName), { timeoutMs: this.#timeoutMs });
     this.#watch(client);
     return client;
   }

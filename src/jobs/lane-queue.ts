@@ -5,6 +5,8 @@ import type pg from 'pg';
 
 /** The app in the job's payload. */
 export const lane = `coalesce(payload->>'appId', payload->>'app_id', '')`;
+/** What a job has unless its creator says otherwise; larger numbers run later. */
+const usualPriority = 0;
 /** Lanes in one read; the next read starts after them. */
 const lanesMax = 200;
 
@@ -36,12 +38,15 @@ export async function findTaskIds(pool: pg.Pool, tasks: string[]): Promise<Map<n
   return new Map(rows.map(({ id, identifier }) => [id, identifier]));
 }
 
-/** The first due jobs of each lane after `after`, in order. `last` is where the next read starts. */
+type DueFilter = { taskIds: number[]; lowPriority: boolean; ofLaneMax: number; after: string };
+
+/**
+ * The first due jobs of each lane after `after`, in order; without `lowPriority`, none behind the usual priority. `last`
+ * is where the next read starts.
+ */
 export async function findDueJobs(
   pool: pg.Pool,
-  taskIds: number[],
-  ofLaneMax: number,
-  after: string,
+  { taskIds, lowPriority, ofLaneMax, after }: DueFilter,
 ): Promise<{ due: DueJob[]; last: string }> {
   const { rows } = await pool.query<{ id: string | null; lane: string; place: string }>({
     name: 'find-due-jobs',
@@ -56,14 +61,14 @@ export async function findDueJobs(
       select first.id, lanes.lane, lanes.place
       from lanes left join lateral (
         select id from graphile_worker._private_jobs jobs
-        where is_available and ${lane} = lanes.lane and run_at <= now() and task_id = any ($1)
+        where is_available and ${lane} = lanes.lane and priority <= $4 and run_at <= now() and task_id = any ($1)
           and (job_queue_id is null or exists (
             select 1 from graphile_worker._private_job_queues queues
             where queues.id = jobs.job_queue_id and queues.is_available))
         order by priority, run_at limit $2) first on true
       where lanes.lane is not null
       order by lanes.place`,
-    values: [taskIds, ofLaneMax, after],
+    values: [taskIds, ofLaneMax, after, lowPriority ? 32_767 : usualPriority],
   });
   const end = rows.at(-1);
   return {

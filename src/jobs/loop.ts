@@ -18,6 +18,8 @@ type LoopOptions = {
   concurrency: number;
   /** Processes that take jobs from this database, including this one. */
   workers(): number;
+  /** Work of this process that jobs of a low priority wait for; undefined while there is none. */
+  urgentWork(): Promise<void> | undefined;
   /** Runs a job. Resolves when the loop may take the next one, rejects when the job must be retried. */
   run(job: Job): Promise<void>;
   log: Logger;
@@ -47,6 +49,8 @@ export class JobLoop {
   /** There are due jobs whose lanes have no free slot. */
   #isBlocked = false;
   #filling: Promise<void> | undefined;
+  /** The urgent work at the last look. */
+  #urgent: Promise<void> | undefined;
   #stopped = false;
 
   constructor(options: LoopOptions) {
@@ -94,7 +98,13 @@ export class JobLoop {
     this.#tasks ??= await findTaskIds(pool, tasks);
     for (let idlePages = 0; !this.#stopped; ) {
       const from = this.#after;
-      const { due, last } = await findDueJobs(pool, [...this.#tasks.keys()], concurrency, from);
+      const lowPriority = !this.#isUrgent();
+      const { due, last } = await findDueJobs(pool, {
+        taskIds: [...this.#tasks.keys()],
+        lowPriority,
+        ofLaneMax: concurrency,
+        after: from,
+      });
       this.#after = last;
       const chosen = await this.#claim(due);
       this.#isBlocked ||= due.length > chosen;
@@ -105,6 +115,14 @@ export class JobLoop {
         if (last === '' && (from === '' || idlePages > 1)) return;
       }
     }
+  }
+
+  /** Whether the process has urgent work. Its end starts the next read. */
+  #isUrgent(): boolean {
+    const urgent = this.#options.urgentWork();
+    if (urgent !== undefined && urgent !== this.#urgent) void urgent.then(() => this.#wake());
+    this.#urgent = urgent;
+    return urgent !== undefined;
   }
 
   /** Starts the due jobs whose lanes have a free slot. Returns how many it started. */

@@ -32,6 +32,8 @@ export type WorkersOptions = {
   concurrency: number;
   /** How many jobs of each task may wait for external responses. Further jobs are retried later. */
   waits?: Record<string, WaitBounds>;
+  /** Work of this process that jobs of a low priority wait for: resolves at its end; undefined while there is none. */
+  urgentWork?: () => Promise<void> | undefined;
   /** Called for each job that crashed its process or threw an uncaught exception. */
   onCrash?: (task: string) => void;
   /** Runs a job that is suspected of ending its process in a process of its own. */
@@ -47,6 +49,7 @@ export type Workers = {
 /** Runs the jobs of these tasks until stopped. */
 export async function startWorkers(options: WorkersOptions): Promise<Workers> {
   const { tasks, recurring = [], concurrency, waits = {}, onCrash = () => {}, trial, log } = options;
+  const { urgentWork = () => undefined } = options;
   const connections = new JobConnections(options);
   const pool = connections.openPool(countConnections(concurrency));
   try {
@@ -63,7 +66,7 @@ export async function startWorkers(options: WorkersOptions): Promise<Workers> {
   };
   const presence = new Presence(connections, poolId, log, onCrash);
   const loop = new JobLoop({
-    ...{ id: poolId, workers: () => presence.workers },
+    ...{ id: poolId, workers: () => presence.workers, urgentWork },
     ...{ pool, connections, concurrency, log, tasks: Object.keys(tasks) },
     run: async (job) => {
       const name = job.task_identifier;

@@ -127,3 +127,27 @@ test('an idle process looks again when the next run is due, at the latest after 
   await ticker.tick();
   assert.equal((await client.waitForEnd(runs[0] ?? '')).status, 'completed');
 });
+
+test('while due runs are woken, a process has urgent work', async () => {
+  await startWaits(1);
+  const { ticker, urgentWork } = server.server.work;
+  assert.equal(urgentWork(), undefined);
+  const ticked = ticker.tick();
+  const waking = urgentWork();
+  assert.ok(waking);
+  await Promise.all([ticked, waking]);
+  assert.equal(urgentWork(), undefined);
+});
+
+test('shares of a flood are woken apart from each other, and together they are all of it', async () => {
+  const { runs } = await startWaits(8);
+  const [{ count }] = await server.db<[{ count: number }]>`select count(*) as count from automation_run_wakes`;
+  const wake = (part: number) => wakeDueRuns(server.db, inTwoHours(), 1_000, environment, { part, of: 2 });
+  const first = await wake(0);
+  const left = await server.db<{ share: number }[]>`
+    select get_byte(uuid_send(run_id), 15) % 2 as share from automation_run_wakes`;
+  assert.ok(left.every(({ share }) => share === 1));
+  assert.equal(await wake(1), left.length);
+  assert.equal(first + left.length, count);
+  for (const run of runs) assert.equal((await client.waitForEnd(run)).status, 'completed');
+});

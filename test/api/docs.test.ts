@@ -7,7 +7,16 @@ import { after, test } from 'node:test';
 import { samplePdf } from '../../src/content/parse/sample-pdf.ts';
 import { credentialsFile } from '../../src/credentials-file.ts';
 import { htmlPage, startSite } from '../support/fixture-site.ts';
-import { createClone, matchesShown, readBlocks, readPage, runSteps, type Step, stepsOf } from '../support/guides.ts';
+import {
+  createClone,
+  matchesShown,
+  readBlocks,
+  readPage,
+  runSteps,
+  type Step,
+  startPickServer,
+  stepsOf,
+} from '../support/guides.ts';
 import { startLanguageModel } from '../support/language-model.ts';
 import { startTestServer } from '../support/server.ts';
 import { projectRoot } from '../support/source.ts';
@@ -44,6 +53,8 @@ const opening = stepsOf(readPage('docs/quickstart.md')).filter(({ heading }) =>
   ['Your shell', 'A user'].includes(heading),
 );
 const withoutOpening = ['README.md', 'docs/quickstart.md', 'docs/self-hosting.md'];
+/** They show how the commands of all guides are defined, and run them as they are. */
+const asDefined = ['README.md', 'docs/quickstart.md'];
 /** The README begins with the commands that install, serve and test. */
 const isRun = (page: string) => (step: Step) => page !== 'README.md' || step.heading === 'First result';
 
@@ -61,7 +72,9 @@ model.script = () =>
 const server = await startTestServer({
   env: { QUARRY_FETCH_ALLOW: '127.0.0.1', QUARRY_LLM_URL: model.url, QUARRY_LLM_MODEL: 'small' },
 });
+const picks = await startPickServer();
 after(async () => {
+  await picks.close();
   await server.close();
   await site.close();
   await model.close();
@@ -86,7 +99,8 @@ for (const page of pages)
       const steps = stepsOf(readPage(page)).filter(isRun(page)).map(here);
       assert.ok(steps.length > 0, 'A guide shows something that can be run.');
       const before = withoutOpening.includes(page) ? [] : opening;
-      const { code, errors, outputs } = await runSteps(directory, before, steps, { realNpx: page === 'README.md' });
+      const options = asDefined.includes(page) ? {} : { picks };
+      const { code, errors, outputs } = await runSteps(directory, before, steps, options);
       const failed = code === 0 ? -1 : outputs.findLastIndex((output) => output !== undefined);
       assert.equal(code, 0, `${page}:${steps[failed]?.line ?? ' the opening'}: ${errors}\n${outputs[failed] ?? ''}`);
       for (const [at, step] of steps.entries())
@@ -109,11 +123,11 @@ test('the guides work one after the other in one shell, and leave nothing that g
     const steps = ['docs/quickstart.md', ...pages.filter((page) => !withoutOpening.includes(page))].flatMap((page) =>
       stepsOf(readPage(page)).map(here),
     );
-    const { code, errors, outputs } = await runSteps(directory, [], steps, { timeoutMs: 280_000 });
+    const { code, errors, outputs } = await runSteps(directory, [], steps, { timeoutMs: 280_000, picks });
     const failed = code === 0 ? -1 : outputs.findLastIndex((output) => output !== undefined);
     assert.equal(code, 0, `${steps[failed]?.heading}: ${errors}\n${outputs[failed] ?? ''}`);
     const left = readdirSync(directory).filter(
-      (name) => !before.includes(name) && !/^(step-\d+\.(ts|out)|page\.sh)$/.test(name),
+      (name) => !before.includes(name) && !/^(step-\d+\.(js|out)|page\.sh)$/.test(name),
     );
     assert.deepEqual(left, []);
   } finally {

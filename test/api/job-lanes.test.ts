@@ -6,7 +6,7 @@ import { after, afterEach, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { newUuid } from '../../src/ids.ts';
 import { addJob } from '../../src/jobs/queue.ts';
-import { startWorkers, type Task, type Workers } from '../../src/jobs/workers.ts';
+import { startWorkers, type Task, type Workers, type WorkersOptions } from '../../src/jobs/workers.ts';
 import { createLogger } from '../../src/log.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 
@@ -23,8 +23,14 @@ afterEach(async () => {
   await database.db`delete from graphile_worker._private_jobs`;
 });
 
-async function start(tasks: Record<string, Task>, concurrency: number): Promise<void> {
-  workers.push(await startWorkers({ target: database.target, tasks, concurrency, log: createLogger('silent') }));
+async function start(
+  tasks: Record<string, Task>,
+  concurrency: number,
+  more: Partial<WorkersOptions> = {},
+): Promise<void> {
+  workers.push(
+    await startWorkers({ target: database.target, tasks, concurrency, log: createLogger('silent'), ...more }),
+  );
 }
 
 const hostile = newUuid();
@@ -77,6 +83,26 @@ test('an app alone has every place that the setting names', async () => {
   while (gate.hanging < 4) await new Promise((resolve) => setImmediate(resolve));
   gate.open();
   await all;
+});
+
+test('jobs of a low priority wait until the urgent work of their process has ended, and others do not', async () => {
+  const gate = createGate();
+  const patient = newUuid();
+  const urgent = Promise.withResolvers<void>();
+  let urgentWork: Promise<void> | undefined = urgent.promise;
+  await addJob(database.db, 'work', { appId: patient }, { priority: 1 });
+  await start({ work: gate.work }, 2, { urgentWork: () => urgentWork });
+  for (const count of [1, 2]) {
+    const ended = gate.until(count);
+    await addJob(database.db, 'work', { appId: other });
+    await ended;
+  }
+  assert.deepEqual(gate.order, [other, other]);
+  const all = gate.until(3);
+  urgentWork = undefined;
+  urgent.resolve();
+  await all;
+  assert.deepEqual(gate.order, [other, other, patient]);
 });
 
 test('of ten thousand jobs of one app and ten of another the ten are among the first', async () => {

@@ -68,6 +68,16 @@ async function untilOnReplica(): Promise<void> {
   for (const { replica } = await outcomes(); (await outcomes()).replica === replica; await wait(20)) await listKeys();
 }
 
+test('the sessions of a server have its database notice within half a minute that their machine is dead', async () => {
+  const { db, direct, session } = writer.services;
+  for (const pool of [db, direct, session, pair.standby.db]) {
+    const [row] = await pool`select current_setting('tcp_keepalives_idle') as idle,
+      current_setting('tcp_keepalives_interval') as interval, current_setting('tcp_keepalives_count') as count,
+      current_setting('tcp_user_timeout') as user`;
+    assert.deepEqual(row, { idle: '10', interval: '5', count: '3', user: '30000' });
+  }
+});
+
 test('lists and searches run on the replica, and see each write that another process has acknowledged', async () => {
   const knowledge = knowledgeOf(writer, { key });
   const source = await knowledge.createSource({ org: org.id });

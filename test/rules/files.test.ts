@@ -28,3 +28,13 @@ test('nothing silences the type checker', () => {
   assert.ok(silencesTypes({ name: 'src/a.ts', text: '// @ts-expect-error later' }));
   assert.ok(silencesTypes({ name: 'console/src/a.ts', text: 'call(body as never)' }));
 });
+
+const namesOwnExtension = ({ text }: Source) => /new URL\(\s*['"`]\.{1,2}\/[^'"`]*\.ts['"`]/.test(text);
+
+test('a file that is started by its path is named without `.ts`, which the npm package does not have', () => {
+  const wrong = everywhere.filter(({ name }) => name.startsWith('src/')).filter(namesOwnExtension);
+  assert.deepEqual(namesOf(wrong), [], 'Use programFile of src/program-file.ts.');
+
+  assert.ok(namesOwnExtension({ name: 'src/a.ts', text: "new URL('./worker.ts', import.meta.url)" }));
+  assert.ok(!namesOwnExtension({ name: 'src/a.ts', text: "programFile('./worker', import.meta.url)" }));
+});

@@ -1,6 +1,13 @@
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { stripTypeScriptTypes } from 'node:module';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { format } from 'node:util';
+import { runInNewContext } from 'node:vm';
 import { installAgentTools } from './agent-tools.ts';
 import { projectRoot, readProjectFile } from './source.ts';
 
@@ -56,15 +63,15 @@ export function createClone(directory: string, credentials: object): void {
   installAgentTools(join(directory, 'node_modules'));
   const commands = join(directory, 'node_modules', quickCommands);
   mkdirSync(commands);
-  writeFileSync(join(commands, 'npx'), quickNpx(directory), { mode: 0o755 });
+  writeFileSync(join(commands, 'npx'), quickNpx, { mode: 0o755 });
 }
 
-/** npx takes three times as long as the command that it finds. The README's own step still goes through the real one. */
+/** npx and bin/quarry.js each start a Node of their own before the command. */
 const quickCommands = '.quick';
-const quickNpx = (directory: string) => `#!/bin/sh
+const quickNpx = `#!/bin/sh
 [ "$1" = quarry ] || exec "$(PATH="$SLOW_PATH" command -v npx)" "$@"
 shift
-exec ${join(directory, 'node_modules', '.bin', 'quarry')} "$@"
+exec node --max-semi-space-size=8 ${join(projectRoot, 'src', 'main.ts')} "$@"
 `;
 
 /** Makes a directory of links to everything in another one, but for one name. */
@@ -78,21 +85,22 @@ type PageResult = { code: number | null; errors: string; outputs: (string | unde
 /**
  * Runs the steps of a page one after the other in one shell, after `before`. It stops at the first command that fails;
  * steps that did not begin have no output.
+ * @param options.picks where `pick` and `npx quarry` need no start of Node; without it, both are those of the page.
  */
 export async function runSteps(
   directory: string,
   before: Step[],
   steps: Step[],
-  { timeoutMs = pageTimeoutMs, realNpx = false } = {},
+  { timeoutMs = pageTimeoutMs, picks }: { timeoutMs?: number; picks?: PickServer | undefined } = {},
 ): Promise<PageResult> {
   const outputOf = (at: number) => join(directory, `step-${at}.out`);
   const script = [
     'set -euo pipefail',
-    ...before.map(({ text }) => text),
+    ...before.map((step) => step.text),
     ...steps.map((step, at) => `{ :\n${commandsOf(directory, step, at)}\n} > ${outputOf(at)}`),
   ]
     .join('\n')
-    .replace(plainPick, strictPick);
+    .replace(plainPick, picks === undefined ? strictPick : picks.command);
   const file = join(directory, 'page.sh');
   writeFileSync(file, script);
   const path = `${join(projectRoot, 'node_modules', '.bin')}:${process.env.PATH}`;
@@ -101,9 +109,10 @@ export async function runSteps(
     timeout: timeoutMs,
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
-      PATH: realNpx ? path : `${join(directory, 'node_modules', quickCommands)}:${path}`,
+      PATH: picks === undefined ? path : `${join(directory, 'node_modules', quickCommands)}:${path}`,
       SLOW_PATH: path,
       HOME: join(directory, 'data'),
+      NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
       // npm asks the network for its own news otherwise.
       npm_config_update_notifier: 'false',
       npm_config_offline: 'true',
@@ -130,12 +139,38 @@ const plainPick = 'node -p "JSON.parse(fs.readFileSync(0)).$1"';
 const strictPick =
   'node -e "const found = JSON.parse(fs.readFileSync(0)).$1; if (found === undefined) throw new Error(\'no $1\'); console.log(found)"';
 
+type PickServer = { command: string; close(): Promise<void> };
+
+/** Does for `pick` what `strictPick` does, without a start of Node for each member: the pages pick a hundred. */
+export async function startPickServer(): Promise<PickServer> {
+  const server = createServer(async (request, response) => {
+    try {
+      const found: unknown = JSON.parse(await text(request));
+      const member: unknown = runInNewContext(`found.${request.headers['x-member']}`, { found });
+      if (member === undefined) throw new Error('not there');
+      response.end(`${format(member)}\n`);
+    } catch (error) {
+      response.writeHead(422).end(String(error));
+    }
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  return {
+    command: `curl -sf --data-binary @- -H "x-member: $1" http://127.0.0.1:${port} || { echo "no $1" >&2; return 1; }`,
+    async close() {
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
 const pageTimeoutMs = 150_000;
 
-function commandsOf(directory: string, { language, text }: Step, at: number): string {
-  if (language === 'sh') return text;
-  const name = `step-${at}.ts`;
-  writeFileSync(join(directory, name), text);
+/** A program loses its types here: Node would load its compiler for each of them. */
+function commandsOf(directory: string, { language, text: shown }: Step, at: number): string {
+  if (language === 'sh') return shown;
+  const name = `step-${at}.js`;
+  writeFileSync(join(directory, name), stripTypeScriptTypes(shown));
   return `node ${join(directory, name)}`;
 }
 

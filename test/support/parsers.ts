@@ -1,3 +1,4 @@
+import './cached-parsers.ts';
 import { after } from 'node:test';
 import type { Config } from '../../src/config.ts';
 import { openParsers } from '../../src/content/parse/pool/open.ts';

@@ -6,7 +6,10 @@ import { socketPath } from '../../src/db/address.ts';
 export type TcpProxy = { url: string; close(): Promise<void> };
 
 /** Makes a database that listens on a socket file alone reachable by an ordinary URL, as an external one is. */
-export async function openTcpProxy(target: DatabaseTarget): Promise<TcpProxy> {
+export async function openTcpProxy(
+  target: DatabaseTarget,
+  onSent: (bytes: Buffer) => void = () => {},
+): Promise<TcpProxy> {
   if (typeof target === 'string') return { url: target, close: async () => {} };
   const sockets = new Set<Socket>();
   const server: Server = createServer((client) => {
@@ -19,6 +22,7 @@ export async function openTcpProxy(target: DatabaseTarget): Promise<TcpProxy> {
         upstream.destroy();
       });
     }
+    client.on('data', onSent);
     client.pipe(upstream).pipe(client);
   });
   server.listen(0, '127.0.0.1');

@@ -15,7 +15,7 @@ import { deleteOldOutput } from '../runs/generation-store.ts';
 import type { RunService } from '../runs/service.ts';
 import type { RunRow } from '../runs/store.ts';
 import * as runStore from '../runs/store.ts';
-import { findNextWake, wakeDueRuns } from '../runs/wake-store.ts';
+import { findNextWake, type WakeShare, wakeDueRuns } from '../runs/wake-store.ts';
 import { advanceRun } from './advance.ts';
 import type { AdvanceDeps } from './advance-deps.ts';
 import type { Expressions } from './expressions.ts';
@@ -47,13 +47,18 @@ export type AutomationWorkflow = {
   stopTicking(): Promise<void>;
   /** One check, for tests that control the clock. Returns how long to pause before the next one. */
   tick(): Promise<number>;
+  /** Resolves when the runs that are being woken are awake; undefined when none are. */
+  waking(): Promise<void> | undefined;
 };
 
 /** The pause between two checks, unless a run is due before. */
 const tickMs = 1_000;
 const tickMinMs = 50;
 const wakeBatchCount = 2_000;
-const floodConnections = 2;
+/** Shares of a flood, each woken on a connection of its own. */
+const floodShares = 2;
+/** How long the first runs of a flood wait at most until all are awake. */
+const wakingMsMax = 3_000;
 const leasesBatchCount = 1_000;
 /** Runs of one job that advance concurrently. */
 const lanes = 4;
@@ -87,23 +92,43 @@ export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow
    * otherwise hold up the rest.
    */
   async function wakeRuns(): Promise<number> {
-    const wakeBatch = (connection: Db) => wakeDueRuns(connection, clock.now(), wakeBatchCount, advanceDeps.environment);
+    const wakeBatch = (connection: Db, share?: WakeShare) =>
+      wakeDueRuns(connection, clock.now(), wakeBatchCount, advanceDeps.environment, share);
     const first = await wakeBatch(db);
     if (first < wakeBatchCount) return first;
-    const wakeRest = async () => {
+    const wakeShare = async (share: WakeShare) => {
       const connection = await db.reserve();
       try {
-        while ((await wakeBatch(connection)) === wakeBatchCount);
+        while ((await wakeBatch(connection, share)) === wakeBatchCount);
       } finally {
         connection.release();
       }
     };
-    await Promise.all(Array.from({ length: floodConnections }, wakeRest));
+    await Promise.all(Array.from({ length: floodShares }, (_, part) => wakeShare({ part, of: floodShares })));
     return first;
   }
 
+  let waking: Promise<void> | undefined;
+
+  /** Until all due runs are awake, this process advances none of a flood: the last ones would be late. */
+  async function wakeFirst(): Promise<number> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const end = () => {
+      waking = undefined;
+      resolve();
+    };
+    const patience = setTimeout(end, wakingMsMax).unref();
+    waking = promise;
+    try {
+      return await wakeRuns();
+    } finally {
+      clearTimeout(patience);
+      end();
+    }
+  }
+
   async function tick(): Promise<number> {
-    const woken = await wakeRuns();
+    const woken = await wakeFirst();
     while ((await startDueSchedules(deps)) === 100);
     for (const run of await store.releaseExpiredLeases(db, clock.now(), leasesBatchCount))
       await runStore.announceRun(db, run);
@@ -174,6 +199,7 @@ export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow
       },
     },
     tick,
+    waking: () => waking,
     startTicking: () => schedule(tickMs),
     async stopTicking() {
       clearTimeout(timer);

@@ -2,14 +2,13 @@
  * SQL for runs and their journals.
  * Triggers of automation_runs: schedule_wake writes when a run is due; delete_run_entries deletes its journal with it.
  */
-import type { Db } from '../../db/database.ts';
+import type { Db, Statement } from '../../db/database.ts';
 import { announceChange, changeChannel } from '../../http/sse.ts';
 import { formatId, newUuid } from '../../ids.ts';
 import { digestRunEntry, foldLinks } from '../../ledger/encoding.ts';
 import { currentTraceparent } from '../../tracing/trace.ts';
 import type { RunStatus } from '../engine/fold.ts';
 import type { DraftEntry, JournalEntry } from '../engine/journal.ts';
-import { deleteWake } from './wake-store.ts';
 
 export type RunRow = {
   appId: string;
@@ -361,6 +360,13 @@ export async function sleepRun(
     unscheduled as (${deleteWake(db)})
     select 1 from moved`;
   return rows.length === 1;
+}
+
+/** When the run in `moved` is no longer due at any time. */
+function deleteWake(db: Db): Statement {
+  return db`
+    delete from automation_run_wakes w using moved
+    where moved.wake_at is null and moved.wake_before is not null and w.app_id = moved.app_id and w.run_id = moved.id`;
 }
 
 /** Notifies the streams of a run that it has changed. */

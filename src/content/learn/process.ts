@@ -1,9 +1,9 @@
-import { fileURLToPath } from 'node:url';
+import { programFile } from '../../program-file.ts';
 import { ParserProcess } from '../parse/pool/process.ts';
 import type { StemLanguage } from '../terms.ts';
 import { packBatch, type TermBytes } from './batch.ts';
 
-const workerFile = fileURLToPath(new URL('./worker.ts', import.meta.url));
+const workerFile = programFile('./worker', import.meta.url);
 /** Deadline of one step. The longest, the decomposition of the largest sample, takes half a minute on a slow machine. */
 const stepDeadlineMs = 10 * 60_000;
 const batchBytesMax = 4 * 1024 * 1024;
