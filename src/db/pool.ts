@@ -1,4 +1,6 @@
+import { currentLane } from './app-lane.ts';
 import { Connection, type ConnectionOptions } from './connection.ts';
+import { ConnectionQueue } from './connection-queue.ts';
 import { ConnectionError } from './errors.ts';
 import { SilenceWatch } from './silence.ts';
 
@@ -6,11 +8,9 @@ const lifetimeMs = 60 * 60 * 1_000;
 /** Work waits this many times `timeoutMs` for a free connection. */
 const waitTimeouts = 3;
 
-type Waiting = { resolve: (connection: Connection) => void; reject: (error: unknown) => void };
-
 /**
- * Up to `size` connections, opened when they are needed. Work that finds none free waits for the next one, in order of
- * arrival, for a limited time. A lost connection is replaced when it is needed again.
+ * Up to `size` connections, opened when they are needed. Work that finds none free waits for the next one for a limited
+ * time, in the lane of its app. A lost connection is replaced when it is needed again.
  */
 export class Pool {
   readonly #options: ConnectionOptions;
@@ -19,7 +19,7 @@ export class Pool {
   readonly #silence: SilenceWatch;
   #opening = 0;
   readonly #free: Connection[] = [];
-  #waiting: Waiting[] = [];
+  readonly #waiting = new ConnectionQueue();
   #ended: Promise<void> | undefined;
   #onEmpty: (() => void) | undefined;
 
@@ -33,7 +33,10 @@ export class Pool {
   acquire(): Connection | Promise<Connection> {
     if (this.#ended) throw ended();
     for (let connection = this.#free.pop(); connection !== undefined; connection = this.#free.pop())
-      if (!connection.isLost) return connection;
+      if (!connection.isLost) {
+        this.#waiting.noteUse(connection, currentLane());
+        return connection;
+      }
     return this.#wait();
   }
 
@@ -48,11 +51,11 @@ export class Pool {
 
   #wait(): Promise<Connection> {
     const timeoutMs = this.#options.timeoutMs * waitTimeouts;
-    const waited = Promise.withResolvers<Connection>();
+    const waited = { lane: currentLane(), ...Promise.withResolvers<Connection>() };
     this.#waiting.push(waited);
     this.#openMore();
     const timer = setTimeout(() => {
-      this.#waiting = this.#waiting.filter((other) => other !== waited);
+      this.#waiting.remove(waited);
       waited.reject(new ConnectionError('NO_FREE_CONNECTION', 'No connection to the database became free in time.'));
     }, timeoutMs);
     return waited.promise.finally(() => clearTimeout(timer));
@@ -61,10 +64,14 @@ export class Pool {
   release(connection: Connection): void {
     const isOld = performance.now() - connection.openedAt > lifetimeMs;
     const mayStay = !connection.isLost && !isOld && this.#ended === undefined;
-    const next = mayStay ? this.#waiting.shift() : undefined;
+    this.#waiting.noteEnd(connection);
+    const next = mayStay ? this.#waiting.take() : undefined;
     if (!mayStay) this.#close(connection);
     else if (next === undefined) this.#free.push(connection);
-    else next.resolve(connection);
+    else {
+      this.#waiting.noteUse(connection, next.lane);
+      next.resolve(connection);
+    }
   }
 
   /** Refuses new work, waits for running statements, and aborts what still runs after `timeoutSeconds`. */
@@ -112,7 +119,7 @@ export class Pool {
   }
 
   #refuse(error: unknown, count: number): void {
-    for (const { reject } of this.#waiting.splice(0, count)) reject(error);
+    for (let left = count; left > 0; left--) this.#waiting.take()?.reject(error);
   }
 
   #close(connection: Connection): void {

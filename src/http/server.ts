@@ -9,6 +9,7 @@ import Fastify, {
   type FastifyRequest,
   LogController,
 } from 'fastify';
+import { runForApp } from '../db/app-lane.ts';
 import { AppError, notFound } from '../errors.ts';
 import { newUuid } from '../ids.ts';
 import { lazyPackage } from '../lazy-package.ts';
@@ -80,7 +81,8 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     forceCloseConnections: 'idle',
     return503OnClosing: true,
     // Node keeps only the first of some repeated headers, where a proxy may keep the last: joined, they are invalid.
-    http: { maxHeaderSize: limits.headerBytesMax, joinDuplicateHeaders: true },
+    // Node refuses a request without a host before we see it, and not in our error shape.
+    http: { maxHeaderSize: limits.headerBytesMax, joinDuplicateHeaders: true, requireHostHeader: false },
     clientErrorHandler: (error, socket) => refuseMalformed(error, socket),
     frameworkErrors: (error, request, reply) => {
       reply.header('x-request-id', request.id);
@@ -105,6 +107,20 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
   fastify.decorateRequest('bodyHash');
   readJsonBodies(fastify);
   if (isTracing()) traceRequests(fastify);
+  // The hooks take callbacks: every request passes them all, and a promise for each would cost time.
+  // This one comes first: a preflight ends in the next.
+  fastify.addHook('onRequest', (request, reply, done) => {
+    request.response = reply.raw;
+    reply.headers({
+      'x-request-id': request.id,
+      'x-content-type-options': 'nosniff',
+      'x-frame-options': 'DENY',
+      'referrer-policy': 'no-referrer',
+      'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+      'cache-control': 'no-store',
+    });
+    done();
+  });
   const anyOrigin = options.corsOrigins.includes('*');
   await fastify.register(cors, {
     // Only browsers send an origin, and only they read these headers.
@@ -129,24 +145,14 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
   });
 
   const contentGate = options.contentOrigin === undefined ? undefined : createContentGate(options.contentOrigin);
-  // The hooks take callbacks: every request passes them all, and a promise for each would cost time.
   fastify.addHook('onRequest', (request, reply, done) => {
-    request.response = reply.raw;
-    reply.headers({
-      'x-request-id': request.id,
-      'x-content-type-options': 'nosniff',
-      'x-frame-options': 'DENY',
-      'referrer-policy': 'no-referrer',
-      'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
-      'cache-control': 'no-store',
-    });
-    if (request.headers.host?.includes(',')) return done(new AppError('invalid_path', 'Name one host.'));
+    if (!namesOneHost(request)) return done(new AppError('invalid_path', 'Name one host.'));
     const place = contentGate?.(request) ?? 'serve';
     if (place === 'hide') return done(notFound());
     if (place !== 'serve') return void reply.redirect(place.to, 307);
     const { access } = request.routeOptions.config;
     if (access === undefined || access.kind === 'public') return done();
-    identifyCaller(options, request, access).then(() => done(), done);
+    identifyCaller(options, request, access).then(() => runForApp(appOf(request), done), done);
   });
   // Only waiting for the client is bounded: while a handler works, an idle connection is normal.
   fastify.addHook('preHandler', (request, reply, done) => {
@@ -185,6 +191,11 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     return sendError(error, request, reply);
   });
   return { fastify, api };
+}
+
+/** HTTP/1.0 may leave the host out. */
+function namesOneHost({ headers, raw }: FastifyRequest): boolean {
+  return headers.host === undefined ? raw.httpVersion === '1.0' : !headers.host.includes(',');
 }
 
 /** An in-process request (`inject`) has no real socket, so there is nothing to time. */

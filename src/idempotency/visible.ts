@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify';
-import { AppError, type ErrorCode, errorCodes } from '../errors.ts';
+import { AppError, type ErrorCode, errorCodes, notFound } from '../errors.ts';
 import { ownHeaders } from '../http/own-requests.ts';
 import { formatId, idPrefixes, nativeId } from '../ids.ts';
 
@@ -29,16 +29,29 @@ export const pathsOfKinds: Partial<Record<keyof typeof idPrefixes, string>> = {
  */
 export async function requireStillVisible(request: FastifyRequest, body: unknown): Promise<void> {
   const { app: _app, ...params } = (request.params ?? {}) as Record<string, string>;
-  const { id, ingestion } = (body ?? {}) as { id?: unknown; ingestion?: unknown };
+  const { id, ingestion, user, key, value } = (body ?? {}) as Record<string, unknown>;
   const paths = new Set([...Object.values(params), id, ingestion].flatMap((named) => pathOf(named) ?? []));
+  for (const url of paths) await read(request, url);
+  if (typeof user === 'string' && typeof key === 'string' && value !== undefined)
+    await requireEntry(request, user, key);
+}
+
+/** An entry has no id. If it exists, it is the first one in the list that begins with its key. */
+async function requireEntry(request: FastifyRequest, user: string, key: string): Promise<void> {
+  const query = new URLSearchParams({ user, prefix: key, limit: '1' });
+  const page = await read(request, `/api/v1/kv_entries?${query.toString()}`);
+  if (page && (page as { data: { key: string }[] }).data[0]?.key !== key) throw notFound();
+}
+
+/** What the caller gets from this path; undefined when they may not read it. Throws any other error. */
+async function read(request: FastifyRequest, url: string): Promise<unknown> {
   const headers = { ...ownHeaders(request), ...scopeHeaders(request) };
-  for (const url of paths) {
-    const response = await request.server.inject({ method: 'GET', url, headers, remoteAddress: request.ip });
-    if (response.statusCode < 400 || response.statusCode === 403) continue;
-    const { code, message } = (response.json() as { error: { code: ErrorCode; message: string } }).error;
-    if (!(code in errorCodes)) throw new Error(`Reading ${url} failed with ${response.statusCode}.`);
-    throw new AppError(code, message);
-  }
+  const response = await request.server.inject({ method: 'GET', url, headers, remoteAddress: request.ip });
+  if (response.statusCode === 403) return undefined;
+  if (response.statusCode < 400) return response.json();
+  const { code, message } = (response.json() as { error: { code: ErrorCode; message: string } }).error;
+  if (!(code in errorCodes)) throw new Error(`Reading ${url} failed with ${response.statusCode}.`);
+  throw new AppError(code, message);
 }
 
 function pathOf(named: unknown): string | undefined {

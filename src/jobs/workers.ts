@@ -4,6 +4,7 @@ import type { Job } from 'graphile-worker';
 import type pg from 'pg';
 import { contain, UncaughtError } from '../contain.ts';
 import type { DatabaseTarget } from '../db/address.ts';
+import { runForApp } from '../db/app-lane.ts';
 import type { Logger } from '../log.ts';
 import { isTracing, traceFrom } from '../tracing/trace.ts';
 import { JobConnections } from './connection.ts';
@@ -177,7 +178,8 @@ async function runTask(
     signal.throwIfAborted();
     const isCrowded = () => !running.waiting.hasRoom(name, appOf(payload));
     const run = isSuspect(job) && running.trial !== undefined ? inTrial(running.trial, name) : task;
-    await contain(() => run(payload, { ...describe(job), signal, log, waitOutside, isCrowded }));
+    const context = { ...describe(job), signal, log, waitOutside, isCrowded };
+    await contain(() => runForApp(appOf(payload), () => run(payload, context)));
   } catch (error) {
     if (signal.aborted) {
       await held.release();

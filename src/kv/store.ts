@@ -209,7 +209,7 @@ const lockOwner = (db: Db, owner: KvOwner) => db`
 
 /**
  * Adds to the decimal integer that is the entry's value, or creates the entry with `by`. Undefined when the user does
- * not exist or the value is not an integer; SQLSTATE 22003 when the result does not fit into 64 bits.
+ * not exist or the value is not an integer of 64 bits; SQLSTATE 22003 when the result does not fit into 64 bits.
  * @param ttlSeconds undefined keeps the expiry as it is
  */
 export async function incrementEntry(
@@ -236,7 +236,8 @@ export async function incrementEntry(
         expires_at = case when e.expires_at <= now() or ${ttlSeconds !== undefined} then excluded.expires_at
           else e.expires_at end,
         ${overwritten(db)}
-      where e.expires_at <= now() or e.value ~ '^(0|-?[1-9][0-9]{0,18})$'
+      where e.expires_at <= now() or case when e.value ~ '^(0|-?[1-9][0-9]{0,18})$'
+        then e.value::numeric between -9223372036854775808 and 9223372036854775807 else false end
     returning id, value, version, created_at, updated_at, expires_at`;
   return row && { ...row, userId: owner.userId, key };
 }

@@ -1,5 +1,5 @@
 import type { Database } from '../db/database.ts';
-import { found, invalidField } from '../errors.ts';
+import { AppError, found } from '../errors.ts';
 import type { Scope } from '../tenancy/caller.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
 import type { Position, Verified } from './findings.ts';
@@ -36,7 +36,8 @@ export function createLedgerService({ db, secrets, ledger, audit }: LedgerServic
     /** One part of a verification, and the cursor of the next. */
     async verify({ appId, sandboxId }: Scope, cursor: string | undefined): Promise<Verified> {
       const position = cursor === undefined ? start : readCursor(cursor);
-      if (position === undefined) throw invalidField('cursor', 'is not a cursor of a verification');
+      if (position === undefined)
+        throw new AppError('invalid_cursor', 'The cursor was not returned by a verification.');
       return db.begin('isolation level repeatable read read only', async (tx) => {
         const own = signingKeys(secrets).map(({ publicKey }) => publicKey);
         const trusted = new TrustedKeys(own, await store.listKeys(tx));

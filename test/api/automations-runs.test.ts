@@ -203,6 +203,18 @@ test('a node of kind fail is journalled as one that failed', async () => {
   assert.deepEqual(journal[2]?.record.payload, { code: 'nope', message: 'no' });
 });
 
+test('a result that is null is null, and without a result it is an empty object', async () => {
+  for (const [result, wanted] of [
+    [{ result: null }, undefined],
+    [{ result: '{{$.missing}}' }, undefined],
+    [{}, {}],
+  ]) {
+    const { id } = await client.createAutomation({ workflow: graphOf({ id: 'done', kind: 'complete', ...result }) });
+    const run = await client.waitForEnd((await client.invoke(id, { payload: {} })).id);
+    assert.deepEqual([run.status, run.result], ['completed', wanted], JSON.stringify(result));
+  }
+});
+
 test('the journal is read page by page with its own cursors', async () => {
   const run = await client.runGraph(
     graphOf({ id: 'a', kind: 'trigger', on_success: 'b' }, { id: 'b', kind: 'trigger' }),

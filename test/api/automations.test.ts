@@ -316,6 +316,15 @@ test('an external worker claims runs, renews, reports, and loses a claim that it
   assert.equal((await claim()).body.id, second.id);
   const failed = await report(second.id, { status: 'failed', error: { code: 'broke', message: 'It broke.' } });
   assert.deepEqual(failed.body.error, { code: 'broke', message: 'It broke.' });
+  for (const [body, result] of [
+    [{ result: null }, undefined],
+    [{}, {}],
+  ]) {
+    const { id: third } = await client.invoke(id);
+    await claim();
+    const ended = await report(third, { status: 'completed', ...body });
+    assert.deepEqual([ended.body.status, ended.body.result], ['completed', result]);
+  }
 
   const graphs = await client.createAutomation({ workflow: graph });
   assert.equal((await client.call('POST', `/automations/${graphs.id}/claim`, { lease_seconds: 5 })).status, 409);

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { after, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
+import { runForApp } from '../../src/db/app-lane.ts';
 import { type Database, type Db, openDatabase } from '../../src/db/database.ts';
 import { createTestDatabase } from '../support/database.ts';
 
@@ -269,4 +270,15 @@ test('a closed pool refuses work and aborts what still runs after its timeout', 
   await pool.end({ timeout: 0 });
   await running;
   await assert.rejects(async () => pool`select 1`, { code: 'CONNECTION_ENDED' });
+});
+
+test('an app whose statements wait delays another app by one of them', async () => {
+  const pool = open(1);
+  const held = await pool.reserve();
+  const order: string[] = [];
+  const ask = (app: string) => runForApp(app, () => pool`select 1`.then(() => order.push(app)));
+  const asked = [...Array.from({ length: 20 }, () => ask('many')), ask('one'), ask('other')];
+  held.release();
+  await Promise.all(asked);
+  assert.deepEqual(order.slice(0, 3), ['many', 'one', 'other']);
 });

@@ -243,6 +243,8 @@ test('bad escapes in a path are 400, and invalid HTTP gets the standard error sh
   const broken = await raw('NONSENSE\r\n\r\n');
   assert.match(broken, /^HTTP\/1\.1 400 /);
   assert.match(broken, /"error":\{"type":"bad_request"/);
+  const noHost = await raw('GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n');
+  assert.match(noHost, /^HTTP\/1\.1 400 .*\r\nx-request-id: .*"error":\{"type":"bad_request"/s);
   const twoLengths = await raw(
     `POST /api/v1/orgs HTTP/1.1\r\nHost: ${host}\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
   );

@@ -194,3 +194,30 @@ test('a run whose advance throws ends as failed after a few tries', async () => 
     clearInterval(hurry);
   }
 });
+
+test('an app whose requests wait for the database delays another app by few of them', async () => {
+  const apps = [await server.provision.app(), await server.provision.app()];
+  const [many, one] = await Promise.all(
+    apps.map(async ({ secretKey: key }) => {
+      const created = await server.api<{ id: string }>('POST', '/api/v1/orgs', { key, body: { name: 'O' } });
+      return () => server.api('GET', `/api/v1/orgs/${created.body.id}`, { key });
+    }),
+  );
+  assert.ok(many && one);
+  const held = await Promise.all(Array.from({ length: 6 }, () => server.services.db.reserve()));
+  let ended = 0;
+  let arrived = 0;
+  const count = () => {
+    arrived += 1;
+  };
+  server.server.fastify.server.on('request', count);
+  const others = Array.from({ length: 60 }, () => many().then(() => (ended += 1)));
+  while (arrived < 60) await new Promise((resolve) => setTimeout(resolve, 5));
+  const last = one().then(() => ended);
+  while (arrived < 61) await new Promise((resolve) => setTimeout(resolve, 5));
+  for (const connection of held) connection.release();
+  const before = await last;
+  await Promise.all(others);
+  server.server.fastify.server.off('request', count);
+  assert.ok(before < 40, `${before} of 60 requests of the other app came first`);
+});

@@ -160,6 +160,22 @@ test('a replay is 404 once its resource is hidden from the caller or deleted', a
   assert.equal((await api('POST', '/api/v1/teams', keyed('gone', { body: { name: 'Gone' } }))).status, 404);
 });
 
+test('a replay does not return an entry that was deleted', async () => {
+  const user = await provision.user(app);
+  for (const [path, key, more] of [
+    ['/api/v1/kv', 'notes/a b?#%', { value: 'private' }],
+    ['/api/v1/kv', '..', { value: 'private' }],
+    ['/api/v1/kv_increment', 'visits', {}],
+  ] as const) {
+    const again = () => api<Made>('POST', path, keyed(`entry ${key}`, { body: { key, user: user.id, ...more } }));
+    assert.equal((await again()).status, 200);
+    assert.equal((await again()).headers.get('idempotency-replayed'), 'true');
+    const operations = [{ op: 'delete', key }];
+    await api('POST', '/api/v1/kv_batch', { key: app.secretKey, body: { user: user.id, operations } });
+    assert.equal((await again()).status, 404, key);
+  }
+});
+
 test('every kind whose visibility is checked has an operation that reads it', () => {
   const reads = new Set(server.server.api.routes.flatMap(({ method, path }) => (method === 'GET' ? [path] : [])));
   for (const path of Object.values(pathsOfKinds))

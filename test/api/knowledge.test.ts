@@ -69,6 +69,11 @@ test('creating needs exactly one owner and a creatable type; each mistake is a 4
     422,
     'payload.schedule',
   ]);
+  for (const language of ['klingon', 'English', 5])
+    assert.deepEqual(await create({ type: 'knowledge/documents', ...org, payload: { language } }), [
+      422,
+      'payload.language',
+    ]);
   assert.deepEqual(await create({ type: 'file/document', ...org, payload: { file: 'fil_x' } }), [422, 'payload.file']);
   assert.deepEqual(await create({ type: 'web/link', ...org, parent_source: 'cso_x' }), [422, 'parent_source']);
   assert.deepEqual(await create({ type: 'web/link', ...org, colour: 1 }), [422, 'colour']);

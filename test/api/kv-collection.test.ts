@@ -136,7 +136,7 @@ test('increments are exact to 64 bits, and refuse what is no integer or would no
   assert.equal((await increment({ key: 'n' })).body.value, '9223372036854775807');
   assert.deepEqual(fieldOf(await increment({ key: 'n' })), [422, 'by']);
   assert.equal((await get('n')).body.value, '9223372036854775807');
-  for (const value of ['1.5', ' 1', '01', '-0', 'abc', '12345678901234567890']) {
+  for (const value of ['1.5', ' 1', '01', '-0', 'abc', '9223372036854775808', '12345678901234567890']) {
     await put('t', { value });
     assert.deepEqual(fieldOf(await increment({ key: 't' })), [422, 'key'], value);
   }

@@ -267,6 +267,7 @@ test('OPTIONS says what is supported, and a browser may read the headers', async
   const origin = { origin: 'https://example.test', 'access-control-request-method': 'PATCH' };
   const preflight = await api('OPTIONS', '/api/v1/uploads/upl_x', { headers: origin });
   assert.match(preflight.headers.get('access-control-allow-methods') ?? '', /PATCH/);
+  assert.ok(preflight.headers.get('x-request-id'));
   const seen = await api('GET', '/api/v1/uploads', { ...me, headers: origin });
   assert.match(seen.headers.get('access-control-expose-headers') ?? '', /upload-offset/);
 });

@@ -8,7 +8,7 @@ import { type ActionValues, act } from '../../src/cli/actions.ts';
 import { connect } from '../../src/cli/client.ts';
 import { Progress } from '../../src/cli/progress.ts';
 import { graphOf } from '../support/automations.ts';
-import { type CommandOptions, runQuarry, startQuarry } from '../support/command.ts';
+import { type CallOptions, callQuarry, runQuarry, startQuarry } from '../support/command.ts';
 import { startTestServer } from '../support/server.ts';
 
 /* The commands that send one request each, with names in place of ids; and those that stream. */
@@ -55,8 +55,9 @@ async function run(group: string, verb: string, given: string[] = [], values: Ac
   return { printed, said, rows: printed.split('\n').filter(Boolean) };
 }
 
-const quarry = (args: string[], options: CommandOptions = {}) =>
-  runQuarry(args, { ...options, env: { ...env, ...options.env } });
+const quarry = (args: string[], options: CallOptions = {}) =>
+  callQuarry(args, { ...options, env: { ...env, ...options.env } });
+const download = (name: string) => runQuarry(['files', 'download', name], { env, cwd: directory });
 
 test('webhooks are paused, resumed, tested and followed by their URL', async () => {
   const url = 'https://receiver.invalid/hook';
@@ -166,20 +167,20 @@ test('threads take messages; files are downloaded under their name, and never ov
   const message = await run('threads', 'message', ['Night watch', 'All is well.'], { metadata: '{"shift": 3}' });
   assert.match(message.printed, /^content +All is well\.$/m);
   await post('/files', { filename: 'report.txt', content_type: 'text/plain', data: 'VGV4dC4=' });
-  const first = await quarry(['files', 'download', 'report.txt'], { cwd: directory });
+  const first = await download('report.txt');
   assert.equal(first.code, 0, first.stderr);
   assert.equal(readFileSync(join(directory, 'report.txt'), 'utf8'), 'Text.');
-  const again = await quarry(['files', 'download', 'report.txt'], { cwd: directory });
+  const again = await download('report.txt');
   assert.deepEqual([again.code, again.stderr], [2, 'report.txt already exists.\n']);
   assert.equal((await quarry(['files', 'download', 'report.txt', '--out', '-'])).stdout, 'Text.');
   // Another person's name for a file neither leads out of the directory nor commands the terminal.
   const hostile = '../\u001b]0;title\u0007\u001b[2Jx.txt';
   const sent = await post('/files', { filename: hostile, content_type: 'text/plain', data: 'VGV4dC4=' });
-  const written = await quarry(['files', 'download', sent.id], { cwd: directory });
+  const written = await download(sent.id);
   assert.equal(written.code, 0, written.stderr);
   assert.equal(readFileSync(join(directory, '..--]0;title--[2Jx.txt'), 'utf8'), 'Text.');
   assert.doesNotMatch(written.stderr, /(?!\n)\p{Cc}/u);
-  const refused = await quarry(['files', 'download', hostile], { cwd: directory });
+  const refused = await download(hostile);
   assert.equal(refused.code, 2);
   assert.doesNotMatch(refused.stderr, /(?!\n)\p{Cc}/u);
   const url = await run('files', 'upload-url', ['b.txt', 'text/plain'], { expires_in: 60 });

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { runQuarry } from '../support/command.ts';
+import { callQuarry } from '../support/command.ts';
 import type { TestApp } from '../support/provisioner.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 
@@ -22,7 +22,7 @@ after(async () => {
 });
 
 const quarry = (...args: string[]) =>
-  runQuarry(['automations', ...args], { env: { QUARRY_DATA_DIR: join(directory, 'none') } });
+  callQuarry(['automations', ...args], { env: { QUARRY_DATA_DIR: join(directory, 'none') } });
 
 function write(name: string, text: string): string {
   const path = join(directory, name);

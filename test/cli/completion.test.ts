@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
-import { runQuarry } from '../support/command.ts';
+import { callQuarry } from '../support/command.ts';
 
 /* Each script is run by its own shell, where that is installed; bash always is. */
 
@@ -26,7 +26,7 @@ const asks = {
 for (const shell of ['bash', 'zsh', 'fish'] as const) {
   const missing = spawnSync(shell, ['-c', 'true']).error !== undefined;
   test(`${shell} offers the commands and options that can follow`, { skip: missing && shell !== 'bash' }, async () => {
-    const { code, stdout: script } = await runQuarry(['completion', shell]);
+    const { code, stdout: script } = await callQuarry(['completion', shell]);
     assert.equal(code, 0);
     for (const [line, offered, absent] of cases) {
       const ran = spawnSync(shell, ['-c', asks[shell](script, line)], { encoding: 'utf8' });
@@ -39,7 +39,7 @@ for (const shell of ['bash', 'zsh', 'fish'] as const) {
 }
 
 test('an unknown shell is refused', async () => {
-  const ran = await runQuarry(['completion', 'csh']);
+  const ran = await callQuarry(['completion', 'csh']);
   assert.equal(ran.code, 2);
   assert.match(ran.stderr, /bash, zsh, fish/);
 });

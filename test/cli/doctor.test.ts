@@ -14,7 +14,7 @@ import {
   checkReplicas,
 } from '../../src/cli/doctor-surroundings.ts';
 import { readConfig } from '../../src/config.ts';
-import { runQuarry } from '../support/command.ts';
+import { callQuarry } from '../support/command.ts';
 import { startTestServer } from '../support/server.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'quarry-doctor-'));
@@ -67,11 +67,11 @@ test('a proxy that is not trusted, and one that any client can impersonate, are 
 
 test('`quarry doctor` checks the surroundings too, and `quarry fsck` says that a database is not migrated', async () => {
   const env = { QUARRY_DATA_DIR: join(directory, 'new'), QUARRY_LOG_LEVEL: 'error' };
-  const unmigrated = await runQuarry(['fsck'], { env });
+  const unmigrated = await callQuarry(['fsck'], { env });
   assert.equal(unmigrated.code, 1);
   assert.match(unmigrated.stderr, /^The database has no tables of Quarry yet\. `quarry serve` creates them/);
   assert.doesNotMatch(unmigrated.stderr, /\n\s+at /);
-  const { stdout } = await runQuarry(['doctor'], { env });
+  const { stdout } = await callQuarry(['doctor'], { env });
   for (const name of ['files', 'renderer', 'public URL', 'proxy', 'database', 'replicas', 'clock', 'disk'])
     assert.match(stdout, new RegExp(`^(ok|warn) +${name} `, 'm'), name);
 });

@@ -1,33 +1,28 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { callQuarry } from '../support/command.ts';
-import { type ServedProcess, startServe } from '../support/serve.ts';
-import { type ErrorBody, sendRequest } from '../support/server.ts';
+import { operatorOf } from '../support/operator.ts';
+import { type ErrorBody, startTestServer } from '../support/server.ts';
 
-const dataDir = mkdtempSync(join(tmpdir(), 'quarry-quota-test-'));
-const serve: ServedProcess = await startServe({ QUARRY_DATA_DIR: dataDir, QUARRY_LOG_LEVEL: 'silent' });
+const server = await startTestServer();
+const operator = await operatorOf(server);
 after(async () => {
-  await serve.stop();
-  rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 });
+  await operator.close();
+  await server.close();
 });
-const { app, secret_key: key } = JSON.parse(readFileSync(join(dataDir, 'credentials.json'), 'utf8')) as {
-  app: string;
-  secret_key: string;
-};
+const { app: created, secretKey: key } = await server.provision.app();
+const app = created.id;
+await server.db`update apps set name = 'My app' where id = ${created.uuid}`;
 
 /** What the command prints, or the code that it ends with. */
 async function quarry(...args: string[]): Promise<{ printed: string } | { code: number | null }> {
-  const { code, stdout } = await callQuarry(args, { env: { QUARRY_DATA_DIR: dataDir, QUARRY_LOG_LEVEL: 'silent' } });
+  const { code, stdout } = await operator.quarry(...args);
   return code === 0 ? { printed: stdout } : { code };
 }
 
 function upload(bytes: number) {
   const data = Buffer.alloc(bytes).toString('base64');
   const body = { filename: 'a', content_type: 'application/octet-stream', data };
-  return sendRequest<ErrorBody>(serve.baseUrl, 'POST', '/api/v1/files', { key, body });
+  return server.api<ErrorBody>('POST', '/api/v1/files', { key, body });
 }
 
 test('the operator sets and removes the limit of an app while the server runs', async () => {

@@ -3,45 +3,32 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { systemClock } from '../../src/clock.ts';
-import { findCredentialsFile } from '../../src/credentials-file.ts';
-import { openDatabase, production } from '../../src/db/database.ts';
-import { findEmbeddedPostgres } from '../../src/db/embedded.ts';
-import { parseId } from '../../src/ids.ts';
+import { production } from '../../src/db/database.ts';
 import { createLedger } from '../../src/ledger/seal.ts';
-import { findSecret } from '../../src/services.ts';
-import { Secrets } from '../../src/tenancy/secrets.ts';
-import { runQuarry } from '../support/command.ts';
-import { startServe } from '../support/serve.ts';
-import { sendRequest } from '../support/server.ts';
+import { operatorOf } from '../support/operator.ts';
+import { startTestServer } from '../support/server.ts';
 
-const dataDir = mkdtempSync(join(tmpdir(), 'quarry-verify-test-'));
+const server = await startTestServer();
+const { quarry, close } = await operatorOf(server);
 const work = mkdtempSync(join(tmpdir(), 'quarry-verify-work-'));
-const env = { QUARRY_DATA_DIR: dataDir, QUARRY_LOG_LEVEL: 'silent' };
-const serve = await startServe(env);
-const target = findEmbeddedPostgres(dataDir);
-assert.ok(target);
-const db = openDatabase(target, { poolSize: 1, applicationName: 'quarry-test' });
 after(async () => {
-  await db.end();
-  await serve.stop();
-  for (const directory of [dataDir, work]) rmSync(directory, { recursive: true, force: true, maxRetries: 5 });
+  await close();
+  await server.close();
+  rmSync(work, { recursive: true, force: true, maxRetries: 5 });
 });
 
-const credentials = findCredentialsFile(dataDir);
-assert.ok(credentials);
-const scope = { appId: parseId('app', credentials.app) ?? '', sandboxId: production };
-const ledger = createLedger({ db, secrets: new Secrets(findSecret(dataDir) ?? ''), clock: systemClock });
-const quarry = (...args: string[]) => runQuarry(args, { env });
+const { db, services } = server;
+const { app, secretKey: key } = await server.provision.app();
+const scope = { appId: app.uuid, sandboxId: production };
+const ledger = createLedger({ db, secrets: services.secrets, clock: services.clock });
 
 test('an exported head proves that a database or a backup is unchanged, and names what was changed', async () => {
-  const key = credentials.secret_key;
-  for (const name of ['a', 'b', 'c']) await sendRequest(serve.baseUrl, 'POST', '/api/v1/orgs', { key, body: { name } });
+  for (const name of ['a', 'b', 'c']) await server.api('POST', '/api/v1/orgs', { key, body: { name } });
   await ledger.head(scope);
   const file = join(work, 'heads.json');
   assert.equal((await quarry('heads', '--out', file)).code, 0);
   const exported = JSON.parse(readFileSync(file, 'utf8')) as { heads: { app: string; digest: string }[] };
-  assert.equal(exported.heads[0]?.app, credentials.app);
+  assert.equal(exported.heads[0]?.app, app.id);
   const clean = await quarry('verify', '--head', file);
   assert.deepEqual([clean.code, clean.stderr], [0, '']);
   assert.match(

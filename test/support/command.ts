@@ -9,7 +9,7 @@ const noProfile = fileURLToPath(new URL('no-profile.json', import.meta.url));
 
 export type CommandResult = { code: number | null; stdout: string; stderr: string };
 
-export type CommandOptions = {
+type CommandOptions = {
   /** Settings, in addition to the basic environment. */
   env?: Record<string, string>;
   /** Standard input; none unless given, and one that never ends when it is null. */

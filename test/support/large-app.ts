@@ -1,3 +1,4 @@
+import { lexicalEmbedder } from '../../src/content/embed/lexical.ts';
 import { production } from '../../src/db/database.ts';
 import { formatId, type IdKind, newUuid, parseId } from '../../src/ids.ts';
 import type { TestApp } from './provisioner.ts';
@@ -38,44 +39,47 @@ export async function fillApp(
 ): Promise<LargeApp> {
   const { db, api } = server;
   const appId = app.app.uuid;
-  const numbers = Array.from({ length: rows }, (_, at) => at);
-  const created = numbers.map((number) => new Date(Date.now() - (rows - number) * 61_000));
-  const ids = () => numbers.map(() => newUuid());
-  const of = (words: string[]) => numbers.map((number) => words[number % words.length] ?? '');
-  const topic = of(topics);
-
   const orgs = await Promise.all(
     topics.map((name) => create('org', '/orgs', { name: `The ${name} authority of the outer harbour` })),
   );
   const password = 'tide and time';
   const reader = await create('user', '/users', { email: 'ada@harbour.example', name: 'Ada Lind', password });
+
+  // What the rows of one number have in common; every table has its own row with this id.
+  const ids = Array.from({ length: rows }, () => newUuid());
+  await db`create unlogged table sample (number integer, id uuid, file text, org uuid, topic text, at timestamptz(3))`;
+  await db`
+    insert into sample
+    select ordinal - 1, id, file, (${orgs.map(({ uuid }) => uuid)}::uuid[])[1 + (ordinal - 1) % ${topics.length}],
+      (${topics}::text[])[1 + (ordinal - 1) % ${topics.length}], now() - (${rows} - ordinal + 1) * interval '61 seconds'
+    from unnest(${ids}::uuid[], ${ids.map((id) => formatId('file', id))}::text[]) with ordinality t(id, file, ordinal)`;
   await db`
     insert into users (app_id, id, sandbox_id, email, name, org_id, org_role, created_at, updated_at)
-    select ${appId}, id, ${production}, email, name, org, 'member', at, at
-    from unnest(${ids().slice(0, users)}::uuid[], ${numbers.slice(0, users).map((number) => `${topic[number]}.${number}@a-rather-long-domain-of-the-harbour.example`)}::text[],
-      ${of(people).slice(0, users)}::text[], ${of(orgs.map(({ uuid }) => uuid)).slice(0, users)}::uuid[], ${created.slice(0, users)}::timestamptz[]) t(id, email, name, org, at)`;
+    select ${appId}, id, ${production}, topic || '.' || number || '@a-rather-long-domain-of-the-harbour.example',
+      (${people}::text[])[1 + number % ${people.length}], org, 'member', at, at
+    from sample where number < ${users}`;
 
-  const fileIds = ids();
-  const kind = (number: number) => types[number % types.length] ?? types[0];
+  const [contentTypes, endings] = [types.map(([type]) => type), types.map(([, ending]) => ending)];
   await db`
     insert into files (app_id, id, sandbox_id, filename, content_type, size, checksum, blob_key, org_id, created_at, updated_at)
-    select ${appId}, id, ${production}, name, type, size, sha256(name::bytea), id::text, org, at, at
-    from unnest(${fileIds}::uuid[], ${numbers.map((number) => `${topic[number]}/2026/report-${number}-with-a-long-name-that-nobody-has-shortened.${kind(number)?.[1]}`)}::text[],
-      ${numbers.map((number) => kind(number)?.[0] ?? '')}::text[], ${numbers.map((number) => (number * 7_919) % 40_000_000)}::bigint[],
-      ${of(orgs.map(({ uuid }) => uuid))}::uuid[], ${created}::timestamptz[]) t(id, name, type, size, org, at)`;
+    select ${appId}, id, ${production}, name, (${contentTypes}::text[])[1 + number % ${types.length}],
+      number * 7919::bigint % 40000000, sha256(name::bytea), id::text, org, at, at
+    from sample, concat(topic, '/2026/report-', number, '-with-a-long-name-that-nobody-has-shortened.',
+      (${endings}::text[])[1 + number % ${types.length}]) name`;
 
   const source = await create('source', '/knowledge_sources', {
     type: 'knowledge/documents',
     org: orgs[0]?.id,
     metadata: { name: 'Everything that the harbour office has ever written down' },
   });
+  // Without a model, the server would embed each of them.
   await db`
     insert into knowledge_documents (app_id, id, sandbox_id, source_id, title, bytes_hash, content_hash, total_lines,
-      total_size, first_ordinal, chunk_count, word_count, created_at, updated_at)
+      total_size, first_ordinal, chunk_count, word_count, embedding_model, created_at, updated_at)
     select ${appId}, id, ${production}, ${source.uuid}, title, sha256(title::bytea), sha256(title::bytea), lines, lines * 61, 0, 0,
-      lines * 9, at, at
-    from unnest(${ids()}::uuid[], ${numbers.map((number) => `${topic[number]} handbook, part ${number}: what to do when the tide is out`)}::text[],
-      ${numbers.map((number) => (number * 31) % 9_000)}::int[], ${created}::timestamptz[]) t(id, title, lines, at)`;
+      lines * 9, ${lexicalEmbedder().model}, at, at
+    from sample, concat(topic, ' handbook, part ', number, ': what to do when the tide is out') title,
+      mod(number * 31, 9000) lines`;
 
   const nodes = [{ id: 'done', kind: 'complete', result: 1 }];
   const workflow = { kind: 'WorkflowGraph', version: 1, start_node: 'done', nodes };
@@ -91,7 +95,7 @@ export async function fillApp(
     select ${appId}, id, ${production}, ${automation.uuid}, 1, 'invoked', state, '{}', case state when 'failed' then ${error}::json end,
       case state when 'pending' then null else at end,
       case when state in ('pending', 'running') then null else at + interval '1.5 seconds' end, at, at
-    from unnest(${ids()}::uuid[], ${of(states)}::text[], ${created}::timestamptz[]) t(id, state, at)`;
+    from (select *, (${states}::text[])[1 + number % ${states.length}] as state from sample) t`;
 
   const first = await create('file', '/files', {
     ...{ filename: 'handbook/0.md', content_type: 'text/markdown', org: orgs[0]?.id },
@@ -105,24 +109,22 @@ export async function fillApp(
       ${JSON.stringify(siteOptions)}::jsonb, ${rows}, ${rows}, 0, ${rows}, ${rows * 4_000})`;
   await db`
     insert into extraction_outputs (app_id, id, extraction_id, ordinal, name, state, source_url, title, file_id)
-    select ${appId}, id, ${extraction.uuid}, ordinal, ordinal || '.md', 'done', 'https://harbour.example/handbook/' || ordinal,
-      'Chapter ' || ordinal || ' of the handbook', file
-    from unnest(${ids()}::uuid[], ${numbers}::int[], ${[first.uuid, ...fileIds.slice(1)]}::uuid[]) t(id, ordinal, file)`;
+    select ${appId}, id, ${extraction.uuid}, number, number || '.md', 'done', 'https://harbour.example/handbook/' || number,
+      'Chapter ' || number || ' of the handbook', case number when 0 then ${first.uuid} else id end
+    from sample`;
 
   await db`
     insert into kv_entries (app_id, user_id, key, sandbox_id, id, value, created_at, updated_at)
-    select ${appId}, ${reader.uuid}, key, ${production}, id, value, at, at
-    from unnest(${ids()}::uuid[], ${numbers.map((number) => `${topic[number]}/ships/${number}`)}::text[],
-      ${numbers.map((number) => JSON.stringify({ ship: `Alba ${number}`, metres: number % 300, berth: `B${number % 40}` }))}::text[],
-      ${created}::timestamptz[]) t(id, key, value, at)`;
+    select ${appId}, ${reader.uuid}, topic || '/ships/' || number, ${production}, id,
+      format('{"ship":"Alba %s","metres":%s,"berth":"B%s"}', number, number % 300, number % 40), at, at
+    from sample`;
 
   await db`
     insert into audit_entries (app_id, id, sandbox_id, at, actor_kind, actor_id, credential, action, method, route, resource,
       status, request_id, address)
     select ${appId}, id, ${production}, at, 'developer', ${app.developerUuid}, ${formatId('developer', app.developerUuid)}, 'createFile', 'POST',
-      '/api/v1/files', resource, status, 'req', '2001:db8:85a3::8a2e:370:7334'
-    from unnest(${ids()}::uuid[], ${fileIds.map((id) => formatId('file', id))}::text[],
-      ${numbers.map((number) => (number % 9 === 0 ? 422 : 201))}::smallint[], ${created}::timestamptz[]) t(id, resource, status, at)`;
+      '/api/v1/files', file, case when number % 9 = 0 then 422 else 201 end, 'req', '2001:db8:85a3::8a2e:370:7334'
+    from sample`;
   for (const name of topics) {
     const org = orgs[0]?.id;
     const title = `The ${name} desk of the harbour office, first floor, second door on the left`;

@@ -190,3 +190,19 @@ test('a payload is checked against a schema, however odd', async () => {
   ]);
   await assert.rejects(expressions.checkSchema('app', { type: 'nonsense' }, {}), /schema/);
 });
+
+test('an expression reads outputs up to a bound, and those of one node whatever the others have', async () => {
+  const nodes = Object.fromEntries(Array.from({ length: 80 }, (_, i) => [`n${i}`, { text: 'x'.repeat(250_000) }]));
+  const evaluate = (expression: string) => expressions.evaluate('app', expression, { ...scope, nodes });
+  await assert.rejects(
+    evaluate('$count($keys($nodes))'),
+    (error) => error instanceof ExpressionError && error.limit && /name the nodes/.test(error.message),
+  );
+  assert.equal(await evaluate('$length($nodes.n7.text)'), 250_000);
+});
+
+test('an expression whose path would take long to parse is refused before', () => {
+  const path = (steps: number) => `{{a${'.a'.repeat(steps)}}}`;
+  assert.equal(parseTemplate(path(1_000)).whole, true);
+  assert.throws(() => parseTemplate(path(1_001)), ExpressionSyntaxError);
+});

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { type IncomingMessage, request } from 'node:http';
-import { connect, type Socket } from 'node:net';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { after, before, test } from 'node:test';
 import { createFetcher } from '../../src/content/fetch/guarded-fetch.ts';
@@ -114,4 +114,28 @@ test('the end of a page ends its connections', async () => {
   const closed = new Promise((resolve) => socket.once('close', resolve));
   passage.close();
   await closed;
+});
+
+test('a response that HTTP does not allow fails one request, and nothing else of the process', async () => {
+  const heads = ['000 Nothing', '099 Less', '101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: other'];
+  const strange = createServer((socket) => {
+    socket.on('error', () => {});
+    socket.once('data', (head) => {
+      const at = Number(/^GET \/(\d)/.exec(head.toString())?.[1]);
+      socket.write(`HTTP/1.1 ${heads[at]}\r\ncontent-length: 0\r\n\r\n`);
+    });
+  });
+  await new Promise<void>((resolve) => strange.listen(0, '127.0.0.1', resolve));
+  const { port: strangePort } = strange.address() as AddressInfo;
+  const passage = proxy.open('app', bounds);
+  try {
+    for (const [at, head] of heads.entries()) {
+      const answer = await ask(`http://site.test:${strangePort}/${at}`, headerOf(passage));
+      assert.equal(answer.statusCode, 502, head);
+    }
+    assert.equal(await text(await ask(`http://site.test:${port}/plain`, headerOf(passage))), 'hello');
+  } finally {
+    passage.close();
+    strange.close();
+  }
 });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { checkGraph, readGraph } from '../../src/automations/definitions/graph.ts';
+import { checkGraph, checkGraphInSteps, readGraph } from '../../src/automations/definitions/graph.ts';
 
 const triage = {
   kind: 'WorkflowGraph',
@@ -129,4 +129,14 @@ test('the number of nodes is limited, nested ones counted', () => {
     problems(graphOf({ id: 'a', kind: 'parallel', nodes: nodes, on_success: 'b' }, { id: 'b', kind: 'trigger' })),
     ['nodes () has more than 500 nodes'],
   );
+});
+
+test('a graph of many expressions is checked in steps, one for each of them', () => {
+  const value = Array.from({ length: 500 }, (_, i) => `{{$.a${i}}}`);
+  const check = checkGraphInSteps(graphOf({ id: 'a', kind: 'transform', value }));
+  let steps = 0;
+  let step = check.next();
+  for (; !step.done; step = check.next()) steps += 1;
+  assert.ok(steps >= 500, String(steps));
+  assert.deepEqual(step.value, []);
 });

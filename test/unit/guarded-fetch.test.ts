@@ -42,6 +42,12 @@ const routes: Record<string, RequestListener> = {
   '/file': (_request, response) => response.writeHead(302, { location: 'file:///etc/passwd' }).end(),
   '/nowhere': (_request, response) => response.writeHead(302, { location: 'http://[bad' }).end(),
   '/login': (_request, response) => response.writeHead(302, { location: 'http://u:p@site.test/' }).end(),
+  '/endless-inside': (_request, response) =>
+    response.writeHead(302, { location: 'http://169.254.169.254/latest' }).write('more to come'),
+  '/endless-nowhere': (_request, response) =>
+    response.writeHead(302, { location: 'http://[bad' }).write('more to come'),
+  '/endless-elsewhere': (_request, response) =>
+    response.writeHead(302, { location: `http://other.test:${port}/plain` }).write('more to come'),
   '/post': (_request, response) => response.writeHead(303, { location: '/plain' }).end(),
 };
 
@@ -264,5 +270,24 @@ test('an unasked 100 Continue before a response is skipped, whole or in pieces, 
   } finally {
     for (const socket of sockets) socket.destroy();
     await new Promise((resolve) => odd.close(resolve));
+  }
+});
+
+test('a redirect that is not followed keeps no connection, although its body has not ended', async () => {
+  const fetcher = fetcherWith();
+  const refuse = () => {
+    throw new FetchError('aborted', 'refused');
+  };
+  for (const [path, options] of [
+    ['/endless-inside', { mayFollow: () => true }],
+    ['/endless-inside', {}],
+    ['/endless-nowhere', {}],
+    ['/endless-elsewhere', { mayFollow: refuse }],
+  ] as const) {
+    const closed = new Promise((resolve) =>
+      server.once('connection', (socket: Socket) => socket.once('close', resolve)),
+    );
+    await assert.rejects(text(fetcher, path, options), FetchError);
+    await closed;
   }
 });

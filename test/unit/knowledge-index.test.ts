@@ -10,6 +10,7 @@ import {
   readPositions,
   unpackPostings,
 } from '../../src/content/postings.ts';
+import { openCaches } from '../../src/knowledge/index/cache.ts';
 import { addLearned, candidatesPerLeg, fuseRankings } from '../../src/knowledge/search/fuse.ts';
 import { bestRows, containsPhrase, nearestPlaces } from '../../src/knowledge/search/rank.ts';
 import { scoreTerms } from '../../src/knowledge/search/score.ts';
@@ -202,4 +203,25 @@ test('the candidates of both rankings hold at least 95 of 100 results that all c
     asked += 20;
   }
   assert.ok(kept >= 0.95 * asked, `${kept} of ${asked}`);
+});
+
+test('the cache of the index counts the whole buffer that a value keeps alive, not only its own bytes', () => {
+  const received = 65_536;
+  const caches = openCaches(4 * received);
+  const [views, columns] = [caches<Buffer>('views'), caches<Int32Array | null>('columns')];
+  const keys = Array.from({ length: 1_000 }, (_, n) => `key ${n}`);
+  for (const key of keys) {
+    const view = Buffer.allocUnsafeSlow(received).subarray(0, 10);
+    views.set(key, view, view);
+  }
+  assert.equal(keys.filter((key) => views.get(key)).length, 3);
+  for (const key of keys) {
+    const one = new Int32Array(1);
+    columns.set(key, one, one);
+  }
+  const kept = keys.filter((key) => columns.get(key)).length;
+  // What a small typed array and its place in the map took when they were measured.
+  assert.ok(kept * 400 <= 4 * received && kept * 500 > 4 * received, String(kept));
+  columns.set('absent', null);
+  assert.equal(columns.get('absent'), null);
 });

@@ -49,3 +49,17 @@ test('a request that is aborted while it waits uses no turn', async () => {
   first.end();
   await last.turn;
 });
+
+test('a turn that ends makes room for its app and for its host', async () => {
+  const turns = new RequestQueue({ requestsMax: 6, ofAppMax: 2, ofHostMax: 2, ofAppAtHostMax: 2 });
+  const first = await taken(turns, 'a', 'x');
+  const held = [await taken(turns, 'a', 'y'), await taken(turns, 'b', 'x')];
+  assert.deepEqual(
+    held.map((turn) => turn.isOpen()),
+    [true, true],
+  );
+  const [sameApp, sameHost] = [await taken(turns, 'a', 'z'), await taken(turns, 'c', 'x')];
+  assert.deepEqual([sameApp.isOpen(), sameHost.isOpen()], [false, false]);
+  first.end();
+  await Promise.all([sameApp.turn, sameHost.turn]);
+});

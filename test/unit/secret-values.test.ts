@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { SecretValues } from '../../src/automations/engine/secret-values.ts';
+import { TextIndex } from '../../src/automations/engine/text-index.ts';
 
 const token = 'pa ss/"w+rd\u00e9#';
 const values = new SecretValues({ TOKEN: token, PIN: '48151623', SHORT: 'abc', OTHER: 'open sesame' });
@@ -117,4 +118,34 @@ test('a text shown in parts is redacted as in one piece, and nothing is held bac
   );
   assert.deepEqual(secrets.redactBeginning('Nothing of it yet'), { done: 'Nothing of it yet', rest: '' });
   assert.deepEqual(secrets.redactBeginning('The pin is 4815'), { done: 'The pin is ', rest: '4815' });
+});
+
+test('many texts are found as if each were looked for at each position', () => {
+  const text = fc.string({ unit: fc.constantFrom('a', 'b', 'é'), minLength: 3, maxLength: 6 });
+  const within = fc.string({ unit: fc.constantFrom('a', 'b', 'é', 'c'), maxLength: 40 });
+  fc.assert(
+    fc.property(fc.uniqueArray(text, { maxLength: 8 }), within, (texts, given) => {
+      const found = [...new TextIndex(texts.map((one) => ({ text: one, of: one }))).find(given)];
+      const expected: { start: number; of: string }[] = [];
+      for (let at = 0; at < given.length; ) {
+        const [longest] = texts.filter((one) => given.startsWith(one, at)).sort((a, b) => b.length - a.length);
+        if (longest !== undefined) expected.push({ start: at, of: longest });
+        at += longest?.length ?? 1;
+      }
+      assert.deepEqual(found, expected);
+    }),
+  );
+});
+
+test('500 secrets in 10,000 keys and texts cost a moment, and not minutes', { timeout: 60_000 }, () => {
+  const named = Object.fromEntries(Array.from({ length: 500 }, (_, i) => [`S${i}`, `secret number ${i} of many`]));
+  const secrets = new SecretValues(named);
+  const held = Object.fromEntries(
+    Array.from({ length: 10_000 }, (_, i) => [`${i} ${named[`S${i % 500}`]}`, [i, `a text that is long enough ${i}`]]),
+  );
+  const taken = Array.from({ length: 10_000 }, (_, i) => [i === 0 ? '[redacted]' : `[redacted]#${i + 1}`, i]);
+  const whole = { held, named: Object.fromEntries([...taken, ...Object.values(named).map((name) => [name, 1])]) };
+  const { value, places } = secrets.redact(whole);
+  assert.ok(!JSON.stringify(value).includes('secret number'));
+  assert.deepEqual(secrets.restore(plain(value), plain(places)).value, whole);
 });

@@ -9,7 +9,10 @@ export const graphLimits = {
   nodesMax: 500,
   graphBytesMax: 1024 * 1024,
   journalEntriesMax: 10_000,
+  journalBytesMax: 32 * 1024 * 1024,
   outputBytesMax: 256 * 1024,
+  /** Of all values that the expressions of one node select. */
+  membersCharactersMax: 8 * 1024 * 1024,
   outputDepthMax: 200,
   itemsMax: 1_000,
   runDepthMax: 8,
@@ -67,6 +70,15 @@ const problemsMax = 100;
 
 /** Checks a graph when it is saved. Returns up to 100 problems; none for a valid graph. */
 export function checkGraph(value: unknown): GraphProblem[] {
+  const check = checkGraphInSteps(value);
+  for (;;) {
+    const step = check.next();
+    if (step.done) return step.value;
+  }
+}
+
+/** The same in steps of a few milliseconds: a graph may have thousands of expressions to parse. */
+export function* checkGraphInSteps(value: unknown): Generator<undefined, GraphProblem[]> {
   const problems: GraphProblem[] = [];
   const report = (path: (string | number)[], node: string | undefined, message: string) => {
     if (problems.length < problemsMax) problems.push({ path, node, message });
@@ -86,7 +98,7 @@ export function checkGraph(value: unknown): GraphProblem[] {
 
   const byId = new Map<string, Place>();
   for (const place of places) {
-    checkNode(place, report);
+    yield* checkNode(place, report);
     if (byId.has(place.id)) report([...place.path, 'id'], place.id, 'is already used by another node');
     else byId.set(place.id, place);
   }
@@ -160,7 +172,7 @@ function collectNodes(
   }
 }
 
-function checkNode(place: Place, report: Report): void {
+function* checkNode(place: Place, report: Report): Generator<undefined, void> {
   const { id, node, path, nested } = place;
   const kind = typeof node.kind === 'string' ? nodeKinds.get(node.kind) : undefined;
   if (!kind) {
@@ -181,7 +193,8 @@ function checkNode(place: Place, report: Report): void {
   for (const [name, value] of Object.entries(node)) {
     if (structural.has(name)) continue;
     if (kind.expressions?.includes(name)) checkBareExpression(value, [...path, name], id, report);
-    else checkTemplates(value, [...path, name], id, report);
+    else yield* checkTemplates(value, [...path, name], id, report);
+    yield;
   }
 }
 
@@ -199,13 +212,20 @@ export function unwrapExpression(text: string): string {
   return template.whole && part && 'expression' in part ? part.expression : text;
 }
 
-function checkTemplates(value: unknown, path: (string | number)[], id: string, report: Report): void {
+function* checkTemplates(
+  value: unknown,
+  path: (string | number)[],
+  id: string,
+  report: Report,
+): Generator<undefined, void> {
   if (typeof value === 'string') {
-    if (hasExpression(value)) attempt(() => parseTemplate(value), path, id, report);
+    if (!hasExpression(value)) return;
+    attempt(() => parseTemplate(value), path, id, report);
+    yield;
   } else if (Array.isArray(value)) {
-    for (const [index, item] of value.entries()) checkTemplates(item, [...path, index], id, report);
+    for (const [index, item] of value.entries()) yield* checkTemplates(item, [...path, index], id, report);
   } else if (isObject(value)) {
-    for (const [name, member] of Object.entries(value)) checkTemplates(member, [...path, name], id, report);
+    for (const [name, member] of Object.entries(value)) yield* checkTemplates(member, [...path, name], id, report);
   }
 }
 

@@ -4,6 +4,7 @@ import type { Database, Db } from '../../db/database.ts';
 import { refuseDuplicate } from '../../db/unique.ts';
 import { AppError, type FieldError, invalidField, notFound } from '../../errors.ts';
 import type { PageRequest } from '../../http/pages.ts';
+import { turns } from '../../http/turns.ts';
 import { formatId, newUuid, parseId } from '../../ids.ts';
 import type { Ledger } from '../../ledger/seal.ts';
 import type { Caller, Scope } from '../../tenancy/caller.ts';
@@ -14,7 +15,7 @@ import { checkExpression, ExpressionSyntaxError } from '../engine/template.ts';
 import { queuePendingRuns } from '../runs/store.ts';
 import type { automationCreateSchema, automationUpdateSchema } from '../schema.ts';
 import { checkSchedule, nextTick, ScheduleError } from './cron.ts';
-import { checkGraph } from './graph.ts';
+import { checkGraphInSteps } from './graph.ts';
 import type { AutomationRow, AutomationValues, FullAutomation } from './store.ts';
 import * as store from './store.ts';
 
@@ -80,12 +81,9 @@ export function createAutomationService({ db, clock, secrets, ledger, expression
     if (input.run_as_user !== undefined || input.run_as_agent !== undefined) next.identityGone = null;
     if (next.runAsUserId !== null && next.runAsAgentId !== null)
       throw invalidField('run_as_agent', 'cannot be combined with run_as_user');
-    if (input.input_schema !== undefined) {
-      await checkInputSchema(caller, input.input_schema);
+    if (input.input_schema !== undefined)
       next.inputSchema = input.input_schema === null ? null : JSON.stringify(input.input_schema);
-    }
     checkStart(next);
-    if (input.workflow !== undefined && input.workflow !== null) requireGraph(input.workflow);
     next.nextTickAt =
       next.status === 'running' && next.schedule !== null
         ? (nextTick(next.schedule, next.timezone, clock.now()) ?? null)
@@ -103,6 +101,12 @@ export function createAutomationService({ db, clock, secrets, ledger, expression
     const agent = await findAgent(within, caller, fieldId('agent', 'run_as_agent', id));
     if (!agent) throw unknownReference('run_as_agent');
     return agent.id;
+  }
+
+  /** Checks what takes time. Never in a transaction: this waits for threads and turns that the app may have filled. */
+  async function checkParts(caller: Caller, input: Static<typeof automationUpdateSchema>): Promise<void> {
+    if (input.input_schema !== undefined) await checkInputSchema(caller, input.input_schema);
+    if (input.workflow !== undefined && input.workflow !== null) await requireGraph(caller.appId, input.workflow);
   }
 
   async function checkInputSchema({ appId }: Scope, schema: unknown): Promise<void> {
@@ -159,6 +163,7 @@ export function createAutomationService({ db, clock, secrets, ledger, expression
       const named = await findNamedOwners(db, caller, { org: input.org, team: input.team, user: input.user });
       if (named.team && named.user) throw invalidField('user', 'cannot be combined with team');
       const individual = named.team ?? named.user;
+      await checkParts(caller, input);
       const row = await applyInput(
         db,
         caller,
@@ -193,6 +198,7 @@ export function createAutomationService({ db, clock, secrets, ledger, expression
 
     async update(caller: Caller, name: string, input: Static<typeof automationUpdateSchema>): Promise<FullAutomation> {
       const { id } = await get(caller, name);
+      await checkParts(caller, input);
       await uniqueKey(() =>
         db.begin(async (tx) => {
           const present = await store.findAutomation(tx, caller, { id }, true);
@@ -314,8 +320,9 @@ function checkStart(row: AutomationValues): void {
 }
 
 /** Throws 422 that names every wrong node and member. */
-function requireGraph(workflow: unknown): void {
-  const problems = checkGraph(workflow);
+async function requireGraph(appId: string, workflow: unknown): Promise<void> {
+  const check = checkGraphInSteps(workflow);
+  const problems = await completeInTurns(appId, check);
   if (problems.length === 0) return;
   const fields: FieldError[] = problems.map(({ path, node, message }) => ({
     field: ['workflow', ...path].join('.'),
@@ -324,6 +331,22 @@ function requireGraph(workflow: unknown): void {
   const [first] = fields;
   throw new AppError('invalid_parameters', `${first?.field}: ${first?.message}`, { fields });
 }
+
+/** Lets other requests pass after every few milliseconds. */
+async function completeInTurns<T>(appId: string, steps: Iterator<undefined, T>): Promise<T> {
+  const advance = () => {
+    const endMs = performance.now() + turnMs;
+    let step = steps.next();
+    while (!step.done && performance.now() < endMs) step = steps.next();
+    return step;
+  };
+  for (;;) {
+    const step = await turns.run(appId, advance, () => 0);
+    if (step.done) return step.value;
+  }
+}
+
+const turnMs = 10;
 
 function uniqueKey<T>(write: () => Promise<T>): Promise<T> {
   const duplicate = { field: 'lookup_key', message: 'Another automation has this lookup key.' };

@@ -56,6 +56,15 @@ export function decide(graph: Graph, state: RunState, around: EntryContext): Dec
         payload: { code: 'journal_limit', message: `The run's journal reached its limit of ${entriesMax} entries.` },
       }),
     );
+  if (around.journalBytes !== undefined && around.journalBytes > graphLimits.journalBytesMax)
+    return write(
+      draftEntry(around, 'run_failed', {
+        payload: {
+          code: 'journal_limit',
+          message: `The run's journal reached its limit of ${graphLimits.journalBytesMax} bytes.`,
+        },
+      }),
+    );
   if (around.treeIsSpent) return write(draftEntry(around, 'run_failed', { payload: treeLimitError }));
 
   const commands: Command[] = [];

@@ -13,6 +13,8 @@ export type EntryContext = {
   input: unknown;
   timeoutSeconds: number | undefined;
   journalEntriesMax?: number;
+  /** The bytes of the journal's entries. */
+  journalBytes?: number;
   newCommandId(): string;
   newTimerId(): string;
   /** The run's tree has used up its journal entries. */

@@ -40,6 +40,8 @@ export type Expressions = {
 /** Work that checks no clock (a regular expression, a native loop) ends with its thread after this processor time. */
 const expressionKillMs = 200;
 const schemaKillMs = 1_000;
+/** What an expression may name. It is serialised here, and more would hardly fit into the memory of a thread. */
+const bindingsCharactersMax = 16 * 1024 * 1024;
 
 const names = ['nodes', 'participants', 'run', 'secrets', 'item', 'index'] as const;
 
@@ -57,7 +59,7 @@ export function createExpressions(): Expressions {
         kind: 'expression',
         expression,
         input: JSON.stringify(scope.input ?? null),
-        bindings: JSON.stringify(bindings),
+        bindings: serializeBindings(bindings, expression),
       } as const;
       const json = readReply(
         await pool.run({ lane, request, killAfterMs: expressionKillMs }),
@@ -77,6 +79,29 @@ export function createExpressions(): Expressions {
 function readReply(reply: ExpressionReply, what: string): string | undefined {
   if ('problem' in reply) throw new ExpressionError(`${what} ${reply.problem}.`, reply.limit === true);
   return reply.json;
+}
+
+/** The bindings as JSON. Stops at the bound: what is left of many large outputs is not serialised. */
+function serializeBindings(bindings: Record<string, unknown>, expression: string): string {
+  let characters = 0;
+  const write = (value: unknown): string => {
+    const json = JSON.stringify(value);
+    characters += json.length;
+    if (characters > bindingsCharactersMax)
+      throw new ExpressionError(
+        `The expression "${shorten(expression)}" reads more than ${bindingsCharactersMax} characters of outputs: name the nodes that it needs.`,
+        true,
+      );
+    return json;
+  };
+  const writeMembers = (members: Record<string, unknown>, writeOne: (value: unknown) => string): string =>
+    `{${Object.entries(members)
+      .map(([name, value]) => `${JSON.stringify(name)}:${writeOne(value)}`)
+      .join(',')}}`;
+  const { nodes, ...others } = bindings;
+  const writeOne = (value: unknown) =>
+    value === nodes ? writeMembers(value as Record<string, unknown>, write) : write(value);
+  return writeMembers(nodes === undefined ? others : { nodes, ...others }, writeOne);
 }
 
 /** Sends the thread only the outputs that the expression can name. */

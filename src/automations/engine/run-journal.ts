@@ -67,7 +67,7 @@ export class RunJournal {
     this.#restAfter = restAfter;
     this.#state = foldJournal(graph, []);
     this.#slept = { waiting: row.waiting, wakeAtMs: row.wakeAt?.getTime() };
-    this.#last = { sequence: row.linked, link: row.link };
+    this.#last = lastOf(row);
   }
 
   get state(): RunState {
@@ -82,7 +82,9 @@ export class RunJournal {
   /** Reads the entries of other writers. False when the run is gone. */
   async reload(): Promise<boolean> {
     this.forget();
-    if (!(await store.findRun(this.#deps.db, this.row.appId, this.row.id))) return false;
+    const row = await store.findRun(this.#deps.db, this.row.appId, this.row.id);
+    if (!row) return false;
+    Object.assign(this.#last, lastOf(row));
     await this.#read();
     return true;
   }
@@ -245,8 +247,13 @@ export class RunJournal {
       newCommandId: () => formatId('command', newUuid()),
       newTimerId: () => formatId('timer', newUuid()),
       treeIsSpent: this.treeIsSpent,
+      journalBytes: this.#last.bytes,
     };
   }
+}
+
+function lastOf({ linked, link, journalBytes }: store.RunRow): store.LastLink {
+  return { sequence: linked, link, bytes: journalBytes };
 }
 
 function traceEntries(entries: readonly DraftEntry[]): void {

@@ -1,3 +1,5 @@
+import { TextIndex } from './text-index.ts';
+
 /**
  * Removes the values of secrets from what a run writes. They are found by value, in any string, key or number, plain or
  * encoded, and restored when the run's own engine reads its journal: the stored record names the secret at each
@@ -35,8 +37,14 @@ const encodedBytesMin = 8;
 export class SecretValues {
   readonly #values: Readonly<Record<string, string>>;
   readonly #forms: Form[];
-  /** The values as JSON text: a value that contains none of them needs no closer check. */
-  readonly #hints: string[];
+  /** Those that are found within texts, and by their JSON: a value that contains none of them needs no closer check. */
+  readonly #inside: TextIndex<Form>;
+  readonly #insideJson: TextIndex<Form>;
+  /** Short ones are whole texts. */
+  readonly #whole: Map<string, Form>;
+  /** Plain values, which may be whole numbers too. */
+  readonly #plain: Map<string, Form>;
+  readonly #byName: Map<string, Form>;
 
   /** @param values by the secret's name. */
   constructor(values: Readonly<Record<string, string>>) {
@@ -44,13 +52,24 @@ export class SecretValues {
     this.#forms = Object.entries(values)
       .flatMap(([secret, value]) => formsOf(secret, value))
       .sort((a, b) => b.text.length - a.text.length);
-    this.#hints = this.#forms.map(({ text }) => JSON.stringify(text).slice(1, -1));
+    const inside = this.#forms.filter(({ whole }) => !whole);
+    this.#inside = new TextIndex(inside.map((form) => ({ text: form.text, of: form })));
+    this.#insideJson = new TextIndex(inside.map((form) => ({ text: jsonOf(form.text), of: form })));
+    this.#whole = firstOf(
+      this.#forms.filter(({ whole }) => whole),
+      ({ text }) => text,
+    );
+    this.#plain = firstOf(
+      this.#forms.filter(({ form }) => form === undefined),
+      ({ text }) => text,
+    );
+    this.#byName = firstOf(this.#forms, nameOf);
   }
 
   /** A copy of a JSON value without the secrets, and their positions; the value itself when it contains none. */
   redact(value: unknown): { value: unknown; places: RedactedPlace[] } {
     const json = this.#forms.length === 0 ? undefined : JSON.stringify(value);
-    if (json === undefined || !this.#hints.some((hint) => json.includes(hint))) return { value, places: [] };
+    if (json === undefined || !this.#mayBeIn(json)) return { value, places: [] };
     const places: RedactedPlace[] = [];
     const note = (path: Path, found: Found[], key?: { key: true; cut?: number }) => {
       for (const { at, form } of found)
@@ -70,10 +89,11 @@ export class SecretValues {
       },
       keys: (keys, path) => {
         const taken = new Set(keys);
+        const tried = new Map<string, number>();
         return keys.map((key) => {
           const { value: out, found } = this.#redactText(key);
           if (found.length === 0) return key;
-          const name = unusedName(out, taken);
+          const name = unusedName(out, taken, tried);
           taken.add(name);
           const more = name.length - out.length;
           note([...path, name], found, { key: true, ...(more === 0 ? {} : { cut: more }) });
@@ -111,25 +131,25 @@ export class SecretValues {
       (a, b) =>
         Number(a.key ?? false) - Number(b.key ?? false) || b.path.length - a.path.length || (b.at ?? 0) - (a.at ?? 0),
     );
-    const renamed = new Map<string, string>();
+    /** The new keys of each object, by its path. */
+    const renamed = new Map<string, { holder: Holder; keys: Map<string, string> }>();
     for (const place of ordered) {
       const { holder, step } = holderOf(root, place.path);
       const text = this.#textOf(place);
       if (place.key) {
-        const path = JSON.stringify(place.path);
-        const key = renamed.get(path) ?? String(step).slice(0, String(step).length - (place.cut ?? 0));
-        renamed.set(path, restoreSecret(key, place.at, text));
+        const path = JSON.stringify(place.path.slice(0, -1));
+        const { keys } = renamed.get(path) ?? { keys: new Map<string, string>() };
+        const from = String(step);
+        keys.set(from, restoreSecret(keys.get(from) ?? from.slice(0, from.length - (place.cut ?? 0)), place.at, text));
+        renamed.set(path, { holder, keys });
       } else holder[step] = place.at === undefined ? Number(text) : restoreSecret(String(holder[step]), place.at, text);
     }
-    for (const [path, key] of renamed) {
-      const { holder, step } = holderOf(root, JSON.parse(path) as Path);
-      renameKey(holder, String(step), key);
-    }
+    for (const { holder, keys } of renamed.values()) renameKeys(holder, keys);
     return { value: root.value, gone };
   }
 
   #textOf({ secret, form }: RedactedPlace): string {
-    const found = this.#forms.find((one) => one.secret === secret && one.form === form);
+    const found = this.#byName.get(nameOf({ secret, form }));
     // After a secret's value has changed, one encoding may equal another.
     return found?.text ?? this.#values[secret] ?? redactedText;
   }
@@ -149,29 +169,37 @@ export class SecretValues {
 
   #redactNumber(number: number): { value: unknown; found: Found[] } {
     const text = String(number);
-    const form = this.#forms.find((one) => one.form === undefined && one.text === text);
+    const form = this.#plain.get(text);
     return form ? { value: redactedText, found: [{ at: undefined, form }] } : { value: number, found: [] };
   }
 
-  /** The secrets in a text from left to right, the longest first where several start. */
-  #findIn(text: string): Match[] {
-    const all: Match[] = [];
-    for (const form of this.#forms) {
-      if (form.whole) {
-        if (text === form.text) all.push({ start: 0, form });
-        continue;
-      }
-      for (let start = text.indexOf(form.text); start >= 0; start = text.indexOf(form.text, start + form.text.length))
-        all.push({ start, form });
-    }
-    all.sort((a, b) => a.start - b.start || b.form.text.length - a.form.text.length);
-    let end = 0;
-    return all.filter(({ start, form }) => {
-      if (start < end) return false;
-      end = start + form.text.length;
-      return true;
-    });
+  /** Whether JSON text contains a secret. */
+  #mayBeIn(json: string): boolean {
+    if (!this.#insideJson.find(json).next().done) return true;
+    for (const text of this.#whole.keys()) if (json.includes(jsonOf(text))) return true;
+    return false;
   }
+
+  /** The secrets in a text from left to right, the longest where several start. */
+  #findIn(text: string): Match[] {
+    const whole = this.#whole.get(text);
+    if (whole !== undefined) return [{ start: 0, form: whole }];
+    return Array.from(this.#inside.find(text), ({ start, of: form }) => ({ start, form }));
+  }
+}
+
+function jsonOf(text: string): string {
+  return JSON.stringify(text).slice(1, -1);
+}
+
+function nameOf({ secret, form }: { secret: string; form?: string | undefined }): string {
+  return `${secret} ${form ?? ''}`;
+}
+
+function firstOf(forms: readonly Form[], key: (form: Form) => string): Map<string, Form> {
+  const first = new Map<string, Form>();
+  for (const form of forms) if (!first.has(key(form))) first.set(key(form), form);
+  return first;
 }
 
 /** A secret plain, in a URL, in a form, in JSON text, and in base64 at any byte offset. */
@@ -260,12 +288,12 @@ function restoreSecret(text: string, at: number | undefined, secret: string): st
   return text.slice(0, at) + secret + text.slice(at + redactedText.length);
 }
 
-/** Renames a member and keeps the order of members. */
-function renameKey(holder: Holder, from: string, to: string): void {
+/** Renames members and keeps their order. */
+function renameKeys(holder: Holder, keys: ReadonlyMap<string, string>): void {
   const members = Object.entries(holder);
   for (const [key] of members) delete holder[key];
   for (const [key, member] of members)
-    Object.defineProperty(holder, key === from ? to : key, {
+    Object.defineProperty(holder, keys.get(key) ?? key, {
       value: member,
       enumerable: true,
       configurable: true,
@@ -273,9 +301,12 @@ function renameKey(holder: Holder, from: string, to: string): void {
     });
 }
 
-function unusedName(name: string, taken: ReadonlySet<string>): string {
-  for (let number = 1; ; number++) {
-    const tried = number === 1 ? name : `${name}#${number}`;
-    if (!taken.has(tried)) return tried;
+/** @param tried the last number of each name, so that many equal names do not try the same ones again. */
+function unusedName(name: string, taken: ReadonlySet<string>, tried: Map<string, number>): string {
+  for (let number = (tried.get(name) ?? 0) + 1; ; number++) {
+    const numbered = number === 1 ? name : `${name}#${number}`;
+    if (taken.has(numbered)) continue;
+    tried.set(name, number);
+    return numbered;
   }
 }

@@ -19,6 +19,8 @@ export class ExpressionSyntaxError extends Error {
 }
 
 const expressionCharactersMax = 10_000;
+/** The time to parse a path grows with the square of its steps. */
+const expressionDotsMax = 1_000;
 export const expressionDeadlineMs = 100;
 const cacheEntriesMax = 2_000;
 const templates = new Map<string, Template>();
@@ -34,6 +36,8 @@ export function checkExpression(expression: string): void {
   if (parsedExpressions.has(expression)) return;
   if (expression.length > expressionCharactersMax)
     throw new ExpressionSyntaxError(`is longer than ${expressionCharactersMax} characters`);
+  if (countDots(expression) > expressionDotsMax)
+    throw new ExpressionSyntaxError(`has more than ${expressionDotsMax} dots`);
   if (expression.trim() === '') throw new ExpressionSyntaxError('is an empty expression');
   try {
     parser()(expression);
@@ -42,6 +46,12 @@ export function checkExpression(expression: string): void {
   }
   if (parsedExpressions.size >= cacheEntriesMax) parsedExpressions.clear();
   parsedExpressions.add(expression);
+}
+
+function countDots(text: string): number {
+  let dots = 0;
+  for (let at = text.indexOf('.'); at >= 0; at = text.indexOf('.', at + 1)) dots += 1;
+  return dots;
 }
 
 /** Splits a string into text and expressions. Throws ExpressionSyntaxError. */

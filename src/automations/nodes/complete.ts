@@ -6,5 +6,6 @@ export const complete = defineNode({
   kind: 'complete',
   members: Type.Object({ result: Type.Optional(Type.Unknown()) }, { additionalProperties: false }),
   nests: false,
-  work: { style: 'pure', run: (members) => members.result ?? {} },
+  nullable: ['result'],
+  work: { style: 'pure', run: ({ result }) => (result === undefined ? {} : result) },
 });

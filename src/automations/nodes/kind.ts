@@ -109,6 +109,8 @@ export type NodeKind<Schema extends TObject = TObject> = {
   members: Schema;
   /** Members that are bare expressions. */
   expressions?: readonly string[];
+  /** Optional members that a template may set to null. In others, one that selects nothing omits the member. */
+  nullable?: readonly string[];
   /** Members that become the payload of another run, and so must contain no secret. */
   handedOn?: readonly string[];
   /** Members that name the next node. */

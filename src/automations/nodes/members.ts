@@ -51,7 +51,18 @@ export async function resolveMembers(
     secrets: run.secrets,
     ...(itemOf(state, place.parent, place.index) ?? {}),
   };
-  const evaluate = (expression: string) => run.expressions.evaluate(row.appId, expression, scope);
+  const { membersCharactersMax: charactersMax } = graphLimits;
+  let characters = 0;
+  const evaluate = async (expression: string) => {
+    const value = await run.expressions.evaluate(row.appId, expression, scope);
+    characters += typeof value === 'string' ? value.length : (JSON.stringify(value)?.length ?? 0);
+    if (characters > charactersMax)
+      throw new NodeFailure(
+        'members_too_large',
+        `The node's expressions select more than ${charactersMax} characters.`,
+      );
+    return value;
+  };
   const members: Record<string, unknown> = {};
   const shown: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(own)) {
@@ -60,8 +71,9 @@ export async function resolveMembers(
       shown[name] = referencesSecrets(String(value)) ? redactedText : members[name];
     } else {
       const resolved = await resolveTemplates(value, evaluate);
-      // A template that selects nothing omits an optional member; for a required member it is null.
-      const stays = resolved.value !== null || value === null || kind?.members.required?.includes(name);
+      // A template that selects nothing omits an optional member, unless null means something there.
+      const mayBeNull = kind?.members.required?.includes(name) || kind?.nullable?.includes(name);
+      const stays = resolved.value !== null || value === null || mayBeNull;
       if (stays) members[name] = resolved.value;
       shown[name] = resolved.shown;
     }

@@ -71,7 +71,9 @@ export function createProgramWork({ db, clock, automations, get }: ProgramWorkDe
             expected: row.sequence,
             entries: [],
             status: report.status,
-            ...(report.status === 'completed' ? { result: report.result ?? {} } : { error }),
+            ...(report.status === 'completed'
+              ? { result: report.result === undefined ? {} : report.result }
+              : { error }),
             waiting: false,
             wakeAt: null,
             wakeTimer: null,

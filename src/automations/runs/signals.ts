@@ -9,6 +9,7 @@ import * as runStore from './store.ts';
 const keptSignalsMax = 100;
 /** Signals must leave room for the run's own entries. */
 const signalSequenceMax = graphLimits.journalEntriesMax - 1_000;
+const signalBytesMax = graphLimits.journalBytesMax / 2;
 
 /** Stores a signal in the journal, for a node that waits for it now or later. */
 export async function appendSignal(
@@ -19,6 +20,11 @@ export async function appendSignal(
   now: Date,
 ): Promise<void> {
   const { name, payload } = signal;
+  if (row.journalBytes > signalBytesMax)
+    throw new AppError(
+      'conflict',
+      `The journal of the run has more than ${signalBytesMax} bytes: it takes no more signals.`,
+    );
   const entries = await runStore.listEntries(tx, row);
   const state = foldJournal(graph, entries.map(runStore.readEntry));
   if (state.signals.length >= keptSignalsMax || row.sequence >= signalSequenceMax)

@@ -45,6 +45,7 @@ export type RunRow = {
   /** The link of the journal's entry `linked` (`src/ledger/`). */
   link: Buffer | null;
   linked: number;
+  journalBytes: number;
   waiting: boolean;
   wakeAt: Date | null;
   wakeTimer: WakeTimer | null;
@@ -233,8 +234,8 @@ export function readEntry(row: EntryRow): JournalEntry {
   };
 }
 
-/** The link of the journal's entry `sequence`; null before the first one. */
-export type LastLink = { sequence: number; link: Buffer | null };
+/** The link of the journal's entry `sequence`, null before the first one, and the bytes of all entries. */
+export type LastLink = { sequence: number; link: Buffer | null; bytes: number };
 
 export type Append = {
   run: { appId: string; id: string };
@@ -269,6 +270,7 @@ export async function appendEntries(db: Db, append: Append): Promise<boolean> {
     ...{ id: newUuid(), sequence: expected + index + 1, type, record: JSON.stringify(record) },
     ...{ nodeId: nodeId ?? null, commandId: commandId ?? null, timerId: timerId ?? null },
   }));
+  const bytes = written.reduce((sum, { record }) => sum + Buffer.byteLength(record), 0);
   const digests = written.map((entry) => digestRunEntry({ ...entry, appId: run.appId, runId: run.id, at: now }));
   const links = last?.sequence === expected && entries.length > 0 ? foldLinks(last.link, digests) : null;
   const rows = await db<{ links: Buffer }[]>`
@@ -281,7 +283,7 @@ export async function appendEntries(db: Db, append: Append): Promise<boolean> {
     moved as (
       update automation_runs r set
         link = substr(old.links, length(old.links) - 31), linked = r.sequence + ${entries.length},
-        sequence = r.sequence + ${entries.length}, status = ${status}, waiting = ${append.waiting},
+        sequence = r.sequence + ${entries.length}, journal_bytes = r.journal_bytes + ${bytes}, status = ${status}, waiting = ${append.waiting},
         wake_at = ${append.wakeAt}, wake_timer = ${toJson(append.wakeTimer)}::text::json, lease_until = null,
         result = coalesce(${append.result === undefined ? null : JSON.stringify(append.result)}::text::json, r.result),
         error = coalesce(${append.error === undefined ? null : JSON.stringify(append.error)}::text::json, r.error),
@@ -333,7 +335,8 @@ export async function appendEntries(db: Db, append: Append): Promise<boolean> {
     from moved`;
   const [row] = rows;
   if (row === undefined) return false;
-  if (last) Object.assign(last, { sequence: expected + entries.length, link: row.links.subarray(-32) });
+  const end = { sequence: expected + entries.length, link: row.links.subarray(-32) };
+  if (last) Object.assign(last, { ...end, bytes: last.bytes + bytes });
   return true;
 }
 

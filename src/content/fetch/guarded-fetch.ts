@@ -133,13 +133,14 @@ export function createFetcher(options: FetcherOptions = {}): Fetcher {
 
   async function follow(address: string, wanted: FetchRequest = {}): Promise<FetchResponse> {
     const deadline = new Deadline(wanted.timeoutMs ?? fetchLimits.timeoutMs, wanted.signal);
+    let response: RawResponse | undefined;
     try {
       let url = safe(address);
       let hop: FetchRequest = wanted;
       noteAttributes({ 'server.address': url.hostname });
       deadline.onEnd(await turns.take(wanted.lane ?? '', url.host, deadline.signal));
       for (let redirects = 0; ; redirects++) {
-        const response = await deadline.race(resolveFor(wanted.lane ?? '', () => fetchHop(url, hop, deadline)));
+        response = await deadline.race(resolveFor(wanted.lane ?? '', () => fetchHop(url, hop, deadline)));
         const target = wanted.redirect === 'manual' ? undefined : redirectTarget(response, url);
         noteAttributes({ 'http.response.status_code': response.statusCode });
         const refused = target !== undefined && wanted.mayFollow && !(await wanted.mayFollow(safe(target.href)));
@@ -154,6 +155,8 @@ export function createFetcher(options: FetcherOptions = {}): Fetcher {
       }
     } catch (error) {
       deadline.end();
+      // Unread, it would hold its connection for as long as the host likes.
+      if (response !== undefined) drop(response.body);
       throw asFetchError(error, deadline.passed);
     }
   }

@@ -62,14 +62,19 @@ export class RequestQueue {
     });
   }
 
-  /** Among the eligible apps, the one with the fewest open requests goes first. */
+  /** Opens what may be opened: one end may make room for an app at one host and for another app at another. */
   #openNext(): void {
+    for (let next = this.#next(); next !== undefined; next = this.#next()) next.waiting.shift()?.();
+  }
+
+  /** Among the eligible apps, the one with the fewest open requests goes first. */
+  #next(): Queue | undefined {
     let next: Queue | undefined;
     for (const queue of this.#queues.values()) {
       if (queue.waiting.length === 0 || !this.#mayOpen(queue)) continue;
       if (next === undefined || this.#openOf(queue.app) < this.#openOf(next.app)) next = queue;
     }
-    next?.waiting.shift()?.();
+    return next;
   }
 
   #openOf(app: string): number {

@@ -125,11 +125,21 @@ export class ForwardProxy {
       headers: { ...ownHeaders(request.headers), host: url.host, connection: 'close' },
     });
     const answered = new Promise<void>((resolve, reject) => {
+      // A 101 has no other event. Once there is a response, the connection may close before the page has read it.
+      const fail = () => reject(new Error('The host closed the connection.'));
+      upstream.once('close', fail);
+      upstream.on('error', reject);
       upstream.once('response', (answer) => {
-        response.writeHead(answer.statusCode ?? 502, ownHeaders(answer.headers));
+        upstream.off('close', fail);
+        try {
+          response.writeHead(answer.statusCode ?? 502, ownHeaders(answer.headers));
+        } catch (error) {
+          // A status that HTTP does not have, such as 000.
+          upstream.destroy();
+          return reject(error);
+        }
         pipeline(answer, response, () => resolve());
       });
-      upstream.once('error', reject);
     });
     pipeline(request, upstream, () => {});
     await answered;

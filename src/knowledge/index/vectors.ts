@@ -5,7 +5,7 @@ import type { Transaction } from '../../db/database.ts';
 import { allowedBit, liveBit, nearestPlaces, type Ranked } from '../search/rank.ts';
 import { placeOfRow, type Scope } from '../search/scope.ts';
 import { listVectorsAt, readCodes } from '../search/store.ts';
-import type { Cache } from './cache.ts';
+import { type Cache, copyBytes } from './cache.ts';
 
 /** All sign codes of one source and model, in the order in which they were stored; append-only. */
 type CodeTable = {
@@ -144,8 +144,8 @@ async function loadVectors(
     const key = keyOf(row);
     const place = missing.get(key);
     if (place) found.push({ row: place.row, content: row.content });
-    // A copy: the row's bytes are a part of a larger buffer of the connection.
-    cache.set(key, Buffer.from(row.content), row.content.length + key.length * 2 + 200);
+    const content = copyBytes(row.content);
+    cache.set(key, content, content);
   }
   return found;
 }
@@ -188,7 +188,8 @@ async function loadTable(
       table.count += run.chunkCount;
     }
   table = { ...table, version: source.vectorVersion };
-  if ((cache.get(key)?.version ?? -1) < table.version || known === undefined) cache.set(key, table, tableBytes(table));
+  if ((cache.get(key)?.version ?? -1) < table.version || known === undefined)
+    cache.set(key, table, table.codes, table.ordinals);
   return table;
 }
 
@@ -203,8 +204,4 @@ function grown(table: CodeTable, more: number, words: number): CodeTable {
   ordinals.set(table.ordinals.subarray(0, table.count));
   codes.set(table.codes.subarray(0, table.count * words));
   return { version: table.version, count: table.count, ordinals, codes };
-}
-
-function tableBytes(table: CodeTable): number {
-  return table.codes.byteLength + table.ordinals.byteLength + 200;
 }

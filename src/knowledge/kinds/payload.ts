@@ -1,5 +1,6 @@
 import { Cron } from 'croner';
 import { type Static, type TObject, type TSchema, Type } from 'typebox';
+import { stemLanguages } from '../../config-values.ts';
 import { isStemLanguage, type StemLanguage } from '../../content/terms.ts';
 import { lazyPackage } from '../../lazy-package.ts';
 
@@ -29,8 +30,8 @@ export function findProblem(
       if (typeof value !== 'string') return 'must be a cron expression';
       return nextRun(value, new Date(0)) === undefined ? 'is not a cron expression' : undefined;
     case 'language':
-      // An unknown language counts as none.
-      return undefined;
+      if (value === null || (typeof value === 'string' && isStemLanguage(value))) return undefined;
+      return `must be one of ${stemLanguages.join(', ')}`;
     case 'url':
       return typeof value === 'string' ? checkUrl(value) : 'must be a URL';
     default:

@@ -53,7 +53,7 @@ export async function openModels(tx: Transaction, appId: string, scope: Scope, c
       found.set(wordKey(row, row.term), { vector: unpackWord(row.vector), frequency: row.frequency });
     for (const { source, term } of missing) {
       const word = found.get(wordKey(source, term)) ?? null;
-      cache.words.set(cacheKey(source, term), word, 200 + term.length * 2 + (word?.vector.byteLength ?? 0));
+      cache.words.set(cacheKey(source, term), word, ...(word ? [word.vector] : []));
     }
     return found;
   }
@@ -173,7 +173,7 @@ async function loadCodes(
   const { codeVersion } = codes;
   for await (const runs of readModelCodes(tx, appId, source, codeVersion)) for (const run of runs) addRun(codes, run);
   codes.codeVersion = Math.max(codes.codeVersion, source.codeVersion);
-  cache.set(key, codes, codes.directions.byteLength + 2 * codes.inverses.byteLength + 200);
+  cache.set(key, codes, codes.directions, codes.inverses, codes.strengths);
   return codes;
 }
 

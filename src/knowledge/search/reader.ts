@@ -7,7 +7,7 @@ import {
 } from '../../content/postings.ts';
 import { parseQuery, type StemLanguage } from '../../content/terms.ts';
 import type { Db } from '../../db/database.ts';
-import type { Cache } from '../index/cache.ts';
+import { type Cache, copyBytes } from '../index/cache.ts';
 import { joinColumns } from './rank.ts';
 import { languagesOf, type Scope } from './scope.ts';
 import { listBundles, listPostings, listTermsByPrefix } from './store.ts';
@@ -44,7 +44,7 @@ export async function openReader(db: Db, appId: string, scope: Scope, cache: Ind
     for (const one of missing) {
       const key = postingsKey(one.segment, one.term);
       const columns = found.get(key) ?? null;
-      cache.set(key, columns, 100 + key.length * 2 + (columns?.ordinals.length ?? 0) * 8);
+      cache.set(key, columns, ...(columns ? [columns.ordinals, columns.tallies, columns.lengths] : []));
     }
     return found;
   }
@@ -127,7 +127,8 @@ async function loadBundles(db: Db, appId: string, scope: Scope, cache: IndexCach
   for (const row of await listBundles(db, appId, missing)) {
     const key = bundleKey(row.sourceId, row.firstOrdinal);
     bundles.set(key, row.content);
-    cache.set(key, row.content, 200 + row.content.length);
+    const content = copyBytes(row.content);
+    cache.set(key, content, content);
   }
   return bundles;
 }

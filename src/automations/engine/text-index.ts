@@ -1,0 +1,48 @@
+type Entry<T> = { text: string; of: T };
+type Found<T> = { start: number; of: T };
+
+/** Every text has at least so many characters. */
+const startLength = 3;
+const hashBits = 16;
+
+/**
+ * Finds any of many texts within another, in one pass over it: most positions are ruled out by the characters that a
+ * text begins with. The time does not grow with the number of texts.
+ */
+export class TextIndex<T> {
+  readonly #mayStart = new Uint8Array(1 << hashBits);
+  /** By their beginning, the longest first. */
+  readonly #byStart = new Map<string, Entry<T>[]>();
+
+  constructor(entries: readonly Entry<T>[]) {
+    for (const entry of entries.toSorted((a, b) => b.text.length - a.text.length)) {
+      const start = entry.text.slice(0, startLength);
+      this.#mayStart[hashAt(entry.text, 0)] = 1;
+      const known = this.#byStart.get(start);
+      if (known) known.push(entry);
+      else this.#byStart.set(start, [entry]);
+    }
+  }
+
+  /** The texts from left to right, the longest where several start; they do not overlap. */
+  *find(within: string): Generator<Found<T>> {
+    if (this.#byStart.size === 0) return;
+    for (let at = 0; at <= within.length - startLength; ) {
+      const entry = this.#mayStart[hashAt(within, at)] === 1 ? this.#entryAt(within, at) : undefined;
+      if (entry === undefined) at += 1;
+      else {
+        yield { start: at, of: entry.of };
+        at += entry.text.length;
+      }
+    }
+  }
+
+  #entryAt(within: string, at: number): Entry<T> | undefined {
+    return this.#byStart.get(within.slice(at, at + startLength))?.find(({ text }) => within.startsWith(text, at));
+  }
+}
+
+function hashAt(text: string, at: number): number {
+  const mixed = (text.charCodeAt(at) * 31 + text.charCodeAt(at + 1)) * 31 + text.charCodeAt(at + 2);
+  return mixed & ((1 << hashBits) - 1);
+}
