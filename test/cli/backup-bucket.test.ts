@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -15,6 +15,7 @@ import { sendRequest } from '../support/server.ts';
  * Backups of a whole installation, with the embedded database, into a bucket and from it into an empty one.
  */
 const directory = mkdtempSync(join(tmpdir(), 'quarry-backup-bucket-'));
+chmodSync(directory, 0o755);
 const dataDir = join(directory, 'data');
 const marker = 'the words of this file are in no object of the bucket';
 

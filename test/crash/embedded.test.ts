@@ -21,6 +21,7 @@ import { DirectoryLockedError } from '../../src/db/directory-lock.ts';
 import { findEmbeddedPostgres, startEmbeddedPostgres } from '../../src/db/embedded.ts';
 import { EmbeddedPostgresError } from '../../src/db/postgres-error.ts';
 import { createLogger } from '../../src/log.ts';
+import { installCluster } from '../support/cluster.ts';
 
 const log = createLogger('silent');
 const root = mkdtempSync(join(tmpdir(), 'quarry-embedded-test-'));
@@ -31,6 +32,13 @@ after(() => {
   for (const child of children) child.kill('SIGKILL');
   rmSync(root, { recursive: true, force: true, maxRetries: 5 });
 });
+
+/** A data directory whose database was created before. */
+function madeDirectory(name: string): string {
+  const dataDir = join(root, name);
+  installCluster(dataDir);
+  return dataDir;
+}
 
 async function query<T>(address: DatabaseAddress, use: (sql: Database) => Promise<T>): Promise<T> {
   const sql = openDatabase(address, { poolSize: 1, applicationName: 'quarry-test' });
@@ -100,7 +108,7 @@ test('a first start creates a durable UTF-8 database, and a later start finds wh
 });
 
 test('only the server can enter the socket directory', async () => {
-  const server = await startEmbeddedPostgres({ dataDir: join(root, 'private'), log });
+  const server = await startEmbeddedPostgres({ dataDir: madeDirectory('private'), log });
   const mode = statSync(server.address.host).mode & 0o777;
   await server.stop();
   assert.equal(mode, 0o700);
@@ -108,7 +116,7 @@ test('only the server can enter the socket directory', async () => {
 
 test('the environment of the server is not handed to PostgreSQL', { skip: process.platform !== 'linux' }, async () => {
   process.env.EMBEDDED_TEST_SECRET = 'hunter2hunter2';
-  const dataDir = join(root, 'environment');
+  const dataDir = madeDirectory('environment');
   const server = await startEmbeddedPostgres({ dataDir, log });
   const pid = Number.parseInt(readFileSync(join(dataDir, 'postgres', 'cluster', 'postmaster.pid'), 'utf8'), 10);
   const environment = readFileSync(`/proc/${pid}/environ`, 'utf8');
@@ -118,7 +126,7 @@ test('the environment of the server is not handed to PostgreSQL', { skip: proces
 });
 
 test('a second server on the same data directory is refused and told who holds it', async () => {
-  const dataDir = join(root, 'twice');
+  const dataDir = madeDirectory('twice');
   const holder = await startChild(dataDir);
   await assert.rejects(startEmbeddedPostgres({ dataDir, log }), (error) => {
     assert.ok(error instanceof DirectoryLockedError);
@@ -132,7 +140,7 @@ test('a second server on the same data directory is refused and told who holds i
 });
 
 test('after kill -9 of the server the orphaned PostgreSQL is stopped and nothing committed is lost', async () => {
-  const dataDir = join(root, 'orphan');
+  const dataDir = madeDirectory('orphan');
   const holder = await startChild(dataDir);
   const address = findEmbeddedPostgres(dataDir);
   assert.ok(address);
@@ -148,7 +156,7 @@ test('after kill -9 of the server the orphaned PostgreSQL is stopped and nothing
 });
 
 test('after kill -9 of the server and of PostgreSQL the next start recovers', async () => {
-  const dataDir = join(root, 'power-cut');
+  const dataDir = madeDirectory('power-cut');
   const holder = await startChild(dataDir);
   const address = findEmbeddedPostgres(dataDir);
   assert.ok(address);
@@ -166,7 +174,7 @@ test('after kill -9 of the server and of PostgreSQL the next start recovers', as
 });
 
 test('a pid file whose number now belongs to another program does not prevent the start', async () => {
-  const dataDir = join(root, 'stale');
+  const dataDir = madeDirectory('stale');
   const first = await startEmbeddedPostgres({ dataDir, log });
   const pidFile = join(dataDir, 'postgres', 'cluster', 'postmaster.pid');
   const lines = readFileSync(pidFile, 'utf8').split('\n');

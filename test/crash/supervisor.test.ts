@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { request } from 'node:http';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -10,6 +10,7 @@ import { runQuarry } from '../support/command.ts';
 import { type ServedProcess, startServe } from '../support/serve.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'quarry-supervisor-'));
+chmodSync(root, 0o755);
 const dataDir = join(root, 'data');
 const writesPerMinute = 200;
 const settings = {

@@ -89,7 +89,7 @@ function evenSizes(lines: [size: number, characters: number][]): number[] {
 /** The characters of a line, spread over the boxes of their words, with a space between words and a line end. */
 function lineGlyphs(line: OcrLine, size: number, scale: number): Glyph[] {
   const style: TextStyle = {
-    ...{ size, font: 'scan', weight: 400, italic: false, mono: false },
+    ...{ size, font: 'scan', weight: 400, italic: false, mono: false, symbols: false },
     ...{ markedContent: -1, artifact: false },
   };
   const baseline = ((line.baseline.y0 + line.baseline.y1) / 2) * scale;

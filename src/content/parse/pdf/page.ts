@@ -14,6 +14,8 @@ export type TextStyle = {
   weight: number;
   italic: boolean;
   mono: boolean;
+  /** Its letters are pictures. */
+  symbols: boolean;
   /** Number of the marked content in the page's structure, or -1. */
   markedContent: number;
   artifact: boolean;
@@ -41,8 +43,8 @@ export type Glyph = {
 /** A straight line or thin bar, as in ruled tables. */
 export type Rule = { left: number; right: number; top: number; bottom: number };
 
-type Face = Pick<TextStyle, 'font' | 'weight' | 'italic' | 'mono'>;
-type Run = { style: TextStyle; turn: number; baseline: number; isSymbols: boolean; isInserted: boolean };
+type Face = Pick<TextStyle, 'font' | 'weight' | 'italic' | 'mono' | 'symbols'>;
+type Run = { style: TextStyle; turn: number; baseline: number; isInserted: boolean };
 
 type PlaceBox = (index: number, box: Rule) => void;
 /** The run that draws the first of some characters, and where it, or they, end. */
@@ -54,7 +56,7 @@ const emptyGlyph = {
 };
 
 const noStyle: TextStyle = {
-  ...{ size: 0, font: '', weight: 400, italic: false, mono: false },
+  ...{ size: 0, font: '', weight: 400, italic: false, mono: false, symbols: false },
   ...{ markedContent: -1, artifact: false },
 };
 
@@ -77,6 +79,8 @@ export class PdfPage {
   #originX = 0;
   #originY = 0;
   readonly #faces = new Map<number, Face>();
+  /** The last style of each face: words that are drawn one by one share it. */
+  readonly #styles = new Map<Face, TextStyle>();
 
   constructor(pdfium: Pdfium, page: number, text: number) {
     this.#pdfium = pdfium;
@@ -197,13 +201,16 @@ export class PdfPage {
     const text = this.#text;
     const objectAt = this.#calls.FPDFText_GetTextObject;
     const boxAt = this.#calls.FPDFText_GetLooseCharBox;
-    const runs = new Map<number, Run>();
     this.#scratch(64, (address) => {
       let view = new DataView(this.#pdfium.HEAPU8.buffer, address, 64);
+      const viewNow = (): DataView => {
+        const { buffer } = this.#pdfium.HEAPU8;
+        if (view.buffer !== buffer) view = new DataView(buffer, address, 64);
+        return view;
+      };
       const placeBox: PlaceBox = (index, box) => {
         boxAt(text, index, address);
-        if (view.buffer !== this.#pdfium.HEAPU8.buffer) view = new DataView(this.#pdfium.HEAPU8.buffer, address, 64);
-        this.#placeBox(view, box);
+        this.#placeBox(viewNow(), box);
       };
       const found: { run?: Run; until: number } = { until: 0 };
       let runObject = -1;
@@ -218,10 +225,9 @@ export class PdfPage {
             while (objectAt(text, found.until) === object) found.until += 1;
           }
           runObject = object;
-          found.run = runs.get(object) ?? this.#run(object, from, address);
-          runs.set(object, found.run);
+          found.run = this.#run(object, from, address, viewNow());
         }
-        if (found.run.isSymbols) found.until = from + 1;
+        if (found.run.style.symbols) found.until = from + 1;
         return found as { run: Run; until: number };
       }, placeBox);
     });
@@ -343,40 +349,38 @@ export class PdfPage {
   }
 
   /** The common properties of all characters of a text object. */
-  #run(object: number, index: number, address: number): Run {
-    const style = this.#style(object, index, address);
-    const turn = (this.#turn(object, address) + 4 - this.#rotation) & 3;
+  #run(object: number, index: number, address: number, view: DataView): Run {
+    const hasMatrix = this.#calls.FPDFText_GetMatrix(this.#text, index, address) === 1;
+    const turn = object !== 0 && hasMatrix ? quarterTurns(view.getFloat32(0, true), view.getFloat32(4, true)) : 0;
+    const scale = hasMatrix ? length(view.getFloat32(8, true), view.getFloat32(12, true)) || 1 : 1;
     this.#calls.FPDFText_GetCharOrigin(this.#text, index, address, address + 8);
-    const view = new DataView(this.#pdfium.HEAPU8.buffer, address, 16);
     const [x, y] = this.#place(view.getFloat64(0, true), view.getFloat64(8, true));
+    const style = this.#style(object, index, scale, address);
+    const turnShown = (turn + 4 - this.#rotation) & 3;
     return {
       style,
-      turn,
-      baseline: turn & 1 ? x : y,
-      isSymbols: /wingdings|webdings/i.test(style.font),
+      turn: turnShown,
+      baseline: turnShown & 1 ? x : y,
       isInserted: object === 0,
     };
   }
 
-  #style(object: number, index: number, address: number): TextStyle {
-    const nominal = this.#calls.FPDFText_GetFontSize(this.#text, index);
-    let scale = 1;
-    if (this.#calls.FPDFText_GetMatrix(this.#text, index, address) === 1) {
-      const view = new DataView(this.#pdfium.HEAPU8.buffer, address, 24);
-      scale = Math.hypot(view.getFloat32(8, true), view.getFloat32(12, true)) || 1;
-    }
+  #style(object: number, index: number, scale: number, address: number): TextStyle {
+    const size = this.#calls.FPDFText_GetFontSize(this.#text, index) * scale;
     const font = object === 0 ? 0 : this.#calls.FPDFTextObj_GetFont(object);
+    const isMarked = object !== 0 && this.#calls.FPDFPageObj_CountMarks(object) > 0;
+    const markedContent = isMarked ? this.#calls.FPDFPageObj_GetMarkedContentID(object) : -1;
+    const artifact = isMarked && this.#isArtifact(object, address);
     let face = this.#faces.get(font);
     if (!face) {
       face = this.#face(font, index, address);
       this.#faces.set(font, face);
     }
-    return {
-      ...face,
-      size: nominal * scale,
-      markedContent: object === 0 ? -1 : this.#calls.FPDFPageObj_GetMarkedContentID(object),
-      artifact: object !== 0 && this.#isArtifact(object, address),
-    };
+    const last = this.#styles.get(face);
+    if (last?.size === size && last.markedContent === markedContent && last.artifact === artifact) return last;
+    const style = { ...face, size, markedContent, artifact };
+    this.#styles.set(face, style);
+    return style;
   }
 
   #face(font: number, index: number, address: number): Face {
@@ -388,6 +392,7 @@ export class PdfPage {
       weight: Math.max(weightOf(name), weight >= 600 && weight <= 1000 ? weight : 0, (flags & 0x40000) !== 0 ? 700 : 0),
       italic: /italic|oblique|\bcmti|slanted|-it\b/i.test(name),
       mono: (flags & 1) !== 0 || /mono|courier|consol|typewriter|menlo|\bcmtt/i.test(name),
+      symbols: /wingdings|webdings/i.test(name),
     };
   }
 
@@ -405,14 +410,6 @@ export class PdfPage {
       if (length === 18 && latin1(this.#pdfium.HEAPU8, address, 16).replaceAll('\0', '') === 'Artifact') return true;
     }
     return false;
-  }
-
-  /** The text direction, in quarter turns anticlockwise. */
-  #turn(object: number, address: number): number {
-    if (object === 0 || this.#calls.FPDFPageObj_GetMatrix(object, address) === 0) return 0;
-    const view = new DataView(this.#pdfium.HEAPU8.buffer, address, 8);
-    const angle = Math.atan2(view.getFloat32(4, true), view.getFloat32(0, true));
-    return (Math.round(angle / (Math.PI / 2)) + 4) & 3;
   }
 
   /** Writes a box of four floats (left, one end, right, the other end) as displayed. */
@@ -466,9 +463,19 @@ export class PdfPage {
   }
 }
 
+/** The direction of a line of text, in quarter turns anticlockwise. */
+function quarterTurns(x: number, y: number): number {
+  if (y === 0) return x < 0 ? 2 : 0;
+  return (Math.round(Math.atan2(y, x) / (Math.PI / 2)) + 4) & 3;
+}
+
+function length(x: number, y: number): number {
+  return x === 0 ? Math.abs(y) : Math.hypot(x, y);
+}
+
 function describe(glyph: Glyph, code: number, run: Run, generated: boolean): void {
   const isHyphen = code === 2 || code === 0xfffe || code === 0xad;
-  glyph.character = isHyphen ? '-' : characterOf(code, run.isSymbols);
+  glyph.character = isHyphen ? '-' : characterOf(code, run.style.symbols);
   placeOnRun(glyph, run);
   glyph.generated = generated;
   glyph.hyphen = isHyphen || code === 0x2d || code === 0x2010;

@@ -10,7 +10,6 @@ const frequentCalls = [
   'FPDFPageObj_GetBounds',
   'FPDFPageObj_GetMark',
   'FPDFPageObj_GetMarkedContentID',
-  'FPDFPageObj_GetMatrix',
   'FPDFPageObj_GetType',
   'FPDFPage_GetObject',
   'FPDFTextObj_GetFont',

@@ -1,18 +1,20 @@
-import type { HtmlElement } from '../tree.ts';
+import { collect, type HtmlElement } from '../tree.ts';
 import { isNamedChrome } from './names.ts';
 import { isChrome } from './signs.ts';
 
 /** The ids of the closed parts that a button within the text opens: accordions and tabs, but not menus and dialogs. */
 export function panelIds(body: HtmlElement): Set<string> {
   const ids = new Set<string>();
-  const visit = (parent: HtmlElement): void => {
-    for (const child of parent.children) {
-      if (child.kind === 'text' || isOutsideText(child)) continue;
-      if (opensPanel(child)) for (const id of targets(child)) ids.add(id);
-      visit(child);
-    }
+  const known = new Map<HtmlElement, boolean>();
+  const isOutside = (element: HtmlElement): boolean => {
+    const before = known.get(element);
+    if (before !== undefined) return before;
+    const outside = isOutsideText(element) || (element.parent !== undefined && isOutside(element.parent));
+    known.set(element, outside);
+    return outside;
   };
-  visit(body);
+  for (const element of collect(body, opensPanel))
+    if (!isOutside(element)) for (const id of targets(element)) ids.add(id);
   return ids;
 }
 
