@@ -105,7 +105,8 @@ export function createKnowledge(deps: KnowledgeDeps) {
     },
     [taskNames.learnSources]: (payload, context) => {
       const { appId } = payload as { appId?: string };
-      return appId === undefined ? work.learnAll() : work.learnSources(appId, context.signal);
+      if (appId === undefined) return work.learnAll();
+      return context.waitOutside(() => work.learnSources(appId, context.signal));
     },
     [taskNames.compactIndex]: (payload, context) => work.compactSource(payload as SourceKey, context.signal),
     [taskNames.purgeSources]: async () => {

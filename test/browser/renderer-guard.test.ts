@@ -214,7 +214,7 @@ test('a page that never rests ends with its time', async () => {
 });
 
 test('a page that navigates without end is read where it stops', async () => {
-  const renderer = rendererWith({ timeoutMs: 10_000, bounds: { navigationsMax: 3 } });
+  const renderer = rendererWith({ bounds: { navigationsMax: 3 } });
   const [, , left] = await Promise.all([
     ...['/again', '/reload'].map(async (path) => {
       const { html, truncated } = await draw(path, { renderer, lane: path });
@@ -222,7 +222,7 @@ test('a page that navigates without end is read where it stops', async () => {
       assert.ok(site.requests.filter((asked) => asked.startsWith(path)).length <= 3, path);
       return html;
     }),
-    draw('/unload', { renderer: rendererWith({ timeoutMs: 6_000 }) }).then(({ html }) => html),
+    draw('/unload', { renderer: rendererWith() }).then(({ html }) => html),
   ]);
   assert.match(left ?? '', /words that stay/);
 });
