@@ -71,6 +71,7 @@ export async function startBenchServer(env: Record<string, string> = {}, keptDir
         await db`update knowledge_models set next_ordinal = 0, chunk_count = 0 where lease_holder is null`;
         await server.work.tasks.learn_sources?.({ appId: app.app.uuid }, {
           signal: new AbortController().signal,
+          waitOutside: <T>(wait: () => Promise<T>) => wait(),
         } as never);
         const models = await db<
           { version: number; dimensions: number; wordCount: number; chunkCount: number; current: boolean }[]

@@ -16,6 +16,7 @@ export const limits = {
     deliver_webhook: { jobsMax: 512, jobsOfAppMax: 64 },
     embed_documents: { jobsMax: 256, jobsOfAppMax: 1 },
     ingest: { jobsMax: 256, jobsOfAppMax: 32 },
+    learn_sources: { jobsMax: 10_000, jobsOfAppMax: 1 },
     structure_extraction: { jobsMax: 256, jobsOfAppMax: 32 },
   },
   /** Memory of a process for fetched pages until a parser has read them, and one page more. */

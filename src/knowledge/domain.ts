@@ -13,7 +13,7 @@ import { taskNames } from '../jobs/task-names.ts';
 import type { JobContext, Recurring } from '../jobs/workers.ts';
 import type { Logger } from '../log.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
-import { createAttachmentService } from './attachments/service.ts';
+import { createAttachmentService } from './attached-files/service.ts';
 import { createDocumentService } from './documents/service.ts';
 import type { SourceKey } from './index/store.ts';
 import { knowledgeConsumer } from './ingestion/crawl-sink.ts';
@@ -105,7 +105,8 @@ export function createKnowledge(deps: KnowledgeDeps) {
     },
     [taskNames.learnSources]: (payload, context) => {
       const { appId } = payload as { appId?: string };
-      return appId === undefined ? work.learnAll() : work.learnSources(appId, context.signal);
+      if (appId === undefined) return work.learnAll();
+      return context.waitOutside(() => work.learnSources(appId, context.signal));
     },
     [taskNames.compactIndex]: (payload, context) => work.compactSource(payload as SourceKey, context.signal),
     [taskNames.purgeSources]: async () => {

@@ -60,11 +60,27 @@ async function createAutomation(): Promise<TestResource> {
   return { id, uuid: await uuidOf('automations') };
 }
 
+/** A document, by the source that is deleted. */
+async function createDocument(): Promise<TestResource> {
+  const source = await makeOrgSource();
+  const made = await server.api<{ metadata: { document: string } }>(
+    'POST',
+    `/api/v1/knowledge_sources/${source.id}/ingest`,
+    { key: app.secretKey, body: { content: { data: 'Text' } } },
+  );
+  return { id: made.body.metadata.document, uuid: source.uuid };
+}
+
 const makeOrgSource = async () => createSource({ org: (await makeOrg()).id });
 const makeUser = () => server.provision.user(app);
 const makeSandbox = async () => (await server.provision.sandbox(app)).sandbox;
 const makeOrg = () => server.provision.org(app);
 const cases: Case[] = [
+  {
+    ...{ what: 'a replacement of a document', table: 'knowledge_sources', gone: createDocument },
+    expected: { status: 404 },
+    request: ({ id }) => ['PATCH', `/knowledge_documents/${id}`, { content: { data: 'Other' } }],
+  },
   {
     ...{ what: 'a source', table: 'users', gone: makeUser, expected: { status: 422, field: 'user' } },
     request: ({ id }) => ['POST', '/knowledge_sources', { type: 'knowledge/documents', user: id }],

@@ -10,7 +10,7 @@ const server = await startTestServer();
 after(() => server.close());
 const world = await server.provision.world();
 const app = knowledgeOf(server, { key: world.app.secretKey });
-const run = { signal: new AbortController().signal } as never;
+const run = { signal: new AbortController().signal, waitOutside: <T>(wait: () => Promise<T>) => wait() } as never;
 
 type Model = { status: 'ready' | 'over_quota'; bytes: number; bytes_needed: number | null; trained_at: string | null };
 

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
+import { openDatabase } from '../../src/db/database.ts';
 import { claimModel } from '../../src/knowledge/learning/store.ts';
+import { learnSources } from '../../src/knowledge/learning/train.ts';
 import { type Json, knowledgeOf } from '../support/knowledge.ts';
 import { startTestServer } from '../support/server.ts';
 
@@ -9,7 +11,7 @@ after(() => server.close());
 const world = await server.provision.world();
 const app = knowledgeOf(server, { key: world.app.secretKey });
 const org = { org: world.org.id };
-const run = { signal: new AbortController().signal } as never;
+const run = { signal: new AbortController().signal, waitOutside: <T>(wait: () => Promise<T>) => wait() } as never;
 
 const letters = [...'bcdfghjklmnprstvz'];
 const [gardens, roads] = ['ga', 'ro'].map((start) =>
@@ -149,6 +151,24 @@ test('a model is trained again when its source has grown by half, and survives a
   await server.server.work.tasks.compact_index?.(row ?? {}, run);
   const { data } = await search(source, 'automobile');
   assert.ok(data.some((hit) => hit.content.includes('car ') && hit.explain.learned_rank !== undefined));
+});
+
+test('a source is learned with one connection to the database', async () => {
+  const source = await app.createSource(org);
+  await fill(source, 300);
+  await learn();
+  const before = (await versionOf(source)) ?? 0;
+  await server.db`update knowledge_models set next_ordinal = 0, chunk_count = 0`;
+  const { directTarget, log } = server.services;
+  const db = openDatabase(directTarget, { poolSize: 1, applicationName: 'quarry-test-learning', timeoutMs: 1_000 });
+  try {
+    await learnSources({ db, log, learnMemoryMb: 512 }, world.app.app.uuid, undefined);
+  } finally {
+    await db.end();
+  }
+  // A job of the server may have been learning meanwhile. One that failed would keep the source waiting for an hour.
+  await learn();
+  assert.ok(((await versionOf(source)) ?? 0) > before);
 });
 
 test('a model belongs to one source and is deleted with it', async () => {

@@ -68,7 +68,7 @@ function rendererWith(options: Partial<ConstructorParameters<typeof Renderer>[0]
 }
 
 function draw(path: string, { lane = 'app', renderer = rendererWith() } = {}) {
-  return renderer.draw({
+  return renderer.render({
     ...{ url: origin + path, lane, signal: new AbortController().signal },
     mayRequest: () => true,
     inTurn: (work) => work(),
@@ -214,7 +214,7 @@ test('a page that never rests ends with its time', async () => {
 });
 
 test('a page that navigates without end is read where it stops', async () => {
-  const renderer = rendererWith({ timeoutMs: 10_000, bounds: { navigationsMax: 3 } });
+  const renderer = rendererWith({ bounds: { navigationsMax: 3 } });
   const [, , left] = await Promise.all([
     ...['/again', '/reload'].map(async (path) => {
       const { html, truncated } = await draw(path, { renderer, lane: path });
@@ -222,7 +222,7 @@ test('a page that navigates without end is read where it stops', async () => {
       assert.ok(site.requests.filter((asked) => asked.startsWith(path)).length <= 3, path);
       return html;
     }),
-    draw('/unload', { renderer: rendererWith({ timeoutMs: 6_000 }) }).then(({ html }) => html),
+    draw('/unload', { renderer: rendererWith() }).then(({ html }) => html),
   ]);
   assert.match(left ?? '', /words that stay/);
 });
@@ -285,7 +285,7 @@ test('an app has its share of the pages, and delays no other', async () => {
   const stop = new AbortController();
   const before = site.requestCount('/silent');
   const mine = Array.from({ length: 6 }, () =>
-    renderer.draw({
+    renderer.render({
       ...{ url: `${origin}/hang`, lane: 'busy', signal: stop.signal },
       mayRequest: () => true,
       inTurn: (work) => work(),

@@ -5,7 +5,7 @@ import { createFetcher } from '../../src/content/fetch/guarded-fetch.ts';
 import { RenderError } from '../../src/content/render/errors.ts';
 import { Renderer } from '../../src/content/render/renderer.ts';
 import { createLogger } from '../../src/log.ts';
-import { responses, startSite } from '../support/fixture-site.ts';
+import { responses, type SitePages, startSite } from '../support/fixture-site.ts';
 import { startChromium } from '../support/renderer.ts';
 import { type HostilePage, hostilePages } from './hostile-pages.ts';
 import { Mutator } from './mutate.ts';
@@ -34,14 +34,16 @@ export async function fuzzRenderer({ pages, seed, timeoutMs }: RenderFuzzOptions
   const drawing = new Set<string>();
   const canary = await openCanary((what) => report.problems.push(`${what} reached the canary: ${[...drawing]}`));
   const ways = new Map<string, HostilePage>();
-  const site = await startSite(
-    { '/endless': responses.endless, '/silent': responses.silent, '/worker.js': 'onfetch = () => {};', '/small': 'x' },
-    (_request, response, url) => {
-      const page = ways.get(url.pathname);
-      if (page) page.respond(response, page.html);
-      else response.writeHead(200, { 'content-type': 'text/html' }).end('<p>Another page.</p>');
-    },
-  );
+  const others: SitePages = { '/endless': responses.endless, '/silent': responses.silent, '/small': 'x' };
+  const site = await startSite({}, (request, response, url) => {
+    // The proxy opens a connection for each request; a browser of its own accord keeps them.
+    if (request.headers.connection !== 'close') report.problems.push(`${url.pathname} was fetched without the proxy`);
+    const page = ways.get(url.pathname);
+    const other = others[url.pathname] ?? '<p>Another page.</p>';
+    if (page) page.respond(response, page.html);
+    else if (typeof other === 'function') other(request, response, url);
+    else response.writeHead(200, { 'content-type': 'text/html' }).end(other);
+  });
   const origin = `http://site.localhost:${new URL(site.origin).port}`;
   const fetcher = createFetcher({ allow: ['site.localhost'], resolve: async () => ['127.0.0.1'] });
   const chromium = await startChromium();
@@ -50,7 +52,7 @@ export async function fuzzRenderer({ pages, seed, timeoutMs }: RenderFuzzOptions
   /** For pages that harm nobody, however slow the machine is. */
   const patient = new Renderer({ ...own, timeoutMs: patientMs, log: createLogger('silent') });
   const draw = (path: string, by = renderer) =>
-    by.draw({
+    by.render({
       ...{ url: origin + path, lane: 'app', signal: new AbortController().signal },
       mayRequest: () => true,
       inTurn: (work) => work(),

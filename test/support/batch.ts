@@ -1,7 +1,8 @@
+import './cached-parsers.ts';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { pathToFileURL } from 'node:url';
-import { shareParsers } from './parsers.ts';
+import { shareAmongFiles } from './shared.ts';
 import { projectRoot } from './source.ts';
 
 /*
@@ -11,7 +12,7 @@ import { projectRoot } from './source.ts';
 /** Of a file; each test in it has the timeout of the run. */
 const fileTimeoutMs = 1_800_000;
 
-shareParsers();
+shareAmongFiles();
 for (const file of new URL(import.meta.url).searchParams.getAll('file'))
   test(file, { timeout: fileTimeoutMs }, async () => {
     await import(pathToFileURL(join(projectRoot, file)).href);

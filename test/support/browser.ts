@@ -11,6 +11,7 @@ import {
 import { findBrowser } from '../../scripts/setup-browser.ts';
 import type { TestApp } from './provisioner.ts';
 import { startTestServer, type TestServer, type TestServerOptions } from './server.ts';
+import { findShared } from './shared.ts';
 import { projectRoot, readProjectFile } from './source.ts';
 
 /**
@@ -38,15 +39,19 @@ export class ConsoleTest {
   readonly problems: string[] = [];
   readonly #browser: Browser;
   readonly #contexts: BrowserContext[] = [];
+  readonly #closeBrowser: () => Promise<void>;
 
-  constructor(server: TestServer, browser: Browser) {
+  constructor(server: TestServer, browser: Browser, closeBrowser: () => Promise<void>) {
     this.server = server;
     this.#browser = browser;
+    this.#closeBrowser = closeBrowser;
   }
 
   static async start(options: TestServerOptions = {}): Promise<ConsoleTest> {
-    const [server, browser] = await Promise.all([startTestServer(options), launch()]);
-    return new ConsoleTest(server, browser);
+    const shared = findShared('browser', openBrowser);
+    const opened = shared ?? openBrowser();
+    const [server, browser] = await Promise.all([startTestServer(options), opened.launched]);
+    return new ConsoleTest(server, browser, shared === undefined ? opened.close : async () => {});
   }
 
   /** A page in a browser profile of its own, nobody signed in. */
@@ -103,9 +108,16 @@ export class ConsoleTest {
   };
 
   async close(): Promise<void> {
-    await this.#browser.close();
+    await this.#closeBrowser();
     await this.server.close();
   }
+}
+
+type OpenBrowser = { launched: Promise<Browser>; close(): Promise<void> };
+
+function openBrowser(): OpenBrowser {
+  const launched = launch();
+  return { launched, close: () => launched.then((browser) => browser.close()) };
 }
 
 async function launch(): Promise<Browser> {

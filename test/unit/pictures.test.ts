@@ -123,3 +123,21 @@ test('pixels are bounded before they are decoded, and what is no picture is refu
     assert.equal(await reason(pool.picture(whole.subarray(0, 30), { width: 64, format: 'webp' })), 'extraction_failed');
   }
 });
+
+test('damaged pictures leave no process in a state that the next picture suffers from', async () => {
+  // In one process, the 71st did not end.
+  for (let i = 0; i < 72; i++)
+    await assert.rejects(pool.picture(damagedJpeg, { width: 16, format: 'webp' }), /damaged/, `number ${i}`);
+});
+
+/** The head of a JPEG and the rest of a WebP. */
+const damagedJpeg = Buffer.from(
+  '/9j/4AAQSkZJRgABAQAAAQABAAD/2wBDAA0JCgsKCA0LCgsODg0PEyAVExISEyccHhcgLikxMC4pLSwzOko+MzZGNywtQFdBRkxOUlNSMj5aYV' +
+    'pQYEpRUk//wAALCAEyA4QBAREA/8QAGwABAAIDAQEAAAAAAAAAAAAAAAUGAwQHAgH/xABTEAABAwMBBQQGBAgJCAsBAAAAAQIDBAURBgcSEyEx' +
+    'FEFRcSIyYXSBsjaRobEVFjdScsHR8CMlNDVCc3Wi4SRTVFViY8LxFydEZIKSlaSztMPS/9oACAEBAAA/AOnAAAAAAAAAAAAAAAAAAAAAAAAAAA' +
+    'AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA' +
+    'AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA' +
+    'AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAACWSCQjIiEmqACADYllANXxAD8ANMB+AFGA/ACtAMkAAYY2RmT2zJZm' +
+    'AAZxJz/p9LhgAP7wm0LsxmhDwB7r9+QH/ID/+PfET5J3ZAtMQb+ypgYz5XeclMA8S3TmP/yaXYzgn/yb+H8gKIJR2BOsPKAAAA==',
+  'base64',
+);

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Static } from 'typebox';
-import { type Database, type Db, isInUnit, type Transaction } from '../../db/database.ts';
+import { brokenReference, type Database, type Db, isInUnit, type Transaction } from '../../db/database.ts';
 import { AppError, invalidField, notFound } from '../../errors.ts';
 import { readBase64 } from '../../files/input.ts';
 import { findVisibleFile } from '../../files/store.ts';
@@ -183,14 +183,14 @@ export function createIngestService(deps: IngestDeps) {
       input: PushInput,
     ): Promise<IngestionView> {
       const item = await readPush(db, caller, input);
-      return start(
-        db,
-        caller,
-        source,
-        'replace',
-        [{ ...item, documentId: document.id, title: item.title ?? document.title }],
-        'queue',
-      );
+      const items = [{ ...item, documentId: document.id, title: item.title ?? document.title }];
+      try {
+        return await start(db, caller, source, 'replace', items, 'queue');
+      } catch (error) {
+        // The document was deleted with its source in this moment; the request names only the document.
+        if (brokenReference(error)?.column === 'source_id') throw notFound();
+        throw error;
+      }
     },
 
     /** Bytes from a server-driven flow. They are queued behind an active ingestion. */

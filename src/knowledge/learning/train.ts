@@ -1,3 +1,4 @@
+import { openCallLanes } from '../../content/call-lanes.ts';
 import { codeHeaderBytes } from '../../content/learn/codes.ts';
 import { LearningProcess } from '../../content/learn/process.ts';
 import type { Database, Db, Transaction } from '../../db/database.ts';
@@ -34,12 +35,22 @@ const lockedChunksMax = 512;
 const chunksPerRow = 4_096;
 const wordsPerInsert = 4_000;
 
+/**
+ * Two sources of different apps are learned at a time in this process: each has a child process with memory of its own,
+ * and holds a connection while that reads its postings.
+ */
+const learnInLane = openCallLanes(1, () => new Error('Too many sources wait to be learned.'));
+
 /** Trains the models of an app's sources that are due, one after another. */
 export async function learnSources(deps: LearnDeps, appId: string, signal: AbortSignal | undefined): Promise<void> {
   if (deps.learnMemoryMb === 0) return;
-  for (const key of await store.listDue(deps.db, { chunksMin, growth, count: 100, appId })) {
+  const listDue = () => store.listDue(deps.db, { chunksMin, growth, count: 100, appId });
+  for (const key of await listDue()) {
     if (signal?.aborted) return;
-    await learnSource(deps, key, signal);
+    await learnInLane(appId, signal, async () => {
+      // Another job of the app may have learned it meanwhile.
+      if ((await listDue()).some(({ sourceId }) => sourceId === key.sourceId)) await learnSource(deps, key, signal);
+    });
   }
 }
 
@@ -122,9 +133,10 @@ async function trainModel(
     await store.insertWords(db, key, version, rows);
   }
 
-  /** Stores the codes of a range of ordinals through `db`, which may be the transaction that reads. */
-  const fold = async (tx: Transaction, writer: Db, from: number, to: number) => {
-    const codes = await learner.fold(from, to, store.readRange(tx, key, from, to));
+  const fold = (tx: Transaction, from: number, to: number) =>
+    learner.fold(from, to, store.readRange(tx, key, from, to));
+  /** Stores the codes of the chunks from one ordinal to before another. */
+  const write = async (writer: Db, from: number, to: number, codes: Buffer) => {
     for (let done = 0; done < to - from; done += chunksPerRow) {
       const count = Math.min(chunksPerRow, to - from - done);
       const content = codes.subarray(done * size, (done + count) * size);
@@ -135,18 +147,22 @@ async function trainModel(
   // Ingestion continues: what it has added since is less each time.
   let folded = firstOrdinal;
   for (let left = Number.POSITIVE_INFINITY; left > lockedChunksMax; ) {
-    left = await db.begin('isolation level repeatable read read only', async (tx) => {
-      const end = (await store.readIndexFacts(tx, key))?.nextOrdinal ?? folded;
-      const to = Math.min(end, folded + foldedChunksMax);
-      if (to > folded) await fold(tx, db, folded, to);
-      folded = to;
-      return end - to;
+    const from = folded;
+    const read = await db.begin('isolation level repeatable read read only', async (tx) => {
+      const end = (await store.readIndexFacts(tx, key))?.nextOrdinal ?? from;
+      const to = Math.min(end, from + foldedChunksMax);
+      return { to, left: end - to, codes: to > from ? await fold(tx, from, to) : undefined };
     });
+    // After it: who holds one connection never waits for another.
+    if (read.codes !== undefined) await write(db, from, read.to, read.codes);
+    folded = read.to;
+    left = read.left;
   }
   await db.begin(async (tx) => {
     const state = await lockIndex(tx, key);
     if (!state) return;
-    if (state.nextOrdinal > folded) await fold(tx, tx, folded, state.nextOrdinal);
+    const { nextOrdinal: end } = state;
+    if (end > folded) await write(tx, folded, end, await fold(tx, folded, end));
     const bytes = await store.measureVersion(tx, key, version);
     const model = { version, dimensions, words, chunkCount, nextOrdinal, bytes };
     const installed = await store.installModel(tx, key, holder, model).catch((error: unknown) => {

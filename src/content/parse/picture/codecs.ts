@@ -4,6 +4,7 @@ import { createRequire } from 'node:module';
 import { GifReader } from 'omggif';
 import type { PictureFormat } from '../types.ts';
 import type { RgbaImage } from './shrink.ts';
+import { noteCodecFailure } from './wear.ts';
 
 /*
  * Codecs in WebAssembly. Their loaders are written for browsers: they fetch their modules, and make ImageData. Each is
@@ -74,7 +75,7 @@ export async function decodePicture(kind: Exclude<PictureKind, 'pdf'>, bytes: Ui
   if (kind === 'gif') return decodeGif(bytes);
   const codec = await decoders[kind]();
   const { buffer, byteOffset, byteLength } = bytes;
-  const pixels = await codec.default(buffer.slice(byteOffset, byteOffset + byteLength) as ArrayBuffer);
+  const pixels = await run(() => codec.default(buffer.slice(byteOffset, byteOffset + byteLength) as ArrayBuffer));
   return { width: pixels.width, height: pixels.height, data: pixels.data };
 }
 
@@ -102,7 +103,16 @@ const qualities: Record<PictureFormat, object> = {
 export async function encodePicture(picture: RgbaImage, format: PictureFormat): Promise<Uint8Array> {
   const codec = await encoders[format]();
   const { data, width, height } = format === 'jpeg' ? onWhite(picture) : picture;
-  return new Uint8Array(await codec.default(new PlainImageData(data, width, height), qualities[format]));
+  return new Uint8Array(await run(() => codec.default(new PlainImageData(data, width, height), qualities[format])));
+}
+
+async function run<T>(code: () => Promise<T>): Promise<T> {
+  try {
+    return await code();
+  } catch (error) {
+    noteCodecFailure();
+    throw error;
+  }
 }
 
 /** JPEG has no transparency. */

@@ -5,8 +5,9 @@ import { dirname, join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { programFile } from '../../../program-file.ts';
 import { FetchError, type FetchErrorCode } from '../../fetch/errors.ts';
+import { parseLimits } from '../limits.ts';
 import { isPartEvent, type PartEvent } from '../mail/attachments.ts';
-import { ParseError, type ParseFailure, parseLimits } from '../types.ts';
+import { ParseError, type ParseFailure } from '../types.ts';
 import { findConfinement, processorSecondsMax } from './confinement.ts';
 import { encodeFrame, type Frame, FrameReader } from './frame.ts';
 import type { OnProgress } from './worker-loop.ts';
@@ -50,7 +51,7 @@ export class ParserProcess {
   readonly exited: Promise<void>;
   alive = true;
   tasksDone = 0;
-  /** It should be replaced: its memory has grown, or an error left it in an unknown state. */
+  /** It should be replaced: its memory has grown, or errors left it in an unknown state. */
   spent = false;
   readonly #child: ChildProcess;
   readonly #options: ProcessOptions;
@@ -148,6 +149,8 @@ export class ParserProcess {
   }
 
   #receive(chunk: Buffer): void {
+    // What was on its way when the process was killed is no result.
+    if (this.#ending) return;
     let frames: Frame[];
     try {
       frames = this.#reader.push(chunk);
@@ -169,7 +172,8 @@ export class ParserProcess {
       }
       const rssBytes = header.rssBytes;
       this.#residentBytes = typeof rssBytes === 'number' ? rssBytes : 0;
-      this.spent = this.#isLarge || Number(header.processorSeconds) > processorSecondsMax / 6;
+      const isTired = header.isWorn === true || Number(header.processorSeconds) > processorSecondsMax / 6;
+      this.spent = this.#isLarge || isTired;
       this.#running?.resolve({ value: header.value, blobs });
     }
   }

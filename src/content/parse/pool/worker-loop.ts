@@ -29,11 +29,17 @@ const requestBytesMax = 1024 * 1024 * 1024;
 /**
  * The main loop of a parser process: reports that it is ready, then handles one request after another until standard
  * input ends. Before the first request it calls `warmUp` repeatedly while it returns true, so that the code is compiled.
+ * @param isWorn whether the process should be replaced after this request.
  */
-export function serve(tasks: Record<string, Task>, warmUp?: () => Promise<boolean>): void {
+export function serve(
+  tasks: Record<string, Task>,
+  warmUp?: () => Promise<boolean>,
+  isWorn: () => boolean = () => false,
+): void {
   closeNetwork();
   silenceConsole();
   const reader = new FrameReader(requestBytesMax);
+  const reply = (result: TaskResult) => sendReply(result, isWorn());
   let work = Promise.resolve();
   let asked = false;
   process.stdin.on('data', (chunk: Buffer) => {
@@ -85,9 +91,9 @@ function emitPart(part: unknown, blobs: Uint8Array[]): void {
   for (const piece of encodeFrame({ part }, blobs)) process.stdout.write(piece);
 }
 
-function reply(result: TaskResult): void {
+function sendReply(result: TaskResult, isWorn: boolean): void {
   const { user, system } = process.cpuUsage();
-  const use = { rssBytes: process.memoryUsage.rss(), processorSeconds: (user + system) / 1_000_000 };
+  const use = { rssBytes: process.memoryUsage.rss(), processorSeconds: (user + system) / 1_000_000, isWorn };
   for (const part of encodeFrame({ value: result.value, ...use }, result.blobs ?? [])) process.stdout.write(part);
 }
 

@@ -6,6 +6,7 @@ import { AttachmentReader, type PartEvent, type ResumePoint } from '../mail/atta
 import { parseDocument, readDocument } from '../parse.ts';
 import { loadPdfium } from '../pdf/pdfium.ts';
 import { makePicture, type PictureRequest } from '../picture/picture.ts';
+import { areCodecsWorn } from '../picture/wear.ts';
 import { Reading, type ReadingTerms, Unfinished } from '../reading.ts';
 import { samplePdf } from '../sample-pdf.ts';
 import { type ParseInput, requireTextSize } from '../types.ts';
@@ -93,4 +94,4 @@ async function warmUp(): Promise<boolean> {
 }
 
 await loadPdfium();
-serve(Object.fromEntries(Object.entries(tasks).map(([name, task]) => [name, decodeTask(task)])), warmUp);
+serve(Object.fromEntries(Object.entries(tasks).map(([name, task]) => [name, decodeTask(task)])), warmUp, areCodecsWorn);
