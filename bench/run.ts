@@ -61,13 +61,14 @@ async function compare(record: boolean): Promise<number> {
   const directory = mkdtempSync(join(tmpdir(), 'quarry-bench-ratios-'));
   const committed = readCommitted();
   const measured: Ratios = {};
+  const failed: string[] = [];
   try {
     for (const [name, options] of Object.entries(checked)) {
       const run = async (round: number) => {
         const file = join(directory, `${name}-${round}`);
         writeFileSync(file, '');
         const code = await runBenchmark(name, options, { [ratiosVariable]: file });
-        if (code !== 0) throw new Error(`The benchmark ${name} ended with ${code}.`);
+        if (code !== 0) failed.push(`The benchmark ${name} ended with ${code}.`);
         for (const [key, ratio] of Object.entries(readKept(file)))
           measured[key] = Math.max(ratio, measured[key] ?? Number.NEGATIVE_INFINITY);
         return Object.keys(readKept(file));
@@ -83,13 +84,25 @@ async function compare(record: boolean): Promise<number> {
   for (const [name, ratio] of Object.entries(measured))
     console.log(`${name.padEnd(44)} ${String(committed[name] ?? '–').padStart(6)} ${String(ratio).padStart(6)}`);
   if (record) {
-    commitRatios(measured);
-    return 0;
+    for (const failure of failed) console.error(failure);
+    if (failed.length === 0) commitRatios(measured);
+    return failed.length > 0 ? 1 : 0;
   }
-  const worse = findWorse(measured, committed);
-  for (const name of worse)
-    console.error(`${name} got worse by more than 15 %: ${committed[name]}, now ${measured[name]}.`);
-  return worse.length > 0 ? 1 : 0;
+  const problems = [
+    ...failed,
+    ...findWorse(measured, committed).map(
+      (name) => `${name} got worse by more than 15 %: ${committed[name]}, now ${measured[name]}.`,
+    ),
+    ...Object.keys(committed)
+      .filter((name) => !Object.hasOwn(measured, name))
+      .map((name) => `${name} was not measured.`),
+    ...Object.keys(measured)
+      .filter((name) => !Object.hasOwn(committed, name))
+      .map((name) => `${name} has no committed ratio: --record writes one.`),
+  ];
+  for (const problem of problems) console.error(problem);
+  if (problems.length === 0) console.log('\nNothing got worse by more than 15 %.');
+  return problems.length > 0 ? 1 : 0;
 }
 
 function runBenchmark(name: string, options: readonly string[], env: Record<string, string> = {}): Promise<number> {

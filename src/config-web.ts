@@ -15,7 +15,7 @@ export const webSettings = {
   renderer: url(
     'QUARRY_RENDERER',
     undefined,
-    'Debugging address of a Chromium that draws pages without text of their own. Unset: they fail as needs_browser.',
+    'Debugging address of a Chromium that renders pages without text of their own. Unset: they fail as needs_browser.',
   ),
   rendererProxyHost: text(
     'QUARRY_RENDERER_PROXY_HOST',

@@ -55,7 +55,7 @@ export type Services = {
   fetcher: Fetcher;
   /** Addresses of names, for the fetcher and for the services that the settings name. */
   resolve: Resolver;
-  /** What draws pages that need a browser; undefined unless configured. */
+  /** Renders pages that need a browser; undefined unless configured. */
   renderer?: Renderer | undefined;
   /** The public keys of issuers of external identities. */
   issuerKeys: IssuerKeys;

@@ -7,30 +7,6 @@ import type { PageRequest } from '../http/pages.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';
 import { agentVisible, inScope, matchesSeen } from '../tenancy/visible.ts';
 
-export type AgentRow = {
-  appId: string;
-  id: string;
-  sandboxId: string;
-  name: string;
-  lookupKey: string | null;
-  description: string | null;
-  identity: string | null;
-  defaultModel: string | null;
-  email: string | null;
-  phoneNumber: string | null;
-  originator: string | null;
-  metadata: Record<string, unknown>;
-  orgId: string | null;
-  teamId: string | null;
-  userId: string | null;
-  profilePictureFileId: string | null;
-  pictureContentType: string | null;
-  pictureWidth: number | null;
-  pictureHeight: number | null;
-  createdAt: Date;
-  updatedAt: Date;
-};
-
 type AgentDetails = {
   name: string;
   lookupKey: string | null;
@@ -43,6 +19,20 @@ type AgentDetails = {
 };
 
 export type AgentOwner = { orgId: string | null; teamId: string | null; userId: string | null };
+
+export type AgentRow = AgentDetails &
+  AgentOwner & {
+    appId: string;
+    id: string;
+    sandboxId: string;
+    metadata: Record<string, unknown>;
+    profilePictureFileId: string | null;
+    pictureContentType: string | null;
+    pictureWidth: number | null;
+    pictureHeight: number | null;
+    createdAt: Date;
+    updatedAt: Date;
+  };
 
 const withPicture = (db: Db) => db`
   select a.*, f.content_type as picture_content_type, f.width as picture_width, f.height as picture_height

@@ -9,7 +9,7 @@ import type { Credentials } from '../tenancy/credentials.ts';
 import { digest, generateCredential, type Secrets } from '../tenancy/secrets.ts';
 import { verifyPassword } from '../users/passwords.ts';
 import type { UserService } from '../users/service.ts';
-import { createSignInLimiter } from './attempts.ts';
+import { createSignInLimiter } from './sign-in-limits.ts';
 import * as store from './store.ts';
 
 const refreshTokenMs = 30 * 24 * 3600 * 1000;

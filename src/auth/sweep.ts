@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts';
 import type { Database } from '../db/database.ts';
 import { taskNames } from '../jobs/task-names.ts';
 import type { Task } from '../jobs/workers.ts';
-import { deleteOldAddresses, deleteOldFailures } from './attempts-store.ts';
+import { deleteOldAddresses, deleteOldFailures } from './sign-in-limits-store.ts';
 import { deleteExpiredRefreshTokens } from './store.ts';
 
 /** Deletes sign-in failures outside every window, old addresses and expired refresh tokens. */

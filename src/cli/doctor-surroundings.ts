@@ -181,12 +181,11 @@ export function checkProxy({ publicUrl, trustProxy, host }: Config): CheckResult
   };
 }
 
-/** Whether pages that are empty without a browser can be drawn. */
+/** Whether pages that are empty without a browser can be rendered. */
 export async function checkRenderer(config: Config): Promise<CheckResult> {
   const fetcher = createFetcher();
   const renderer = openRenderer(config, fetcher, createLogger('silent'));
-  if (renderer === undefined)
-    return { level: 'ok', message: 'none: pages that only a browser can draw fail as needs_browser' };
+  if (renderer === undefined) return { level: 'ok', message: 'none: pages that need a browser fail as needs_browser' };
   try {
     return { level: 'ok', message: `Chromium ${await renderer.check()} at ${config.renderer}` };
   } catch (error) {

@@ -25,7 +25,7 @@ export type ReaderDeps = {
   workSlots: WorkSlots;
   bodies: BodyMemory;
   clock: Clock;
-  /** Draws pages that have no text without their scripts, when the operator runs one. */
+  /** Renders pages that have no text until their scripts run; undefined unless configured. */
   renderer?: Renderer | undefined;
 };
 
@@ -90,7 +90,7 @@ export async function readPage(
     } finally {
       fetched.free();
     }
-    return await readDrawn(deps, deps.renderer, crawl, queued, fetched.response, options);
+    return await readRendered(deps, deps.renderer, crawl, queued, fetched.response, options);
   } catch (error) {
     options.signal.throwIfAborted();
     if (error instanceof MemoryCrowded) return { kind: 'retry', delayMs: crowdedRetryMs };
@@ -196,8 +196,8 @@ async function judge(
   });
 }
 
-/** Reads a page as the renderer draws it. It is never requested conditionally: its text comes from other URLs too. */
-async function readDrawn(
+/** Reads a page in the renderer. It is never requested conditionally: its text comes from other URLs too. */
+async function readRendered(
   deps: ReaderDeps,
   renderer: Renderer,
   crawl: Crawl,
@@ -209,9 +209,9 @@ async function readDrawn(
   const { signal } = options;
   const lane = crawl.appId;
   const { crawlDelayMs } = await readRobots(url, queued, options);
-  const drawn = await renderer.draw({
+  const rendered = await renderer.render({
     ...{ url: url.href, lane, signal },
-    inTurn: (draw) => deps.gate.run({ name: url.host, app: lane }, crawlDelayMs, signal, draw),
+    inTurn: (render) => deps.gate.run({ name: url.host, app: lane }, crawlDelayMs, signal, render),
     mayRequest: async (target, isNavigation) => {
       if (isNavigation && queued.depth > 0 && !isInside(crawl, target)) return false;
       // robots.txt of the hosts whose files and services the page uses is not ours to read: they are not crawled.
@@ -220,18 +220,18 @@ async function readDrawn(
     },
   });
   const contentType = 'text/html; charset=utf-8';
-  const bytes = Buffer.from(drawn.html);
-  const body = { ...{ bytes, contentType, url: drawn.url }, contentEncoding: '', decodedBytesMax: bytes.length };
+  const bytes = Buffer.from(rendered.html);
+  const body = { ...{ bytes, contentType, url: rendered.url }, contentEncoding: '', decodedBytesMax: bytes.length };
   const read = await deps.workSlots.run(lane, () => readHtml(deps.parser, body, { signal, lane })).catch(nameEmptyPage);
   if (read === undefined) throw new RenderError('The renderer returned no web page.');
-  const truncated = [...(read.truncated ?? []), ...drawn.truncated];
+  const truncated = [...(read.truncated ?? []), ...rendered.truncated];
   const known = options.known?.isHeld ? options.known.state : undefined;
   return readOutcome(
     queued,
     known,
     { ...read, truncated: truncated.length > 0 ? truncated : undefined },
     {
-      ...{ finalUrl: normalizeUrl(drawn.url) ?? queued.url, contentType },
+      ...{ finalUrl: normalizeUrl(rendered.url) ?? queued.url, contentType },
       ...{ etag: null, lastModified: null, nofollow: isNofollow(response.headers) },
     },
   );

@@ -13,7 +13,7 @@ import { taskNames } from '../jobs/task-names.ts';
 import type { JobContext, Recurring } from '../jobs/workers.ts';
 import type { Logger } from '../log.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
-import { createAttachmentService } from './attachments/service.ts';
+import { createAttachmentService } from './attached-files/service.ts';
 import { createDocumentService } from './documents/service.ts';
 import type { SourceKey } from './index/store.ts';
 import { knowledgeConsumer } from './ingestion/crawl-sink.ts';

@@ -33,7 +33,7 @@ Search before you read: search_knowledge gives passages with their lines, read_d
 Long texts come in parts: when a result has next_offset, call again with it as offset.
 Work that takes longer than you wait returns an id; read_extraction and read_run show its progress.`;
 
-export type McpContext = Omit<ToolContext, 'report'> & {
+type McpContext = Omit<ToolContext, 'report'> & {
   /** Called with unexpected errors. */
   onError(error: unknown): void;
   onRefusal(error: unknown): void;

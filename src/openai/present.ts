@@ -1,8 +1,8 @@
 import type { KeysetPage } from '../db/keyset.ts';
 import type { FileRow } from '../files/store.ts';
 import { formatId } from '../ids.ts';
-import type { Batch, Counts, Tallied } from '../knowledge/attachments/service.ts';
-import type { Attachment } from '../knowledge/attachments/store.ts';
+import type { Batch, Counts, Tallied } from '../knowledge/attached-files/service.ts';
+import type { Attachment } from '../knowledge/attached-files/store.ts';
 import type { SearchHit } from '../knowledge/search/results.ts';
 import type { SourceRow } from '../knowledge/sources/store.ts';
 import { purposes } from './schema.ts';

@@ -3,7 +3,7 @@ import type { Database } from '../db/database.ts';
 import type { Keyset } from '../db/keyset.ts';
 import { invalidField, notFound } from '../errors.ts';
 import { formatId, nativeId } from '../ids.ts';
-import type { Tallied } from '../knowledge/attachments/service.ts';
+import type { Tallied } from '../knowledge/attached-files/service.ts';
 import type { Knowledge } from '../knowledge/domain.ts';
 import { documents } from '../knowledge/kinds/documents.ts';
 import type { VisibleSource } from '../knowledge/sources/service.ts';

@@ -48,7 +48,7 @@ export async function supervise(config: Config, log: Logger, plan: Plan): Promis
 }
 
 /** A process that does not start has reported the reason itself. */
-export class ChildStartError extends Error {}
+class ChildStartError extends Error {}
 
 class Supervisor {
   #config: Config;

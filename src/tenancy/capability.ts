@@ -8,7 +8,7 @@ import type { Secrets } from './secrets.ts';
 export type CapabilityRole = 'avatar' | 'org_logo' | 'share';
 
 /** The claim of a token: the app whose key signed it. */
-export type CapabilityClaim = { appId: string; mac: Buffer; wellFormed: boolean };
+type CapabilityClaim = { appId: string; mac: Buffer; wellFormed: boolean };
 
 const appBytes = 16;
 const macBytes = 32;

@@ -75,6 +75,21 @@ test('waking updates the rows of runs in place, without their indexes', async ()
   });
 });
 
+test('a batch that others follow does not wait for the disk, and the last one does', async () => {
+  await startWaits(2);
+  for (const [countMax, setting] of [
+    [1, 'off'],
+    [1_000, 'on'],
+  ] as const) {
+    await server.db.begin(async (tx) => {
+      await tx`set local synchronous_commit = on`;
+      assert.ok((await wakeDueRuns(tx, inTwoHours(), countMax, environment)) > 0);
+      const [row] = await tx<[{ setting: string }]>`select current_setting('synchronous_commit') as setting`;
+      assert.equal(row.setting, setting);
+    });
+  }
+});
+
 test('a run that another process changes while it is woken stays due until it is woken, once', async () => {
   const { runs } = await startWaits(1);
   const id = parseId('automationRun', runs[0] ?? '') ?? '';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { networkOf } from '../../src/auth/attempts.ts';
+import { networkOf } from '../../src/auth/sign-in-limits.ts';
 import { hashPassword } from '../../src/users/passwords.ts';
 import type { TestApp } from '../support/provisioner.ts';
 import { type ErrorBody, startTestServer, type TestServer } from '../support/server.ts';

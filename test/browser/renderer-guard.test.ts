@@ -68,7 +68,7 @@ function rendererWith(options: Partial<ConstructorParameters<typeof Renderer>[0]
 }
 
 function draw(path: string, { lane = 'app', renderer = rendererWith() } = {}) {
-  return renderer.draw({
+  return renderer.render({
     ...{ url: origin + path, lane, signal: new AbortController().signal },
     mayRequest: () => true,
     inTurn: (work) => work(),
@@ -285,7 +285,7 @@ test('an app has its share of the pages, and delays no other', async () => {
   const stop = new AbortController();
   const before = site.requestCount('/silent');
   const mine = Array.from({ length: 6 }, () =>
-    renderer.draw({
+    renderer.render({
       ...{ url: `${origin}/hang`, lane: 'busy', signal: stop.signal },
       mayRequest: () => true,
       inTurn: (work) => work(),

@@ -52,7 +52,7 @@ export async function fuzzRenderer({ pages, seed, timeoutMs }: RenderFuzzOptions
   /** For pages that harm nobody, however slow the machine is. */
   const patient = new Renderer({ ...own, timeoutMs: patientMs, log: createLogger('silent') });
   const draw = (path: string, by = renderer) =>
-    by.draw({
+    by.render({
       ...{ url: origin + path, lane: 'app', signal: new AbortController().signal },
       mayRequest: () => true,
       inTurn: (work) => work(),

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { parseLimits } from '../../src/content/parse/limits.ts';
 import { parseDocument } from '../../src/content/parse/parse.ts';
-import { ParseError, parseLimits } from '../../src/content/parse/types.ts';
+import { ParseError } from '../../src/content/parse/types.ts';
 import { docx } from '../support/documents.ts';
 import { zip } from '../support/office-parts.ts';
 

@@ -11,6 +11,8 @@ export type WakeShare = { part: number; of: number };
 /**
  * Wakes the due runs, the longest due first: one statement fires their timers in their journals and queues jobs that
  * advance them. Returns how many; fewer than `countMax` when no others are left.
+ * A full batch does not wait for the disk: the next commit syncs it, also that of any work that follows from it. If the
+ * database crashes before, its runs are due again.
  */
 export async function wakeDueRuns(
   db: Db,
@@ -54,7 +56,9 @@ export async function wakeDueRuns(
       select graphile_worker.add_jobs(array_agg(('advance_runs', json_build_object('appId', app_id, 'runs', runs), null, null, null, null,
         case when total > ${woken.promptCount} then ${woken.floodPriority} else 0 end, null)::graphile_worker.job_spec))
       from batches having count(*) > 0)
-    select (select count(*) from due) as count, (select count(*) from queued) as queued`;
+    select total as count, (select count(*) from queued) as queued,
+      case when total = ${countMax} then set_config('synchronous_commit', 'off', true) end as unsynced
+    from (select count(*) as total from due) counted`;
   if (row.count === 0) await removeStaleTimes(db, now);
   return row.count;
 }

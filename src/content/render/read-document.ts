@@ -9,15 +9,15 @@ type DocumentBounds = { elementsMax: number; charactersMax: number; framesMax: n
 type FrameNode = { session: CDPSession; id: string; children: FrameNode[] };
 type Serialized = { html: string; elements: number; isCut: boolean } | null;
 type Left = { elements: number; characters: number; frames: number; isCut: boolean; isWithoutFrames: boolean };
-export type DrawnDocument = { html: string; isCut: boolean; isWithoutFrames: boolean };
+export type RenderedDocument = { html: string; isCut: boolean; isWithoutFrames: boolean };
 /** `unreachableUrl`: an error page of the browser. */
 type CdpFrameTree = { frame: { id: string; unreachableUrl?: string }; childFrames?: CdpFrameTree[] };
 
 /**
- * The document as it is drawn: with the contents of open shadow roots where they appear, and those of frames in place of
+ * The rendered document, with the contents of open shadow roots where they appear, and those of frames in place of
  * the frames. It is read in JavaScript worlds of its own, where the page has replaced nothing.
  */
-export async function readDocument(page: Page, bounds: DocumentBounds): Promise<DrawnDocument> {
+export async function readDocument(page: Page, bounds: DocumentBounds): Promise<RenderedDocument> {
   const root = await findFrames(page, bounds);
   const left = {
     elements: bounds.elementsMax,

@@ -5,16 +5,16 @@ import { lazyPackage } from '../../lazy-package.ts';
 import type { Logger } from '../../log.ts';
 import { openCallLanes } from '../call-lanes.ts';
 import type { Fetcher } from '../fetch/guarded-fetch.ts';
-import {
-  contextOptions,
-  type DrawBounds,
-  type DrawnPage,
-  type DrawRequest,
-  drawBounds,
-  drawPage,
-} from './draw-page.ts';
 import { RenderError } from './errors.ts';
 import { ForwardProxy } from './forward-proxy.ts';
+import {
+  contextOptions,
+  type PageBounds,
+  pageBounds,
+  type RenderedPage,
+  type RenderRequest,
+  renderPage,
+} from './render-page.ts';
 
 type RendererOptions = {
   /** The debugging address of Chromium (QUARRY_RENDERER). */
@@ -25,16 +25,16 @@ type RendererOptions = {
   pages: number;
   timeoutMs: number;
   /** Replaces bounds in tests. */
-  bounds?: Partial<DrawBounds>;
+  bounds?: Partial<PageBounds>;
   fetcher: Fetcher;
   log: Logger;
 };
 
-type Draw = Pick<DrawRequest, 'url' | 'mayRequest'> & {
+type Rendering = Pick<RenderRequest, 'url' | 'mayRequest'> & {
   lane: string;
   signal: AbortSignal;
   /** Runs the rendering once it is this page's turn: in a turn of its host. */
-  inTurn: (draw: () => Promise<DrawnPage>) => Promise<DrawnPage>;
+  inTurn: (render: () => Promise<RenderedPage>) => Promise<RenderedPage>;
 };
 
 /** One Chromium and the proxy for its pages, while at least one page is being rendered. */
@@ -59,7 +59,7 @@ export function openRenderer(
 }
 
 /**
- * Draws pages whose scripts make their text, in a Chromium that the operator runs. Its pages reach the network only
+ * Renders pages whose text is added by scripts, in a Chromium that the operator runs. Its pages reach the network only
  * through a proxy of this process, with the guard of every other fetch.
  */
 export class Renderer {
@@ -74,7 +74,7 @@ export class Renderer {
   }
 
   /** Throws RenderError, or the signal's reason. */
-  draw({ lane, signal, inTurn, ...request }: Draw): Promise<DrawnPage> {
+  render({ lane, signal, inTurn, ...request }: Rendering): Promise<RenderedPage> {
     return this.#callInLane(lane, signal, () =>
       inTurn(() => this.#withConnection((connection) => this.#drawIn(connection, request, lane, signal))),
     );
@@ -87,19 +87,19 @@ export class Renderer {
 
   async #drawIn(
     { browser, proxy, userAgent }: Connection,
-    request: Pick<DrawRequest, 'url' | 'mayRequest'>,
+    request: Pick<RenderRequest, 'url' | 'mayRequest'>,
     lane: string,
     signal: AbortSignal,
-  ): Promise<DrawnPage> {
+  ): Promise<RenderedPage> {
     const { timeoutMs } = this.#options;
-    const bounds = { ...drawBounds, ...this.#options.bounds };
+    const bounds = { ...pageBounds, ...this.#options.bounds };
     const passage = proxy.open(lane, bounds);
     const opened = browser.newContext(contextOptions(passage, proxy.url, userAgent));
     const end = new AbortController();
     const timer = setTimeout(() => end.abort(new RenderError('The page took too long to render.')), timeoutMs);
     try {
-      const drawn = opened.then((context) => drawPage(context, { ...request, timeoutMs, bounds }, passage));
-      return await endedBy(AbortSignal.any([signal, end.signal]), drawn);
+      const rendered = opened.then((context) => renderPage(context, { ...request, timeoutMs, bounds }, passage));
+      return await endedBy(AbortSignal.any([signal, end.signal]), rendered);
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof RenderError) throw error;

@@ -1,5 +1,6 @@
 import { Parser } from 'htmlparser2';
-import { failed, parseLimits } from '../types.ts';
+import { parseLimits } from '../limits.ts';
+import { failed } from '../types.ts';
 
 /** An element with its local name (prefix dropped), its attributes by local name, and its children in order. */
 export type XmlElement = { name: string; attributes: Record<string, string>; children: (XmlElement | string)[] };

@@ -1,6 +1,7 @@
 import { inflateRawSync } from 'node:zlib';
 import { type Entry, fromBufferPromise } from 'yauzl';
-import { failed, ParseError, parseLimits, unsupported } from '../types.ts';
+import { parseLimits } from '../limits.ts';
+import { failed, ParseError, unsupported } from '../types.ts';
 
 /**
  * A ZIP archive (also ZIP64) in memory. `yauzl` reads and checks its directory; entries are inflated one at a time, on

@@ -1,3 +1,4 @@
+import { parseLimits } from '../limits.ts';
 import type { Reading } from '../reading.ts';
 import {
   type Attached,
@@ -5,7 +6,6 @@ import {
   type ParsedDocument,
   type ParsedPart,
   ParseError,
-  parseLimits,
   type ReadDocument,
 } from '../types.ts';
 

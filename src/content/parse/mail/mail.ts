@@ -1,8 +1,9 @@
 import PostalMime, { type Address, type Attachment, type Email } from 'postal-mime';
 import { htmlBlocks } from '../html/blocks.ts';
 import { parseHtml } from '../html/tree.ts';
+import { parseLimits } from '../limits.ts';
 import { isoDate } from '../text/text.ts';
-import { type Attached, failed, type ParsedDocument, parseLimits } from '../types.ts';
+import { type Attached, failed, type ParsedDocument } from '../types.ts';
 import { type Block, escapeText, oneLine, writeMarkdown } from '../write-markdown.ts';
 
 type MailFields = {

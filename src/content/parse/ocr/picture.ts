@@ -1,8 +1,9 @@
 import { imageSize } from '../image-size.ts';
+import { parseLimits } from '../limits.ts';
 import { buildSegments } from '../pdf/lines.ts';
 import { buildPage, writePages } from '../pdf/write-pages.ts';
 import { type Reading, Unfinished } from '../reading.ts';
-import { failed, type ParsedDocument, parseLimits, unsupported } from '../types.ts';
+import { failed, type ParsedDocument, unsupported } from '../types.ts';
 import { loadOcrEngine } from './engine.ts';
 import { scaleDown } from './image.ts';
 import { readPicture } from './read-picture.ts';

@@ -1,6 +1,7 @@
 import { child, childElements, descend, descendants, textOf, type XmlElement } from '../format/xml.ts';
 import { ZipArchive } from '../format/zip.ts';
-import { failed, type ParsedDocument, parseLimits } from '../types.ts';
+import { parseLimits } from '../limits.ts';
+import { failed, type ParsedDocument } from '../types.ts';
 import {
   type Block,
   codeSpan,

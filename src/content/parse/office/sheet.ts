@@ -1,4 +1,5 @@
-import { failed, parseLimits, requireTextSize } from '../types.ts';
+import { parseLimits } from '../limits.ts';
+import { failed, requireTextSize } from '../types.ts';
 import type { Block } from '../write-markdown.ts';
 
 /** The limits of all sheets in a workbook: a small file can repeat one long string or one sheet many times. */

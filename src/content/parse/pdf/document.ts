@@ -1,4 +1,5 @@
-import { failed, type ParsedDocument, parseLimits, unsupported } from '../types.ts';
+import { parseLimits } from '../limits.ts';
+import { failed, type ParsedDocument, unsupported } from '../types.ts';
 import { PdfPage } from './page.ts';
 import { callPdfium, loadPdfium, type Pdfium } from './pdfium.ts';
 

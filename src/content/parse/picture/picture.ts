@@ -1,6 +1,7 @@
 import { imageOrientation, imageSize } from '../image-size.ts';
+import { parseLimits } from '../limits.ts';
 import { openPdf } from '../pdf/document.ts';
-import { failed, type PictureFormat, parseLimits, unsupported } from '../types.ts';
+import { failed, type PictureFormat, unsupported } from '../types.ts';
 import { decodePicture, encodePicture, pictureKind } from './codecs.ts';
 import { type RgbaImage, shrink, turnUpright } from './shrink.ts';
 

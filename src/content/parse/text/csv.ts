@@ -1,5 +1,5 @@
 import papaparse from 'papaparse';
-import { parseLimits } from '../types.ts';
+import { parseLimits } from '../limits.ts';
 import { escapeText, writeTable } from '../write-markdown.ts';
 
 const delimiters = [',', ';', '\t', '|'] as const;

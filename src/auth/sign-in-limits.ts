@@ -6,7 +6,7 @@ import type { Database } from '../db/database.ts';
 import { AppError } from '../errors.ts';
 import { newUuid } from '../ids.ts';
 import type { Scope } from '../tenancy/caller.ts';
-import * as store from './attempts-store.ts';
+import * as store from './sign-in-limits-store.ts';
 
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;

@@ -1,10 +1,10 @@
 import type { Browser, BrowserContext, Frame, Page, Route } from 'playwright-core';
 import { RenderError } from './errors.ts';
 import type { Passage } from './forward-proxy.ts';
-import { type DrawnDocument, readDocument } from './read-document.ts';
+import { type RenderedDocument, readDocument } from './read-document.ts';
 
 /** Limits of one page in the renderer and on the network. */
-export const drawBounds = {
+export const pageBounds = {
   bytesMax: 20 * 1024 * 1024,
   connectionsMax: 200,
   requestsMax: 300,
@@ -14,24 +14,24 @@ export const drawBounds = {
   /** Frames in a page, and frames in frames. */
   framesMax: 20,
   frameDepthMax: 3,
-  /** Of the drawn page with its frames. */
+  /** Of the rendered page with its frames. */
   charactersMax: 10 * 1024 * 1024,
 };
-export type DrawBounds = typeof drawBounds;
+export type PageBounds = typeof pageBounds;
 
 /** Shares of the page's time for loading and for its scripts. The rest is for reading it. */
 const loadShare = 0.5;
 const settleShare = 0.25;
 
-export type DrawRequest = {
+export type RenderRequest = {
   url: string;
   timeoutMs: number;
-  bounds: DrawBounds;
+  bounds: PageBounds;
   /** Whether the page may request a URL, in addition to the guard of every connection. */
   mayRequest: (url: URL, isNavigation: boolean) => boolean | Promise<boolean>;
 };
 
-export type DrawnPage = {
+export type RenderedPage = {
   /** The URL of the page, after redirects and its own navigation. */
   url: string;
   html: string;
@@ -46,8 +46,12 @@ const unreadTypes = new Set(['image', 'media', 'font', 'manifest', 'ping']);
 const removeDirectRoutes = `for (const name of ['RTCPeerConnection', 'webkitRTCPeerConnection', 'RTCDataChannel', 'WebTransport'])
   delete globalThis[name];`;
 
-/** Draws one page in a context of its own, through the proxy alone. `context` must be closed by the caller. */
-export async function drawPage(context: BrowserContext, request: DrawRequest, passage: Passage): Promise<DrawnPage> {
+/** Renders one page in its own context, only through the proxy. `context` must be closed by the caller. */
+export async function renderPage(
+  context: BrowserContext,
+  request: RenderRequest,
+  passage: Passage,
+): Promise<RenderedPage> {
   await context.addInitScript(removeDirectRoutes);
   const page = await context.newPage();
   const watch = new PageWatch(page, request);
@@ -72,7 +76,7 @@ export function contextOptions(passage: Passage, proxy: string, userAgent: strin
   } satisfies Parameters<Browser['newContext']>[0];
 }
 
-async function show(page: Page, request: DrawRequest, passage: Passage, watch: PageWatch): Promise<DrawnPage> {
+async function show(page: Page, request: RenderRequest, passage: Passage, watch: PageWatch): Promise<RenderedPage> {
   const { url, timeoutMs, bounds } = request;
   await page.goto(url, { waitUntil: 'commit', timeout: timeoutMs * loadShare });
   await page.waitForLoadState('load', { timeout: timeoutMs * loadShare }).catch(ignoreTimeout);
@@ -90,7 +94,7 @@ async function show(page: Page, request: DrawRequest, passage: Passage, watch: P
 }
 
 /** Reads the document; once more if the page has navigated meanwhile. */
-async function readHtml(page: Page, bounds: DrawBounds): Promise<DrawnDocument> {
+async function readHtml(page: Page, bounds: PageBounds): Promise<RenderedDocument> {
   for (let left = readsMax - 1; ; left--) {
     try {
       return await readDocument(page, bounds);
@@ -108,8 +112,8 @@ class PageWatch {
   /** Of the last document that the page showed. */
   status = 0;
   readonly #page: Page;
-  readonly #bounds: DrawBounds;
-  readonly #mayRequest: DrawRequest['mayRequest'];
+  readonly #bounds: PageBounds;
+  readonly #mayRequest: RenderRequest['mayRequest'];
   isWithoutFrames = false;
   #frames = 0;
   #mayNavigate = true;
@@ -117,7 +121,7 @@ class PageWatch {
   #navigations = 0;
   #popups = 0;
 
-  constructor(page: Page, { bounds, mayRequest }: DrawRequest) {
+  constructor(page: Page, { bounds, mayRequest }: RenderRequest) {
     this.#page = page;
     this.#bounds = bounds;
     this.#mayRequest = mayRequest;
