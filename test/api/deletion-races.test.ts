@@ -207,10 +207,12 @@ test('a file that is deleted while a large PATCH of it is under way stays delete
   assert.equal((await server.api('GET', `/api/v1/files/${id}`, { key })).status, 404);
 });
 
-test('a source or its owner is deleted while contents are pushed, without a deadlock', async () => {
+test('a source or its owner is deleted while contents are pushed, without a deadlock', {
+  timeout: 60_000,
+}, async () => {
   // Longer than the test may take: a deadlock would show as its timeout.
   const name = (await server.db<{ name: string }[]>`select current_database() as name`)[0]?.name ?? '';
-  await server.db`alter database ${server.db(name)} set deadlock_timeout = '60s'`;
+  await server.db`alter database ${server.db(name)} set deadlock_timeout = '10min'`;
   await server.db`select pg_terminate_backend(pid, 10000) from pg_stat_activity
     where datname = current_database() and pid <> pg_backend_pid() and application_name = 'quarry'`;
   const call = (method: string, path: string, body?: unknown) =>

@@ -92,6 +92,7 @@ export async function findActiveIngestion(db: Db, appId: string, sourceId: strin
  * transaction has queued behind it. False when none is active.
  */
 export async function lockActive(tx: Transaction, appId: string, sourceId: string): Promise<boolean> {
+  await lockSource(tx, { appId, sourceId });
   const rows = await tx`
     select 1 from knowledge_ingestions where app_id = ${appId} and source_id = ${sourceId}
       and status in ('pending', 'running', 'awaiting_callback') and not queued for share`;
