@@ -4,7 +4,8 @@
  * a request's time counts from the moment when it was due, so a stall delays all that follow. Prints the times of each
  * kind, and each minute the memory, the open files and the delay of the event loop of the server.
  *
- *   node bench/mixed.ts [--minutes 10] [--rate 200] [--streams 1000]
+ *   node bench/mixed.ts [--minutes 10] [--rate 200] [--streams 1000] [--cache 32]
+ * The search cache has so many MiB: it fills early, and what grows after that is no cache.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -20,6 +21,7 @@ const { values } = parseArgs({
     minutes: { type: 'string', default: '10' },
     rate: { type: 'string', default: '200' },
     streams: { type: 'string', default: '1000' },
+    cache: { type: 'string', default: '32' },
   },
 });
 const [minutes, rate, streamCount] = [Number(values.minutes), Number(values.rate), Number(values.streams)];
@@ -28,7 +30,10 @@ const inFlightMax = 2_000;
 const megabyte = 1024 * 1024;
 
 const dataDir = mkdtempSync(join(tmpdir(), 'quarry-bench-'));
-const server = await startServe({ QUARRY_DATA_DIR: dataDir, QUARRY_LOG_LEVEL: 'error' });
+const server = await startServe({
+  ...{ QUARRY_DATA_DIR: dataDir, QUARRY_LOG_LEVEL: 'error' },
+  QUARRY_SEARCH_CACHE_MB: values.cache,
+});
 try {
   const credentials = JSON.parse(readFileSync(join(dataDir, 'credentials.json'), 'utf8')) as Record<string, string>;
   const key = credentials.secret_key ?? '';
