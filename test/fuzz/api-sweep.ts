@@ -74,6 +74,8 @@ export async function sweepApi({ server, outside, oneOf, seed = 0 }: SweepOption
     problems: [],
   };
   const succeeded = new Set<string>();
+  /** The responses to plain requests, to explain an operation that never succeeded. */
+  const refused = new Map<string, string>();
   const list = () => {
     report.possible = 0;
     return count(casesOf(document, things, tools), report);
@@ -89,7 +91,9 @@ export async function sweepApi({ server, outside, oneOf, seed = 0 }: SweepOption
       report.requests += 1;
       report.statuses[status] = (report.statuses[status] ?? 0) + 1;
       if (tookMs > report.slowestMs) Object.assign(report, { slowestMs: tookMs, slowest: each.name });
-      if (/^[23]/.test(status)) succeeded.add(each.operation.operationId);
+      const { operationId } = each.operation;
+      if (/^[23]/.test(status)) succeeded.add(operationId);
+      else if (each.isPlain && typeof outcome === 'object') refused.set(operationId, `${status} ${outcome.text}`);
       let problem = typeof outcome === 'string' ? outcome : problemOf(outcome, each, fits);
       if (
         problem === undefined &&
@@ -107,7 +111,8 @@ export async function sweepApi({ server, outside, oneOf, seed = 0 }: SweepOption
   await Promise.all(Array.from({ length: parallel }, work));
   for (const methods of Object.values(document.paths))
     for (const [method, { operationId }] of Object.entries(methods))
-      if (!succeeded.has(operationId) && method !== 'delete') report.neverSucceeded.push(operationId);
+      if (!succeeded.has(operationId) && method !== 'delete')
+        report.neverSucceeded.push(`${operationId}: ${refused.get(operationId)}`);
   for (const { name } of tools) if (!succeeded.has(name)) report.neverSucceeded.push(name);
   return report;
 }
