@@ -154,10 +154,11 @@ test('a document is read without a transaction, and its extraction is created on
   try {
     const { id: run } = await client.invoke(id);
     await reading;
-    const open = await server.db`
-      select query from pg_stat_activity where datname = current_database() and xact_start is not null
-        and pid <> pg_backend_pid() and state <> 'active'`;
-    assert.deepEqual([...open], []);
+    const begun = new Date();
+    // Other work of the server, such as the first entry of a ledger, may be in a transaction, which ends by itself.
+    const look = () => server.db`
+      select query from pg_stat_activity where datname = current_database() and xact_start < ${begun}`;
+    while ((await look()).length > 0);
     assert.equal(entryTypes(await client.journal(run)).at(-1), 'node_started x');
     assert.equal((await client.call('POST', `/automation_runs/${run}/signal`, { name: 'other' })).status, 200);
     goOn();
@@ -168,6 +169,7 @@ test('a document is read without a transaction, and its extraction is created on
       select 1 from automation_run_children where run_id = ${parseId('automationRun', run) ?? ''}`;
     assert.equal(count.length, 1);
   } finally {
+    goOn();
     parser.parse = parse;
   }
 });

@@ -1,6 +1,6 @@
 import './cached-parsers.ts';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { after, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { shareAmongFiles } from './shared.ts';
 import { projectRoot } from './source.ts';
@@ -11,8 +11,16 @@ import { projectRoot } from './source.ts';
  */
 /** Of a file; each test in it has the timeout of the run. */
 const fileTimeoutMs = 1_800_000;
+/** A process that has nothing left to test and does not end would keep the whole run from ending. */
+const endTimeoutMs = 60_000;
 
 shareAmongFiles();
+after(() => {
+  setTimeout(() => {
+    console.error(`The tests have ended, but their process has not. Still open: ${process.getActiveResourcesInfo()}`);
+    process.exit(1);
+  }, endTimeoutMs).unref();
+});
 for (const file of new URL(import.meta.url).searchParams.getAll('file'))
   test(file, { timeout: fileTimeoutMs }, async () => {
     await import(pathToFileURL(join(projectRoot, file)).href);
