@@ -385,6 +385,6 @@ async function setJobsAside({ server: { api, services }, app }: World): Promise<
 }
 
 async function waitUntil(holds: () => Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + 20_000;
+  const deadline = Date.now() + 60_000;
   while (!(await holds())) if (Date.now() > deadline) throw new Error('The document was not indexed in time.');
 }
