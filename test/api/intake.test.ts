@@ -43,12 +43,25 @@ function begin(path: string, headers: Record<string, string>, length: number, se
 
 const held = () => server.server.fastify.intake.heldBytes;
 
-async function waitUntil(holds: () => boolean): Promise<void> {
-  for (const deadline = performance.now() + 30_000; !holds(); ) {
+async function waitUntil(holds: () => boolean | Promise<boolean>): Promise<void> {
+  for (const deadline = performance.now() + 30_000; !(await holds()); ) {
     assert.ok(performance.now() < deadline, 'it did not come about');
     await new Promise(setImmediate);
     await api('GET', '/healthz');
   }
+}
+
+/** Moves the clock until a body that does not arrive is refused. Returns the response. */
+async function waitUntilRefused(slow: ReturnType<typeof begin>): Promise<string> {
+  let text: string | undefined;
+  void slow.closed.then((all) => {
+    text = all;
+  });
+  await waitUntil(() => {
+    if (text === undefined) clock.advance(10);
+    return text !== undefined;
+  });
+  return text ?? '';
 }
 
 test('a body that comes more slowly than 64 KiB a second after its first ten seconds is 408, and the connection closes', async () => {
@@ -59,19 +72,30 @@ test('a body that comes more slowly than 64 KiB a second after its first ten sec
   ];
   for (const [path, headers] of paths) {
     const slow = begin(path, headers, 10_000, 1_000);
-    let text: string | undefined;
-    void slow.closed.then((all) => {
-      text = all;
-    });
     const started = clock.now().getTime();
-    await waitUntil(() => {
-      if (text === undefined) clock.advance(10);
-      return text !== undefined;
-    });
+    const text = await waitUntilRefused(slow);
     assert.ok(clock.now().getTime() - started >= 10_000, 'the first ten seconds are free');
-    assert.match(text ?? '', /^HTTP\/1\.1 408 /, path);
-    assert.match(text ?? '', /"code":"request_timeout"/);
+    assert.match(text, /^HTTP\/1\.1 408 /, path);
+    assert.match(text, /"code":"request_timeout"/);
   }
+});
+
+test('once a body has arrived, the time that the server needs does not count against the client', async () => {
+  const path = '/api/v1/files/uploads';
+  const headers = { 'x-api-key': app.secretKey, 'content-type': 'text/plain', 'x-filename': 'a' };
+  const uploaded = await server.db.begin(async (tx) => {
+    await tx`lock table files in exclusive mode`;
+    const upload = api('POST', path, { headers, body: 'bytes' });
+    await waitUntil(async () => {
+      const waiting = await tx`select from pg_locks where relation = 'files'::regclass and not granted`;
+      return waiting.length > 0;
+    });
+    // It began later: when it is refused, the upload has been checked for longer.
+    await waitUntilRefused(begin(path, headers, 10_000, 1_000));
+    return { upload };
+  });
+  const { status, text } = await uploaded.upload;
+  assert.equal(status, 201, text);
 });
 
 test('a body that keeps the minimum speed is accepted, however long it takes', async () => {
