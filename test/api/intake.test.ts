@@ -5,6 +5,7 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { after, mock, test } from 'node:test';
 import { ManualClock } from '../../src/clock.ts';
+import { EventStream } from '../support/event-stream.ts';
 import { type ErrorBody, startTestServer } from '../support/server.ts';
 import { offsetType, tus, uploadHeaders } from '../support/uploads.ts';
 
@@ -12,7 +13,7 @@ const clock = new ManualClock(new Date('2030-01-01T00:00:00Z'));
 const server = await startTestServer({
   clock,
   logLevel: 'warn',
-  env: { QUARRY_BODY_BYTES_MAX: '4194304', QUARRY_BODY_MEMORY_MB: '6' },
+  env: { QUARRY_BODY_BYTES_MAX: '4194304', QUARRY_BODY_MEMORY_MB: '6', QUARRY_STREAMS_MAX: '4' },
 });
 after(() => server.close());
 const { api, baseUrl, provision } = server;
@@ -205,4 +206,30 @@ test('a large body costs no new memory once one like it has arrived', async () =
   const before = process.memoryUsage().arrayBuffers;
   for (let n = 0; n < 6; n++) await sendOne();
   assert.ok(process.memoryUsage().arrayBuffers - before < mebibyte);
+});
+
+test('an app may have as many event streams as remain free, so that another app finds room', async () => {
+  const paths = ['/api/v1/events/stream', `/api/v1/kv_watch?user=${(await provision.user(app)).id}`];
+  const open = (path: string, { secretKey }: typeof app) =>
+    EventStream.open(`${baseUrl}${path}`, { 'x-api-key': secretKey });
+  const [first, second] = [await open(paths[0] ?? '', app), await open(paths[1] ?? '', app)];
+  assert.deepEqual([first.response.statusCode, second.response.statusCode], [200, 200]);
+  for (const path of paths) {
+    const third = await open(path, app);
+    assert.equal(third.response.statusCode, 429);
+    third.close();
+    const { body, headers } = await api<ErrorBody>('GET', path, { key: app.secretKey });
+    assert.equal(body.error.code, 'rate_limited');
+    assert.equal(headers.get('retry-after'), '5');
+    assert.equal((await api('HEAD', path, { key: app.secretKey })).status, 200, 'a HEAD opens none');
+  }
+
+  const other = await open('/api/v1/events/stream', otherApp);
+  assert.equal((await other.take()).event, 'ready');
+  first.close();
+  await waitUntil(() => server.services.streams.size === 2);
+  const again = await open('/api/v1/events/stream', app);
+  assert.equal((await again.take()).event, 'ready', 'a closed stream makes room');
+  for (const stream of [second, other, again]) stream.close();
+  await waitUntil(() => server.services.streams.size === 0);
 });
