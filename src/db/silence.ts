@@ -18,7 +18,7 @@ export class SilenceWatch {
   #idle = new Set<Watched>();
   #isChecking = false;
 
-  /** @param onUnresponsive is called when the server responds to nobody; the silent connections have ended. */
+  /** @param onUnresponsive is called when the server responds on no connection; the silent connections have ended. */
   constructor(
     options: ConnectionOptions,
     connections: ReadonlySet<Watched>,
