@@ -19,8 +19,8 @@ type Compile = (route: { schema: unknown; httpPart?: string | undefined }) => (d
 /**
  * One validator for all parts. Bodies are used as they are: nothing is coerced, filled in or dropped. Query strings are
  * text, so their values are first converted to the type in the schema; a value that does not convert stays text and fails
- * the check. The framework asks for a compiler for every route: they share one Ajv, and each schema is compiled when the
- * first request needs it, which saves seconds at startup.
+ * the check. Fastify requests a compiler for every route. They share one Ajv, and each schema is compiled when the first
+ * request needs it, which saves seconds at startup.
  */
 export function createValidatorBuilder(): (sharedSchemas: Record<string, unknown>) => Compile {
   const ajv = new Ajv({
