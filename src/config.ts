@@ -180,6 +180,12 @@ const settings = {
     { min: 1, max: 86_400 },
     'Maximum duration of an event stream, in seconds; clients then reconnect.',
   ),
+  streamsMax: integer(
+    'QUARRY_STREAMS_MAX',
+    20_000,
+    { min: 2, max: 1_000_000 },
+    'Open event streams of this process; an app may have as many as remain free, a single app half of them.',
+  ),
   ...webSettings,
   blobStore: oneOf('QUARRY_BLOB_STORE', 'disk', ['disk', 's3'], 'Where file contents are kept.'),
   s3Endpoint: url('QUARRY_S3_ENDPOINT', undefined, 'Endpoint of an S3-compatible service; unset for AWS.'),

@@ -164,7 +164,7 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
   const external = createExternalUsers({ db, clock, keys: issuerKeys, baseUrl: () => services.baseUrl() });
   const credentials = new Credentials({ db, secrets, clock, external });
   const streams = new StreamHub({
-    ...{ listenDatabase: direct, log, streamSecondsMax: config.streamSeconds },
+    ...{ listenDatabase: direct, log, streamSecondsMax: config.streamSeconds, streamsMax: config.streamsMax },
     findEnded: (readers) => credentials.findEnded(readers),
     loadUsers: (users) => loadUserCallers(db, users),
   });
@@ -201,7 +201,9 @@ export async function createUnconnectedServices(config: Config, log: Logger): Pr
   const resolve = createSystemResolver();
   const fetcher = createFetcher({ allow: [], contact: undefined, resolve });
   started.add('connections to sites', () => fetcher.close());
-  const streams = new StreamHub({ listenDatabase: db, log, streamSecondsMax: config.streamSeconds });
+  const streams = new StreamHub({
+    ...{ listenDatabase: db, log, streamSecondsMax: config.streamSeconds, streamsMax: config.streamsMax },
+  });
   return assemble({
     ...{ config, log, clock: systemClock, metrics: new Metrics(), target: nowhere, directTarget: nowhere, db },
     ...{ direct: db, session: db, blobs: await openBlobStore(config), parser, fetcher, resolve, streams },

@@ -1,3 +1,4 @@
+import { lexicalEmbedder } from '../../src/content/embed/lexical.ts';
 import { production } from '../../src/db/database.ts';
 import { formatId, type IdKind, newUuid, parseId } from '../../src/ids.ts';
 import type { startBenchServer } from '../support.ts';
@@ -16,6 +17,8 @@ export type Filled = {
   source: string;
 };
 
+/** With another model, the server would compute the vectors of all documents. */
+const { model } = lexicalEmbedder();
 const sampleSize = 500;
 const rowsOfEachApp = 100;
 /** Apps that are filled with one statement per table. */
@@ -63,10 +66,11 @@ async function fill(db: BenchServer['db'], appIds: readonly string[], from: numb
       select app, ${production}, u.id, 'key-' || i, uuidv7(), repeat('v', 100),
         now() - (${to}::int - i) * interval '1 millisecond'
       from ${numbers}
-      join (select app_id, id, row_number() over (partition by app_id order by id) as n,
-          count(*) over (partition by app_id) as users
+      join (select app_id, count(*) as users from users where app_id = any(${appIds}::uuid[]) group by app_id) c
+        on c.app_id = app
+      join (select app_id, id, row_number() over (partition by app_id order by id) as n
         from users where app_id = any(${appIds}::uuid[])) u
-        on u.app_id = app and u.n = 1 + case when i <= 100 then 0 else i % u.users end`;
+        on u.app_id = app and u.n = 1 + case when i <= 100 then 0 else i % c.users end`;
     await tx`delete from kv_counters where app_id = any(${appIds}::uuid[])`;
     await tx`insert into kv_counters (app_id, sandbox_id, part, entries)
       select app_id, ${production}, 0, count(*) from kv_entries where app_id = any(${appIds}::uuid[]) group by app_id`;
@@ -82,7 +86,7 @@ async function fill(db: BenchServer['db'], appIds: readonly string[], from: numb
       where not exists (select 1 from knowledge_sources s where s.app_id = app)`;
     await tx`insert into knowledge_documents (app_id, id, sandbox_id, source_id, title, bytes_hash, content_hash,
         total_lines, total_size, first_ordinal, chunk_count, word_count, embedding_model, created_at)
-      select app, uuidv7(), ${production}, s.id, 'Document ' || i, sha256('Text.'), sha256('Text.'), 1, 5, 0, 0, 1, 'lexical-2-none',
+      select app, uuidv7(), ${production}, s.id, 'Document ' || i, sha256('Text.'), sha256('Text.'), 1, 5, 0, 0, 1, ${model},
         now() - (${to}::int - i) * interval '1 millisecond'
       from ${numbers} join knowledge_sources s on s.app_id = app`;
     await tx`insert into audit_entries (app_id, id, sandbox_id, at, actor_kind, actor_id, credential, action, method,

@@ -74,6 +74,11 @@ export class Intake {
     const now = this.#now();
     for (const arrival of this.#arriving) {
       const { request, onSlow, bytesBefore } = arrival;
+      // From here on, only the server's own work takes time.
+      if (request.raw.complete) {
+        this.#arriving.delete(arrival);
+        continue;
+      }
       // Bytes that have arrived and are not yet read do not count against the client.
       if (request.raw.readableLength === 0) arrival.waitedMs += Math.max(0, now - arrival.checkedAt);
       arrival.checkedAt = now;

@@ -5,6 +5,7 @@ import type { Logger } from '../log.ts';
 import type { UserCaller } from '../tenancy/caller.ts';
 import type { CredentialFacts, Identified } from '../tenancy/credential.ts';
 import { type Log, type LogEntry, type LogSource, sendLog } from './log-stream.ts';
+import { StreamShares } from './stream-shares.ts';
 
 /**
  * Server-Sent Events for things that change. An event's id is the version of the thing that it shows; a stream shows
@@ -38,6 +39,8 @@ type StreamHubOptions = {
   listenDatabase: Database;
   log: Logger;
   streamSecondsMax: number;
+  /** Streams of all apps that may be open. */
+  streamsMax: number;
   heartbeatMs?: number;
   /** How long a reader may stall before its connection is closed. */
   stalledMs?: number;
@@ -69,6 +72,7 @@ export function topicOf(kind: string, appId: string, id: string): string {
 
 type Stream = Identified & {
   response: ServerResponse;
+  appId: string;
   topic: string;
   kind: string;
   id: string;
@@ -89,6 +93,7 @@ type Topic = { kind: string; appId: string; id: string; streams: Set<Stream> };
 
 export class StreamHub {
   readonly #options: StreamHubOptions;
+  readonly #shares: StreamShares;
   readonly #sources = new Map<string, StreamSource | LogSource>();
   readonly #topics = new Map<string, Topic>();
   readonly #buckets: Set<Stream>[] = Array.from({ length: bucketCount }, () => new Set());
@@ -107,6 +112,7 @@ export class StreamHub {
 
   constructor(options: StreamHubOptions) {
     this.#options = options;
+    this.#shares = new StreamShares(options.streamsMax);
   }
 
   /** Registers how a kind of thing is loaded and shown. Call it before the first stream. */
@@ -183,13 +189,13 @@ export class StreamHub {
 
   /** How many streams are open. */
   get size(): number {
-    return this.#buckets.reduce((sum, bucket) => sum + bucket.size, 0);
+    return this.#byAge.size;
   }
 
   /**
    * Sends a stream of this resource; the caller has checked its visibility. The first event is sent
    * immediately: the current state, or with `Last-Event-ID` every later one. Of a log, only entries that `accepts`
-   * passes are sent.
+   * passes are sent. 429 when the app has its share of the streams open.
    */
   open(
     request: FastifyRequest,
@@ -199,11 +205,13 @@ export class StreamHub {
     id: string,
     accepts: (entry: LogEntry) => boolean = () => true,
   ): FastifyReply {
+    const endsNow = request.method === 'HEAD' || this.#closed;
+    if (!endsNow) this.#shares.take(appId);
     const headers = { ...(reply.getHeaders() as OutgoingHttpHeaders), ...streamHeaders };
     reply.hijack();
     const response = reply.raw;
     response.writeHead(200, headers);
-    if (request.method === 'HEAD' || this.#closed) {
+    if (endsNow) {
       response.end(request.method === 'HEAD' ? undefined : `retry: ${retryMs.drained}\n\n`);
       return reply;
     }
@@ -213,7 +221,7 @@ export class StreamHub {
     const stream: Stream = {
       identity: request.identity,
       credential: request.credential,
-      response,
+      ...{ response, appId },
       topic: name,
       kind,
       id,
@@ -423,8 +431,9 @@ export class StreamHub {
   }
 
   #forget(stream: Stream): void {
+    if (!this.#byAge.delete(stream)) return;
+    this.#shares.release(stream.appId);
     for (const bucket of this.#buckets) bucket.delete(stream);
-    this.#byAge.delete(stream);
     const topic = this.#topics.get(stream.topic);
     topic?.streams.delete(stream);
     if (topic?.streams.size === 0) this.#topics.delete(stream.topic);

@@ -69,7 +69,7 @@ function registerSourceRoutes(api: Api, { db, knowledge }: Deps): void {
     body: schema.sourceCreateSchema,
     budget: bodyBudgets.map,
     responses: { 201: ref(schema.sourceSchema) },
-    handler: async ({ caller, body }) => presentSource(await knowledge.sources.create(caller, body)),
+    handler: async ({ caller, body }) => presentSource(await knowledge.sources.create(db, caller, body)),
   });
 
   api.app(everyCaller, {

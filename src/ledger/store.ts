@@ -117,21 +117,52 @@ export async function insertSegment(db: Db, segment: SegmentRow, digest: Buffer)
     update ledgers set number = ${number}, digest = ${digest} where app_id = ${appId} and sandbox_id = ${sandboxId}`;
 }
 
-/** Segments after this number, in order. `notes`: only those that say what was removed. */
+function segmentColumns(db: Db) {
+  return db`app_id, sandbox_id, number, kind, ledger_time(sealed_at) as sealed_at, records, ledger_time(last_at) as last_at,
+    list, list_digest, detail, previous, key_id, signature`;
+}
+
+/** Segments after this number, in order. */
 export async function listSegments(
   db: Db,
   { appId, sandboxId }: Scope,
   after: number,
   countMax: number,
-  notes = false,
 ): Promise<SegmentRow[]> {
   return db<SegmentRow[]>`
-    select app_id, sandbox_id, number, kind, ledger_time(sealed_at) as sealed_at, records, ledger_time(last_at) as last_at,
-      list, list_digest, detail, previous, key_id, signature
-    from ledger_segments where app_id = ${appId} and sandbox_id = ${sandboxId} and number > ${after}
-      ${notes ? db`and kind in ('retention', 'deletion')` : db``}
-    order by number limit ${countMax}`;
+    select ${segmentColumns(db)} from ledger_segments
+    where app_id = ${appId} and sandbox_id = ${sandboxId} and number > ${after} order by number limit ${countMax}`;
 }
+
+/** Statements that retention has removed entries, the one that removed most first. */
+export async function listRetentions(
+  db: Db,
+  { appId, sandboxId }: Scope,
+  skip: number,
+  countMax: number,
+): Promise<SegmentRow[]> {
+  return db<SegmentRow[]>`
+    select ${segmentColumns(db)} from ledger_segments
+    where app_id = ${appId} and sandbox_id = ${sandboxId} and kind = 'retention'
+      and ledger_removed_before(detail) collate "C" > ''
+    order by ledger_removed_before(detail) collate "C" desc offset ${skip} limit ${countMax}`;
+}
+
+/** Statements that one of these automations was deleted, or all of its sandbox. */
+export async function listDeletions(
+  db: Db,
+  { appId, sandboxId }: Scope,
+  automations: readonly string[],
+): Promise<SegmentRow[]> {
+  return db<SegmentRow[]>`
+    select ${segmentColumns(db)} from ledger_segments
+    where app_id = ${appId} and sandbox_id = ${sandboxId} and kind = 'deletion'
+      and ledger_removed(detail) && ${[...automations, sandboxId]}::text[]
+    limit ${deletionsMax}`;
+}
+
+/** Each automation is deleted once. More statements would be forged. */
+const deletionsMax = 1_000;
 
 export async function findLastSegment(db: Db, { appId, sandboxId }: Scope): Promise<SegmentRow | undefined> {
   const [last] = await db<{ number: number }[]>`

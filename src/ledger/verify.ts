@@ -5,6 +5,7 @@ import { decodeItems, digestFields, encodeHeader, formatMicros, type Item, origi
 import { noCounts, type Position, type ProblemKind, type Verified } from './findings.ts';
 import { checkRuns } from './journals.ts';
 import type { TrustedKeys } from './keys.ts';
+import { Removals } from './removals.ts';
 import * as store from './store.ts';
 
 /*
@@ -58,7 +59,7 @@ async function checkSegments(db: Db, input: VerifyInput, after: number, found: V
   const report = (kind: ProblemKind, segment: number, message: string) =>
     found.problems.push({ kind, chain, segment, message });
   const segments = await store.listSegments(db, input, after, pageSegmentsMax);
-  const removed = await readRemovals(db, input);
+  const removals = new Removals(db, input, trusted);
   let number = after;
   let previous: Buffer = origin;
   if (after > 0) {
@@ -80,7 +81,7 @@ async function checkSegments(db: Db, input: VerifyInput, after: number, found: V
     for (const head of heads)
       if (head.number === segment.number && !head.digest.equals(digest))
         report('head', segment.number, 'The segment differs from the exported head.');
-    await checkList(db, input, segment, removed, found);
+    await checkList(db, input, segment, removals, found);
     number = segment.number;
     previous = digest;
   }
@@ -103,37 +104,17 @@ async function checkSegments(db: Db, input: VerifyInput, after: number, found: V
 
 const nil = '00000000-0000-0000-0000-000000000000';
 
-/** What the segments of a ledger state about removed records. */
-type Removals = { before: string; automations: Set<string>; all: boolean };
-
-/** Only what a trusted key has signed counts. */
-async function readRemovals(db: Db, input: VerifyInput): Promise<Removals> {
-  const removals: Removals = { before: '', automations: new Set(), all: false };
-  for (let after = 0; ; ) {
-    const notes = await store.listSegments(db, input, after, pageRecordsMax, true);
-    for (const note of notes) {
-      after = note.number;
-      if (!input.trusted.verify(note.keyId, encodeHeader(note), note.signature)) continue;
-      const detail = JSON.parse(note.detail ?? '{}') as { before?: string; automations?: string[] | null };
-      if (note.kind === 'retention' && (detail.before ?? '') > removals.before) removals.before = detail.before ?? '';
-      for (const id of detail.automations ?? []) removals.automations.add(id);
-      if (note.kind === 'deletion' && detail.automations === null) removals.all = true;
-    }
-    if (notes.length < pageRecordsMax) return removals;
-  }
-}
-
 /** Compares a segment's list with its signed digest, and its records with the list. */
 async function checkList(
   db: Db,
   scope: Scope,
   { kind, number, list, listDigest, lastAt, records }: store.SegmentRow,
-  removed: Removals,
+  removals: Removals,
   { problems, counts }: Verified,
 ): Promise<void> {
   const chain = ledgerName(scope);
   if (list === null) {
-    if (kind === 'audit' && lastAt !== null && lastAt < removed.before) counts.removed += records;
+    if (kind === 'audit' && lastAt !== null && (await removals.coversEntry(lastAt))) counts.removed += records;
     else problems.push({ kind: 'segment_changed', chain, segment: number, message: 'The list of records is missing.' });
     return;
   }
@@ -144,21 +125,17 @@ async function checkList(
   const rows = new Map(
     (await store.findRecords(db, kind, scope, items)).map((row) => [`${row.id}/${row.sequence}`, row] as const),
   );
-  const runs =
-    kind === 'runs'
-      ? await store.findExistingRuns(
-          db,
-          scope,
-          items.map(({ id }) => id),
-        )
-      : new Set<string>();
+  const ids = items.map(({ id }) => id);
+  const runs = kind === 'runs' ? await store.findExistingRuns(db, scope, ids) : new Set(ids);
+  const gone = [...rows.values()].filter(({ id }) => !runs.has(id));
+  const deleted = await removals.findDeleted([...new Set(gone.map(automationOf))]);
   for (const item of items) {
     counts.records += 1;
     const row = rows.get(`${item.id}/${item.sequence}`);
     const report = (problem: ProblemKind, message: string) =>
       problems.push({ kind: problem, chain, record: nameRecord(kind, item), segment: number, message });
     if (row === undefined) {
-      if (kind === 'audit' && formatMicros(item.atMicros) < removed.before) counts.removed += 1;
+      if (kind === 'audit' && (await removals.coversEntry(formatMicros(item.atMicros)))) counts.removed += 1;
       else
         report(
           'removed',
@@ -172,11 +149,16 @@ async function checkList(
         kind === 'audit' ? 'The entry was changed.' : `The anchor of entry ${item.sequence} was changed.`,
       );
     else if (row.segment !== number) report('moved', `The record says that it is in segment ${row.segment}.`);
-    else if (kind === 'runs' && !runs.has(item.id)) {
-      if (removed.all || removed.automations.has(row.fields[5] ?? '')) counts.removed += 1;
+    else if (!runs.has(item.id)) {
+      if (deleted.has(automationOf(row))) counts.removed += 1;
       else report('removed', 'The run and its journal were removed.');
     }
   }
+}
+
+/** Of the anchor of a run. */
+function automationOf({ fields }: { fields: (string | null)[] }): string {
+  return fields[5] ?? '';
 }
 
 function nameRecord(kind: store.RecordKind, { id }: Pick<Item, 'id'>): string {

@@ -44,7 +44,7 @@ export function createOpenAiService({ db, knowledge }: { db: Database; knowledge
 
   async function attachFiles(caller: Caller, source: VisibleSource, input: Static<typeof batchCreateSchema>) {
     const given = readBatch(input);
-    return naming('file_ids', attachments.attachBatch(caller, source, given));
+    return naming('file_ids', attachments.attachBatch(db, caller, source, given));
   }
 
   return {
@@ -64,21 +64,16 @@ export function createOpenAiService({ db, knowledge }: { db: Database; knowledge
       });
       const owner = ownerOf(caller, org);
       const nobody = { orgId: null, teamId: null, userId: null, agentId: null };
-      const created = await sources.create(
-        caller,
-        { type: documents.type, metadata, ...owner },
-        owner === undefined ? nobody : undefined,
-      );
-      if (input.file_ids?.length) {
-        const source = await sources.get(db, caller, formatId('source', created.id));
-        try {
-          await attachFiles(caller, source, { file_ids: input.file_ids });
-        } catch (error) {
-          // Both or neither: nobody else knows of the source yet.
-          await sources.remove(caller, formatId('source', created.id));
-          throw error;
+      const ownedBy = owner === undefined ? nobody : undefined;
+      const created = await db.begin(async (tx) => {
+        const row = await sources.create(tx, caller, { type: documents.type, metadata, ...owner }, ownedBy);
+        if (input.file_ids?.length) {
+          const source = await sources.get(tx, caller, formatId('source', row.id));
+          const files = readBatch({ file_ids: input.file_ids });
+          await naming('file_ids', attachments.attachBatch(tx, caller, source, files));
         }
-      }
+        return row;
+      });
       return withTally(created);
     },
 

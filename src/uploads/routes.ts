@@ -97,7 +97,7 @@ export function registerUploadRoutes(api: Api, { uploads, resumableBytesMax }: U
     tag,
     summary: 'Read how much of an upload is stored',
     description:
-      'Also in the headers `Upload-Offset`, `Upload-Length`, `Upload-Metadata` and `Upload-Expires`, which HEAD returns. Once it is finished, `x-file` is the id of the file.',
+      'Also in the headers `Upload-Offset`, `Upload-Length`, `Upload-Metadata` and `Upload-Expires`, which HEAD returns. Once it is finished, `x-file` is the id of the file. If all bytes are stored and the end was interrupted, a caller who may append finishes it.',
     params,
     responses: { 200: ref(uploadSchema) },
     handler: async ({ caller, params: { upload: id }, request, reply }) => {

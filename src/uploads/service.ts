@@ -11,6 +11,7 @@ import type { PageRequest } from '../http/pages.ts';
 import { newUuid } from '../ids.ts';
 import type { Caller } from '../tenancy/caller.ts';
 import type { Credential } from '../tenancy/credential.ts';
+import { hasScope } from '../tenancy/key-scopes.ts';
 import { pathId } from '../tenancy/references.ts';
 import { hashBody, RunningHashes, UploadHolds } from './holds.ts';
 import { type BodyCheck, readMetadata } from './protocol.ts';
@@ -177,10 +178,15 @@ export function createUploadService(deps: UploadDeps) {
       });
     },
 
-    /** The upload. One whose bytes are all stored, and whose end was interrupted, is finished first. */
+    /**
+     * The upload. One whose bytes are all stored, and whose end was interrupted, is finished first, unless the caller may
+     * only read.
+     */
     async get(sender: Sender, id: string): Promise<Upload> {
-      const seen = await getSeen(sender.caller, id);
+      const { caller } = sender;
+      const seen = await getSeen(caller, id);
       if (seen.finishedAt !== null || seen.received < seen.length) return seen;
+      if (caller.kind === 'server' && !hasScope(caller.scopes, 'files', false)) return seen;
       return holds.hold(seen, (upload) =>
         upload.finishedAt === null ? finish(sender, upload) : Promise.resolve(upload),
       );

@@ -3,13 +3,14 @@ import { request as httpRequest } from 'node:http';
 import { connect } from 'node:net';
 import { after, mock, test } from 'node:test';
 import { ManualClock } from '../../src/clock.ts';
+import { EventStream } from '../support/event-stream.ts';
 import { type ErrorBody, startTestServer } from '../support/server.ts';
 
 const clock = new ManualClock(new Date('2030-01-01T00:00:00Z'));
 const server = await startTestServer({
   clock,
   logLevel: 'warn',
-  env: { QUARRY_BODY_BYTES_MAX: '4194304', QUARRY_BODY_MEMORY_MB: '6' },
+  env: { QUARRY_BODY_BYTES_MAX: '4194304', QUARRY_BODY_MEMORY_MB: '6', QUARRY_STREAMS_MAX: '4' },
 });
 after(() => server.close());
 const { api, baseUrl, provision } = server;
@@ -42,12 +43,25 @@ function begin(path: string, headers: Record<string, string>, length: number, se
 
 const held = () => server.server.fastify.intake.heldBytes;
 
-async function waitUntil(holds: () => boolean): Promise<void> {
-  for (const deadline = performance.now() + 30_000; !holds(); ) {
+async function waitUntil(holds: () => boolean | Promise<boolean>): Promise<void> {
+  for (const deadline = performance.now() + 30_000; !(await holds()); ) {
     assert.ok(performance.now() < deadline, 'it did not come about');
     await new Promise((resolve) => setTimeout(resolve, 10));
     await api('GET', '/healthz');
   }
+}
+
+/** Moves the clock until a body that does not arrive is refused. Returns the response. */
+async function waitUntilRefused(slow: ReturnType<typeof begin>): Promise<string> {
+  let text: string | undefined;
+  void slow.closed.then((all) => {
+    text = all;
+  });
+  await waitUntil(() => {
+    if (text === undefined) clock.advance(100);
+    return text !== undefined;
+  });
+  return text ?? '';
 }
 
 test('a body that comes more slowly than 64 KiB a second after its first ten seconds is 408, and the connection closes', async () => {
@@ -58,19 +72,30 @@ test('a body that comes more slowly than 64 KiB a second after its first ten sec
   ];
   for (const [path, headers] of paths) {
     const slow = begin(path, headers, 10_000, 1_000);
-    let text: string | undefined;
-    void slow.closed.then((all) => {
-      text = all;
-    });
     const started = clock.now().getTime();
-    await waitUntil(() => {
-      if (text === undefined) clock.advance(100);
-      return text !== undefined;
-    });
+    const text = await waitUntilRefused(slow);
     assert.ok(clock.now().getTime() - started >= 10_000, 'the first ten seconds are free');
-    assert.match(text ?? '', /^HTTP\/1\.1 408 /, path);
-    assert.match(text ?? '', /"code":"request_timeout"/);
+    assert.match(text, /^HTTP\/1\.1 408 /, path);
+    assert.match(text, /"code":"request_timeout"/);
   }
+});
+
+test('once a body has arrived, the time that the server needs does not count against the client', async () => {
+  const path = '/api/v1/files/uploads';
+  const headers = { 'x-api-key': app.secretKey, 'content-type': 'text/plain', 'x-filename': 'a' };
+  const uploaded = await server.db.begin(async (tx) => {
+    await tx`lock table files in exclusive mode`;
+    const upload = api('POST', path, { headers, body: 'bytes' });
+    await waitUntil(async () => {
+      const waiting = await tx`select from pg_locks where relation = 'files'::regclass and not granted`;
+      return waiting.length > 0;
+    });
+    // It began later: when it is refused, the upload has been checked for longer.
+    await waitUntilRefused(begin(path, headers, 10_000, 1_000));
+    return { upload };
+  });
+  const { status, text } = await uploaded.upload;
+  assert.equal(status, 201, text);
 });
 
 test('a body that keeps the minimum speed is accepted, however long it takes', async () => {
@@ -156,4 +181,30 @@ test('a large body costs no new memory once one like it has arrived', async () =
   const before = process.memoryUsage().arrayBuffers;
   for (let n = 0; n < 6; n++) await sendOne();
   assert.ok(process.memoryUsage().arrayBuffers - before < mebibyte);
+});
+
+test('an app may have as many event streams as remain free, so that another app finds room', async () => {
+  const paths = ['/api/v1/events/stream', `/api/v1/kv_watch?user=${(await provision.user(app)).id}`];
+  const open = (path: string, { secretKey }: typeof app) =>
+    EventStream.open(`${baseUrl}${path}`, { 'x-api-key': secretKey });
+  const [first, second] = [await open(paths[0] ?? '', app), await open(paths[1] ?? '', app)];
+  assert.deepEqual([first.response.statusCode, second.response.statusCode], [200, 200]);
+  for (const path of paths) {
+    const third = await open(path, app);
+    assert.equal(third.response.statusCode, 429);
+    third.close();
+    const { body, headers } = await api<ErrorBody>('GET', path, { key: app.secretKey });
+    assert.equal(body.error.code, 'rate_limited');
+    assert.equal(headers.get('retry-after'), '5');
+    assert.equal((await api('HEAD', path, { key: app.secretKey })).status, 200, 'a HEAD opens none');
+  }
+
+  const other = await open('/api/v1/events/stream', otherApp);
+  assert.equal((await other.take()).event, 'ready');
+  first.close();
+  await waitUntil(() => server.services.streams.size === 2);
+  const again = await open('/api/v1/events/stream', app);
+  assert.equal((await again.take()).event, 'ready', 'a closed stream makes room');
+  for (const stream of [second, other, again]) stream.close();
+  await waitUntil(() => server.services.streams.size === 0);
 });

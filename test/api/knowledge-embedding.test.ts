@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
+import { parseId } from '../../src/ids.ts';
 import { startEmbeddingService } from '../support/embedding-service.ts';
 import { type Json, knowledgeOf, type TestIngestion } from '../support/knowledge.ts';
 import { startTestServer } from '../support/server.ts';
@@ -188,4 +189,17 @@ test('a search whose query gets no vector in time returns the results of full te
   }
   const { body } = await app.send<Json>('POST', `/knowledge_sources/${source}/search`, { query: 'bittern' });
   assert.equal(body.vectors_unavailable, undefined);
+});
+
+test('a document that cannot take its vectors does not keep the others of its app waiting for ever', async () => {
+  const source = await app.createSource(org);
+  service.broken = 400;
+  const document = await app.push(source, 'Grebes dance on the lake.');
+  service.broken = undefined;
+  const uuids = [parseId('source', source) ?? '', parseId('document', document) ?? ''];
+  await server.db`delete from knowledge_indexes where source_id = ${uuids[0]}`;
+  await catchUp();
+  const [row] = await server.db`select embedding_model from knowledge_documents where id = ${uuids[1]}`;
+  assert.deepEqual(row, { embeddingModel: null });
+  await server.db`delete from knowledge_documents where id = ${uuids[1]}`;
 });

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import fc from 'fast-check';
 import { sweepAudit } from '../../src/audit/sweep.ts';
@@ -6,6 +7,7 @@ import { ManualClock } from '../../src/clock.ts';
 import { type Db, production } from '../../src/db/database.ts';
 import { formatId, parseId } from '../../src/ids.ts';
 import { readHead } from '../../src/ledger/head.ts';
+import { TrustedKeys } from '../../src/ledger/keys.ts';
 import { createLedger, type Ledger } from '../../src/ledger/seal.ts';
 import { listSegments } from '../../src/ledger/store.ts';
 import type { KnownHead } from '../../src/ledger/verify.ts';
@@ -304,6 +306,30 @@ test('what retention and deletions remove is signed, and verification stays clea
   const retained = await check([exported]);
   assert.deepEqual(retained.problems, []);
   assert.ok(retained.counts.removed > entries.length - 2);
+});
+
+test('a verification checks each signature once, and the statements that it needs, however many there are', async () => {
+  const own = await server.provision.app();
+  const at = { appId: own.app.uuid, sandboxId: production };
+  const mine = new AutomationsClient(server, own);
+  const sealing = createLedger(server.services);
+  const { id } = await mine.createAutomation({ workflow: graphOf({ id: 'a', kind: 'trigger' }) });
+  await mine.waitForEnd((await mine.invoke(id)).id);
+  await sealing.head(at);
+  for (let n = 0; n < 20; n += 1) await sealing.noteDeletion(at, { kind: 'automation', id: randomUUID() });
+  await mine.call('DELETE', `/automations/${id}`);
+  for (let n = 0; n < 20; n += 1) await sealing.noteDeletion(at, { kind: 'automation', id: randomUUID() });
+  let checked = 0;
+  class CountingKeys extends TrustedKeys {
+    override verify(...given: Parameters<TrustedKeys['verify']>): boolean {
+      checked += 1;
+      return super.verify(...given);
+    }
+  }
+  const { problems, counts } = await verifyAll(server.db, server.services.secrets, at, [], CountingKeys);
+  assert.deepEqual([problems, counts.removed], [[], 1]);
+  assert.ok(counts.segments > 40);
+  assert.ok(checked <= counts.segments + 1, `${checked} signatures of ${counts.segments} segments`);
 });
 
 test('deleting a user, a team or a sandbox states which automations go with it', async () => {

@@ -138,6 +138,23 @@ test('uploadAndPoll of batches, and a store that is created with files', async (
   });
 });
 
+test('a vector store and its files appear together, so that a process that ends before leaves neither', async () => {
+  const own = await provision.app();
+  const mine = clientOf(own.secretKey);
+  const file = await mine.files.create({ file: await textFile('a.md', 'Text.'), purpose: 'assistants' });
+  const lock = await db.reserve();
+  await lock.runScript('begin; lock table knowledge_ingestions in share mode');
+  const created = mine.vectorStores.create({ file_ids: [file.id] });
+  const waiting = () => db`select 1 from pg_locks where relation = 'knowledge_ingestions'::regclass and not granted`;
+  while ((await waiting()).length === 0);
+  const early = await db`select id from knowledge_sources where app_id = ${own.app.uuid}`;
+  await lock.runScript('commit');
+  lock.release();
+  const store = await created;
+  assert.equal(early.length, 0);
+  assert.deepEqual([store.file_counts.total, await idsOf(mine.vectorStores.list())], [1, [store.id]]);
+});
+
 test('a cancelled batch ends, its files are cancelled, and the next one begins', async () => {
   const store = await newStore();
   const files = [await upload('1.md'), await upload('2.md')];

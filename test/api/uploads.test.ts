@@ -205,18 +205,42 @@ test('a grant ends with its principal, and the rest of the list stays', async ()
   assert.deepEqual(file.acl, { grants: [grants[1]] });
 });
 
+/** An upload whose bytes are all stored, and whose end was interrupted. */
+async function interruptEnd(who: typeof me) {
+  const { body: upload } = await create(who, 3);
+  await db`create or replace function fail() returns trigger language plpgsql as
+    $$ begin raise exception 'killed'; end $$`;
+  await db`create trigger fail before insert on files for each row execute function fail()`;
+  assert.equal((await append(who, upload.id, 0, 'abc')).status, 500);
+  await db`drop trigger fail on files`;
+  return upload;
+}
+
 test('an interrupted completion is repeated by the next request, and creates one file', async () => {
-  const { body: upload } = await create(me, 3);
-  await db`create function fail_once() returns trigger language plpgsql as $$ begin raise exception 'killed'; end $$`;
-  await db`create trigger fail_once before insert on files for each row execute function fail_once()`;
-  assert.equal((await append(me, upload.id, 0, 'abc')).status, 500);
-  await db`drop trigger fail_once on files`;
+  const upload = await interruptEnd(me);
   const seen = await head(me, upload.id);
   assert.deepEqual([seen.headers.get('upload-offset'), seen.headers.get('x-file')], ['3', upload.file]);
   assert.equal((await db`select 1 from files where id = ${uuidOf(upload)}`).length, 1);
   // The file ends the upload.
   assert.equal((await api('DELETE', `/api/v1/files/${upload.file}`, me)).status, 204);
   assert.equal((await head(me, upload.id)).status, 404);
+});
+
+test('a key that may only read shows an upload whose end was interrupted, and does not finish it', async () => {
+  const upload = await interruptEnd(me);
+  const createKey = async (scopes: string[]) => {
+    const body = { type: 'secret', scopes };
+    return (await api<{ full_key: string }>('POST', '/api/v1/keys', { key: app.secretKey, body })).body.full_key;
+  };
+  for (const scopes of [['files:read'], ['read'], ['read', 'kv']]) {
+    const key = await createKey(scopes);
+    const shown = await api<typeof upload>('GET', `/api/v1/uploads/${upload.id}`, { key });
+    assert.deepEqual([shown.status, shown.body.state, shown.body.offset], [200, 'uploading', 3]);
+    assert.equal((await head({ key }, upload.id)).headers.get('x-file'), null);
+  }
+  assert.equal((await db`select 1 from files where id = ${uuidOf(upload)}`).length, 0);
+  const finished = await head({ key: await createKey(['files']) }, upload.id);
+  assert.equal(finished.headers.get('x-file'), upload.file);
 });
 
 test('a creation that is repeated with its Idempotency-Key is the same upload', async () => {

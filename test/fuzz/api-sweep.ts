@@ -80,8 +80,7 @@ export async function sweepApi({ server, outside, oneOf, seed = 0 }: SweepOption
     report.possible = 0;
     return count(casesOf(document, things, tools), report);
   };
-  const cases = choose(list, oneOf, seed);
-  const work = async () => {
+  const work = async (cases: Generator<Case>) => {
     for (const each of cases) {
       if (report.problems.length >= problemsMax) return;
       const started = performance.now();
@@ -108,7 +107,10 @@ export async function sweepApi({ server, outside, oneOf, seed = 0 }: SweepOption
       if (problem !== undefined) report.problems.push(`${each.name}: ${problem}`);
     }
   };
-  await Promise.all(Array.from({ length: parallel }, work));
+  const sendAll = (cases: Generator<Case>) => Promise.all(Array.from({ length: parallel }, () => work(cases)));
+  // An awkward value may change what the plain request of another operation needs.
+  await sendAll(plainOf(list()));
+  await sendAll(chooseAwkward(list(), oneOf, seed));
   for (const methods of Object.values(document.paths))
     for (const [method, { operationId }] of Object.entries(methods))
       if (!succeeded.has(operationId) && method !== 'delete')
@@ -117,11 +119,15 @@ export async function sweepApi({ server, outside, oneOf, seed = 0 }: SweepOption
   return report;
 }
 
-/** The plain request of each operation, while nothing has changed, and then one of every so many awkward ones. */
-function* choose(list: () => Generator<Case>, oneOf: number, seed: number): Generator<Case> {
-  for (const each of list()) if (each.isPlain) yield each;
+/** The plain request of each operation. */
+function* plainOf(cases: Generator<Case>): Generator<Case> {
+  for (const each of cases) if (each.isPlain) yield each;
+}
+
+/** One of every so many requests with an awkward value. */
+function* chooseAwkward(cases: Generator<Case>, oneOf: number, seed: number): Generator<Case> {
   let index = oneOf - (seed % oneOf);
-  for (const each of list()) if (!each.isPlain && index++ % oneOf === 0) yield each;
+  for (const each of cases) if (!each.isPlain && index++ % oneOf === 0) yield each;
 }
 
 function* count(cases: Generator<Case>, report: SweepReport): Generator<Case> {

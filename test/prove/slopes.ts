@@ -20,6 +20,8 @@ type Verdict = {
 
 /** The part of its mean by which a flat series may change in the time that is judged. */
 const changeShareMax = 0.1;
+/** Fewer say nothing. */
+const judgedPointsMin = 3;
 
 /** Fits a line through the points after the warm-up, and says whether it is flat. */
 export function judge({ name, unit, floor, isJudged, points }: Series, warmUpShare: number): Verdict {
@@ -27,7 +29,8 @@ export function judge({ name, unit, floor, isJudged, points }: Series, warmUpSha
   const seconds = (judged.at(-1)?.[0] ?? 0) - (judged[0]?.[0] ?? 0);
   const slope = slopeOf(judged);
   const mean = judged.reduce((sum, [, value]) => sum + value, 0) / Math.max(1, judged.length);
-  const isFlat = Math.abs(slope * seconds) <= Math.max(floor, mean * changeShareMax);
+  const isFlat =
+    judged.length >= judgedPointsMin && Math.abs(slope * seconds) <= Math.max(floor, mean * changeShareMax);
   const [start = 0, last = 0] = [judged[0]?.[1], judged.at(-1)?.[1]].map((value) => round(value ?? 0));
   return { name, unit, start, last, perHour: round(slope * 3_600), isFlat, isJudged };
 }

@@ -11,6 +11,9 @@ const paceMs = 50;
 const sampleMs = 5_000;
 /** The first part of the time fills caches, pools and tables. */
 const warmUpShare = 1 / 3;
+/** Fills within minutes at this pace, so that what grows later is no cache. */
+const searchCacheMb = '8';
+const collectGarbage = new URL('collect-garbage.ts', import.meta.url).href;
 
 /**
  * Mixed load on one server with its embedded database, for so many minutes. What the load creates, it deletes, so that
@@ -18,7 +21,11 @@ const warmUpShare = 1 / 3;
  */
 export async function soak(minutes: number, plotFile: string): Promise<boolean> {
   const dataDir = mkdtempSync(join(tmpdir(), 'quarry-soak-'));
-  const env = { QUARRY_DATA_DIR: dataDir, QUARRY_LOG_LEVEL: 'error', QUARRY_PARSE_WORKERS: '1' };
+  const env = {
+    ...{ QUARRY_DATA_DIR: dataDir, QUARRY_LOG_LEVEL: 'error', QUARRY_PARSE_WORKERS: '1' },
+    QUARRY_SEARCH_CACHE_MB: searchCacheMb,
+    NODE_OPTIONS: `--import=${collectGarbage}`,
+  };
   const server = await startServe(env);
   try {
     const { secret_key: key } = JSON.parse(readFileSync(join(dataDir, 'credentials.json'), 'utf8')) as {
@@ -121,10 +128,12 @@ async function runLoad(server: ServedProcess, key: string, counts: Counts, isOve
   );
 }
 
-/** Everything that is watched, every few seconds. */
+/** Everything that is watched, every few seconds, each time after a garbage collection. */
 async function sample({ baseUrl, pid }: ServedProcess, dataDir: string, isOver: () => boolean): Promise<Series[]> {
   const series: Series[] = [
     { name: 'memory', unit: 'MB', floor: 24, isJudged: true, points: [] },
+    // Objects and buffers that are still in use.
+    { name: 'heap', unit: 'MB', floor: 4, isJudged: true, points: [] },
     { name: 'handles', unit: 'handles', floor: 8, isJudged: true, points: [] },
     { name: 'connections', unit: 'connections', floor: 6, isJudged: true, points: [] },
     { name: 'age of jobs', unit: 's', floor: 2, isJudged: true, points: [] },
@@ -138,10 +147,12 @@ async function sample({ baseUrl, pid }: ServedProcess, dataDir: string, isOver: 
   };
   const freeAtStart = free();
   while (!isOver()) {
+    process.kill(pid, 'SIGUSR2');
     const metrics = (await sendRequest(baseUrl, 'GET', '/metrics')).text;
     const fds = readdirSync(`/proc/${pid}/fd`);
     const values = [
       residentMb(pid),
+      heapMb(metrics),
       fds.length,
       connections(metrics),
       oldestJob(metrics),
@@ -158,6 +169,11 @@ function residentMb(pid: number): number {
   return Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) / 1_024;
 }
 
+function heapMb(metrics: string): number {
+  const names = ['nodejs_heap_size_used_bytes', 'nodejs_external_memory_bytes'];
+  return names.flatMap((name) => valuesOf(metrics, name)).reduce((sum, value) => sum + value, 0) / 2 ** 20;
+}
+
 function connections(metrics: string): number {
   return valuesOf(metrics, 'quarry_database_connections').reduce((sum, value) => sum + value, 0);
 }
@@ -167,6 +183,9 @@ function oldestJob(metrics: string): number {
 }
 
 function valuesOf(metrics: string, name: string, having = /./): number[] {
-  const lines = metrics.split('\n').filter((line) => line.startsWith(`${name}{`) && having.test(line));
+  // A metric that has been renamed would be flat for ever.
+  if (!metrics.includes(`# TYPE ${name} `)) throw new Error(`/metrics has no ${name}.`);
+  const isSample = (line: string) => line.startsWith(`${name}{`) || line.startsWith(`${name} `);
+  const lines = metrics.split('\n').filter((line) => isSample(line) && having.test(line));
   return lines.map((line) => Number(line.split(' ').at(-1)));
 }

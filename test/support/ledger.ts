@@ -8,8 +8,14 @@ import type { Scope } from '../../src/tenancy/caller.ts';
 import type { Secrets } from '../../src/tenancy/secrets.ts';
 
 /** Verifies a whole ledger in one transaction, which may have changes that are not committed. */
-export async function verifyAll(db: Db, secrets: Secrets, scope: Scope, heads: readonly KnownHead[] = []) {
-  const trusted = new TrustedKeys(
+export async function verifyAll(
+  db: Db,
+  secrets: Secrets,
+  scope: Scope,
+  heads: readonly KnownHead[] = [],
+  Trusted: typeof TrustedKeys = TrustedKeys,
+) {
+  const trusted = new Trusted(
     signingKeys(secrets).map(({ publicKey }) => publicKey),
     await listKeys(db),
   );

@@ -104,6 +104,14 @@ export const animatedGif = Buffer.from(
   'hex',
 );
 
+/** A GIF of 2 by 2 pixels whose frame states that it is 40,000 wide and high. */
+export function gifOfLargeFrame(): Buffer {
+  const gif = Buffer.from(animatedGif);
+  const frame = gif.indexOf(0x2c);
+  for (const at of [frame + 5, frame + 7]) gif.writeUInt16LE(40_000, at);
+  return gif;
+}
+
 /** One file of each type that small pictures are made of. */
 export async function samplePictures(): Promise<SampleDocument[]> {
   const source = halves(90, 60);

@@ -4,7 +4,7 @@ import { ParserPool } from '../../src/content/parse/pool/pool.ts';
 import { type ParsedDocument, ParseError } from '../../src/content/parse/types.ts';
 import { createLogger } from '../../src/log.ts';
 import { fixture } from '../support/documents.ts';
-import { encodeBmp, encodePng, encodeTiff } from '../support/pictures.ts';
+import { encodeBmp, encodePng, encodeTiff, gifOfLargeFrame } from '../support/pictures.ts';
 import { bookOf, drawPicture, makeScan, noisy } from '../support/scans.ts';
 
 const log = createLogger('silent');
@@ -106,6 +106,7 @@ test('a picture of too many pixels is refused by its header, and a truncated one
   huge.writeUInt32BE(60_000, 20);
   const tooLarge = await failureOf(parse(huge, 'huge.png'));
   assert.match(tooLarge.message, /more than 40 million pixels/);
+  assert.match((await failureOf(parse(gifOfLargeFrame(), 'huge.gif'))).message, /more than 40 million pixels/);
   const cut = await failureOf(parse(picture.subarray(0, 200), 'cut.png'));
   assert.equal(cut.reason, 'extraction_failed');
 });

@@ -6,7 +6,7 @@ import { ParserPool } from '../../src/content/parse/pool/pool.ts';
 import { ParseError, pictureFormats } from '../../src/content/parse/types.ts';
 import { createLogger } from '../../src/log.ts';
 import { pdf } from '../support/documents.ts';
-import { animatedGif, encodePng, halves, withExif } from '../support/pictures.ts';
+import { animatedGif, encodePng, gifOfLargeFrame, halves, withExif } from '../support/pictures.ts';
 
 const pool = new ParserPool({ workers: 1, memoryMb: 512, deadlineMs: 30_000, log: createLogger('silent') });
 after(() => pool.close());
@@ -100,6 +100,9 @@ test('transparency is kept, and becomes white where the format has none', async 
 test('of an animation the first frame is shown, of a PDF the first page on white', async () => {
   const frame = await decoded((await pool.picture(animatedGif, { width: 64, format: 'png' })).bytes);
   isNear(pixelAt(frame, 0, 0), [255, 0, 0, 255]);
+  // The frames after it are not read.
+  const damaged = Buffer.concat([animatedGif.subarray(0, animatedGif.lastIndexOf(0x21)), Buffer.alloc(100, 0xff)]);
+  assert.equal((await pool.picture(damaged, { width: 64, format: 'png' })).width, 2);
   const page = await pool.picture(pdf(), { width: 256, format: 'png' });
   assert.ok(page.width === 256 && page.height > 256);
   const { data } = await decoded(page.bytes);
@@ -115,6 +118,7 @@ test('pixels are bounded before they are decoded, and what is no picture is refu
   png.writeUInt32BE(100_000, 16);
   png.writeUInt32BE(100_000, 20);
   assert.equal(await reason(pool.picture(png, { width: 64, format: 'webp' })), 'extraction_failed');
+  await assert.rejects(pool.picture(gifOfLargeFrame(), { width: 64, format: 'webp' }), /more than 24 million pixels/);
   const svg = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="10" height="10"><script>1</script></svg>');
   for (const bytes of [svg, Buffer.from('text'), Buffer.alloc(0)])
     assert.equal(await reason(pool.picture(bytes, { width: 64, format: 'webp' })), 'unsupported_content');

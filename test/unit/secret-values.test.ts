@@ -120,6 +120,56 @@ test('a text shown in parts is redacted as in one piece, and nothing is held bac
   assert.deepEqual(secrets.redactBeginning('The pin is 4815'), { done: 'The pin is ', rest: '4815' });
 });
 
+test('a long secret is found in every form, though many begin like it', () => {
+  const begin = '-----BEGIN PRIVATE KEY "é\u{1f600}" + ';
+  const ends = Array.from({ length: 4 }, (_, i) => `/${i}\u{1f600}${'é\n/+ x'.repeat(500 + i)}`);
+  const named = Object.fromEntries(
+    ends.flatMap((end, i) => [
+      [`LONG${i}`, begin + end],
+      // Characters of two units at every place of the beginning.
+      [`PAIRS${i}`, `${'x'.repeat(i)}${'\u{1f600}'.repeat(30)}${end}`],
+    ]),
+  );
+  for (const [name, secret] of Object.entries(named)) {
+    const bytes = Buffer.from(secret);
+    const forms = [
+      ...[secret, JSON.stringify(secret).slice(1, -1), encodeURIComponent(secret)],
+      ...[
+        new URLSearchParams({ q: secret }).toString().slice(2),
+        bytes.toString('base64'),
+        bytes.toString('base64url'),
+      ],
+      ...['a', 'ab', 'abc'].map((before) => Buffer.concat([Buffer.from(before), bytes]).toString('base64')),
+    ];
+    for (const form of forms) {
+      const values = new SecretValues(named);
+      const { value, places } = values.redact({ a: [`<${form}>`] });
+      assert.deepEqual([...new Set(places.map((place) => place.secret))], [name]);
+      assert.ok(JSON.stringify(value).length < 60);
+      assert.deepEqual(new SecretValues(named).restore(plain(value), plain(places)).value, { a: [`<${form}>`] });
+      const half = form.slice(0, Math.floor(form.length / 2));
+      assert.match(new SecretValues(named).redactBeginning(`<<${half}`).done, /^<<.{0,4}$/);
+    }
+  }
+});
+
+test('secrets that a value does not contain are not encoded', () => {
+  const named = Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`S${i}`, `${i} `.repeat(5_000)]));
+  const measure = (value: unknown) => {
+    const times = [1, 2, 3].map(() => {
+      const began = performance.now();
+      new SecretValues(named).redact(value);
+      return performance.now() - began;
+    });
+    return Math.min(...times);
+  };
+  const none = { some: 'Nothing of them.' };
+  assert.equal(new SecretValues(named).redact(none).value, none);
+  const all = measure(Object.values(named).map((secret) => `${secret.slice(0, 100)}-`));
+  const ratio = measure(none) / all;
+  assert.ok(ratio < 0.5, `${ratio}`);
+});
+
 test('many texts are found as if each were looked for at each position', () => {
   const text = fc.string({ unit: fc.constantFrom('a', 'b', 'é'), minLength: 3, maxLength: 6 });
   const within = fc.string({ unit: fc.constantFrom('a', 'b', 'é', 'c'), maxLength: 40 });

@@ -30,6 +30,7 @@ before(async () => {
     listenDatabase,
     log: createLogger('silent'),
     streamSecondsMax: 60,
+    streamsMax: 100,
     heartbeatMs: 30,
     stalledMs: 0,
   });
@@ -204,7 +205,7 @@ test('changes that are no longer kept are reported, followed by the current stat
 });
 
 test('a stream ends when it has been open for as long as it may, and no heartbeat later', async () => {
-  const short = new StreamHub({ listenDatabase, log: createLogger('silent'), streamSecondsMax: 0.3 });
+  const short = new StreamHub({ listenDatabase, log: createLogger('silent'), streamSecondsMax: 0.3, streamsMax: 10 });
   short.register('thing', {
     filterVisible: async (_caller, ids) => [...ids],
     event: 'changed',
@@ -230,7 +231,12 @@ test('a stream ends when it has been open for as long as it may, and no heartbea
 });
 
 test('the streams of an app with many changes leave every other app its turn', async () => {
-  const busy = new StreamHub({ listenDatabase, log: createLogger('silent'), streamSecondsMax: 60 });
+  const busy = new StreamHub({
+    listenDatabase,
+    log: createLogger('silent'),
+    streamSecondsMax: 60,
+    streamsMax: 100_000,
+  });
   const loadedApps: string[] = [];
   busy.register('thing', {
     filterVisible: async (_caller, ids) => [...ids],

@@ -23,7 +23,7 @@ export type RedactedPlace = {
   form?: string;
 };
 
-type Form = { secret: string; form: string | undefined; text: string; whole: boolean };
+type Form = { secret: string; form: string | undefined; text: string };
 type Match = { start: number; form: Form };
 type Found = { at: number | undefined; form: Form };
 type Path = (string | number)[];
@@ -33,42 +33,42 @@ type Holder = Record<string | number, unknown>;
 const insideCharactersMin = 4;
 /** Encodings of shorter secrets are not searched for. */
 const encodedBytesMin = 8;
+/** So much of each secret is encoded in advance. The rest is encoded once a value contains one of these beginnings. */
+const startCharacters = 24;
 
 export class SecretValues {
   readonly #values: Readonly<Record<string, string>>;
-  readonly #forms: Form[];
-  /** Those that are found within texts, and by their JSON: a value that contains none of them needs no closer check. */
-  readonly #inside: TextIndex<Form>;
-  readonly #insideJson: TextIndex<Form>;
+  /** The secrets by the beginnings of their forms, and the same by JSON. */
+  readonly #starts = new Map<string, string[]>();
+  readonly #startsJson = new TextIndex<string[]>();
+  /** The forms of secrets whose beginnings have been found. */
+  readonly #forms = new Map<string, Form[]>();
+  readonly #inside = new TextIndex<Form>();
   /** Short ones are whole texts. */
-  readonly #whole: Map<string, Form>;
+  readonly #whole = new Map<string, Form>();
   /** Plain values, which may be whole numbers too. */
-  readonly #plain: Map<string, Form>;
-  readonly #byName: Map<string, Form>;
+  readonly #plain = new Map<string, Form>();
 
   /** @param values by the secret's name. */
   constructor(values: Readonly<Record<string, string>>) {
     this.#values = values;
-    this.#forms = Object.entries(values)
-      .flatMap(([secret, value]) => formsOf(secret, value))
-      .sort((a, b) => b.text.length - a.text.length);
-    const inside = this.#forms.filter(({ whole }) => !whole);
-    this.#inside = new TextIndex(inside.map((form) => ({ text: form.text, of: form })));
-    this.#insideJson = new TextIndex(inside.map((form) => ({ text: jsonOf(form.text), of: form })));
-    this.#whole = firstOf(
-      this.#forms.filter(({ whole }) => whole),
-      ({ text }) => text,
-    );
-    this.#plain = firstOf(
-      this.#forms.filter(({ form }) => form === undefined),
-      ({ text }) => text,
-    );
-    this.#byName = firstOf(this.#forms, nameOf);
+    for (const [secret, text] of Object.entries(values)) {
+      const plain = this.#plain.get(text) ?? { secret, form: undefined, text };
+      this.#plain.set(text, plain);
+      if (text.length < insideCharactersMin) this.#whole.set(text, plain);
+      else
+        for (const start of startsOf(text)) {
+          const secrets = this.#starts.get(start) ?? [];
+          if (secrets.push(secret) > 1) continue;
+          this.#starts.set(start, secrets);
+          this.#startsJson.add({ text: jsonOf(start), of: secrets });
+        }
+    }
   }
 
   /** A copy of a JSON value without the secrets, and their positions; the value itself when it contains none. */
   redact(value: unknown): { value: unknown; places: RedactedPlace[] } {
-    const json = this.#forms.length === 0 ? undefined : JSON.stringify(value);
+    const json = this.#plain.size === 0 ? undefined : JSON.stringify(value);
     if (json === undefined || !this.#mayBeIn(json)) return { value, places: [] };
     const places: RedactedPlace[] = [];
     const note = (path: Path, found: Found[], key?: { key: true; cut?: number }) => {
@@ -101,14 +101,19 @@ export class SecretValues {
         });
       },
     });
-    return { value: copy, places };
+    return { value: places.length === 0 ? value : copy, places };
   }
 
   /**
    * The redacted beginning of a text that is still growing, and its rest: the end that a secret may have begun in.
    */
   redactBeginning(text: string): { done: string; rest: string } {
-    let cut = Math.min(text.length, ...this.#forms.map((form) => startOfUnfinished(text, form)));
+    this.#mayBeIn(JSON.stringify(text));
+    let cut = text.length;
+    for (const start of this.#starts.keys()) cut = Math.min(cut, startOfUnfinished(text, start));
+    for (const forms of this.#forms.values())
+      for (const form of forms) cut = Math.min(cut, startOfUnfinished(text, form.text));
+    for (const short of this.#whole.keys()) if (short.startsWith(text)) cut = 0;
     for (const { start, form } of this.#findIn(text)) if (start < cut) cut = Math.max(cut, start + form.text.length);
     return { done: this.#redactText(text.slice(0, cut)).value, rest: text.slice(cut) };
   }
@@ -149,9 +154,21 @@ export class SecretValues {
   }
 
   #textOf({ secret, form }: RedactedPlace): string {
-    const found = this.#byName.get(nameOf({ secret, form }));
+    const value = this.#values[secret];
+    if (value === undefined) return redactedText;
+    const forms = form === undefined || value.length < insideCharactersMin ? [] : this.#formsOf(secret, value);
     // After a secret's value has changed, one encoding may equal another.
-    return found?.text ?? this.#values[secret] ?? redactedText;
+    return forms.find((one) => one.form === form)?.text ?? value;
+  }
+
+  /** The forms of a secret, which are found in texts from now on. */
+  #formsOf(secret: string, value: string): Form[] {
+    const known = this.#forms.get(secret);
+    if (known !== undefined) return known;
+    const forms = formsOf(secret, value);
+    this.#forms.set(secret, forms);
+    for (const form of forms) this.#inside.add({ text: form.text, of: form });
+    return forms;
   }
 
   #redactText(text: string): { value: string; found: Found[] } {
@@ -173,9 +190,11 @@ export class SecretValues {
     return form ? { value: redactedText, found: [{ at: undefined, form }] } : { value: number, found: [] };
   }
 
-  /** Whether JSON text contains a secret. */
+  /** Whether JSON text may contain a secret. Prepares the forms of those secrets. */
   #mayBeIn(json: string): boolean {
-    if (!this.#insideJson.find(json).next().done) return true;
+    const begun = new Set([...new Set(this.#startsJson.findAll(json))].flat());
+    for (const [secret, value] of Object.entries(this.#values)) if (begun.has(secret)) this.#formsOf(secret, value);
+    if (begun.size > 0) return true;
     for (const text of this.#whole.keys()) if (json.includes(jsonOf(text))) return true;
     return false;
   }
@@ -192,47 +211,55 @@ function jsonOf(text: string): string {
   return JSON.stringify(text).slice(1, -1);
 }
 
-function nameOf({ secret, form }: { secret: string; form?: string | undefined }): string {
-  return `${secret} ${form ?? ''}`;
-}
-
-function firstOf(forms: readonly Form[], key: (form: Form) => string): Map<string, Form> {
-  const first = new Map<string, Form>();
-  for (const form of forms) if (!first.has(key(form))) first.set(key(form), form);
-  return first;
-}
+const base64s = ['base64', 'base64url'] as const;
+const byteShifts = [0, 1, 2];
 
 /** A secret plain, in a URL, in a form, in JSON text, and in base64 at any byte offset. */
 function formsOf(secret: string, value: string): Form[] {
-  if (value.length < insideCharactersMin) return [{ secret, form: undefined, text: value, whole: true }];
   const forms = new Map<string, string | undefined>([[value, undefined]]);
   const add = (form: string, text: string) => {
     if (!forms.has(text)) forms.set(text, form);
   };
   const bytes = Buffer.from(value, 'utf8');
   if (bytes.length >= encodedBytesMin) {
-    add('json', JSON.stringify(value).slice(1, -1));
+    add('json', jsonOf(value));
     add('url', encodeURIComponent(value));
-    add('form', new URLSearchParams({ a: value }).toString().slice(2));
-    for (const encoding of ['base64', 'base64url'] as const) {
+    add('form', formEncode(value));
+    for (const encoding of base64s) {
       add(encoding, bytes.toString(encoding));
-      for (const shift of [0, 1, 2]) {
-        // The characters that depend only on the secret, for this offset within a group of three bytes.
-        const text = Buffer.concat([Buffer.alloc(shift), bytes]).toString(encoding);
-        const inner = text.slice(Math.ceil((shift * 8) / 6), Math.floor(((shift + bytes.length) * 8) / 6));
-        add(`${encoding}-${shift}`, inner);
-      }
+      for (const shift of byteShifts) add(`${encoding}-${shift}`, base64Within(bytes, encoding, shift));
     }
   }
-  return [...forms].map(([text, form]) => ({ secret, form, text, whole: false }));
+  return [...forms].map(([text, form]) => ({ secret, form, text }));
+}
+
+/** Texts of which every form of the value has one as its beginning. */
+function startsOf(value: string): Set<string> {
+  // Whole characters, because half of one is encoded in another way.
+  const start = [...value.slice(0, 2 * startCharacters)].slice(0, startCharacters).join('');
+  const bytes = Buffer.from(start, 'utf8');
+  const starts = new Set([start]);
+  if (bytes.length < encodedBytesMin) return starts;
+  starts.add(jsonOf(start)).add(encodeURIComponent(start)).add(formEncode(start));
+  for (const encoding of base64s) for (const shift of byteShifts) starts.add(base64Within(bytes, encoding, shift));
+  return starts;
+}
+
+function formEncode(text: string): string {
+  return new URLSearchParams({ a: text }).toString().slice(2);
+}
+
+/** The characters that depend only on these bytes, for this offset within a group of three bytes. */
+function base64Within(bytes: Buffer, encoding: (typeof base64s)[number], shift: number): string {
+  const text = Buffer.concat([Buffer.alloc(shift), bytes]).toString(encoding);
+  return text.slice(Math.ceil((shift * 8) / 6), Math.floor(((shift + bytes.length) * 8) / 6));
 }
 
 /** Where the text ends with the beginning of this form of a secret, or with all of it; its length when nowhere. */
-function startOfUnfinished(text: string, form: Form): number {
-  if (form.whole) return form.text.startsWith(text) ? 0 : text.length;
-  const first = form.text.charAt(0);
-  let at = text.indexOf(first, Math.max(0, text.length - form.text.length));
-  while (at >= 0 && !form.text.startsWith(text.slice(at))) at = text.indexOf(first, at + 1);
+function startOfUnfinished(text: string, form: string): number {
+  const first = form.charAt(0);
+  let at = text.indexOf(first, Math.max(0, text.length - form.length));
+  while (at >= 0 && !form.startsWith(text.slice(at))) at = text.indexOf(first, at + 1);
   return at < 0 ? text.length : at;
 }
 

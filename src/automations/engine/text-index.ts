@@ -14,14 +14,17 @@ export class TextIndex<T> {
   /** By their beginning, the longest first. */
   readonly #byStart = new Map<string, Entry<T>[]>();
 
-  constructor(entries: readonly Entry<T>[]) {
-    for (const entry of entries.toSorted((a, b) => b.text.length - a.text.length)) {
-      const start = entry.text.slice(0, startLength);
-      this.#mayStart[hashAt(entry.text, 0)] = 1;
-      const known = this.#byStart.get(start);
-      if (known) known.push(entry);
-      else this.#byStart.set(start, [entry]);
-    }
+  constructor(entries: readonly Entry<T>[] = []) {
+    for (const entry of entries) this.add(entry);
+  }
+
+  add(entry: Entry<T>): void {
+    const start = entry.text.slice(0, startLength);
+    this.#mayStart[hashAt(entry.text, 0)] = 1;
+    const known = this.#byStart.get(start) ?? [];
+    const shorter = known.findIndex(({ text }) => text.length < entry.text.length);
+    known.splice(shorter < 0 ? known.length : shorter, 0, entry);
+    this.#byStart.set(start, known);
   }
 
   /** The texts from left to right, the longest where several start; they do not overlap. */
@@ -34,6 +37,16 @@ export class TextIndex<T> {
         yield { start: at, of: entry.of };
         at += entry.text.length;
       }
+    }
+  }
+
+  /** Every text that occurs, also where several overlap. */
+  *findAll(within: string): Generator<T> {
+    if (this.#byStart.size === 0) return;
+    for (let at = 0; at <= within.length - startLength; at++) {
+      if (this.#mayStart[hashAt(within, at)] === 0) continue;
+      for (const { text, of } of this.#byStart.get(within.slice(at, at + startLength)) ?? [])
+        if (within.startsWith(text, at)) yield of;
     }
   }
 

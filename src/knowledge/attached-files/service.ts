@@ -38,7 +38,7 @@ export function createAttachmentService(deps: { db: Database; sources: SourceSer
   const { db, sources, ingestions } = deps;
 
   /** Runs a change of the attachments of a source, one at a time. */
-  function change<T>(source: VisibleSource, run: (tx: Transaction, key: SourceKey) => Promise<T>): Promise<T> {
+  function change<T>(db: Db, source: VisibleSource, run: (tx: Transaction, key: SourceKey) => Promise<T>): Promise<T> {
     const key = { appId: source.appId, sourceId: source.id };
     return db.begin(async (tx) => {
       if (!(await lockIndex(tx, key))) throw notFound();
@@ -47,7 +47,7 @@ export function createAttachmentService(deps: { db: Database; sources: SourceSer
   }
 
   /** The files, each visible to the caller and small enough to become a document. */
-  async function requireFiles(caller: Caller, files: readonly FileToAttach[]): Promise<string[]> {
+  async function requireFiles(db: Db, caller: Caller, files: readonly FileToAttach[]): Promise<string[]> {
     const ids = files.map(({ file }) => pathId('file', file));
     const visible = new Map((await findVisibleFiles(db, caller, ids)).map((row) => [row.id, row]));
     for (const id of ids) {
@@ -92,9 +92,9 @@ export function createAttachmentService(deps: { db: Database; sources: SourceSer
   return {
     /** Attaches one file. One that is attached stays as it is, with other metadata if some is given. */
     async attach(caller: Caller, source: VisibleSource, given: FileToAttach): Promise<store.Attachment> {
-      const [file = ''] = await requireFiles(caller, [given]);
+      const [file = ''] = await requireFiles(db, caller, [given]);
       await requireQuotaLeft(db, source, 'documents');
-      return change(source, async (tx, key) => {
+      return change(db, source, async (tx, key) => {
         const before = await store.findAttachment(tx, key, file);
         if (before?.status === 'in_progress') {
           if (given.attributes !== undefined) throw inProgress();
@@ -109,10 +109,10 @@ export function createAttachmentService(deps: { db: Database; sources: SourceSer
     },
 
     /** Attaches files in one ingestion. The documents of those that are attached are made again. */
-    async attachBatch(caller: Caller, source: VisibleSource, given: readonly FileToAttach[]): Promise<Batch> {
-      const files = await requireFiles(caller, given);
+    async attachBatch(db: Db, caller: Caller, source: VisibleSource, given: readonly FileToAttach[]): Promise<Batch> {
+      const files = await requireFiles(db, caller, given);
       await requireQuotaLeft(db, source, 'documents');
-      return change(source, async (tx, key) => {
+      return change(db, source, async (tx, key) => {
         await forget(tx, key, files);
         const items = [];
         for (const [i, file] of files.entries()) {
@@ -149,7 +149,7 @@ export function createAttachmentService(deps: { db: Database; sources: SourceSer
 
     /** Replaces the attributes. 409 while the file is processed. */
     setAttributes: (source: VisibleSource, id: string, attributes: Attributes): Promise<store.Attachment> =>
-      change(source, async (tx, key) => {
+      change(db, source, async (tx, key) => {
         const before = await getAttachment(tx, key, attachedId(id));
         if (before.status === 'in_progress') throw inProgress();
         await writeAttributes(tx, key, before, attributes);
@@ -158,7 +158,7 @@ export function createAttachmentService(deps: { db: Database; sources: SourceSer
 
     /** Removes the documents of a file from the source; the file stays. 409 while it is processed. */
     detach: (source: VisibleSource, id: string): Promise<void> =>
-      change(source, async (tx, key) => {
+      change(db, source, async (tx, key) => {
         const file = attachedId(id);
         const { status } = await getAttachment(tx, key, file);
         if (status === 'in_progress') throw inProgress();
@@ -178,7 +178,7 @@ export function createAttachmentService(deps: { db: Database; sources: SourceSer
         for (const sourceId of ids) {
           const source = await sources.findForChange(db, caller, formatId('source', sourceId));
           if (source === undefined) continue;
-          await change(source, async (tx, key) => {
+          await change(db, source, async (tx, key) => {
             for (const document of await store.listAttachedDocuments(tx, key, file))
               await removeDocument(tx, key, document);
             await forget(tx, key, [file]);

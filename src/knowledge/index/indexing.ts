@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { packVector, signCode, unpackVector } from '../../content/embed/codes.ts';
+import { EmbeddingError } from '../../content/embed/embedder.ts';
 import type { SharedEmbedder } from '../../content/embed/in-lanes.ts';
 import type { ParserPool } from '../../content/parse/pool/pool.ts';
 import { type PreparedText, type PrepareInput, withContext } from '../../content/prepare.ts';
@@ -176,7 +177,7 @@ export async function removeDocument(tx: Transaction, key: SourceKey, documentId
   return true;
 }
 
-/** Computes the vectors that a stored document lacks. Throws EmbeddingError. */
+/** Computes the vectors that a stored document lacks. Throws EmbeddingError, also when its source has no index. */
 export async function embedStoredDocument(
   db: Database,
   embedder: SharedEmbedder,
@@ -187,6 +188,13 @@ export async function embedStoredDocument(
   const document = await findDocumentById(db, appId, documentId);
   if (!document || document.embeddingModel === embedder.model) return;
   const key = { appId, sourceId: document.sourceId };
+  const lock = async (tx: Transaction) => {
+    const state = await lockIndex(tx, key);
+    // The jobs that look for documents without vectors would find this one again and again.
+    if (!state && (await findDocumentById(tx, appId, documentId)))
+      throw new EmbeddingError('The search index of its source is missing.');
+    return state;
+  };
   const end = document.firstOrdinal + document.chunkCount;
   const has = new Set(
     (await listVectors(db, key, embedder.model, document.firstOrdinal, end)).map((row) => row.ordinal),
@@ -210,7 +218,7 @@ export async function embedStoredDocument(
       return { ordinal: chunk.ordinal, vector: packVector(vector), code: signCode(vector) };
     });
     const still = await db.begin(async (tx) => {
-      const state = await lockIndex(tx, key);
+      const state = await lock(tx);
       if (!state) return false;
       const now = await findDocumentById(tx, appId, documentId);
       if (now?.firstOrdinal !== document.firstOrdinal) return false;
@@ -220,7 +228,7 @@ export async function embedStoredDocument(
     if (!still) return;
   }
   await db.begin(async (tx) => {
-    if (!(await lockIndex(tx, key))) return;
+    if (!(await lock(tx))) return;
     const current = await documents.setEmbedded(tx, appId, documentId, document.firstOrdinal, embedder.model);
     if (current) await deleteOtherVectors(tx, key, embedder.model, document.firstOrdinal, end);
   });

@@ -40,7 +40,7 @@ export function createSourceService({ db, clock, checkUrl }: SourceDeps) {
     return source;
   }
 
-  async function checkConfiguration(caller: Caller, type: string, payload: Payload): Promise<void> {
+  async function checkConfiguration(db: Db, caller: Caller, type: string, payload: Payload): Promise<void> {
     const kind = findCreatableKind(type);
     if (kind) checkPayload(kind, payload, checkUrl);
     const file = type === fileDocument.type ? payloadFile(payload) : undefined;
@@ -94,12 +94,17 @@ export function createSourceService({ db, clock, checkUrl }: SourceDeps) {
     },
 
     /** @param owned the owner, if the input does not name it. */
-    async create(caller: Caller, input: Static<typeof sourceCreateSchema>, ownedBy?: Owned): Promise<store.SourceView> {
+    async create(
+      db: Db,
+      caller: Caller,
+      input: Static<typeof sourceCreateSchema>,
+      ownedBy?: Owned,
+    ): Promise<store.SourceView> {
       if (!findCreatableKind(input.type))
         throw invalidField('type', 'must be a type that GET /api/v1/knowledge_sources/kinds lists');
       checkMetadata(input.metadata);
       const owned = ownedBy ?? (await resolveOwner(db, caller, input));
-      if (input.payload) await checkConfiguration(caller, input.type, input.payload);
+      if (input.payload) await checkConfiguration(db, caller, input.type, input.payload);
       const parentSourceId = await optionalReference('parent_source', input.parent_source, async (text) => {
         const id = fieldId('source', 'parent_source', text);
         return (await store.sourceExists(db, caller, id)) ? id : undefined;
@@ -147,7 +152,7 @@ export function createSourceService({ db, clock, checkUrl }: SourceDeps) {
     ): Promise<store.SourceView> {
       const source = await getForChange(db, caller, id, 'update');
       checkMetadata(change.metadata);
-      if (change.payload) await checkConfiguration(caller, source.type, change.payload);
+      if (change.payload) await checkConfiguration(db, caller, source.type, change.payload);
       const state = change.state ?? source.state;
       const unchanged = change.payload === undefined && state === source.state;
       const row = await store.updateSource(db, caller, source.id, {
@@ -190,7 +195,7 @@ async function optionalReference(
 }
 
 /** Exactly one of team, user, agent and org; the parent organisation comes from the owner. */
-async function resolveOwner(db: Database, caller: Caller, input: Static<typeof sourceCreateSchema>): Promise<Owned> {
+async function resolveOwner(db: Db, caller: Caller, input: Static<typeof sourceCreateSchema>): Promise<Owned> {
   const members = (['team', 'user', 'agent', 'org'] as const).filter((member) => input[member] !== undefined);
   if (members.length !== 1) {
     const message =

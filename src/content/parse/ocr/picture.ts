@@ -1,7 +1,7 @@
-import { imageSize } from '../image-size.ts';
 import { parseLimits } from '../limits.ts';
 import { buildSegments } from '../pdf/lines.ts';
 import { buildPage, writePages } from '../pdf/write-pages.ts';
+import { boundPicture } from '../picture/bounds.ts';
 import { type Reading, Unfinished } from '../reading.ts';
 import { failed, type ParsedDocument, unsupported } from '../types.ts';
 import { loadOcrEngine } from './engine.ts';
@@ -17,13 +17,10 @@ const assumedDotsPerInch = 150;
 export async function parsePicture(bytes: Uint8Array, reading: Reading): Promise<ParsedDocument> {
   const { ocr, ocrProblem } = reading.terms;
   if (ocr === undefined) throw unsupported(`The file is a picture, and ${ocrProblem}.`);
-  const size = imageSize(bytes);
-  if (!size) throw failed('The picture is damaged or truncated.');
-  if (size.width * size.height > parseLimits.imagePixelsMax)
-    throw failed(`The picture has more than ${parseLimits.imagePixelsMax / 1_000_000} million pixels.`);
+  const bounded = boundPicture(bytes, parseLimits.imagePixelsMax);
   if (ocr === 'later') throw new Unfinished('pictures');
   const engine = await loadOcrEngine(ocr);
-  const picture = scaleDown(engine.decode(bytes), recognisedPixelsMax);
+  const picture = scaleDown(engine.decode(bounded), recognisedPixelsMax);
   const drawn = readPicture(engine, picture, assumedDotsPerInch);
   if (drawn.characters === 0) throw failed('No text could be recognised in the picture.');
   reading.recognised.push({ page: 1, confidence: drawn.confidence, characters: drawn.characters });

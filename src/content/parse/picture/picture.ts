@@ -1,7 +1,8 @@
-import { imageOrientation, imageSize } from '../image-size.ts';
+import { imageOrientation } from '../image-size.ts';
 import { parseLimits } from '../limits.ts';
 import { openPdf } from '../pdf/document.ts';
 import { failed, type PictureFormat, unsupported } from '../types.ts';
+import { boundPicture } from './bounds.ts';
 import { decodePicture, encodePicture, pictureKind } from './codecs.ts';
 import { type RgbaImage, shrink, turnUpright } from './shrink.ts';
 
@@ -25,13 +26,10 @@ async function readPixels(bytes: Uint8Array, width: number): Promise<RgbaImage> 
   const kind = pictureKind(bytes);
   if (kind === undefined) throw unsupported('Only PNG, JPEG, WebP, GIF and PDF can be shown as a picture.');
   if (kind === 'pdf') return readPage(bytes, width);
-  const size = imageSize(bytes);
-  if (!size) throw failed('The picture is damaged or truncated.');
-  if (size.width * size.height > parseLimits.smallPicturePixelsMax)
-    throw failed(`The picture has more than ${parseLimits.smallPicturePixelsMax / 1_000_000} million pixels.`);
+  const bounded = boundPicture(bytes, parseLimits.smallPicturePixelsMax);
   let picture: RgbaImage;
   try {
-    picture = await decodePicture(kind, bytes);
+    picture = await decodePicture(kind, bounded);
   } catch (error) {
     if (/memory|allocat/i.test(String(error))) throw error;
     throw failed('The picture is damaged or truncated.', error);

@@ -1,0 +1,63 @@
+import type { Db } from '../db/database.ts';
+import type { Scope } from '../tenancy/caller.ts';
+import { encodeHeader } from './encoding.ts';
+import type { TrustedKeys } from './keys.ts';
+import * as store from './store.ts';
+
+const retentionsAtOnce = 10;
+const automationsAtOnce = 100;
+
+/**
+ * What a ledger states about removed records, looked up for those that a verification misses. Only what a trusted key has
+ * signed counts.
+ */
+export class Removals {
+  readonly #db: Db;
+  readonly #scope: Scope;
+  readonly #trusted: TrustedKeys;
+  #before: Promise<string> | undefined;
+
+  constructor(db: Db, scope: Scope, trusted: TrustedKeys) {
+    this.#db = db;
+    this.#scope = scope;
+    this.#trusted = trusted;
+  }
+
+  /** Whether retention has removed the audit entries of this time. */
+  async coversEntry(at: string): Promise<boolean> {
+    this.#before ??= this.#readBefore();
+    return at < (await this.#before);
+  }
+
+  /** Those of these automations whose runs a deletion has removed. */
+  async findDeleted(automations: readonly string[]): Promise<Set<string>> {
+    const deleted = new Set<string>();
+    for (let from = 0; from < automations.length; from += automationsAtOnce) {
+      const asked = automations.slice(from, from + automationsAtOnce);
+      for (const note of await store.listDeletions(this.#db, this.#scope, asked)) {
+        if (!this.#isSigned(note)) continue;
+        const { automations: named } = readDetail<{ automations?: string[] | null }>(note);
+        for (const id of named === null ? asked : (named ?? [])) deleted.add(id);
+      }
+    }
+    return deleted;
+  }
+
+  /** The time before which entries are removed; empty when the ledger states none. */
+  async #readBefore(): Promise<string> {
+    for (let skip = 0; ; skip += retentionsAtOnce) {
+      const notes = await store.listRetentions(this.#db, this.#scope, skip, retentionsAtOnce);
+      const signed = notes.find((note) => this.#isSigned(note));
+      if (signed !== undefined) return readDetail<{ before?: string }>(signed).before ?? '';
+      if (notes.length < retentionsAtOnce) return '';
+    }
+  }
+
+  #isSigned(note: store.SegmentRow): boolean {
+    return this.#trusted.verify(note.keyId, encodeHeader(note), note.signature);
+  }
+}
+
+function readDetail<T>({ detail }: store.SegmentRow): T {
+  return JSON.parse(detail ?? '{}') as T;
+}
