@@ -83,7 +83,7 @@ export async function listTables(session: Session): Promise<Table[]> {
   return rows;
 }
 
-/** The names of the tables that migrations create. Other tables in the schema are not ours to touch. */
+/** The names of the tables that migrations create. A restore changes no other tables of the schema. */
 export function ownTables(migrations: readonly Migration[]): Set<string> {
   return new Set(
     migrations.flatMap(({ sql }) =>
@@ -169,7 +169,7 @@ export async function setSequence(session: Session, { name, last_value, is_calle
 
 type ForeignKey = { table: string; name: string; definition: string };
 
-/** Truncates the tables, drops their foreign keys and disables our triggers, which would check each row. */
+/** Truncates the tables, drops their foreign keys and disables their triggers, which would run for each row. */
 export async function prepareLoad(session: Session, tables: readonly Table[]): Promise<ForeignKey[]> {
   const names = tables.map(({ name }) => name);
   const { rows } = await session.query<ForeignKey>(
@@ -185,7 +185,7 @@ export async function prepareLoad(session: Session, tables: readonly Table[]): P
   return rows;
 }
 
-/** Restores them. Each foreign key is checked for all rows: a violation fails the load. */
+/** Enables the triggers and restores the foreign keys. PostgreSQL checks all rows: a violation fails the load. */
 export async function finishLoad(
   session: Session,
   tables: readonly Table[],

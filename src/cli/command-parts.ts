@@ -15,6 +15,6 @@ export function withConnection(command: Command): Command {
     .configureHelp({ showGlobalOptions: false });
 }
 
-export function examples(lines: string[]): string {
+export function formatExamples(lines: string[]): string {
   return `\nExamples:\n${lines.map((line) => `  $ ${line}`).join('\n')}\n`;
 }

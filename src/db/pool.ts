@@ -26,7 +26,10 @@ export class Pool {
   constructor(options: ConnectionOptions, size: number) {
     this.#options = options;
     this.#size = size;
-    this.#silence = new SilenceWatch(options, this.#open, (error) => this.#refuse(error, this.#waiting.length));
+    this.#silence = new SilenceWatch(options, this.#open, {
+      onUnresponsive: (error) => this.#refuse(error, this.#waiting.length),
+      onForgotten: () => this.#dropFree(),
+    });
   }
 
   /** A connection for one caller, until it is released. */
@@ -132,6 +135,13 @@ export class Pool {
     if (at < 0) return;
     this.#free.splice(at, 1);
     this.#drop(connection);
+  }
+
+  #dropFree(): void {
+    for (const connection of this.#free.splice(0)) {
+      this.#drop(connection);
+      connection.destroy();
+    }
   }
 
   #drop(connection: Connection): void {

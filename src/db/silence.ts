@@ -4,6 +4,13 @@ import { ConnectionError } from './errors.ts';
 /** A connection that can be watched. Its progress changes with every byte, and is undefined while no statement runs. */
 type Watched = Pick<Connection, 'processId' | 'progress' | 'destroy'>;
 
+type Findings = {
+  /** The server responds to nobody; the silent connections have ended. */
+  onUnresponsive?(error: ConnectionError): void;
+  /** The network has forgotten a connection, and perhaps all others that were not in use. Called before its statement fails. */
+  onForgotten?(): void;
+};
+
 /**
  * Ends connections whose server no longer responds. A statement may take long, so silence alone ends none: after
  * `timeoutMs` of it, a new connection asks the server, within as much time again, whether it works on the statement.
@@ -11,22 +18,17 @@ type Watched = Pick<Connection, 'processId' | 'progress' | 'destroy'>;
 export class SilenceWatch {
   readonly #options: ConnectionOptions;
   readonly #connections: ReadonlySet<Watched>;
-  readonly #onUnresponsive: (error: ConnectionError) => void;
+  readonly #findings: Findings;
   #timer: NodeJS.Timeout | undefined;
   #seen = new Map<Watched, { progress: number; checks: number }>();
   /** Silent connections for which the server did not work at the last check: a result may have been on its way. */
   #idle = new Set<Watched>();
   #isChecking = false;
 
-  /** @param onUnresponsive is called when the server responds to nobody; the silent connections have ended. */
-  constructor(
-    options: ConnectionOptions,
-    connections: ReadonlySet<Watched>,
-    onUnresponsive: (error: ConnectionError) => void = () => {},
-  ) {
+  constructor(options: ConnectionOptions, connections: ReadonlySet<Watched>, findings: Findings) {
     this.#options = options;
     this.#connections = connections;
-    this.#onUnresponsive = onUnresponsive;
+    this.#findings = findings;
   }
 
   start(): void {
@@ -47,13 +49,15 @@ export class SilenceWatch {
     try {
       const working = await this.#askServer(silent);
       const idle = silent.filter(({ processId }) => working !== undefined && !working.has(processId));
-      for (const connection of idle) if (this.#idle.has(connection)) this.#endIfSilent(connection);
+      const forgotten = idle.filter((connection) => this.#idle.has(connection) && this.#isSilent(connection));
+      if (forgotten.length > 0) this.#findings.onForgotten?.();
+      for (const connection of forgotten) connection.destroy();
       this.#idle = new Set(idle);
     } catch (error) {
       // A server that refuses the connection or the question does respond.
       if (!(error instanceof ConnectionError)) return;
-      for (const connection of silent) this.#endIfSilent(connection);
-      this.#onUnresponsive(error);
+      for (const connection of silent) if (this.#isSilent(connection)) connection.destroy();
+      this.#findings.onUnresponsive?.(error);
     } finally {
       this.#isChecking = false;
     }
@@ -72,8 +76,8 @@ export class SilenceWatch {
     return [...this.#seen].filter(([, { checks }]) => checks >= checksPerTimeout).map(([connection]) => connection);
   }
 
-  #endIfSilent(connection: Watched): void {
-    if (this.#seen.get(connection)?.progress === connection.progress) connection.destroy();
+  #isSilent(connection: Watched): boolean {
+    return this.#seen.get(connection)?.progress === connection.progress;
   }
 
   /** The processes that work for these connections; undefined behind a pooler, which hides them. */

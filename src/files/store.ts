@@ -256,7 +256,7 @@ export async function findCapability(
   return row;
 }
 
-/** Notes that a blob is about to be written. Without a row within `graceHours`, the sweep deletes it. */
+/** Records that a blob is about to be written. Without a row after `graceHours`, the sweep deletes it. */
 export async function insertDoomedBlob(db: Db, scope: Scope, blobKey: string, graceHours: number): Promise<void> {
   await db`insert into doomed_blobs (app_id, blob_key, due_at)
     values (${scope.appId}, ${blobKey}, now() + make_interval(hours => ${graceHours}))`;

@@ -118,7 +118,11 @@ async function meterInTurn(...[request, app, ...rest]: ConstructorParameters<typ
 export async function requireMinimumSpeed<T>(request: FastifyRequest, work: Promise<T>): Promise<T> {
   let stop = () => {};
   const slow = new Promise<never>((_, reject) => {
-    stop = request.server.intake.watch(request, reject);
+    stop = request.server.intake.watch(request, (error) => {
+      // Node ends a body with its connection, but not after the response: its reader would wait for ever.
+      request.raw.socket.once('close', () => request.raw.destroy());
+      reject(error);
+    });
   });
   try {
     return await Promise.race([work, slow]);

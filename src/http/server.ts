@@ -22,12 +22,12 @@ import { isTracing } from '../tracing/trace.ts';
 import type { Auditor } from './audit.ts';
 import { readJsonBodies } from './body.ts';
 import { createContentGate } from './content-origin.ts';
-import { codeOf, type ErrorDialect, errorBody, sendError, statusOf } from './errors.ts';
+import { bearerKey, keyInPath } from './credential-headers.ts';
+import { codeOf, type ErrorDialect, errorBody, sendError, statusOf, unmatchedRouteError } from './errors.ts';
 import { oneHeader } from './headers.ts';
 import type { Idempotency } from './idempotency.ts';
 import { appOf, type Intake } from './intake.ts';
 import type { Metrics } from './metrics.ts';
-import { bearerKey, keyInPath } from './own-requests.ts';
 import type { RateLimiter } from './rate-limits.ts';
 import { type Access, Api, requireAccess } from './route.ts';
 import { buildSerializer } from './serialization.ts';
@@ -186,13 +186,7 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     return sendError(error, request, reply);
   });
   fastify.setNotFoundHandler((request, reply) => {
-    const allow = allowedMethods(api, request.url);
-    const error =
-      allow.length > 0 && !allow.includes(request.method)
-        ? new AppError('method_not_allowed', `This path accepts ${allow.join(', ')}.`, {
-            headers: { allow: allow.join(', ') },
-          })
-        : new AppError('not_found', 'There is no such path.');
+    const error = unmatchedRouteError(request.method, allowedMethods(api, request.url));
     metrics.countError(request.method, 'unknown', error.code);
     return sendError(error, request, reply);
   });

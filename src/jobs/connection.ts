@@ -21,6 +21,8 @@ export class JobConnections {
   readonly #timeoutMs: number;
   readonly #log: Logger;
   readonly #watched = new Set<Client>();
+  /** Connections of pools that nobody uses. */
+  readonly #free = new Set<Client>();
   readonly #silence: SilenceWatch;
 
   constructor({ target, timeoutMs = timeoutMsDefault, log }: JobConnectionsOptions) {
@@ -28,7 +30,9 @@ export class JobConnections {
     this.#timeoutMs = timeoutMs;
     this.#log = log;
     const asking = { target, timeoutMs, applicationName: 'quarry-jobs', prepare: false };
-    this.#silence = new SilenceWatch(asking, this.#watched);
+    this.#silence = new SilenceWatch(asking, this.#watched, {
+      onForgotten: () => this.#dropFree(),
+    });
   }
 
   openPool(size: number): pg.Pool {
@@ -48,6 +52,9 @@ export class JobConnections {
     // Without a listener, either event would end the process. The library reconnects by itself.
     pool.on('error', report);
     pool.on('connect', (client) => client.on('error', report));
+    pool.on('release', (_error, client) => this.#free.add(client as unknown as Client));
+    pool.on('acquire', (client) => this.#free.delete(client as unknown as Client));
+    pool.on('remove', (client) => this.#free.delete(client as unknown as Client));
     return pool;
   }
 
@@ -56,6 +63,15 @@ export class JobConnections {
     const client = new Client(this.target, settingsOf(applicationName), { timeoutMs: this.#timeoutMs });
     this.#watch(client);
     return client;
+  }
+
+  #dropFree(): void {
+    for (const client of [...this.#free]) {
+      this.#free.delete(client);
+      // With this, its pool gives it to nobody from now on. The end of the session comes later.
+      client.emit('error', new Error('The network has forgotten another connection of the pool.'));
+      client.destroy();
+    }
   }
 
   #watch(client: Client): void {

@@ -50,7 +50,7 @@ export async function isSessionOpen(db: Db, appId: string, sessionId: string): P
   return row !== undefined;
 }
 
-/** Filters for credentials that have ended since they were used, with one query for each kind. */
+/** Returns those of the credentials that have ended since they were used, with one query for each kind. */
 export async function findEnded<T extends CredentialFacts>(db: Db, shown: readonly T[], now: Date): Promise<T[]> {
   const ended: T[] = [];
   const byKind = Map.groupBy(shown, ({ credential }) => groupOf(credential));
@@ -77,7 +77,7 @@ function groupOf(credential: Credential | undefined): Group {
   }
 }
 
-/** The indexes of the credentials that are still valid. */
+/** The indexes of the credentials that are valid. */
 async function findValid(db: Db, group: Group, shown: readonly CredentialFacts[], now: Date): Promise<number[]> {
   const given = db`jsonb_to_recordset(${db.json(shown.map(rowOf))}) as g
     (place integer, app_id uuid, user_id uuid, key_id uuid, epoch integer, session_id uuid, digest text)`;

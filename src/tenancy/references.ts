@@ -24,8 +24,8 @@ export function unknownReference(field: string): AppError {
 }
 
 /**
- * For a write whose owner, or whatever else it names, was deleted at the same moment: 404 when the path names it, else
- * 422 on its member of the body, as if it were already deleted.
+ * Translates the foreign-key violation of a write whose owner, or another resource that it names, was deleted
+ * concurrently: 404 if the path names that resource, otherwise 422 on its member of the body. Undefined for other errors.
  * @param pathNames the parameters of the request's path.
  */
 export function missingReference(error: unknown, pathNames: readonly string[] = []): AppError | undefined {

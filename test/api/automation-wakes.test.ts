@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { wakeDueRuns } from '../../src/automations/runs/wake-store.ts';
+import { type WakeOrder, wakeDueRuns } from '../../src/automations/runs/wake-store.ts';
 import { ManualClock } from '../../src/clock.ts';
 import { parseId } from '../../src/ids.ts';
 import { AutomationsClient, graphOf } from '../support/automations.ts';
@@ -154,15 +154,27 @@ test('while due runs are woken, a process has urgent work', async () => {
   assert.equal(urgentWork(), undefined);
 });
 
-test('shares of a flood are woken apart from each other, and together they are all of it', async () => {
+test('a flood is woken from both ends, and each of its runs once', async () => {
+  await wakeDueRuns(server.db, inTwoHours(), 1_000, environment); // those of other tests
   const { runs } = await startWaits(8);
-  const [{ count }] = await server.db<[{ count: number }]>`select count(*) as count from automation_run_wakes`;
-  const wake = (part: number) => wakeDueRuns(server.db, inTwoHours(), 1_000, environment, { part, of: 2 });
-  const first = await wake(0);
-  const left = await server.db<{ share: number }[]>`
-    select get_byte(uuid_send(run_id), 15) % 2 as share from automation_run_wakes`;
-  assert.ok(left.every(({ share }) => share === 1));
-  assert.equal(await wake(1), left.length);
-  assert.equal(first + left.length, count);
+  const dueAt = (place: number) => new Date(clock.now().getTime() + 3_600_000 + place);
+  const ids = runs.map((run) => parseId('automationRun', run) ?? '');
+  for (const [place, id] of ids.entries())
+    await server.db`update automation_runs set wake_at = ${dueAt(place)} where id = ${id}`;
+  const left = async () => {
+    const rows = await server.db<{ runId: string }[]>`select run_id from automation_run_wakes order by wake_at`;
+    return rows.map(({ runId }) => ids.indexOf(runId));
+  };
+  assert.deepEqual(await left(), [0, 1, 2, 3, 4, 5, 6, 7]);
+  const wake = (countMax: number, order: WakeOrder) =>
+    wakeDueRuns(server.db, inTwoHours(), countMax, environment, order);
+  assert.equal(await wake(2, 'longest due first'), 2);
+  assert.equal(await wake(1, 'longest due last'), 1);
+  assert.deepEqual(await left(), [2, 3, 4, 5, 6]);
+  const woken = await Promise.all([wake(1_000, 'longest due first'), wake(1_000, 'longest due last')]);
+  assert.equal(woken[0] + woken[1] + (await wake(1_000, 'longest due first')), 5);
   for (const run of runs) assert.equal((await client.waitForEnd(run)).status, 'completed');
+  const [{ fired }] = await server.db<[{ fired: number }]>`
+    select count(*) as fired from automation_run_entries where run_id = any(${ids}::uuid[]) and type = 'timer_fired'`;
+  assert.equal(fired, 8);
 });

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 import { type Database, openDatabase } from '../../src/db/database.ts';
+import { JobConnections } from '../../src/jobs/connection.ts';
+import { createLogger } from '../../src/log.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { SilentProxy } from '../support/silent-proxy.ts';
 import { until } from '../support/until.ts';
@@ -211,4 +213,22 @@ test('a listener whose connection the network has forgotten hears again', async 
   await db.notify('tried', 'heard');
   await until(() => heard.length > 0);
   assert.deepEqual(heard, ['heard']);
+});
+
+test('connections that the network has forgotten end together, so that one statement waits for them and not each', async () => {
+  const requests = open(4, 1_000);
+  await openSessions(requests, 4);
+  const jobs = new JobConnections({ target: proxy.url, timeoutMs: 1_000, log: createLogger('silent') }).openPool(4);
+  const clients = await Promise.all(Array.from({ length: 4 }, () => jobs.connect()));
+  for (const client of clients) client.release();
+  proxy.forget();
+  const failOnce = async (write: () => PromiseLike<unknown>) => {
+    await assert.rejects(async () => write());
+    for (let n = 0; n < 4; n++) await write();
+  };
+  await Promise.all([
+    failOnce(() => requests`insert into done values ('request')`),
+    failOnce(() => jobs.query("insert into done values ('job')")),
+  ]);
+  await jobs.end();
 });

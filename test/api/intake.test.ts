@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict';
+import { readdirSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
 import { connect } from 'node:net';
+import { join } from 'node:path';
 import { after, mock, test } from 'node:test';
 import { ManualClock } from '../../src/clock.ts';
 import { EventStream } from '../support/event-stream.ts';
 import { type ErrorBody, startTestServer } from '../support/server.ts';
+import { offsetType, tus, uploadHeaders } from '../support/uploads.ts';
 
 const clock = new ManualClock(new Date('2030-01-01T00:00:00Z'));
 const server = await startTestServer({
@@ -78,6 +81,28 @@ test('a body that comes more slowly than 64 KiB a second after its first ten sec
     assert.match(text, /^HTTP\/1\.1 408 /, path);
     assert.match(text, /"code":"request_timeout"/);
   }
+});
+
+test('a body that is refused for its speed leaves no open file, and a resumable upload continues after it', async () => {
+  const key = { 'x-api-key': app.secretKey };
+  const temporary = join(server.dataDir, 'blobs', 'tmp');
+  await waitUntilRefused(
+    begin('/api/v1/files/uploads', { ...key, 'content-type': 'text/plain', 'x-filename': 'a' }, 9, 4),
+  );
+  await waitUntil(() => readdirSync(temporary).length === 0);
+
+  const headers = { ...key, ...uploadHeaders({ filename: 'a', content_type: 'text/plain' }), ...offsetType };
+  await waitUntilRefused(begin('/api/v1/uploads', { ...headers, 'upload-length': '9' }, 9, 4));
+  await waitUntil(async () => {
+    const { body } = await api<{ data: { id: string; offset: number }[] }>('GET', '/api/v1/uploads', { headers: key });
+    const [upload] = body.data;
+    const { status, text } = await api('PATCH', `/api/v1/uploads/${upload?.id}`, {
+      headers: { ...key, ...tus, ...offsetType, 'upload-offset': String(upload?.offset) },
+      body: Buffer.alloc(9 - (upload?.offset ?? 0), 0x20),
+    });
+    assert.ok(status === 204 || status === 423, text);
+    return status === 204;
+  });
 });
 
 test('once a body has arrived, the time that the server needs does not count against the client', async () => {

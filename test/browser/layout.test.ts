@@ -84,7 +84,7 @@ const pages: Record<string, [path: string, sign: string]> = {
   extraction: [`/extractions/${extraction}`, 'many'],
   knowledge: ['/knowledge', 'Harbour rules'],
   'knowledge-source': [`/knowledge/${source}`, 'Fees'],
-  'knowledge-search': [`/knowledge/${source}?tab=search`, 'Hits at most'],
+  'knowledge-search': [`/knowledge/${source}?tab=search`, 'Maximum hits'],
   'knowledge-document': [`/knowledge/documents/${document}`, 'twelve euros'],
   overview: ['/overview', 'Recent activity'],
   automations: ['/automations', 'Mooring request'],

@@ -67,9 +67,9 @@ function rendererWith(options: Partial<ConstructorParameters<typeof Renderer>[0]
   return new Renderer({ ...own, fetcher, log, ...options });
 }
 
-function draw(path: string, { lane = 'app', renderer = rendererWith() } = {}) {
+function draw(path: string, { lane = 'app', renderer = rendererWith(), signal = new AbortController().signal } = {}) {
   return renderer.render({
-    ...{ url: origin + path, lane, signal: new AbortController().signal },
+    ...{ url: origin + path, lane, signal },
     mayRequest: () => true,
     inTurn: (work) => work(),
   });
@@ -333,6 +333,21 @@ async function sendDatagrams(address: string): Promise<number> {
   await browser.close();
   return received - before;
 }
+
+test('a page that does not close in time ends no other page, and nothing stays open', async () => {
+  const openServers = () => process.getActiveResourcesInfo().filter((name) => name === 'TCPServerWrap').length;
+  const before = openServers();
+  const renderer = rendererWith({ closeTimeoutMs: 0 });
+  const stop = new AbortController();
+  const held = draw('/hang?beside', { lane: 'other', renderer, signal: stop.signal });
+  const ended = Promise.allSettled([held]);
+  await site.waitForRequest('/hang?beside');
+  for (let n = 0; n < 2; n++) assert.match((await draw('/fast', { renderer })).html, /drawn quickly/);
+  stop.abort(new Error('enough'));
+  await ended;
+  await assert.rejects(held, /enough/);
+  assert.equal(openServers(), before);
+});
 
 test('a Chromium that lets datagrams past the proxy is not used', async () => {
   assert.equal(await sendDatagrams(chromium.address), 0);

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { type Action, actions } from '../../src/cli/action-kinds.ts';
-import { type ActionValues, act } from '../../src/cli/actions.ts';
+import { type ActionValues, runAction } from '../../src/cli/actions.ts';
 import { connect } from '../../src/cli/client.ts';
 import { Progress } from '../../src/cli/progress.ts';
 import { graphOf } from '../support/automations.ts';
@@ -52,7 +52,7 @@ async function run(group: string, verb: string, given: string[] = [], values: Ac
   };
   const names = [...action.usage.matchAll(/<(\w+)>/g)].map(([, name = '']) => name);
   const words = Object.fromEntries(names.map((name, at) => [name, given[at] ?? '']));
-  assert.equal(await act(session, action, words, values), 0);
+  assert.equal(await runAction(session, action, words, values), 0);
   return { printed, said, rows: printed.split('\n').filter(Boolean) };
 }
 

@@ -15,7 +15,7 @@ import { deleteOldOutput } from '../runs/generation-store.ts';
 import type { RunService } from '../runs/service.ts';
 import type { RunRow } from '../runs/store.ts';
 import * as runStore from '../runs/store.ts';
-import { findNextWake, type WakeShare, wakeDueRuns } from '../runs/wake-store.ts';
+import { findNextWake, type WakeOrder, wakeDueRuns } from '../runs/wake-store.ts';
 import { advanceRun } from './advance.ts';
 import type { AdvanceDeps } from './advance-deps.ts';
 import type { Expressions } from './expressions.ts';
@@ -55,8 +55,6 @@ export type AutomationWorkflow = {
 const tickMs = 1_000;
 const tickMinMs = 50;
 const wakeBatchCount = 2_000;
-/** Shares of a flood, each woken on a connection of its own. */
-const floodShares = 2;
 /** How long the first runs of a flood wait at most until all are awake. */
 const wakingMsMax = 3_000;
 const leasesBatchCount = 1_000;
@@ -92,19 +90,19 @@ export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow
    * otherwise hold up the rest.
    */
   async function wakeRuns(): Promise<number> {
-    const wakeBatch = (connection: Db, share?: WakeShare) =>
-      wakeDueRuns(connection, clock.now(), wakeBatchCount, advanceDeps.environment, share);
+    const wakeBatch = (connection: Db, order?: WakeOrder) =>
+      wakeDueRuns(connection, clock.now(), wakeBatchCount, advanceDeps.environment, order);
     const first = await wakeBatch(db);
     if (first < wakeBatchCount) return first;
-    const wakeShare = async (share: WakeShare) => {
+    const wakeRest = async (order: WakeOrder) => {
       const connection = await db.reserve();
       try {
-        while ((await wakeBatch(connection, share)) === wakeBatchCount);
+        while ((await wakeBatch(connection, order)) === wakeBatchCount);
       } finally {
         connection.release();
       }
     };
-    await Promise.all(Array.from({ length: floodShares }, (_, part) => wakeShare({ part, of: floodShares })));
+    await Promise.all([wakeRest('longest due first'), wakeRest('longest due last')]);
     return first;
   }
 

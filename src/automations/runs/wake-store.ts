@@ -5,11 +5,11 @@ import type { Db } from '../../db/database.ts';
 /** How many runs one job advances when many are woken together; those jobs have the lowest priority. */
 const woken = { promptCount: 200, batchCount: 20, floodPriority: 1 };
 
-/** One of `of` equal parts of the runs, by their ids: wakers of different parts do not meet. */
-export type WakeShare = { part: number; of: number };
+/** Two wakers that start at the two ends of the due runs do not read the same rows until they meet. */
+export type WakeOrder = 'longest due first' | 'longest due last';
 
 /**
- * Wakes the due runs, the longest due first: one statement fires their timers in their journals and queues jobs that
+ * Wakes the due runs: one statement fires their timers in their journals and queues jobs that
  * advance them. Returns how many; fewer than `countMax` when no others are left.
  * A full batch does not wait for the disk: the next commit syncs it, also that of any work that follows from it. If the
  * database crashes before, its runs are due again.
@@ -19,7 +19,7 @@ export async function wakeDueRuns(
   now: Date,
   countMax: number,
   environment: { worker: string; version: string },
-  { part, of }: WakeShare = { part: 0, of: 1 },
+  order: WakeOrder = 'longest due first',
 ): Promise<number> {
   const timestamp = now.toISOString();
   const known = JSON.stringify({ payload: { fired_at: timestamp }, timestamp, environment });
@@ -30,8 +30,8 @@ export async function wakeDueRuns(
       select r.app_id, r.id, r.ctid as place, w.ctid as wake_place, r.wake_timer
       from automation_run_wakes w join automation_runs r on r.app_id = w.app_id and r.id = w.run_id
       where w.wake_at <= ${now} and r.wake_at <= ${now}
-        and get_byte(uuid_send(w.run_id), 15) % ${of}::integer = ${part}::integer
-      order by w.wake_at limit ${countMax} for update of r skip locked),
+      order by w.wake_at ${order === 'longest due last' ? db`desc` : db``}
+      limit ${countMax} for update of r skip locked),
     -- By place, as an array: a join would read the whole table for each batch.
     updated as (
       update automation_runs r set wake_at = null, wake_timer = null, waiting = waiting and wake_timer is null,

@@ -26,6 +26,7 @@ type RendererOptions = {
   timeoutMs: number;
   /** Replaces bounds in tests. */
   bounds?: Partial<PageBounds>;
+  closeTimeoutMs?: number;
   fetcher: Fetcher;
   log: Logger;
 };
@@ -37,11 +38,13 @@ type Rendering = Pick<RenderRequest, 'url' | 'mayRequest'> & {
   inTurn: (render: () => Promise<RenderedPage>) => Promise<RenderedPage>;
 };
 
-/** One Chromium and the proxy for its pages, while at least one page is being rendered. */
+/** One Chromium and the proxy for its pages. */
 type Connection = { browser: Browser; proxy: ForwardProxy; userAgent: string };
+/** A connection while at least one page uses it. */
+type Shared = { connected: Promise<Connection>; pages: number };
 
 const connectTimeoutMs = 10_000;
-const closeTimeoutMs = 5_000;
+const closeTimeoutMsDefault = 5_000;
 /** WebRTC sends datagrams past every proxy unless Chromium was started with this. */
 export const webRtcFlag = '--webrtc-ip-handling-policy=disable_non_proxied_udp';
 
@@ -65,8 +68,9 @@ export function openRenderer(
 export class Renderer {
   readonly #options: RendererOptions;
   readonly #callInLane: ReturnType<typeof openCallLanes>;
-  #connection: Promise<Connection> | undefined;
-  #users = 0;
+  /** The connection of new pages. */
+  #current: Shared | undefined;
+  readonly #connections = new Set<Shared>();
 
   constructor(options: RendererOptions) {
     this.#options = options;
@@ -76,22 +80,23 @@ export class Renderer {
   /** Throws RenderError, or the signal's reason. */
   render({ lane, signal, inTurn, ...request }: Rendering): Promise<RenderedPage> {
     return this.#callInLane(lane, signal, () =>
-      inTurn(() => this.#withConnection((connection) => this.#drawIn(connection, request, lane, signal))),
+      inTurn(() => this.#withConnection((shared) => this.#drawIn(shared, request, lane, signal))),
     );
   }
 
   /** Connects once. Throws RenderError when Chromium cannot be used. */
   check(): Promise<string> {
-    return this.#withConnection(async ({ browser }) => browser.version());
+    return this.#withConnection(async ({ connected }) => (await connected).browser.version());
   }
 
   async #drawIn(
-    { browser, proxy, userAgent }: Connection,
+    shared: Shared,
     request: Pick<RenderRequest, 'url' | 'mayRequest'>,
     lane: string,
     signal: AbortSignal,
   ): Promise<RenderedPage> {
-    const { timeoutMs } = this.#options;
+    const { timeoutMs, closeTimeoutMs = closeTimeoutMsDefault } = this.#options;
+    const { browser, proxy, userAgent } = await shared.connected;
     const bounds = { ...pageBounds, ...this.#options.bounds };
     const passage = proxy.open(lane, bounds);
     const opened = browser.newContext(contextOptions(passage, proxy.url, userAgent));
@@ -108,30 +113,41 @@ export class Renderer {
     } finally {
       clearTimeout(timer);
       passage.close();
+      // A context that does not close ends with its connection, once no other page uses it.
       await within(
         closeTimeoutMs,
         opened.then((context) => context.close()),
-      ).catch(() => browser.close());
+      ).catch(() => this.#retire(shared));
     }
   }
 
-  async #withConnection<T>(use: (connection: Connection) => Promise<T>): Promise<T> {
-    this.#users += 1;
+  async #withConnection<T>(use: (shared: Shared) => Promise<T>): Promise<T> {
+    this.#current ??= this.#open();
+    const shared = this.#current;
+    shared.pages += 1;
     try {
-      this.#connection ??= this.#open();
-      return await use(await this.#connection);
+      return await use(shared);
     } finally {
-      this.#users -= 1;
-      if (this.#users === 0) await this.close();
+      shared.pages -= 1;
+      if (shared.pages === 0) await this.#end(shared);
     }
   }
 
-  #open(): Promise<Connection> {
-    const connection = this.#connect(() => {
-      // The next page may have opened another connection by now.
-      if (this.#connection === connection) this.#connection = undefined;
-    });
-    return connection;
+  #open(): Shared {
+    const shared: Shared = { connected: this.#connect(() => this.#retire(shared)), pages: 0 };
+    this.#connections.add(shared);
+    return shared;
+  }
+
+  /** Gives new pages another connection. */
+  #retire(shared: Shared): void {
+    if (this.#current === shared) this.#current = undefined;
+  }
+
+  async #end(shared: Shared): Promise<void> {
+    this.#retire(shared);
+    this.#connections.delete(shared);
+    await shared.connected.then(({ browser }) => browser.close()).catch(() => {});
   }
 
   async #connect(forget: () => void): Promise<Connection> {
@@ -159,9 +175,7 @@ export class Renderer {
   }
 
   async close(): Promise<void> {
-    const connection = this.#connection;
-    this.#connection = undefined;
-    await connection?.then(({ browser }) => browser.close()).catch(() => {});
+    await Promise.all([...this.#connections].map((shared) => this.#end(shared)));
   }
 }
 

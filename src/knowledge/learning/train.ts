@@ -96,8 +96,8 @@ async function learnSource(deps: LearnDeps, key: SourceKey, signal: AbortSignal 
 }
 
 /**
- * Trains a version on a sample, folds in every chunk, and makes it the source's model. Until then nothing of it is used;
- * ingestion and search continue.
+ * Trains a version on a sample, folds in every chunk, and makes it the source's model. It is used only once it
+ * is complete; ingestion and search continue meanwhile.
  */
 async function trainModel(
   db: Database,

@@ -1,7 +1,7 @@
 import { PDFiumLibrary } from '@hyzyla/pdfium';
 
 type Call = (...values: number[]) => number;
-/** Called for every word or object of a page: the module's own table of names takes longer than most of these calls. */
+/** Functions called for every word or object of a page. Looking one up by name takes longer than most of these calls. */
 const frequentCalls = [
   'FPDFFormObj_CountObjects',
   'FPDFFormObj_GetObject',

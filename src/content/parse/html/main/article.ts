@@ -122,7 +122,7 @@ function addLede(content: HtmlElement, lede: HtmlElement): void {
 }
 
 type Cut = {
-  /** Whether elements go whose names speak against them. */
+  /** Whether to remove elements whose names suggest that they are not content. */
   unlikely: boolean;
   /** The ids of closed parts that are content. */
   panels: Set<string>;
@@ -264,7 +264,7 @@ function climb(top: HtmlElement, body: HtmlElement, scores: Map<HtmlElement, num
   return at;
 }
 
-/** A page of many equal parts has no top element: goes up until a good share of all running text is inside. */
+/** Moves up from the best element until it contains a good share of all running text, as a page of many equal parts needs. */
 function widen(top: HtmlElement, body: HtmlElement): HtmlElement {
   const prose = proseLengths(body);
   const whole = prose.get(body) ?? 0;
