@@ -62,7 +62,7 @@ test('a run executes its nodes and keeps a journal of them', async () => {
 test('a wait is woken at its time, and the run shows running while its journal waits', async () => {
   const { id } = await client.createAutomation({
     workflow: graphOf(
-      { id: 'w', kind: 'wait', seconds: 1, on_success: 'd' },
+      { id: 'w', kind: 'wait', seconds: 2, on_success: 'd' },
       { id: 'd', kind: 'complete', result: { ok: 1 } },
     ),
   });
@@ -334,7 +334,7 @@ test('a child run does not outlive the node that waits for it', async () => {
     graphOf({ id: 'p', kind: 'parallel', nodes: [sub, { id: 'x', kind: 'transform', value: '{{$error("x")}}' }] }),
   ];
   for (const workflow of graphs) assert.equal((await client.runGraph(workflow)).status, 'failed');
-  const timed = await client.createAutomation({ workflow: graphOf(sub), timeout_seconds: 1 });
+  const timed = await client.createAutomation({ workflow: graphOf(sub), timeout_seconds: 3 });
   assert.equal((await client.waitForEnd((await client.invoke(timed.id)).id)).error?.code, 'timeout');
   const children = await client.call<{ data: Run[] }>('GET', `/automations/${child.id}/runs`);
   assert.deepEqual(

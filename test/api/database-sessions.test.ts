@@ -166,7 +166,7 @@ test('a write outside a transaction whose response is lost is not repeated; a re
 });
 
 test('when the network is silent, statements and work that waits fail, and later work succeeds', async () => {
-  const pool = open(2, 200);
+  const pool = open(2, 1_000);
   await processOf(pool);
   proxy.silence();
   const running = [pool`insert into done values ('lost')`, pool`insert into done values ('lost')`];
@@ -180,18 +180,18 @@ test('when the network is silent, statements and work that waits fail, and later
 });
 
 test('a connection that the network has forgotten is replaced, and one that works for long is kept', async () => {
-  const pool = open(2, 500);
+  const pool = open(2, 1_500);
   const pid = await processOf(pool);
   proxy.forget();
   const forgotten = pool`insert into done values ('forgotten')`;
   await assert.rejects(forgotten, { name: 'ConnectionError' });
-  const [slow] = await pool<[{ pid: number }]>`select pg_backend_pid() as pid, pg_sleep(2)`;
+  const [slow] = await pool<[{ pid: number }]>`select pg_backend_pid() as pid, pg_sleep(4)`;
   assert.notEqual(slow.pid, pid);
   await db`select pg_terminate_backend(${pid})`;
 });
 
 test('work waits for a free connection for a limited time', async () => {
-  const pool = open(1, 400);
+  const pool = open(1, 1_500);
   const session = await pool.reserve();
   await assert.rejects(pool`select 1`, { code: 'NO_FREE_CONNECTION' });
   session.release();
@@ -199,7 +199,7 @@ test('work waits for a free connection for a limited time', async () => {
 });
 
 test('a listener whose connection the network has forgotten hears again', async () => {
-  const pool = open(1, 400);
+  const pool = open(1, 1_500);
   const heard: string[] = [];
   const again = Promise.withResolvers<void>();
   let listens = 0;

@@ -63,6 +63,7 @@ test('a stream shows every event after it is ready, in order, and continues wher
 test('nothing is missed by a stream that opens while changes are being written', async () => {
   const app = await server.provision.app();
   const isReady = Promise.withResolvers<void>();
+  const filesBefore = 60;
   let names = 0;
   const write = async () => {
     let left = 20;
@@ -71,6 +72,8 @@ test('nothing is missed by a stream that opens while changes are being written',
       isOver = true;
     });
     while (left > 0) {
+      // The list below shows 100 files.
+      if (names === filesBefore) await isReady.promise;
       await upload(app, `${names++}.txt`);
       if (isOver) left -= 1;
     }

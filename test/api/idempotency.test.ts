@@ -21,6 +21,14 @@ const keyed = (key: string, options: ApiOptions = {}): ApiOptions => ({
 type Made = { id: string } & ErrorBody;
 const dayMs = 24 * 60 * 60 * 1_000;
 
+/** In this database only: in those of other tests the table has the same number. */
+async function countWaitingForTeams(): Promise<number> {
+  const waiting = await db`
+    select 1 from pg_locks where relation = 'teams'::regclass and not granted
+      and database = (select oid from pg_database where datname = current_database())`;
+  return waiting.length;
+}
+
 test('the same key and body give the first response, and the request takes effect once', async () => {
   const first = await api<Made>('POST', '/api/v1/teams', keyed('team-1', { body: { name: 'One' } }));
   const again = await api<Made>('POST', '/api/v1/teams', keyed('team-1', { body: { name: 'One' } }));
@@ -107,14 +115,12 @@ test('a key belongs to app, sandbox, caller, method and path', async () => {
   assert.deepEqual([created.status, twice.status, twice.body.id], [201, 201, created.body.id]);
 });
 
-const waiting = () => db`select 1 from pg_locks where relation = 'teams'::regclass and not granted`;
-
 test('a request is 409 while the first one is in progress', async () => {
   const body = { name: 'Slow' };
   const lock = await db.reserve();
   await lock.runScript('begin; lock table teams in share mode');
   const first = api<Made>('POST', '/api/v1/teams', keyed('slow', { body }));
-  await until(async () => (await waiting()).length > 0);
+  await until(async () => (await countWaitingForTeams()) > 0);
   const early = await api<Made>('POST', '/api/v1/teams', keyed('slow', { body }));
   assert.deepEqual([early.status, early.body.error.code], [409, 'request_in_progress']);
   assert.equal(early.headers.get('retry-after'), '1');
@@ -129,10 +135,10 @@ test('a claim that is not renewed for 30 s passes to the next request, and the f
   const lock = await db.reserve();
   await lock.runScript('begin; lock table teams in share mode');
   const first = api<Made>('POST', '/api/v1/teams', keyed('paused', { body }));
-  await until(async () => (await waiting()).length > 0);
+  await until(async () => (await countWaitingForTeams()) > 0);
   clock.advance(31_000);
   const second = api<Made>('POST', '/api/v1/teams', keyed('paused', { body }));
-  await until(async () => (await waiting()).length >= 2);
+  await until(async () => (await countWaitingForTeams()) >= 2);
   await lock.runScript('commit');
   lock.release();
   assert.deepEqual([(await first).status, (await second).status], [409, 201]);

@@ -69,6 +69,7 @@ test('an app whose jobs fill every place that it may have keeps no other app wai
   const ended = gate.until(3);
   for (let n = 0; n < 50; n++) await addJob(database.db, 'work', { appId: hostile });
   await start({ work: gate.work }, 2);
+  while (gate.hanging < 2) await new Promise((resolve) => setImmediate(resolve));
   for (let n = 0; n < 3; n++) await addJob(database.db, 'work', { appId: other });
   await ended;
   assert.deepEqual(gate.order, [other, other, other]);
