@@ -58,7 +58,7 @@ test('changes of others appear by themselves, entries expire when they should, a
   await entry('live/a').waitFor();
   await put('live/a', { value: 'seen' });
   await page.getByRole('cell', { name: 'seen' }).waitFor();
-  await put('live/brief', { ttl_seconds: 3 });
+  await put('live/brief', { ttl_seconds: 8 });
   await entry('live/brief').waitFor();
   await entry('live/brief').waitFor({ state: 'detached' });
 
