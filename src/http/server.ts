@@ -33,7 +33,7 @@ import { type Access, Api, requireAccess } from './route.ts';
 import { buildSerializer } from './serialization.ts';
 import { traceRequests } from './tracing.ts';
 import { turns } from './turns.ts';
-import { createValidatorBuilder } from './validation.ts';
+import { compileCheck } from './validation.ts';
 
 type HttpOptions = {
   log: Logger;
@@ -65,7 +65,6 @@ const requestIdPattern = /^[\w.:-]{1,128}$/;
 /** The HTTP kit: a server with our parsing, validation, authentication, errors and headers, but no routes. */
 export async function createHttpServer(options: HttpOptions): Promise<{ fastify: FastifyInstance; api: Api }> {
   const { log, credentials, metrics, audit, idempotency, rewriteUrl } = options;
-  const buildValidator = createValidatorBuilder();
   const settings: FastifyHttpOptions<Server> = {
     loggerInstance: log as unknown as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'requestId' }),
@@ -92,7 +91,7 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     ...(rewriteUrl === undefined ? {} : { rewriteUrl: (request) => rewriteUrl(request.url ?? '/') }),
     schemaController: {
       compilersFactory: {
-        buildValidator: (shared: unknown) => buildValidator(shared as Record<string, unknown>) as never,
+        buildValidator: () => compileCheck as never,
         buildSerializer,
       },
     },

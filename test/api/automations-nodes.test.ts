@@ -13,6 +13,7 @@ import { createLedger } from '../../src/ledger/seal.ts';
 import { AutomationsClient, entryTypes, graphOf, type Run } from '../support/automations.ts';
 import type { TestTenants } from '../support/provisioner.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
+import { until } from '../support/until.ts';
 
 let server: TestServer;
 let world: TestTenants;
@@ -158,7 +159,7 @@ test('a document is read without a transaction, and its extraction is created on
     // Other work of the server, such as the first entry of a ledger, may be in a transaction, which ends by itself.
     const look = () => server.db`
       select query from pg_stat_activity where datname = current_database() and xact_start < ${begun}`;
-    while ((await look()).length > 0);
+    await until(async () => (await look()).length === 0);
     assert.equal(entryTypes(await client.journal(run)).at(-1), 'node_started x');
     assert.equal((await client.call('POST', `/automation_runs/${run}/signal`, { name: 'other' })).status, 200);
     goOn();

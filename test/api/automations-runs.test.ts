@@ -4,6 +4,7 @@ import { parseId } from '../../src/ids.ts';
 import { AutomationsClient, entryTypes, graphOf, type Run } from '../support/automations.ts';
 import type { TestTenants } from '../support/provisioner.ts';
 import { type ErrorBody, startTestServer, type TestServer } from '../support/server.ts';
+import { until } from '../support/until.ts';
 
 let server: TestServer;
 let world: TestTenants;
@@ -188,10 +189,11 @@ test('a run says which user invoked it, and nothing when a key or an event did',
   await client.createAutomation({ workflow, type: 'trigger', trigger: 'bell.rung' });
   await client.call('POST', '/events', { name: 'bell.rung' });
   let runs: Run[] = [];
-  while (runs.length === 0) {
+  await until(async () => {
     const listed = await client.call<{ data: Run[] }>('GET', '/automation_runs');
     runs = listed.body.data.filter((run) => run.event_id !== undefined);
-  }
+    return runs.length > 0;
+  });
   assert.equal(runs[0]?.invoked_by, undefined);
 });
 

@@ -5,6 +5,7 @@ import { JobConnections } from '../../src/jobs/connection.ts';
 import { createLogger } from '../../src/log.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { SilentProxy } from '../support/silent-proxy.ts';
+import { until } from '../support/until.ts';
 
 /* Sessions that PostgreSQL or the network ends, at each point of the work. */
 
@@ -37,7 +38,7 @@ function open(poolSize: number, timeoutMs = 10_000): Database {
 
 async function terminate(pid: number): Promise<void> {
   await db`select pg_terminate_backend(${pid})`;
-  while ((await db`select 1 from pg_stat_activity where pid = ${pid}`).length > 0);
+  await until(async () => (await db`select 1 from pg_stat_activity where pid = ${pid}`).length === 0);
 }
 
 async function processOf(sql: Pick<Database, 'begin'>): Promise<number> {
@@ -140,7 +141,7 @@ test('a commit whose response is lost is not repeated', async () => {
     proxy.silence({ requests: false });
   });
   committing.catch(() => {});
-  while ((await listDone()).length === 0);
+  await until(async () => (await listDone()).length > 0);
   proxy.break();
   proxy.speak();
   await assert.rejects(committing, { name: 'ConnectionError' });
@@ -154,7 +155,7 @@ test('a write outside a transaction whose response is lost is not repeated; a re
   proxy.silence({ requests: false });
   const writing = pool`insert into done values ('written')`;
   writing.catch(() => {});
-  while ((await listDone()).length === 0);
+  await until(async () => (await listDone()).length > 0);
   const reading = pool<{ count: number }[]>`select count(*) as count from done`;
   reading.catch(() => {});
   proxy.break();
@@ -175,7 +176,7 @@ test('when the network is silent, statements and work that waits fail, and later
     assert.match((outcome as PromiseRejectedResult).reason.name, /^ConnectionError$/);
   }
   proxy.speak();
-  while ((await pool`select 1`.catch(() => [])).length === 0);
+  await until(async () => (await pool`select 1`.catch(() => [])).length > 0);
 });
 
 test('a connection that the network has forgotten is replaced, and one that works for long is kept', async () => {
@@ -210,7 +211,7 @@ test('a listener whose connection the network has forgotten hears again', async 
   proxy.forget();
   await again.promise;
   await db.notify('tried', 'heard');
-  while (heard.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  await until(() => heard.length > 0);
   assert.deepEqual(heard, ['heard']);
 });
 

@@ -6,6 +6,7 @@ import { AutomationsClient, graphOf } from '../support/automations.ts';
 import { knowledgeOf } from '../support/knowledge.ts';
 import type { TestResource } from '../support/provisioner.ts';
 import { startTestServer } from '../support/server.ts';
+import { until } from '../support/until.ts';
 
 /*
  * What happens to a request whose owner is deleted in the same moment: each test holds the deletion open in a
@@ -164,7 +165,7 @@ async function waitForLock(tx: Transaction, request: Promise<unknown>): Promise<
     isOver = true;
   });
   const look = () => server.db`select 1 from pg_stat_activity where ${pid} = any(pg_blocking_pids(pid))`;
-  while (!isOver && (await look()).count === 0);
+  await until(async () => isOver || (await look()).count > 0);
 }
 
 async function pidOf(tx: Transaction): Promise<number> {

@@ -6,6 +6,7 @@ import { parseId } from '../../src/ids.ts';
 import { EventStream } from '../support/event-stream.ts';
 import type { TestApp } from '../support/provisioner.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
+import { until } from '../support/until.ts';
 import { WebhooksClient } from '../support/webhooks.ts';
 
 let server: TestServer;
@@ -105,7 +106,7 @@ test('a change in progress when the stream opens is shown, or the stream waits f
     isReady = true;
   });
   const following = () => server.db`select 1 from event_logs where app_id = ${appId}`;
-  while ((await following()).length === 0);
+  await until(async () => (await following()).length > 0);
   await server.api('GET', '/api/v1/files', { key: app.secretKey });
   assert.equal(isReady, false);
   await writer`commit`;
@@ -169,7 +170,7 @@ test('a stream that asks for deleted events gets a note', async () => {
   // Its automations have been looked for too.
   const isDispatched = () =>
     server.db`select 1 from events where name = 'old' and dispatched_at is not null and position is not null`;
-  while ((await isDispatched()).length === 0);
+  await until(async () => (await isDispatched()).length > 0);
   await sweepEvents({ db: server.services.db, clock: new ManualClock(later) });
   const again = await open(app, start);
   assert.equal((await again.take()).event, 'ready');

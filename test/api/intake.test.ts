@@ -49,7 +49,7 @@ const held = () => server.server.fastify.intake.heldBytes;
 async function waitUntil(holds: () => boolean | Promise<boolean>): Promise<void> {
   for (const deadline = performance.now() + 30_000; !(await holds()); ) {
     assert.ok(performance.now() < deadline, 'it did not come about');
-    await new Promise(setImmediate);
+    await new Promise((resolve) => setTimeout(resolve, 10));
     await api('GET', '/healthz');
   }
 }

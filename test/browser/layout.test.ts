@@ -286,9 +286,11 @@ test('the main action of each page is reached and used by keyboard alone, dialog
     ['/kv', 'New entry'],
     ['/keys', 'New key'],
   ] as const) {
-    await page.goto(`/console${path}`);
-    const action = page.getByRole('button', { name, exact: true });
-    await action.waitFor();
+    await visit(page, [path, name]);
+    await page.getByRole('button', { name, exact: true }).waitFor();
+    await page.locator(`nav a[href$="${path}"][aria-current=page]`).waitFor();
+    // The first stop of a page.
+    await page.getByRole('link', { name: 'Skip to content' }).focus();
     let presses = 0;
     while ((await page.evaluate('document.activeElement.textContent')) !== name) {
       assert.ok(presses++ < 45, `${name} is not reached`);

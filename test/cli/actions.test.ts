@@ -10,6 +10,7 @@ import { Progress } from '../../src/cli/progress.ts';
 import { graphOf } from '../support/automations.ts';
 import { type CallOptions, callQuarry, runQuarry, startQuarry } from '../support/command.ts';
 import { startTestServer } from '../support/server.ts';
+import { until } from '../support/until.ts';
 
 /* The commands that send one request each, with names in place of ids; and those that stream. */
 
@@ -132,7 +133,7 @@ test('documents, their chunks and ingestions are listed; a document is read by i
   const content = { data: text };
   await post(`/knowledge_sources/${source.id}/ingest`, { content, title: 'Manual' });
   const ended = async () => (await run('sources', 'ingestions', ['manual'])).rows[0]?.split('\t')[1] === 'succeeded';
-  while (!(await ended()));
+  await until(ended);
   assert.match((await run('documents', 'chunks', ['Manual'])).printed, /^cim_/);
   const { stdout, code } = await quarry(['documents', 'read', 'Manual']);
   assert.deepEqual([code, stdout.trimEnd()], [0, text]);

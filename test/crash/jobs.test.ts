@@ -7,6 +7,7 @@ import { addJob } from '../../src/jobs/queue.ts';
 import { startWorkers, type Task, type Workers, type WorkersOptions } from '../../src/jobs/workers.ts';
 import { createLogger } from '../../src/log.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { until } from '../support/until.ts';
 
 const log = createLogger('silent');
 const workerFile = fileURLToPath(new URL('../support/job-worker.ts', import.meta.url));
@@ -96,7 +97,7 @@ test('a job that was locked by a claim whose response was lost is taken again', 
     const end = () => tx`
       select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'quarry-jobs'
         and datname = current_database() and wait_event_type = 'Lock'`;
-    while ((await end()).length === 0);
+    await until(async () => (await end()).length > 0);
   });
   await ran.promise;
   assert.equal(runs, 1);

@@ -9,9 +9,9 @@ import { findPostmaster } from '../../src/db/postmaster.ts';
 import { runQuarry } from '../support/command.ts';
 import { areaNames, openAreas } from '../support/crash-areas.ts';
 import { checkLedger, createFixture, Ledger, startActors } from '../support/crash-ledger.ts';
+import { sendRequest } from '../support/request.ts';
 import { createRandom } from '../support/rounds.ts';
 import { type ServedProcess, startServe } from '../support/serve.ts';
-import { sendRequest } from '../support/server.ts';
 
 /*
  * Random kills under mixed load on the embedded default: the server, PostgreSQL, one of its backends, or a parser.

@@ -6,8 +6,8 @@ import { after, before, test } from 'node:test';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { type TestExtraction, waitForExtraction } from '../support/extractions.ts';
 import { type FixtureSite, htmlPage, startSite } from '../support/fixture-site.ts';
+import { sendRequest } from '../support/request.ts';
 import { type ServedProcess, startServe } from '../support/serve.ts';
-import { sendRequest } from '../support/server.ts';
 import { openTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 
 const dataDir = mkdtempSync(join(tmpdir(), 'quarry-roles-'));
