@@ -163,6 +163,7 @@ async function load(
   progress.report(`rows done: ${manifest.tables.length} tables`);
 }
 
+/** Copies the rows of one table into the database. Throws BackupError for a damaged part or a wrong number of rows. */
 export async function loadRows(
   session: store.Session,
   archive: Archive,

@@ -10,6 +10,7 @@ import { backupLockKey } from '../files/store.ts';
  */
 export type Session = pg.Client;
 
+/** Opens a session with fixed formats of dates and numbers, and without timeouts. */
 export async function openSession(target: DatabaseTarget): Promise<Session> {
   const session = await tryServers(target, async () => {
     const client = new Client(target, { application_name: 'quarry-backup' });
@@ -128,12 +129,14 @@ export const copyJobsOut = `copy (
     left join graphile_worker._private_job_queues q on q.id = j.job_queue_id
   order by j.id) to stdout`;
 
+/** Creates the temporary table that the jobs of a backup are copied into. */
 export async function createJobsTable(session: Session): Promise<void> {
   await session.query(`create temporary table restored_jobs (
     identifier text, payload json, queue_name text, run_at timestamptz, max_attempts integer, job_key text,
     priority integer, flags text[], attempts integer, last_error text) on commit drop`);
 }
 
+/** Adds the jobs of that table to the queue, with their attempts and last errors. */
 export async function addRestoredJobs(session: Session): Promise<void> {
   await session.query(`create temporary table added_jobs on commit drop as
     select attempts, last_error, (graphile_worker.add_job(identifier := identifier, payload := payload,

@@ -50,6 +50,7 @@ const overwritten = (db: Db) => db`
   created_at = case when e.expires_at <= now() then excluded.created_at else e.created_at end,
   updated_at = excluded.updated_at`;
 
+/** The entry with this key; undefined if there is none or it has expired. */
 export async function findEntry(db: Db, owner: KvOwner, key: string): Promise<KvEntry | undefined> {
   const [row] = await db<Omit<KvEntry, 'userId' | 'key'>[]>`
     select id, value, version, created_at, updated_at, expires_at from kv_entries

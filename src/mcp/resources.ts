@@ -44,6 +44,7 @@ export async function listResources(api: ApiClient, cursor: string | undefined) 
   return { resources, ...(next === undefined ? {} : { nextCursor: next }) };
 }
 
+/** The contents of a resource. Throws ProtocolError if it is not visible, or too large to be read whole. */
 export async function readResource({ api, readFile }: Pick<ToolContext, 'api' | 'readFile'>, uri: string) {
   const [, kind, id = ''] = /^quarry:\/\/(documents|files)\/(\w+)$/.exec(uri) ?? [];
   if (kind === undefined) throw notFound(uri);

@@ -54,6 +54,7 @@ export type Tool = {
   call(given: unknown, context: ToolContext): Promise<ToolResult<Record<string, unknown>>>;
 };
 
+/** A tool from its schemas and its code. The hints become annotations of the protocol. */
 export function defineTool<I extends TObject, O extends TObject>(tool: {
   name: string;
   title: string;

@@ -100,7 +100,6 @@ export type OwnerInput = {
   agent?: string | undefined;
 };
 
-/** Resolves the owner members of a body. 422 on a member that is not visible to the caller. */
 export type NamedOwners = {
   org?: OrgRow | undefined;
   team?: TeamRow | undefined;
@@ -108,6 +107,7 @@ export type NamedOwners = {
   agent?: AgentRow | undefined;
 };
 
+/** Resolves the owner members of a body. Throws 422 on a member that is not visible to the caller. */
 export async function findNamedOwners(db: Db, caller: Caller, input: OwnerInput): Promise<NamedOwners> {
   const named: NamedOwners = {};
   if (input.org !== undefined) named.org = await required('org', findOrg(db, caller, fieldId('org', 'org', input.org)));

@@ -47,6 +47,7 @@ export async function parseMail(bytes: Uint8Array): Promise<ParsedDocument & { a
   return { ...document, attached };
 }
 
+/** The name of an attachment on one line, at most 300 characters. */
 export function attachmentName(name: string): string {
   return oneLine(name).slice(0, 300);
 }
@@ -55,6 +56,7 @@ function bytesOf(content: Attachment['content']): Uint8Array {
   return typeof content === 'string' ? Buffer.from(content) : new Uint8Array(content);
 }
 
+/** Writes a mail as Markdown: its fields, its text and the names of its attachments. Throws ParseError if all are empty. */
 export function mailDocument(kind: string, mail: MailFields): ParsedDocument {
   const created = isoDate(mail.date);
   const lines = [

@@ -400,6 +400,7 @@ export function sameBaseline(a: { baseline: number; size: number }, b: { baselin
   return Math.abs(a.baseline - b.baseline) <= Math.max(a.size, b.size) * 0.4;
 }
 
+/** Joins segments of one baseline into a line, from left to right. Its size and font are those of the longest. */
 export function joinSegments(segments: Segment[]): Line {
   const [only] = segments;
   if (only && segments.length === 1) return lineOf(only);

@@ -49,6 +49,7 @@ export function loadPdfium(): Promise<Pdfium> {
   return loading;
 }
 
+/** Calls a function of the engine by name. Throws if it has no such function. */
 export function callPdfium(pdfium: Pdfium, name: string, values: number[]): number {
   return find(pdfium.calls, name)(...values);
 }

@@ -29,6 +29,7 @@ type Paragraph = Extract<Block, { type: 'paragraph' }>;
 /** What a page draws. */
 type Drawn = { width: number; height: number; segments: Segment[]; rules: Rule[]; tree: StructureElement[] };
 
+/** Joins what a page draws into lines. `unread` marks a picture whose text was not recognised. */
 export function buildPage(number: number, drawn: Drawn, unread: boolean): Page {
   const {
     width,
