@@ -92,10 +92,16 @@ test('a body that is refused for its speed leaves no open file, and a resumable 
   await waitUntil(() => readdirSync(temporary).length === 0);
 
   const headers = { ...key, ...uploadHeaders({ filename: 'a', content_type: 'text/plain' }), ...offsetType };
-  await waitUntilRefused(begin('/api/v1/uploads', { ...headers, 'upload-length': '9' }, 9, 4));
-  await waitUntil(async () => {
+  const findUpload = async () => {
     const { body } = await api<{ data: { id: string; offset: number }[] }>('GET', '/api/v1/uploads', { headers: key });
-    const [upload] = body.data;
+    return body.data[0];
+  };
+  const slow = begin('/api/v1/uploads', { ...headers, 'upload-length': '9' }, 9, 4);
+  // It can be refused before there is an upload to continue.
+  await waitUntil(async () => (await findUpload()) !== undefined);
+  await waitUntilRefused(slow);
+  await waitUntil(async () => {
+    const upload = await findUpload();
     const { status, text } = await api('PATCH', `/api/v1/uploads/${upload?.id}`, {
       headers: { ...key, ...tus, ...offsetType, 'upload-offset': String(upload?.offset) },
       body: Buffer.alloc(9 - (upload?.offset ?? 0), 0x20),
@@ -112,7 +118,8 @@ test('once a body has arrived, the time that the server needs does not count aga
     await tx`lock table files in exclusive mode`;
     const upload = api('POST', path, { headers, body: 'bytes' });
     await waitUntil(async () => {
-      const waiting = await tx`select from pg_locks where relation = 'files'::regclass and not granted`;
+      const waiting = await tx`select from pg_locks where relation = 'files'::regclass and not granted
+        and database = (select oid from pg_database where datname = current_database())`;
       return waiting.length > 0;
     });
     // It began later: when it is refused, the upload has been checked for longer.
