@@ -29,7 +29,7 @@ export const limits = {
   bodyBytesPerSecondMin: 64 * 1024,
   /** Maximum wait of an image upload for its width and height, once a parser process is ready. */
   imageSizeTimeoutMs: 5_000,
-  /** The largest file that a picture is made of. */
+  /** The largest file that a small picture is created from. */
   pictureSourceBytesMax: 32 * 1024 * 1024,
   /** Pictures of one app made at the same time; as many more for the others. Each holds its file in memory. */
   picturesOfAppMax: 2,

@@ -78,7 +78,7 @@ export function Pages() {
           <Redirect to={home} replace />
         </Route>
         <Route>
-          <Empty title="Page not found" action={<Link href={home}>Go to the start</Link>}>
+          <Empty title="Page not found" action={<Link href={home}>Go to the start page</Link>}>
             The address may be incomplete.
           </Empty>
         </Route>

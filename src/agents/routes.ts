@@ -19,11 +19,11 @@ export function registerAgentRoutes(api: Api, deps: FileLinks & { agents: AgentS
     about: {
       create:
         'At most one of `team` and `user` owns it. Without an owner, it belongs to the calling user, or with a key to the app. 422 if the lookup key is taken.',
-      list: 'Agents that the caller can see, newest first.',
+      list: 'Agents visible to the caller, newest first.',
       get: 'Accepts the id or the lookup key.',
       update:
         'Omitted members keep their values; `metadata` is replaced as a whole. A new picture replaces the old one, whose URL stops working; `null` removes it.',
-      remove: 'Permanent: all that the agent owns is deleted with it. Accepts the id or the lookup key.',
+      remove: 'Permanent: everything that the agent owns is deleted with it. Accepts the id or the lookup key.',
     },
     schema: agentSchema,
     present: (row: AgentRow) => presentAgent(deps, row),

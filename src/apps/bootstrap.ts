@@ -14,7 +14,7 @@ export type AppCredentials = {
 
 /**
  * Creates a developer, an app and its first credentials in a database that has no developer; otherwise returns undefined.
- * `keep` receives the credentials before the commit, so that no credentials exist that nobody has seen.
+ * `keep` receives the credentials before the commit, so that all credentials that exist have been shown.
  * Of several processes that start together, exactly one does this.
  */
 export function bootstrapIfEmpty(

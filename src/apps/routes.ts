@@ -64,7 +64,7 @@ export function registerAppRoutes(api: Api, { apps }: { apps: AppService }): voi
     tag,
     summary: 'Rename an app or set its limits',
     description:
-      'Omitted members keep their values. The limits hold for production and for each sandbox, from the next request on.',
+      'Omitted members keep their values. The limits apply to production and to each sandbox separately, from the next request on.',
     body: appUpdateSchema,
     responses: { 200: ref(appSchema) },
     handler: async ({ caller, body }) => presentApp(await apps.update(caller, body)),
@@ -82,7 +82,7 @@ function registerSandboxRoutes(api: Api, apps: AppService): void {
     tag,
     about: {
       create:
-        'A sandbox has its own users, files and everything else, and its own counts and quotas. Sandboxes are managed from production: 403 inside one.',
+        'A sandbox has its own users, files and other data, and its own usage and quotas. Sandboxes are managed from production: 403 inside a sandbox.',
       list: 'Newest first. 403 inside a sandbox.',
       get: '403 inside a sandbox.',
       update: 'Changes the name. Omitted members keep their values.',
@@ -111,12 +111,12 @@ function registerKeyRoutes(api: Api, apps: AppService): void {
     path: '/keys',
     param: 'key',
     ids: ['Key', 'Keys'],
-    words: ['an API key', 'API keys, revoked ones too'],
+    words: ['an API key', 'API keys, including revoked ones'],
     tag,
     about: {
       create:
-        '`key` is the whole key and is shown only in this response. With `sandbox`, it works only there; inside a sandbox it always does. With `scopes`, it may do only those: a request beyond them is 403, and it cannot create keys. With `people`, it can create tokens of users, and runs of `automations` act for the owner of the automation.',
-      list: 'Newest first, with the first characters of each key, never the whole.',
+        '`full_key` is the key. It is shown only in this response. With `sandbox`, the key works only in that sandbox; a key created inside a sandbox works only there. With `scopes`, the key may do only what they allow: other requests return 403, and it cannot create keys. With the scope `people`, it can create tokens of users. Runs started with the scope `automations` act for the owner of the automation.',
+      list: 'Newest first, with only the first characters of each key.',
       get: 'Without the key itself. A revoked key has `revoked_at`.',
       remove: 'Revokes the key: it stops working in every process within two seconds, and stays in the list.',
     },

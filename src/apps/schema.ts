@@ -13,7 +13,7 @@ export const appSchema = Type.Object(
     created_at: Type.String(),
     updated_at: Type.String(),
   },
-  { $id: 'App', description: 'One tenant: everything else belongs to an app.' },
+  { $id: 'App', description: 'A tenant. Every other resource belongs to an app.' },
 );
 
 export const appCreateSchema = strict({ name: nameField });
@@ -45,8 +45,10 @@ export const keySchema = Type.Object(
     created_at: Type.String(),
     last_used_at: Type.Optional(Type.String({ description: 'Accurate to a few seconds.' })),
     revoked_at: Type.Optional(Type.String()),
-    expires_at: Type.Optional(Type.String({ description: 'From then on it does not work.' })),
-    scopes: Type.Optional(Type.Array(Type.Enum([...keyScopes]), { description: 'Absent: the whole app.' })),
+    expires_at: Type.Optional(Type.String({ description: 'The key stops working at this time.' })),
+    scopes: Type.Optional(
+      Type.Array(Type.Enum([...keyScopes]), { description: 'Absent if the key may do everything.' }),
+    ),
   },
   { $id: 'ApiKey', description: 'A secret key acts for the whole app; a publishable key only names it.' },
 );
@@ -64,7 +66,7 @@ export const keyCreateSchema = strict({
       maxItems: keyScopes.length,
       uniqueItems: true,
       description:
-        'Only of a secret key: what it may do. `read` reads everything, an area such as `kv` is all of that area, `kv:read` what reads in it. Default: everything.',
+        'For a secret key: what it may do. `read` allows reading everything, an area such as `kv` all operations of that area, `kv:read` reading in it. Default: everything.',
     }),
   ),
 });

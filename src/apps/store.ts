@@ -2,7 +2,7 @@
  * Triggers of sandboxes: sandboxes_counted and sandboxes_given_back update the quota of sandboxes; sandboxes_changed tells
  * every process that rights have changed; sandboxes_kv_counters_gone deletes the counters of entries.
  * Triggers of api_keys: api_keys_added and api_keys_removed keep `credentials`, where a key's app is looked up;
- * api_keys_changed tells every process that rights have changed.
+ * api_keys_changed notifies every process of changed rights.
  * Triggers of developer_tokens: developer_tokens_changed does the same.
  */
 import { type Db, production } from '../db/database.ts';

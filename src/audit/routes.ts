@@ -30,7 +30,7 @@ export function registerAuditRoutes(api: Api, { auditing }: { auditing: AuditSer
     tag,
     summary: 'List the use of credentials by day',
     description:
-      'One row for each credential, day and kind of operation, newest day first: what used a key or token, and how often. Counts are written every ten seconds.',
+      'One row for each credential, day and kind of operation, newest day first, with the number of requests. Counts are written every ten seconds.',
     query: credentialUseQuery,
     responses: { 200: pageOf(ref(credentialUseSchema)) },
     handler: async ({ caller, query }) => {

@@ -25,7 +25,7 @@ export const auditEntrySchema = Type.Object(
     address: Type.Optional(Type.String({ description: 'Where the request came from.' })),
     attempts: Type.Optional(
       Type.Integer({
-        description: 'The number of similar failed attempts within one minute that the entry stands for.',
+        description: 'The number of similar failed attempts within one minute that the entry represents.',
       }),
     ),
   },

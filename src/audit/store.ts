@@ -21,7 +21,7 @@ export type AuditEntry = {
   status: number | null;
   requestId: string;
   address: string | null;
-  /** For failed attempts, how many this entry stands for. */
+  /** For failed attempts, how many this entry represents. */
   attempts: number | null;
 };
 

@@ -76,7 +76,8 @@ function registerTokenRoutes(api: Api, users: UserService, auth: AuthService): v
     idempotency: 'credential',
     tag,
     summary: 'Create a token for a user',
-    description: 'A session (access and refresh token) for keys and developers, a personal token for the user.',
+    description:
+      'By default, keys and developers create a session (an access and a refresh token), and end users a personal token.',
     params: userParams,
     body: tokenCreateSchema,
     responses: { 201: ref(mintedTokenSchema) },
@@ -103,7 +104,7 @@ function registerTokenRoutes(api: Api, users: UserService, auth: AuthService): v
     tag,
     summary: "List a user's personal tokens",
     description:
-      'The user’s newest 200 tokens, revoked and expired ones too, without the tokens themselves. End users see only their own.',
+      'The newest 200 tokens of the user, including revoked and expired ones, without their values. End users see only their own.',
     params: userParams,
     responses: { 200: Type.Object({ data: Type.Array(ref(personalTokenSchema)) }) },
     handler: async ({ caller, params }) => {
@@ -118,7 +119,7 @@ function registerTokenRoutes(api: Api, users: UserService, auth: AuthService): v
     tag,
     summary: 'Revoke a personal token',
     description:
-      'The token stops working in every process within two seconds. End users revoke only their own; others return 404.',
+      'The token stops working in every process within two seconds. End users can revoke only their own tokens; those of others return 404.',
     params: Type.Object({ user: Type.String(), token: Type.String() }),
     responses: { 204: null },
     handler: async ({ caller, params }) => {

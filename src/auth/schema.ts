@@ -28,7 +28,7 @@ export const mintedTokenSchema = Type.Object(
     expires_at: optionalText,
     created_at: optionalText,
   },
-  { $id: 'MintedToken', description: 'A new credential of a user; never shown again.' },
+  { $id: 'MintedToken', description: 'A new credential of a user. It is not shown again.' },
 );
 
 export const tokenCreateSchema = strict({

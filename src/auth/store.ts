@@ -2,7 +2,7 @@
  * Triggers of refresh_tokens: refresh_tokens_added and refresh_tokens_removed keep `credentials`, where a token's app is
  * looked up.
  * Triggers of personal_tokens: personal_tokens_added and personal_tokens_removed do the same; personal_tokens_changed
- * tells every process that rights have changed.
+ * notifies every process of changed rights.
  */
 import type { Db } from '../db/database.ts';
 

@@ -70,11 +70,11 @@ function registerDefinitions(api: Api, { automations, runs }: AutomationRouteDep
     tag,
     about: {
       create:
-        'Created as a draft, which starts no runs until it is activated. 422 names every wrong node of the workflow. 422 if the lookup key is taken.',
+        'Created as a draft, which starts no runs until it is activated. 422 names every invalid node of the workflow. 422 if the lookup key is taken.',
       list: 'Newest first, with their workflows.',
       get: 'Accepts the id or the lookup key.',
       update:
-        'Omitted members keep their values. Another workflow becomes a new version, and active runs keep theirs. 422 if the lookup key is taken.',
+        'Omitted members keep their values. A changed workflow becomes a new version; active runs keep theirs. 422 if the lookup key is taken.',
       remove: 'Permanent: its runs, journals and versions are deleted with it.',
     },
     schema: automationSchema,
@@ -104,7 +104,7 @@ function registerDefinitions(api: Api, { automations, runs }: AutomationRouteDep
     budget: bodyBudgets.graph,
     responses: { 200: automationProblemsSchema },
     async handler({ body }) {
-      // Loaded with its parser when somebody writes an automation: an idle server does without.
+      // Loaded on first use, so that an idle server does not hold the parser.
       const { readAutomationFile } = await import('./definitions/source-file.ts');
       const { problems } = readAutomationFile(body.text);
       return { problems: problems.map(({ line, column, node, message }) => compact({ line, column, node, message })) };
@@ -123,8 +123,8 @@ function registerDefinitions(api: Api, { automations, runs }: AutomationRouteDep
       summary: verb === 'activate' ? 'Let an automation start runs' : 'Stop new runs; active runs continue',
       description:
         verb === 'activate'
-          ? 'Nothing happens if it is active already. 422 if the user or agent that it ran as was deleted.'
-          : 'Nothing happens if it is paused already.',
+          ? 'No effect if it is active already. 422 if the user or agent that it ran as was deleted.'
+          : 'No effect if it is paused already.',
       params: Type.Object({ automation: Type.String() }),
       responses: { 200: ref(automationSchema) },
       handler: async ({ caller, params }) => presentAutomation(await run(caller, params.automation)),
@@ -135,7 +135,7 @@ function registerDefinitions(api: Api, { automations, runs }: AutomationRouteDep
     operationId: 'listAutomationRuns',
     tag,
     summary: 'List the runs of an automation, newest first',
-    description: 'With payload and result. `status` filters.',
+    description: 'With payload and result. Filter by `status`.',
     params: Type.Object({ automation: Type.String() }),
     query: Type.Object({ ...pageQuery, ...listRunsQuery.properties }),
     responses: { 200: pageOf(ref(runSchema)) },
@@ -156,7 +156,7 @@ function registerVersions(api: Api, { runs }: AutomationRouteDeps): void {
     tag,
     summary: 'List the versions of an automation’s graph, newest first',
     description:
-      'Each change of the workflow makes a version. A run uses the version that was current when it started.',
+      'Each change of the workflow creates a version. A run uses the version that was current when it started.',
     params: Type.Object({ automation: Type.String() }),
     query: Type.Object(pageQuery),
     responses: { 200: pageOf(ref(workflowVersionSchema)) },
@@ -190,7 +190,7 @@ function registerInvocable(api: Api, { automations }: AutomationRouteDeps): void
     operationId: 'listInvocableAutomations',
     tag,
     summary: 'List the automations that the caller may invoke now',
-    description: 'Newest first. Those of type `invoked` that run, whose `invoke_auth` and owner admit the caller.',
+    description: 'Active automations of type `invoked` whose `invoke_auth` and owner allow the caller, newest first.',
     query: Type.Object(pageQuery),
     responses: { 200: pageOf(ref(invocableAutomationSchema)) },
     async handler({ caller, query }) {
@@ -306,7 +306,7 @@ function registerRunChanges(api: Api, { runs }: AutomationRouteDeps): void {
     tag,
     summary: 'Start a run of an invoked automation',
     description:
-      'Starts the run in the background and returns it: poll it, or follow its stream. The payload must fit `input_schema` (422), and the automation must be active (422). A repeated `idempotency_key` returns the first run.',
+      'Starts the run in the background and returns it: poll it, or follow its stream. The payload must match `input_schema` (422), and the automation must be active (422). A repeated `idempotency_key` returns the first run.',
     params: Type.Object({ automation: Type.String() }),
     body: invokeSchema,
     budget: bodyBudgets.map,
@@ -346,7 +346,7 @@ function registerRunChanges(api: Api, { runs }: AutomationRouteDeps): void {
     tag,
     changesRights: false,
     summary: 'Send a signal to a run',
-    description: 'Kept until a `wait_for_signal` of that name takes it.',
+    description: 'The signal is kept until a `wait_for_signal` node of that name takes it.',
     params,
     body: signalSchema,
     budget: bodyBudgets.map,
@@ -383,7 +383,7 @@ function registerWorkRoutes(api: Api, { runs }: AutomationRouteDeps): void {
     changesRights: false,
     summary: 'Claim the oldest pending run of an automation without a workflow',
     description:
-      'For a worker of your own. 204 if no run waits. The run is `running` until the worker reports its end, or until the lease expires without a renewal. 409 if the automation has a workflow.',
+      'For your own worker. 204 if no run is pending. The run is `running` until the worker reports its end, or until the lease expires without a renewal. 409 if the automation has a workflow.',
     params: Type.Object({ automation: Type.String() }),
     body: claimSchema,
     responses: { 200: ref(runSchema), 204: null },

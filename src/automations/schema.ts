@@ -17,7 +17,7 @@ const graphAnswer = Type.Unsafe<unknown>({
 });
 const schemaAnswer = Type.Unsafe<unknown>({
   ...Type.Union([Type.Record(Type.String(), Type.Unknown()), Type.Null()]),
-  description: 'The JSON Schema that the payload of an invocation must fit, or null.',
+  description: 'The JSON Schema that the payload of an invocation must match, or null.',
 });
 
 export const automationSchema = Type.Object(
@@ -50,7 +50,7 @@ export const automationSchema = Type.Object(
     created_at: Type.String(),
     updated_at: Type.String(),
   },
-  { $id: 'Automation', description: 'What runs, when, as whom and in which steps.' },
+  { $id: 'Automation', description: 'Defines what runs, when, as whom and in which steps.' },
 );
 
 export const invocableAutomationSchema = Type.Object(
@@ -75,7 +75,7 @@ const graphInput = Type.Unsafe<unknown>({
 const schemaInput = Type.Unsafe<unknown>({
   ...Type.Union([Type.Object({}, { additionalProperties: true }), Type.Null()]),
   ...jsonBytes(limits.metadataBytesMax),
-  description: 'A JSON Schema that the payload of an invocation must fit, or null.',
+  description: 'JSON Schema that the payload of an invocation must match, or null.',
 });
 
 const settings = {
@@ -140,7 +140,7 @@ export const runSchema = Type.Object(
     retried_from: optionalText,
     parent_run: optionalText,
     workflow_version: Type.Optional(
-      Type.Integer({ description: 'The version of the graph that it began with; absent without one.' }),
+      Type.Integer({ description: 'The version of the graph that the run started with; absent without one.' }),
     ),
     org: optionalText,
     team: optionalText,
@@ -160,9 +160,11 @@ const runSummarySchema = Type.Object(
   {
     ...summary,
     automation_name: Type.String(),
-    waiting: Type.Boolean({ description: 'It runs, but only waits: for a time, a signal or a child.' }),
+    waiting: Type.Boolean({
+      description: 'Whether the run is in progress but only waits for a time, a signal or a child run.',
+    }),
   },
-  { $id: 'AutomationRunSummary', description: 'A run as lists of all runs show it: without payload and result.' },
+  { $id: 'AutomationRunSummary', description: 'A run in the list of all runs, without payload and result.' },
 );
 
 export const runPageSchema = Type.Object(
@@ -189,7 +191,7 @@ const entrySchema = Type.Object(
     record: Type.Record(Type.String(), Type.Unknown()),
     created_at: Type.String(),
   },
-  { $id: 'WorkflowJournalEntry', description: 'One thing that happened in a run.' },
+  { $id: 'WorkflowJournalEntry', description: 'One step in the history of a run.' },
 );
 
 const journalSchema = Type.Object(
@@ -231,7 +233,7 @@ const moment = Type.Optional(Type.String({ maxLength: 40, description: 'A time i
 export const listVisibleRunsQuery = Type.Object({
   status: Type.Optional(
     Type.Enum(['pending', 'running', 'waiting', 'completed', 'failed', 'cancelled'], {
-      description: '`waiting` are the running ones that only wait.',
+      description: '`waiting`: in progress, but only waiting for a time, a signal or a child run.',
     }),
   ),
   automation: Type.Optional(Type.String({ maxLength: 300, description: 'The id or lookup key of an automation.' })),
@@ -252,7 +254,7 @@ export const listVisibleRunsQuery = Type.Object({
 export const listRunsQuery = Type.Object({ status: Type.Optional(runStatus) });
 
 const invokeMembers = strict({
-  payload: Type.Optional(freeMap('What the graph sees as `$`; checked against the input_schema.')),
+  payload: Type.Optional(freeMap('Available to the graph as `$`; validated against `input_schema`.')),
   participants: Type.Optional(Type.Record(Type.String(), Type.String(), { maxProperties: 100, ...jsonBytes(65_536) })),
   idempotency_key: Type.Optional(bounded(255, 'The same key returns the first run again, for at least a day.')),
 });

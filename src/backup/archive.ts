@@ -11,15 +11,15 @@ export type ListedBlob = { key: string; size: number; sha256: string };
 
 /** Where one backup is: a directory, or objects in a bucket. */
 export type Archive = {
-  /** For messages. */
+  /** The place, for messages. */
   readonly name: string;
-  /** Writes one file durably. Throws when it is there already. */
+  /** Writes one file durably. Throws if it exists. */
   write(name: string, bytes: Uint8Array): Promise<void>;
   /** Undefined when there is no such file. Throws BackupError when it cannot be decrypted. */
   read(name: string): Promise<Buffer | undefined>;
   /** Opens the file contents, to write them or to read them. */
   openBlobs(mode: 'write' | 'read'): Promise<ArchivedBlobs>;
-  /** Called when everything is written. */
+  /** Makes all files durable. Called after the last one is written. */
   sync(): Promise<void>;
 };
 

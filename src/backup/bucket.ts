@@ -29,7 +29,7 @@ export function parseBucketUrl(url: string): { bucket: string; prefix: string; s
   return { bucket, prefix: parts.map((part) => `${part}/`).join(''), stamp };
 }
 
-/** The name of a backup that is taken now. */
+/** The name of a backup taken at this time. */
 export function stampOf(now: Date): string {
   return now
     .toISOString()
@@ -104,7 +104,7 @@ async function openBlobs({ objects, key }: BackupBucket, mode: 'write' | 'read')
   };
 }
 
-/** Of the blobs that earlier backups wrote: about 100 bytes of memory for each. */
+/** The sizes of the blobs that earlier backups wrote, by key. Takes about 100 bytes of memory for each. */
 async function readSizes(objects: S3Objects): Promise<Map<string, number>> {
   const sizes = new Map<string, number>();
   for await (const { key, size } of objects.list('blobs/')) sizes.set(key.slice('blobs/'.length), size);
@@ -112,7 +112,7 @@ async function readSizes(objects: S3Objects): Promise<Map<string, number>> {
 }
 
 /**
- * Keeps the newest complete backups and removes the others, what interrupted ones left, and the blobs that no kept
+ * Keeps the newest `keep` complete backups. Removes the others, the files of interrupted ones, and the blobs that no kept
  * backup refers to. No backup of the same database may be running.
  * @returns how many backups were removed.
  */
@@ -126,7 +126,7 @@ export async function pruneBackups(bucket: BackupBucket, keep: number): Promise<
     const { blobs } = await readManifest(archive);
     for await (const { key } of readBlobList(archive, blobs.parts)) needed.add(key);
   }
-  // The file that makes a backup complete goes first: half a backup is none.
+  // The manifest is deleted first, so that a backup that is only partly deleted counts as incomplete.
   for (const stamp of complete) if (!kept.has(stamp)) await objects.remove(`backups/${stamp}/${manifestSumName}`);
   for await (const { key } of objects.list('backups/'))
     if (!kept.has(key.split('/')[1] ?? '')) await objects.remove(key);

@@ -4,8 +4,8 @@ import { BackupError } from './error.ts';
 /*
  * An encrypted object: a header of 21 bytes (magic, version, salt), then segments of 64 KiB, each with AES-256-GCM and
  * its 16-byte tag. The key of an object is derived from the operator's key, the salt and the object's name, so that
- * objects cannot be exchanged. The nonce of a segment is its number and whether it is the last, so that segments cannot
- * be exchanged, and a cut object is found.
+ * objects cannot be swapped. The nonce of a segment is its number and whether it is the last, so that segments cannot be
+ * swapped, and a truncated object is detected.
  */
 const magic = Buffer.from('QBK1');
 const formatVersion = 1;
@@ -20,7 +20,7 @@ export function encryptedSize(size: number): number {
   return headerBytes + size + tagBytes * Math.max(1, Math.ceil(size / segmentBytes));
 }
 
-/** The opposite: the size of the content of an encrypted object. */
+/** The size of the content of an encrypted object with this many bytes. */
 export function plainSize(size: number): number {
   const body = size - headerBytes;
   return body - tagBytes * Math.max(1, Math.ceil(body / (segmentBytes + tagBytes)));
@@ -43,7 +43,7 @@ export async function* encrypt(
   }
 }
 
-/** Decrypts what `encrypt` wrote under this name. Throws BackupError when it is damaged, cut, or the key is another. */
+/** Decrypts what `encrypt` wrote under this name. Throws BackupError if it is damaged or truncated, or the key is wrong. */
 export async function* decrypt(key: string, name: string, body: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer> {
   let objectKey: Buffer | undefined;
   let number = 0;

@@ -9,7 +9,7 @@ import * as store from './store.ts';
 
 /**
  * Loads some tables of a backup into an empty database, to read them there: without foreign keys, without other tables
- * and without file contents. The database is not to be served.
+ * and without file contents. No server may run on the database.
  */
 export async function loadTables(
   { db, target }: { db: Database; target: DatabaseTarget },

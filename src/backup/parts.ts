@@ -9,7 +9,7 @@ const compress = promisify(gzip);
 const decompress = promisify(gunzip);
 /** Rows are buffered up to this size and then written as one file, so that memory does not grow with the table. */
 const partBytes = 8 * 1024 * 1024;
-/** A part holds at least one row; no row is nearly this long. */
+/** A part holds at least one row. No row comes close to this length. */
 const partBytesMax = 1024 * 1024 * 1024;
 const newline = 10;
 

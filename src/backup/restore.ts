@@ -44,7 +44,7 @@ export type RestoreOptions = {
 
 /**
  * Restores a backup into an empty database and blob store, and brings the database to this release. Everything in the
- *  * backup is checked before anything is written, and again while it is loaded. The rows are loaded in one transaction;
+ * backup is checked before anything is written, and again while it is loaded. The rows are loaded in one transaction;
  * until it commits, no server starts on the database, and running the same restore again resumes it.
  * @throws BackupError with the reason.
  */
@@ -59,19 +59,19 @@ export async function restoreBackup(
   const base = selectMigrations(manifest, own);
   const archivedSecret = manifest.secret && (await readPart(archive, manifest.secret)).toString('utf8').trim();
   const secrets = openSecrets(archivedSecret);
-  if (!opens(secrets, Buffer.from(manifest.secret_proof, 'base64'), secretProofText)) throw wrongSecretError();
+  if (!canUnwrap(secrets, Buffer.from(manifest.secret_proof, 'base64'), secretProofText)) throw wrongSecretError();
 
   const session = await store.openSession(target);
   try {
     const { restoring, migrations } = await store.readState(session);
-    const goesOn = restoring === manifest.id;
-    if (restoring !== undefined && !goesOn)
+    const isResumed = restoring === manifest.id;
+    if (restoring !== undefined && !isResumed)
       throw new BackupError(
         `A restore of another backup (${restoring}) was started in this database. Empty the database first.`,
       );
-    if (!goesOn && (migrations.length > 0 || (await store.listTables(session)).length > 0))
+    if (!isResumed && (migrations.length > 0 || (await store.listTables(session)).length > 0))
       throw new BackupError('The database is not empty. Restore into a new one.');
-    if (!goesOn && !reuseBlobs && (await holdsBlobs(blobs)))
+    if (!isResumed && !reuseBlobs && (await holdsBlobs(blobs)))
       throw new BackupError(
         'The blob store is not empty. Restore into a new one. If the backup was taken from this store and no server uses it, add --reuse-blobs.',
       );
@@ -80,7 +80,7 @@ export async function restoreBackup(
 
     await createFacts(db);
     await putFact(db, 'restoring', manifest.id);
-    await restoreBlobs(deps, archive, manifest, reuseBlobs, goesOn);
+    await restoreBlobs(deps, archive, manifest, reuseBlobs, isResumed);
     await migrate(db, base, { restoring: manifest.id });
     await migrateJobs(db, target, log);
     await load(session, archive, manifest, secrets, progress);
@@ -114,14 +114,14 @@ async function restoreBlobs(
   archive: Archive,
   manifest: Manifest,
   reuseBlobs: boolean,
-  goesOn: boolean,
+  isResumed: boolean,
 ): Promise<void> {
   const { store: archived, close } = await archive.openBlobs('read');
   await copyBlobs(readBlobList(archive, manifest.blobs.parts), archived, blobs, {
     // Blobs written by this restore are complete; blobs that were there before are verified.
     isThere: async (blob) => {
       if (reuseBlobs) return hasBlob(blobs, blob);
-      return goesOn && (await blobs.stat(blob.key))?.size === blob.size;
+      return isResumed && (await blobs.stat(blob.key))?.size === blob.size;
     },
     onCopied: ({ count, bytes }) =>
       progress.reportAtIntervals(() => `blobs: ${count} of ${manifest.blobs.count}, ${megabytes(bytes)}`),
@@ -152,7 +152,7 @@ async function load(
     await loadRows(session, archive, store.copyIn(store.jobsTable), manifest.jobs);
     await store.addRestoredJobs(session);
     const wrapped = await store.findWrappedKey(session);
-    if (wrapped !== undefined && !opens(secrets, wrapped)) throw wrongSecretError();
+    if (wrapped !== undefined && !canUnwrap(secrets, wrapped)) throw wrongSecretError();
     await session.query("delete from server_facts where name = 'restoring'");
     await session.query('commit');
   } catch (error) {
@@ -163,6 +163,7 @@ async function load(
   progress.report(`rows done: ${manifest.tables.length} tables`);
 }
 
+/** Copies the rows of one table into the database. Throws BackupError for a damaged part or a wrong number of rows. */
 export async function loadRows(
   session: store.Session,
   archive: Archive,
@@ -185,7 +186,7 @@ async function holdsBlobs(blobs: BlobStore): Promise<boolean> {
   return false;
 }
 
-function opens(secrets: Secrets, wrapped: Uint8Array, text?: string): boolean {
+function canUnwrap(secrets: Secrets, wrapped: Uint8Array, text?: string): boolean {
   try {
     const { plain } = secrets.unwrap(wrapped);
     return text === undefined || plain.toString('utf8') === text;

@@ -10,6 +10,7 @@ import { backupLockKey } from '../files/store.ts';
  */
 export type Session = pg.Client;
 
+/** Opens a session with fixed formats of dates and numbers, and without timeouts. */
 export async function openSession(target: DatabaseTarget): Promise<Session> {
   const session = await tryServers(target, async () => {
     const client = new Client(target, { application_name: 'quarry-backup' });
@@ -83,7 +84,7 @@ export async function listTables(session: Session): Promise<Table[]> {
   return rows;
 }
 
-/** The names of the tables that migrations create. Other tables in the schema are not ours to touch. */
+/** The names of the tables that migrations create. A restore changes no other tables of the schema. */
 export function ownTables(migrations: readonly Migration[]): Set<string> {
   return new Set(
     migrations.flatMap(({ sql }) =>
@@ -128,12 +129,14 @@ export const copyJobsOut = `copy (
     left join graphile_worker._private_job_queues q on q.id = j.job_queue_id
   order by j.id) to stdout`;
 
+/** Creates the temporary table that the jobs of a backup are copied into. */
 export async function createJobsTable(session: Session): Promise<void> {
   await session.query(`create temporary table restored_jobs (
     identifier text, payload json, queue_name text, run_at timestamptz, max_attempts integer, job_key text,
     priority integer, flags text[], attempts integer, last_error text) on commit drop`);
 }
 
+/** Adds the jobs of that table to the queue, with their attempts and last errors. */
 export async function addRestoredJobs(session: Session): Promise<void> {
   await session.query(`create temporary table added_jobs on commit drop as
     select attempts, last_error, (graphile_worker.add_job(identifier := identifier, payload := payload,
@@ -169,7 +172,7 @@ export async function setSequence(session: Session, { name, last_value, is_calle
 
 type ForeignKey = { table: string; name: string; definition: string };
 
-/** Truncates the tables, drops their foreign keys and disables our triggers, which would check each row. */
+/** Truncates the tables, drops their foreign keys and disables their triggers, which would run for each row. */
 export async function prepareLoad(session: Session, tables: readonly Table[]): Promise<ForeignKey[]> {
   const names = tables.map(({ name }) => name);
   const { rows } = await session.query<ForeignKey>(
@@ -185,7 +188,7 @@ export async function prepareLoad(session: Session, tables: readonly Table[]): P
   return rows;
 }
 
-/** Restores them. Each foreign key is checked for all rows: a violation fails the load. */
+/** Enables the triggers and restores the foreign keys. PostgreSQL checks all rows: a violation fails the load. */
 export async function finishLoad(
   session: Session,
   tables: readonly Table[],

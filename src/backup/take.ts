@@ -37,8 +37,8 @@ export type BackupDeps = {
 };
 
 /**
- * Writes a backup of one moment into a new directory while servers keep running. The rows are those of one snapshot; a
- * blob that they refer to is kept until it is copied, even if its row is deleted. The directory gets its name only when
+ * Writes a consistent backup into a new directory while servers keep running. The rows are those of one snapshot; a blob
+ * that they refer to is kept until it is copied, even if its row is deleted. The directory gets its name only when
  * everything in it is complete and durable.
  * @param secret the root secret, to be put into the backup.
  * @throws BackupError when it cannot be taken; then the directory does not exist.
@@ -79,7 +79,7 @@ export async function takeBackupToBucket(
     await lock(session);
     const archive = openBucketArchive(bucket, stampOf(deps.clock.now()));
     const manifest = await write(deps, session, archive, options.secret);
-    // Blobs of a backup that runs meanwhile would look like blobs of none.
+    // The lock is needed because the blobs of a backup in progress belong to no complete backup yet.
     const removed =
       options.keep === undefined ? 0 : await whileLocked(session, () => pruneBackups(bucket, options.keep ?? 1));
     return { manifest, name: archive.name, removed };
@@ -93,7 +93,7 @@ async function lock(session: store.Session): Promise<void> {
     throw new BackupError('Another backup of this database is running. Wait until it ends.');
 }
 
-/** Does nothing when another backup has started since: that one removes the old ones. */
+/** Runs work under the lock of backups. Returns 0 without it when another backup has started: that one prunes later. */
 async function whileLocked(session: store.Session, work: () => Promise<number>): Promise<number> {
   return (await store.takeBackupLock(session)) ? work() : 0;
 }
@@ -138,7 +138,7 @@ async function write(
 
 type DumpedRows = Pick<Manifest, 'tables' | 'jobs' | 'sequences'> & { blobList: Part[] };
 
-/** All rows of one snapshot. The transaction ends before the first blob is copied, so that it does not delay vacuum. */
+/** Dumps all rows of one snapshot. Its transaction ends before the first blob is copied, so that it does not delay vacuum. */
 async function dumpRows(
   session: store.Session,
   archive: Archive,

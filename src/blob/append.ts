@@ -5,11 +5,11 @@ import { watchTransferMemory } from './transfer-memory.ts';
 export type PartialWriter = {
   /** Takes a chunk. Returns the state when more has become durable. */
   take(chunk: Uint8Array): Promise<PartialState | undefined>;
-  /** Makes everything that was taken durable. */
+  /** Makes everything written so far durable. */
   flush(): Promise<PartialState>;
 };
 
-/** Appends a body. When it breaks off, what arrived is saved before its error is thrown. */
+/** Appends a body. If it breaks off, saves what arrived and then throws its error. */
 export async function appendBody(
   writer: PartialWriter,
   body: AsyncIterable<Uint8Array>,

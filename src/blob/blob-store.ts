@@ -22,7 +22,7 @@ export type AppendOptions = {
   sizeMax: number;
   /** Records what has become durable. When it fails, appending ends with its error. */
   save(state: PartialState): Promise<void>;
-  /** Saves nothing before the end of the body, and nothing of a body that fails. */
+  /** Saves only at the end of the body, and nothing of a body that fails. */
   whole?: boolean;
 };
 
@@ -40,7 +40,7 @@ export type PartialBlobs = {
   ): Promise<PartialState>;
   /** Makes all appended bytes a blob. May be repeated. Throws BlobMissing. */
   complete(key: string, state: PartialState, contentType: string): Promise<void>;
-  /** Deletes everything that is stored beside the complete blob. May be repeated. */
+  /** Deletes everything that is stored for it, except the complete blob. May be repeated. */
   remove(key: string, state: PartialState): Promise<void>;
 };
 

@@ -10,13 +10,13 @@ import { createDirectory, FileWriter, isAbsent } from './disk-files.ts';
 /** The directory of partial blobs, beside those of the apps. */
 export const partialDirectory = 'partial';
 
-/** A slow body is saved this often, a fast one after so many bytes: each time costs a sync and a transaction. */
+/** A body is saved after this time or this many bytes. Saving costs a sync and a transaction. */
 const saveEveryMs = 5_000;
 const saveEveryBytes = 32 * 1024 * 1024;
 
 /**
  * Partial blobs as files that grow, each renamed to its final name when it is complete: no byte is written twice.
- * @param move gives a file the final name of a key, durably.
+ * @param move renames a file to the final name of a key, durably.
  */
 export function diskPartials(
   root: string,
@@ -56,7 +56,7 @@ export function partialKey(name: string): string {
   return name.replace('_', '/');
 }
 
-/** The file with exactly the saved bytes. A process that died may have left more. */
+/** Opens the file and truncates it to the saved bytes: a process that died may have left more. Throws BlobMissing. */
 async function openToAppend(directory: string, path: string, key: string, { size }: PartialState): Promise<FileHandle> {
   if (size === 0) await createDirectory(directory);
   let file: FileHandle;

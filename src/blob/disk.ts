@@ -97,7 +97,7 @@ async function put(
   }
 }
 
-/** Gives the file its final name, durably. Directories are created as they are needed: most exist. */
+/** Renames the file to its final name, durably. Creates the directory only if it is missing: most exist. */
 async function moveTo(unfinished: string, path: string): Promise<void> {
   const directory = dirname(path);
   try {

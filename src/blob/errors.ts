@@ -1,5 +1,5 @@
-/** System errors of a disk or a network that may pass: the same operation may succeed later. */
-const passingCodes = new Set([
+/** Temporary system errors of a disk or a network: the same operation may succeed later. */
+const temporaryCodes = new Set([
   ...['ENOSPC', 'EDQUOT', 'EROFS', 'EIO', 'EMFILE', 'ENFILE', 'ESTALE'],
   ...['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH', 'ENOTFOUND', 'EAI_AGAIN'],
 ]);
@@ -8,12 +8,12 @@ const passingCodes = new Set([
 export function isBlobStoreUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const { code, $metadata } = error as { code?: unknown; $metadata?: { httpStatusCode?: number } };
-  if (typeof code === 'string' && passingCodes.has(code)) return true;
+  if (typeof code === 'string' && temporaryCodes.has(code)) return true;
   // Errors of the S3 client, recognised without loading it.
-  return error.name === 'TimeoutError' || (typeof $metadata === 'object' && !isRefusal($metadata.httpStatusCode));
+  return error.name === 'TimeoutError' || (typeof $metadata === 'object' && !isRejected($metadata.httpStatusCode));
 }
 
-/** A response that blames the request itself; 403 and 404 may blame credentials or a bucket that is missing for now. */
-function isRefusal(status: number | undefined): boolean {
+/** Whether S3 rejects the request itself. A 403 or 404 may be temporary: credentials or the bucket may be missing. */
+function isRejected(status: number | undefined): boolean {
   return status === 400 || status === 411 || status === 412 || status === 416;
 }

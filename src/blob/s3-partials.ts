@@ -25,8 +25,8 @@ export function isPartialKey(key: string): boolean {
 }
 
 /**
- * Partial blobs as multipart uploads. Bytes that are too few for a part are kept in an object of their own, named by
- * the number of parts before it, until more arrive: so the saved bytes of an object never change.
+ * Partial blobs as multipart uploads. Bytes that are too few for a part are stored as a separate object until more
+ * arrive. Its name contains the number of parts before it, so that an object is never overwritten.
  */
 export function s3Partials(client: S3Client, bucket: string, limits: PartLimits): PartialBlobs {
   const tailPrefix = (key: string) => {
@@ -105,7 +105,7 @@ class S3PartialWriter implements PartialWriter {
     if (tail.byteLength > 0) this.#gather(tail);
   }
 
-  /** Begins with the bytes that were too few for a part. */
+  /** Starts with the saved bytes that were too few for a part. */
   static async open(place: Place, state: PartialState, options: AppendOptions): Promise<S3PartialWriter> {
     const { client, bucket, key } = place;
     if (state.tail === undefined) return new S3PartialWriter(place, state, options, new Uint8Array());

@@ -39,9 +39,9 @@ export type S3Options = {
 const connectTimeoutMs = 5_000;
 /** A socket without traffic for this long is dead. A slow client keeps its socket alive. */
 const idleTimeoutMs = 120_000;
-/** A store that has not begun its response by then is down, and the request is tried again, three times in all. */
+/** Without a response by then, the store is down. The request is sent up to three times. */
 const responseTimeoutMs = 15_000;
-/** What a body adds to it: a byte takes no longer. */
+/** The body of a request extends the response timeout: at least this many bytes are sent per millisecond. */
 const bodyBytesPerMs = 1_000;
 /** A download holds a socket until its client has read it. With no socket free, other requests wait. */
 const socketsMax = 512;
@@ -101,7 +101,7 @@ function createClient({ region, endpoint, pathStyle, credentials }: S3Options): 
     forcePathStyle: pathStyle,
     ...(endpoint === undefined ? {} : { endpoint }),
     ...(credentials === undefined ? {} : { credentials: withoutUndefined(credentials) }),
-    // We hash the bytes ourselves, and compatible services refuse the trailing checksums that the SDK adds by default.
+    // Quarry hashes the bytes itself, and compatible services reject the trailing checksums that the SDK adds by default.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
     requestHandler: {

@@ -4,8 +4,8 @@ import { runInNewContext } from 'node:vm';
 
 /*
  * Every chunk of a transfer is memory outside V8's heap. As this memory grows, V8 marks the whole heap about every
- * 30 MB: 80 ms for a heap of 35 MB, which took most of a transfer's time. The chunks are garbage long before that, and
- * a minor collection frees them in 0.4 ms. Requesting one in time made transfers three times as fast (bench/files.ts).
+ * 30 MB. That takes 80 ms for a heap of 35 MB, and was most of a transfer's time. The chunks are garbage long before,
+ * and a minor collection frees them in 0.4 ms. Starting one earlier made transfers three times as fast (bench/files.ts).
  */
 
 const growthBytes = 24 * 1024 * 1024;
@@ -15,7 +15,7 @@ let transfers = 0;
 let timer: NodeJS.Timeout | undefined;
 let bytesBefore = 0;
 
-/** Call when a transfer begins, and call the returned function when it ends. */
+/** Limits the memory of transfers. Call it when a transfer begins, and the returned function when the transfer ends. */
 export function watchTransferMemory(): () => void {
   transfers += 1;
   if (timer === undefined && collectYoung !== undefined) {
@@ -33,7 +33,7 @@ export function watchTransferMemory(): () => void {
   };
 }
 
-/** The same for a stream, until it is read or destroyed. */
+/** Does the same for a stream, until it is read or destroyed. */
 export function watchStreamMemory<T extends Readable>(stream: T): T {
   stream.once('close', watchTransferMemory());
   return stream;

@@ -2,10 +2,10 @@ import type { Command } from 'commander';
 import { type Action, actions, groupAbout } from './action-kinds.ts';
 import type { ActionValues } from './actions.ts';
 import { readCount, readNumber } from './arguments.ts';
-import { examples, type Run, withConnection } from './command-parts.ts';
+import { formatExamples, type Run, withConnection } from './command-parts.ts';
 import type { ClientOptions } from './session.ts';
 
-/** The commands of the table of actions, each below the command that it belongs to. */
+/** Adds a command for each row of `actions`, below the command of its group. */
 export function addActionCommands(program: Command, run: Run): void {
   for (const [group, list] of Object.entries(actions)) {
     const present = program.commands.find((each) => each.name() === group);
@@ -24,19 +24,19 @@ function addAction(parent: Command, action: Action, run: Run): void {
     command
       .option('--page <number>', 'page number, from 1', readCount)
       .option('--limit <number>', 'entries per page (default 25, at most 100)', readCount);
-  if (action.example !== undefined) command.addHelpText('after', examples([action.example]));
+  if (action.example !== undefined) command.addHelpText('after', formatExamples([action.example]));
   const names = [...action.usage.matchAll(/<(\w+)>/g)].map(([, name = '']) => name);
   command.action(async (...given: unknown[]) => {
     const options = given[names.length] as ClientOptions & ActionValues;
     const words = Object.fromEntries(names.map((name, at) => [name, String(given[at])]));
     const values: ActionValues = { page: options.page, limit: options.limit };
     for (const { flags, member } of action.options ?? []) values[member] = options[optionName(flags)];
-    const { act } = await import('./actions.ts');
-    await run(options, (session) => act(session, action, words, values));
+    const { runAction } = await import('./actions.ts');
+    await run(options, (session) => runAction(session, action, words, values));
   });
 }
 
-/** `--expires-in <seconds>` is `expiresIn`. */
+/** The name that commander gives an option: `expiresIn` for `--expires-in <seconds>`. */
 function optionName(flags: string): string {
   return flags
     .slice(2)

@@ -11,12 +11,12 @@ export type Action = {
   paged?: true;
   /** Standard output has only this member of the response. */
   prints?: string;
-  /** For people, after it was done. */
+  /** Printed on standard error after success, unless --json is given. */
   says?: string;
   example?: string;
 };
 
-/** `reads` says what the value is: text unless given. The names of owners are resolved to ids. */
+/** An option that sets a member of the request. `reads` is the type of its value, text by default. Names of owners become ids. */
 export type ActionOption = {
   flags: string;
   about: string;
@@ -26,7 +26,7 @@ export type ActionOption = {
 
 const overlap = {
   flags: '--overlap <seconds>',
-  about: 'how long the previous secret stays valid (default a day; 0 for not at all)',
+  about: 'how long the previous secret stays valid (default a day; 0 ends it immediately)',
   member: 'overlap_seconds',
   reads: 'count',
 } as const;
@@ -34,13 +34,13 @@ const shownOnce = 'The secret is not shown again.';
 
 const pagedList = (columns: readonly string[]) => ({ columns, paged: true }) as const;
 
-/** By the command that they belong to. */
+/** By command group. */
 export const actions: Record<string, readonly Action[]> = {
   webhooks: [
     { usage: 'pause <webhook>', about: 'stop deliveries', request: 'POST /webhooks/:webhook/pause' },
     {
       usage: 'resume <webhook>',
-      about: 'continue deliveries, with the events of the pause',
+      about: 'resume deliveries, including the events of the pause',
       request: 'POST /webhooks/:webhook/resume',
     },
     {
@@ -69,7 +69,7 @@ export const actions: Record<string, readonly Action[]> = {
     },
     {
       usage: 'redeliver <webhook> <delivery>',
-      about: 'deliver an event again, in any state',
+      about: 'deliver an event again, whatever its state',
       request: 'POST /webhooks/:webhook/deliveries/:delivery/redeliver',
     },
   ],
@@ -82,7 +82,7 @@ export const actions: Record<string, readonly Action[]> = {
     },
     {
       usage: 'ingestions <source>',
-      about: 'list what was ingested into a source, newest first',
+      about: 'list the ingestions of a source, newest first',
       request: 'GET /knowledge_sources/:source/ingestions',
       ...pagedList(['id', 'status', 'stats.documents', 'error.message', 'created_at']),
     },
@@ -306,7 +306,7 @@ export const actions: Record<string, readonly Action[]> = {
   ],
 };
 
-/** Of commands that have no other parts. */
+/** Descriptions of groups that contain only actions. */
 export const groupAbout: Record<string, string> = {
   audit: 'list changes, and when credentials were used',
   configs: 'list and print config entries',

@@ -3,16 +3,16 @@ import type { Action, ActionOption } from './action-kinds.ts';
 import { UsageError } from './errors.ts';
 import { findLocalFile, readAll } from './local-file.ts';
 import { findId, findOwners, isNamedKind } from './names.ts';
-import { readData, sayPage } from './resources.ts';
+import { readData, reportNextPage } from './resources.ts';
 import { jsonLine, type Session } from './session.ts';
 import { formatMembers, formatTable, lookOfOutput } from './table.ts';
 
 type Found = Record<string, unknown> & { data?: Record<string, unknown>[]; page?: number; total_pages?: number };
-/** By the name of the member that each sets. */
+/** The values of options, by the member that each sets. */
 export type ActionValues = Record<string, string | number | undefined>;
 
 /** Sends the request of a command and prints the response. `words` are the arguments, by their names. */
-export async function act(
+export async function runAction(
   session: Session,
   action: Action,
   words: Record<string, string>,
@@ -29,12 +29,12 @@ export async function act(
   return 0;
 }
 
-/** A body is sent where it can have members, even when it has none. */
+/** Whether an argument or option can be a member of the body. Such a request has a body even if it is empty. */
 function takesBody({ request, options = [] }: Action, words: Record<string, string>): boolean {
   return options.length > 0 || Object.keys(words).some((word) => !request.includes(`:${word}`));
 }
 
-/** The path with ids in it, and the arguments that it does not name. */
+/** Replaces the arguments in the path by ids. `rest` are the arguments that the path does not name. */
 async function resolvePath({ client }: Session, pattern: string, words: Record<string, string>) {
   const rest = { ...words };
   let path = '';
@@ -74,7 +74,7 @@ async function readOptions(session: Session, options: readonly ActionOption[], v
   return findOwners(session.client, members);
 }
 
-/** The first line of a file or of standard input: other users of the machine can read a command line. */
+/** Reads a secret from the first line of a file or of standard input: other users of the machine can read a command line. */
 export async function readSecret(path: string): Promise<string> {
   const text = (await readAll(await findLocalFile(path), secretBytesMax)).toString('utf8');
   return text.split('\n', 1)[0]?.trim() ?? '';
@@ -91,6 +91,6 @@ async function print(session: Session, { columns, paged, prints, says }: Action,
     const text = typeof value === 'string' ? value : JSON.stringify(value, undefined, 2);
     await session.print(text.endsWith('\n') ? text : `${text}\n`);
   } else if (found !== undefined) await session.print(formatMembers(found, lookOfOutput()));
-  if (paged && found !== undefined) sayPage(session, found);
+  if (paged && found !== undefined) reportNextPage(session, found);
   if (says !== undefined && !session.json) session.say(says);
 }

@@ -9,7 +9,7 @@ export type AutomationsOptions = ConnectionOptions & { payload?: string; draft?:
 
 /** `quarry automations validate <file>`: reports problems by line and node. Returns the exit code. */
 export function validate(path: string): number {
-  return load(path) === undefined ? 1 : 0;
+  return loadFile(path) === undefined ? 1 : 0;
 }
 
 /** `quarry automations apply <file>`: creates the automation, or updates the one with its lookup key. */
@@ -24,7 +24,7 @@ export async function apply(path: string, options: AutomationsOptions): Promise<
 export async function run(path: string, options: AutomationsOptions): Promise<number> {
   const applied = await applyFile(path, { ...options, draft: false });
   if (!applied) return 1;
-  const client = open(options);
+  const client = connectClient(options);
   const payload = options.payload === undefined ? {} : readJsonObject('--payload', options.payload);
   const started = await client.send<Run>('POST', `/automations/${applied.id}/invoke`, { body: { payload } });
   process.stdout.write(`run ${started.id}\n`);
@@ -37,12 +37,12 @@ export async function run(path: string, options: AutomationsOptions): Promise<nu
 
 type Automation = { id: string; status: string };
 
-/** Ctrl-C exits immediately. What was sent continues on the server. */
-function open(options: AutomationsOptions): Client {
+/** Ctrl-C exits immediately. Requests that were sent are still processed. */
+function connectClient(options: AutomationsOptions): Client {
   return connect(options, new AbortController().signal);
 }
 
-function load(path: string): AutomationFile | undefined {
+function loadFile(path: string): AutomationFile | undefined {
   const { file, problems } = readAutomationFile(readFileSync(path, 'utf8'));
   for (const { line, column, node, message } of problems)
     process.stderr.write(`${path}:${line}:${column}: ${node === undefined ? '' : `node "${node}": `}${message}\n`);
@@ -51,7 +51,7 @@ function load(path: string): AutomationFile | undefined {
 }
 
 async function applyFile(path: string, options: AutomationsOptions) {
-  const automation = load(path)?.automation;
+  const automation = loadFile(path)?.automation;
   if (!automation) {
     if (readAutomationFile(readFileSync(path, 'utf8')).file)
       process.stderr.write(`${path}: a bare graph can be validated but not applied: put it under "workflow"\n`);
@@ -62,8 +62,8 @@ async function applyFile(path: string, options: AutomationsOptions) {
     process.stderr.write(`${path}: lookup_key is missing: it identifies the automation\n`);
     return undefined;
   }
-  const client = open(options);
-  const present = await find(client, key);
+  const client = connectClient(options);
+  const present = await findAutomation(client, key);
   const { type: _type, org: _org, team: _team, user: _user, ...changes } = automation;
   const applied = present
     ? await client.send<Automation>('PATCH', `/automations/${present.id}`, { body: changes })
@@ -75,7 +75,7 @@ async function applyFile(path: string, options: AutomationsOptions) {
   return { verb: present ? 'updated' : 'created', id: active.id, status: active.status };
 }
 
-async function find(client: Client, key: string): Promise<Automation | undefined> {
+async function findAutomation(client: Client, key: string): Promise<Automation | undefined> {
   try {
     return await client.send<Automation>('GET', `/automations/${encodeURIComponent(key)}`);
   } catch (error) {

@@ -27,24 +27,28 @@ export async function take(directory: string | undefined, { to, keep, includeSec
   const config = readConfig();
   const log = createLogger(config.logLevel);
   if (includeSecret && config.secret !== undefined)
-    throw new BackupError('--include-secret is for the generated secret of a data directory; QUARRY_SECRET is yours.');
+    throw new BackupError(
+      '--include-secret applies only to the generated secret of a data directory. Keep a copy of QUARRY_SECRET yourself.',
+    );
   const root = config.secret ?? findSecret(config.dataDir);
   if (root === undefined) throw new BackupError(`There is nothing to back up in ${config.dataDir}.`);
   const secret = includeSecret ? root : undefined;
   const secrets = new Secrets(root, config.secretPrevious);
-  const common = { clock: systemClock, version, progress: onStandardError(), secrets };
+  const common = { clock: systemClock, version, progress: progressOnStandardError(), secrets };
   const blobs = await openBlobStore(config);
   try {
     await withDatabase(config, log, async (_db, target) => {
       const deps = { ...common, target, blobs };
       if (directory !== undefined) {
         const manifest = await takeBackup(deps, directory, secret);
-        process.stdout.write(`${summary(manifest)} in ${directory}\n`);
+        process.stdout.write(`${describeManifest(manifest)} in ${directory}\n`);
         return;
       }
       await withBucket(config, to ?? '', async (bucket) => {
         const { manifest, name, removed } = await takeBackupToBucket(deps, bucket, { keep, secret });
-        process.stdout.write(`${summary(manifest)} in ${name}${removed > 0 ? `; ${removed} older removed` : ''}\n`);
+        process.stdout.write(
+          `${describeManifest(manifest)} in ${name}${removed > 0 ? `; ${removed} older removed` : ''}\n`,
+        );
       });
     });
     process.stderr.write(
@@ -56,7 +60,7 @@ export async function take(directory: string | undefined, { to, keep, includeSec
   }
 }
 
-/** What a restore needs that is not in the backup, and where it is. */
+/** Says which secrets a restore needs and where to keep them. */
 function describeSecrets({ secret, dataDir }: Config, backup: { includeSecret: boolean; encrypted: boolean }): string {
   const root = backup.includeSecret
     ? 'The root secret is in this backup: anyone who reads it can read every stored credential.'
@@ -71,8 +75,8 @@ function describeSecrets({ secret, dataDir }: Config, backup: { includeSecret: b
 /** Verifies a backup. One in a directory needs no server and no settings. */
 export async function verify(place: string): Promise<number> {
   return withArchive(place, async (archive) => {
-    const manifest = await verifyBackup(archive, onStandardError());
-    process.stdout.write(`${summary(manifest)}: complete and undamaged\n`);
+    const manifest = await verifyBackup(archive, progressOnStandardError());
+    process.stdout.write(`${describeManifest(manifest)}: complete and undamaged\n`);
     return 0;
   });
 }
@@ -93,7 +97,7 @@ export async function restore(place: string, { reuseBlobs }: { reuseBlobs?: bool
   try {
     const manifest = await withArchive(place, (archive) =>
       withDatabase(config, log, (db, target) =>
-        restoreBackup({ db, target, blobs, log, progress: onStandardError() }, archive, {
+        restoreBackup({ db, target, blobs, log, progress: progressOnStandardError() }, archive, {
           reuseBlobs: reuseBlobs === true,
           openSecrets(archived) {
             const own = config.secret ?? findSecret(config.dataDir);
@@ -109,7 +113,7 @@ export async function restore(place: string, { reuseBlobs }: { reuseBlobs?: bool
       ),
     );
     process.stdout.write(
-      `${summary(manifest)} restored. Keys and tokens are unchanged. Start the server with \`quarry serve\`.\n`,
+      `${describeManifest(manifest)} restored. Keys and tokens are unchanged. Start the server with \`quarry serve\`.\n`,
     );
     return 0;
   } finally {
@@ -155,11 +159,11 @@ async function withBucket<T>(
   }
 }
 
-function onStandardError(): Progress {
+function progressOnStandardError(): Progress {
   return new Progress((line) => process.stderr.write(`${line}\n`));
 }
 
-function summary({ tables, blobs, taken_at, quarry }: Manifest): string {
+function describeManifest({ tables, blobs, taken_at, quarry }: Manifest): string {
   const rows = tables.reduce((sum, table) => sum + table.rows, 0);
   return `Backup of ${taken_at} by quarry ${quarry}: ${countOf(rows, 'row')}, ${countOf(blobs.count, 'blob')} of ${megabytes(blobs.bytes)}`;
 }

@@ -27,7 +27,7 @@ export type ServerEvent = { id: string | undefined; event: string; data: unknown
 /** The app and sandbox that a developer token acts in. */
 type Scope = { app?: string; sandbox?: string };
 
-/** Where requests go, as whom, and what said so. */
+/** The server, the kind of credential, and the source of both. */
 type Target = {
   url: string;
   kind: 'user' | 'key' | 'developer';
@@ -70,7 +70,7 @@ export function connect(options: ConnectionOptions, signal: AbortSignal): Client
   return createClient(resolved, () => (found ??= findScope(resolved.scope, within)), signal);
 }
 
-/** Ids for names: the app is found without one, the sandbox within the app. */
+/** Looks up the ids of names. The sandbox is looked up within the app. */
 async function findScope({ app, sandbox }: Scope, within: (scope: Scope) => Client): Promise<Scope> {
   const found: Scope = {};
   if (app !== undefined) found.app = await findId(within({}), 'app', app);
@@ -107,16 +107,16 @@ function createClient(
             path: `${root}${path.startsWith('/protected/') ? '' : '/api/v1'}${path}`,
             method: method as Dispatcher.HttpMethod,
           },
-          ...{ signal, ...patience, headers, body: (body ?? null) as string | null },
+          ...{ signal, ...noTimeouts, headers, body: (body ?? null) as string | null },
         });
     } catch (error) {
-      throw unreachable(error, base.origin);
+      throw describeConnectionError(error, base.origin);
     }
   }
 
   async function readResponse<T>(response: Dispatcher.ResponseData): Promise<T> {
     const text = await response.body.text();
-    if (response.statusCode >= 400) throw refusal(response.statusCode, text);
+    if (response.statusCode >= 400) throw readApiError(response.statusCode, text);
     return (text === '' ? undefined : JSON.parse(text)) as T;
   }
 
@@ -148,26 +148,26 @@ function createClient(
       const resumed = lastEventId === undefined ? {} : { 'last-event-id': lastEventId };
       const headers = { ...resumed, accept: 'text/event-stream' };
       const response = await open('GET', withQuery(path, query), { headers });
-      if (response.statusCode >= 400) throw refusal(response.statusCode, await response.body.text());
+      if (response.statusCode >= 400) throw readApiError(response.statusCode, await response.body.text());
       yield* readEvents(response.body);
     },
 
     async download(url: string) {
       const response = await undici()
-        .request(url, { signal, ...patience })
+        .request(url, { signal, ...noTimeouts })
         .catch((error: unknown) => {
-          throw unreachable(error, new URL(url).origin);
+          throw describeConnectionError(error, new URL(url).origin);
         });
-      if (response.statusCode >= 400) throw refusal(response.statusCode, await response.body.text());
+      if (response.statusCode >= 400) throw readApiError(response.statusCode, await response.body.text());
       return response.body;
     },
   };
 }
 
 /** No timeout: documents and uploads may take long, the server has its own deadlines, and Ctrl-C ends the wait. */
-const patience = { headersTimeout: 0, bodyTimeout: 0 };
+const noTimeouts = { headersTimeout: 0, bodyTimeout: 0 };
 
-/** `scope` is as given: ids or names. */
+/** `scope` contains ids or names. */
 type Resolved = { base: URL; credential: Record<string, string>; scope: Scope; target: Target };
 
 function resolveTarget(options: ConnectionOptions, config: Config): Resolved {
@@ -176,7 +176,7 @@ function resolveTarget(options: ConnectionOptions, config: Config): Resolved {
   const url = options.url ?? config.apiUrl ?? profile?.url ?? own?.base_url;
   if (url === undefined)
     throw new UsageError(
-      `No server is configured: nobody is logged in, and there is no credentials.json in ${config.dataDir}. Run \`quarry login URL\`, or pass --url and --key, or set QUARRY_API_URL and QUARRY_API_KEY.`,
+      `No server is configured: you are not logged in, and there is no credentials.json in ${config.dataDir}. Run \`quarry login URL\`, or pass --url and --key, or set QUARRY_API_URL and QUARRY_API_KEY.`,
     );
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
     throw new UsageError('The server URL must be an http or https URL, such as http://127.0.0.1:8080.');
@@ -191,7 +191,7 @@ function resolveTarget(options: ConnectionOptions, config: Config): Resolved {
   let token = given === undefined ? config.apiToken : options.token;
   let from: Target['from'] = given === undefined ? 'environment' : 'options';
   if (key === undefined && token === undefined) {
-    // What a file holds is sent only to the server that it names.
+    // A credential from a file is sent only to the server that the file names.
     if (profile !== undefined && new URL(profile.url).origin === base.origin) {
       ({ key, token } = profile);
       // A sandbox belongs to its app.
@@ -230,13 +230,13 @@ function withQuery(path: string, query: Query = {}): string {
 }
 
 /** The error in a response, with every member that it names and a hint. */
-function refusal(status: number, text: string): ApiError {
+function readApiError(status: number, text: string): ApiError {
   type Body = { error?: { code?: string; message?: string; fields?: { field: string; message: string }[] } };
   let body: Body = {};
   try {
     body = JSON.parse(text) as Body;
   } catch {
-    // Not a response of our server: only its status is known.
+    // Not a response of Quarry: only its status is known.
   }
   const { code, message, fields = [] } = body.error ?? {};
   const words = message ?? 'The response is not from a Quarry server. Check the URL.';
@@ -253,7 +253,7 @@ const nextSteps: Record<string, string> = {
   user_required: 'Name the user with --user.',
 };
 
-function unreachable(error: unknown, origin: string): unknown {
+function describeConnectionError(error: unknown, origin: string): unknown {
   const { code, name } = error as { code?: string; name?: string };
   if (name === 'AbortError' || code === 'UND_ERR_ABORTED') return error;
   if (/^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$/.test(code ?? ''))

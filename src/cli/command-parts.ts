@@ -4,6 +4,7 @@ import type { ClientOptions, Session } from './session.ts';
 /** Runs the work of a command against the server that its options name. */
 export type Run = (options: ClientOptions, work: (session: Session) => Promise<number>) => Promise<void>;
 
+/** Adds the options that name a server and a credential. */
 export function withConnection(command: Command): Command {
   return command
     .option('--url <url>', 'server (QUARRY_API_URL; default: from `quarry login`, then the data directory)')
@@ -15,6 +16,6 @@ export function withConnection(command: Command): Command {
     .configureHelp({ showGlobalOptions: false });
 }
 
-export function examples(lines: string[]): string {
+export function formatExamples(lines: string[]): string {
   return `\nExamples:\n${lines.map((line) => `  $ ${line}`).join('\n')}\n`;
 }

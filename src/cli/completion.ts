@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 /** What can follow a command: its subcommands and options. */
 type Words = { path: string; words: string[] };
 
-/** `quarry completion <shell>`: a script for the shell, made from the commands themselves. */
+/** `quarry completion <shell>`: returns a script for the shell, generated from the commands. */
 export function completionScript(program: Command, shell: 'bash' | 'zsh' | 'fish'): string {
   const all = wordsOf(program, '');
   if (shell === 'fish') return fishScript(all);
@@ -19,7 +19,7 @@ function wordsOf(command: Command, path: string): Words[] {
   return [own, ...below.flatMap((each) => wordsOf(each, `${path} ${each.name()}`.trim()))];
 }
 
-/** The longest command that the words before the cursor name decides what can follow. */
+/** Shell code that sets `path` to the longest command in the words before the cursor. */
 function findPath(groups: string[], words: string): string {
   return `  local path= next= word= words=
   for word in ${words}; do

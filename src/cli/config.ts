@@ -1,5 +1,6 @@
 import { describeConfig, readConfig, unknownSettings } from '../config.ts';
 
+/** `quarry config`: prints the effective settings. Warns of variables that look like settings and are none. */
 export async function run(options: { json?: string | boolean | undefined }): Promise<number> {
   const settings = describeConfig(readConfig());
   const lines = options.json

@@ -8,7 +8,7 @@ const timeoutMs = 5_000;
 /** How long the replica may take to replay what the primary has written. */
 const catchUpMsMax = 1_000;
 
-/** Whether DATABASE_REPLICA_URL names a streaming replica of this database that keeps up. */
+/** Checks that DATABASE_REPLICA_URL names a streaming replica of this database, and that it keeps up. */
 export async function checkReplicaUrl(primary: Database, config: Config): Promise<CheckResult[]> {
   if (config.databaseReplicaUrl === undefined) return [];
   const replica = openDatabase(config.databaseReplicaUrl, {
@@ -36,7 +36,7 @@ async function compare(primary: Database, replica: Database): Promise<CheckResul
     return {
       level: 'fail',
       message: 'DATABASE_REPLICA_URL is a replica of another PostgreSQL, so the primary serves every read',
-      fix: 'Name a standby that was made from the primary in DATABASE_URL (pg_basebackup).',
+      fix: 'Name a standby that was created from the primary in DATABASE_URL (pg_basebackup).',
     };
   if (own.database !== other.database)
     return {
@@ -62,7 +62,7 @@ async function identify(db: Database): Promise<Identity> {
     const [control] = await db<[{ system: string }]>`select system_identifier::text as system from pg_control_system()`;
     return { ...row, system: control.system };
   } catch (error) {
-    // Some vendors do not permit the question.
+    // Some managed services do not allow this query.
     if (isDatabaseError(error, '42501')) return row;
     throw error;
   }
@@ -75,7 +75,7 @@ async function measureLag(primary: Database, replica: Database): Promise<CheckRe
     const [{ behind }] = await replica<[{ behind: number }]>`
       select pg_wal_lsn_diff(${position}::pg_lsn, coalesce(pg_last_wal_replay_lsn(), '0/0'))::float8 as behind`;
     const ms = Math.round(performance.now() - start);
-    if (behind <= 0) return { level: 'ok', message: `the replica had everything after ${ms} ms` };
+    if (behind <= 0) return { level: 'ok', message: `the replica caught up within ${ms} ms` };
     if (ms > catchUpMsMax)
       return {
         level: 'warn',

@@ -9,8 +9,8 @@ import { createExporter } from '../tracing/start.ts';
 import { countOf } from './count.ts';
 
 /*
- * What is around a server and is often wrong: limits of the system, connections of the database, poolers, replicas, the
- * proxy in front, and programs beside it.
+ * Checks of what surrounds a server and is often misconfigured: system limits, database connections, poolers, replicas,
+ * the proxy in front, the trace collector and the browser.
  */
 export type CheckResult = { level: 'ok' | 'warn' | 'fail'; message: string; fix?: string };
 
@@ -21,7 +21,7 @@ const jobConnections = 6;
 const replicaLagWarnSeconds = 30;
 const publicUrlTimeoutMs = 5_000;
 
-/** The limit of open files, which bounds connections and event streams. */
+/** Checks the limit of open files, which limits connections and event streams. */
 export function checkOpenFiles(limits = readLimits()): CheckResult {
   const [, soft] = /^Max open files\s+(\S+)/m.exec(limits ?? '') ?? [];
   if (soft === undefined) return { level: 'ok', message: 'the limit of open files is not known on this system' };
@@ -39,7 +39,7 @@ function readLimits(): string | undefined {
   }
 }
 
-/** Whether the database admits the connections of a process with these settings. */
+/** Checks that the database has enough connections for a process with these settings. */
 export async function checkConnections(db: Database, config: Config): Promise<CheckResult> {
   const [row] = await db<{ allowed: number; used: number; own: number }[]>`
     select current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer
@@ -54,7 +54,7 @@ export async function checkConnections(db: Database, config: Config): Promise<Ch
   return { level: 'fail', message, fix: 'Raise max_connections, or lower QUARRY_DB_POOL. See docs/scaling.md.' };
 }
 
-/** Whether DATABASE_URL leads through a pooler that gives each transaction another connection. */
+/** Checks whether DATABASE_URL is a pooler in transaction mode, and that the other settings match. */
 export async function checkPooler(config: Config): Promise<CheckResult[]> {
   if (config.databaseUrl === undefined) return [];
   const db = openDatabase(config.databaseUrl, {
@@ -77,8 +77,8 @@ export async function checkPooler(config: Config): Promise<CheckResult[]> {
 }
 
 /**
- * A session keeps its server process. A pooler in transaction mode gives the one that was freed last to the next
- * transaction, here that of another connection, which then holds it.
+ * Whether two connections share server processes, as behind a pooler in transaction mode: it gives the process that was
+ * freed last to the next transaction, which here belongs to the other connection.
  */
 export async function sharesConnections(db: Database): Promise<boolean> {
   const first = await db.reserve();
@@ -98,7 +98,7 @@ export async function sharesConnections(db: Database): Promise<boolean> {
   }
 }
 
-/** A server writes, so it needs the primary; and its replicas should not be far behind. */
+/** Checks that the database is the primary, because a server writes, and that its replicas keep up. */
 export async function checkReplicas(db: Database): Promise<CheckResult> {
   const [primary] = await db<{ standby: boolean }[]>`select pg_is_in_recovery() as standby`;
   if (primary?.standby)
@@ -114,7 +114,7 @@ export async function checkReplicas(db: Database): Promise<CheckResult> {
   return { level: 'warn', message, fix };
 }
 
-/** Whether clients reach this installation at QUARRY_PUBLIC_URL, and encrypted. */
+/** Checks that clients reach this installation at QUARRY_PUBLIC_URL, with TLS. */
 export async function checkPublicUrl({ publicUrl, host }: Config): Promise<CheckResult[]> {
   if (publicUrl === undefined) {
     if (isLoopback(host)) return [{ level: 'ok', message: 'not set: only this machine reaches the server' }];
@@ -127,13 +127,13 @@ export async function checkPublicUrl({ publicUrl, host }: Config): Promise<Check
       ? { level: 'ok', message: protocol === 'https:' ? 'https' : 'http, for this machine only' }
       : {
           level: 'warn',
-          message: `${publicUrl} is not encrypted: anyone on the way can read keys and contents`,
+          message: `${publicUrl} is not encrypted: anyone on the network path can read keys and contents`,
           fix: 'Put a proxy with TLS in front (deploy/Caddyfile, deploy/nginx.conf) and set QUARRY_PUBLIC_URL to https://….',
         };
   return [encrypted, await checkReachable(publicUrl)];
 }
 
-/** Whether traces are recorded, and the collector accepts them. */
+/** Checks whether traces are recorded, and that the collector accepts them. */
 export async function checkTracing(config: Config): Promise<CheckResult> {
   if (config.otlpEndpoint === undefined)
     return { level: 'ok', message: 'off; OTEL_EXPORTER_OTLP_ENDPOINT turns it on' };
@@ -151,7 +151,7 @@ async function checkReachable(publicUrl: string): Promise<CheckResult> {
     const signal = AbortSignal.timeout(publicUrlTimeoutMs);
     const { status } = await fetch(`${publicUrl}/healthz`, { signal, redirect: 'manual' });
     if (status === 200) return { level: 'ok', message: `${publicUrl} leads to a server` };
-    const fix = 'The proxy should pass every path on unchanged, and respond to none of them itself.';
+    const fix = 'The proxy must forward every path unchanged, and respond to none of them itself.';
     return { level: 'warn', message: `${publicUrl}/healthz returns ${status} instead of 200`, fix };
   } catch (error) {
     const { message, cause } = error as Error;
@@ -161,7 +161,7 @@ async function checkReachable(publicUrl: string): Promise<CheckResult> {
   }
 }
 
-/** Whether the addresses of clients are those of clients: sign-in limits and the audit log use them. */
+/** Checks that the server sees the addresses of clients and not of a proxy: sign-in limits and the audit log use them. */
 export function checkProxy({ publicUrl, trustProxy, host }: Config): CheckResult {
   const anyone = trustProxy.find((range) => /\/0$/.test(range) || range === '*');
   if (anyone !== undefined)
@@ -170,10 +170,11 @@ export function checkProxy({ publicUrl, trustProxy, host }: Config): CheckResult
       message: `QUARRY_TRUST_PROXY contains ${anyone}: any client can claim any address`,
       fix: 'Name the addresses of your proxies only.',
     };
-  if (trustProxy.length > 0) return { level: 'ok', message: `X-Forwarded-* headers of ${trustProxy.join(', ')} count` };
+  if (trustProxy.length > 0)
+    return { level: 'ok', message: `X-Forwarded-* headers of ${trustProxy.join(', ')} are trusted` };
   const isProxied = publicUrl !== undefined && (publicUrl.startsWith('https:') || isLoopback(host));
   if (!isProxied || isLoopback(new URL(publicUrl).hostname))
-    return { level: 'ok', message: 'no proxy is expected, and X-Forwarded-* headers do not count' };
+    return { level: 'ok', message: 'no proxy is expected, and X-Forwarded-* headers are ignored' };
   return {
     level: 'warn',
     message: 'clients come through a proxy, but QUARRY_TRUST_PROXY is not set: all share its address',
@@ -181,7 +182,7 @@ export function checkProxy({ publicUrl, trustProxy, host }: Config): CheckResult
   };
 }
 
-/** Whether pages that are empty without a browser can be rendered. */
+/** Checks that pages that need a browser can be rendered. */
 export async function checkRenderer(config: Config): Promise<CheckResult> {
   const fetcher = createFetcher();
   const renderer = openRenderer(config, fetcher, createLogger('silent'));

@@ -159,7 +159,7 @@ function describeOcr(config: Config): CheckResult {
   return { level: 'warn', message: `scans and pictures are not read: ${problem.reason}`, fix: `${problem.fix}.` };
 }
 
-/** What isolates parser processes from the system, in addition to Node's permission model. */
+/** Reports how parser processes are isolated from the system, in addition to Node's permission model. */
 function describeConfinement(): CheckResult[] {
   const { network, userId, readsAll, limits } = findConfinement(ownWorkerFile);
   const isRoot = process.getuid?.() === 0;

@@ -7,7 +7,7 @@ import type { Session } from './session.ts';
 
 export type DownloadOptions = { out?: string };
 
-/** `quarry files download <file>`: to a file of its name, to `--out`, or with `--out -` to standard output. */
+/** `quarry files download <file>`: writes it to a file of its name, to `--out`, or with `--out -` to standard output. */
 export async function download(session: Session, named: string, { out }: DownloadOptions): Promise<number> {
   const { client, progress } = session;
   const id = await findId(client, 'file', named);
@@ -25,7 +25,7 @@ export async function download(session: Session, named: string, { out }: Downloa
   }
   if (out === '-') for await (const chunk of counted()) await session.print(chunk);
   else {
-    // A name from the server must not lead out of this directory.
+    // A filename from the server must not escape this directory.
     const path = out ?? file.filename.replaceAll(/[/\\\p{Cc}]/gu, '-').replace(/^\.+$/, 'file');
     await writeWhole(path, counted());
     session.say(`${path}  ${describeTransfer(received, file.size, 0)}`);
@@ -33,7 +33,7 @@ export async function download(session: Session, named: string, { out }: Downloa
   return 0;
 }
 
-/** Never replaces a file, and leaves none behind when it fails. */
+/** Writes a new file. Throws UsageError if it exists, and deletes it when writing fails. */
 async function writeWhole(path: string, chunks: AsyncIterable<Uint8Array>): Promise<void> {
   const file = await open(path, 'wx').catch((error: NodeJS.ErrnoException) => {
     throw new UsageError(error.code === 'EEXIST' ? `${path} already exists.` : `${path} cannot be written.`);

@@ -3,7 +3,7 @@ export class UsageError extends Error {}
 
 /** The server refused, or could not be reached. The program exits with 1. */
 export class ApiError extends Error {
-  /** Of the response; 0 when there was none. */
+  /** The status of the response; 0 without a response. */
   readonly status: number;
 
   constructor(status: number, message: string) {

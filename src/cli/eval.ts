@@ -24,7 +24,7 @@ const fileBytesMax = 64 * 1024 * 1024;
 const settingsMax = 20;
 const eachMode = ['hybrid', 'fulltext', 'vector'].map((mode) => ({ mode }));
 
-/** `quarry eval <source|agent> --queries file.jsonl`: scores each setting of the search by your own questions. */
+/** `quarry eval <source|agent> --queries file.jsonl`: measures the search quality of each setting with your own questions. */
 export async function evaluate(session: Session, target: string, options: EvalOptions): Promise<number> {
   const settings = options.setting?.map((text) => readJsonObject('--setting', text)) ?? eachMode;
   if (settings.length > settingsMax) throw new UsageError(`At most ${settingsMax} settings can be compared.`);
@@ -141,7 +141,7 @@ async function readQuestions(path: string): Promise<Question[]> {
 
 function readQuestion(line: string, place: string): Question {
   const { query, relevant } = readJsonObject(place, line);
-  if (typeof query !== 'string' || query === '') throw new UsageError(`${place}: "query" must be a text.`);
+  if (typeof query !== 'string' || query === '') throw new UsageError(`${place}: "query" must be a non-empty string.`);
   const grades = Array.isArray(relevant) ? relevant.map((key) => [key, 1] as const) : Object.entries(relevant ?? {});
   const valid = grades.every(
     ([key, grade]) => typeof key === 'string' && typeof grade === 'number' && Number.isFinite(grade) && grade >= 0,

@@ -47,7 +47,7 @@ export type Extraction = {
 
 /**
  * `quarry extract <file|url>`: Markdown on standard output, or each page as a file below `--out`; with `--schema`, the data
- * in place of the Markdown, or beside it.
+ * instead of the Markdown, or in addition to it.
  */
 export async function extract(session: Session, source: string, options: ExtractOptions): Promise<number> {
   const extraction = isUrl(source)
@@ -215,7 +215,7 @@ async function printAll(session: Session, outputs: DoneOutput[]): Promise<void> 
 
 const newline = 10;
 
-/** Writes each output below the directory, whatever its name says. */
+/** Writes each output below the directory. Throws ApiError for a name that leads out of it. */
 async function writeFiles(session: Session, outputs: { file: StoredFile }[], directory: string): Promise<void> {
   const root = resolve(directory);
   for (const [at, { file }] of outputs.entries()) {

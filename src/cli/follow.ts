@@ -6,8 +6,8 @@ import type { Session } from './session.ts';
 const pauseMs = 1_000;
 
 /**
- * The events of a stream without `ready`. When the server ends the stream or the connection is lost, the next one
- * continues after the last event, until `isOver` says so.
+ * Yields the events of a stream, without `ready`. When the server ends the stream or the connection is lost, reconnects
+ * and continues after the last event, until `isOver` returns true.
  */
 export async function* follow(
   session: Session,
@@ -25,9 +25,9 @@ export async function* follow(
         else if (event.event !== 'ready') yield event;
       }
     } catch (error) {
-      // Only a stream that has begun is resumed: a server that was never there is an error.
+      // Only a stream that has begun is resumed. A failure to connect the first time is an error.
       if (lastEventId === undefined || !(error instanceof ApiError) || error.status !== 0) throw error;
-      session.progress.show(`${error.message.split('.', 1)[0]}: trying again`);
+      session.progress.show(`${error.message.split('.', 1)[0]}: reconnecting`);
     }
     if (await isOver()) return;
     await sleep(pauseMs, undefined, { signal: session.signal });

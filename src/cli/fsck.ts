@@ -36,7 +36,7 @@ export async function run(options: Record<string, string | boolean | undefined>)
       process.stdout.write(
         `${countOf(indexes.documents, 'document')} of ${countOf(indexes.sources, 'source')} and ${countOf(indexes.chunks, 'chunk')} checked, ${countOf(indexes.findings, 'problem')}, ${indexes.findings - indexes.unrepaired} repaired\n`,
       );
-      const drift = await recount(db, repair);
+      const drift = await checkCounters(db, repair);
       return report.unrepaired > 0 || indexes.unrepaired > 0 || (drift > 0 && !repair) ? 1 : 0;
     });
   } finally {
@@ -45,7 +45,7 @@ export async function run(options: Record<string, string | boolean | undefined>)
 }
 
 /** Compares the actual usage of apps with the counters of their quotas. Returns the number of wrong counters. */
-async function recount(db: Database, repair: boolean): Promise<number> {
+async function checkCounters(db: Database, repair: boolean): Promise<number> {
   const drift = await db.begin(async (tx) => {
     const found = await findDrift(tx);
     if (repair) await correctDrift(tx, found);

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 
 /** What `quarry serve` prints when it is ready. */
-export function greeting(shown: {
+export function formatGreeting(shown: {
   url: string;
   baseUrl: string;
   credentials: string | undefined;
@@ -21,7 +21,7 @@ export function greeting(shown: {
   ].join('\n');
 }
 
-/** A link that signs in is only for the person at the terminal, and only where no other machine can use it. */
+/** Whether to print a link that signs in: only at a terminal, and only if no other machine can use it. */
 export function maySignInByLink(process: { isTerminal: boolean; host: string; baseUrl: string }): boolean {
   return process.isTerminal && isLoopback(process.host) && isLoopback(new URL(process.baseUrl).hostname);
 }

@@ -2,7 +2,7 @@ import { readConfig } from '../config.ts';
 import { limits } from '../limits.ts';
 import { urlHost } from '../services.ts';
 
-/** For external monitoring of the process, such as a container's health check. */
+/** Checks that the configured server is ready, for example as a container's health check. Exit code 1 if not. */
 export async function run({ only }: { only?: string | boolean | undefined } = {}): Promise<number> {
   const config = readConfig(undefined, typeof only === 'string' ? { QUARRY_ROLE: only } : {});
   const port = config.role === 'worker' ? config.workerPort : config.port;

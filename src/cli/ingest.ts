@@ -33,7 +33,7 @@ type Ingestion = {
 /** The content of one request: bytes, or a file that is already on the server. */
 type Push = { name: string; body: Record<string, unknown> };
 
-/** `quarry ingest <source> <file…|-|url>`: each becomes a document. Waits until it can be searched. */
+/** `quarry ingest <source> <file…|-|url>`: adds each as a document, and waits until it can be searched. */
 export async function ingest(
   session: Session,
   source: string,
@@ -54,8 +54,8 @@ export async function ingest(
   if (pull) await run({ name: source, body: { pull: true } });
   for (const path of paths) {
     const local = locals.get(path);
-    if (local) await run(await pushOfFile(session, local, more));
-    else for (const push of await pushesOfUrl(session, path, more)) await run(push);
+    if (local) await run(await createFilePush(session, local, more));
+    else for (const push of await createPagePushes(session, path, more)) await run(push);
   }
   return code;
 }
@@ -84,7 +84,7 @@ export function readJsonObject(option: string, text: string): Record<string, unk
 /** Above this, base64 in a JSON body costs more than a separate upload. */
 const inlineBytesMax = 8 * 1024 * 1024;
 
-async function pushOfFile(session: Session, file: LocalFile, more: Record<string, unknown>): Promise<Push> {
+async function createFilePush(session: Session, file: LocalFile, more: Record<string, unknown>): Promise<Push> {
   const title = more.title ?? file.name;
   if (file.bytes === undefined || file.bytes > inlineBytesMax) {
     const stored = await uploadLocalFile(session, file);
@@ -95,8 +95,8 @@ async function pushOfFile(session: Session, file: LocalFile, more: Record<string
   return { name: file.name, body: { content, ...more, title } };
 }
 
-/** The server extracts the page, and its text is ingested with its URL. */
-async function pushesOfUrl(session: Session, url: string, more: Record<string, unknown>): Promise<Push[]> {
+/** Extracts the page on the server. Its text is ingested with its URL. */
+async function createPagePushes(session: Session, url: string, more: Record<string, unknown>): Promise<Push[]> {
   const extraction = await extractUrl(session, url, {});
   if (extraction.state === 'failed')
     throw new ApiError(0, `${url} cannot be read: ${extraction.error?.message ?? 'the server gave no reason'}`);

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { readCount } from './arguments.ts';
-import { examples, type Run, withConnection } from './command-parts.ts';
+import { formatExamples, type Run, withConnection } from './command-parts.ts';
 import type { KvEntriesOptions, KvListOptions, KvOptions, KvPutOptions, KvWatchOptions } from './kv.ts';
 import { findOwners } from './names.ts';
 import type { ClientOptions } from './session.ts';
@@ -18,10 +18,10 @@ export function addKvCommands(program: Command, run: Run): void {
   withConnection(kv.command('put <key> [value]'))
     .description('create or overwrite an entry; without a value (or with -), read it from standard input')
     .option('--user <user>', userOption)
-    .option('--ttl <seconds>', 'the entry ceases to exist after this many seconds', readCount)
+    .option('--ttl <seconds>', 'the entry expires after this many seconds', readCount)
     .addHelpText(
       'after',
-      examples(['quarry kv put theme dark --user usr_…', 'quarry kv put notes --user usr_… < notes.txt']),
+      formatExamples(['quarry kv put theme dark --user usr_…', 'quarry kv put notes --user usr_… < notes.txt']),
     )
     .action(async (key: string, value: string | undefined, options: ClientOptions & KvPutOptions) => {
       const { put } = await import('./kv.ts');
@@ -39,7 +39,10 @@ export function addKvCommands(program: Command, run: Run): void {
   withConnection(kv.command('increment <key> [by]'))
     .description('add to a number (by default 1) and print the sum')
     .option('--user <user>', userOption)
-    .addHelpText('after', examples(['quarry kv increment visits --user usr_…', 'quarry kv increment stock -- -3']))
+    .addHelpText(
+      'after',
+      formatExamples(['quarry kv increment visits --user usr_…', 'quarry kv increment stock -- -3']),
+    )
     .action(async (key: string, by: string | undefined, options: ClientOptions & KvOptions) => {
       const { increment } = await import('./kv.ts');
       await run(options, async (session) =>
@@ -50,7 +53,7 @@ export function addKvCommands(program: Command, run: Run): void {
     .description('print changes of one entry, or of all, as they happen')
     .option('--user <user>', userOption)
     .option('--prefix <prefix>', 'only keys with this prefix')
-    .option('--limit <number>', 'end after this many changes', readCount)
+    .option('--limit <number>', 'exit after this many changes', readCount)
     .action(async (key: string | undefined, options: ClientOptions & KvWatchOptions) => {
       const { watch } = await import('./kv.ts');
       await run(options, async (session) => watch(session, key, await findOwners(session.client, options)));
@@ -70,7 +73,7 @@ export function addKvCommands(program: Command, run: Run): void {
     .option('--user <user>', userOption)
     .addHelpText(
       'after',
-      examples([`echo '[{"op": "put", "key": "a", "value": "1"}]' | quarry kv batch - --user usr_…`]),
+      formatExamples([`echo '[{"op": "put", "key": "a", "value": "1"}]' | quarry kv batch - --user usr_…`]),
     )
     .action(async (path: string, options: ClientOptions & KvOptions) => {
       const { batch } = await import('./kv.ts');

@@ -85,7 +85,7 @@ export async function watch(
   return 0;
 }
 
-/** `quarry kv entries`: keys in their order, with a cursor in place of pages. */
+/** `quarry kv entries`: lists entries in the order of their keys, with a cursor instead of pages. */
 export async function entries(session: Session, { user, prefix, cursor, limit }: KvEntriesOptions): Promise<number> {
   const found = await session.client.send<{ data: Entry[]; next_cursor: string | null }>('GET', '/kv_entries', {
     query: { user, prefix, cursor, limit },
@@ -96,7 +96,7 @@ export async function entries(session: Session, { user, prefix, cursor, limit }:
   return 0;
 }
 
-/** `quarry kv batch <file>`: all operations or none. */
+/** `quarry kv batch <file>`: runs all operations or none. */
 export async function batch(session: Session, path: string, { user }: KvOptions): Promise<number> {
   const text = (await readAll(await findLocalFile(path), valueBytesMax)).toString('utf8');
   let operations: unknown;

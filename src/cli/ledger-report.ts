@@ -6,7 +6,7 @@ import { UsageError } from './errors.ts';
 
 const headBytesMax = 64 * 1024 * 1024;
 
-/** The heads of exported files: one head, or the list that `quarry heads` prints. */
+/** Reads exported heads from files. Each holds one head, or the list that `quarry heads` prints. */
 export function readHeadFiles(files: readonly string[]): ReadHead[] {
   return files.flatMap((file) => {
     const heads = parseFile(file);
@@ -31,7 +31,7 @@ function parseFile(file: string): unknown[] {
   }
 }
 
-/** Prints problems as they are found, and what was verified. */
+/** Prints problems as they are found, and totals at the end. */
 export class Report {
   readonly #json: boolean;
   readonly counts: Counts = noCounts();

@@ -15,12 +15,12 @@ export async function head({ client, print }: Session, { out }: { out?: string }
   return 0;
 }
 
-/** `quarry ledger verify`: lets the server verify the ledger, and compares it with exported heads. */
+/** `quarry ledger verify`: asks the server to verify the ledger, and compares it with exported heads. */
 export async function verify({ client, json }: Session, { head: files }: { head?: string[] }): Promise<number> {
   const heads = readHeadFiles(files ?? []);
   const report = new Report(json);
   for (const known of heads) {
-    const now = await segmentNow(known.number);
+    const now = await fetchSegment(known.number);
     const read = now === undefined ? undefined : readHead(now);
     const isSame = read?.digest.equals(known.digest) === true;
     if (!isSame)
@@ -41,7 +41,7 @@ export async function verify({ client, json }: Session, { head: files }: { head?
   } while (cursor !== undefined);
   return report.end(1, heads.length);
 
-  async function segmentNow(segment: number): Promise<ExportedHead | undefined> {
+  async function fetchSegment(segment: number): Promise<ExportedHead | undefined> {
     try {
       return await client.send<ExportedHead>('GET', '/ledger', { query: { segment } });
     } catch (error) {

@@ -17,12 +17,12 @@ export type LocalFile = {
   source: { path: string; modifiedMs: number } | undefined;
 };
 
-/** Larger files are sent so that a broken connection does not begin them again. */
+/** Files of at least this size are uploaded resumably: a broken connection does not restart them. */
 const resumableBytesMin = 32 * 1024 * 1024;
 
 export type StoredFile = { id: string; filename: string; content_type: string; size: number; url: string };
 
-/** A local file, or standard input for `-`. Throws UsageError when it cannot be read. */
+/** Finds a local file; `-` is standard input. Throws UsageError when it cannot be read. */
 export async function findLocalFile(path: string, given: { name?: string; type?: string } = {}): Promise<LocalFile> {
   if (path === '-') {
     const name = given.name ?? 'stdin.txt';
@@ -33,7 +33,7 @@ export async function findLocalFile(path: string, given: { name?: string; type?:
   try {
     const found = await stat(path);
     if (!found.isFile()) throw new UsageError(`${path} is not a file.`);
-    // Checked now, as a usage error, and not in the middle of a request.
+    // An unreadable file is a usage error, not a failure in the middle of a request.
     await (await open(path)).close();
     const read = (start = 0) => createReadStream(path, { start, highWaterMark: 256 * 1024 });
     const source = { path: resolve(path), modifiedMs: found.mtimeMs };
@@ -46,7 +46,7 @@ export async function findLocalFile(path: string, given: { name?: string; type?:
   }
 }
 
-/** Streams a file from disk, showing progress. */
+/** Uploads a file as a stream and shows progress. Returns the stored file. */
 export async function uploadLocalFile(
   session: Session,
   file: LocalFile,

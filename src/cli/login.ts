@@ -13,7 +13,7 @@ type Identity = { kind: 'user' | 'key' | 'developer'; name: string; app?: string
 
 const appsPath = '/protected/api/v1/developer/apps';
 
-/** `quarry login <url>`: checks a credential and keeps it, so that later commands need none. */
+/** `quarry login <url>`: checks a credential and stores it for later commands. */
 export async function login(url: string, options: LoginOptions): Promise<number> {
   const config = readConfig();
   const profile = await readProfile(url, options);
@@ -24,12 +24,12 @@ export async function login(url: string, options: LoginOptions): Promise<number>
   return 0;
 }
 
-/** `quarry logout`: forgets the credential, and revokes the token that the login created. */
+/** `quarry logout`: deletes the stored credential, and revokes the token that the login created. */
 export async function logout(): Promise<number> {
   const config = readConfig();
   const profile = findProfile(config);
   if (profile === undefined) {
-    process.stderr.write('Nobody is logged in.\n');
+    process.stderr.write('Not logged in.\n');
     return 0;
   }
   removeProfile(config);
@@ -45,7 +45,7 @@ export async function logout(): Promise<number> {
   return 0;
 }
 
-/** `quarry whoami`: the server, and as whom the next command calls it. */
+/** `quarry whoami`: prints the server and the identity that commands use. */
 export async function whoami(session: Session): Promise<number> {
   const { url, from } = session.client.target;
   const identity = await identify(session);
@@ -74,7 +74,7 @@ async function readProfile(given: string, options: LoginOptions): Promise<Profil
   return { url, ...(isKey ? { key: secret } : { token: secret }), ...scope };
 }
 
-/** The password is not kept: a personal token is created with it, and the session of the sign-in ends. */
+/** Exchanges the password for a personal token, and ends the session of the sign-in. Stores no password. */
 async function signIn(url: string, email: string, publishableKey: string | undefined): Promise<Profile> {
   if (publishableKey === undefined)
     throw new UsageError('--email requires --publishable-key (pk_…): it names the app of the user.');

@@ -4,7 +4,7 @@ export type Measures = { ndcg: number; recall: number; mrr: number };
 export const ndcgDepth = 10;
 export const recallDepth = 100;
 
-/** Grades a ranking, best first: each result's keys (id, title, address), one of which the judgements may contain. */
+/** Grades a ranking, best first. Each result has several keys (id, title, address); `relevant` may name any of them. */
 export function gradeRanking(relevant: ReadonlyMap<string, number>, ranking: readonly string[][]): Measures {
   const left = new Map(relevant);
   const gains = ranking.slice(0, recallDepth).map((keys) => {
@@ -32,7 +32,7 @@ export function mean(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length);
 }
 
-/** The value that this share of the values does not exceed. */
+/** The smallest value that at least this share of the values does not exceed. */
 export function quantile(values: readonly number[], share: number): number {
   const sorted = [...values].sort((a, c) => a - c);
   return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? 0;

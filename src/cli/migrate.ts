@@ -4,6 +4,7 @@ import { migrateJobs } from '../jobs/migrate.ts';
 import { createLogger } from '../log.ts';
 import { withDatabase } from './with-database.ts';
 
+/** `quarry migrate`: applies the migrations of this release, and those of the job queue. */
 export async function run(): Promise<number> {
   const config = readConfig();
   const log = createLogger(config.logLevel);

@@ -14,8 +14,8 @@ import { jsonLine, type Session } from './session.ts';
  * a later run copies what is new. Nothing is deleted or changed on the source server.
  */
 
-type Thing = Record<string, unknown> & { id: string };
-type Page = { data: Thing[]; has_next?: boolean };
+type Resource = Record<string, unknown> & { id: string };
+type Page = { data: Resource[]; has_next?: boolean };
 
 const kinds = ['orgs', 'users', 'teams', 'agents', 'files', 'kv', 'sources', 'automations'] as const;
 type Kind = (typeof kinds)[number];
@@ -25,7 +25,7 @@ export type MoveOptions = { from: string; fromKey: string; only?: string; map: s
 const attemptsMax = 8;
 const pauseMs = 1_000;
 
-/** One server, as visible to a secret key of one app. Waits and tries again when it is busy. */
+/** One server, as visible to a secret key of one app. Retries while the server is busy (429, 503). */
 class Server {
   readonly client: Client;
   readonly #signal: AbortSignal;
@@ -50,7 +50,7 @@ class Server {
       }
   }
 
-  async *list(path: string, query: Record<string, string> = {}): AsyncGenerator<Thing> {
+  async *list(path: string, query: Record<string, string> = {}): AsyncGenerator<Resource> {
     for (let page = 1; ; page++) {
       const search = new URLSearchParams({ ...query, page: String(page), page_size: '100' });
       const { data, has_next } = await this.call<Page>('GET', `${path}?${search}`);
@@ -60,8 +60,8 @@ class Server {
   }
 }
 
-/** Old ids and their new ids, kept in a file. */
-class Moved {
+/** Maps old ids to new ones, in a file. */
+class IdMap {
   readonly #file: string;
   readonly #ids: Record<string, string>;
 
@@ -80,22 +80,22 @@ class Moved {
   }
 }
 
-/** One move: both servers, the map, and what became of each kind. */
+/** One move: both servers, the map of ids, and the counts of each kind. */
 class Job {
   readonly from: Server;
   readonly to: Server;
-  readonly moved: Moved;
+  readonly moved: IdMap;
   readonly counts: Record<string, { moved: number; there: number; left: number }> = {};
   readonly #session: Session;
 
-  constructor(from: Server, to: Server, moved: Moved, session: Session) {
+  constructor(from: Server, to: Server, moved: IdMap, session: Session) {
     this.from = from;
     this.to = to;
     this.moved = moved;
     this.#session = session;
   }
 
-  /** Creates one resource on the target unless an earlier run did, and records it. Reports and skips what is refused. */
+  /** Creates one resource on the target unless an earlier run did, and records it. Reports and skips a resource that fails. */
   async move(kind: string, old: string, name: string, make: () => Promise<string>): Promise<void> {
     this.counts[kind] ??= { moved: 0, there: 0, left: 0 };
     const count = this.counts[kind];
@@ -115,11 +115,11 @@ class Job {
   }
 
   async create(path: string, body: unknown): Promise<string> {
-    return (await this.to.call<Thing>('POST', path, body)).id;
+    return (await this.to.call<Resource>('POST', path, body)).id;
   }
 
   /** The members of a resource, with new ids in those named `reference`. */
-  pick(thing: Thing, members: string[], references: string[] = []): Record<string, unknown> {
+  pick(thing: Resource, members: string[], references: string[] = []): Record<string, unknown> {
     const picked: Record<string, unknown> = {};
     for (const name of members) if (thing[name] !== undefined && thing[name] !== null) picked[name] = thing[name];
     for (const name of references) {
@@ -155,7 +155,7 @@ const movers: Record<Kind, (job: Job) => Promise<void>> = {
       await job.move('teams', team.id, String(team.name), async () => {
         const id = await job.create('/teams', job.pick(team, ['name', 'description', 'metadata'], ['org']));
         for await (const member of job.from.list(`/teams/${team.id}/members`)) {
-          const user = job.moved.find((member.user as Thing | undefined)?.id);
+          const user = job.moved.find((member.user as Resource | undefined)?.id);
           if (user !== undefined) await job.to.call('POST', `/teams/${id}/members`, { user, role: member.role });
         }
         return id;
@@ -200,7 +200,7 @@ const movers: Record<Kind, (job: Job) => Promise<void>> = {
           'x-filename': encodeURIComponent(String(file.filename)),
         };
         const made = await job.to.retry(() =>
-          job.to.client.upload<Thing>(`/files/uploads?${query}`, {
+          job.to.client.upload<Resource>(`/files/uploads?${query}`, {
             headers,
             body: piecesOf(bytes),
             bytes: bytes.length,
@@ -288,7 +288,7 @@ async function moveDocuments(job: Job, source: string, target: string): Promise<
 }
 
 /** Only grants to principals that were moved; others would be refused. */
-function grantsOf(job: Job, file: Thing): Record<string, unknown>[] {
+function grantsOf(job: Job, file: Resource): Record<string, unknown>[] {
   const { grants = [] } = (file.acl as { grants?: Record<string, unknown>[] } | undefined) ?? {};
   return grants.flatMap((grant) => {
     const principal = job.moved.find(grant.principal);
@@ -307,14 +307,14 @@ async function* piecesOf(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   yield bytes;
 }
 
-/** `quarry move --from <url>`: to the server of the session. */
+/** `quarry move --from <url>`: copies an app to the server of the session. Exit code 1 if anything was left. */
 export async function move(session: Session, options: MoveOptions): Promise<number> {
   const wanted = options.only?.split(',') ?? [...kinds];
   const unknown = wanted.filter((kind) => !(kinds as readonly string[]).includes(kind));
   if (unknown.length > 0) throw new UsageError(`Unknown: ${unknown.join(', ')}. Known are ${kinds.join(', ')}.`);
   const source = connect({ url: options.from, key: await readSecret(options.fromKey) }, session.signal);
   const servers = [new Server(source, session.signal), new Server(session.client, session.signal)] as const;
-  const job = new Job(...servers, new Moved(options.map), session);
+  const job = new Job(...servers, new IdMap(options.map), session);
   for (const kind of kinds) if (wanted.includes(kind)) await movers[kind](job);
   for (const [kind, { moved, there, left }] of Object.entries(job.counts))
     await session.print(

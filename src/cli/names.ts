@@ -7,7 +7,7 @@ type Client = {
 };
 type Thing = Record<string, unknown> & { id: string };
 
-/** How each kind is found by what people call it. The first members that match exactly win. */
+/** The members that name a resource of each kind, in order of precedence. */
 const kinds = {
   user: { path: '/users', search: 'search', names: ['email', 'name'] },
   org: { path: '/orgs', names: ['slug', 'name'] },
@@ -39,9 +39,9 @@ const pagesMax = 50;
 const candidatesMax = 10;
 
 /**
- * The id of what the user named: an id unchanged, otherwise by e-mail, lookup key or name, case ignored. Throws
- * ApiError when nothing has the name, and UsageError with the candidates when several do. `within` is the path of what
- * contains it.
+ * Finds the id of a resource by e-mail, lookup key or name, case-insensitive; an id is returned unchanged. `within` is the
+ * path of the resource that contains it. Throws ApiError when nothing has the name, and UsageError with the candidates
+ * when several do.
  */
 export async function findId(client: Client, kind: NamedKind, named: string, within = ''): Promise<string> {
   if (looksLikeId(named)) return named;
@@ -54,7 +54,7 @@ export async function findId(client: Client, kind: NamedKind, named: string, wit
     for (const thing of found.data)
       for (const [at, member] of names.entries()) if (isSame(memberOf(thing, member), named)) matches[at]?.push(thing);
     if (!found.has_next) break;
-    if (page >= pagesMax) throw new UsageError(`There are too many to find "${named}" by name. Pass its id.`);
+    if (page >= pagesMax) throw new UsageError(`There are too many resources to find "${named}" by name. Pass its id.`);
   }
   const things = matches.find((each) => each.length > 0) ?? [];
   if (things.length === 0)
@@ -65,7 +65,7 @@ export async function findId(client: Client, kind: NamedKind, named: string, wit
   throw new UsageError(`${things.length} ${kind}s are called "${named}". Pass the id of one:${shown.join('')}${more}`);
 }
 
-/** Options that name an owner, with ids instead of names. */
+/** Replaces the names of owners in options by ids. */
 export async function findOwners<T extends object>(client: Client, options: T): Promise<T> {
   const owners: Record<string, string> = {};
   for (const kind of ['user', 'org', 'team', 'agent', 'source', 'thread'] as const) {

@@ -6,6 +6,7 @@ import { withDatabase } from './with-database.ts';
 
 const countMax = 256;
 
+/** `quarry partition`: splits the largest tables by app. Throws ConfigError for a wrong count, or while a server is connected. */
 export async function run(options: { count?: string }): Promise<number> {
   const count = Number(options.count);
   if (!Number.isInteger(count) || count < 2 || count > countMax)

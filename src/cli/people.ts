@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { addActionCommands } from './action-commands.ts';
 import { readCount, readShare } from './arguments.ts';
-import { examples, type Run, withConnection } from './command-parts.ts';
+import { formatExamples, type Run, withConnection } from './command-parts.ts';
 import type { DownloadOptions } from './download.ts';
 import type { EvalOptions } from './eval.ts';
 import type { EventWatchOptions } from './events.ts';
@@ -21,7 +21,7 @@ import type { UploadOptions } from './upload.ts';
 /** Receives the exit code of a command. */
 type SetCode = (code: number) => void;
 
-/** The commands that call a local or remote server over HTTP, with the user's own credential. */
+/** Adds the commands that call a local or remote server over HTTP with the user's credential. */
 export function addPeopleCommands(program: Command, setCode: SetCode): void {
   program.commandsGroup('Use a server:');
   const run = async (options: ClientOptions, work: (session: Session) => Promise<number>) =>
@@ -37,7 +37,7 @@ export function addPeopleCommands(program: Command, setCode: SetCode): void {
   addOtherCommands(program, run);
 }
 
-/** Commands of resources that do more than send one request. */
+/** Adds commands that do more than send one request. */
 function addOtherCommands(program: Command, run: Run): void {
   const groupOf = (name: string) => program.commands.find((each) => each.name() === name) ?? program.command(name);
   withConnection(program.command('move'))
@@ -49,7 +49,7 @@ function addOtherCommands(program: Command, run: Run): void {
       'only these kinds, separated by commas: orgs, users, teams, agents, files, kv, sources, automations',
     )
     .option('--map <file>', 'records which id became which', 'moved.json')
-    .addHelpText('after', examples(['quarry move --from https://api.example.com < old-key.txt']))
+    .addHelpText('after', formatExamples(['quarry move --from https://api.example.com < old-key.txt']))
     .action(async (options: ClientOptions & MoveOptions) => {
       const { move } = await import('./move.ts');
       await run(options, (session) => move(session, options));
@@ -99,7 +99,7 @@ function addOtherCommands(program: Command, run: Run): void {
   withConnection(groupOf('events').command('watch'))
     .description('print events as they happen')
     .option('--type <event>', 'only events of this name')
-    .option('--limit <number>', 'end after so many events', readCount)
+    .option('--limit <number>', 'exit after this many events', readCount)
     .action(async (options: ClientOptions & EventWatchOptions) => {
       const { watch } = await import('./events.ts');
       await run(options, (session) => watch(session, options));
@@ -118,7 +118,7 @@ function addFileCommands(program: Command, run: Run): void {
     .option('--share', 'create a permanent public URL (images only)')
     .addHelpText(
       'after',
-      examples(['quarry upload report.pdf photo.jpg', 'tar c notes | quarry upload - --name notes.tar']),
+      formatExamples(['quarry upload report.pdf photo.jpg', 'tar c notes | quarry upload - --name notes.tar']),
     )
     .action(async (paths: string[], options: ClientOptions & UploadOptions) => {
       const { upload } = await import('./upload.ts');
@@ -132,14 +132,14 @@ function addFileCommands(program: Command, run: Run): void {
     .option('--exclude <pattern...>', 'no pages whose path begins with this')
     .option('--out <directory>', 'write one .md file for each page to this directory instead')
     .option('--schema <file>', 'print data that validates against this JSON Schema instead')
-    .option('--instructions <text>', 'how to take the data; requires --schema')
+    .option('--instructions <text>', 'instructions for taking the data; requires --schema')
     .option('--agent <agent>', 'agent that owns the job and its outputs')
     .option('--org <org>', 'organisation that owns them')
     .option('--name <name>', 'filename of standard input (-)')
     .option('--type <type>', 'media type of the file; default: from the name')
     .addHelpText(
       'after',
-      `${examples([
+      `${formatExamples([
         'quarry extract report.pdf > report.md',
         'quarry extract https://example.com/article',
         'quarry extract https://example.com/docs/ --site --max-pages 50 --include /docs/ --out docs',
@@ -164,7 +164,7 @@ function addKnowledgeCommands(program: Command, run: Run): void {
     .option('--no-wait', 'do not wait until the document can be searched')
     .addHelpText(
       'after',
-      examples([
+      formatExamples([
         'quarry ingest cso_… handbook.pdf faq.md --dedupe',
         'git log | quarry ingest cso_… - --title "What changed"',
         'quarry ingest cso_… https://example.com/article',
@@ -183,7 +183,7 @@ function addKnowledgeCommands(program: Command, run: Run): void {
     .option('--filter <json>', 'conditions on the metadata of documents')
     .addHelpText(
       'after',
-      examples([
+      formatExamples([
         'quarry search "how do refunds work"',
         'quarry search cso_… how do refunds work',
         'quarry search helper refunds --json',
@@ -194,7 +194,7 @@ function addKnowledgeCommands(program: Command, run: Run): void {
       await run(options, (session) => search(session, words, options));
     });
   withConnection(program.command('eval <target>'))
-    .description('score the search of a source or agent by your own questions, for each setting')
+    .description('measure the search quality of a source or agent with your own questions, for each setting')
     .requiredOption('--queries <file>', 'a line of JSON for each question: {"query": …, "relevant": {"cdo_…": 2}}')
     .option(
       '--setting <json>',
@@ -203,7 +203,7 @@ function addKnowledgeCommands(program: Command, run: Run): void {
     )
     .addHelpText(
       'after',
-      examples([
+      formatExamples([
         'quarry eval cso_… --queries questions.jsonl',
         `quarry eval cso_… --queries questions.jsonl --setting '{"mode":"fulltext"}' --setting '{"mode":"hybrid"}'`,
       ]),
@@ -218,7 +218,7 @@ function addTokenCommands(program: Command, run: Run): void {
   const token = program.command('token').description("create users' tokens; create, list and revoke API keys");
   withConnection(token.command('user <user>'))
     .description('create an access token for a user (id or e-mail) and print it')
-    .addHelpText('after', examples(['QUARRY_TOKEN=$(quarry token user ada@example.com) quarry kv list']))
+    .addHelpText('after', formatExamples(['QUARRY_TOKEN=$(quarry token user ada@example.com) quarry kv list']))
     .action(async (named: string, options: ClientOptions) => {
       const { user } = await import('./token.ts');
       await run(options, (session) => user(session, named));

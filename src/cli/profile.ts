@@ -4,12 +4,12 @@ import { dirname, join } from 'node:path';
 import type { Config } from '../config.ts';
 import { writePrivateFile } from '../private-file.ts';
 
-/** The server and credential that `quarry login` keeps for later commands. */
+/** The server and credential that `quarry login` stores for later commands. */
 export type Profile = {
   url: string;
   key?: string;
   token?: string;
-  /** What a developer token acts in. */
+  /** The app and sandbox that a developer token acts in. */
   app?: string;
   sandbox?: string;
   /** A personal token that the login created, and that the logout revokes. */
@@ -20,7 +20,7 @@ export function profilePath({ profile }: Config): string {
   return profile ?? join(homedir(), '.config', 'quarry', 'profile.json');
 }
 
-/** Undefined when nobody is logged in, or the file is damaged. */
+/** The stored profile; undefined if there is none or the file is damaged. */
 export function findProfile(config: Config): Profile | undefined {
   try {
     const content: unknown = JSON.parse(readFileSync(profilePath(config), 'utf8'));

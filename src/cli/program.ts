@@ -7,7 +7,7 @@ import type { TakeOptions } from './backup.ts';
 import { ApiError, UsageError } from './errors.ts';
 import { describeError } from './explain.ts';
 import { addPeopleCommands } from './people.ts';
-import { forTerminal } from './terminal.ts';
+import { sanitizeForTerminal } from './terminal.ts';
 import type { VerifyOptions } from './verify.ts';
 
 /** Runs one `quarry` command. Returns the exit code: 0, 1 when it failed, 2 for a usage error. */
@@ -23,7 +23,7 @@ export async function runCommand(args: string[]): Promise<number> {
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
     const known = error instanceof UsageError || error instanceof ApiError;
-    process.stderr.write(`${known ? forTerminal(redact(error.message)) : describeError(error)}\n`);
+    process.stderr.write(`${known ? sanitizeForTerminal(redact(error.message)) : describeError(error)}\n`);
     return error instanceof UsageError ? 2 : 1;
   }
 }

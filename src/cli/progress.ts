@@ -1,5 +1,5 @@
 import { countOf } from './count.ts';
-import { forTerminal } from './terminal.ts';
+import { sanitizeForTerminal } from './terminal.ts';
 
 /** The parts of a stream that a progress line uses. */
 type ProgressStream = { isTTY?: boolean; columns?: number; write(text: string): unknown };
@@ -16,7 +16,7 @@ export class Progress {
   /** Replaces the line. `share`, between 0 and 1, adds a bar before the text. */
   show(words: string, share?: number): void {
     if (!this.#stream.isTTY) return;
-    const text = forTerminal(share === undefined ? words : `${bar(share)} ${words}`);
+    const text = sanitizeForTerminal(share === undefined ? words : `${drawBar(share)} ${words}`);
     this.#stream.write(`\r\u{1b}[K${text.slice(0, Math.max(20, this.#stream.columns || 80) - 1)}`);
     this.#shown = true;
   }
@@ -30,7 +30,7 @@ export class Progress {
 
 const barWidth = 20;
 
-function bar(share: number): string {
+function drawBar(share: number): string {
   const full = Math.round(Math.min(1, Math.max(0, share)) * barWidth);
   return `[${'#'.repeat(full)}${'-'.repeat(barWidth - full)}]`;
 }
@@ -47,16 +47,16 @@ export function formatBytes(bytes: number): string {
   return `${unit === 0 ? size : size.toFixed(1)} ${units[unit]}`;
 }
 
-/** What a transfer has done: its amount, its rate, and the time that is left where the total is known. */
+/** Describes a transfer in bytes: its amount, its rate, and the remaining time if the total is known. */
 export function describeTransfer(sent: number, total: number | undefined, elapsedMs: number): string {
   const done = `${formatBytes(sent)}${total === undefined ? '' : ` of ${formatBytes(total)}`}`;
-  if (elapsedMs < settledMs || sent === 0) return done;
+  if (elapsedMs < rateAfterMs || sent === 0) return done;
   const perSecond = (sent * 1_000) / elapsedMs;
   const left = total === undefined ? '' : `, ${formatSeconds((total - sent) / perSecond)} left`;
   return `${done}, ${formatBytes(Math.round(perSecond))}/s${left}`;
 }
 
-/** The pages that a job has read, their rate since it was first looked at, and the time that is left. */
+/** Describes the pages that a job has read, their rate since the first call, and the remaining time. */
 export class PageCount {
   readonly #now: () => number;
   #first: { done: number; ms: number } | undefined;
@@ -72,7 +72,7 @@ export class PageCount {
     const words = `${total === undefined ? '' : `${done} of `}${countOf(shown, 'page')}`;
     const elapsedMs = ms - this.#first.ms;
     const read = done - this.#first.done;
-    if (elapsedMs < settledMs || read === 0) return words;
+    if (elapsedMs < rateAfterMs || read === 0) return words;
     const perSecond = (read * 1_000) / elapsedMs;
     const rate = perSecond >= 1 ? `${perSecond.toFixed(1)} pages/s` : `${(perSecond * 60).toFixed(1)} pages/min`;
     const left = total === undefined || total <= done ? '' : `, ${formatSeconds((total - done) / perSecond)} left`;
@@ -80,8 +80,8 @@ export class PageCount {
   }
 }
 
-/** Before this, a rate says more about the start than about the connection. */
-const settledMs = 500;
+/** No rate is shown before this time: it would measure the start and not the transfer. */
+const rateAfterMs = 500;
 
 function formatSeconds(seconds: number): string {
   const whole = Math.ceil(seconds);

@@ -2,7 +2,7 @@ import { createInterface } from 'node:readline';
 import { Writable } from 'node:stream';
 import { UsageError } from './errors.ts';
 
-/** One secret line: typed at a terminal without being shown, or the first line of standard input. */
+/** Reads a secret: typed at a terminal without echo, or the first line of standard input. Throws UsageError if it is empty. */
 export async function readSecret(question: string): Promise<string> {
   const atTerminal = process.stdin.isTTY === true;
   if (atTerminal) process.stderr.write(`${question}: `);

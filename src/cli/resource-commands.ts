@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { readCount } from './arguments.ts';
-import { examples, type Run, withConnection } from './command-parts.ts';
+import { formatExamples, type Run, withConnection } from './command-parts.ts';
 import { findOwners } from './names.ts';
 import { type Resource, resources, type Verb } from './resource-kinds.ts';
 import type { CreateOptions, ListOptions } from './resources.ts';
@@ -15,7 +15,7 @@ const ownerWords = {
   source: 'source, by id or name',
 };
 
-/** The commands for every kind of resource in the table. */
+/** Adds the commands of every kind of resource in the table. */
 export function addResourceCommands(program: Command, run: Run): void {
   for (const [kind, resource] of Object.entries(resources)) {
     const verbs = allVerbs.filter((verb) => !resource.without?.includes(verb));
@@ -38,7 +38,7 @@ const allVerbs = Object.keys(adders) as Verb[];
 
 function addGet(parent: Command, kind: string, resource: Resource, run: Run): void {
   withConnection(parent.command('get <name>'))
-    .description(`show ${one(kind)}`)
+    .description(`show ${withArticle(kind)}`)
     .action(async (named: string, options: ClientOptions) => {
       const { get } = await import('./resources.ts');
       await run(options, (session) => get(session, resource, named));
@@ -71,8 +71,8 @@ function addCreate(parent: Command, kind: string, resource: Resource, run: Run):
   if (resource.create === undefined) return;
   const { member, example, owners } = resource.create;
   const command = withConnection(parent.command(`create <${member}>`))
-    .description(kind === 'files' ? 'upload a file' : `create ${one(kind)} and print its id`)
-    .addHelpText('after', examples([`quarry ${kind} create ${example}`]));
+    .description(kind === 'files' ? 'upload a file' : `create ${withArticle(kind)} and print its id`)
+    .addHelpText('after', formatExamples([`quarry ${kind} create ${example}`]));
   for (const owner of owners) command.option(`--${owner} <${owner}>`, `of this ${ownerWords[owner]}`);
   if (kind === 'files') {
     command.action(async (path: string, options: ClientOptions & UploadOptions) => {
@@ -92,7 +92,7 @@ function addCreate(parent: Command, kind: string, resource: Resource, run: Run):
 
 function addUpdate(parent: Command, kind: string, resource: Resource, run: Run): void {
   withConnection(parent.command('update <name>'))
-    .description(`change ${one(kind)}`)
+    .description(`change ${withArticle(kind)}`)
     .option('--set <member=value...>', 'a member to change; the value is JSON or text')
     .option('--data <json>', 'members to change: a JSON object, @file, or - for standard input')
     .action(async (named: string, options: ClientOptions & CreateOptions) => {
@@ -102,7 +102,7 @@ function addUpdate(parent: Command, kind: string, resource: Resource, run: Run):
 }
 
 /** One resource of a kind, for a sentence: `an app`, `a sandbox`. */
-function one(kind: string): string {
+function withArticle(kind: string): string {
   const word = kind.replace(/(?<=x)es$|s$/, '');
   return `${/^(?!user)[aeiou]/.test(word) ? 'an' : 'a'} ${word}`;
 }

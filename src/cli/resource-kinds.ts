@@ -3,16 +3,16 @@ import type { NamedKind } from './names.ts';
 export type Owner = 'user' | 'org' | 'team' | 'agent' | 'source';
 export type Verb = 'list' | 'get' | 'create' | 'update' | 'delete';
 
-/** What the commands of one kind of resource need to know about it. */
+/** Describes one kind of resource to its commands. */
 export type Resource = {
   path: string;
-  /** Absent: it has no name, only an id. */
+  /** Absent if resources of this kind have only an id. */
   named?: NamedKind;
   columns: readonly string[];
   /** The parameter that searches the list. */
   search?: 'search' | 'q';
   filters: readonly Owner[];
-  /** What the API does not offer, or another command does. */
+  /** Verbs that the API does not offer, or that another command handles. */
   without?: readonly Verb[];
   /** The member that `create` takes as its argument, and the members that it adds. */
   create?: { member: string; example: string; owners: readonly Owner[]; defaults?: Record<string, unknown> };

@@ -26,12 +26,12 @@ export async function list(session: Session, resource: Resource, options: ListOp
   if (session.json) await session.print(jsonLine(found));
   else if (found.data.length > 0) await session.print(formatTable(found.data, resource.columns, lookOfOutput()));
   else session.say('None.');
-  sayPage(session, found);
+  reportNextPage(session, found);
   return 0;
 }
 
-/** Tells people that a list has more pages. */
-export function sayPage(
+/** Says on standard error that a list has more pages. */
+export function reportNextPage(
   session: Session,
   { page = 1, total_pages: pages = 1 }: { page?: number; total_pages?: number },
 ) {
@@ -63,7 +63,8 @@ export async function create(
   };
   const thing = await session.client.send<Thing>('POST', path, { body });
   await session.print(session.json ? jsonLine(thing) : `${thing.id}\n`);
-  if (!session.json && typeof thing.secret === 'string') session.say(`Its secret, shown only now: ${thing.secret}`);
+  if (!session.json && typeof thing.secret === 'string')
+    session.say(`Its secret, which is not shown again: ${thing.secret}`);
   return 0;
 }
 
@@ -78,7 +79,7 @@ export async function update(
     ...(data === undefined ? {} : await readData(data)),
     ...(await findOwners(session.client, Object.fromEntries(set.map(readMember)))),
   };
-  if (Object.keys(body).length === 0) throw new UsageError('Say what to change: --set name=value or --data.');
+  if (Object.keys(body).length === 0) throw new UsageError('Nothing to change. Pass --set name=value or --data.');
   const thing = await session.client.send<Thing>('PATCH', await pathOf(session, resource, named), { body });
   await session.print(session.json ? jsonLine(thing) : formatMembers(thing, lookOfOutput()));
   return 0;

@@ -19,17 +19,17 @@ type ResumableFile = {
   read(start: number): AsyncIterable<Uint8Array>;
 };
 
-/** Attempts in a row without another stored byte. */
+/** Consecutive attempts that store no byte. */
 const attemptsMax = 10;
 const retryMs = 1_000;
-/** Uploads that are noted in the file beside the profile. */
+/** Unfinished uploads in the file beside the profile. */
 const notesMax = 100;
 
 type Found = { offset: number; file: string };
 
 /**
- * Uploads a file over as many connections as it needs, and returns its id. Continues an upload of the same unchanged file that an earlier
- * command began, also one that was killed.
+ * Uploads a file over as many connections as it needs, and returns its id. Resumes an upload of the same unchanged file
+ * that an earlier command started, even if that command was killed.
  */
 export async function uploadResumably(
   { client, signal }: Session,
@@ -37,7 +37,7 @@ export async function uploadResumably(
   members: Record<string, string | undefined>,
   onSent: (bytes: number) => void,
 ): Promise<string> {
-  const notes = new Notes([client.target.url, file.path, file.bytes, file.modifiedMs, file.name, members]);
+  const notes = new UploadNotes([client.target.url, file.path, file.bytes, file.modifiedMs, file.name, members]);
   const begun = notes.find();
   const earlier = begun === undefined ? undefined : await findUpload(client, begun);
   const id = earlier === undefined ? await createUpload(client, file, members) : (begun ?? '');
@@ -48,12 +48,12 @@ export async function uploadResumably(
     try {
       at = await appendRest(client, id, file, at.offset, onSent);
     } catch (error) {
-      if (signal.aborted || !isPassing(error)) throw error;
+      if (signal.aborted || !isTransient(error)) throw error;
       attempts += 1;
       if (attempts >= attemptsMax) throw error;
       await wait(retryMs, undefined, { signal });
       const found = await findUpload(client, id).catch((cause: unknown) => {
-        if (signal.aborted || !isPassing(cause)) throw cause;
+        if (signal.aborted || !isTransient(cause)) throw cause;
         return at;
       });
       if (found === undefined) throw new ApiError(404, '404: The upload has expired. Start it again.');
@@ -87,7 +87,7 @@ async function createUpload(
 async function findUpload(client: Client, id: string): Promise<Found | undefined> {
   try {
     const { headers } = await client.exchange('GET', `/uploads/${id}`, { headers: protocol });
-    return foundIn(headers);
+    return readFound(headers);
   } catch (error) {
     if (error instanceof ApiError && error.status === 404) return undefined;
     throw error;
@@ -118,22 +118,22 @@ async function appendRest(
     },
     body: counted(),
   });
-  return foundIn(headers);
+  return readFound(headers);
 }
 
-function foundIn(headers: Record<string, string | undefined>): Found {
+function readFound(headers: Record<string, string | undefined>): Found {
   return { offset: Number(headers['upload-offset']), file: headers['x-file'] ?? '' };
 }
 
-/** Whether another attempt may succeed: the connection broke, the server restarts, or the last request is not over. */
-function isPassing(error: unknown): boolean {
+/** Whether another attempt may succeed: the connection broke, the server restarts, or the last request has not ended. */
+function isTransient(error: unknown): boolean {
   return (
     error instanceof ApiError && (error.status === 0 || error.status >= 500 || [408, 409, 423].includes(error.status))
   );
 }
 
-/** The ids of unfinished uploads, by what they upload, in a file beside the profile. */
-class Notes {
+/** Stores the ids of unfinished uploads, by what they upload, in a file beside the profile. */
+class UploadNotes {
   readonly #file = join(dirname(profilePath(readConfig())), 'uploads.json');
   readonly #name: string;
 
@@ -146,7 +146,7 @@ class Notes {
     return typeof id === 'string' ? id : undefined;
   }
 
-  /** Without the file, an upload begins at its first byte: an error here must not fail it. */
+  /** Never throws: without the file, an upload that is repeated only starts from its first byte. */
   write(id: string | undefined): void {
     const { [this.#name]: _former, ...others } = this.#read();
     const kept = Object.entries(others).slice(-notesMax);
@@ -157,7 +157,7 @@ class Notes {
         `${JSON.stringify(Object.fromEntries(id === undefined ? kept : [...kept, [this.#name, id]]))}\n`,
       );
     } catch {
-      // A home that cannot be written to.
+      // The home directory is not writable.
     }
   }
 

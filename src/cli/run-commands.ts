@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 import { readCount } from './arguments.ts';
-import { examples, type Run, withConnection } from './command-parts.ts';
+import { formatExamples, type Run, withConnection } from './command-parts.ts';
 import type { InvokeOptions, RunListOptions } from './runs.ts';
 import type { ClientOptions } from './session.ts';
 
@@ -23,7 +23,7 @@ export function addRunCommands(program: Command, run: Run): void {
     .option('--payload <json>', 'payload: JSON, @file, or - for standard input')
     .option('--idempotency-key <key>', 'a repeated key does not start a second run')
     .option('--no-wait', 'print the id of the run and exit')
-    .addHelpText('after', examples([`quarry runs invoke greet --payload '{"name": "Ada"}'`]))
+    .addHelpText('after', formatExamples([`quarry runs invoke greet --payload '{"name": "Ada"}'`]))
     .action(async (automation: string, options: ClientOptions & InvokeOptions) => {
       const { invoke } = await import('./runs.ts');
       await run(options, (session) => invoke(session, automation, options));
@@ -54,7 +54,7 @@ export function addRunCommands(program: Command, run: Run): void {
   withConnection(runs.command('signal <run> <name>'))
     .description('send a signal to a run that waits for it')
     .option('--payload <json>', 'payload: JSON, @file, or - for standard input')
-    .addHelpText('after', examples([`quarry runs signal atr_… approved --payload '{"by": "Ada"}'`]))
+    .addHelpText('after', formatExamples([`quarry runs signal atr_… approved --payload '{"by": "Ada"}'`]))
     .action(async (id: string, name: string, options: ClientOptions & { payload?: string }) => {
       const { signal } = await import('./runs.ts');
       await run(options, (session) => signal(session, id, name, options));

@@ -41,7 +41,7 @@ export async function invoke(session: Session, automation: string, options: Invo
   return watch(session, run.id);
 }
 
-/** Callers who may not list automations invoke them by id or lookup key, which the API takes as they are. */
+/** Invokes by id or lookup key first: a caller who may not list automations cannot look up their names. */
 async function invokeNamed(client: Client, automation: string, body: unknown): Promise<Run> {
   const send = (named: string) =>
     client.send<Run>('POST', `/automations/${encodeURIComponent(named)}/invoke`, { body });
@@ -128,7 +128,7 @@ export async function output(session: Session, id: string): Promise<number> {
   return 0;
 }
 
-/** Passes on each journal entry once, in order, until the run ends. Returns the final run. */
+/** Calls `onEntry` once for each journal entry, in order, until the run ends. Returns the final run. */
 export async function followRun(
   client: Client,
   id: string,

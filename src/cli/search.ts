@@ -46,7 +46,7 @@ async function searchPath(session: Session, [target = '', ...rest]: string[]): P
   return '/knowledge_search';
 }
 
-/** The path of a source or an agent, by id or name. A name is a source's first. */
+/** The path of a source or an agent, by id or name. A name is looked up among sources first. */
 export async function findScope({ client }: Session, target: string): Promise<string> {
   if (looksLikeId(target))
     return `/${/^(cso|ksrc)_/.test(target) ? 'knowledge_sources' : 'agents'}/${encodeURIComponent(target)}`;
@@ -72,7 +72,7 @@ function describe(hit: Hit, rank: number): string {
   return `${head}\n${indent(shorten(hit.content.trim()))}\n\n`;
 }
 
-/** Whole lines, so that Markdown stays Markdown. */
+/** Cuts the text at a line end, so that Markdown stays valid. */
 function shorten(text: string): string {
   if (text.length <= snippetCharactersMax) return text;
   const end = text.lastIndexOf('\n', snippetCharactersMax);

@@ -7,7 +7,7 @@ import { killEmbeddedPostgres, startEmbeddedPostgres } from '../db/embedded.ts';
 import { createLogger, type Logger } from '../log.ts';
 import { describePlan, isSupervised, type Plan, planProcesses } from '../supervisor/plan.ts';
 import { traceIds } from '../tracing/trace.ts';
-import { greeting, maySignInByLink } from './greeting.ts';
+import { formatGreeting, maySignInByLink } from './greeting.ts';
 
 type Running = {
   started: { url: string; baseUrl: string; credentials: string | undefined; signInCode: string | undefined };
@@ -30,7 +30,7 @@ export async function run({ only }: { only?: string | boolean | undefined } = {}
   collectGarbage();
   try {
     const { url } = running.started;
-    process.stdout.write(config.role === 'worker' ? workerGreeting(url) : greeting(running.started));
+    process.stdout.write(config.role === 'worker' ? workerGreeting(url) : formatGreeting(running.started));
     const reason = await Promise.race([stop.requested, running.databaseEnded.then(() => 'database' as const)]);
     log.info({ reason }, 'Stopping');
     return reason === 'database' ? 1 : 0;
@@ -64,7 +64,7 @@ async function startSupervisor(config: Config, log: Logger, plan: Plan): Promise
   return { started: { ...started, signInCode }, databaseEnded, close };
 }
 
-/** A process of a supervisor, which owns the database and tells it what to do. */
+/** Runs a process of a supervisor, which owns the database and assigns the work. */
 async function runSupervised(): Promise<number> {
   const stop = listenForStop(() => process.exit(1));
   const { runChild } = await import('../supervisor/child.ts');
@@ -73,8 +73,8 @@ async function runSupervised(): Promise<number> {
 }
 
 /**
- * Returns to the system what only the start needed: V8 itself would keep it until it is busy. An ordinary collection
- * leaves the young generation at the 16 MB that the start made it grow to; this flavor shrinks it, for 0.1 s.
+ * Returns the memory that only startup needed to the system; an idle V8 would keep it. A normal major collection leaves
+ * the young generation at the 16 MB to which startup grew it; the flavor `last-resort` shrinks it, in about 0.1 s.
  */
 function collectGarbage(): void {
   setFlagsFromString('--expose-gc');
@@ -94,7 +94,7 @@ function listenForStop(force: () => void): { requested: Promise<NodeJS.Signals> 
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const)
       process.on(signal, () => {
         firstAt ??= performance.now();
-        // Ctrl-C arrives from the terminal and again from npm: only a later one means "immediately".
+        // npm forwards the Ctrl-C that the terminal also sends. Only a later signal stops the server immediately.
         if (performance.now() - firstAt > sameSignalMs) force();
         resolve(signal);
       });
@@ -108,7 +108,7 @@ function forceExit(dataDir: string): void {
   process.exit(1);
 }
 
-/** The link that signs in once is printed and nowhere else. */
+/** Whether to print the link that signs in. It is never logged. */
 function mayShowSignIn({ host, role }: Config, baseUrl: string): boolean {
   return role !== 'worker' && maySignInByLink({ isTerminal: process.stdout.isTTY === true, host, baseUrl });
 }

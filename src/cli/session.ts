@@ -1,6 +1,6 @@
 import { type Client, type ConnectionOptions, connect } from './client.ts';
 import { Progress } from './progress.ts';
-import { forTerminal } from './terminal.ts';
+import { sanitizeForTerminal } from './terminal.ts';
 
 export type ClientOptions = ConnectionOptions & { json?: boolean };
 
@@ -52,12 +52,12 @@ export async function withSession(
       },
       async print(text) {
         progress.clear();
-        const shown = typeof text === 'string' && process.stdout.isTTY ? forTerminal(text) : text;
+        const shown = typeof text === 'string' && process.stdout.isTTY ? sanitizeForTerminal(text) : text;
         if (!process.stdout.write(shown)) await new Promise<void>((resolve) => process.stdout.once('drain', resolve));
       },
       say(text) {
         progress.clear();
-        process.stderr.write(`${forTerminal(text)}\n`);
+        process.stderr.write(`${sanitizeForTerminal(text)}\n`);
       },
     });
   } catch (error) {

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { examples, type Run, withConnection } from './command-parts.ts';
+import { formatExamples, type Run, withConnection } from './command-parts.ts';
 import type { LoginOptions } from './login.ts';
 import type { ClientOptions } from './session.ts';
 
@@ -15,7 +15,7 @@ export function addSignInCommands(program: Command, run: Run, setCode: (code: nu
     .option('--publishable-key <key>', 'publishable key (pk_…) of the app of the user')
     .addHelpText(
       'after',
-      examples([
+      formatExamples([
         'quarry login https://quarry.example.com',
         'quarry login https://quarry.example.com --email ada@example.com --publishable-key pk_…',
         'quarry login http://127.0.0.1:8080 < key.txt',

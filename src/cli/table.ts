@@ -42,7 +42,7 @@ const colours: Record<string, 'red' | 'green' | 'yellow'> = {
   ...{ failed: 'red', cancelled: 'yellow', paused: 'yellow', waiting: 'yellow' },
 };
 
-/** One line, without the control characters that would command a terminal. */
+/** One line, without control characters, which a terminal would interpret. */
 function textOf(value: unknown): string {
   if (value === undefined || value === null) return '';
   const text = typeof value === 'string' ? value : JSON.stringify(value);

@@ -13,7 +13,7 @@ export type UploadOptions = {
   share?: boolean;
 };
 
-/** `quarry upload <file…>`: streams each from disk. A failed upload does not stop the others. */
+/** `quarry upload <file…>`: uploads each as a stream. A failed upload does not stop the others. */
 export async function upload(session: Session, paths: string[], options: UploadOptions): Promise<number> {
   if (paths.length > 1 && (options.name ?? options.type) !== undefined)
     throw new UsageError('--name and --type require exactly one file.');

@@ -23,7 +23,7 @@ import { withDatabase } from './with-database.ts';
 export type VerifyOptions = { head?: string[]; backup?: string; trust?: string[]; app?: string; json?: boolean };
 
 const scopesPageMax = 100;
-/** Everything that a verification reads. */
+/** The tables that a verification reads. */
 const ledgerTables = [
   ...['ledgers', 'ledger_segments', 'ledger_keys', 'ledger_inheritance', 'run_anchors'],
   ...['audit_entries', 'automation_runs', 'automation_run_entries'],
@@ -80,7 +80,7 @@ function ownKeys({ secret, secretPrevious, dataDir }: Config): Buffer[] {
   return root === undefined ? [] : signingKeys(new Secrets(root, secretPrevious)).map(({ publicKey }) => publicKey);
 }
 
-/** Every ledger, and those of exported heads that are no longer there. */
+/** The scopes of all ledgers, and of exported heads whose ledger no longer exists. */
 async function* scopesOf(db: Database, heads: readonly Scope[]): AsyncGenerator<Scope> {
   const missing = new Map(heads.map(({ appId, sandboxId }) => [`${appId}/${sandboxId}`, { appId, sandboxId }]));
   let after: Scope | undefined;
@@ -102,7 +102,7 @@ function onDatabase(config: Config, work: (db: Database) => Promise<number>): Pr
   });
 }
 
-/** Loads what is verified into a PostgreSQL of its own, which ends with the command. */
+/** Loads the ledgers of a backup into a temporary PostgreSQL, which is deleted when the command ends. */
 async function withBackup(place: string, work: (db: Database) => Promise<number>): Promise<number> {
   const log: Logger = createLogger('error');
   const dataDir = realpathSync(mkdtempSync(join(tmpdir(), 'quarry-verify-')));

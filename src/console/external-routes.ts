@@ -53,8 +53,8 @@ export function registerExternalSignInRoutes(api: Api, deps: Deps): void {
     operationId: 'startExternalSignIn',
     idempotency: 'credential',
     tag,
-    summary: 'Begin to sign in to the console at an issuer',
-    description: 'Returns the address to open in the browser, and sets a cookie that it brings back.',
+    summary: 'Start a sign-in to the console at an issuer',
+    description: 'Returns the address to open in the browser, and sets a cookie that the callback requires.',
     body: strict({
       publishable_key: Type.String({ maxLength: 300 }),
       identity_issuer: Type.String({ maxLength: 100 }),
@@ -73,9 +73,9 @@ export function registerExternalSignInRoutes(api: Api, deps: Deps): void {
     path: `${path}/callback`,
     operationId: 'finishExternalSignIn',
     tag,
-    summary: 'Come back from an issuer, signed in to the console',
+    summary: 'Complete a sign-in to the console at an issuer',
     description:
-      'The issuer redirects the browser here. Opens a session of the console. A browser gets a failure as a page.',
+      'The issuer redirects the browser here. Creates a session of the console. Browsers get an error as a page.',
     audit: 'batched',
     query: Type.Object({ code: Type.Optional(Type.String()), state: Type.Optional(Type.String()) }),
     uncheckedQuery: true,

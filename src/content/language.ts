@@ -3,7 +3,7 @@ import { isStopTerm, readTokens, type StemLanguage } from './terms.ts';
 
 const tinyld = lazyPackage<typeof import('tinyld')>('tinyld');
 
-/** Languages that are told apart: those with a stemmer, and others that would be taken for one of them. */
+/** Languages that are detected: those with a stemmer, and others that would be mistaken for one of them. */
 const stemmed: Record<string, StemLanguage> = {
   ar: 'arabic',
   ca: 'catalan',
@@ -60,8 +60,8 @@ const stopWordsMax = 0.2;
 const longTextLetters = 120;
 
 /**
- * The language of a text as it is stemmed: `none` where it has no stemmer, `otherwise` where the text does not tell. A
- * single accent misleads the detector in a short text, so its stop words have to agree.
+ * Detects the language of a text for stemming: `none` if the language has no stemmer, `otherwise` if it cannot be
+ * detected. A single accent misleads the detector in a short text, so its stop words have to agree.
  */
 export function detectLanguage(text: string, otherwise: StemLanguage): StemLanguage {
   const sample = takeSample(text);

@@ -10,9 +10,9 @@ import { readTokens, type StemLanguage } from './terms.ts';
 export type PrepareInput = {
   text: string;
   title: string | undefined;
-  /** Undefined: the text's own. */
+  /** Undefined: detected from the text. */
   language: StemLanguage | undefined;
-  /** For a text that does not tell its own. */
+  /** For a text whose language cannot be detected. */
   otherwise: StemLanguage;
   /** The language of the built-in embedder, when it is in use. */
   embedIn: StemLanguage | undefined;
@@ -139,7 +139,7 @@ function pageReader(text: string) {
   };
 }
 
-/** A passage that ends with a mark says nothing of the page that begins there. */
+/** Removes page marks at the end of a passage, which contains nothing of the page that begins there. */
 function withoutLastMarks(passage: string): string {
   for (let text = passage.trimEnd(); ; ) {
     const mark = /<!-- page \d{1,9} -->$/.exec(text);

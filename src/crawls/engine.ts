@@ -24,7 +24,7 @@ export type EngineDeps = ReaderDeps & {
   concurrency: number;
 };
 
-/** The end of a turn: the crawl is over (or gone), or it asks for another turn at that time. */
+/** The end of a turn: the crawl is over or deleted, or its next turn is due at `runAt`. */
 type TurnEnd = { over: true } | { over: false; runAt: Date };
 
 type TurnOptions = {

@@ -7,7 +7,7 @@ import { type Servers, serversOf } from './servers.ts';
 const connectTimeoutMs = 10_000;
 /** With several servers, one that does not respond must not delay the next one. */
 const connectTimeoutOfManyMs = 2_000;
-/** How long a connection may be silent before the system asks whether the other side still exists. */
+/** How long a connection may be silent before the system checks whether the other side still exists. */
 const keepAliveMs = 10_000;
 const endMsMax = 1_000;
 /**

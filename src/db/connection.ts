@@ -12,7 +12,7 @@ export type ConnectionOptions = {
   prepare: boolean;
   /** The server is a transaction pooler. */
   behindPooler?: boolean;
-  /** How long to wait for a new connection, and how long its server may be silent before `SilenceWatch` asks it. */
+  /** How long to wait for a new connection, and how long its server may be silent before `SilenceWatch` checks it. */
   timeoutMs: number;
 };
 
@@ -186,7 +186,7 @@ type ExecutionConfig = {
 const DriverQuery = pg.Query as unknown as new (config: object) => { name: string | undefined };
 
 /**
- * A submitted statement. It replaces the driver's own query: it asks for the columns of a prepared statement only once,
+ * A submitted statement. It replaces the driver's own query: it requests the columns of a prepared statement only once,
  * and builds each row from their names and types.
  */
 class Execution extends DriverQuery {

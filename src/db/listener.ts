@@ -3,7 +3,7 @@ import { Connection, type ConnectionOptions } from './connection.ts';
 
 const reconnectMs = 250;
 const reconnectMsMax = 5_000;
-/** An idle connection is tried each time so many times `timeoutMs` have passed. */
+/** An idle connection is checked each time this many times `timeoutMs` have passed. */
 const idleTimeouts = 3;
 
 type Subscription = { hear: (payload: string) => void; onListen: (() => void) | undefined };

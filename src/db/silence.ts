@@ -5,9 +5,9 @@ import { ConnectionError } from './errors.ts';
 type Watched = Pick<Connection, 'processId' | 'progress' | 'destroy'>;
 
 type Findings = {
-  /** The server responds to nobody; the silent connections have ended. */
+  /** The server responds on no connection. The silent connections have ended. */
   onUnresponsive?(error: ConnectionError): void;
-  /** The network has forgotten a connection, and perhaps all others that were not in use. Called before its statement fails. */
+  /** The network has dropped a connection, and perhaps all others that were idle. Called before its statement fails. */
   onForgotten?(): void;
 };
 

@@ -13,8 +13,8 @@ type Frame = { readonly unit: Unit; readonly turns: Turns; readonly scope?: Scop
 const frames = new AsyncLocalStorage<Frame | undefined>();
 
 /**
- * One transaction for everything that some work writes, although the work knows nothing of it. It opens with the first
- * write: until then, reads run by themselves, and no connection waits for an upload or a parser. From then on every
+ * One transaction for everything that some work writes, without the work being aware of it. It opens with the first
+ * write: until then, reads run outside of it, and no connection waits for an upload or a parser. From then on every
  * statement of the work runs in it, each in a savepoint, so that one that fails can be caught as usual.
  */
 export class Unit {

@@ -27,7 +27,7 @@ export function registerExtractionRoutes(
     tag,
     summary: 'Turn a document, a page or a site into Markdown',
     description:
-      'A document is extracted before the response (201). A URL is crawled, and the data of a `schema` is taken, in the background (202): poll the extraction, or follow its stream.',
+      'A document is extracted before the response (201). URLs, and requests with a `schema`, are processed in the background (202): poll the extraction, or follow its stream.',
     body: extractionCreateSchema,
     budget: bodyBudgets.map,
     responses: { 201: ref(extractionSchema), 202: ref(extractionSchema) },

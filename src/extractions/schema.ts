@@ -31,7 +31,7 @@ export const extractionOutputSchema = Type.Object(
       Type.Object(
         {
           pages: Type.Array(Type.Integer(), { description: 'Their numbers, from 1.' }),
-          confidence: Type.Number({ description: 'Mean certainty about their characters, from 0 to 1.' }),
+          confidence: Type.Number({ description: 'Mean confidence of their characters, from 0 to 1.' }),
         },
         { description: 'The pages whose text was recognised in pictures.' },
       ),
@@ -43,7 +43,7 @@ export const extractionOutputSchema = Type.Object(
     data: Type.Optional(
       Type.Unknown({
         description:
-          'With a schema: the data, which validates. Of pages of a site and of attachments, it is in data_file alone.',
+          'With a schema: the data, valid against it. For pages of a site and attachments, it is only in data_file.',
       }),
     ),
     spans: Type.Optional(
@@ -55,7 +55,7 @@ export const extractionOutputSchema = Type.Object(
         }),
         {
           description:
-            'Where values of data stand in the Markdown, in UTF-16 units. A value that does not occur there has no span.',
+            'Positions of the values of data in the Markdown, in UTF-16 code units. A value that does not occur there has no span.',
         },
       ),
     ),
@@ -117,7 +117,7 @@ export const extractionSchema = Type.Object(
     usage: Type.Optional(
       Type.Object(
         {
-          total_tokens: Type.Integer({ description: 'Requests in flight count with what they may use at most.' }),
+          total_tokens: Type.Integer({ description: 'A request in progress counts with the most that it may use.' }),
           requests: Type.Integer(),
         },
         { description: 'What the language model used. Present with a schema.' },
@@ -142,11 +142,11 @@ const structureMembers = {
   schema: Type.Optional(
     Type.Record(Type.String(), Type.Unknown(), {
       description:
-        'JSON Schema (2020-12) of data to take from each text, with a language model; at most 64 KiB. References must stay within it. The extraction then always ends in the background (202).',
+        'JSON Schema (2020-12) of data to take from each text, with a language model; at most 64 KiB. References must stay within the schema. The extraction then always runs in the background (202).',
     }),
   ),
   instructions: Type.Optional(
-    Type.String({ minLength: 1, maxLength: 10_000, description: 'How to take the data. Requires schema.' }),
+    Type.String({ minLength: 1, maxLength: 10_000, description: 'Instructions for taking the data. Requires schema.' }),
   ),
 };
 

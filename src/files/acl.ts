@@ -82,8 +82,8 @@ export function applyAclChange(before: readonly Grant[], change: AclChange): Gra
   return grants;
 }
 
-/** The principals in a change that have no grant yet, and whose existence must be checked. */
-export function newPrincipals(before: readonly Grant[], change: AclChange): Named<Principal>[] {
+/** The principals of a change that have no grant yet. The caller checks that they exist. */
+export function findNewPrincipals(before: readonly Grant[], change: AclChange): Named<Principal>[] {
   const known = new Set(before.map(principalKey));
   const named = change.kind === 'patch' ? [...change.remove, ...change.add] : change.grants;
   return named.filter((principal) => !known.has(principalKey(principal)));

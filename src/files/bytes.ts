@@ -10,7 +10,7 @@ type Bytes = { blobKey: string; size: number; contentType: string; checksum: str
 
 /**
  * Responds to GET or HEAD with the bytes of a blob: all of them (200), one range (206), or 304 for a cached copy.
- * `headers` are part of each response. Contents never change, so the checksum is the entity tag.
+ * `headers` are added to each response. Contents never change, so the checksum is the entity tag.
  * Throws 416, and BlobMissing before anything is sent.
  */
 export async function sendBytes(

@@ -19,14 +19,14 @@ export function isImage(contentType: string): boolean {
   return /^image\/./.test(essenceOf(contentType));
 }
 
-/** Whether a small picture of this type can be made. SVG is never drawn: it can hold scripts and refer to other files. */
+/** Whether small pictures of this type can be created. Not of SVG, which can contain scripts and load other files. */
 export function isPicturable(contentType: string): boolean {
   return /^(?:image\/(?:png|jpeg|webp|gif)|application\/pdf)$/.test(essenceOf(contentType));
 }
 
 /**
  * Whether a browser could execute this type when shown inline. Every type is active unless known to be passive, so an
- * unknown type is downloaded and never rendered as a page of our origin.
+ * unknown type is downloaded and never rendered as a page of this origin.
  */
 export function isActive(contentType: string): boolean {
   const essence = essenceOf(contentType);

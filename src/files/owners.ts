@@ -10,7 +10,7 @@ import {
   unknownReference,
 } from '../tenancy/references.ts';
 import { type Change, type Grant, mayChangeOwned, type Owned } from '../tenancy/visible.ts';
-import { applyAclChange, newPrincipals, readAclChange } from './acl.ts';
+import { applyAclChange, findNewPrincipals, readAclChange } from './acl.ts';
 import type { aclInputSchema } from './schema.ts';
 import { findVisiblePrincipals, type VisibleFileRow } from './store.ts';
 
@@ -53,7 +53,7 @@ export function hasOwnerRights(caller: Caller, file: VisibleFileRow, change: Cha
   return mayChangeOwned(caller, file, change, id === null ? undefined : { id, orgId, teamId, userId });
 }
 
-/** The grants after a request. Throws 422 on a member that is invalid or names a principal not visible to the caller. */
+/** The grants after a change. Throws 422 on a member that is invalid or names a principal not visible to the caller. */
 export async function resolveGrants(
   db: Db,
   caller: Caller,
@@ -62,7 +62,7 @@ export async function resolveGrants(
 ): Promise<Grant[]> {
   const change = readAclChange(input);
   const after = applyAclChange(before, change);
-  const named = newPrincipals(before, change);
+  const named = findNewPrincipals(before, change);
   for (const type of ['user', 'team', 'org', 'agent'] as const) {
     const ofType = named.filter(({ principalType }) => principalType === type);
     if (ofType.length === 0) continue;
@@ -74,7 +74,7 @@ export async function resolveGrants(
   return after;
 }
 
-/** The grants for a file whose list was checked earlier: a grant ends with its principal. */
+/** Filters grants that were checked earlier: drops those whose principal was deleted or is no longer visible. */
 export async function keepVisibleGrants(
   db: Db,
   caller: Caller,
@@ -82,7 +82,7 @@ export async function keepVisibleGrants(
 ): Promise<Grant[]> {
   const change = readAclChange(input);
   const gone = new Set<string>();
-  const named = newPrincipals([], change);
+  const named = findNewPrincipals([], change);
   for (const type of ['user', 'team', 'org', 'agent'] as const) {
     const ids = named.filter(({ principalType }) => principalType === type).map(({ principalId }) => principalId);
     const found = ids.length === 0 ? new Set() : await findVisiblePrincipals(db, caller, type, ids);

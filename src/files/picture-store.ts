@@ -4,10 +4,10 @@ import type { FileRow } from './store.ts';
 
 type Contents = Pick<FileRow, 'appId' | 'sandboxId' | 'checksum'>;
 
-/** The use of a picture is recorded this often: each time is a write. */
+/** How often the use of a picture is recorded, because each record is a write. */
 const usedEveryHours = 1;
 
-/** A cached picture of these contents. */
+/** A cached picture of these contents; undefined without one. */
 export async function findPicture(
   db: Db,
   { appId, sandboxId, checksum }: Contents,
@@ -21,7 +21,7 @@ export async function findPicture(
   return row?.bytes;
 }
 
-/** Caches a picture, and drops those of the app that were not used for longest, beyond `bytesMax`. */
+/** Caches a picture. Deletes the least recently used pictures of the app while they have more than `bytesMax` bytes. */
 export async function insertPicture(
   db: Db,
   { appId, sandboxId, checksum }: Contents,
@@ -42,7 +42,7 @@ export async function insertPicture(
   });
 }
 
-/** Deletes pictures that nobody has requested for so many days. */
+/** Deletes pictures that were not requested for `daysKept` days. */
 export async function deleteUnusedPictures(db: Db, daysKept: number): Promise<void> {
   await db`delete from pictures where used_at < now() - make_interval(days => ${daysKept})`;
 }

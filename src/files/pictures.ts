@@ -15,15 +15,15 @@ import type { FileRow } from './store.ts';
 export type PictureDeps = {
   db: Database;
   blobs: BlobStore;
-  /** Makes a picture in a parser process, in the app's lane. */
+  /** Creates a picture in a parser process, in the app's lane. */
   makePicture: (bytes: Uint8Array, request: PictureRequest, appId: string) => Promise<SmallPicture>;
-  /** Of one app; 0 for no cache. */
+  /** Bytes of cached pictures per app; 0 turns the cache off. */
   pictureCacheBytesMax: number;
 };
 
 type Pictures = { read(file: FileRow, request: PictureRequest): Promise<Uint8Array> };
 
-/** Small pictures of files: from the cache, or made once for all who request them at the same time. */
+/** Returns small pictures of files from the cache, or creates each once for all concurrent requests. */
 export function createPictures({ db, blobs, makePicture, pictureCacheBytesMax }: PictureDeps): Pictures {
   const inLane = openCallLanes(limits.picturesOfAppMax, tooMany);
   const making = new Map<string, Promise<Uint8Array>>();
@@ -49,7 +49,7 @@ export function createPictures({ db, blobs, makePicture, pictureCacheBytesMax }:
       try {
         return await current;
       } catch (error) {
-        throw refusalOf(error);
+        throw translatePictureError(error);
       }
     },
   };
@@ -76,7 +76,7 @@ export async function sendPicture(
   return reply.headers({ ...headers, 'content-type': `image/${format}` }).send(Buffer.from(bytes));
 }
 
-function refusalOf(error: unknown): unknown {
+function translatePictureError(error: unknown): unknown {
   if (error instanceof BlobMissing) return notFound();
   if (error instanceof BlobTooLarge)
     return new AppError(

@@ -28,7 +28,7 @@ export function downloadHeaders(file: Pick<FileRow, 'filename' | 'contentType'>)
   };
 }
 
-/** The signed download URL of a file: the blob store's own if it offers one, otherwise ours. */
+/** The signed download URL of a file: of the blob store if it offers one, otherwise of this server. */
 async function downloadUrl(deps: FileLinks, file: FileRow, now: Date): Promise<string> {
   const presigned = await deps.blobs.presignedUrl?.(file.blobKey, {
     expiresSeconds: signedLinkSeconds,
@@ -46,7 +46,7 @@ async function capabilityUrl(deps: FileLinks, appId: string, fileId: string, rol
   return `${deps.contentUrl()}/api/v1/files/${formatId('file', fileId)}/${role}?token=${token}`;
 }
 
-/** The signed URL of a small picture, which is always ours: the size is part of what is signed. */
+/** The signed URL of a small picture, always of this server. The signature covers the size. */
 function pictureUrl(deps: FileLinks, file: FileRow, now: Date, { width, format }: PictureRequest): string {
   const expires = Math.floor(now.getTime() / 1000) + signedLinkSeconds;
   const signature = deps.signedLinks.signature(picturePurpose({ width, format }), file.appId, file.id, expires);
@@ -55,7 +55,8 @@ function pictureUrl(deps: FileLinks, file: FileRow, now: Date, { width, format }
 }
 
 /**
- * The JSON of a file. `grants` only for callers with an owner's rights; `picture` for those who ask for a small picture.
+ * The JSON of a file. Pass `grants` only for callers with an owner's rights, and `picture` for a request for a small
+ * picture.
  */
 export async function presentFile(
   deps: FileLinks,

@@ -2,8 +2,8 @@ import type { FastifyRequest } from 'fastify';
 import { AppError } from '../errors.ts';
 import { refuseEncodedBody, requireMinimumSpeed } from '../http/body.ts';
 
-/** A client that disconnects in the middle of its body is not a server error. */
-export async function receiving<T>(request: FastifyRequest, work: () => Promise<T>): Promise<T> {
+/** Runs `work`, which reads the body. A client that disconnects in the middle of it gets 400 instead of a server error. */
+export async function translateDisconnect<T>(request: FastifyRequest, work: () => Promise<T>): Promise<T> {
   refuseEncodedBody(request);
   try {
     return await requireMinimumSpeed(request, work());
@@ -26,7 +26,7 @@ export async function* bodyOf(request: FastifyRequest): AsyncGenerator<Uint8Arra
   }
 }
 
-/** The announced length of the body. */
+/** The announced length of the body in bytes; undefined without one. */
 export function lengthOf(request: FastifyRequest): number | undefined {
   const length = request.headers['content-length'];
   return length === undefined ? undefined : Number(length);

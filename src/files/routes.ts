@@ -17,7 +17,7 @@ import { isMediaType } from './media-types.ts';
 import { type PictureRequest, picturePurpose, readPictureQuery, readSignedPicture } from './picture-request.ts';
 import { sendPicture } from './pictures.ts';
 import { downloadHeaders, type FileLinks, presentFile } from './present.ts';
-import { bodyOf, lengthOf, receiving } from './receive.ts';
+import { bodyOf, lengthOf, translateDisconnect } from './receive.ts';
 import {
   fileCreateSchema,
   fileListQuery,
@@ -25,6 +25,7 @@ import {
   fileUpdateSchema,
   pictureQuery,
   rawUploadQuery,
+  signedPictureQuery,
   uploadLinkCreateSchema,
   uploadLinkSchema,
 } from './schema.ts';
@@ -50,7 +51,7 @@ export function registerFileRoutes(api: Api, deps: FileRouteDeps): void {
     tag,
     summary: 'Upload a file',
     description:
-      'The contents are in the body as base64; for large files use `POST /api/v1/files/uploads` or an upload URL. The file and its access list are stored together, or nothing is.',
+      'The contents are in the body as base64; for large files use `POST /api/v1/files/uploads` or an upload URL. The file and its access list are stored together or not at all.',
     body: fileCreateSchema,
     budget: bodyBudgets.document,
     responses: { 201: ref(fileSchema) },
@@ -81,7 +82,7 @@ export function registerFileRoutes(api: Api, deps: FileRouteDeps): void {
     tag,
     summary: 'Get a file with a fresh download URL',
     description:
-      '`url` is a signed download URL that needs no credential and expires; each request makes a new one. `share_url` is there if the file is shared, `picture_url` if `width` is given.',
+      '`url` is a signed download URL that needs no credential and expires; each request creates a new one. `share_url` is present if the file is shared, `picture_url` if `width` is given.',
     params,
     query: Type.Object(pictureQuery),
     responses: { 200: ref(fileSchema) },
@@ -99,7 +100,7 @@ export function registerFileRoutes(api: Api, deps: FileRouteDeps): void {
     tag,
     summary: 'Update a file’s name, metadata, sharing or access list',
     description:
-      'Omitted members keep their values; contents and media type cannot change. A grant of `write` allows a new name and metadata; sharing and the access list need an owner’s rights (403).',
+      'Omitted members keep their values; contents and media type cannot change. A grant of `write` allows a new name and metadata; sharing and the access list require an owner’s rights (403).',
     params,
     body: fileUpdateSchema,
     budget: bodyBudgets.graph,
@@ -113,7 +114,7 @@ export function registerFileRoutes(api: Api, deps: FileRouteDeps): void {
     operationId: 'deleteFile',
     tag,
     summary: 'Delete a file and its contents',
-    description: 'Needs an owner’s rights. Its download, share and capability URLs stop working immediately.',
+    description: 'Requires an owner’s rights. Its download, share and capability URLs stop working immediately.',
     params,
     responses: { 204: null },
     handler: ({ caller, params: { file } }) => files.delete(caller, file),
@@ -157,7 +158,7 @@ function registerUploadRoutes(
         digest: readDigestHeader(oneHeader(request, 'content-digest')),
       };
       return present(
-        await receiving(request, () => files.uploadStream(caller, input, lengthOf(request), bodyOf(request))),
+        await translateDisconnect(request, () => files.uploadStream(caller, input, lengthOf(request), bodyOf(request))),
       );
     },
   });
@@ -176,12 +177,12 @@ function registerUploadRoutes(
     body: uploadLinkCreateSchema,
     responses: { 201: ref(uploadLinkSchema) },
     handler: async ({ caller, body, request }) => {
-      const { token, promise } = await files.createUploadLink(caller, body, request.credential);
+      const { token, claims } = await files.createUploadLink(caller, body, request.credential);
       return {
-        file: formatId('file', promise.id),
+        file: formatId('file', claims.id),
         method: 'PUT',
         url: `${baseUrl()}/api/v1/files/uploads?token=${token}`,
-        expires_at: iso(new Date(promise.expires * 1_000)),
+        expires_at: iso(new Date(claims.expires * 1_000)),
       };
     },
   });
@@ -207,7 +208,9 @@ function registerUploadRoutes(
         request.auditNote = { actor };
       };
       return present(
-        await receiving(request, () => files.uploadByLink(token, check, lengthOf(request), bodyOf(request), note)),
+        await translateDisconnect(request, () =>
+          files.uploadByLink(token, check, lengthOf(request), bodyOf(request), note),
+        ),
       );
     },
   });
@@ -246,9 +249,9 @@ function registerByteRoutes(api: Api, { files, blobs }: FileRouteDeps): void {
     tag,
     summary: 'Download a small picture of a file by a signed URL',
     description:
-      'The link is the `picture_url` of a file: a PNG, JPEG, WebP or GIF, or the first page of a PDF. It is upright, has no metadata, and of an animation the first frame. A picture is never enlarged. 403 for a signature that is wrong or has expired, 422 for a file that is damaged or has more than 24 million pixels.',
+      'The link is the `picture_url` of a file: a PNG, JPEG, WebP or GIF, or the first page of a PDF. It is upright, without metadata and never enlarged; of an animation, it is the first frame. 403 for a signature that is wrong or has expired, 422 for a file that is damaged or has more than 24 million pixels.',
     params,
-    query: Type.Required(Type.Object({ ...pictureQuery, expires: Type.Integer(), signature: Type.String() })),
+    query: signedPictureQuery,
     uncheckedQuery: true,
     servesContent: true,
     protocol: 'bytes',

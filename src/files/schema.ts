@@ -90,6 +90,13 @@ const owners = {
   team: Type.Optional(Type.String({ description: 'Owner; takes precedence over `user`.' })),
   user: Type.Optional(Type.String({ description: 'Owner. Default: the calling user, unless a team is named.' })),
 };
+/** Filters of a list by owner. */
+const ownerFilters = {
+  agent: Type.Optional(Type.String({ description: 'Only files of this agent (agt_…).' })),
+  org: Type.Optional(Type.String({ description: 'Only files of this organisation (org_…).' })),
+  team: Type.Optional(Type.String({ description: 'Only files of this team (tem_…).' })),
+  user: Type.Optional(Type.String({ description: 'Only files of this user (usr_…).' })),
+};
 const share = Type.Optional(Type.Boolean({ description: 'Make the file public at a permanent URL. Images only.' }));
 
 export const fileCreateSchema = strict({
@@ -126,25 +133,35 @@ export const uploadLinkSchema = Type.Object(
   { $id: 'UploadLink', description: 'A URL for uploading one file without a credential.' },
 );
 
+const pictureWidth = (description: string) =>
+  Type.Unsafe<PictureRequest['width']>({ type: 'integer', enum: [...pictureWidths], description });
+
 /** A request for `picture_url`. */
 export const pictureQuery = {
   width: Type.Optional(
-    Type.Unsafe<PictureRequest['width']>({
-      type: 'integer',
-      enum: [...pictureWidths],
-      description: 'Adds `picture_url` to pictures and PDFs: at most this many pixels wide.',
-    }),
+    pictureWidth('Adds `picture_url` to pictures and PDFs. The small picture is at most this many pixels wide.'),
   ),
-  format: Type.Optional(Type.Enum(pictureFormats, { description: 'Of `picture_url`. Default `webp`.' })),
+  format: Type.Optional(Type.Enum(pictureFormats, { description: 'Format of `picture_url`. Default `webp`.' })),
 };
+
+/** The query of a signed `picture_url`. */
+export const signedPictureQuery = Type.Object({
+  width: pictureWidth('Maximum width in pixels.'),
+  format: Type.Enum(pictureFormats),
+  expires: Type.Integer(),
+  signature: Type.String(),
+});
 
 export const fileListQuery = Type.Object({
   ...pageQuery,
   ...pictureQuery,
-  ...owners,
+  ...ownerFilters,
   content_type: Type.Optional(Type.String({ description: 'A MIME type, or a family such as `image/*`.' })),
   prefix: Type.Optional(
-    Type.String({ maxLength: limits.nameCharactersMax, description: 'Names that begin with it, such as `reports/`.' }),
+    Type.String({
+      maxLength: limits.nameCharactersMax,
+      description: 'Only names with this prefix, such as `reports/`.',
+    }),
   ),
   sort: Type.Optional(
     Type.Enum(['created_at', '-created_at', 'filename', '-filename', 'size', '-size'], {

@@ -37,8 +37,8 @@ import * as store from './store.ts';
 import { actorOfLink, linkCreatorOf, redeemUpload, signUpload, type UploadClaims } from './upload-links.ts';
 import {
   beginWith,
+  discardBlob,
   type FileContents,
-  forgetBlob,
   type RecordFile,
   storeFile,
   type WriteDeps,
@@ -74,16 +74,16 @@ export function createFileService(deps: FileDeps) {
   const write = (scope: Scope, contents: FileContents, owned: Owned, record?: RecordFile) =>
     writeFile(deps, scope, contents, owned, record);
 
-  /** The file as visible to the caller; 404 otherwise. */
-  async function getSeen(caller: Caller, id: string): Promise<store.VisibleFileRow> {
+  /** The file. Throws 404 if it is not visible to the caller. */
+  async function getVisible(caller: Caller, id: string): Promise<store.VisibleFileRow> {
     const row = await store.findVisibleFile(db, caller, pathId('file', id));
     if (!row) throw notFound();
     return row;
   }
 
-  /** 404 when the caller does not see the file, 403 when they may not delete it. */
+  /** Throws 404 if the file is not visible to the caller, 403 if they may not delete it. */
   async function getForDelete(caller: Caller, id: string): Promise<store.VisibleFileRow> {
-    const file = await getSeen(caller, id);
+    const file = await getVisible(caller, id);
     if (!hasOwnerRights(caller, file, 'delete')) throw forbidden('You may read this file, but not delete it.');
     return file;
   }
@@ -95,7 +95,7 @@ export function createFileService(deps: FileDeps) {
   }
 
   async function get(caller: Caller, id: string): Promise<VisibleFile> {
-    const file = await getSeen(caller, id);
+    const file = await getVisible(caller, id);
     const [seen] = await withGrants(caller, [file]);
     return seen ?? { file, grants: undefined };
   }
@@ -137,7 +137,7 @@ export function createFileService(deps: FileDeps) {
 
     /** Bytes of a visible file; `end` is exclusive. For small ranges: they are held in memory. */
     async readRange(caller: Caller, id: string, start: number, end: number): Promise<Buffer> {
-      const file = await getSeen(caller, id);
+      const file = await getVisible(caller, id);
       const chunks: Buffer[] = [];
       for await (const chunk of await deps.blobs.read(file.blobKey, { start, end })) chunks.push(Buffer.from(chunk));
       return Buffer.concat(chunks);
@@ -188,11 +188,11 @@ export function createFileService(deps: FileDeps) {
       caller: Caller,
       input: Static<typeof uploadLinkCreateSchema>,
       credential: Credential | undefined,
-    ): Promise<{ token: string; promise: UploadClaims }> {
+    ): Promise<{ token: string; claims: UploadClaims }> {
       if (input.share === true) requireSharable(input.content_type);
       if (input.size !== undefined && input.size > deps.uploadBytesMax) throw tooLarge(deps.uploadBytesMax);
       const owned = await resolveFileOwner(db, caller, input);
-      const promise: UploadClaims = {
+      const claims: UploadClaims = {
         appId: caller.appId,
         sandboxId: caller.sandboxId,
         ...owned,
@@ -206,7 +206,7 @@ export function createFileService(deps: FileDeps) {
         maker: linkCreatorOf(caller, credential),
         owner: { org: input.org, team: input.team, user: input.user, agent: input.agent },
       };
-      return { token: signUpload(secrets, promise), promise };
+      return { token: signUpload(secrets, claims), claims };
     },
 
     /**
@@ -220,14 +220,14 @@ export function createFileService(deps: FileDeps) {
       body: AsyncIterable<Uint8Array>,
       noteActor: (actor: AuditActor) => void,
     ): Promise<VisibleFile> {
-      const promise = await redeemUpload(deps, token);
-      noteActor(actorOfLink(promise));
-      const { appId, sandboxId, id, filename, contentType, shared, sizeMax } = promise;
+      const claims = await redeemUpload(deps, token);
+      noteActor(actorOfLink(claims));
+      const { appId, sandboxId, id, filename, contentType, shared, sizeMax } = claims;
       if (length !== undefined && length > sizeMax) throw tooLarge(sizeMax);
-      if (digest.checksum !== undefined && promise.checksum !== undefined && digest.checksum !== promise.checksum)
+      if (digest.checksum !== undefined && claims.checksum !== undefined && digest.checksum !== claims.checksum)
         throw invalidField('content-digest', 'does not match the digest in this link');
-      const contents = { id, filename, contentType, shared, sizeMax, ...checksumOf(digest), ...checksumOf(promise) };
-      const { orgId, teamId, userId, agentId } = promise;
+      const contents = { id, filename, contentType, shared, sizeMax, ...checksumOf(digest), ...checksumOf(claims) };
+      const { orgId, teamId, userId, agentId } = claims;
       const owned = { orgId, teamId, userId, agentId };
       const file = await writeStream({ appId, sandboxId }, contents, owned, digest, body);
       return { file, grants: undefined };
@@ -257,7 +257,7 @@ export function createFileService(deps: FileDeps) {
 
     async update(caller: Caller, id: string, input: Static<typeof fileUpdateSchema>): Promise<VisibleFile> {
       const { filename, provider_metadata: providerMetadata, share: shared, acl } = input;
-      const file = await getSeen(caller, id);
+      const file = await getVisible(caller, id);
       const owner = hasOwnerRights(caller, file, 'update');
       if (!owner && !file.grantedWrite) throw forbidden('You may read this file, but not change it.');
       if (!owner && (shared !== undefined || acl !== undefined))
@@ -287,7 +287,7 @@ export function createFileService(deps: FileDeps) {
     async delete(caller: Caller, id: string): Promise<void> {
       const file = await getForDelete(caller, id);
       if (!(await store.deleteFile(db, file.appId, file.id))) throw notFound();
-      if (!(await store.isBackupRunning(db))) await forgetBlob(deps, file.appId, file.blobKey);
+      if (!(await store.isBackupRunning(db))) await discardBlob(deps, file.appId, file.blobKey);
     },
 
     /** The file of a signed link; 403 when the link is invalid or expired. */

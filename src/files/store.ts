@@ -195,6 +195,7 @@ export async function lockFile(db: Db, appId: string, id: string): Promise<boole
   return locked.length > 0;
 }
 
+/** Changes the members that are not undefined. False when there is no such file. */
 export async function updateFile(db: Db, appId: string, id: string, change: FileChange): Promise<boolean> {
   const { filename, providerMetadata, shared } = change;
   const changed = await db`
@@ -205,11 +206,13 @@ export async function updateFile(db: Db, appId: string, id: string, change: File
   return changed.count > 0;
 }
 
+/** Deletes the row; triggers list its blob for deletion. False when there is no such file. */
 export async function deleteFile(db: Db, appId: string, id: string): Promise<boolean> {
   const gone = await db`delete from files where app_id = ${appId} and id = ${id}`;
   return gone.count > 0;
 }
 
+/** The grants of each of these files, in their order; an empty list for a file without grants. */
 export async function listGrants(db: Db, appId: string, fileIds: readonly string[]): Promise<Map<string, Grant[]>> {
   const grants = new Map<string, Grant[]>(fileIds.map((id) => [id, []]));
   if (fileIds.length === 0) return grants;
@@ -256,7 +259,7 @@ export async function findCapability(
   return row;
 }
 
-/** Notes that a blob is about to be written. Without a row within `graceHours`, the sweep deletes it. */
+/** Records that a blob is about to be written. Without a row after `graceHours`, the sweep deletes it. */
 export async function insertDoomedBlob(db: Db, scope: Scope, blobKey: string, graceHours: number): Promise<void> {
   await db`insert into doomed_blobs (app_id, blob_key, due_at)
     values (${scope.appId}, ${blobKey}, now() + make_interval(hours => ${graceHours}))`;

@@ -27,11 +27,11 @@ export type UploadClaims = Scope &
     /** Seconds since 1970. */
     expires: number;
     /** The creator of the link, their credential, and the owner they named. The link ends with their rights. */
-    maker: { identity: Maker; credential: Credential | undefined };
+    maker: { identity: LinkCreator; credential: Credential | undefined };
     owner: OwnerInput;
   };
 
-type Maker = (Scope & { kind: 'user'; userId: string }) | ServerCaller | DeveloperCaller;
+type LinkCreator = (Scope & { kind: 'user'; userId: string }) | ServerCaller | DeveloperCaller;
 
 /** The creator of a link requested by this caller. */
 export function linkCreatorOf(caller: Caller, credential: Credential | undefined): UploadClaims['maker'] {
@@ -50,18 +50,18 @@ type RedeemDeps = {
 
 /**
  * The claims of a token that may be used now. 403 when it is invalid or expired, or its creator may no longer create the
- * file; 409 when it was used before. Of two uploads at the same moment, the primary key of files lets one through.
+ * file; 409 when it was used before. Of two concurrent uploads, the primary key of files accepts one.
  */
 export async function redeemUpload(
   { db, clock, secrets, credentials }: RedeemDeps,
   token: unknown,
 ): Promise<UploadClaims> {
-  const promise = typeof token === 'string' ? openUpload(secrets, token) : undefined;
-  const expired = promise === undefined || promise.expires < nowSeconds(clock);
-  if (expired || !(await mayStillCreate(db, credentials, promise)))
+  const claims = typeof token === 'string' ? openUpload(secrets, token) : undefined;
+  const expired = claims === undefined || claims.expires < nowSeconds(clock);
+  if (expired || !(await mayStillCreate(db, credentials, claims)))
     throw new AppError('forbidden', 'This upload link is not valid or has expired.');
-  if (await findFile(db, promise.appId, promise.id)) throw new AppError('conflict', 'The file was already uploaded.');
-  return promise;
+  if (await findFile(db, claims.appId, claims.id)) throw new AppError('conflict', 'The file was already uploaded.');
+  return claims;
 }
 
 /**
@@ -100,8 +100,8 @@ export function actorOfLink({ appId, sandboxId, maker: { identity } }: UploadCla
 const purpose = 'upload';
 
 /** The token of an upload link: its claims in base64url, a dot, and the signature. */
-export function signUpload(secrets: Secrets, promise: UploadClaims): string {
-  const text = Buffer.from(JSON.stringify(promise)).toString('base64url');
+export function signUpload(secrets: Secrets, claims: UploadClaims): string {
+  const text = Buffer.from(JSON.stringify(claims)).toString('base64url');
   return `${text}.${secrets.sign('signed-url', `${purpose}\0${text}`).toString('base64url')}`;
 }
 
@@ -112,6 +112,6 @@ function openUpload(secrets: Secrets, token: string): UploadClaims | undefined {
   const proof = readBase64url(signature);
   if (bytes === undefined || proof === undefined || rest.length > 0) return undefined;
   if (!secrets.verify('signed-url', `${purpose}\0${text}`, proof)) return undefined;
-  // The signature proves that we wrote it.
+  // The signature proves that this server wrote it.
   return JSON.parse(bytes.toString()) as UploadClaims;
 }

@@ -56,9 +56,9 @@ type StoredFile = {
 };
 
 /**
- * Stores contents and row. The blob is complete and durable before the row exists, and a durable note names the blob
- * from before it exists until its row does. A process may die at any point, and the sweep deletes what it left.
- * `record` may add to the row's transaction.
+ * Stores contents and row, and returns the row. The blob is complete and durable before the row exists. From before the
+ * blob exists until its row does, a durable record names it: if the process dies, the sweep deletes the blob. `record`
+ * may add to the row's transaction.
  */
 export async function writeFile(
   deps: WriteDeps,
@@ -76,7 +76,7 @@ export async function beginWith<T>(db: Database, stored: StoredFile, work: (tx: 
   try {
     return await db.begin(work);
   } catch (error) {
-    // The connection may have been lost after the commit. Then the row exists, and only the note can tell.
+    // The connection may have been lost after the commit: then the row exists. The record of the blob says which.
     if (error instanceof AppError || isRefusedStatement(error)) await stored.discard();
     throw error;
   }
@@ -87,8 +87,8 @@ export async function storeFile(deps: WriteDeps, scope: Scope, contents: FileCon
   const { db, blobs } = deps;
   const { filename, contentType, sizeMax, checksum, shared = false, id = newUuid() } = contents;
   const blobKey = `${scope.appId}/${newUuid()}`;
-  const discard = () => forgetBlob(deps, scope.appId, blobKey);
-  // Committed before the blob exists, whatever becomes of the transaction that it is stored for.
+  const discard = () => discardBlob(deps, scope.appId, blobKey);
+  // Committed before the blob exists, and independent of the transaction that will write the row.
   await runApart(() => store.insertDoomedBlob(db, scope, blobKey, graceHours));
   try {
     const blob = await blobs.put(blobKey, contents.bytes, {
@@ -100,7 +100,7 @@ export async function storeFile(deps: WriteDeps, scope: Scope, contents: FileCon
     return { commit: await adoptBlob(deps, scope, { id, filename, contentType, shared }, blob, bytes), discard };
   } catch (error) {
     await discard();
-    throw refusalOf(error);
+    throw translateWriteError(error);
   }
 }
 
@@ -130,13 +130,13 @@ export async function adoptBlob(
       await record?.(tx, row);
       return row;
     } catch (error) {
-      throw refusalOf(error);
+      throw translateWriteError(error);
     }
   };
 }
 
-/** Translates failures that are not server errors. */
-export function refusalOf(error: unknown): unknown {
+/** Translates errors of the quota, of a used upload link and of a full disk; returns others unchanged. */
+export function translateWriteError(error: unknown): unknown {
   const overQuota = quotaError(error);
   if (overQuota) return overQuota;
   if (isUniqueViolation(error, 'files_pkey')) return new AppError('conflict', 'The file was already uploaded.');
@@ -149,8 +149,8 @@ function isDiskFull(error: unknown): boolean {
   return error instanceof Error && 'code' in error && (error.code === 'ENOSPC' || error.code === 'EDQUOT');
 }
 
-/** Deletes an unreferenced blob. If that fails, the sweep deletes it: the note about the blob still exists. */
-export async function forgetBlob(
+/** Deletes an unreferenced blob. Never throws: if that fails, the record of the blob still exists, and the sweep deletes it. */
+export async function discardBlob(
   { db, blobs, log }: Pick<WriteDeps, 'db' | 'blobs' | 'log'>,
   appId: string,
   blobKey: string,

@@ -5,7 +5,7 @@ import { AppError, type ErrorCode, errorCodes } from '../errors.ts';
 import { quotaError } from '../tenancy/quotas.ts';
 import { missingReference } from '../tenancy/references.ts';
 
-/** The only place that writes an error response: wire.md's one shape, with the error's headers. */
+/** Writes an error response, in the one shape of errors. No other code does. Adds the headers of the error. */
 export function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const appError = toAppError(error, request);
   if (error instanceof AppError && error.code === 'unavailable' && error.cause === undefined)
@@ -23,6 +23,14 @@ export function sendError(error: unknown, request: FastifyRequest, reply: Fastif
     .header('content-type', 'application/json; charset=utf-8')
     .serializer((sent: unknown) => JSON.stringify(sent))
     .send(body);
+}
+
+/** The error for a request without a route: 405 if the path accepts other methods, otherwise 404. */
+export function unmatchedRouteError(method: string, allowed: readonly string[]): AppError {
+  if (allowed.length === 0 || allowed.includes(method)) return new AppError('not_found', 'There is no such path.');
+  return new AppError('method_not_allowed', `This path accepts ${allowed.join(', ')}.`, {
+    headers: { allow: allowed.join(', ') },
+  });
 }
 
 /** Another shape of the errors under a path. */

@@ -33,7 +33,7 @@ export function registerHealthRoutes(api: Api, deps: HealthDeps): void {
     operationId: 'getHealth',
     tag: 'Server',
     summary: 'Check that the process is alive',
-    description: 'Needs no database: it says only that the process accepts requests.',
+    description: 'Says only that the process accepts requests. Needs no database.',
     responses: { 200: Type.Object({ status: Type.Literal('ok') }) },
     handler: () => ({ status: 'ok' as const }),
   });
@@ -44,7 +44,7 @@ export function registerHealthRoutes(api: Api, deps: HealthDeps): void {
     tag: 'Server',
     summary: 'Check that the server can handle requests',
     description:
-      'Checks the database, its migrations and the blob store. 503 `unavailable` names in `details` what fails.',
+      'Checks the database, its migrations and the blob store. If one of them fails, returns 503 `unavailable` and names it in `details`.',
     responses: { 200: Type.Object({ status: Type.Literal('ready'), checks: checksSchema }) },
     handler: async () => {
       const checks = await check(deps);

@@ -19,7 +19,7 @@ export type LogSource = {
   from?: number;
   /** The kind of thing that the log is about: its changes may end the log. */
   endsWith?: string;
-  /** How many logs one call of `readLogs` may be asked for: what one read holds in memory is bounded. */
+  /** The maximum number of logs per call of `readLogs`, which limits the memory of one read. */
   readsMax: number;
   /**
    * The entries of these logs after a position, in their order, as many as one read may return; none of a log for which

@@ -46,7 +46,7 @@ class StoredText implements LongText {
 const shortBytesMax = 64 * 1024;
 const textsOfHolder = new WeakMap<object, Map<string, LongText>>();
 const leftOutOf = new WeakMap<object, FoundText[]>();
-/** By the string that stands for them. */
+/** Shared texts by their placeholder. */
 const sharedTexts = new Map<string, LongText>();
 /** Stands for a long string in the JSON that is parsed. No client can know it. */
 const marker = `long-text-${randomBytes(16).toString('hex')}-`;
@@ -201,8 +201,8 @@ export async function digestLongTexts(body: unknown, app: string): Promise<[stri
 }
 
 /**
- * A string that stands for the text in the bodies of requests within this process, and a function that ends this. No
- * response may show it.
+ * Returns a placeholder for the text in the bodies of requests within this process, and a function that frees it. No
+ * response may contain the placeholder.
  */
 export function shareLongText(text: LongText): { standIn: string; end: () => void } {
   const standIn = `${marker}${randomBytes(16).toString('hex')}`;
@@ -210,7 +210,7 @@ export function shareLongText(text: LongText): { standIn: string; end: () => voi
   return { standIn, end: () => sharedTexts.delete(standIn) };
 }
 
-/** Whether this string stands for a shared text. */
+/** Whether this string is the placeholder of a shared text. */
 export function isStandIn(text: string): boolean {
   return sharedTexts.has(text);
 }

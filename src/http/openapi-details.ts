@@ -45,7 +45,7 @@ const headers: Record<string, Header> = {
     description: 'Requests per minute of this credential in this group of routes.',
     schema: seconds,
   },
-  'RateLimit-Remaining': { description: 'Requests that are left.', schema: seconds },
+  'RateLimit-Remaining': { description: 'Remaining requests.', schema: seconds },
   'RateLimit-Reset': { description: 'Seconds until requests are possible again.', schema: seconds },
   'X-Request-Id': { description: 'Identifies the request in the log of the server.', schema: text },
 };
@@ -149,6 +149,7 @@ function describeSuccess(operation: Operation, route: RouteInfo): void {
   const names = ['X-Request-Id', ...responseHeaders, ...(route.idempotency === 'kept' ? ['Idempotency-Replayed'] : [])];
   for (const [status, response] of Object.entries(operation.responses)) {
     if (!status.startsWith('2')) continue;
+    if (response.description === undescribed) response.description = successes[status] ?? 'The request succeeded.';
     if (status === '204') delete response.content;
     else if (content !== undefined) response.content = content;
     response.headers = referHeaders(status === '204' ? ['X-Request-Id'] : names);
@@ -172,6 +173,14 @@ function describeSuccess(operation: Operation, route: RouteInfo): void {
   }));
   if (added.length > 0) operation.parameters = [...(operation.parameters ?? []), ...added];
 }
+
+/** What the generator of the document writes for a response without a description. */
+const undescribed = 'Default Response';
+
+const successes: Record<string, string> = {
+  '201': 'The resource was created.',
+  '202': 'The request was accepted, and continues in the background.',
+};
 
 const errors: Record<number, { name: string; description: string }> = {
   400: { name: 'BadRequest', description: 'The body is not valid JSON, or a cursor is not valid.' },
@@ -197,7 +206,7 @@ const errors: Record<number, { name: string; description: string }> = {
     name: 'InternalServerError',
     description: 'An error of the server. Its log has details under the request id.',
   },
-  503: { name: 'ServiceUnavailable', description: 'The server is unavailable for now.' },
+  503: { name: 'ServiceUnavailable', description: 'The server is temporarily unavailable.' },
 };
 
 function describeErrors(operation: Operation, route: RouteInfo): void {
@@ -230,7 +239,7 @@ function statusesOf({ parameters: taken = [], description = '' }: Operation, rou
   return statuses.sort((a, b) => a - b);
 }
 
-/** The errors that a description tells apart, such as 403 for a signature that has expired. */
+/** The statuses that a description mentions, such as 403 for a signature that has expired. */
 function statusesNamed(description: string): number[] {
   const named = description.match(/(?<![\d.,])4\d\d(?![\d.,]\d|\d)/g) ?? [];
   return [...new Set(named.map(Number))].filter((status) => status in errors);

@@ -11,6 +11,6 @@ export type OperationExample = Exchange & {
 
 /** The examples by operation. test/api/reference-examples.test.ts records them from requests to a server. */
 export function readExamples(): Record<string, OperationExample> {
-  // Read when the document is asked for: an idle server does without.
+  // Read when the document is requested, so that an idle server does not hold it.
   return JSON.parse(readFileSync(new URL('./openapi-examples.json', import.meta.url), 'utf8'));
 }

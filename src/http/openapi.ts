@@ -8,14 +8,14 @@ import type { Access, Api } from './route.ts';
 const tags: Record<string, string> = {
   Apps: 'Apps, their sandboxes and keys.',
   Audit: 'Who changed what, and who used which credential.',
-  Jobs: 'Background jobs that failed too often and are not tried any more.',
+  Jobs: 'Background jobs that failed too often and are no longer retried.',
   'Sign-in': 'Signing in and out, and staying signed in.',
   Organisations: 'Organisations and their logos.',
   Users: 'Users and their tokens.',
   Teams: 'Teams and their members.',
   Agents: 'Agents and their pictures.',
-  Threads: 'Conversations that other things belong to.',
-  Installations: 'Context installations of agents.',
+  Threads: 'Conversations whose messages sources can ingest.',
+  Installations: 'Connections that fill sources of agents.',
   Files: 'Upload, update, sharing and download.',
   Extractions: 'Text from documents, pages and sites.',
   Config: 'Versioned entries that extractions write.',
@@ -23,9 +23,9 @@ const tags: Record<string, string> = {
   Automations: 'Definitions, runs, journals and streams.',
   Webhooks: 'Events sent to URLs, with a log of deliveries.',
   'Key-value storage': 'Strings by key, for each user.',
-  'OpenAI-compatible': 'Files and vector stores as clients of OpenAI call them, over the files and sources of Quarry.',
+  'OpenAI-compatible': 'The file and vector store API of OpenAI, over the files and sources of Quarry.',
   Console: 'Sessions of the web console.',
-  Server: 'The server itself.',
+  Server: 'Health, metrics and this document.',
 };
 
 /** Collects every route that is registered after it into one OpenAPI 3.1 document. */
@@ -61,7 +61,7 @@ export async function collectOpenApi(fastify: FastifyInstance, api: Api): Promis
             type: 'apiKey',
             in: 'cookie',
             name: 'quarry_session',
-            description: 'A session of the web console; counts only with its CSRF token in the header `x-quarry-csrf`.',
+            description: 'A session of the web console; valid only with its CSRF token in the header `x-quarry-csrf`.',
           },
         },
       },

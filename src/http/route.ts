@@ -131,7 +131,7 @@ declare module 'fastify' {
     identity: Identity;
     /** The credential of the identity; undefined without one. */
     credential: Credential | undefined;
-    /** What the handler tells the audit log. */
+    /** What the handler adds to the entry of the audit log. */
     auditNote: AuditNote | undefined;
   }
 }
@@ -423,7 +423,7 @@ const errorSchema = Type.Object(
       details: Type.Record(Type.String(), Type.Unknown()),
     }),
   },
-  { $id: 'Error', description: 'Why the request was refused or failed, for programs (`code`) and for people.' },
+  { $id: 'Error', description: 'Why the request was refused or failed, for programs (`code`) and people (`message`).' },
 );
 
 /** Path parameters are text; the handler looks up what they name and returns 404 itself. */
@@ -436,7 +436,7 @@ function pathParams(path: string): TObject | undefined {
 function responseSchemas(responses: Record<number, TSchema | null>, errors: TSchema): Record<string, TSchema> {
   const schemas: Record<string, TSchema> = {};
   for (const [status, schema] of Object.entries(responses))
-    schemas[status] = schema ?? Type.Null({ description: 'Nothing.' });
+    schemas[status] = schema ?? Type.Null({ description: 'No content.' });
   schemas['4xx'] = ref(errors);
   schemas['5xx'] = ref(errors);
   return schemas;

@@ -5,6 +5,9 @@ type RouteSchema = Parameters<ReturnType<ReturnType<typeof SerializerSelector>>>
 
 const select = SerializerSelector();
 
+/** By the JSON of their schemas, for all servers of the process. Every route has the schema of errors, for one. */
+const serializers = new Map<string, Serializer>();
+
 /**
  * The framework's own serialisers, each compiled when the first response needs it: over a hundred routes have three or
  * more each, and compiling all of them would take seconds at startup.
@@ -14,8 +17,15 @@ export function buildSerializer(sharedSchemas: unknown, options: unknown): (rout
   return (route) => {
     let serialize: Serializer | undefined;
     return (document) => {
-      serialize ??= compile(route);
+      serialize ??= compileOnce(route, compile);
       return serialize(document);
     };
   };
+}
+
+function compileOnce(route: RouteSchema, compile: (route: RouteSchema) => Serializer): Serializer {
+  const key = JSON.stringify(route.schema);
+  const serialize = serializers.get(key) ?? compile(route);
+  serializers.set(key, serialize);
+  return serialize;
 }

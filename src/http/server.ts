@@ -22,18 +22,18 @@ import { isTracing } from '../tracing/trace.ts';
 import type { Auditor } from './audit.ts';
 import { readJsonBodies } from './body.ts';
 import { createContentGate } from './content-origin.ts';
-import { codeOf, type ErrorDialect, errorBody, sendError, statusOf } from './errors.ts';
+import { bearerKey, keyInPath } from './credential-headers.ts';
+import { codeOf, type ErrorDialect, errorBody, sendError, statusOf, unmatchedRouteError } from './errors.ts';
 import { oneHeader } from './headers.ts';
 import type { Idempotency } from './idempotency.ts';
 import { appOf, type Intake } from './intake.ts';
 import type { Metrics } from './metrics.ts';
-import { bearerKey, keyInPath } from './own-requests.ts';
 import type { RateLimiter } from './rate-limits.ts';
 import { type Access, Api, requireAccess } from './route.ts';
 import { buildSerializer } from './serialization.ts';
 import { traceRequests } from './tracing.ts';
 import { turns } from './turns.ts';
-import { createValidatorBuilder } from './validation.ts';
+import { compileCheck } from './validation.ts';
 
 type HttpOptions = {
   log: Logger;
@@ -65,7 +65,6 @@ const requestIdPattern = /^[\w.:-]{1,128}$/;
 /** The HTTP kit: a server with our parsing, validation, authentication, errors and headers, but no routes. */
 export async function createHttpServer(options: HttpOptions): Promise<{ fastify: FastifyInstance; api: Api }> {
   const { log, credentials, metrics, audit, idempotency, rewriteUrl } = options;
-  const buildValidator = createValidatorBuilder();
   const settings: FastifyHttpOptions<Server> = {
     loggerInstance: log as unknown as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'requestId' }),
@@ -92,7 +91,7 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     ...(rewriteUrl === undefined ? {} : { rewriteUrl: (request) => rewriteUrl(request.url ?? '/') }),
     schemaController: {
       compilersFactory: {
-        buildValidator: (shared: unknown) => buildValidator(shared as Record<string, unknown>) as never,
+        buildValidator: () => compileCheck as never,
         buildSerializer,
       },
     },
@@ -187,13 +186,7 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     return sendError(error, request, reply);
   });
   fastify.setNotFoundHandler((request, reply) => {
-    const allow = allowedMethods(api, request.url);
-    const error =
-      allow.length > 0 && !allow.includes(request.method)
-        ? new AppError('method_not_allowed', `This path accepts ${allow.join(', ')}.`, {
-            headers: { allow: allow.join(', ') },
-          })
-        : new AppError('not_found', 'There is no such path.');
+    const error = unmatchedRouteError(request.method, allowedMethods(api, request.url));
     metrics.countError(request.method, 'unknown', error.code);
     return sendError(error, request, reply);
   });

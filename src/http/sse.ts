@@ -8,10 +8,10 @@ import { type Log, type LogEntry, type LogSource, sendLog } from './log-stream.t
 import { StreamShares } from './stream-shares.ts';
 
 /**
- * Server-Sent Events for things that change. An event's id is the version of the thing that it shows; a stream shows
- * every version after the last one that its reader has received, in order, while they are kept. A log is such a thing:
- * its version is its last position, and a stream shows the entries that its reader asks for. One LISTEN connection of
- * the process feeds all streams; a change is loaded once for all streams, and many changes with one query.
+ * Server-Sent Events for things that change. The id of an event is the version of the thing that it shows. A stream sends
+ * every version after the last one that its reader has received, in order, while they are kept. A log is such a thing,
+ * too: its version is its last position, and a stream sends the entries that its reader accepts. One LISTEN connection
+ * of the process serves all streams. A change is loaded once for all of them, and many changes with one query.
  */
 
 /** One state of a thing. */
@@ -85,7 +85,7 @@ type Stream = Identified & {
   stalledAtMs: number | undefined;
   /** A newer state than the one shown waits for the reader. */
   behind: boolean;
-  /** Of a log: whether the reader asks for this entry. */
+  /** Of a log: whether the stream sends this entry. */
   accepts: (entry: LogEntry) => boolean;
 };
 

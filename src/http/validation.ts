@@ -19,11 +19,37 @@ type Compile = (route: { schema: unknown; httpPart?: string | undefined }) => (d
 /**
  * One validator for all parts. Bodies are used as they are: nothing is coerced, filled in or dropped. Query strings are
  * text, so their values are first converted to the type in the schema; a value that does not convert stays text and fails
- * the check. The framework asks for a compiler for every route: they share one Ajv, and each schema is compiled when the
- * first request needs it, which saves seconds at startup.
+ * the check.
  */
-export function createValidatorBuilder(): (sharedSchemas: Record<string, unknown>) => Compile {
-  const ajv = new Ajv({
+export const compileCheck: Compile = ({ schema, httpPart }) =>
+  createCheck(schema as JsonSchema, (httpPart ?? 'body') as HttpPart);
+
+/** Every referenced schema, by `$id`: the components of the OpenAPI document. */
+export const namedSchemas = new Map<string, TSchema>();
+
+/** By the JSON of their schemas, for all servers of the process. */
+const validators = new Map<string, ValidateFunction>();
+const added = new Set<string>();
+let ajv: Ajv | undefined;
+
+/** Called when the first value needs the schema: compiling all of them would take seconds at startup. */
+function compile(schema: JsonSchema): ValidateFunction {
+  const key = JSON.stringify(schema);
+  let validate = validators.get(key);
+  if (validate === undefined) {
+    ajv ??= createAjv();
+    for (const [id, named] of namedSchemas) {
+      if (!added.has(id)) ajv.addSchema(named, id);
+      added.add(id);
+    }
+    validate = ajv.compile(schema);
+    validators.set(key, validate);
+  }
+  return validate;
+}
+
+function createAjv(): Ajv {
+  const created = new Ajv({
     strict: true,
     strictTypes: false,
     allErrors: true,
@@ -34,17 +60,10 @@ export function createValidatorBuilder(): (sharedSchemas: Record<string, unknown
     // The schemas are our own and typed; checking them against the meta-schema costs more than everything else.
     validateSchema: false,
   });
-  addFormats.default(ajv);
-  ajv.addKeyword(documentTextKeyword);
-  ajv.addKeyword(jsonBytesKeyword);
-  const added = new Set<string>();
-  return (sharedSchemas) => {
-    for (const [id, schema] of Object.entries(sharedSchemas)) {
-      if (!added.has(id)) ajv.addSchema(schema as object, id);
-      added.add(id);
-    }
-    return ({ schema, httpPart }) => createCheck(ajv, schema as JsonSchema, (httpPart ?? 'body') as HttpPart);
-  };
+  addFormats.default(created);
+  created.addKeyword(documentTextKeyword);
+  created.addKeyword(jsonBytesKeyword);
+  return created;
 }
 
 /** The size limit of a value that is stored as given, in bytes of JSON. */
@@ -66,11 +85,11 @@ function isDocumentText(path: string): boolean {
   return /^(?:items\.\d+\.)?content\.data$/.test(path);
 }
 
-function createCheck(ajv: Ajv, schema: JsonSchema, part: HttpPart): (data: unknown) => ValidationResult {
+function createCheck(schema: JsonSchema, part: HttpPart): (data: unknown) => ValidationResult {
   let validate: ValidateFunction | undefined;
   const documentText = schema[documentTextKeyword] === true ? isDocumentText : undefined;
   return (data) => {
-    validate ??= ajv.compile(schema);
+    validate ??= compile(schema);
     const value = readPart(part, data, schema);
     const problem = findTextProblem(value, documentText);
     if (problem) return { error: fieldsError(part, [{ field: problem.path || 'body', message: problem.message }]) };
@@ -90,7 +109,7 @@ function readPart(part: HttpPart, data: unknown, schema: JsonSchema): unknown {
 export function checkQuery<T extends TSchema>(schema: T, query: unknown): Static<T> {
   let check = queryChecks.get(schema);
   if (!check) {
-    check = createValidatorBuilder()({})({ schema, httpPart: 'querystring' });
+    check = compileCheck({ schema, httpPart: 'querystring' });
     queryChecks.set(schema, check);
   }
   const result = check(query);
@@ -102,16 +121,13 @@ export function checkQuery<T extends TSchema>(schema: T, query: unknown): Static
 export function checkBody<T extends TSchema>(schema: T, value: unknown): Static<T> {
   let check = bodyChecks.get(schema);
   if (!check) {
-    check = createValidatorBuilder()(Object.fromEntries(namedSchemas))({ schema, httpPart: 'body' });
+    check = compileCheck({ schema, httpPart: 'body' });
     bodyChecks.set(schema, check);
   }
   const result = check(value);
   if ('error' in result) throw result.error;
   return result.value as Static<T>;
 }
-
-/** Every referenced schema, by `$id`: the components of the OpenAPI document. */
-export const namedSchemas = new Map<string, TSchema>();
 
 const bodyChecks = new WeakMap<TSchema, (value: unknown) => ValidationResult>();
 const queryChecks = new WeakMap<TSchema, (query: unknown) => ValidationResult>();

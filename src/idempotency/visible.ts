@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import { AppError, type ErrorCode, errorCodes, notFound } from '../errors.ts';
-import { ownHeaders } from '../http/own-requests.ts';
+import { ownHeaders } from '../http/credential-headers.ts';
 import { formatId, idPrefixes, nativeId } from '../ids.ts';
 
 /** Where a resource of each kind is read. Those without a path of their own are as visible as what contains them. */

@@ -27,7 +27,7 @@ export function registerIdentityRoutes(api: Api, { identity, credentials, baseUr
       get: 'Without the client secret.',
       update:
         'Omitted members keep their values; `claims` and `console` are replaced as a whole. The issuer itself cannot change.',
-      remove: 'Its tokens stop working. Users stay, and are found again if the issuer is created again.',
+      remove: 'Its tokens stop working. Its users stay, and are recognised if the issuer is created again.',
     },
     schema: issuerSchema,
     present: presentIssuer,

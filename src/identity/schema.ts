@@ -21,7 +21,7 @@ const claimsSchema = strict(
         claim: Type.String({ minLength: 1, maxLength: 200 }),
         values: Type.Optional(
           Type.Record(Type.String({ maxLength: 200 }), Type.Enum(['admin', 'member', 'viewer']), {
-            description: 'Roles in the organisation by value; without one, member.',
+            description: 'Roles in the organisation by value. Default `member`.',
             maxProperties: 500,
           }),
         ),
@@ -32,7 +32,7 @@ const claimsSchema = strict(
     ),
     name: claim,
   },
-  { description: 'Which claims name the organisation, role, teams and name of a user. Other claims mean nothing.' },
+  { description: 'Which claims name the organisation, role, teams and name of a user. Other claims are ignored.' },
 );
 export type ClaimMapping = Static<typeof claimsSchema>;
 
@@ -47,7 +47,7 @@ const clientSchema = strict(
 const members = {
   issuer: url('The issuer exactly as in its tokens, such as https://login.example.com.'),
   audience: Type.String({ minLength: 1, maxLength: 2_000, description: 'The audience that tokens for this app have.' }),
-  jwks_url: Type.Union([url('Where the issuer’s keys are; by default it is discovered.'), Type.Null()]),
+  jwks_url: Type.Union([url('The URL of the issuer’s keys. By default it is discovered.'), Type.Null()]),
   create_users: Type.Boolean({ description: 'Whether an unknown account becomes a new user. Default false.' }),
   link_by_email: Type.Boolean({
     description:

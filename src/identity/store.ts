@@ -1,5 +1,5 @@
 /*
- * Triggers of identity_issuers: identity_issuers_changed tells every process that rights have changed.
+ * Triggers of identity_issuers: identity_issuers_changed notifies every process of changed rights.
  */
 import type { Db } from '../db/database.ts';
 import type { PageRequest } from '../http/pages.ts';

@@ -20,7 +20,7 @@ export function registerInstallationRoutes(api: Api, { installations, inboundUrl
     tag: 'Installations',
     about: {
       create:
-        'Creates the agent’s knowledge source of this kind with it, in one transaction. For `webhook/inbound` the response has its secret URL.',
+        'Creates the agent’s knowledge source of this kind with it, in one transaction. For `webhook/inbound`, the response contains its secret URL.',
       list: 'All installations of the app or sandbox, newest first.',
       get: 'With the secret URL of a `webhook/inbound` source.',
       update:

@@ -14,7 +14,7 @@ export const installationSchema = Type.Object(
     created_at: Type.String(),
     updated_at: Type.String(),
   },
-  { $id: 'Installation', description: 'A connection of an agent that fills its own source.' },
+  { $id: 'Installation', description: 'A connection of an agent, and the source that it fills.' },
 );
 
 export const installationCreateSchema = strict({

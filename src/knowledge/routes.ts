@@ -49,7 +49,7 @@ function registerSourceRoutes(api: Api, { db, knowledge }: Deps): void {
     operationId: 'listKnowledgeSources',
     tag,
     summary: 'List sources',
-    description: 'Sources that the caller can see, newest first.',
+    description: 'Sources visible to the caller, newest first.',
     query: schema.sourceListQuery,
     responses: { 200: pageOf(ref(schema.sourceSchema)) },
     handler: async ({ caller, query }) => {
@@ -107,7 +107,7 @@ function registerSourceRoutes(api: Api, { db, knowledge }: Deps): void {
     tag,
     summary: 'Delete a source with everything in it',
     description:
-      'Permanent: documents, embeddings and ingestions go with it, and active ingestions end. Index entries are removed in the background. 403 for callers that can only read it.',
+      'Permanent: documents, embeddings and ingestions are deleted with it, and active ingestions end. Index entries are removed in the background. 403 for callers that can only read it.',
     params: sourceParams,
     responses: { 204: null },
     handler: ({ caller, params }) => knowledge.sources.remove(caller, params.source),
@@ -136,7 +136,7 @@ function registerSourceRoutes(api: Api, { db, knowledge }: Deps): void {
     audit: 'durable',
     tag,
     summary: 'Replace the inbound URL; the old one stops working immediately',
-    description: 'Takes no body. Needs the right to change the source.',
+    description: 'Takes no body. Requires the right to change the source.',
     params: sourceParams,
     responses: { 201: schema.inboundUrlSchema },
     handler: ({ caller, params }) => knowledge.inbound.rotate(caller, params.source),
@@ -151,7 +151,7 @@ function registerSourceRoutes(api: Api, { db, knowledge }: Deps): void {
     tag,
     summary: 'Require signatures at the inbound URL, or replace their secret',
     description:
-      'Posts must then be signed by Standard Webhooks. The response has the secret, which is shown only here. Needs the right to change the source.',
+      'Posts must then be signed as Standard Webhooks specifies. The response contains the secret, which is not shown again. Requires the right to change the source.',
     params: sourceParams,
     body: schema.inboundSecretInputSchema,
     responses: { 201: schema.inboundSecretSchema },
@@ -165,7 +165,7 @@ function registerSourceRoutes(api: Api, { db, knowledge }: Deps): void {
     audit: 'durable',
     tag,
     summary: 'Accept unsigned posts at the inbound URL again',
-    description: 'Needs the right to change the source.',
+    description: 'Requires the right to change the source.',
     params: sourceParams,
     responses: { 204: null },
     handler: ({ caller, params }) => knowledge.inbound.removeSecret(caller, params.source),
@@ -179,9 +179,9 @@ function registerIngestionRoutes(api: Api, { db, knowledge }: Deps): void {
     operationId: 'ingestIntoKnowledgeSource',
     rateGroup: 'extractions',
     tag,
-    summary: 'Ingest',
+    summary: 'Ingest into a source',
     description:
-      'Exactly one of `content`, `file` and `pull: true`. While another ingestion is active, it is returned, with `metadata.already_active`.',
+      'Give exactly one of `content`, `file` and `pull: true`. Ingestions run in the background. While another one of the source is active, that one is returned, with `metadata.already_active`; `on_active` changes this.',
     params: sourceParams,
     body: schema.ingestSchema,
     budget: bodyBudgets.document,
@@ -242,7 +242,7 @@ function registerIngestionRoutes(api: Api, { db, knowledge }: Deps): void {
     tag,
     summary: 'Post a document to an inbound URL',
     description:
-      'The URL itself is the credential. Each posted body becomes a document. A URL with a signing secret accepts only messages that Standard Webhooks signs, each once: 401 without a valid signature of the last five minutes, 409 for a copy of an accepted request.',
+      'The URL itself is the credential. Each posted body becomes a document. A URL with a signing secret accepts only messages signed as Standard Webhooks specifies, each once: 401 without a valid signature of the last five minutes, 409 for a copy of an accepted request.',
     params: Type.Object({ token: Type.String() }),
     audit: 'batched',
     rawBody: '*/*',
@@ -259,7 +259,7 @@ function registerDocumentRoutes(api: Api, knowledge: Knowledge): void {
     operationId: 'listKnowledgeDocuments',
     tag,
     summary: 'List documents',
-    description: 'Documents of all sources that the caller can see, newest first, without their text.',
+    description: 'Documents of all sources visible to the caller, newest first, without their text.',
     query: schema.documentListQuery,
     responses: { 200: pageOf(ref(schema.documentSchema)) },
     handler: async ({ caller, query }) => {
@@ -352,7 +352,7 @@ function registerSearchRoutes(api: Api, knowledge: Knowledge): void {
     tag,
     summary: 'Search a source',
     description:
-      'Finds passages by words, by meaning, or by both (`hybrid`). If the embedding model does not respond, the search is by words and `vectors_unavailable` is set.',
+      'Finds passages by words, by meaning, or by both (`hybrid`). If the embedding model does not respond, the search falls back to words and sets `vectors_unavailable`.',
     params: sourceParams,
     body: schema.searchSchema,
     budget: bodyBudgets.map,
@@ -369,7 +369,7 @@ function registerSearchRoutes(api: Api, knowledge: Knowledge): void {
     tag,
     summary: 'Search everything visible',
     description:
-      'Like the search of one source, over all sources that the caller can see. `sources` and `source_types` limit them.',
+      'Like the search of one source, over all sources visible to the caller. `sources` and `source_types` limit them.',
     body: schema.visibleSearchSchema,
     budget: bodyBudgets.map,
     responses: { 200: schema.searchResultSchema },
@@ -385,7 +385,7 @@ function registerSearchRoutes(api: Api, knowledge: Knowledge): void {
     tag,
     summary: 'Search everything that an agent owns',
     description:
-      'Like the search of one source, over all sources that the agent owns and the caller can see. `source_types` limits them.',
+      'Like the search of one source, over all sources of the agent that are visible to the caller. `source_types` limits them.',
     params: Type.Object({ agent: Type.String() }),
     body: schema.agentSearchSchema,
     budget: bodyBudgets.map,

@@ -64,7 +64,7 @@ export const sourceKindListSchema = Type.Object({
 
 export const sourceListQuery = Type.Object({
   ...pageQuery,
-  search: Type.Optional(Type.String({ description: 'Part of the type, case ignored.' })),
+  search: Type.Optional(Type.String({ description: 'Part of the type, case-insensitive.' })),
   type: optionalText,
   team: texts,
   thread: texts,
@@ -80,7 +80,7 @@ export const sourceCreateSchema = strict({
   team: optionalText,
   user: optionalText,
   org: Type.Optional(
-    Type.String({ description: 'For a source of the organisation itself; excludes the other owners.' }),
+    Type.String({ description: 'The organisation, if it owns the source itself. Not allowed with another owner.' }),
   ),
   parent_source: optionalText,
   payload: Type.Optional(freeMap('Configuration; its members depend on the type.')),
@@ -173,7 +173,7 @@ export const documentSchema = Type.Object(
     content_hash: text,
     total_lines: Type.Integer(),
     total_size: Type.Integer(),
-    total_chunks: Type.Integer({ description: 'The parts that searches find.' }),
+    total_chunks: Type.Integer({ description: 'Number of chunks, the parts that searches find.' }),
     source_url: optionalText,
     created_at: text,
     updated_at: text,
@@ -183,7 +183,7 @@ export const documentSchema = Type.Object(
 
 export const documentListQuery = Type.Object({
   ...pageQuery,
-  q: Type.Optional(Type.String({ description: 'Beginning of the title, case ignored.' })),
+  q: Type.Optional(Type.String({ description: 'Beginning of the title, case-insensitive.' })),
   source: texts,
   installation: texts,
   agent: texts,
@@ -241,20 +241,30 @@ const searchMembers = {
   query: Type.String({ minLength: 1, maxLength: 10_000 }),
   mode: Type.Optional(Type.Enum(['hybrid', 'vector', 'fulltext'], { description: 'Default hybrid.' })),
   max_results: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, description: 'Default 20.' })),
-  min_similarity: Type.Optional(Type.Number({ minimum: 0, maximum: 1, description: 'Cosine floor of vector hits.' })),
+  min_similarity: Type.Optional(
+    Type.Number({ minimum: 0, maximum: 1, description: 'Minimum cosine similarity of vector hits.' }),
+  ),
   recency_days: Type.Optional(Type.Number({ exclusiveMinimum: 0, maximum: 100_000 })),
   filter: Type.Optional(freeMap('Conditions on document metadata.')),
   explain: Type.Optional(Type.Boolean()),
-  rerank: Type.Optional(Type.Boolean({ description: 'Default true in mode hybrid where the server has a reranker.' })),
-  highlights: Type.Optional(Type.Boolean({ description: "Where the query's words are in each hit." })),
-  context: Type.Optional(
-    Type.Integer({ minimum: 0, maximum: 5, description: 'Neighbouring chunks on either side of each hit.' }),
+  rerank: Type.Optional(
+    Type.Boolean({ description: 'Whether to rerank. Default true in mode hybrid if the server has a reranker.' }),
   ),
-  group_by: Type.Optional(Type.Literal('document', { description: 'Only the best hit of each document.' })),
+  highlights: Type.Optional(
+    Type.Boolean({ description: "Whether to return the positions of the query's words in each hit." }),
+  ),
+  context: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: 5,
+      description: 'Number of neighbouring chunks to return on either side of each hit.',
+    }),
+  ),
+  group_by: Type.Optional(Type.Literal('document', { description: 'Returns only the best hit of each document.' })),
   facets: Type.Optional(
     Type.Array(Type.String({ minLength: 1, maxLength: 200 }), {
       maxItems: 10,
-      description: 'Members of document metadata whose values are counted.',
+      description: 'Members of document metadata whose values to count.',
     }),
   ),
 };
@@ -274,7 +284,7 @@ const lineAndByteMembers = {
   end_line: Type.Integer(),
   start_byte: Type.Integer(),
   end_byte: Type.Integer(),
-  start_page: Type.Optional(Type.Integer({ description: 'Only where the text has marks of pages.' })),
+  start_page: Type.Optional(Type.Integer({ description: 'Present if the text has page marks.' })),
   end_page: Type.Optional(Type.Integer()),
 };
 
@@ -298,7 +308,7 @@ const searchHitSchema = Type.Object(
       Type.Array(
         Type.Object({
           start: Type.Integer({ description: 'In `content`, in UTF-16 code units.' }),
-          end: Type.Integer({ description: 'Not included.' }),
+          end: Type.Integer({ description: 'Exclusive.' }),
           start_byte: Type.Integer({ description: "In the document's text." }),
           end_byte: Type.Integer(),
         }),
@@ -327,9 +337,9 @@ export const searchResultSchema = Type.Object({
     ),
   ),
   vectors_unavailable: Type.Optional(
-    Type.String({ description: 'Why the query has no vector. The results are those of full text.' }),
+    Type.String({ description: 'Why the query has no vector. The results are those of full-text search.' }),
   ),
-  rerank_unavailable: Type.Optional(Type.String({ description: 'Why the results are in the order before reranking.' })),
+  rerank_unavailable: Type.Optional(Type.String({ description: 'Why the results are not reranked.' })),
   explain: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
 });
 

@@ -11,7 +11,7 @@ export type KvOperation = Static<typeof kvOperation>;
 export type BatchResult = {
   op: KvOperation['op'];
   key: string;
-  /** The entry after the operation; undefined where there is none. */
+  /** The entry after the operation, if there is one. */
   entry?: KvEntry | undefined;
   deleted?: boolean;
 };
@@ -29,7 +29,7 @@ const membersOf: Record<KvOperation['op'], readonly string[]> = {
 };
 const optional = ['value', 'ttl_seconds', 'by'] as const;
 
-/** Checks what each operation says by itself. Throws 422 that names the operation. */
+/** Checks each operation by itself. Throws 422 that names the operation. */
 export function checkOperations({ operations }: Static<typeof kvBatchBody>, limits: Limits): void {
   for (const [index, operation] of operations.entries()) {
     const { op, key, value } = operation;
@@ -40,14 +40,14 @@ export function checkOperations({ operations }: Static<typeof kvBatchBody>, limi
     if (op === 'put' && value === undefined) throw invalidField(field('value'), 'is required');
     if (value !== undefined && Buffer.byteLength(value) > limits.valueBytesMax)
       throw invalidField(field('value'), `must be at most ${limits.valueBytesMax} bytes`);
-    naming(index, () => requireKey(key, 'write', limits.keyBytesMax));
-    naming(index, () => preconditionOf(operation));
+    withOperationPath(index, () => requireKey(key, 'write', limits.keyBytesMax));
+    withOperationPath(index, () => preconditionOf(operation));
   }
 }
 
 /**
- * Applies the operations in order to these entries, each to what the ones before it have left. Throws 412 that names the
- * operation whose condition fails, and 422 for an increment of what is no integer.
+ * Applies the operations to these entries, in order: each sees the results of those before it. Throws 412 that names the
+ * operation whose condition fails, and 422 for an increment of a value that is not an integer.
  */
 export function applyOperations(operations: KvOperation[], userId: string, entries: KvEntry[], now: Date) {
   const drafts = new Map<string, Draft>();
@@ -91,7 +91,7 @@ function addTo(entry: KvEntry | undefined, by: number, index: number): string {
 const fits = (value: bigint) => value >= -integerMax && value < integerMax;
 
 export function notAnInteger(field: string): AppError {
-  return invalidField(field, 'its value is not an integer of 64 bits');
+  return invalidField(field, 'its value is not a 64-bit integer');
 }
 
 export function tooLarge(field: string): AppError {
@@ -108,8 +108,8 @@ function conditionFailed(index: number): AppError {
   });
 }
 
-/** Runs a check whose errors name members, and puts the operation's place before them. */
-function naming(index: number, check: () => unknown): void {
+/** Runs a check. In its errors, the fields get the path of the operation: `operations.3.key`. */
+function withOperationPath(index: number, check: () => unknown): void {
   try {
     check();
   } catch (error) {

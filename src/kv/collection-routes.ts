@@ -22,7 +22,7 @@ const tag = 'Key-value storage';
 /** Keys and values of a whole batch. */
 const batchBytesMax = 4 * 1024 * 1024;
 
-/** Operations on several entries. They lie outside of `/kv/`, where every path is a key. */
+/** Routes for several entries. Their paths are outside of `/kv/`, below which every path is a key. */
 export function registerKvCollectionRoutes(
   api: Api,
   { db, kv, kvWatch, streams }: { db: Db; kv: KvService; kvWatch: KvWatch; streams: StreamHub },
@@ -86,7 +86,7 @@ export function registerKvCollectionRoutes(
     tag,
     summary: "Follow changes of a user's entries",
     description:
-      'Server-Sent Events: first `ready`, from whose position nothing is missed; then `put` with the entry, `delete` and `expire` with the key, in the order of their commits. With `Last-Event-ID`, continues after that event. `reset` means that changes in between are no longer kept (1,000 for each user): read the entries again. Without `key` and `prefix`, follows all entries.',
+      'Server-Sent Events: first `ready`, after which no change is missed; then `put` with the entry, `delete` and `expire` with the key, in the order of their commits. With `Last-Event-ID`, continues after that event. `reset` means that changes in between are no longer kept (1,000 for each user): read the entries again. Without `key` and `prefix`, follows all entries.',
     query: kvWatchQuery,
     responses: { 200: Type.String({ description: 'text/event-stream' }) },
     async handler({ caller, query, request, reply }) {

@@ -2,9 +2,10 @@ import { AppError } from '../errors.ts';
 import type { KvEntry } from './store.ts';
 import { entityTag } from './tag.ts';
 
-/** The precondition of If-Match and If-None-Match (RFC 9110, 13.1), or undefined when neither is sent. */
+/** The precondition of If-Match and If-None-Match (RFC 9110, 13.1). `current` is undefined when there is no entry. */
 export type Precondition = { holds(current: Pick<KvEntry, 'id' | 'version'> | undefined): boolean };
 
+/** Reads both headers; undefined when neither is sent. Throws 422 unless each is `*` or a list of entity tags. */
 export function readPrecondition(headers: {
   'if-match'?: string | undefined;
   'if-none-match'?: string | undefined;

@@ -60,7 +60,8 @@ export function registerKvRoutes(api: Api, { db, kv }: { db: Db; kv: KvService }
     audit: 'data',
     tag,
     summary: 'Create an entry',
-    description: 'Fails if the user already has the key. PUT creates or overwrites. `ttl_seconds` lets it expire.',
+    description:
+      '422 if the user already has the key; PUT creates or overwrites. With `ttl_seconds`, the entry expires.',
     body: createKvBody,
     budget,
     responses: { 200: ref(kvEntrySchema) },

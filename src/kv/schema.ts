@@ -10,7 +10,7 @@ const entryMembers = {
   value: Type.String(),
   created_at: timestamp('When the key was first written.'),
   updated_at: timestamp('When the value was last written.'),
-  expires_at: Type.Optional(timestamp('When the entry ceases to exist. Absent when it does not expire.')),
+  expires_at: Type.Optional(timestamp('When the entry expires. Absent if it does not.')),
 };
 
 export const kvEntrySchema = Type.Object(entryMembers, {
@@ -50,7 +50,7 @@ const ttlMember = Type.Optional(
   Type.Integer({
     minimum: 1,
     maximum: 315_360_000,
-    description: 'The entry ceases to exist after this many seconds. Without it the entry does not expire.',
+    description: 'Seconds until the entry expires. Without it, the entry does not expire.',
   }),
 );
 
@@ -68,7 +68,7 @@ const byMember = Type.Optional(
   Type.Integer({
     minimum: Number.MIN_SAFE_INTEGER,
     maximum: Number.MAX_SAFE_INTEGER,
-    description: 'What is added; may be negative. Default 1.',
+    description: 'The number to add; may be negative. Default 1.',
   }),
 );
 const keptTtlMember = Type.Optional(
@@ -87,7 +87,9 @@ export const incrementKvBody = strict({
 });
 
 const ifMatch = Type.Optional(
-  Type.String({ description: 'Like the header If-Match: the batch fails unless the entry has this tag; `*`: exists.' }),
+  Type.String({
+    description: 'Like the header If-Match: the batch fails unless the entry has this tag, or with `*` exists.',
+  }),
 );
 const ifNoneMatch = Type.Optional(
   Type.String({ description: 'Like the header If-None-Match: `*` fails the batch when the entry exists.' }),

@@ -77,7 +77,7 @@ export function createKvService({ limits }: { limits: KvLimits }) {
       throw invalidField('value', `must be at most ${limits.valueBytesMax} bytes`);
   }
 
-  /** Writes only over the state for which the precondition was checked. */
+  /** Writes only if the entry is still in the state for which the precondition was checked. */
   async function putConditionally(
     db: Db,
     owner: KvOwner,
@@ -110,7 +110,7 @@ export function createKvService({ limits }: { limits: KvLimits }) {
     });
   }
 
-  /** Without a lock: one statement reads one state. */
+  /** Takes no lock: one statement reads one snapshot. */
   async function readAll(db: Db, owner: KvOwner, gets: KvOperation[]): Promise<BatchResult[]> {
     const wanted = keysOf(gets).map((key) => ({ userId: owner.userId, key }));
     const found = (await findEntries(db, owner, wanted)).filter((entry) => entry !== undefined);
@@ -119,7 +119,7 @@ export function createKvService({ limits }: { limits: KvLimits }) {
   }
 
   /**
-   * One attempt, all or nothing. Undefined when a key was created concurrently: then another attempt finds it.
+   * One attempt at a batch, all or nothing. Undefined when a key was created concurrently: the next attempt finds it.
    */
   async function tryBatch(tx: Db, owner: KvOwner, operations: KvOperation[]): Promise<BatchResult[] | undefined> {
     const found = await lockEntries(tx, owner, keysOf(operations));
@@ -288,7 +288,7 @@ export function createKvService({ limits }: { limits: KvLimits }) {
       if (operations.every(isPlainPut) && keysOf(operations).length === operations.length)
         return translateWriteErrors(putAll(db, owner, operations));
       for (let tries = 0; tries < batchTriesMax; tries++) {
-        const results = await translateWriteErrors(beginOrUndo(db, (tx) => tryBatch(tx, owner, operations)));
+        const results = await translateWriteErrors(beginOrRollBack(db, (tx) => tryBatch(tx, owner, operations)));
         if (results !== undefined) return results;
       }
       throw new AppError('conflict', 'Other requests are creating the keys of the batch. Try again.');
@@ -324,7 +324,7 @@ function createBatchers(db: Db) {
     batchesMax: readBatchesMax,
   });
   const writes = new Batcher<KvOwner & KvWrite, KvEntry | undefined>({
-    // An entry that is locked makes the caller write each by itself.
+    // If an entry is locked, the batcher writes each entry separately.
     run: (written) => upsertEntries(db, scopeOf(written), written, written.length > 1 ? sharedLockTimeoutMs : 0),
     itemsMax: batchItemsMax,
     bytesMax: batchBytesMax,
@@ -365,17 +365,17 @@ function scopeOf(items: KvOwner[]): Scope {
   return first;
 }
 
-/** Runs work in a transaction, which is undone when the work returns undefined. */
-async function beginOrUndo<T>(db: Db, work: (tx: Db) => Promise<T | undefined>): Promise<T | undefined> {
-  const undone = new Error('The transaction is undone.');
+/** Runs work in a transaction, which is rolled back if the work returns undefined. */
+async function beginOrRollBack<T>(db: Db, work: (tx: Db) => Promise<T | undefined>): Promise<T | undefined> {
+  const rolledBack = new Error('The transaction is rolled back.');
   try {
     return await db.begin(async (tx) => {
       const result = await work(tx);
-      if (result === undefined) throw undone;
+      if (result === undefined) throw rolledBack;
       return result;
     });
   } catch (error) {
-    if (error === undone) return undefined;
+    if (error === rolledBack) return undefined;
     throw error;
   }
 }
@@ -384,7 +384,7 @@ function keysOf(operations: KvOperation[]): string[] {
   return [...new Set(operations.map(({ key }) => key))];
 }
 
-/** Needs to know nothing of the entry before it. */
+/** Whether the operation is a put that does not depend on the current entry. */
 function isPlainPut({ op, if_match, if_none_match }: KvOperation): boolean {
   return op === 'put' && if_match === undefined && if_none_match === undefined;
 }

@@ -3,8 +3,8 @@
  * bytes of each user, and reject a write that would exceed the user's quota (SQLSTATE QK001). kv_log_added,
  * kv_log_overwritten and kv_log_removed log the changes that are watched: see watch-store.ts.
  *
- * An entry that has expired does not exist, although its row stays until it is swept. Every statement says so itself,
- * by the database's clock.
+ * An expired entry does not exist, although its row stays until the sweep. Every statement checks that, by the
+ * database's clock.
  */
 import type { Db } from '../db/database.ts';
 import type { Scope } from '../tenancy/caller.ts';
@@ -50,6 +50,7 @@ const overwritten = (db: Db) => db`
   created_at = case when e.expires_at <= now() then excluded.created_at else e.created_at end,
   updated_at = excluded.updated_at`;
 
+/** The entry with this key; undefined if there is none or it has expired. */
 export async function findEntry(db: Db, owner: KvOwner, key: string): Promise<KvEntry | undefined> {
   const [row] = await db<Omit<KvEntry, 'userId' | 'key'>[]>`
     select id, value, version, created_at, updated_at, expires_at from kv_entries
@@ -113,8 +114,8 @@ export async function listUserEntries(
 /**
  * Upserts entries; no key of a user may occur twice. Returns the entries in the order of the writes, undefined where the
  * user does not exist. `settings` passes the quota to the table's triggers. `lockTimeoutMs` limits the wait for locks, so
- * that one locked row does not delay the entries of others: the statement then fails (SQLSTATE 55P03). Rows are locked in a fixed order, users before entries (as when a user is deleted), to avoid
- * deadlocks.
+ * that one locked row does not delay the entries of others: the statement then fails (SQLSTATE 55P03). To avoid
+ * deadlocks, rows are locked in a fixed order, users before entries, as when a user is deleted.
  */
 export async function upsertEntries(
   db: Db,
@@ -202,14 +203,14 @@ export async function deleteEntry(
   return count > 0;
 }
 
-/** Locks the user's row as a reference to it does: see startWatch in watch-store.ts. */
+/** Locks the user's row like a foreign key does. The lock conflicts with that of startWatch in watch-store.ts. */
 const lockOwner = (db: Db, owner: KvOwner) => db`
   select id as owner_id from users
   where app_id = ${owner.appId} and id = ${owner.userId} and sandbox_id = ${owner.sandboxId} for key share`;
 
 /**
  * Adds to the decimal integer that is the entry's value, or creates the entry with `by`. Undefined when the user does
- * not exist or the value is not an integer of 64 bits; SQLSTATE 22003 when the result does not fit into 64 bits.
+ * not exist or the value is not a 64-bit integer; SQLSTATE 22003 when the result does not fit into 64 bits.
  * @param ttlSeconds undefined keeps the expiry as it is
  */
 export async function incrementEntry(

@@ -6,7 +6,7 @@ import { endWatches } from './watch-store.ts';
 export const kvSweepJob = { task: taskNames.sweepKv, everySeconds: 60 };
 const batchMax = 1_000;
 
-/** Deletes expired entries, and logs that nobody watches. Safe to run at any time, in any number of processes. */
+/** Deletes expired entries, and logs that are no longer watched. Any number of processes may run it concurrently. */
 export async function sweepKv(db: Database): Promise<void> {
   while ((await sweepExpired(db, batchMax)) === batchMax);
   while ((await endWatches(db, batchMax)) === batchMax);

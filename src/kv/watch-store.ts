@@ -13,17 +13,17 @@ export type KvChange = {
   key: string;
   entryId: string;
   version: number;
-  /** Null for what is not a put, and for a long value that has been overwritten since. */
+  /** Null for other changes than a put, and for a long value that was overwritten since. */
   value: string | null;
   createdAt: Date;
   updatedAt: Date;
   expiresAt: Date | null;
 };
 
-/** The log's last position, and the changes after another one, up to a bound; undefined when some are not kept. */
+/** The last position of a log, and the changes after another one, up to a limit; undefined if some of them are deleted. */
 type KvLog = { position: number; changes: KvChange[] | undefined };
 
-/** Keeps the log of a watched user's changes. False when nothing is logged for the user yet. */
+/** Extends the life of the user's log by `keptSeconds` from now. False when the user has no log. */
 export async function renewWatch(db: Db, owner: KvOwner, keptSeconds: number): Promise<boolean> {
   const { count } = await db`
     update kv_watches set watched_until = now() + ${keptSeconds}::bigint * interval '1 second'
@@ -34,8 +34,8 @@ export async function renewWatch(db: Db, owner: KvOwner, keptSeconds: number): P
 }
 
 /**
- * Starts the log. The user's row is locked against every writer, so that each write that has begun before is committed
- * before the log starts, and each later one finds it.
+ * Starts the log. False if there is no such user. The lock on the user's row waits for every write in progress and delays
+ * later ones until the log exists, so the log misses none.
  */
 export async function startWatch(tx: Db, owner: KvOwner, keptSeconds: number): Promise<boolean> {
   const [user] = await tx`
@@ -52,8 +52,8 @@ export async function startWatch(tx: Db, owner: KvOwner, keptSeconds: number): P
 
 /**
  * The logs of these users, in their order; undefined where nothing is logged for a user. `after` undefined: only the
- * position. `rowsMax` and `bytesMax` bound the changes of all logs together: what is beyond them is left for a later
- * read, but at least one change is returned.
+ * position. `rowsMax` and `bytesMax` limit the changes of all logs together; a later read returns the rest. At least one
+ * change is returned.
  */
 export async function readLogs(
   db: Db,
@@ -77,7 +77,7 @@ export async function readLogs(
     if (watch === undefined) return undefined;
     const { position, keptAfter } = watch;
     if (after === undefined || after === position) return { position, changes: [] };
-    // A position from the future was never given.
+    // The log never returned a position beyond its end.
     if (after < keptAfter || after > position) return { position, changes: undefined };
     const own = changesOf.get(index) ?? [];
     // Between the two statements the log may have grown and lost its oldest changes.
@@ -112,7 +112,7 @@ function readChanges(
     order by index, position`;
 }
 
-/** Ends logs that nobody has watched for a while. Returns how many. */
+/** Deletes logs whose time has passed. Returns how many. */
 export async function endWatches(db: Db, rowsMax: number): Promise<number> {
   const { count } = await db`
     delete from kv_watches where (app_id, user_id) in (

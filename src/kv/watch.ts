@@ -10,12 +10,12 @@ import { readLogs, renewWatch, startWatch } from './watch-store.ts';
 /** The kind of the log in notifications: the trigger kv_log names it. */
 export const kvTopic = 'kv';
 
-/** Changes per read, all its logs together. */
+/** Changes per read, over all logs. */
 const readBounds = { rowsMax: 1_000, bytesMax: 2 * 1024 * 1024 };
 /** A log is kept for at least this long after its last watch began. */
 const keptSecondsMin = 3_600;
 
-/** Prepares watches of users' entries, and shows their logs to streams. */
+/** Starts logs of users' entries, and reads them for event streams. */
 export function createKvWatch({ db, streamSecondsMax }: { db: Database; streamSecondsMax: number }) {
   const keptSeconds = Math.max(keptSecondsMin, 2 * streamSecondsMax);
   const source: LogSource = {
@@ -33,7 +33,7 @@ export function createKvWatch({ db, streamSecondsMax }: { db: Database; streamSe
   return {
     source,
 
-    /** From its return on, every change of the owner's entries is logged. */
+    /** Starts or extends the log of the owner. Every change after its return is logged. Throws 404 if there is no such user. */
     async follow(caller: Caller, user: unknown): Promise<KvOwner> {
       const owner = targetOwner(caller, user);
       if (await renewWatch(db, owner, keptSeconds)) return owner;

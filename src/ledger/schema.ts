@@ -15,7 +15,7 @@ export const ledgerHeadSchema = Type.Object(
     last_at: orNull('The time of its newest record.'),
     list_digest: hex('The digest of its list of records'),
     detail: orNull('What retention or a deletion removes, as JSON text.'),
-    previous: hex('The digest of the segment before'),
+    previous: hex('The digest of the previous segment'),
     key_id: Type.String({ description: 'The key that signed it.' }),
     public_key: hex('That key, an Ed25519 key of 32 bytes'),
     signature: hex('Ed25519 over the fields above'),
@@ -61,5 +61,5 @@ export const ledgerQuery = Type.Object({
 });
 
 export const verificationQuery = Type.Object({
-  cursor: Type.Optional(Type.String({ maxLength: 100, description: 'The next_cursor of the part before.' })),
+  cursor: Type.Optional(Type.String({ maxLength: 100, description: 'The `next_cursor` of the previous part.' })),
 });

@@ -102,7 +102,7 @@ export function createLlm({ config, log, checkSchema, resolve }: LlmDeps) {
     return client;
   }
 
-  /** One request. Whatever becomes of it, its tokens are settled. */
+  /** Sends one request. Settles its tokens, whether it succeeds or fails. */
   async function complete(
     model: LlmClient,
     messages: readonly ChatMessage[],

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { ownHeaders } from '../http/credential-headers.ts';
 import { idempotencyHeader, readIdempotencyKey } from '../http/idempotency.ts';
-import { ownHeaders } from '../http/own-requests.ts';
 
 type ApiCallOptions = {
   query?: Record<string, string | number | undefined>;
@@ -8,7 +8,7 @@ type ApiCallOptions = {
   body?: unknown;
 };
 
-/** Sends one request to our own API as the caller and returns its JSON. Throws ApiError with the API's error. */
+/** Sends one request to the API as the caller, and returns the JSON of the response. Throws ApiError with the API's error. */
 export type ApiClient = <T>(
   method: 'GET' | 'POST' | 'PUT' | 'DELETE',
   path: string,

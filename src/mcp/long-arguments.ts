@@ -1,11 +1,11 @@
 import { invalidField } from '../errors.ts';
 import { findLongText, isStandIn, joinLongText, type LongText, shareLongText } from '../http/long-text.ts';
 
-/** Where requests may have long arguments; those of other tools and methods are put back. */
+/** The members of a request that may be long. For tools and methods not in `forwarded`, they become plain strings again. */
 export const longArgumentsAt = /^(?:\d+\.)?params\.arguments\.(?:data|text)$/;
 
-/** Arguments that a tool passes on unread, as `data` of a request within the process. */
-const passedOn: Record<string, readonly string[]> = {
+/** Arguments that a tool forwards without reading them, as `data` of a request within the process. */
+const forwarded: Record<string, readonly string[]> = {
   upload_file: ['data', 'text'],
   extract_file: ['data'],
   ingest: ['text'],
@@ -15,8 +15,8 @@ const members = ['data', 'text'];
 type Message = { method?: unknown; params?: { name?: unknown; arguments?: Record<string, unknown> } };
 
 /**
- * Replaces the long arguments of JSON-RPC messages by what stands in for them in requests within the process. `end`
- * frees them.
+ * Replaces the long arguments of JSON-RPC messages by short placeholders, which requests within the process resolve.
+ * Call `end` after the requests: it frees the arguments.
  */
 export async function shareLongArguments(body: unknown, app: string): Promise<{ end(): void }> {
   const ends: (() => void)[] = [];
@@ -27,8 +27,8 @@ export async function shareLongArguments(body: unknown, app: string): Promise<{ 
     for (const member of members) {
       const text = findLongText(given, member);
       if (text === undefined) continue;
-      const isPassedOn = message?.method === 'tools/call' && passedOn[String(name)]?.includes(member) === true;
-      if (!isPassedOn) given[member] = await joinLongText(text, app);
+      const isForwarded = message?.method === 'tools/call' && forwarded[String(name)]?.includes(member) === true;
+      if (!isForwarded) given[member] = await joinLongText(text, app);
       else {
         const { standIn, end } = shareLongText(name === 'upload_file' && member === 'text' ? encodeBase64(text) : text);
         given[member] = standIn;
@@ -43,7 +43,7 @@ export async function shareLongArguments(body: unknown, app: string): Promise<{ 
   };
 }
 
-/** A text argument as base64, or what stands for it. */
+/** A text argument in base64; a placeholder is returned unchanged. */
 export function textInBase64(text: string): string {
   return isStandIn(text) ? text : Buffer.from(text).toString('base64');
 }

@@ -10,7 +10,7 @@ type StoredFile = { id: string; filename: string; content_type: string; size: nu
 type Content = { content: string; total_size: number; end_byte?: number };
 
 const pageSize = 50;
-/** A client puts a whole resource before its model. Larger ones are read in parts, by tools. */
+/** A client gives a whole resource to its model, so larger ones are read in parts with tools. */
 const resourceBytesMax = 256 * 1024;
 const kinds = ['documents', 'files'] as const;
 type Kind = (typeof kinds)[number];
@@ -44,6 +44,7 @@ export async function listResources(api: ApiClient, cursor: string | undefined) 
   return { resources, ...(next === undefined ? {} : { nextCursor: next }) };
 }
 
+/** The contents of a resource. Throws ProtocolError if it is not visible, or too large to be read whole. */
 export async function readResource({ api, readFile }: Pick<ToolContext, 'api' | 'readFile'>, uri: string) {
   const [, kind, id = ''] = /^quarry:\/\/(documents|files)\/(\w+)$/.exec(uri) ?? [];
   if (kind === undefined) throw notFound(uri);

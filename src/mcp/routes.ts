@@ -94,7 +94,7 @@ export function registerMcpRoutes(api: Api, deps: McpDeps): { stopWaiting(): voi
 
 type McpCall = { caller: Caller; request: FastifyRequest; reply: FastifyReply };
 
-/** Where the metadata of the endpoint is (RFC 9728). */
+/** The WWW-Authenticate header, which names the metadata of the endpoint (RFC 9728). */
 function challengeOf(baseUrl: string, { params, headers }: FastifyRequest): string {
   const { key } = params as { key: string };
   const metadata = `resource_metadata="${baseUrl}/.well-known/oauth-protected-resource/mcp/${encodeURIComponent(key)}"`;
@@ -113,7 +113,7 @@ function requireOwnOrigin({ baseUrl, corsOrigins }: McpDeps, origin: string | un
   );
 }
 
-/** One revision of the protocol lets clients send many messages as one request. */
+/** One revision of the protocol allows several messages in one request. */
 const batchMessagesMax = 20;
 
 function requireFewMessages(body: unknown): void {

@@ -39,9 +39,9 @@ type McpContext = Omit<ToolContext, 'report'> & {
   onRefusal(error: unknown): void;
 };
 
-/** Handles one request of one caller, with parsed JSON, and keeps no state. */
+/** Handles one request, whose JSON is parsed, and returns the response. Keeps no state. */
 export function handleMcpRequest(request: Request, parsedBody: unknown, context: McpContext): Promise<Response> {
-  // The lists never change, so clients have nothing to subscribe to.
+  // The lists of tools and prompts never change, so clients have nothing to subscribe to.
   const options = { maxSubscriptions: 0, onerror: context.onRefusal };
   return createMcpHandler(() => createServer(context), options).fetch(request, { parsedBody });
 }
@@ -76,14 +76,14 @@ function createServer(context: McpContext): Server {
       const { data, text } = await tool.call(params.arguments ?? {}, { ...context, report, signal });
       return { content: [{ type: 'text', text: text ?? JSON.stringify(data) }], structuredContent: data };
     } catch (error) {
-      return refuse(error, context.onError);
+      return presentError(error, context.onError);
     }
   });
   return server;
 }
 
-/** An API error is a result that the model can act on: the API's message, then the whole error. */
-function refuse(error: unknown, onError: (error: unknown) => void): CallToolResult {
+/** An error as a result that the model can act on: the message, then the whole error as JSON. */
+function presentError(error: unknown, onError: (error: unknown) => void): CallToolResult {
   const member = errorMember(error);
   if (!(error instanceof ApiError || error instanceof AppError)) onError(error);
   const words = member.fields.map(({ field, message }) => `${field}: ${message}`);

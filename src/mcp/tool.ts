@@ -29,7 +29,7 @@ export type ToolContext = {
   readFile(file: string, start: number, end: number): Promise<Buffer>;
   /** Reports progress, if the client requested it. */
   report(progress: number, total: number | undefined, message: string): Promise<void>;
-  /** Aborted when the client disconnects or the server stops: a tool then returns what it has. */
+  /** Aborted when the client disconnects or the server stops. A tool then returns what it has so far. */
   signal: AbortSignal;
 };
 
@@ -54,6 +54,7 @@ export type Tool = {
   call(given: unknown, context: ToolContext): Promise<ToolResult<Record<string, unknown>>>;
 };
 
+/** A tool from its schemas and its code. The hints become annotations of the protocol. */
 export function defineTool<I extends TObject, O extends TObject>(tool: {
   name: string;
   title: string;
@@ -124,7 +125,7 @@ export function readUtf8(bytes: Buffer, start: number): { content: string; start
   let first = 0;
   if (start > 0) while (first < charactersBytesMax && isContinuation(bytes[first])) first += 1;
   let last = bytes.length;
-  // The last character is complete when its first byte is followed by as many bytes as it announces.
+  // The first byte of a character states how many bytes follow. Without all of them, the last character is incomplete.
   for (let at = last - 1; at >= Math.max(first, last - charactersBytesMax); at--) {
     const byte = bytes[at] ?? 0;
     if (isContinuation(byte)) continue;

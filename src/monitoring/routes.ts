@@ -17,9 +17,9 @@ export function registerSetAsideJobRoutes(api: Api, { setAsideJobs }: { setAside
     path: '/jobs',
     operationId: 'listSetAsideJobs',
     tag,
-    summary: 'List background jobs that are set aside, the newest first',
+    summary: 'List background jobs that are set aside, newest first',
     description:
-      'Jobs that failed too often, or crashed even in a process of their own. What each is about waits for it.',
+      'Jobs that failed too often, or crashed even in a separate process. The resource in `about` waits for the job.',
     query: Type.Object(pageQuery),
     responses: { 200: pageOf(ref(setAsideJobSchema)) },
     handler: async ({ caller, query }) => {
@@ -38,9 +38,9 @@ export function registerSetAsideJobRoutes(api: Api, { setAsideJobs }: { setAside
     operationId: 'retrySetAsideJob',
     changesRights: false,
     tag,
-    summary: 'Have a job that is set aside tried again, from its start',
+    summary: 'Retry a job that is set aside',
     description:
-      'Returns immediately; a worker takes the job as soon as one is free. 404 if the job is not set aside any more.',
+      'Returns immediately. The next free worker runs the job from its start. 404 if the job is no longer set aside.',
     responses: { 202: ref(setAsideJobSchema) },
     handler: async ({ caller, params }) =>
       presentJob(caller, await setAsideJobs.retry(caller, (params as { job: string }).job)),

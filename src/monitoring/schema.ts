@@ -19,6 +19,6 @@ export const setAsideJobSchema = Type.Object(
   {
     $id: 'SetAsideJob',
     description:
-      'A background job that failed too often, or crashed even in a process of its own, and is not retried any more.',
+      'A background job that failed too often, or crashed even in a separate process, and is no longer retried.',
   },
 );

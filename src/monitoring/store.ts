@@ -40,7 +40,7 @@ export function countWork(tx: Transaction): Promise<Group[]> {
       (select 'automation_run', status, coalesce(started_at, created_at) from automation_runs where status = 'running'
         limit ${rowsMax})
       union all
-      -- Timers and retries whose time has come and that nobody has woken.
+      -- Timers and retries that are due and that no process has woken.
       (select 'automation_run', 'overdue', wake_at from automation_run_wakes where wake_at < now() limit ${rowsMax})
       union all
       (select 'document', 'unembedded', created_at from knowledge_documents d where embedding_model is null
@@ -48,7 +48,7 @@ export function countWork(tx: Transaction): Promise<Group[]> {
           where r.app_id = d.app_id and r.document_id = d.id and r.retry_at is null)
         order by created_at limit ${rowsMax})
       union all
-      -- The embedder refused them for good.
+      -- The embedder rejected them permanently.
       (select 'document', 'refused', refused_at from knowledge_embedding_refusals where retry_at is null limit ${rowsMax})
       union all
       (select 'blob', 'to_delete', due_at from doomed_blobs where due_at < now() limit ${rowsMax})) work

@@ -3,7 +3,7 @@ import { BlobMissing, type BlobStore } from '../blob/blob-store.ts';
 import { notFound } from '../errors.ts';
 import { sendBytes } from '../files/bytes.ts';
 import { dispositionOf, mediaTypePattern } from '../files/media-types.ts';
-import { receiving } from '../files/receive.ts';
+import { translateDisconnect } from '../files/receive.ts';
 import type { FileService } from '../files/service.ts';
 import { type Api, everyCaller, ref, strict } from '../http/route.ts';
 import { checkBody } from '../http/validation.ts';
@@ -38,13 +38,13 @@ export function registerFileRoutes(api: Api, { blobs, files, knowledge }: FileRo
     rateGroup: 'uploads',
     summary: 'Upload a file as a form',
     description:
-      'A form with the fields `file` and `purpose`: assistants, user_data or vision. The purpose is stored in `provider_metadata`; other purposes are 400, as is an expiry.',
+      'A form with the fields `file` and `purpose`: assistants, user_data or vision. The purpose is stored in `provider_metadata`. Other purposes and an expiry return 400.',
     headers: Type.Object(organization),
     rawBody: 'multipart/form-data',
     responses: { 200: ref(fileObjectSchema) },
     handler: async ({ caller, request }) => {
       const org = readOrganization(request);
-      const { file } = await receiving(request, () =>
+      const { file } = await translateDisconnect(request, () =>
         receiveForm(request, async ({ filename, contentType, bytes }, fields) => {
           const { filename: name, content_type } = checkBody(formFileSchema, { filename, content_type: contentType });
           const input = { filename: name, contentType: content_type, digest: { checked: asItIs }, ...(org && { org }) };
@@ -63,7 +63,7 @@ export function registerFileRoutes(api: Api, { blobs, files, knowledge }: FileRo
     path: '/v1/files',
     operationId: 'openaiListFiles',
     summary: 'List files',
-    description: 'The files that the caller sees, by cursor. `purpose` gives those that were uploaded with it.',
+    description: 'The files visible to the caller, by cursor. `purpose` selects those uploaded with it.',
     query: fileListQuery,
     responses: { 200: listOf(ref(fileObjectSchema)) },
     handler: async ({ caller, query }) => {
@@ -93,7 +93,7 @@ export function registerFileRoutes(api: Api, { blobs, files, knowledge }: FileRo
     operationId: 'openaiDeleteFile',
     summary: 'Delete a file, and remove it from vector stores',
     description:
-      'Its documents go from every vector store that the caller may change. 403 without the rights of an owner.',
+      'Removes its documents from every vector store that the caller may change. 403 without the rights of an owner.',
     params,
     responses: { 200: fileDeletedSchema },
     handler: async ({ caller, params: { file: given } }) => {

@@ -63,7 +63,7 @@ export async function receiveForm<T>(
     return await taken;
   } catch (error) {
     form.destroy();
-    // Otherwise what reads it would wait for ever.
+    // Otherwise its reader would wait forever.
     bytes?.destroy();
     await taken?.catch(() => {});
     throw error;

@@ -104,7 +104,7 @@ export function presentStoreFiles(source: SourceRow, { rows, hasMore }: KeysetPa
   );
 }
 
-/** What is wrong with the file itself, or with what became of it. */
+/** The error of the file itself, or of its processing. */
 const fileFaults: Record<string, 'unsupported_file' | 'invalid_file'> = {
   unsupported_content: 'unsupported_file',
   extraction_failed: 'invalid_file',

@@ -34,7 +34,7 @@ export const storeFileDeletedSchema = deletedOf('vector_store.file.deleted');
 const limit = Type.Optional(
   Type.Integer({ minimum: 1, maximum: 10_000, description: 'Default 20; more than 100 counts as 100.' }),
 );
-const order = Type.Optional(Type.Enum(['asc', 'desc'], { description: 'By creation. Default desc.' }));
+const order = Type.Optional(Type.Enum(['asc', 'desc'], { description: 'Order by creation. Default desc.' }));
 const cursor = (what: string) => Type.Optional(Type.String({ description: `An id: ${what}.` }));
 
 export const fileListQuery = Type.Object({
@@ -103,7 +103,7 @@ const metadata = orNull(keyed(Type.String({ maxLength: 512 }), 'At most 16 texts
 const chunkingStrategy = Type.Unsafe<unknown>({
   description: 'Only `{"type": "auto"}`: documents are cut at their headings and paragraphs.',
 });
-const expiresAfter = Type.Optional(Type.Null({ description: 'Nothing expires here.' }));
+const expiresAfter = Type.Optional(Type.Null({ description: 'Only null: vector stores do not expire.' }));
 
 /** The files of one batch. */
 const batchFilesMax = 500;
@@ -138,7 +138,9 @@ export const batchCreateSchema = strict({
 
 export const storeFileSchema = Type.Object(
   {
-    id: Type.String({ description: 'That of the file; of a document that no file made, its own (cdo_…).' }),
+    id: Type.String({
+      description: 'The id of the file. A document that was not created from a file has its own id (cdo_…).',
+    }),
     object: Type.Literal('vector_store.file'),
     created_at: seconds,
     usage_bytes: count,
@@ -181,7 +183,7 @@ export const searchSchema = strict({
     Type.Array(Type.String({ minLength: 1, maxLength: 10_000 }), {
       minItems: 1,
       maxItems: 20,
-      description: 'One search for all of them.',
+      description: 'Several queries are combined into one search.',
     }),
   ]),
   max_num_results: Type.Optional(Type.Integer({ minimum: 1, maximum: 50, description: 'Default 10.' })),
@@ -200,7 +202,7 @@ export const searchSchema = strict({
       ),
     }),
   ),
-  rewrite_query: Type.Optional(Type.Literal(false, { description: 'Queries are not rewritten.' })),
+  rewrite_query: Type.Optional(Type.Literal(false, { description: 'Only false: queries are not rewritten.' })),
 });
 
 const searchHitSchema = Type.Object(

@@ -37,7 +37,7 @@ export function registerStoreRoutes(api: Api, { service }: { service: OpenAiServ
     path,
     operationId: 'openaiListVectorStores',
     summary: 'List vector stores',
-    description: 'The sources of type `knowledge/documents` that the caller sees, by cursor.',
+    description: 'The sources of type `knowledge/documents` visible to the caller, by cursor.',
     query: schema.listQuery,
     responses: { 200: schema.listOf(ref(schema.vectorStoreSchema)) },
     handler: async ({ caller, query }) => {
@@ -55,7 +55,7 @@ export function registerStoreRoutes(api: Api, { service }: { service: OpenAiServ
     path: one,
     operationId: 'openaiGetVectorStore',
     summary: 'Get a vector store',
-    description: '`status` is `in_progress` while a file is processed; `file_counts` are those of now.',
+    description: '`status` is `in_progress` while a file is processed. `file_counts` are current.',
     params,
     responses: { 200: ref(schema.vectorStoreSchema) },
     handler: async ({ caller, params: { source: id } }) => {
@@ -86,7 +86,7 @@ export function registerStoreRoutes(api: Api, { service }: { service: OpenAiServ
     path: one,
     operationId: 'openaiDeleteVectorStore',
     summary: 'Delete a vector store',
-    description: 'The source goes with its documents; the files stay. 403 for callers that can only read it.',
+    description: 'Deletes the source and its documents; the files stay. 403 for callers that can only read it.',
     params,
     responses: { 200: schema.storeDeletedSchema },
     handler: async ({ caller, params: { source: id } }) => {

@@ -6,7 +6,7 @@ import { startServing } from '../serving.ts';
 import { traceIds } from '../tracing/trace.ts';
 import type { Assignment, FromChild, FromSupervisor } from './messages.ts';
 
-/** Runs one process of a supervisor. It ends with its supervisor, because the channel between them closes. */
+/** Runs one process of a supervisor. When the supervisor ends, the channel between them closes, and the process ends too. */
 export async function runChild(stopAsked: Promise<unknown>, collectGarbage: () => void): Promise<void> {
   try {
     await runAssigned(stopAsked, collectGarbage);

@@ -26,14 +26,14 @@ export class FleetMetrics {
 
   /** The sum, in Prometheus' text format. */
   text(): Promise<string> {
-    return AggregatorRegistry.aggregate(onlyFirst([...this.#latest.values(), this.#ended])).metrics();
+    return AggregatorRegistry.aggregate(keepFirst([...this.#latest.values(), this.#ended])).metrics();
   }
 }
 
 const accumulating = new Set(['counter', 'histogram']);
 
 /** Keeps a metric that is the same in every process only once: mixed snapshots of it would count a moved job twice. */
-function onlyFirst(snapshots: Snapshot[]): Snapshot[] {
+function keepFirst(snapshots: Snapshot[]): Snapshot[] {
   const seen = new Set<string>();
   return snapshots.map((snapshot) =>
     snapshot.filter(({ name, aggregator }: MetricObject) => {

@@ -2,7 +2,7 @@ import type { Config } from '../config.ts';
 import type { DatabaseTarget } from '../db/address.ts';
 import type { Snapshot } from './fleet-metrics.ts';
 
-/** What a process does, as its supervisor tells it. */
+/** The work that a supervisor assigns to a process. */
 export type Assignment = {
   config: Config;
   /** The embedded PostgreSQL of the supervisor. */

@@ -10,22 +10,22 @@ type Channel = {
 };
 
 /**
- * Closes the connections that were on their way to a process when it ended, so that their clients can retry.
- * `node:cluster` keeps them open forever, and their clients would wait for a response that nobody sends.
+ * Closes the connections that were being passed to a process when it ended, so that their clients can retry.
+ * `node:cluster` would keep them open, and their clients would wait forever.
  */
 export function closeWithProcess(worker: Worker): void {
   const channel = worker.process as unknown as Channel;
-  const onTheirWay = new Map<number, Handle>();
+  const inTransit = new Map<number, Handle>();
   const send = channel.send.bind(channel);
   channel.send = (message, handle, ...more) => {
-    if (handle !== undefined && handle !== null && message.seq !== undefined) onTheirWay.set(message.seq, handle);
+    if (handle !== undefined && handle !== null && message.seq !== undefined) inTransit.set(message.seq, handle);
     return send(message, handle, ...more);
   };
   channel.on('internalMessage', ({ ack }) => {
-    if (ack !== undefined) onTheirWay.delete(ack);
+    if (ack !== undefined) inTransit.delete(ack);
   });
-  // After `exit`, when every acknowledgement that it sent has been read.
+  // `close` comes after `exit`, when every acknowledgement of the process has been read.
   channel.once('close', () => {
-    for (const handle of onTheirWay.values()) handle.close();
+    for (const handle of inTransit.values()) handle.close();
   });
 }

@@ -8,7 +8,7 @@ export type Plan = { all: number; http: number; worker: number };
 const coresOfOneProcess = 2;
 const httpPerWorker = 4;
 
-/** The processes that these settings start on this machine. A role that is set is started once unless a number is set. */
+/** Decides which processes these settings start on this machine. If a role is set but no number, one process of it. */
 export function planProcesses(
   config: Pick<Config, 'processes' | 'role' | 'jobWorkers'>,
   cores = availableParallelism(),

@@ -21,7 +21,7 @@ export type Supervised = {
 };
 
 type Kind = 'http' | 'worker';
-/** A place for one process; `worker` is the current one. */
+/** One planned process; `worker` is its current instance. */
 type Slot = { name: string; kind: Kind; worker: Worker | undefined; failures: number };
 
 const restartMs = 250;
@@ -47,7 +47,7 @@ export async function supervise(config: Config, log: Logger, plan: Plan): Promis
   }
 }
 
-/** A process that does not start has reported the reason itself. */
+/** A process did not start. It has logged the reason itself. */
 class ChildStartError extends Error {}
 
 class Supervisor {
@@ -163,7 +163,7 @@ class Supervisor {
         await this.#run(slot);
         return;
       } catch {
-        // It has reported why; the next attempt waits longer.
+        // The process has logged the reason. The next attempt waits longer.
       }
     }
   }
@@ -183,7 +183,7 @@ class Supervisor {
     };
   }
 
-  /** Asks every process for its metrics; one that does not reply in time counts as of its last reply. */
+  /** Adds up the metrics of all processes. Of a process that does not reply in time, the last reply counts. */
   #measure(): Promise<string | undefined> {
     this.#measuring ??= this.#collect()
       .catch((error: unknown) => {
@@ -228,7 +228,7 @@ const restartsHelp = 'Processes that the supervisor restarted';
 const processesHelp = 'Processes of this server by kind';
 
 function tell(worker: Worker, message: FromSupervisor): void {
-  // A process that has ended meanwhile needs no message; its exit is handled by itself.
+  // A process that has ended needs no message: its `exit` event is handled separately.
   if (worker.isConnected()) worker.process.send(message, undefined, undefined, () => {});
 }
 

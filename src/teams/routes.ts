@@ -30,9 +30,9 @@ export function registerTeamRoutes(api: Api, { teams }: { teams: TeamService }):
       list: 'Newest first. End users see their own teams, and admins of an organisation all of its teams.',
       get: '404 for end users who are neither members nor admins of its organisation.',
       update:
-        'Omitted members keep their values. Owners and admins of the team and admins of its organisation may do it; other members get 403.',
+        'Omitted members keep their values. Requires an owner or admin of the team, or an admin of its organisation; other members get 403.',
       remove:
-        'Permanent: all that the team owns is deleted with it. Owners and admins of the team and admins of its organisation may do it.',
+        'Permanent: everything that the team owns is deleted with it. Requires an owner or admin of the team, or an admin of its organisation.',
     },
     schema: teamSchema,
     present: presentTeam,
@@ -61,7 +61,7 @@ function registerMemberRoutes(api: Api, teams: TeamService): void {
     operationId: 'listTeamMembers',
     tag,
     summary: 'List the members of a team',
-    description: 'Users and agents of a team that the caller can see, newest first.',
+    description: 'Users and agents of a team, newest first. 404 for a team that is not visible to the caller.',
     params,
     query: Type.Object(pageQuery),
     responses: { 200: pageOf(ref(membershipSchema)) },
@@ -78,7 +78,7 @@ function registerMemberRoutes(api: Api, teams: TeamService): void {
     tag,
     summary: 'Add a user or an agent to a team',
     description:
-      'Give exactly one of `user` and `agent`. Owners and admins of the team and admins of its organisation may do it, and only owners and organisation admins may add an owner. 422 if it is already a member.',
+      'Give exactly one of `user` and `agent`. Requires an owner or admin of the team, or an admin of its organisation; only owners and organisation admins may add an owner. 422 if it is already a member.',
     params,
     body: memberCreateSchema,
     responses: { 201: ref(membershipSchema) },
@@ -116,7 +116,7 @@ function registerMemberRoutes(api: Api, teams: TeamService): void {
     tag,
     summary: "Change a member's role",
     description:
-      'Owners and admins of the team and admins of its organisation may do it. Only owners and organisation admins may grant or take the role `owner`.',
+      'Requires an owner or admin of the team, or an admin of its organisation. Only owners and organisation admins may grant or remove the role `owner`.',
     params: memberParams,
     body: memberUpdateSchema,
     responses: { 200: ref(membershipSchema) },
@@ -130,7 +130,7 @@ function registerMemberRoutes(api: Api, teams: TeamService): void {
     tag,
     summary: 'Remove a member from a team',
     description:
-      'The member is named by the id of the membership, the user or the agent. Users may remove themselves; otherwise as for adding.',
+      'The member is named by the id of the membership, the user or the agent. Users may remove themselves; removing others requires the same role as adding them.',
     params: memberParams,
     responses: { 204: null },
     handler: ({ caller, params: { team, member } }) => teams.removeMember(caller, team, member),

@@ -1,6 +1,6 @@
 /*
  * Triggers of teams: teams_grants deletes the grants to the team.
- * Triggers of team_memberships: team_memberships_changed tells every process that rights have changed.
+ * Triggers of team_memberships: team_memberships_changed notifies every process of changed rights.
  */
 import type { Db } from '../db/database.ts';
 import type { PageRequest } from '../http/pages.ts';

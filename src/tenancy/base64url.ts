@@ -1,6 +1,6 @@
 /**
- * Decodes canonical base64url: no padding, no other characters, no spare bits; otherwise returns undefined. Used for
- * every proof, so that each proof has exactly one valid text.
+ * Decodes canonical base64url; undefined for padding, other characters or unused bits that are set. All signatures and
+ * tokens are read with it, so that each has exactly one valid text.
  */
 export function readBase64url(text: string): Buffer | undefined {
   const bytes = Buffer.from(text, 'base64url');

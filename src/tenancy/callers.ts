@@ -57,6 +57,7 @@ function userCaller({ appId, sandboxId, userId }: Scope & { userId: string }, ro
   };
 }
 
+/** The agent with its teams; undefined if it does not exist. */
 export async function loadAgentCaller(db: Db, scope: Scope & { agentId: string }): Promise<AgentCaller | undefined> {
   const { appId, sandboxId, agentId } = scope;
   const [row] = await db<{ orgId: string | null; teamId: string | null; teams: Record<string, TeamRole> | null }[]>`

@@ -11,6 +11,7 @@ export type ApiKey = Scope & {
   scopes: KeyScope[] | null;
 };
 
+/** The API key with this text, unless it is revoked. The caller checks its expiry. */
 export async function findKey(db: Db, text: string): Promise<ApiKey | undefined> {
   const [row] = await db<ApiKey[]>`
     select k.app_id, k.sandbox_id, k.id as key_id, k.type, k.expires_at, k.scopes
@@ -19,12 +20,14 @@ export async function findKey(db: Db, text: string): Promise<ApiKey | undefined>
   return row;
 }
 
+/** The developer of this token, unless it is revoked. */
 export async function findDeveloper(db: Db, token: string): Promise<{ developerId: string } | undefined> {
   const [row] = await db<{ developerId: string }[]>`
     select developer_id from developer_tokens where digest = ${digest(token)} and revoked_at is null`;
   return row;
 }
 
+/** The ids of the sandboxes of each app of a developer. Apps without sandboxes are missing. */
 export async function listDeveloperSandboxes(db: Db, developerId: string): Promise<Map<string, Set<string>>> {
   const rows = await db<{ appId: string; sandboxes: string[] }[]>`
     select a.id as app_id, array_agg(s.id) as sandboxes
@@ -34,6 +37,7 @@ export async function listDeveloperSandboxes(db: Db, developerId: string): Promi
 
 type PersonalToken = Scope & { userId: string; epoch: number; expiresAt: Date | null };
 
+/** The personal token with this text, unless it is revoked. The caller checks its expiry and epoch. */
 export async function findPersonalToken(db: Db, token: string): Promise<PersonalToken | undefined> {
   const [row] = await db<PersonalToken[]>`
     select t.app_id, t.user_id, u.sandbox_id, t.session_epoch as epoch, t.expires_at
@@ -50,7 +54,7 @@ export async function isSessionOpen(db: Db, appId: string, sessionId: string): P
   return row !== undefined;
 }
 
-/** Filters for credentials that have ended since they were used, with one query for each kind. */
+/** Returns those of the credentials that have ended since they were used, with one query for each kind. */
 export async function findEnded<T extends CredentialFacts>(db: Db, shown: readonly T[], now: Date): Promise<T[]> {
   const ended: T[] = [];
   const byKind = Map.groupBy(shown, ({ credential }) => groupOf(credential));
@@ -77,7 +81,7 @@ function groupOf(credential: Credential | undefined): Group {
   }
 }
 
-/** The indexes of the credentials that are still valid. */
+/** The indexes of the credentials that are valid. */
 async function findValid(db: Db, group: Group, shown: readonly CredentialFacts[], now: Date): Promise<number[]> {
   const given = db`jsonb_to_recordset(${db.json(shown.map(rowOf))}) as g
     (place integer, app_id uuid, user_id uuid, key_id uuid, epoch integer, session_id uuid, digest text)`;

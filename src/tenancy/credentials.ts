@@ -17,10 +17,10 @@ export type CredentialHeaders = {
   sandbox: string | undefined;
 };
 
-/** A key as the request has it. */
+/** A key and its text in the request. */
 type SentKey = store.ApiKey & { text: string };
 
-/** Users who sign in with another issuer. Tells who a token means, with their session epoch. Throws 401 or 503. */
+/** Finds the user of a token of another issuer, with their session epoch. Throws 401 or 503. */
 export type ExternalUsers = {
   findUser(key: SentKey, token: string, now: Date): Promise<{ userId: string; epoch: number; expiresAtMs: number }>;
 };
@@ -79,7 +79,7 @@ export class Credentials {
     return rights?.sessionEpoch === claims.epoch ? rights.caller : undefined;
   }
 
-  /** Filters for ended credentials, reading the database and not the cache. */
+  /** Returns those of the credentials that have ended. Reads the database, not the cache. */
   findEnded<T extends CredentialFacts>(shown: readonly T[]): Promise<T[]> {
     return store.findEnded(this.#db, shown, this.#clock.now());
   }
@@ -90,7 +90,7 @@ export class Credentials {
     return issuer === undefined ? this.#accessToken(bearer) : this.#externalToken(issuer, bearer, key);
   }
 
-  /** A token of another issuer: the app's key says who trusts it. */
+  /** Identifies the user of a token of another issuer. The publishable key names the app, which must trust the issuer. */
   async #externalToken(external: ExternalUsers, token: string, key: SentKey | undefined) {
     if (key === undefined) throw invalid('Send the publishable key of the app with a token of its issuer.');
     const now = this.#clock.now();

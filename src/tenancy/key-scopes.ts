@@ -4,7 +4,7 @@ import { AppError } from '../errors.ts';
 const keyAreas = ['files', 'extractions', 'knowledge', 'automations', 'kv', 'webhooks', 'people', 'app'] as const;
 export type KeyArea = (typeof keyAreas)[number];
 
-/** `read` is what reads in every area, `kv` all of an area, `kv:read` what reads in it. */
+/** `read` allows reading in every area, `kv` all operations of an area, `kv:read` reading in it. */
 export const keyScopes = ['read', ...keyAreas, ...keyAreas.map((area) => `${area}:read` as const)] as const;
 export type KeyScope = (typeof keyScopes)[number];
 

@@ -10,7 +10,7 @@ import type { Scope } from './caller.ts';
 export const measures = ['file_bytes', 'documents', 'pages', 'tokens', 'sandboxes'] as const;
 export type Measure = (typeof measures)[number];
 
-/** The limit of an app without one. */
+/** The stored limit that means no limit. */
 export const noLimit = Number.MAX_SAFE_INTEGER;
 
 /** SQLSTATE raised by `app_use`. */
@@ -40,7 +40,7 @@ export async function settleTokens(tx: Db, { appId, sandboxId }: Scope, day: str
   if (change !== 0) await tx`select app_book(${appId}, ${sandboxId}, 'tokens', ${day}::date, ${change})`;
 }
 
-/** 422 `quota_exceeded` (for tokens, 429 `token_budget_exceeded`) when the quota is used up, to fail early. Counts nothing. */
+/** Throws 422 `quota_exceeded` (for tokens, 429 `token_budget_exceeded`) if the quota is used up, to fail early. Counts nothing. */
 export async function requireQuotaLeft(db: Db, { appId, sandboxId }: Scope, measure: Measure): Promise<void> {
   const [row] = await db<{ limit: number; used: number }[]>`
     select bound as limit, app_used(${appId}, ${sandboxId}, ${measure}) as used

@@ -24,8 +24,8 @@ export function unknownReference(field: string): AppError {
 }
 
 /**
- * For a write whose owner, or whatever else it names, was deleted at the same moment: 404 when the path names it, else
- * 422 on its member of the body, as if it were already deleted.
+ * Translates the foreign-key violation of a write whose owner, or another resource that it names, was deleted
+ * concurrently: 404 if the path names that resource, otherwise 422 on its member of the body. Undefined for other errors.
  * @param pathNames the parameters of the request's path.
  */
 export function missingReference(error: unknown, pathNames: readonly string[] = []): AppError | undefined {
@@ -100,7 +100,6 @@ export type OwnerInput = {
   agent?: string | undefined;
 };
 
-/** Resolves the owner members of a body. 422 on a member that is not visible to the caller. */
 export type NamedOwners = {
   org?: OrgRow | undefined;
   team?: TeamRow | undefined;
@@ -108,6 +107,7 @@ export type NamedOwners = {
   agent?: AgentRow | undefined;
 };
 
+/** Resolves the owner members of a body. Throws 422 on a member that is not visible to the caller. */
 export async function findNamedOwners(db: Db, caller: Caller, input: OwnerInput): Promise<NamedOwners> {
   const named: NamedOwners = {};
   if (input.org !== undefined) named.org = await required('org', findOrg(db, caller, fieldId('org', 'org', input.org)));

@@ -54,7 +54,7 @@ export class Secrets {
     return valid;
   }
 
-  /** Encrypts one of our keys with AES-256-GCM: iv, tag, ciphertext. */
+  /** Encrypts a key for storage with AES-256-GCM. Returns iv, tag and ciphertext. */
   wrap(plain: Uint8Array): Buffer {
     const [key] = this.keys('wrap');
     if (!key) throw new Error('No root secret is set.');

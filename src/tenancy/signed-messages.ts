@@ -11,7 +11,7 @@ export function generateWebhookSecret(): string {
   return `${secretPrefix}${randomBytes(secretBytes).toString('base64')}`;
 }
 
-/** Whether this is `whsec_` and 24 to 64 bytes in base64, as the standard has it. */
+/** Whether this is `whsec_` and 24 to 64 bytes in base64, as the standard requires. */
 export function isWebhookSecret(text: string): boolean {
   const encoded = text.slice(secretPrefix.length);
   const bytes = Buffer.from(encoded, 'base64');
@@ -35,7 +35,7 @@ export function signedHeaders(id: string, at: Date, body: string, secrets: reado
   };
 }
 
-/** Whether one of the signatures is of one of the secrets. Constant time for each. */
+/** Whether one of the signatures was made with one of the secrets. Constant time for each. */
 export function isSignedBy(
   { id, timestamp, signatures }: { id: string; timestamp: string; signatures: string },
   body: Uint8Array,

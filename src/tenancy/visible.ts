@@ -27,6 +27,7 @@ export type Grant = {
 /** The kind of change. `delete` requires a higher team or org role than `update` and create. */
 export type Change = 'update' | 'delete';
 
+/** Whether the caller sees the row. `agent` are the owners of the agent that owns it, if one does. */
 export function canSeeOwned(caller: Caller, row: Owned, agent?: AgentOwners): boolean {
   if (canSeeWholeApp(caller)) return true;
   if (ownsDirectly(caller, row)) return true;
@@ -44,6 +45,7 @@ export function administersOrgOf(caller: Caller, row: { orgId: string | null }):
   return caller.kind === 'user' && caller.orgRole === 'admin' && row.orgId !== null && row.orgId === caller.orgId;
 }
 
+/** Whether the caller may make this change. `agent` are the owners of the agent that owns the row, if one does. */
 export function mayChangeOwned(caller: Caller, row: Owned, change: Change, agent?: AgentOwners): boolean {
   if (canSeeWholeApp(caller)) return true;
   if (caller.kind === 'agent') return canSeeOwned(caller, row, agent);

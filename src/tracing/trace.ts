@@ -2,8 +2,8 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type * as Api from '@opentelemetry/api';
 
 /*
- * Spans of the work of this process. Without a tracer nothing is recorded: `isTracing` is then one comparison, and
- * frequent operations ask it before they create anything.
+ * Spans of the work of this process. Without a tracer nothing is recorded. Frequent operations check `isTracing`, which is
+ * one comparison, before they create anything.
  */
 
 type Tracing = { api: typeof Api; tracer: Api.Tracer };

@@ -24,7 +24,7 @@ export function describeProtocol(bytesMax: number): Record<string, string> {
   };
 }
 
-/** 412 unless the request speaks this version; a request that other clients send too may leave it open. */
+/** Throws 412 unless the request names this version of tus. Unless it is `required`, the header may be absent. */
 export function requireVersion(request: FastifyRequest, required: boolean): void {
   const version = oneHeader(request, 'tus-resumable');
   if (version === tusVersion || (version === undefined && !required)) return;

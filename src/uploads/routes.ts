@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
-import { bodyOf, lengthOf, receiving } from '../files/receive.ts';
+import { bodyOf, lengthOf, translateDisconnect } from '../files/receive.ts';
 import { oneHeader } from '../http/headers.ts';
 import { page, pageOf, pageRequest } from '../http/pages.ts';
 import { type Api, everyCaller, ref } from '../http/route.ts';
@@ -48,19 +48,19 @@ export function registerUploadRoutes(api: Api, { uploads, resumableBytesMax }: U
     operationId: 'createUpload',
     rateGroup: 'uploads',
     tag,
-    summary: 'Begin a resumable upload',
+    summary: 'Start a resumable upload',
     description:
-      'The protocol is tus 1.0, for any client of it. `Upload-Metadata` carries the members of `POST /api/v1/files` without `data`, and `provider_metadata`; `filetype` is another name of `content_type`, and `share`, `acl` and `provider_metadata` are JSON. The path of the upload is in `Location`. A body is its first bytes.',
+      'Implements tus 1.0, so any tus client can be used. `Upload-Metadata` carries the members of `POST /api/v1/files` without `data`, and `provider_metadata`; `filetype` is another name of `content_type`, and `share`, `acl` and `provider_metadata` are JSON. The path of the upload is in `Location`. A body, if any, contains the first bytes.',
     headers: Type.Object({
       'tus-resumable': version,
       'upload-length': Type.String({ description: 'Bytes of the whole file.' }),
-      'upload-metadata': Type.String({ description: 'Pairs of a name and a base64 text, with commas between them.' }),
+      'upload-metadata': Type.String({ description: 'Comma-separated pairs of a name and a base64 value.' }),
       'upload-checksum': checksum,
     }),
     rawBody: bodyType,
     responses: { 201: ref(uploadSchema) },
     handler: async ({ caller, request, reply }) => {
-      const upload = await receiving(request, async () => {
+      const upload = await translateDisconnect(request, async () => {
         requireVersion(request, true);
         requireBodyType(request, false);
         const metadata = oneHeader(request, 'upload-metadata') ?? '';
@@ -97,7 +97,7 @@ export function registerUploadRoutes(api: Api, { uploads, resumableBytesMax }: U
     tag,
     summary: 'Read how much of an upload is stored',
     description:
-      'Also in the headers `Upload-Offset`, `Upload-Length`, `Upload-Metadata` and `Upload-Expires`, which HEAD returns. Once it is finished, `x-file` is the id of the file. If all bytes are stored and the end was interrupted, a caller who may append finishes it.',
+      'The same values are in the headers `Upload-Offset`, `Upload-Length`, `Upload-Metadata` and `Upload-Expires`, which HEAD returns. Once it is finished, `x-file` is the id of the file. If all bytes are stored and the end was interrupted, a caller who may append finishes it.',
     params,
     responses: { 200: ref(uploadSchema) },
     handler: async ({ caller, params: { upload: id }, request, reply }) => {
@@ -116,7 +116,7 @@ export function registerUploadRoutes(api: Api, { uploads, resumableBytesMax }: U
     tag,
     summary: 'Append bytes to an upload',
     description:
-      '`Upload-Offset` of the response is how much is durable. 409 at another offset, 423 while another request appends, 460 when the body does not have its `Upload-Checksum`. With the last byte, the upload becomes a file, and `x-file` is its id; the rights of the caller are checked again.',
+      '`Upload-Offset` of the response is the number of durable bytes. 409 at another offset, 423 while another request appends, 460 when the body does not match its `Upload-Checksum`. With the last byte, the upload becomes a file, and `x-file` is its id; the rights of the caller are checked again.',
     params,
     headers: Type.Object({
       'tus-resumable': version,
@@ -126,7 +126,7 @@ export function registerUploadRoutes(api: Api, { uploads, resumableBytesMax }: U
     rawBody: bodyType,
     responses: { 204: null },
     handler: async ({ caller, params: { upload: id }, request, reply }) => {
-      const upload = await receiving(request, async () => {
+      const upload = await translateDisconnect(request, async () => {
         requireVersion(request, true);
         requireBodyType(request, true);
         const offset = readByteCount(request, 'upload-offset');

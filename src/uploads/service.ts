@@ -6,7 +6,7 @@ import { keepVisibleGrants, resolveFileOwner, resolveGrants } from '../files/own
 import type { FileDeps } from '../files/service.ts';
 import { replaceGrants, updateFile } from '../files/store.ts';
 import { linkCreatorOf, mayStillCreate } from '../files/upload-links.ts';
-import { adoptBlob, refusalOf } from '../files/write.ts';
+import { adoptBlob, translateWriteError } from '../files/write.ts';
 import type { PageRequest } from '../http/pages.ts';
 import { newUuid } from '../ids.ts';
 import type { Caller } from '../tenancy/caller.ts';
@@ -44,7 +44,7 @@ export function createUploadService(deps: UploadDeps) {
   const holds = new UploadHolds(db, deps.session);
   const hashes = new RunningHashes();
 
-  async function getSeen(caller: Caller, id: string): Promise<Upload> {
+  async function getVisible(caller: Caller, id: string): Promise<Upload> {
     return found(await store.findVisibleUpload(db, caller, pathId('upload', id), clock.now()));
   }
 
@@ -71,7 +71,7 @@ export function createUploadService(deps: UploadDeps) {
       });
     } catch (error) {
       if (error instanceof BlobMissing) throw notFound();
-      throw refusalOf(error);
+      throw translateWriteError(error);
     } finally {
       hashes.keep(upload.id, current.received, running);
     }
@@ -159,13 +159,13 @@ export function createUploadService(deps: UploadDeps) {
           (upload) => append(sender, upload, bytes),
         );
       } catch (error) {
-        throw refusalOf(error);
+        throw translateWriteError(error);
       }
     },
 
     /** Appends a body at an offset. 409 unless that is where the stored bytes end; 423 while another request appends. */
     async append(sender: Sender, id: string, offset: number, body: Body): Promise<Upload> {
-      const seen = await getSeen(sender.caller, id);
+      const seen = await getVisible(sender.caller, id);
       requireOffset(seen, offset);
       if (seen.finishedAt !== null) {
         if (body.length === 0) return seen;
@@ -184,7 +184,7 @@ export function createUploadService(deps: UploadDeps) {
      */
     async get(sender: Sender, id: string): Promise<Upload> {
       const { caller } = sender;
-      const seen = await getSeen(caller, id);
+      const seen = await getVisible(caller, id);
       if (seen.finishedAt !== null || seen.received < seen.length) return seen;
       if (caller.kind === 'server' && !hasScope(caller.scopes, 'files', false)) return seen;
       return holds.hold(seen, (upload) =>
@@ -196,7 +196,7 @@ export function createUploadService(deps: UploadDeps) {
 
     /** Deletes the upload and its bytes. The file of a finished upload stays. */
     async delete(caller: Caller, id: string): Promise<void> {
-      const seen = await getSeen(caller, id);
+      const seen = await getVisible(caller, id);
       await holds.hold(seen, async (upload) => {
         if (!(await store.deleteUpload(db, upload))) throw notFound();
       });

@@ -39,13 +39,13 @@ export function registerUserRoutes(api: Api, { users }: { users: UserService }):
     tag,
     about: {
       create:
-        '422 if the e-mail address is taken in the app or sandbox. Without a password the user cannot sign in, but can be given tokens.',
+        '422 if the e-mail address is taken in the app or sandbox. Without a password the user cannot sign in, but tokens can be created for them.',
       list: 'Newest first. `search` is part of the name or e-mail address.',
       get: '`me` is the calling user. End users also see the other users of their organisation and teams.',
       update:
         'Omitted members keep their values; `metadata` is replaced as a whole. A new password ends every session and personal token. 422 if the e-mail address is taken.',
       remove:
-        'Permanent: sessions, tokens and all that the user owns are deleted. What belongs to teams and organisations stays.',
+        'Permanent: the user’s sessions, tokens and everything they own are deleted. What belongs to teams and organisations stays.',
     },
     schema: userSchema,
     present: presentUser,

@@ -27,11 +27,11 @@ export function registerWebhookRoutes(api: Api, { webhooks }: { webhooks: Webhoo
     present: presentWebhook,
     about: {
       create:
-        'The response has the secret, which is shown only here. 422 for a URL that is not on the public internet, and beyond 50 webhooks.',
+        'The response contains the secret, which is not shown again. 422 for a URL that is not on the public internet, and for more than 50 webhooks.',
       list: 'Newest first, without their secrets.',
       get: 'Without its secret.',
-      update: 'Omitted members keep their values. Other events count from the next one on.',
-      remove: 'Permanent: its deliveries are deleted with it, also those that wait.',
+      update: 'Omitted members keep their values. A change of `events` applies from the next event on.',
+      remove: 'Permanent: its deliveries are deleted with it, including pending ones.',
     },
     create: { callers: operators, body: webhookCreateSchema, idempotency: 'credential', run: webhooks.create },
     list: { callers: operators, run: webhooks.list },
@@ -40,8 +40,13 @@ export function registerWebhookRoutes(api: Api, { webhooks }: { webhooks: Webhoo
     remove: { callers: operators, run: webhooks.remove },
   });
   for (const [verb, summary, description, run] of [
-    ['pause', 'Stop deliveries', 'Its events are kept for seven days, until it is resumed.', webhooks.pause],
-    ['resume', 'Continue deliveries', 'It also receives the events of the pause.', webhooks.resume],
+    [
+      'pause',
+      'Stop deliveries',
+      'Its events are kept for seven days, and delivered when it is resumed.',
+      webhooks.pause,
+    ],
+    ['resume', 'Continue deliveries', 'The webhook also receives the events of the pause.', webhooks.resume],
   ] as const)
     api.provisioning(operators, {
       method: 'POST',
@@ -65,7 +70,7 @@ export function registerWebhookRoutes(api: Api, { webhooks }: { webhooks: Webhoo
     idempotency: 'credential',
     summary: 'Replace the secret',
     description:
-      'The response has the new secret, which is shown only here. Until the overlap ends, deliveries are signed with both.',
+      'The response contains the new secret, which is not shown again. Until the overlap ends, deliveries are signed with both secrets.',
     params,
     body: rotateSchema,
     responses: { 200: ref(webhookSchema) },
@@ -79,7 +84,7 @@ export function registerWebhookRoutes(api: Api, { webhooks }: { webhooks: Webhoo
     tag,
     changesRights: false,
     summary: 'Send a test event',
-    description: 'An event `webhook.test` for this webhook alone. 409 while it is paused.',
+    description: 'Sends an event `webhook.test` to this webhook alone. 409 while it is paused.',
     params,
     responses: { 201: ref(deliverySchema) },
     handler: async ({ caller, params }) => presentDelivery(await webhooks.test(caller, params.webhook)),
@@ -94,7 +99,8 @@ function registerDeliveries(api: Api, webhooks: WebhookService): void {
     operationId: 'listWebhookDeliveries',
     tag,
     summary: 'List the deliveries of a webhook',
-    description: 'Newest event first, each with its latest attempts. `state` and `type` filter. Kept for seven days.',
+    description:
+      'Newest event first, each with its latest attempts. Filter by `state` and `type`. Deliveries are kept for seven days.',
     params,
     query: Type.Object({ ...pageQuery, ...listDeliveriesQuery.properties }),
     responses: { 200: pageOf(ref(deliverySchema)) },
@@ -112,7 +118,7 @@ function registerDeliveries(api: Api, webhooks: WebhookService): void {
     changesRights: false,
     summary: 'Deliver an event again',
     description:
-      'Whatever became of it, with the same id and body, and with all retries. 409 while the webhook is paused.',
+      'Whatever the state of the delivery, with the same id and body, and with all retries. 409 while the webhook is paused.',
     params: Type.Object({ webhook: Type.String(), delivery: Type.String() }),
     responses: { 200: ref(deliverySchema) },
     handler: async ({ caller, params }) =>

@@ -8,6 +8,7 @@ import { kindsNamedBy, operations, type Reference, withReference } from '../supp
 import { managed, orgs, readOwned, sources, teams, users } from '../support/authorization/tables.ts';
 import { type CallerName, callerNames, createTenants, type Ownership } from '../support/authorization/tenants.ts';
 import { startTestServer } from '../support/server.ts';
+import { until } from '../support/until.ts';
 
 /*
  * What a body or a filter names: each member of each operation of openapi.json that holds an id × every kind of caller ×
@@ -94,16 +95,19 @@ const ownSource = (caller: CallerName, type = 'knowledge/documents', metadata = 
 async function ownDocument(caller: CallerName): Promise<string | undefined> {
   const source = await ownSource(caller, 'knowledge/documents', { for: 'documents' });
   const ingestion = await ownReference(caller, `/knowledge_sources/${source}/ingest`, { content: { data: 'Text.' } });
-  for (;;) {
-    const path = `/api/v1/knowledge_ingestions/${ingestion}`;
+  const path = `/api/v1/knowledge_ingestions/${ingestion}`;
+  let document: string | undefined;
+  await until(async () => {
     const { body, text: said } = await api<{ status: string; metadata: { document: string } }>(
       'GET',
       path,
       callers[caller],
     );
-    if (body.status === 'succeeded') return body.metadata.document;
-    assert.ok(body.status === 'pending' || body.status === 'running', `${caller} ${path}: ${said}`);
-  }
+    assert.ok(['pending', 'running', 'succeeded'].includes(body.status), `${caller} ${path}: ${said}`);
+    if (body.status === 'succeeded') document = body.metadata.document;
+    return document !== undefined;
+  });
+  return document;
 }
 
 async function ownAutomation(caller: CallerName): Promise<string | undefined> {

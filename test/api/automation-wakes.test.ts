@@ -146,6 +146,8 @@ test('an idle process looks again when the next run is due, at the latest after 
 test('while due runs are woken, a process has urgent work', async () => {
   await startWaits(1);
   const { ticker, urgentWork } = server.server.work;
+  // Only the tick of this test shows.
+  await ticker.stopTicking();
   assert.equal(urgentWork(), undefined);
   const ticked = ticker.tick();
   const waking = urgentWork();

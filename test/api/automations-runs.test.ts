@@ -4,6 +4,7 @@ import { parseId } from '../../src/ids.ts';
 import { AutomationsClient, entryTypes, graphOf, type Run } from '../support/automations.ts';
 import type { TestTenants } from '../support/provisioner.ts';
 import { type ErrorBody, startTestServer, type TestServer } from '../support/server.ts';
+import { until } from '../support/until.ts';
 
 let server: TestServer;
 let world: TestTenants;
@@ -61,7 +62,7 @@ test('a run executes its nodes and keeps a journal of them', async () => {
 test('a wait is woken at its time, and the run shows running while its journal waits', async () => {
   const { id } = await client.createAutomation({
     workflow: graphOf(
-      { id: 'w', kind: 'wait', seconds: 1, on_success: 'd' },
+      { id: 'w', kind: 'wait', seconds: 2, on_success: 'd' },
       { id: 'd', kind: 'complete', result: { ok: 1 } },
     ),
   });
@@ -188,10 +189,11 @@ test('a run says which user invoked it, and nothing when a key or an event did',
   await client.createAutomation({ workflow, type: 'trigger', trigger: 'bell.rung' });
   await client.call('POST', '/events', { name: 'bell.rung' });
   let runs: Run[] = [];
-  while (runs.length === 0) {
+  await until(async () => {
     const listed = await client.call<{ data: Run[] }>('GET', '/automation_runs');
     runs = listed.body.data.filter((run) => run.event_id !== undefined);
-  }
+    return runs.length > 0;
+  });
   assert.equal(runs[0]?.invoked_by, undefined);
 });
 
@@ -332,7 +334,7 @@ test('a child run does not outlive the node that waits for it', async () => {
     graphOf({ id: 'p', kind: 'parallel', nodes: [sub, { id: 'x', kind: 'transform', value: '{{$error("x")}}' }] }),
   ];
   for (const workflow of graphs) assert.equal((await client.runGraph(workflow)).status, 'failed');
-  const timed = await client.createAutomation({ workflow: graphOf(sub), timeout_seconds: 1 });
+  const timed = await client.createAutomation({ workflow: graphOf(sub), timeout_seconds: 3 });
   assert.equal((await client.waitForEnd((await client.invoke(timed.id)).id)).error?.code, 'timeout');
   const children = await client.call<{ data: Run[] }>('GET', `/automations/${child.id}/runs`);
   assert.deepEqual(

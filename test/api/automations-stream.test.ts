@@ -7,6 +7,7 @@ import { parseId } from '../../src/ids.ts';
 import { AutomationsClient, graphOf, type Run } from '../support/automations.ts';
 import type { TestTenants } from '../support/provisioner.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
+import { until } from '../support/until.ts';
 
 let server: TestServer;
 let world: TestTenants;
@@ -215,7 +216,7 @@ test('a thousand streams that come and go leave nothing behind', async () => {
     await Promise.all(streams.map((stream) => stream.event()));
     for (const stream of streams) stream.close();
   }
-  while (server.services.streams.size > 0) await new Promise((resolve) => setImmediate(resolve));
+  await until(() => server.services.streams.size === 0);
   assert.equal(server.services.streams.topicCount, 0);
 });
 

@@ -6,6 +6,7 @@ import { type TestExtraction, waitForExtraction } from '../support/extractions.t
 import { type FixtureSite, htmlPage, startSite } from '../support/fixture-site.ts';
 import type { TestApp } from '../support/provisioner.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
+import { until } from '../support/until.ts';
 
 /* Two places for jobs, and more runs and crawls than that which wait for a site that does not answer. */
 
@@ -68,8 +69,7 @@ test('runs that wait for a response hold no slot: other runs, events and pages c
     graphOf({ id: 'tell', kind: 'emit_event', name: 'told', payload: { user: user.id } }),
   );
   assert.equal(run.status, 'completed');
-  while ((await neighbour.call('GET', `/kv/told?user=${user.id}`)).status !== 200)
-    await new Promise((resolve) => setTimeout(resolve, 10));
+  await until(async () => (await neighbour.call('GET', `/kv/told?user=${user.id}`)).status === 200);
   const page = await server.api<TestExtraction>('POST', '/api/v1/extractions', {
     key: other.secretKey,
     body: { destination_kind: 'storage', destination_path: 'o', url: `${site.origin}/page`, mode: 'link' },
@@ -80,7 +80,7 @@ test('runs that wait for a response hold no slot: other runs, events and pages c
   respondToAll();
   for (const { id: waiting } of runs) assert.equal((await client.waitForEnd(waiting)).status, 'completed');
   // The job that worked on a run releases its claim after the run has ended.
-  while ((await server.db`select 1 from automation_work_claims`).length > 0);
+  await until(async () => (await server.db`select 1 from automation_work_claims`).length === 0);
 });
 
 test('a run that is cancelled breaks its request off', { timeout: 20_000 }, async () => {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { sendRaw } from '../support/raw-request.ts';
 import { type ApiOptions, type ErrorBody, startTestServer } from '../support/server.ts';
+import { until } from '../support/until.ts';
 
 const server = await startTestServer();
 after(() => server.close());
@@ -190,9 +191,11 @@ test('a long string named data in free metadata is stored as given, however it a
     body: { content: { data: 'x'.repeat(200_000) }, metadata },
   });
   assert.equal(status, 201);
-  let ended: { status: string; metadata: { document?: string } };
-  do ended = (await api<typeof ended>('GET', `/api/v1/knowledge_ingestions/${body.id}`, { key })).body;
-  while (!['succeeded', 'failed'].includes(ended.status));
+  let ended: { status: string; metadata: { document?: string } } = { status: 'pending', metadata: {} };
+  await until(async () => {
+    ended = (await api<typeof ended>('GET', `/api/v1/knowledge_ingestions/${body.id}`, { key })).body;
+    return ['succeeded', 'failed'].includes(ended.status);
+  });
   const document = `/api/v1/knowledge_documents/${ended.metadata.document}`;
   assert.deepEqual((await api<{ metadata: unknown }>('GET', document, { key })).body.metadata, metadata);
   const withNul = { content: { data: 'a\0b' }, metadata: { content: { data: 'a\0b' } } };

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { AutomationsClient, graphOf } from '../support/automations.ts';
 import { sendRequest, startTestServer } from '../support/server.ts';
+import { until } from '../support/until.ts';
 
 /* Three processes of one installation: the clock of one is right, the others are an hour off. */
 const hourMs = 3_660_000;
@@ -52,11 +53,11 @@ test('runs that wait end, whichever process takes them', async () => {
   const runs: string[] = [];
   for (let number = 0; number < 6; number++) runs.push((await client.invoke(id)).id);
   for (const run of runs)
-    for (;;) {
+    await until(async () => {
       const { body } = await right.api<{ status: string }>('GET', `/api/v1/automation_runs/${run}`, { key });
-      if (body.status === 'completed') break;
       assert.ok(!['failed', 'cancelled'].includes(body.status), JSON.stringify(body));
-    }
+      return body.status === 'completed';
+    });
   for (const run of runs) {
     const noted = await right.api('GET', `/api/v1/kv/${encodeURIComponent(`run/${run}`)}?user=${user.id}`, { key });
     assert.equal(noted.status, 200);

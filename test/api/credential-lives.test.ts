@@ -7,6 +7,7 @@ import { hashPassword } from '../../src/users/passwords.ts';
 import { AutomationsClient, graphOf } from '../support/automations.ts';
 import type { TestApp, TestResource, TestUser } from '../support/provisioner.ts';
 import { type ApiOptions, startTestServer, type TestServer } from '../support/server.ts';
+import { until } from '../support/until.ts';
 
 /* What ends a credential, and everything that hangs on it, in every process. */
 
@@ -96,11 +97,12 @@ async function mintedSession(user: TestUser): Promise<Session> {
 
 /** Asks until the answer is 401, and fails when that takes longer than it may. */
 async function endsIn(at: TestServer, name: string, options: ApiOptions): Promise<void> {
-  const until = performance.now() + endsWithinMs;
-  for (;;) {
-    if ((await me(options, at)) === 401) return;
-    assert.ok(performance.now() < until, `${name} works after ${endsWithinMs} ms`);
-  }
+  const latest = performance.now() + endsWithinMs;
+  await until(async () => {
+    if ((await me(options, at)) === 401) return true;
+    assert.ok(performance.now() < latest, `${name} works after ${endsWithinMs} ms`);
+    return false;
+  });
 }
 
 const ways: [string, (user: TestUser, token: string) => Promise<{ status: number }>, number][] = [

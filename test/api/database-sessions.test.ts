@@ -5,6 +5,7 @@ import { JobConnections } from '../../src/jobs/connection.ts';
 import { createLogger } from '../../src/log.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { SilentProxy } from '../support/silent-proxy.ts';
+import { until } from '../support/until.ts';
 
 /* Sessions that PostgreSQL or the network ends, at each point of the work. */
 
@@ -37,7 +38,7 @@ function open(poolSize: number, timeoutMs = 10_000): Database {
 
 async function terminate(pid: number): Promise<void> {
   await db`select pg_terminate_backend(${pid})`;
-  while ((await db`select 1 from pg_stat_activity where pid = ${pid}`).length > 0);
+  await until(async () => (await db`select 1 from pg_stat_activity where pid = ${pid}`).length === 0);
 }
 
 async function processOf(sql: Pick<Database, 'begin'>): Promise<number> {
@@ -140,7 +141,7 @@ test('a commit whose response is lost is not repeated', async () => {
     proxy.silence({ requests: false });
   });
   committing.catch(() => {});
-  while ((await listDone()).length === 0);
+  await until(async () => (await listDone()).length > 0);
   proxy.break();
   proxy.speak();
   await assert.rejects(committing, { name: 'ConnectionError' });
@@ -154,7 +155,7 @@ test('a write outside a transaction whose response is lost is not repeated; a re
   proxy.silence({ requests: false });
   const writing = pool`insert into done values ('written')`;
   writing.catch(() => {});
-  while ((await listDone()).length === 0);
+  await until(async () => (await listDone()).length > 0);
   const reading = pool<{ count: number }[]>`select count(*) as count from done`;
   reading.catch(() => {});
   proxy.break();
@@ -165,7 +166,7 @@ test('a write outside a transaction whose response is lost is not repeated; a re
 });
 
 test('when the network is silent, statements and work that waits fail, and later work succeeds', async () => {
-  const pool = open(2, 200);
+  const pool = open(2, 1_000);
   await processOf(pool);
   proxy.silence();
   const running = [pool`insert into done values ('lost')`, pool`insert into done values ('lost')`];
@@ -175,22 +176,22 @@ test('when the network is silent, statements and work that waits fail, and later
     assert.match((outcome as PromiseRejectedResult).reason.name, /^ConnectionError$/);
   }
   proxy.speak();
-  while ((await pool`select 1`.catch(() => [])).length === 0);
+  await until(async () => (await pool`select 1`.catch(() => [])).length > 0);
 });
 
 test('a connection that the network has forgotten is replaced, and one that works for long is kept', async () => {
-  const pool = open(2, 500);
+  const pool = open(2, 1_500);
   const pid = await processOf(pool);
   proxy.forget();
   const forgotten = pool`insert into done values ('forgotten')`;
   await assert.rejects(forgotten, { name: 'ConnectionError' });
-  const [slow] = await pool<[{ pid: number }]>`select pg_backend_pid() as pid, pg_sleep(2)`;
+  const [slow] = await pool<[{ pid: number }]>`select pg_backend_pid() as pid, pg_sleep(4)`;
   assert.notEqual(slow.pid, pid);
   await db`select pg_terminate_backend(${pid})`;
 });
 
 test('work waits for a free connection for a limited time', async () => {
-  const pool = open(1, 400);
+  const pool = open(1, 1_500);
   const session = await pool.reserve();
   await assert.rejects(pool`select 1`, { code: 'NO_FREE_CONNECTION' });
   session.release();
@@ -198,7 +199,7 @@ test('work waits for a free connection for a limited time', async () => {
 });
 
 test('a listener whose connection the network has forgotten hears again', async () => {
-  const pool = open(1, 400);
+  const pool = open(1, 1_500);
   const heard: string[] = [];
   const again = Promise.withResolvers<void>();
   let listens = 0;
@@ -210,7 +211,7 @@ test('a listener whose connection the network has forgotten hears again', async 
   proxy.forget();
   await again.promise;
   await db.notify('tried', 'heard');
-  while (heard.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  await until(() => heard.length > 0);
   assert.deepEqual(heard, ['heard']);
 });
 

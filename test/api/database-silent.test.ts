@@ -8,6 +8,7 @@ import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import type { TestApp } from '../support/provisioner.ts';
 import { type ErrorBody, startTestServer, type TestServer } from '../support/server.ts';
 import { SilentProxy } from '../support/silent-proxy.ts';
+import { until } from '../support/until.ts';
 
 /* A PostgreSQL, or a network before it, that accepts connections and never responds. */
 
@@ -78,7 +79,7 @@ test('jobs run soon when the network has forgotten the connections of the queue 
   const asked = () => database.db`
     select 1 from pg_stat_activity where datname = current_database() and application_name = 'quarry-jobs'
       and query_start > ${now}::timestamptz and state = 'idle'`;
-  while ((await asked()).length === 0);
+  await until(async () => (await asked()).length > 0);
   proxy.forget();
   proxy.speak();
   await runJob();

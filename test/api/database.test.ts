@@ -6,6 +6,7 @@ import fc from 'fast-check';
 import { runForApp } from '../../src/db/app-lane.ts';
 import { type Database, type Db, openDatabase } from '../../src/db/database.ts';
 import { createTestDatabase } from '../support/database.ts';
+import { until } from '../support/until.ts';
 
 const { db, target, drop } = await createTestDatabase();
 const opened: Database[] = [];
@@ -141,7 +142,8 @@ test('a lost connection fails what runs on it, with an error that says so, and i
   const failing = assert.rejects(sleeping, (error: Error & { code?: string }) =>
     /^(57P01|CONNECTION_)/.test(error.code ?? ''),
   );
-  while ((await db`select 1 from pg_stat_activity where pid = ${row?.pid} and query like '%pg_sleep%'`).length === 0);
+  const asleep = () => db`select 1 from pg_stat_activity where pid = ${row?.pid} and query like '%pg_sleep%'`;
+  await until(async () => (await asleep()).length > 0);
   await db`select pg_terminate_backend(${row?.pid})`;
   await failing;
   assert.notEqual((await one`select pg_backend_pid() as pid`)[0]?.pid, row?.pid);

@@ -3,8 +3,10 @@ import { after, test } from 'node:test';
 import type { Transaction } from '../../src/db/database.ts';
 import { parseId } from '../../src/ids.ts';
 import { AutomationsClient, graphOf } from '../support/automations.ts';
+import { knowledgeOf } from '../support/knowledge.ts';
 import type { TestResource } from '../support/provisioner.ts';
 import { startTestServer } from '../support/server.ts';
+import { until } from '../support/until.ts';
 
 /*
  * What happens to a request whose owner is deleted in the same moment: each test holds the deletion open in a
@@ -63,12 +65,8 @@ async function createAutomation(): Promise<TestResource> {
 /** A document, by the source that is deleted. */
 async function createDocument(): Promise<TestResource> {
   const source = await makeOrgSource();
-  const made = await server.api<{ metadata: { document: string } }>(
-    'POST',
-    `/api/v1/knowledge_sources/${source.id}/ingest`,
-    { key: app.secretKey, body: { content: { data: 'Text' } } },
-  );
-  return { id: made.body.metadata.document, uuid: source.uuid };
+  const id = await knowledgeOf(server, { key: app.secretKey }).push(source.id, 'Text');
+  return { id, uuid: source.uuid };
 }
 
 const makeOrgSource = async () => createSource({ org: (await makeOrg()).id });
@@ -167,7 +165,7 @@ async function waitForLock(tx: Transaction, request: Promise<unknown>): Promise<
     isOver = true;
   });
   const look = () => server.db`select 1 from pg_stat_activity where ${pid} = any(pg_blocking_pids(pid))`;
-  while (!isOver && (await look()).count === 0);
+  await until(async () => isOver || (await look()).count > 0);
 }
 
 async function pidOf(tx: Transaction): Promise<number> {

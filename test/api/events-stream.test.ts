@@ -6,6 +6,7 @@ import { parseId } from '../../src/ids.ts';
 import { EventStream } from '../support/event-stream.ts';
 import type { TestApp } from '../support/provisioner.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
+import { until } from '../support/until.ts';
 import { WebhooksClient } from '../support/webhooks.ts';
 
 let server: TestServer;
@@ -62,6 +63,7 @@ test('a stream shows every event after it is ready, in order, and continues wher
 test('nothing is missed by a stream that opens while changes are being written', async () => {
   const app = await server.provision.app();
   const isReady = Promise.withResolvers<void>();
+  const filesBefore = 60;
   let names = 0;
   const write = async () => {
     let left = 20;
@@ -70,6 +72,8 @@ test('nothing is missed by a stream that opens while changes are being written',
       isOver = true;
     });
     while (left > 0) {
+      // The list below shows 100 files.
+      if (names === filesBefore) await isReady.promise;
       await upload(app, `${names++}.txt`);
       if (isOver) left -= 1;
     }
@@ -102,7 +106,7 @@ test('a change in progress when the stream opens is shown, or the stream waits f
     isReady = true;
   });
   const following = () => server.db`select 1 from event_logs where app_id = ${appId}`;
-  while ((await following()).length === 0);
+  await until(async () => (await following()).length > 0);
   await server.api('GET', '/api/v1/files', { key: app.secretKey });
   assert.equal(isReady, false);
   await writer`commit`;
@@ -166,7 +170,7 @@ test('a stream that asks for deleted events gets a note', async () => {
   // Its automations have been looked for too.
   const isDispatched = () =>
     server.db`select 1 from events where name = 'old' and dispatched_at is not null and position is not null`;
-  while ((await isDispatched()).length === 0);
+  await until(async () => (await isDispatched()).length > 0);
   await sweepEvents({ db: server.services.db, clock: new ManualClock(later) });
   const again = await open(app, start);
   assert.equal((await again.take()).event, 'ready');

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { readdirSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
@@ -14,7 +14,16 @@ import { zipBomb } from '../support/zip-bomb.ts';
 /** Document extractions: the rules of the request, where outputs go, and every way in which a document can fail. */
 
 const server = await startTestServer();
-after(() => server.close());
+// Only this file's server leaves anything here; other processes of the run use the directory of the machine.
+const { TMPDIR: machineTemporary } = process.env;
+const temporary = mkdtempSync(join(tmpdir(), 'quarry-extractions-'));
+process.env.TMPDIR = temporary;
+after(async () => {
+  await server.close();
+  if (machineTemporary === undefined) delete process.env.TMPDIR;
+  else process.env.TMPDIR = machineTemporary;
+  rmSync(temporary, { recursive: true });
+});
 const { api, provision, db, dataDir, services } = server;
 const { app, org, otherOrg, member, admin, viewer, loner, otherApp, stranger } = await provision.world();
 const key = app.secretKey;
@@ -267,7 +276,7 @@ async function listLeftovers(): Promise<object> {
   }
   const blobs = readdirSync(join(dataDir, 'blobs'), { recursive: true, withFileTypes: true });
   counts.blobs = blobs.filter((entry) => entry.isFile()).length;
-  counts.temporary = readdirSync(tmpdir()).filter((name) => !name.startsWith('quarry-')).length;
+  counts.temporary = readdirSync(tmpdir()).length;
   return counts;
 }
 

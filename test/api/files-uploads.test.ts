@@ -8,6 +8,7 @@ import { ManualClock } from '../../src/clock.ts';
 import { sweepBlobs } from '../../src/files/sweep.ts';
 import { bytesOf, type FileBody, pixel } from '../support/files.ts';
 import { type ErrorBody, startTestServer } from '../support/server.ts';
+import { until } from '../support/until.ts';
 
 const clock = new ManualClock();
 const sizeMax = 3 * 1024 * 1024;
@@ -119,11 +120,9 @@ test('an upload that breaks off leaves nothing, neither row nor blob nor note', 
   });
   outgoing.on('error', () => {});
   await new Promise((resolve) => outgoing.write(bytesOf(200_000), resolve));
-  await waitUntil(() => blobFiles().length > filesBefore);
+  await until(() => blobFiles().length > filesBefore);
   outgoing.destroy();
-  await waitUntil(
-    async () => (await db`select 1 from doomed_blobs`).length === 0 && blobFiles().length === filesBefore,
-  );
+  await until(async () => (await db`select 1 from doomed_blobs`).length === 0 && blobFiles().length === filesBefore);
   const [afterwards] = await db<[{ count: number }]>`select count(*)::int as count from files`;
   assert.equal(afterwards.count, before.count);
 });
@@ -193,7 +192,3 @@ test('blobs are deleted with their rows: immediately, or by the sweep after a ca
   assert.equal((await db`select 1 from doomed_blobs`).length, 0);
   assert.deepEqual(await sweepBlobs(services), { blobs: 0, temporary: 0 });
 });
-
-async function waitUntil(holds: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await holds())) await new Promise((resolve) => setImmediate(resolve));
-}

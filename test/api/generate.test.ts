@@ -221,7 +221,7 @@ test('a node past its deadline is aborted, counts what it used, and may be retri
       : 'Second.';
   const app = await server.provision.app();
   const run = await new AutomationsClient(server, app).runGraph(
-    graphOf(ask({ timeout_seconds: 0.5, retry: { max_attempts: 2, initial_seconds: 0 } })),
+    graphOf(ask({ timeout_seconds: 2, retry: { max_attempts: 2, initial_seconds: 0 } })),
     { name: 'Ada' },
   );
   assert.equal((run.result as Output).text, 'Second.', JSON.stringify(run));

@@ -6,6 +6,7 @@ import { ManualClock } from '../../src/clock.ts';
 import { sweepIdempotency } from '../../src/idempotency/sweep.ts';
 import { pathsOfKinds } from '../../src/idempotency/visible.ts';
 import { type ApiOptions, type ErrorBody, startTestServer } from '../support/server.ts';
+import { until } from '../support/until.ts';
 
 const clock = new ManualClock();
 const server = await startTestServer({ clock });
@@ -19,6 +20,14 @@ const keyed = (key: string, options: ApiOptions = {}): ApiOptions => ({
 });
 type Made = { id: string } & ErrorBody;
 const dayMs = 24 * 60 * 60 * 1_000;
+
+/** In this database only: in those of other tests the table has the same number. */
+async function countWaitingForTeams(): Promise<number> {
+  const waiting = await db`
+    select 1 from pg_locks where relation = 'teams'::regclass and not granted
+      and database = (select oid from pg_database where datname = current_database())`;
+  return waiting.length;
+}
 
 test('the same key and body give the first response, and the request takes effect once', async () => {
   const first = await api<Made>('POST', '/api/v1/teams', keyed('team-1', { body: { name: 'One' } }));
@@ -111,7 +120,7 @@ test('a request is 409 while the first one is in progress', async () => {
   const lock = await db.reserve();
   await lock.runScript('begin; lock table teams in share mode');
   const first = api<Made>('POST', '/api/v1/teams', keyed('slow', { body }));
-  while ((await db`select 1 from pg_locks where relation = 'teams'::regclass and not granted`).length === 0);
+  await until(async () => (await countWaitingForTeams()) > 0);
   const early = await api<Made>('POST', '/api/v1/teams', keyed('slow', { body }));
   assert.deepEqual([early.status, early.body.error.code], [409, 'request_in_progress']);
   assert.equal(early.headers.get('retry-after'), '1');
@@ -126,10 +135,10 @@ test('a claim that is not renewed for 30 s passes to the next request, and the f
   const lock = await db.reserve();
   await lock.runScript('begin; lock table teams in share mode');
   const first = api<Made>('POST', '/api/v1/teams', keyed('paused', { body }));
-  while ((await db`select 1 from pg_locks where relation = 'teams'::regclass and not granted`).length === 0);
+  await until(async () => (await countWaitingForTeams()) > 0);
   clock.advance(31_000);
   const second = api<Made>('POST', '/api/v1/teams', keyed('paused', { body }));
-  while ((await db`select 1 from pg_locks where relation = 'teams'::regclass and not granted`).length < 2);
+  await until(async () => (await countWaitingForTeams()) >= 2);
   await lock.runScript('commit');
   lock.release();
   assert.deepEqual([(await first).status, (await second).status], [409, 201]);
@@ -236,9 +245,9 @@ test('an upload that is cut short leaves its key free', async () => {
   const socket = connect(Number(new URL(server.baseUrl).port), '127.0.0.1');
   socket.write(head);
   const claimed = () => db`select 1 from idempotency_records where status is null`;
-  while ((await claimed()).length === 0);
+  await until(async () => (await claimed()).length > 0);
   socket.destroy();
-  while ((await claimed()).length > 0);
+  await until(async () => (await claimed()).length === 0);
   const headers = { 'content-type': 'text/plain', 'x-filename': 'cut.txt' };
   assert.equal((await api('POST', '/api/v1/files/uploads', keyed('cut', { body: 'whole', headers }))).status, 201);
 });

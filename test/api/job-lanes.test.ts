@@ -9,6 +9,7 @@ import { addJob } from '../../src/jobs/queue.ts';
 import { startWorkers, type Task, type Workers, type WorkersOptions } from '../../src/jobs/workers.ts';
 import { createLogger } from '../../src/log.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { until } from '../support/until.ts';
 
 let database: TestDatabase;
 before(async () => {
@@ -68,6 +69,7 @@ test('an app whose jobs fill every place that it may have keeps no other app wai
   const ended = gate.until(3);
   for (let n = 0; n < 50; n++) await addJob(database.db, 'work', { appId: hostile });
   await start({ work: gate.work }, 2);
+  while (gate.hanging < 2) await new Promise((resolve) => setImmediate(resolve));
   for (let n = 0; n < 3; n++) await addJob(database.db, 'work', { appId: other });
   await ended;
   assert.deepEqual(gate.order, [other, other, other]);
@@ -80,7 +82,7 @@ test('an app alone has every place that the setting names', async () => {
   const all = gate.until(9);
   for (let n = 0; n < 9; n++) await addJob(database.db, 'work', { appId: hostile });
   await start({ work: gate.work }, 4);
-  while (gate.hanging < 4) await new Promise((resolve) => setImmediate(resolve));
+  await until(() => gate.hanging >= 4);
   gate.open();
   await all;
 });
@@ -157,7 +159,7 @@ function spawnWorker() {
 test('two worker processes share the places of all: two apps leave one for a third, whichever process has it', async () => {
   const pair = [spawnWorker(), spawnWorker()];
   const taken = () => pair.flatMap((worker) => worker.taken);
-  const until = async (count: number) => {
+  const untilTaken = async (count: number) => {
     while (taken().length < count) await Promise.race(pair.map(({ child }) => once(child, 'taken')));
   };
   try {
@@ -166,13 +168,13 @@ test('two worker processes share the places of all: two apps leave one for a thi
     const add = (appId: string) => database.db`
       select graphile_worker.add_job('hangs', json_build_object('appId', ${appId}::uuid)) from generate_series(1, 10)`;
     await add(hostile);
-    await until(2);
+    await untilTaken(2);
     await add(other);
-    await until(3);
+    await untilTaken(3);
     // This job waits until the processes have looked again.
     const third = newUuid();
     await addJob(database.db, 'hangs', { appId: third }, { runAt: new Date(Date.now() + 1_500) });
-    await until(4);
+    await untilTaken(4);
     assert.deepEqual(
       [hostile, other, third].map((app) => taken().filter((one) => one === app).length),
       [2, 1, 1],

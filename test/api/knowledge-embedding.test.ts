@@ -4,6 +4,7 @@ import { parseId } from '../../src/ids.ts';
 import { startEmbeddingService } from '../support/embedding-service.ts';
 import { type Json, knowledgeOf, type TestIngestion } from '../support/knowledge.ts';
 import { startTestServer } from '../support/server.ts';
+import { until } from '../support/until.ts';
 
 const service = await startEmbeddingService();
 const server = await startTestServer({
@@ -12,7 +13,7 @@ const server = await startTestServer({
     QUARRY_EMBED_URL: service.url,
     QUARRY_EMBED_MODEL: 'test',
     QUARRY_EMBED_DIMENSIONS: '64',
-    QUARRY_EMBED_QUERY_MS: '400',
+    QUARRY_EMBED_QUERY_MS: '1500',
   },
 });
 after(async () => {
@@ -101,14 +102,14 @@ test('what a transaction has queued runs, though the active ingestion would end 
   const queued = ingest('Sanderlings follow the waves.', 'queued');
   const waiting = (event: string) => server.db`
     select 1 from pg_stat_activity where datname = current_database() and wait_event = ${event}`;
-  while ((await waiting('advisory')).length === 0);
+  await until(async () => (await waiting('advisory')).length > 0);
 
   service.silentOn = undefined;
   for (const response of service.hanging.splice(0)) response.destroy();
   const hasEnded = async () =>
     (await app.send<TestIngestion>('GET', `/knowledge_ingestions/${active.body.id}`)).body.status === 'succeeded';
   // Another transaction waits for the one that waits here: the end of the active ingestion, or nothing.
-  while (!(await hasEnded()) && (await waiting('transactionid')).length === 0);
+  await until(async () => (await hasEnded()) || (await waiting('transactionid')).length > 0);
   await lock`select pg_advisory_unlock(4711)`;
   lock.release();
   await server.db`drop trigger wait_here on idempotency_records`;
@@ -179,7 +180,7 @@ test('a search whose query gets no vector in time returns the results of full te
       const { status, body } = await search(mode);
       assert.equal(status, 200);
       assert.equal((body.data as unknown[]).length, mode === 'hybrid' ? 1 : 0);
-      assert.match(String(body.vectors_unavailable), /not embedded within 400 ms/);
+      assert.match(String(body.vectors_unavailable), /not embedded within 1500 ms/);
     }
     assert.equal((await search('fulltext')).body.vectors_unavailable, undefined);
   } finally {

@@ -160,7 +160,7 @@ test('a source is learned with one connection to the database', async () => {
   const before = (await versionOf(source)) ?? 0;
   await server.db`update knowledge_models set next_ordinal = 0, chunk_count = 0`;
   const { directTarget, log } = server.services;
-  const db = openDatabase(directTarget, { poolSize: 1, applicationName: 'quarry-test-learning', timeoutMs: 1_000 });
+  const db = openDatabase(directTarget, { poolSize: 1, applicationName: 'quarry-test-learning', timeoutMs: 10_000 });
   try {
     await learnSources({ db, log, learnMemoryMb: 512 }, world.app.app.uuid, undefined);
   } finally {

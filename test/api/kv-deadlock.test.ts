@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { startTestServer } from '../support/server.ts';
+import { until } from '../support/until.ts';
 
 const server = await startTestServer();
 after(() => server.close());
@@ -23,7 +24,7 @@ test('a write that conflicts with a transaction of several writes succeeds inste
     });
     const waits = () => db`
       select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
-    while (!isOver && (await waits()).count === 0);
+    await until(async () => isOver || (await waits()).count > 0);
     assert.equal(isOver, false, 'The write waits for a lock.');
     await tx`update kv_entries set value = 'longer' where key = 'second' and user_id = ${user.uuid}`;
   });

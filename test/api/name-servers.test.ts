@@ -196,7 +196,7 @@ test('services of the settings fail and recover with their names, and hold no th
   const source = await knowledge.createSource({ org: world.org.id });
   const findsBy = async (mode: string) => {
     while ((await knowledge.search(source, { query: 'white gannet', mode })).length === 0)
-      await new Promise((resolve) => setTimeout(resolve, 20));
+      await new Promise((resolve) => setTimeout(resolve, 100));
   };
   const workflow = graphOf({
     ...{ id: 'g', kind: 'generate', timeout_seconds: 30 },

@@ -3,6 +3,7 @@ import { request as httpRequest } from 'node:http';
 import { after, test } from 'node:test';
 import OpenAI, { toFile } from 'openai';
 import { startTestServer } from '../support/server.ts';
+import { until } from '../support/until.ts';
 
 /* Lists, batches, failures and limits of the surface under /v1, with the official client. */
 
@@ -144,8 +145,10 @@ test('a vector store and its files appear together, so that a process that ends 
   const lock = await db.reserve();
   await lock.runScript('begin; lock table knowledge_ingestions in share mode');
   const created = mine.vectorStores.create({ file_ids: [file.id] });
-  const waiting = () => db`select 1 from pg_locks where relation = 'knowledge_ingestions'::regclass and not granted`;
-  while ((await waiting()).length === 0);
+  const waiting = () => db`
+    select 1 from pg_locks where relation = 'knowledge_ingestions'::regclass and not granted
+      and database = (select oid from pg_database where datname = current_database())`;
+  await until(async () => (await waiting()).length > 0);
   const early = await db`select id from knowledge_sources where app_id = ${own.app.uuid}`;
   await lock.runScript('commit');
   lock.release();
@@ -371,14 +374,13 @@ test('Idempotency-Key, the audit log and headers work as for other routes', asyn
   await api('DELETE', `/v1/vector_stores/${first.body.id}`, bearer);
   assert.equal((await create()).status, 404);
 
-  for (;;) {
+  const source = first.body.id.replace('vs_', 'cso_');
+  const wanted = ['openaiCreateVectorStore', 'openaiUpdateVectorStore', 'openaiDeleteVectorStore'];
+  await until(async () => {
     const { body } = await api<{ data: { action: string; resource: string }[] }>('GET', '/api/v1/audit?page_size=10', {
       key: own.secretKey,
     });
     const shown = body.data.map(({ action, resource }) => `${action} ${resource}`);
-    const source = first.body.id.replace('vs_', 'cso_');
-    const wanted = ['openaiCreateVectorStore', 'openaiUpdateVectorStore', 'openaiDeleteVectorStore'];
-    if (!wanted.every((action) => shown.includes(`${action} ${source}`))) continue;
-    break;
-  }
+    return wanted.every((action) => shown.includes(`${action} ${source}`));
+  });
 });

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import OpenAI, { toFile } from 'openai';
+import { knowledgeOf } from '../support/knowledge.ts';
 import { startTestServer } from '../support/server.ts';
 
 /* The OpenAI-compatible surface under /v1, driven by the official client. */
@@ -108,10 +109,7 @@ test('the same file, source and document are there under /api/v1, with their own
   );
 
   // What is pushed there is found here: a document that no file made has its own id.
-  await api('POST', `/api/v1/knowledge_sources/${source}/ingest`, {
-    key: app.secretKey,
-    body: { content: { data: 'Inline words.' }, title: 'Inline' },
-  });
+  await knowledgeOf(server, { key: app.secretKey }).push(source, 'Inline words.', { title: 'Inline' });
   const listed = await idsOf(client.vectorStores.files.list(store));
   const inline = listed.find((id) => id.startsWith('cdo_')) ?? '';
   assert.deepEqual(listed.toSorted(), [file.id, inline].toSorted());

@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { promisify } from 'node:util';
 import { openDatabase } from '../../src/db/database.ts';
+import { writeBatch } from '../support/batch-program.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { poolerVariable, startPooler } from '../support/pooler.ts';
 import { projectRoot } from '../support/source.ts';
@@ -13,11 +17,13 @@ import { projectRoot } from '../support/source.ts';
  */
 const selection = ['kv', 'automations-waiting', 'idempotency'].map((name) => `test/api/${name}.test.ts`);
 
+const directory = mkdtempSync(join(tmpdir(), 'quarry-pgbouncer-'));
 const { target, drop } = await createTestDatabase();
 const pooler = await startPooler(target);
 after(async () => {
   await pooler.close();
   await drop();
+  rmSync(directory, { recursive: true });
 });
 
 test('the pooler gives a connection to each transaction, not to each client', async () => {
@@ -44,10 +50,9 @@ test('requests, jobs and streams work behind PgBouncer in transaction mode', { t
   // With NODE_TEST_CONTEXT, the runner would take this for one of its own test files.
   const { NODE_TEST_CONTEXT: _, ...inherited } = process.env;
   const env = { ...inherited, [poolerVariable]: String(pooler.port) };
-  const run = promisify(execFile)(process.execPath, ['--test', '--test-concurrency=2', ...selection], {
-    cwd: projectRoot,
-    env,
-  });
+  const program = join(directory, 'behind-pgbouncer.test.mjs');
+  writeBatch(program, selection);
+  const run = promisify(execFile)(process.execPath, ['--test', program], { cwd: projectRoot, env });
   const { stdout } = await run.catch((error: { stdout?: string }) => assert.fail(error.stdout ?? String(error)));
   assert.match(stdout, /^ℹ fail 0$/m);
 });

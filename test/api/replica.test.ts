@@ -82,7 +82,8 @@ test('lists and searches run on the replica, and see each write that another pro
   const knowledge = knowledgeOf(writer, { key });
   const source = await knowledge.createSource({ org: org.id });
   await untilOnReplica();
-  for (let i = 0; i < 100; i++) {
+  // On a busy machine the replica is behind more often.
+  for (let i = 0; i < 100 || ((await outcomes()).replica < 50 && i < 900); i++) {
     await put(`steady-${i}`);
     assert.ok((await listKeys()).includes(`steady-${i}`), `steady-${i}`);
   }
@@ -190,8 +191,10 @@ test('when the replica is killed, requests go on', async () => {
     }
   });
   await Promise.all([...readers, killed.promise]);
-  const before = await outcomes();
-  assert.ok(before.failed > 0);
+  // The readers may have ended before the kill had, and a replica that lagged rests for a while.
+  const deadline = Date.now() + 60_000;
+  while ((await outcomes()).failed === 0 && Date.now() < deadline) assert.ok((await listKeys()).length > 0);
+  assert.ok((await outcomes()).failed > 0);
   await put('alone');
   assert.ok((await listKeys()).includes('alone'));
 });

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, mock, test } from 'node:test';
 import { sendRaw } from '../support/raw-request.ts';
 import { sendExactPath, startTestServer } from '../support/server.ts';
+import { until } from '../support/until.ts';
 
 /*
  * What a proxy and this server could read differently, what a cache could keep for another caller, and what a line of the
@@ -183,7 +184,7 @@ test('no name, type or id that a client sends ends a header or a line of the log
     }
     const last = 'the-last-line';
     await api('GET', '/api/v1/users/me', { headers: { 'x-request-id': last } });
-    while (!lines.some((line) => line.includes(last))) await new Promise((resolve) => setImmediate(resolve));
+    await until(() => lines.some((line) => line.includes(last)));
   } finally {
     write.mock.restore();
   }

@@ -12,6 +12,7 @@ import { findDrift } from '../../src/usage/store.ts';
 import { openBreakingProxy } from '../support/breaking-proxy.ts';
 import { bytesOf, type FileBody, pixel } from '../support/files.ts';
 import { type ErrorBody, startTestServer } from '../support/server.ts';
+import { until } from '../support/until.ts';
 import { metadataOf, offsetType, tus, uploadRequests, uploadWithClient } from '../support/uploads.ts';
 
 const clock = new ManualClock();
@@ -121,7 +122,7 @@ test('while one process appends, another gets 423, and what a broken connection 
     slow.write(bytesOf(300_000));
     const isHeld = async () =>
       (await db`select 1 from uploads where id = ${uuidOf(upload)} and holder is not null`).length > 0;
-    while (!(await isHeld())) await new Promise(setImmediate);
+    await until(isHeld);
     for (const one of [
       await append<ErrorBody>(me, upload.id, 0, 'x'),
       await there.append<ErrorBody>(me, upload.id, 0, 'x'),
@@ -129,7 +130,7 @@ test('while one process appends, another gets 423, and what a broken connection 
       assert.deepEqual([one.status, codeOf(one)], [423, 'locked']);
     assert.equal((await second.api('DELETE', `/api/v1/uploads/${upload.id}`, me)).status, 423);
     slow.destroy();
-    while (await isHeld()) await new Promise(setImmediate);
+    await until(async () => !(await isHeld()));
     const offset = Number((await there.head(me, upload.id)).headers.get('upload-offset'));
     assert.ok(offset > 0 && offset <= 300_000);
     assert.equal((await there.append(me, upload.id, offset, bytesOf(1_000_000).subarray(offset))).status, 204);

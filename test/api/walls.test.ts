@@ -4,6 +4,7 @@ import { after, test } from 'node:test';
 import { EventStream } from '../support/event-stream.ts';
 import { createRandom } from '../support/rounds.ts';
 import { startTestServer } from '../support/server.ts';
+import { until } from '../support/until.ts';
 import { createSpace, type Space, sees, type Thing } from '../support/walls.ts';
 
 /*
@@ -148,12 +149,12 @@ test('exports of files and documents, usage and the counts of metrics have what 
     if ('key' in caller) await checkExports(space, caller.key, name);
   }
   // A request is counted once its response has been sent, which a client may see earlier.
-  let counted = sent;
-  do {
+  await until(async () => {
     const now = await readCounts();
-    counted = { '2xx': now['2xx'] - before['2xx'], '4xx': now['4xx'] - before['4xx'] };
+    const counted = { '2xx': now['2xx'] - before['2xx'], '4xx': now['4xx'] - before['4xx'] };
     assert.ok(counted['2xx'] <= sent['2xx'] && counted['4xx'] <= sent['4xx'], JSON.stringify([counted, sent]));
-  } while (counted['2xx'] < sent['2xx'] || counted['4xx'] < sent['4xx']);
+    return counted['2xx'] === sent['2xx'] && counted['4xx'] === sent['4xx'];
+  });
 });
 
 /** The files of a space as clients of OpenAI read them, and its usage. */

@@ -5,6 +5,7 @@ import { ManualClock } from '../../src/clock.ts';
 import { eventBounds, sweepEvents } from '../../src/events/domain.ts';
 import type { TestApp } from '../support/provisioner.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
+import { until } from '../support/until.ts';
 import { isSigned, WebhookReceiver } from '../support/webhook-receiver.ts';
 import { type TestDelivery, type TestWebhook, WebhooksClient } from '../support/webhooks.ts';
 
@@ -110,7 +111,10 @@ test('ten attempts in three days; then the delivery has failed and its webhook i
   assert.ok(hours >= 72 && hours <= 79.2, `${hours} h`);
   assert.deepEqual([last?.state, last?.attempts, last?.next_attempt_at], ['failed', 10, undefined]);
   let webhook = await client.get(id);
-  while (webhook.status === 'active') webhook = await client.get(id);
+  await until(async () => {
+    webhook = await client.get(id);
+    return webhook.status !== 'active';
+  });
   assert.equal(webhook.paused_reason, `No delivery has succeeded since ${new Date(startMs).toISOString()}.`);
 
   delete behaviours['/failing'];
@@ -168,7 +172,10 @@ test('a receiver that is gone pauses its webhook', async () => {
   const { id } = await client.create(`${receiver.origin}/gone`, ['leave']);
   await client.emit('leave');
   let webhook = await client.get(id);
-  while (webhook.status === 'active') webhook = await client.get(id);
+  await until(async () => {
+    webhook = await client.get(id);
+    return webhook.status !== 'active';
+  });
   assert.equal(webhook.paused_reason, 'The receiver returned 410 Gone.');
   await client.api('DELETE', `/webhooks/${id}`);
 });

@@ -66,7 +66,7 @@ test('text that is not saved survives links, the back button, Escape and the end
   const dialog = page.getByRole('dialog');
   await dialog.getByLabel('E-mail').fill('grace@harbour.example');
   await page.keyboard.press('Escape');
-  await dialog.getByText('Discard what you typed?').waitFor();
+  await dialog.getByText('Discard your changes?').waitFor();
   await dialog.getByRole('button', { name: 'Keep editing' }).click();
   assert.equal(await dialog.getByLabel('E-mail').inputValue(), 'grace@harbour.example');
   await db`delete from console_developer_sessions`;
@@ -119,7 +119,7 @@ test('the address holds app, sandbox, organisation, page, filter and query: relo
   await page.getByRole('table', { name: 'Use of credentials' }).waitFor();
   await page.goto(`/console/${app.app.id}/files?sort=-size&type=image/*`);
   await page.getByText('No matching files').waitFor();
-  assert.equal(await page.getByLabel('Of which type').inputValue(), 'image/*');
+  assert.equal(await page.getByLabel('Filter by type').inputValue(), 'image/*');
 
   // A link into another app of the same developer leads there.
   await page.goto(`/console/${second.app.id}/files/${made.body.id}`);

@@ -6,6 +6,7 @@ import type { Page } from 'playwright-core';
 import { ConsoleTest, pdfShown } from '../support/browser.ts';
 import { chart, loadApp } from '../support/console.ts';
 import { pdf } from '../support/documents.ts';
+import { until } from '../support/until.ts';
 import { metadataOf, offsetType, tus } from '../support/uploads.ts';
 
 const it = await ConsoleTest.start();
@@ -212,7 +213,7 @@ test('a large upload that a reload of the page broke off is continued', async ()
   page.on('dialog', (dialog) => void dialog.accept());
   await choose(page);
   await page.waitForRequest((request) => request.method() === 'PATCH');
-  while (!broken) await new Promise(setImmediate);
+  await until(() => broken);
   await page.reload();
   await choose(page);
   await page.getByRole('list', { name: 'Uploads' }).getByText('Uploaded', { exact: true }).waitFor();

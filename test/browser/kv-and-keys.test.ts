@@ -36,7 +36,7 @@ test('entries are written, found, changed and deleted; a concurrent change is no
   await api('PUT', path, { key: app.secretKey, body: { value: '{"metres":120}', user: user.id } });
   await dialog.getByLabel('Value').fill('{"metres":91}');
   await dialog.getByRole('button', { name: 'Save' }).click();
-  await dialog.getByText('Somebody changed it').waitFor();
+  await dialog.getByText('It was changed meanwhile').waitFor();
   await dialog.getByText('{"metres":120}').waitFor();
   await it.picture(page, 'kv-conflict');
   await dialog.getByRole('button', { name: 'Overwrite with mine' }).click();
@@ -58,7 +58,7 @@ test('changes of others appear by themselves, entries expire when they should, a
   await entry('live/a').waitFor();
   await put('live/a', { value: 'seen' });
   await page.getByRole('cell', { name: 'seen' }).waitFor();
-  await put('live/brief', { ttl_seconds: 3 });
+  await put('live/brief', { ttl_seconds: 8 });
   await entry('live/brief').waitFor();
   await entry('live/brief').waitFor({ state: 'detached' });
 

@@ -84,7 +84,7 @@ const pages: Record<string, [path: string, sign: string]> = {
   extraction: [`/extractions/${extraction}`, 'many'],
   knowledge: ['/knowledge', 'Harbour rules'],
   'knowledge-source': [`/knowledge/${source}`, 'Fees'],
-  'knowledge-search': [`/knowledge/${source}?tab=search`, 'Hits at most'],
+  'knowledge-search': [`/knowledge/${source}?tab=search`, 'Maximum hits'],
   'knowledge-document': [`/knowledge/documents/${document}`, 'twelve euros'],
   overview: ['/overview', 'Recent activity'],
   automations: ['/automations', 'Mooring request'],
@@ -286,9 +286,11 @@ test('the main action of each page is reached and used by keyboard alone, dialog
     ['/kv', 'New entry'],
     ['/keys', 'New key'],
   ] as const) {
-    await page.goto(`/console${path}`);
-    const action = page.getByRole('button', { name, exact: true });
-    await action.waitFor();
+    await visit(page, [path, name]);
+    await page.getByRole('button', { name, exact: true }).waitFor();
+    await page.locator(`nav a[href$="${path}"][aria-current=page]`).waitFor();
+    // The first stop of a page.
+    await page.getByRole('link', { name: 'Skip to content' }).focus();
     let presses = 0;
     while ((await page.evaluate('document.activeElement.textContent')) !== name) {
       assert.ok(presses++ < 45, `${name} is not reached`);

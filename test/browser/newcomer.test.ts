@@ -98,11 +98,11 @@ test('runs are filtered in the address, and run again and cancelled together', a
   for (let count = 0; count < 3; count++)
     await it.server.api('POST', '/api/v1/automations/waits/invoke', { key, body: {} });
   const page = await it.openAsDeveloper(app, '/console/runs');
-  await page.getByLabel('Which runs').selectOption('waiting');
+  await page.getByLabel('Filter by state').selectOption('waiting');
   const rows = page.getByRole('table', { name: 'Runs' }).locator('tbody tr');
   await rows.nth(2).waitFor();
   await page.reload();
-  assert.equal(await page.getByLabel('Which runs').inputValue(), 'waiting');
+  assert.equal(await page.getByLabel('Filter by state').inputValue(), 'waiting');
   await page.getByLabel('Select all rows of Runs').check();
   await page.getByRole('button', { name: 'Cancel 3' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Cancel 3' }).click();

@@ -228,7 +228,7 @@ test('a page that navigates without end is read where it stops', async () => {
 });
 
 test('windows, downloads and dialogs of a page come to nothing', async () => {
-  const renderer = rendererWith({ timeoutMs: 5_000 });
+  const renderer = rendererWith();
   assert.match((await draw('/popups', { renderer })).html, /windows were opened/);
   assert.equal(site.requests.filter((path) => path.startsWith('/popup?')).length, 0);
   assert.match((await draw('/download', { renderer })).html, /a file was offered/);

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, test } from 'node:test';
 import { ConsoleTest } from '../support/browser.ts';
+import { until } from '../support/until.ts';
 
 /*
  * What strangers name and write, in every place where the console shows it: names, metadata, Markdown and pictures. A
@@ -64,13 +65,13 @@ test('nothing that a stranger names or writes runs, becomes an element or a dang
     metadata,
     content: { data: markdown, content_type: 'text/markdown', filename: `${attacks[3]}.md` },
   });
-  for (;;) {
+  await until(async () => {
     const { body } = await api<{ status: string }>('GET', `/api/v1/knowledge_ingestions/${ingestion}`, {
       key: app.secretKey,
     });
-    if (body.status === 'succeeded') break;
     assert.notEqual(body.status, 'failed');
-  }
+    return body.status === 'succeeded';
+  });
   const documents = await api<{ data: { id: string }[] }>('GET', '/api/v1/knowledge_documents', { key: app.secretKey });
   const user = await make('/users', { email: 'a@example.test', name: attacks[2] });
   await make('/kv', { user, key: attacks[0], value: attacks[1] });

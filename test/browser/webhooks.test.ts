@@ -40,14 +40,14 @@ test('a webhook is created with chosen events, tested, its deliveries read and r
   await it.server.api('POST', '/api/v1/events', { key: app.secretKey, body });
   const paid = deliveries.filter({ hasText: 'order.paid' });
   await paid.getByText('500').waitFor();
-  await page.getByLabel('Which deliveries').selectOption('pending');
+  await page.getByLabel('Filter by state').selectOption('pending');
   await deliveries.filter({ hasText: 'webhook.test' }).waitFor({ state: 'detached' });
   await paid.getByRole('button', { name: 'Attempts' }).click();
   await dialog.getByText('refused').waitFor();
   await it.picture(page, 'webhook-attempts');
   await page.keyboard.press('Escape');
   receiver.respond = (response) => response.end();
-  await page.getByLabel('Which deliveries').selectOption('');
+  await page.getByLabel('Filter by state').selectOption('');
   await paid.getByRole('button', { name: 'Deliver again' }).click();
   await paid.getByText('delivered').waitFor();
   const messages = await receiver.waitFor('/orders', 3);

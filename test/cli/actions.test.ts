@@ -4,12 +4,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { type Action, actions } from '../../src/cli/action-kinds.ts';
-import { type ActionValues, act } from '../../src/cli/actions.ts';
+import { type ActionValues, runAction } from '../../src/cli/actions.ts';
 import { connect } from '../../src/cli/client.ts';
 import { Progress } from '../../src/cli/progress.ts';
 import { graphOf } from '../support/automations.ts';
 import { type CallOptions, callQuarry, runQuarry, startQuarry } from '../support/command.ts';
 import { startTestServer } from '../support/server.ts';
+import { until } from '../support/until.ts';
 
 /* The commands that send one request each, with names in place of ids; and those that stream. */
 
@@ -51,7 +52,7 @@ async function run(group: string, verb: string, given: string[] = [], values: Ac
   };
   const names = [...action.usage.matchAll(/<(\w+)>/g)].map(([, name = '']) => name);
   const words = Object.fromEntries(names.map((name, at) => [name, given[at] ?? '']));
-  assert.equal(await act(session, action, words, values), 0);
+  assert.equal(await runAction(session, action, words, values), 0);
   return { printed, said, rows: printed.split('\n').filter(Boolean) };
 }
 
@@ -132,7 +133,7 @@ test('documents, their chunks and ingestions are listed; a document is read by i
   const content = { data: text };
   await post(`/knowledge_sources/${source.id}/ingest`, { content, title: 'Manual' });
   const ended = async () => (await run('sources', 'ingestions', ['manual'])).rows[0]?.split('\t')[1] === 'succeeded';
-  while (!(await ended()));
+  await until(ended);
   assert.match((await run('documents', 'chunks', ['Manual'])).printed, /^cim_/);
   const { stdout, code } = await quarry(['documents', 'read', 'Manual']);
   assert.deepEqual([code, stdout.trimEnd()], [0, text]);

@@ -7,9 +7,9 @@ import { openS3Objects, type S3Objects } from '../../src/blob/s3.ts';
 import { findCredentialsFile } from '../../src/credentials-file.ts';
 import { callQuarry } from '../support/command.ts';
 import type { FileBody } from '../support/files.ts';
+import { sendRequest } from '../support/request.ts';
 import { startS3Server } from '../support/s3-server.ts';
 import { type ServedProcess, startServe } from '../support/serve.ts';
-import { sendRequest } from '../support/server.ts';
 
 /*
  * Backups of a whole installation, with the embedded database, into a bucket and from it into an empty one.

@@ -79,7 +79,7 @@ test('a login by e-mail keeps a token instead of the password, and the logout re
   assert.deepEqual(await quarry(['logout']), { code: 0, stdout: '', stderr: '' });
   assert.equal(existsSync(file), false);
   assert.equal((await server.api('GET', '/api/v1/users/me', { token })).status, 401);
-  assert.match((await quarry(['logout'])).stderr, /Nobody is logged in/);
+  assert.match((await quarry(['logout'])).stderr, /Not logged in/);
   const lost = await quarry(['whoami']);
   assert.equal(lost.code, 2);
   assert.match(lost.stderr, /quarry login URL/);

@@ -11,6 +11,7 @@ import { writeCredentialsFile } from '../../src/credentials-file.ts';
 import { type CallOptions, type CommandResult, callQuarry, runQuarry, startQuarry } from '../support/command.ts';
 import { htmlPage, responses, startSite } from '../support/fixture-site.ts';
 import { startTestServer } from '../support/server.ts';
+import { until } from '../support/until.ts';
 
 /*
  * The commands for people, against a real server. What depends on pipes and signals is run as the real program.
@@ -206,7 +207,10 @@ test('kv counts, lets entries expire and prints changes as they happen', async (
   const watching = runQuarry(['kv', 'watch', '--prefix', 'n', '--limit', '2', ...user], { env }).finally(() => {
     ended = true;
   });
-  while (!ended) assert.equal((await quarry(['kv', 'increment', 'n', ...user])).code, 0);
+  await until(async () => {
+    assert.equal((await quarry(['kv', 'increment', 'n', ...user])).code, 0);
+    return ended;
+  });
   const watched = await watching;
   const [, first = '', second = ''] = /^put {2}n {2}(\d+)\nput {2}n {2}(\d+)\n$/.exec(watched.stdout) ?? [];
   assert.deepEqual([watched.code, Number(second)], [0, Number(first) + 1]);

@@ -10,8 +10,8 @@ import { runQuarry } from '../support/command.ts';
 import { type TestExtraction, waitForExtraction } from '../support/extractions.ts';
 import { type FileBody, pixel } from '../support/files.ts';
 import { htmlPage, startSite } from '../support/fixture-site.ts';
+import { sendRequest } from '../support/request.ts';
 import { startServe } from '../support/serve.ts';
-import { sendRequest } from '../support/server.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'quarry-crash-backup-'));
 chmodSync(root, 0o755);

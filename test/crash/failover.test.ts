@@ -7,8 +7,8 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { checkLedger, createFixture, Ledger, startActors } from '../support/crash-ledger.ts';
 import { EventStream } from '../support/event-stream.ts';
 import { startPostgresPair } from '../support/postgres-pair.ts';
+import { sendRequest } from '../support/request.ts';
 import { type ServedProcess, startServe } from '../support/serve.ts';
-import { sendRequest } from '../support/server.ts';
 
 /*
  * The primary is killed under mixed load and its synchronous standby is promoted.

@@ -7,8 +7,8 @@ import { after, test } from 'node:test';
 import { openDatabase } from '../../src/db/database.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { killInWrite } from '../support/kill-in-write.ts';
+import { sendRequest } from '../support/request.ts';
 import { startServe } from '../support/serve.ts';
-import { sendRequest } from '../support/server.ts';
 import { openTcpProxy } from '../support/tcp-proxy.ts';
 
 const dataDir = mkdtempSync(join(tmpdir(), 'quarry-crash-idempotency-'));

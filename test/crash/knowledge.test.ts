@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import type { TestIngestion } from '../support/knowledge.ts';
+import { sendRequest } from '../support/request.ts';
 import { startServe } from '../support/serve.ts';
-import { sendRequest } from '../support/server.ts';
 
 const dataDir = mkdtempSync(join(tmpdir(), 'quarry-crash-knowledge-'));
 chmodSync(dataDir, 0o755);

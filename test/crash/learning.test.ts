@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { runQuarry } from '../support/command.ts';
 import type { TestIngestion } from '../support/knowledge.ts';
+import { sendRequest } from '../support/request.ts';
 import { startServe } from '../support/serve.ts';
-import { sendRequest } from '../support/server.ts';
 
 const dataDir = mkdtempSync(join(tmpdir(), 'quarry-crash-learning-'));
 chmodSync(dataDir, 0o755);

@@ -11,8 +11,8 @@ import { Secrets } from '../../src/tenancy/secrets.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { killInWrite } from '../support/kill-in-write.ts';
 import { headOf, verifyAll } from '../support/ledger.ts';
+import { sendRequest } from '../support/request.ts';
 import { startServe } from '../support/serve.ts';
-import { sendRequest } from '../support/server.ts';
 import { openTcpProxy } from '../support/tcp-proxy.ts';
 
 const dataDir = mkdtempSync(join(tmpdir(), 'quarry-crash-ledger-'));

@@ -22,10 +22,11 @@ import { ownWorkerFile } from '../../src/content/parse/pool/process.ts';
 import { findCluster } from '../../src/db/embedded.ts';
 import { canReach } from '../../src/db/postgres-account.ts';
 import { createTestDatabase } from '../support/database.ts';
+import { sendRequest } from '../support/request.ts';
 import { startServe } from '../support/serve.ts';
-import { sendRequest } from '../support/server.ts';
 import { projectRoot } from '../support/source.ts';
 import { openTcpProxy } from '../support/tcp-proxy.ts';
+import { until } from '../support/until.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'quarry-lifecycle-'));
 chmodSync(root, 0o755);
@@ -137,7 +138,7 @@ test('a second signal ends the server and its PostgreSQL immediately', async () 
   clearInterval(again);
   assert.equal(code, 1);
   // It has its signal; the directory is free as soon as it has gone.
-  while (isRunning(postgres)) await new Promise((resolve) => setImmediate(resolve));
+  await until(() => !isRunning(postgres));
 });
 
 test('after kill -9 the next start serves the same data and accepts the same keys', async () => {

@@ -9,9 +9,9 @@ import { findPostmaster } from '../../src/db/postmaster.ts';
 import { runQuarry } from '../support/command.ts';
 import { areaNames, openAreas } from '../support/crash-areas.ts';
 import { checkLedger, createFixture, Ledger, startActors } from '../support/crash-ledger.ts';
+import { sendRequest } from '../support/request.ts';
 import { createRandom } from '../support/rounds.ts';
 import { type ServedProcess, startServe } from '../support/serve.ts';
-import { sendRequest } from '../support/server.ts';
 
 /*
  * Random kills under mixed load on the embedded default: the server, PostgreSQL, one of its backends, or a parser.
@@ -89,13 +89,37 @@ async function killVictim(
   if (victim === 'server') return server.kill();
   const postmaster = findPostmaster(findCluster(realpathSync(dataDir)))?.pid ?? 0;
   if (victim === 'postgres') return void process.kill(postmaster, 'SIGKILL');
-  const candidates =
+  const listCandidates = () =>
     victim === 'backend'
       ? childrenOf(postmaster).filter((pid) => commandOf(pid).includes('[local]'))
       : descendantsOf(server.pid).filter((pid) => commandOf(pid).includes('parse/pool'));
-  const pid = candidates[Math.floor(random() * candidates.length)];
-  assert.ok(pid !== undefined, `There is no ${victim} to kill.`);
-  process.kill(pid, 'SIGKILL');
+  const chance = random();
+  // A parser that has ended is replaced after a while.
+  for (const deadline = Date.now() + 30_000; Date.now() < deadline; ) {
+    const candidates = listCandidates();
+    const pid = candidates[Math.floor(chance * candidates.length)];
+    if (pid !== undefined && isKilled(pid)) return;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  assert.fail(`There is no ${victim} to kill.`);
+}
+
+/** False for a process that has ended meanwhile. */
+function isKilled(pid: number): boolean {
+  try {
+    return process.kill(pid, 'SIGKILL');
+  } catch {
+    return false;
+  }
+}
+
+/** Empty for a process that has ended meanwhile. */
+function readProcessFile(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return '';
+  }
 }
 
 async function until(condition: () => boolean): Promise<void> {
@@ -103,8 +127,14 @@ async function until(condition: () => boolean): Promise<void> {
 }
 
 function childrenOf(pid: number): number[] {
-  return readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
-    readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').split(' ').filter(Boolean).map(Number),
+  let threads: string[] = [];
+  try {
+    threads = readdirSync(`/proc/${pid}/task`);
+  } catch {
+    // It has ended meanwhile.
+  }
+  return threads.flatMap((thread) =>
+    readProcessFile(`/proc/${pid}/task/${thread}/children`).split(' ').filter(Boolean).map(Number),
   );
 }
 
@@ -113,5 +143,5 @@ function descendantsOf(pid: number): number[] {
 }
 
 function commandOf(pid: number): string {
-  return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');
+  return readProcessFile(`/proc/${pid}/cmdline`).replaceAll('\0', ' ');
 }

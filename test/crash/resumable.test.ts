@@ -9,8 +9,8 @@ import { findEmbeddedPostgres } from '../../src/db/embedded.ts';
 import { findDrift } from '../../src/usage/store.ts';
 import { openBreakingProxy } from '../support/breaking-proxy.ts';
 import type { FileBody } from '../support/files.ts';
+import { sendRequest } from '../support/request.ts';
 import { type ServedProcess, startServe } from '../support/serve.ts';
-import { sendRequest } from '../support/server.ts';
 import { uploadWithClient } from '../support/uploads.ts';
 
 const bytesMb = Number(process.env.CRASH_UPLOAD_MB ?? 24);

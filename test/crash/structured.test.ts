@@ -6,8 +6,8 @@ import { after, test } from 'node:test';
 import { killEmbeddedPostgres } from '../../src/db/embedded.ts';
 import { type TestExtraction, waitForExtraction } from '../support/extractions.ts';
 import { startLanguageModel } from '../support/language-model.ts';
+import { sendRequest } from '../support/request.ts';
 import { startServe } from '../support/serve.ts';
-import { sendRequest } from '../support/server.ts';
 
 const dataDir = mkdtempSync(join(tmpdir(), 'quarry-crash-structured-'));
 chmodSync(dataDir, 0o755);

@@ -143,6 +143,7 @@ test('when processes are killed under load, clients see only retries, nothing ac
   const wrong: Reply[] = [];
   let retries = 0;
   let stopping = false;
+  let isStarting = false;
   const work = async () => {
     while (!stopping) {
       try {
@@ -153,6 +154,8 @@ test('when processes are killed under load, clients see only retries, nothing ac
       } catch {
         retries += 1;
       }
+      // A process that starts again needs the processor.
+      if (isStarting) await new Promise((resolve) => setTimeout(resolve, pollMs));
     }
   };
   const clients = Array.from({ length: 8 }, work);
@@ -160,7 +163,9 @@ test('when processes are killed under load, clients see only retries, nothing ac
     const [keptBefore, before] = [kept.length, startsOf(child).length];
     await until(() => kept.length > keptBefore + 20, 'Progress under load');
     process.kill(startsOf(child).at(-1)?.childPid ?? 0, 'SIGKILL');
+    isStarting = true;
     await until(() => startsOf(child).length > before, `The restart of ${child}`);
+    isStarting = false;
   }
   stopping = true;
   await Promise.all(clients);

@@ -9,8 +9,8 @@ import { openDatabase } from '../../src/db/database.ts';
 import { formatId } from '../../src/ids.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { EventStream, type StreamEvent } from '../support/event-stream.ts';
+import { sendRequest } from '../support/request.ts';
 import { type ServedProcess, startServe } from '../support/serve.ts';
-import { sendRequest } from '../support/server.ts';
 import { openTcpProxy } from '../support/tcp-proxy.ts';
 
 /*
@@ -225,7 +225,7 @@ test('watchers that resume miss nothing and get nothing twice, whichever process
     const readEvents = async () =>
       db<{ id: string; position: number | null }[]>`select id, position from events order by position`;
     let events = await readEvents();
-    while (events.some(({ position }) => position === null)) events = await readEvents();
+    for (; events.some(({ position }) => position === null); events = await readEvents()) await wait(20);
     const lastSequence = events.length;
     const isBehind = () =>
       sequences.some(({ last }) => last !== lastSequence) ||

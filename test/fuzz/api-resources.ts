@@ -7,6 +7,7 @@ import type { TestApp, TestUser } from '../support/provisioner.ts';
 import { pixel } from '../support/reference/tenants.ts';
 import type { TestServer } from '../support/server.ts';
 import { setJobAside } from '../support/set-aside-job.ts';
+import { until } from '../support/until.ts';
 import { metadataOf, tus } from '../support/uploads.ts';
 import type { Known } from './api-document.ts';
 
@@ -385,6 +386,9 @@ async function setJobsAside({ server: { api, services }, app }: World): Promise<
 }
 
 async function waitUntil(holds: () => Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + 20_000;
-  while (!(await holds())) if (Date.now() > deadline) throw new Error('The document was not indexed in time.');
+  const deadline = Date.now() + 60_000;
+  await until(async () => {
+    if (Date.now() > deadline) throw new Error('The document was not indexed in time.');
+    return holds();
+  });
 }

@@ -2,8 +2,8 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statfsSync, writeFileSy
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
+import { sendRequest } from '../support/request.ts';
 import { type ServedProcess, startServe } from '../support/serve.ts';
-import { sendRequest } from '../support/server.ts';
 import { drawPlot, judge, type Series } from './slopes.ts';
 
 /** A request of the load waits so long after the last one: the server is busy, and not overloaded. */

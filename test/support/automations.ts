@@ -87,15 +87,15 @@ export class AutomationsClient {
 
   /** Waits until the run is as asked; fails with its journal when it ends otherwise or takes too long. */
   async waitUntil(id: string, wanted: (run: Run, journal: JournalPage) => boolean): Promise<Run> {
-    for (let look = 0; look < 600; look++) {
+    const deadline = Date.now() + endTimeoutMs;
+    for (;;) {
       const journal = await this.journalPage(id);
       const run = await this.run(id);
       if (wanted(run, journal)) return run;
-      if (ends.has(run.status) || look === 599)
+      if (ends.has(run.status) || Date.now() > deadline)
         throw new Error(`${JSON.stringify(run)}\n${JSON.stringify(journal, null, 1)}`);
       await new Promise((resolve) => setTimeout(resolve, 25));
     }
-    throw new Error('unreachable');
   }
 
   /** Reads the journal, which may be long, only when the run does not end. */

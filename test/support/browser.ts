@@ -24,7 +24,7 @@ const documented = join(projectRoot, 'docs/images');
 const shown = new Set<string | undefined>(
   [...readProjectFile('docs/console.md').matchAll(/\]\(images\/([\w-]+)\.png\)/g)].map((match) => match[1]),
 );
-const waitMs = 15_000;
+const waitMs = 60_000;
 
 type View = 'desktop' | 'phone';
 const views: Record<View, BrowserContextOptions> = {
@@ -148,7 +148,7 @@ export async function pdfShown(page: Page): Promise<void> {
 /** And has drawn the first page. What it draws is in no DOM, but a picture of the empty viewer is small. */
 export async function pdfDrawn(page: Page): Promise<void> {
   await pdfShown(page);
-  for (let tries = 0; tries < 60; tries++)
+  for (const deadline = Date.now() + waitMs; Date.now() < deadline; )
     if ((await page.locator('iframe.preview-pdf').screenshot()).length > emptyViewerBytes) return;
   throw new Error('The PDF is not drawn.');
 }

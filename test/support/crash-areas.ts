@@ -3,7 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { type Actor, type Connection, type Ledger, sendCounted } from './crash-ledger.ts';
 import { htmlPage, startSite } from './fixture-site.ts';
 import type { Json, TestIngestion } from './knowledge.ts';
-import { sendRequest } from './server.ts';
+import { sendRequest } from './request.ts';
 import { metadataOf, offsetType, tus } from './uploads.ts';
 import { WebhookReceiver } from './webhook-receiver.ts';
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { type ApiResponse, sendRequest } from './server.ts';
+import { type ApiResponse, sendRequest } from './request.ts';
 
 /** How a client reaches the server, which may be another process after each kill. */
 export type Connection = { baseUrl: string; key: string };
@@ -79,7 +79,7 @@ export async function sendCounted<T>(
   return response;
 }
 
-/** One client of each kind, and those of `more`. Each sends one request after another until `isOver`. */
+/** One client of each kind, and those of `more`. Each sends one request after another until `isOver`, with short pauses. */
 export function startActors(
   connection: () => Connection,
   fixture: Fixture,
@@ -134,12 +134,17 @@ export function startActors(
   ];
   return Promise.all(
     [...actors, ...more].map(async (act) => {
-      for (let n = 0; !isOver(); n++) await act(n);
+      for (let n = 0; !isOver(); n++) {
+        await act(n);
+        await new Promise((resolve) => setTimeout(resolve, pauseMs));
+      }
     }),
   );
 }
 
 const retryMs = 20;
+/** Leaves the processor to a server that starts again, and every write is checked in the end. */
+const pauseMs = 20;
 
 /** Asserts that everything in the ledger is there and whole, and that every job ends. */
 export async function checkLedger({ baseUrl, key }: Connection, { user }: Fixture, ledger: Ledger): Promise<void> {

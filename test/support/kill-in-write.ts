@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Database } from '../../src/db/database.ts';
 import type { ServedProcess } from './serve.ts';
+import { until } from './until.ts';
 
 const lockKey = 4711;
 
@@ -23,13 +24,13 @@ export async function killInWrite(
   await lock`select pg_advisory_lock(${lockKey})`;
   const lost = send().catch(() => undefined);
   const waiting = () => db`select 1 from pg_locks where locktype = 'advisory' and objid = ${lockKey} and not granted`;
-  while ((await waiting()).length === 0);
+  await until(async () => (await waiting()).length > 0);
   await server.kill();
   assert.equal(await lost, undefined);
   await lock`select pg_advisory_unlock(${lockKey})`;
   lock.release();
   const sessions = () => db`
     select 1 from pg_stat_activity where application_name = 'quarry' and datname = current_database()`;
-  while ((await sessions()).length > 0);
+  await until(async () => (await sessions()).length === 0);
   await db`drop trigger wait_here on ${db(table)}`;
 }

@@ -7,7 +7,8 @@ export function sendRaw(baseUrl: string, text: string | Buffer): Promise<string>
     const socket = connect(Number(port), hostname);
     const chunks: Buffer[] = [];
     socket.on('data', (chunk) => chunks.push(chunk));
-    socket.on('error', reject);
+    // The server may end the connection while a part of a refused request is on its way.
+    socket.on('error', (error) => chunks.length === 0 && reject(error));
     socket.on('close', () => resolve(Buffer.concat(chunks).toString()));
     socket.write(text);
   });

@@ -26,6 +26,8 @@ export type TestDelivery = {
   delivered_at?: string;
 };
 
+const lookMs = 10;
+
 /** Webhooks of the app of this key. */
 export class WebhooksClient {
   readonly #server: TestServer;
@@ -68,6 +70,7 @@ export class WebhooksClient {
     for (;;) {
       const [newest] = await this.deliveries(id);
       if (newest !== undefined && isWanted(newest)) return newest;
+      await new Promise((resolve) => setTimeout(resolve, lookMs));
     }
   }
 

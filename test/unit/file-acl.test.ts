@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { AppError } from '../../src/errors.ts';
-import { applyAclChange, newPrincipals, readAclChange } from '../../src/files/acl.ts';
+import { applyAclChange, findNewPrincipals, readAclChange } from '../../src/files/acl.ts';
 import { formatId, newUuid } from '../../src/ids.ts';
 import type { Grant } from '../../src/tenancy/visible.ts';
 
@@ -66,7 +66,7 @@ test('the member that is wrong is named', () => {
 test('only principals that the file does not know yet have to be found', () => {
   const change = readAclChange({ add: [{ ...user(bob), actions: ['read'] }], remove: [user(ann)] });
   assert.deepEqual(
-    newPrincipals([grantOf(ann, 'read')], change).map((principal) => principal.field),
+    findNewPrincipals([grantOf(ann, 'read')], change).map((principal) => principal.field),
     ['acl.add.0.principal'],
   );
 });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { greeting, maySignInByLink } from '../../src/cli/greeting.ts';
+import { formatGreeting, maySignInByLink } from '../../src/cli/greeting.ts';
 
 const here = { isTerminal: true, host: '127.0.0.1', baseUrl: 'http://127.0.0.1:8080' };
 
@@ -16,9 +16,9 @@ test('a sign-in link is created only for a terminal on this machine', () => {
 
 test('the code is in the part of the address that browsers do not send', () => {
   const shown = { url: 'http://127.0.0.1:8080', baseUrl: 'http://127.0.0.1:8080', credentials: undefined };
-  const text = greeting({ ...shown, signInCode: 'csl_x' });
+  const text = formatGreeting({ ...shown, signInCode: 'csl_x' });
   const [, link = ''] = /Sign in +(\S+)/.exec(text) ?? [];
   const { pathname, search, hash } = new URL(link);
   assert.deepEqual([pathname, search, hash], ['/console', '', '#sign-in=csl_x']);
-  assert.doesNotMatch(greeting({ ...shown, signInCode: undefined }), /Sign in/);
+  assert.doesNotMatch(formatGreeting({ ...shown, signInCode: undefined }), /Sign in/);
 });

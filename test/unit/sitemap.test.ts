@@ -56,11 +56,16 @@ test('the walk ends on junk, loops, endless nesting and page limits', async () =
 
 test('blanks without end cost no more than their number', async () => {
   const bytes = gzipSync(Buffer.alloc(50 * 1024 * 1024, ' '));
-  const startedAt = performance.now();
+  // Processor time: what else runs on the machine does not count.
+  const tookMs = (since?: NodeJS.CpuUsage) => {
+    const { user, system } = process.cpuUsage(since);
+    return (user + system) / 1_000;
+  };
+  const started = process.cpuUsage();
   await parseSitemap(gzipSync(Buffer.alloc(5 * 1024 * 1024, ' ')), 10);
-  const tenth = performance.now() - startedAt;
+  const tenth = tookMs(started);
   assert.deepEqual(await parseSitemap(bytes, 10), []);
-  const whole = performance.now() - startedAt - tenth;
+  const whole = tookMs(started) - tenth;
   assert.ok(whole < 50 * Math.max(tenth, 5), `${whole} ms for ten times what took ${tenth} ms`);
 });
 

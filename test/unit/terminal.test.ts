@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { forTerminal } from '../../src/cli/terminal.ts';
+import { sanitizeForTerminal } from '../../src/cli/terminal.ts';
 
 test('text for a terminal keeps lines and colours, and no other command', () => {
-  assert.equal(forTerminal('a\tb\n\u001b[31mred\u001b[0m ž 🪨'), 'a\tb\n\u001b[31mred\u001b[0m ž 🪨');
+  assert.equal(sanitizeForTerminal('a\tb\n\u001b[31mred\u001b[0m ž 🪨'), 'a\tb\n\u001b[31mred\u001b[0m ž 🪨');
   const commands = [
     '\u001b[2J',
     '\u001b]0;title\u0007',
@@ -15,7 +15,7 @@ test('text for a terminal keeps lines and colours, and no other command', () => 
     '\u202e',
   ];
   for (const command of commands) {
-    const shown = forTerminal(`a${command}b`);
+    const shown = sanitizeForTerminal(`a${command}b`);
     assert.doesNotMatch(shown, /\p{Cc}|\u202e/u, JSON.stringify(command));
     assert.match(shown, /^a.*b$/);
   }

@@ -20,7 +20,8 @@ async function takeTurns(turns: Turns, app: string): Promise<number> {
 test('large pieces of an app are paced only while another app sends requests', async () => {
   const turns = new Turns();
   turns.noteRequest('large');
-  const alone = await takeTurns(turns, 'large');
+  // The machine may be busy for as long as a pause would take, but not each time.
+  const alone = Math.min(...[await takeTurns(turns, 'large'), await takeTurns(turns, 'large')]);
   turns.noteRequest('other');
   turns.noteRequest('large');
   const shared = await takeTurns(turns, 'large');

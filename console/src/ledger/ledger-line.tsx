@@ -35,7 +35,7 @@ export function LedgerLine() {
               Verified up to segment {verified.segment}, sealed <Time at={verified.at} />: nothing was changed.
             </>
           ) : (
-            'Audit log and journals are sealed in a signed ledger.'
+            'A signed ledger protects the audit log and the journals.'
           )}
         </p>
         <Button busy={verify.busy} onClick={() => verify.run()}>

@@ -83,9 +83,9 @@ function Discard({ onKeep, onDiscard }: { onKeep: () => void; onDiscard: () => v
   const keep = useRef<HTMLDivElement>(null);
   useEffect(() => keep.current?.querySelector('button')?.focus(), []);
   return (
-    <div className="notice warning discard" role="alertdialog" aria-label="Discard what you typed?" ref={keep}>
+    <div className="notice warning discard" role="alertdialog" aria-label="Discard your changes?" ref={keep}>
       <p>
-        <strong>Discard what you typed?</strong> It is not saved.
+        <strong>Discard your changes?</strong> It is not saved.
       </p>
       <div className="form-actions">
         <Button onClick={onKeep}>Keep editing</Button>

@@ -50,7 +50,7 @@ export class OutsideWork<Output> {
       isLate = true;
       controller.abort();
     });
-    // Work that does not heed its signal must not keep a closed process alive until its timeout.
+    // Work that ignores its signal must not keep a closed process alive until its timeout.
     controller.signal.addEventListener('abort', endTimer, { once: true });
     const timedOut = { code: 'timeout', message: `The node took longer than ${timeoutSeconds} seconds.` };
     const describe = (error: unknown) => (isLate ? timedOut : task.describe(error));

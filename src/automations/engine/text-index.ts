@@ -1,7 +1,7 @@
 type Entry<T> = { text: string; of: T };
 type Found<T> = { start: number; of: T };
 
-/** Every text has at least so many characters. */
+/** The minimum number of characters of a text. */
 const startLength = 3;
 const hashBits = 16;
 

@@ -15,7 +15,7 @@ const message = Type.Object(
   { additionalProperties: false },
 );
 
-/** Asks the language model. Its output is data: it calls nothing and acts as nobody. */
+/** Calls the language model. Its output is data: it triggers no calls and acts for no caller. */
 export const generate = defineNode({
   kind: 'generate',
   members: Type.Object(

@@ -8,7 +8,7 @@ import {
   unwrapExpression,
 } from '../definitions/graph.ts';
 import { type Attempt, draftNodeEntry, type EntryContext } from '../engine/draft-entries.ts';
-import { type Expressions, findReferencedNodes, type Scope } from '../engine/expressions.ts';
+import type { Expressions, Scope } from '../engine/expressions.ts';
 import { itemOf } from '../engine/fold.ts';
 import type { DraftEntry } from '../engine/journal.ts';
 import type { RunJournal } from '../engine/run-journal.ts';
@@ -16,6 +16,7 @@ import { redactedText, type SecretValues } from '../engine/secret-values.ts';
 import { redactHeaders, referencesSecrets, resolveTemplates } from '../engine/template.ts';
 import { nodeKinds } from './index.ts';
 import { NodeFailure } from './kind.ts';
+import { refuseHandedOnSecrets, requireSecrets } from './secrets.ts';
 
 /** A node's instructions: its resolved members, and what the engine derives from some of them. */
 
@@ -38,7 +39,7 @@ export async function resolveMembers(
   const { row, state } = run.journal;
   const kind = nodeKinds.get(node.kind);
   const own = ownMembers(node);
-  requireSecrets(node, own, place, run.journal);
+  requireSecrets(node, own, place.parent, run.journal);
   const scope: Scope = {
     input: state.input,
     nodes: state.outputs,
@@ -80,31 +81,8 @@ export async function resolveMembers(
   }
   const problem = findMemberProblem(node.kind, members);
   if (problem !== undefined) throw new NodeFailure('invalid_members', `The node's ${problem}.`);
-  for (const name of kind?.handedOn ?? []) {
-    const [secret] = run.secretValues.namesIn(members[name]);
-    if (secret !== undefined)
-      throw new NodeFailure(
-        'secret_handed_on',
-        `The node's ${name} contains the secret ${secret}, which other runs would store. Use $secrets.${secret} in their graph instead.`,
-      );
-  }
+  refuseHandedOnSecrets(kind?.handedOn ?? [], members, run.secretValues);
   return { members, shown: redactHeaders(shown) as Record<string, unknown> };
-}
-
-/** An earlier output may contain a secret that was deleted since: a reader must not get something else instead. */
-function requireSecrets(node: GraphNode, own: Record<string, unknown>, place: Place, journal: RunJournal): void {
-  if (journal.goneSecrets.size === 0) return;
-  const text = JSON.stringify(own);
-  const named = findReferencedNodes(text);
-  const around = place.parent === undefined ? undefined : journal.state.active.get(place.parent)?.nodeId;
-  for (const [nodeId, secret] of journal.goneSecrets) {
-    const asks = !named || named.includes(nodeId) || (around === nodeId && text.includes('$item'));
-    if (asks && nodeId !== node.id)
-      throw new NodeFailure(
-        'secret_gone',
-        `The output of node "${nodeId}" contains the secret ${secret}, which no longer exists.`,
-      );
-  }
 }
 
 /** The stored state of a fan-out: its items. JSONata returns a list of one as a single value. */

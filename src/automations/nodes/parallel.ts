@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { defineNode } from './kind.ts';
 
-/** Runs several nodes concurrently; fails as soon as one has failed for good. */
+/** Runs several nodes concurrently; fails as soon as one has failed permanently. */
 export const parallel = defineNode({
   kind: 'parallel',
   members: Type.Object({ nodes: Type.Unknown() }, { additionalProperties: false }),

@@ -39,7 +39,7 @@ type EventRow = {
   subjectId: string | null;
 };
 
-/** Starts the runs that an event triggers and wakes the runs that wait for its subject; once, however often called. */
+/** Starts the runs that an event triggers, and wakes the runs that wait for its subject. Idempotent. */
 export async function dispatchEvent(deps: DispatchDeps, key: { appId: string; eventId: string }): Promise<void> {
   const { db } = deps;
   const event = await findEvent(db, key);

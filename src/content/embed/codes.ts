@@ -33,7 +33,7 @@ function rotate(vector: Float32Array): Float32Array {
 
 /**
  * Estimates the cosine of a vector from its code and the whole query, up to a factor and a constant that are the same for
- * all codes: the sum of the rotated query's values with the code's signs. It tells apart codes that are equally far by
+ * all codes: the sum of the rotated query's values with the code's signs. It distinguishes codes of equal
  * Hamming distance. A table holds the sums of every possible byte.
  */
 export function cosineEstimator(query: Float32Array): (codes: Uint32Array, place: number) => number {
@@ -66,7 +66,7 @@ export function cosineEstimator(query: Float32Array): (codes: Uint32Array, place
 const rounds = 3;
 const flipsBySize = new Map<number, Int8Array[]>();
 
-/** The same flips for ever (stored codes depend on them): a xorshift generator from a fixed seed. */
+/** Random flips that never change, because stored codes depend on them: a xorshift generator with a fixed seed. */
 function signFlips(size: number): Int8Array[] {
   const known = flipsBySize.get(size);
   if (known) return known;

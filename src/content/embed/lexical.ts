@@ -9,7 +9,7 @@ const gramLengths = [4, 5] as const;
 /**
  * The built-in embedder: no model, no network, the same text always gives the same vector. Stemmed words and their
  * character 4- and 5-grams are hashed with a sign into 1,024 places (feature hashing, Weinberger et al. 2009), each
- * weighted by 1 + ln(frequency). It finds misspelt, compound and inflected words; it knows nothing of meaning.
+ * weighted by 1 + ln(frequency). It matches misspelt, compound and inflected words, but not meanings.
  */
 export function lexicalEmbedder(language: StemLanguage = 'english'): Embedder {
   return {
@@ -30,7 +30,7 @@ export function embedLexically(text: string, language: StemLanguage): Float32Arr
   for (const { term } of readTokens(text, language)) {
     if (!isStopTerm(term, language)) counts.set(term, (counts.get(term) ?? 0) + 1);
   }
-  // Grams are told apart by their hashes alone, which is all that the vector is made of.
+  // Grams are identified by their hashes alone: the vector depends on nothing else.
   const grams = new Map<number, number>();
   const vector = new Float32Array(dimensions);
   for (const [term, count] of counts) {

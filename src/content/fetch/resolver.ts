@@ -56,7 +56,7 @@ export function createSystemResolver(options: SystemResolverOptions = {}): Resol
   };
 }
 
-/** The resolver as sockets ask for it. */
+/** The resolver in the form of the `lookup` option of sockets. */
 export function lookupWith(resolve: Resolver): LookupFunction {
   return (host, { all, family }, done) => {
     resolve(host).then(

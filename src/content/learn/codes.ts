@@ -19,10 +19,11 @@ export function packWord(vector: ArrayLike<number>, from: number, dimensions: nu
   target.writeFloatLE(writeBytes(vector, from, dimensions, target, at), at);
 }
 
-/** A word's vector. */
-export function unpackWord(packed: Buffer): Float32Array {
+/** A word's vector, in `vector` if that is given. */
+export function unpackWord(packed: Buffer, vector = new Float32Array(packed.length - codeHeaderBytes)): Float32Array {
   const scale = packed.readFloatLE(0);
-  return Float32Array.from(packed.subarray(codeHeaderBytes), (byte) => ((byte << 24) >> 24) * scale);
+  for (let i = 0; i < vector.length; i++) vector[i] = packed.readInt8(codeHeaderBytes + i) * scale;
+  return vector;
 }
 
 /**

@@ -13,7 +13,7 @@ export const parseLimits = {
   tablePlacesMax: 4_000_000,
   /** A picture is held in memory at four bytes per pixel. */
   imagePixelsMax: 40_000_000,
-  /** The same for one that is made small, with its copies in the codec and beside it: 512 MB hold no more. */
+  /** The same for a picture that is scaled down. With the copies that this takes, 512 MB hold no more. */
   smallPicturePixelsMax: 24_000_000,
   attachmentsMax: 50,
   attachmentBytesMax: 32 * 1024 * 1024,

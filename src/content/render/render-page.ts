@@ -93,7 +93,7 @@ async function show(page: Page, request: RenderRequest, passage: Passage, watch:
   return { url: page.url(), html, truncated };
 }
 
-/** Reads the document; once more if the page has navigated meanwhile. */
+/** Reads the document; repeats this once if the page has navigated meanwhile. */
 async function readHtml(page: Page, bounds: PageBounds): Promise<RenderedDocument> {
   for (let left = readsMax - 1; ; left--) {
     try {

@@ -18,8 +18,8 @@ const searchedCharactersMax = 200_000_000;
 const turnCharacters = 2_000_000;
 
 /**
- * Where the strings and numbers of the data stand in the text. Nobody is asked: a value has a span only if the text has
- * that value there. Of several places, the one nearest to the other values of the same object is taken.
+ * Finds the positions of the strings and numbers of the data in the text, without the model: a value has a span only if
+ * the text contains it. Of several positions, the one nearest to the other values of the same object is used.
  */
 export async function locateValues(data: unknown, text: string, reads: readonly Read[]): Promise<Span[]> {
   const sources = reads.map(({ piece, result }) => ({

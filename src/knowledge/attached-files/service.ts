@@ -59,7 +59,7 @@ export function createAttachmentService(deps: { db: Database; sources: SourceSer
     return ids;
   }
 
-  /** Forgets attempts that did not succeed. Those that nobody continues end first. Returns how many there were. */
+  /** Deletes attempts that did not succeed, after ending those that no process continues. Returns how many. */
   async function forget(tx: Transaction, key: SourceKey, files: readonly string[]): Promise<number> {
     for (const id of await store.listStuckIngestions(tx, key, files)) await ingestions.cancel(tx, key.appId, id);
     return store.deleteFailedItems(tx, key, files);

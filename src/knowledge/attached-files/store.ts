@@ -8,7 +8,7 @@ import { sourceVisible } from '../sources/store.ts';
 
 export type AttachmentStatus = 'completed' | 'in_progress' | 'failed' | 'cancelled';
 
-/** A file of a source: the document that was made from it, or what became of the attempt. */
+/** A file of a source: the document created from it, or the state of the attempt. */
 export type Attachment = {
   /** Of the file, or of a document that no file made. */
   id: string;

@@ -34,7 +34,7 @@ export type DocumentFacts = Pick<
   'id' | 'title' | 'fileId' | 'metadata' | 'contentType' | 'bytesHash' | 'sourceUrl' | 'seenBy'
 >;
 
-/** The language of a source's texts when it is given, and the language of a text that does not tell its own. */
+/** The language of a source's texts, if it is set, and the language of a text whose own cannot be detected. */
 export type TextLanguage = Pick<PrepareInput, 'language' | 'otherwise'>;
 
 /** A document's text, cut and indexed, but not yet stored. */

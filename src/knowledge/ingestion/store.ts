@@ -297,8 +297,8 @@ export async function listSourcesMarkedPending(db: Db, appId: string): Promise<s
 }
 
 /**
- * Ends the embedding-pending mark of a source's ingestions whose documents do not wait for vectors any more. Where the
- * embedder refused one for good, the mark says so.
+ * Ends the embedding-pending mark of a source's ingestions whose documents no longer wait for vectors. Where the embedder
+ * rejected one permanently, the mark says so.
  */
 export async function settleEmbedding(db: Db, appId: string, sourceId: string, model: string): Promise<void> {
   await db`

@@ -9,16 +9,26 @@ import type { Db, Statement, Transaction } from '../../db/database.ts';
 import { noLimit } from '../../tenancy/quotas.ts';
 import { lockSource, type SourceKey } from '../index/store.ts';
 
-/**
- * Sources whose model is due: there is none, or the source has grown since by this part. A source whose model was over
- * the quota waits for room.
- */
-export function listDue(db: Db, due: { chunksMin: number; growth: number; count: number; appId: string | undefined }) {
+type Due = {
+  chunksMin: number;
+  /** New chunks as a part of those that the model was trained for. */
+  growth: number;
+  /** The same for a source with an active ingestion. */
+  activeGrowth: number;
+  count: number;
+  appId: string | undefined;
+};
+
+/** Sources whose model is due: there is none, or the source has grown. One whose model was over the quota waits for room. */
+export function listDue(db: Db, due: Due) {
   return db<SourceKey[]>`
     select i.app_id, i.source_id
     from knowledge_indexes i left join knowledge_models m on m.app_id = i.app_id and m.source_id = i.source_id
     where ${due.appId === undefined ? db`true` : db`i.app_id = ${due.appId}`} and i.chunk_count >= ${due.chunksMin}
-      and (m.version is null or m.dimensions = 0 or i.next_ordinal - m.next_ordinal >= m.chunk_count * ${due.growth}::float8)
+      and (m.version is null or m.dimensions = 0 or i.next_ordinal - m.next_ordinal >= m.chunk_count * case
+        when exists (select from knowledge_ingestions g where g.app_id = i.app_id and g.source_id = i.source_id
+          and g.status in ('pending', 'running', 'awaiting_callback') and not g.queued)
+        then ${due.activeGrowth}::float8 else ${due.growth}::float8 end)
       and (m.lease_until is null or m.lease_until < now())
       and (m.refused_bytes is null or ${hasRoom(db, db`m.refused_bytes`)})
     order by i.app_id, i.chunk_count limit ${due.count}`;

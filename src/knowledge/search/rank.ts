@@ -97,8 +97,8 @@ const sampleStep = 16;
 const sampledRowsMin = 65_536;
 
 /**
- * Nearly `scoreOfRank`, from a sixteenth of the rows; usually a little less. 0 when there are too few rows to tell. Fewer
- * than `count` rows may reach it.
+ * Estimates `scoreOfRank` from a sixteenth of the rows; usually a little low. 0 when there are too few rows for an
+ * estimate. Fewer than `count` rows may reach it.
  */
 export function guessScoreOfRank(scores: Float32Array, count: number): number {
   if (scores.length < sampledRowsMin) return 0;

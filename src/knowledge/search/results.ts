@@ -19,7 +19,7 @@ export type ResultShape = {
   onePerDocument: boolean;
   /** Members of document metadata to count. */
   facets: string[];
-  /** So many neighbours of each passage, on either side. */
+  /** The number of neighbours of each passage on either side. */
   contextChunks: number;
   highlights: boolean;
 };

@@ -148,7 +148,7 @@ function pruned(scores: Float32Array, rest: number, next: RankTerm, count: numbe
   if (postings < prunedPostingsMin) return undefined;
   const most = postings / lookUpCost;
   const guessed = guessScoreOfRank(scores, count);
-  // A guess is good when so many rows do reach it.
+  // A guess is good when that many rows reach it.
   const some = guessed > 0 ? rowsWithin(rest, guessed, scores, most) : undefined;
   if (some && some.above >= count) return some.candidates;
   if (guessed > 0 && some === undefined) return undefined;

@@ -44,9 +44,9 @@ export type SearchResult = {
   /** Models that took part, and the weight of their similarities; the text has the rest. */
   models?: { weight: number; sources: { sourceId: string; version: number; dimensions: number; chunks: number }[] };
   feedback?: Pick<Feedback, 'added' | 'passages'>;
-  /** Why there is no vector ranking although the mode asks for one. */
+  /** Why there is no vector ranking although the mode requires one. */
   vectorsUnavailable?: string;
-  /** Why the reranker has not ordered the hits although the search asks for it. */
+  /** Why the hits are not reranked although the search requested it. */
   rerankUnavailable?: string;
 };
 
@@ -73,7 +73,7 @@ type SearchOptions = {
   /** A search waits this long for its query's vector. */
   queryEmbeddingMs: number;
   reranker?: Reranker | undefined;
-  /** The reranker reads so many of the best passages. */
+  /** The number of best passages that the reranker reads. */
   rerankPassages?: number;
 };
 
@@ -234,7 +234,7 @@ async function embedQuery(
 ): Promise<Float32Array[] | Error> {
   if (embedder.local) return embedder.embed(appId, [query], 'query');
   const deadline = AbortSignal.timeout(waitMs);
-  // An embedder may not heed the signal.
+  // An embedder may ignore the signal.
   const late = new Promise<never>((_resolve, reject) => {
     deadline.addEventListener('abort', () => reject(deadline.reason), { once: true });
   });

@@ -81,7 +81,7 @@ const wanted = {
     }),
   ),
   instructions: Type.Optional(
-    Type.String({ minLength: 1, maxLength: 10_000, description: 'How to take the data. Requires schema.' }),
+    Type.String({ minLength: 1, maxLength: 10_000, description: 'Instructions for taking the data. Requires schema.' }),
   ),
 };
 

@@ -61,7 +61,11 @@ const put = defineTool({
     key,
     value: Type.String({ minLength: 1 }),
     ttl_seconds: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: 315_360_000, description: 'The entry ceases to exist after this time.' }),
+      Type.Integer({
+        minimum: 1,
+        maximum: 315_360_000,
+        description: 'Seconds until the entry expires. Without it, the entry does not expire.',
+      }),
     ),
     user,
   }),
@@ -78,7 +82,8 @@ const put = defineTool({
 const increment = defineTool({
   name: 'kv_increment',
   title: 'Add to a number',
-  description: 'Adds to an entry whose value is an integer; a missing entry counts as 0. Concurrent calls all count.',
+  description:
+    'Adds to an entry whose value is an integer; a missing entry counts as 0. Concurrent calls are all counted.',
   hints: { reads: false },
   input: strict({
     key,

@@ -3,6 +3,7 @@ import { newUuid, parseId } from '../../../src/ids.ts';
 import type { TestUser } from '../provisioner.ts';
 import type { TestServer } from '../server.ts';
 import { setJobAside } from '../set-aside-job.ts';
+import { until } from '../until.ts';
 import { uploadHeaders } from '../uploads.ts';
 import type { Ownership, Tenants } from './tenants.ts';
 
@@ -143,13 +144,16 @@ export function createFixtures({ api, provision, services }: TestServer, tenants
       const source = await make.source(whose);
       const ingestion = await post(whose, `/knowledge_sources/${source.id}/ingest`, { content: { data: 'Text.' } });
       const path = `/api/v1/knowledge_ingestions/${ingestion.id}`;
-      for (;;) {
+      let document: string | undefined;
+      await until(async () => {
         const { body } = await api<{ status: string; metadata: { document: string } }>('GET', path, {
           key: keyOf(whose),
         });
-        if (body.status === 'succeeded') return { id: body.metadata.document, parent: source.id, whose };
         assert.notEqual(body.status, 'failed');
-      }
+        if (body.status === 'succeeded') document = body.metadata.document;
+        return document !== undefined;
+      });
+      return { id: document ?? '', parent: source.id, whose };
     },
     async batch(whose: Ownership): Promise<Target> {
       const source = await make.source(whose);

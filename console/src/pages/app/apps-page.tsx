@@ -128,7 +128,7 @@ export function SandboxesPage() {
               reload();
             }}
           >
-            This deletes everything in it: users, files, sources, automations and keys. It cannot be undone.
+            This deletes everything in it: users, files, sources, automations and keys. This cannot be undone.
           </DeleteButton>
         </>
       ),

@@ -110,7 +110,7 @@ function Changes() {
         onPage={(next) => change({ page: String(next) })}
         empty={
           <Empty title={given.length === 0 ? 'No changes yet' : 'Nothing matches'}>
-            Every request that changes something is here, with its caller and its result.
+            Every request that changes something is listed here, with its caller and its result.
           </Empty>
         }
       />
@@ -157,7 +157,7 @@ function Uses() {
       columns={useColumns}
       rowId={({ credential, day, kind }) => `${kind}/${credential}/${day}`}
       onPage={(next) => change({ page: String(next) })}
-      empty={<Empty title="No credential was used yet">Requests are counted for each credential and day.</Empty>}
+      empty={<Empty title="No credential has been used yet">Requests are counted for each credential and day.</Empty>}
     />
   );
 }

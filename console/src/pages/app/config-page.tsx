@@ -38,7 +38,7 @@ export function ConfigPage() {
   ];
   return (
     <>
-      <PageHead title="Config" lead="Versioned texts by path, written by extractions with the destination config." />
+      <PageHead title="Config" lead="Versioned texts by path, written by extractions with the destination “config”." />
       <div className="toolbar">
         <SearchField
           label="Paths that begin with"

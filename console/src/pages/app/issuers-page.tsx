@@ -72,7 +72,7 @@ export function IssuersPage() {
               refresh(issuers);
             }}
           >
-            Its tokens are refused from now on. The users that it has created stay.
+            Its tokens stop working. The users that it created stay.
           </DeleteButton>
         </>
       ),

@@ -51,7 +51,7 @@ export function SecretsPage() {
               refresh('GET /api/v1/secrets');
             }}
           >
-            Nodes that use it fail from now on. It cannot be undone.
+            Nodes that use it will fail. This cannot be undone.
           </DeleteButton>
         </>
       ),

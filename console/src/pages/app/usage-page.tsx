@@ -49,7 +49,7 @@ export function UsagePage() {
       {editing && usage.data ? (
         <FormDialog
           title="Set quotas"
-          lead="An empty field means the default of the server."
+          lead="Leave a field empty to use the default of the server."
           submit="Save"
           isChange
           fields={(Object.keys(names) as Name[]).map((name) => ({
@@ -114,7 +114,7 @@ function Requests() {
           byDay.set(day, { requests: sum.requests + requests, refused: sum.refused + refused });
         }
         const days = [...byDay].sort(([a], [b]) => a.localeCompare(b)).slice(-daysShown);
-        if (days.length === 0) return <p className="faint">No request yet.</p>;
+        if (days.length === 0) return <p className="faint">No requests yet.</p>;
         return (
           <Suspense fallback={null}>
             <Chart

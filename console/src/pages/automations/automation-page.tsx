@@ -117,7 +117,7 @@ export function AutomationPage({ id }: { id: string }) {
                     if (await remove.run()) navigate('/automations');
                   }}
                 >
-                  This also deletes its runs and their journals. It cannot be undone.
+                  This also deletes its runs and their journals. This cannot be undone.
                 </Confirm>
               ) : null}
             </>

@@ -74,13 +74,17 @@ function Managed() {
         {create}
       </PageHead>
       <div className="toolbar">
-        <select aria-label="Which automations" value={type} onChange={(event) => change({ type: event.target.value })}>
+        <select aria-label="Filter by type" value={type} onChange={(event) => change({ type: event.target.value })}>
           <option value="">All types</option>
           <option value="invoked">Invoked</option>
           <option value="scheduled">Scheduled</option>
           <option value="trigger">By event</option>
         </select>
-        <select aria-label="In which state" value={status} onChange={(event) => change({ status: event.target.value })}>
+        <select
+          aria-label="Filter by state"
+          value={status}
+          onChange={(event) => change({ status: event.target.value })}
+        >
           <option value="">All states</option>
           <option value="running">Active</option>
           <option value="paused">Paused</option>

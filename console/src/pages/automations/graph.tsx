@@ -24,7 +24,7 @@ export function Graph({
   if (workflow === null)
     return (
       <Empty title="No graph">
-        Your own program works these runs: it claims them and reports their outcome through the API.
+        Your own program executes these runs: it claims them and reports their outcome through the API.
       </Empty>
     );
   const { placed, edges, width, height } = layOut(workflow);

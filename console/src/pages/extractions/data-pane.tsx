@@ -74,9 +74,9 @@ function Values({ text, data, spans, file }: { text: string; data: unknown; span
           <p className="notice">The first {valuesShownMax} values. The file of the data has them all.</p>
         ) : null}
       </section>
-      <section className="card" aria-label="Places in the text">
+      <section className="card" aria-label="Positions in the text">
         <div className="toolbar">
-          <h2>Places in the text</h2>
+          <h2>Positions in the text</h2>
         </div>
         <MarkedText text={text} spans={spans} chosen={chosen} onChoose={setChosen} />
       </section>

@@ -131,7 +131,7 @@ function Failure({ extraction: { failure_reason, error, data_progress: data } }:
   return (
     <div className="notice error" role="alert">
       <p>
-        <strong>It failed.</strong> {error?.message ?? failure_reason}
+        <strong>The extraction failed.</strong> {error?.message ?? failure_reason}
       </p>
       <p>
         {data === undefined || data.failed === 0
@@ -243,7 +243,7 @@ function WebOriginal({ output }: { output: ExtractionOutput }) {
         <span className="faint">(opens in a new tab)</span>
       </p>
       {metadata.length === 0 ? (
-        <Empty title="The page is on the web">Open it in a tab beside this one to compare.</Empty>
+        <Empty title="The page is on the web">Open it in another tab to compare.</Empty>
       ) : (
         <dl className="details">
           {metadata.map(([name, value]) => (

@@ -62,17 +62,13 @@ export function ExtractionsPage() {
       <StartForm />
       <div className="toolbar">
         <h2>Started before</h2>
-        <select aria-label="Of which kind" value={kind} onChange={(event) => change({ kind: event.target.value })}>
+        <select aria-label="Filter by kind" value={kind} onChange={(event) => change({ kind: event.target.value })}>
           <option value="">All kinds</option>
           <option value="document">Documents</option>
           <option value="link">Pages</option>
           <option value="site">Sites</option>
         </select>
-        <select
-          aria-label="Which extractions"
-          value={state}
-          onChange={(event) => change({ state: event.target.value })}
-        >
+        <select aria-label="Filter by state" value={state} onChange={(event) => change({ state: event.target.value })}>
           <option value="">All</option>
           <option value="running">Running</option>
           <option value="done">Done</option>

@@ -8,7 +8,7 @@ const example = {
   type: 'object',
   properties: {
     title: { type: 'string' },
-    dates: { type: 'array', items: { type: 'string' }, description: 'As the document writes them' },
+    dates: { type: 'array', items: { type: 'string' }, description: 'As written in the document' },
   },
   required: ['title'],
   additionalProperties: false,
@@ -67,7 +67,7 @@ export function SchemaFields({
           />
           <Field
             label="Instructions"
-            hint="What concerns the whole document, such as its currency."
+            hint="Instructions for the whole document, such as its currency."
             error={errors.instructions}
           >
             {(id, described) => (

@@ -81,7 +81,7 @@ export function FilePage({ id }: { id: string }) {
                   if (await remove.run()) navigate('/files');
                 }}
               >
-                This also deletes its contents, links and access list. It cannot be undone.
+                This also deletes its contents, links and access list. This cannot be undone.
               </Confirm>
             ) : null}
             {asking === 'rename' ? (

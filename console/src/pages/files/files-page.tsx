@@ -69,7 +69,7 @@ export function FilesPage() {
           value={q}
           onChange={(next) => change({ q: next })}
         />
-        <select aria-label="Of which type" value={type} onChange={(event) => change({ type: event.target.value })}>
+        <select aria-label="Filter by type" value={type} onChange={(event) => change({ type: event.target.value })}>
           {types.map(([value, name]) => (
             <option key={value} value={value}>
               {name}
@@ -208,7 +208,7 @@ function bulkActions(files: StoredFile[], clear: () => void) {
       <BulkButton
         label={`Delete ${files.length}`}
         danger
-        question="This also deletes their contents, links and access lists. It cannot be undone."
+        question="This also deletes their contents, links and access lists. This cannot be undone."
         onRun={() => run('deleted', ({ id }) => call('DELETE /api/v1/files/{file}', { path: { file: id } }))}
       />
     </>

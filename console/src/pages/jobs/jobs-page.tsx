@@ -74,8 +74,7 @@ export function JobsPage() {
         }}
         empty={
           <Empty title="No job is set aside">
-            A job that cannot complete is listed here with the reason, and with what waits for it, until somebody
-            retries it.
+            A job that cannot complete is listed here with the reason, and with what waits for it, until it is retried.
           </Empty>
         }
       />

@@ -103,7 +103,7 @@ const columns: Column<ApiKey>[] = [
             refresh('GET /api/v1/keys');
           }}
         >
-          Requests with this key fail from now on. This cannot be undone.
+          Requests with this key will fail. This cannot be undone.
         </DeleteButton>
       ) : (
         <State value="revoked" />

@@ -57,7 +57,7 @@ export function Tokens({ user }: { user: string }) {
               refresh(list);
             }}
           >
-            Requests with this token fail from now on.
+            Requests with this token will fail.
           </DeleteButton>
         ) : (
           <State value="revoked" />

@@ -57,7 +57,7 @@ export function InboundUrl({ source }: { source: string }) {
           <DeleteButton
             title="Accept unsigned posts?"
             action="Accept them"
-            label="Require no signatures"
+            label="Accept unsigned posts"
             perform={async () => {
               await call('DELETE /api/v1/knowledge_sources/{source}/inbound_url/signing_secret', { path });
               url.reload();

@@ -93,7 +93,7 @@ export function SearchPlayground(target: Target) {
           ) : null}
           {saved.includes(text.trim()) ? (
             <Button kind="quiet" onClick={() => save(saved.filter((one) => one !== text.trim()))}>
-              Forget this question
+              Delete this question
             </Button>
           ) : null}
         </section>
@@ -155,7 +155,7 @@ function Settings({
           />
         )}
       </Field>
-      <Field label={`Hits at most${name}`} error={fieldError(error, 'max_results')}>
+      <Field label={`Maximum hits${name}`} error={fieldError(error, 'max_results')}>
         {(id, described) => (
           <input
             id={id}

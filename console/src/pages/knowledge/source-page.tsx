@@ -213,7 +213,7 @@ function Documents({ source, onAdd }: { source: KnowledgeSource; onAdd: (() => v
             <BulkButton
               label={`Delete ${rows.length}`}
               danger
-              question="Searches no longer find them. It cannot be undone."
+              question="Searches no longer find them. This cannot be undone."
               onRun={async () => {
                 await forEachOf(rows, 'deleted', ({ id }) =>
                   call('DELETE /api/v1/knowledge_documents/{document}', { path: { document: id } }),

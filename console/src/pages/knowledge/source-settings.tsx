@@ -73,7 +73,7 @@ export function Settings({
               navigate('/knowledge');
             }}
           >
-            This also deletes all of its documents. It cannot be undone.
+            This also deletes all of its documents. This cannot be undone.
           </DeleteButton>
         </div>
       </section>

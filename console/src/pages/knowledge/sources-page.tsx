@@ -81,7 +81,7 @@ export function SourcesPage() {
       <ErrorNotice error={kinds.error} onRetry={kinds.reload} />
       <div className="toolbar">
         <SearchField label="Search sources" value={q} onChange={(next) => change({ q: next })} />
-        <select aria-label="Which sources" value={type} onChange={(event) => change({ type: event.target.value })}>
+        <select aria-label="Filter by type" value={type} onChange={(event) => change({ type: event.target.value })}>
           <option value="">All kinds</option>
           {kinds.data?.data.map((kind) => (
             <option key={kind.type} value={kind.type}>

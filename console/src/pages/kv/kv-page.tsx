@@ -188,7 +188,7 @@ function columnsOf(isDeveloper: boolean, onEdit: (entry: Entry) => void): Column
             refresh('GET /api/v1/kv');
           }}
         >
-          This also deletes its value. It cannot be undone.
+          This also deletes its value. This cannot be undone.
         </DeleteButton>
       ),
     },
@@ -209,7 +209,7 @@ function bulkActions(entries: Entry[], clear: () => void) {
     <BulkButton
       label={`Delete ${entries.length}`}
       danger
-      question="This also deletes their values. It cannot be undone."
+      question="This also deletes their values. This cannot be undone."
       onRun={async () => {
         await removeEntries(entries, isDeveloper);
         refresh('GET /api/v1/kv');

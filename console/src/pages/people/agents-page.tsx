@@ -68,7 +68,7 @@ export function AgentsPage() {
       columns={columns}
       rowId={({ id }) => id}
       filtered={q !== '' || org !== ''}
-      empty="Give your program an agent, and it has its own knowledge, files and memory."
+      empty="Create an agent to give your program its own knowledge, files and memory."
       onPage={(next) => change({ page: String(next) })}
       create={{
         button: 'New agent',
@@ -130,7 +130,8 @@ export function AgentPage({ id }: { id: string }) {
                   navigate('/agents');
                 }}
               >
-                This also deletes what belongs to the agent. Automations that run as it are paused. It cannot be undone.
+                This also deletes what belongs to the agent. Automations that run as it are paused. This cannot be
+                undone.
               </DeleteButton>
             </PageHead>
             <section className="card">

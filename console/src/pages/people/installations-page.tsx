@@ -33,7 +33,7 @@ const columns: Column<Installation>[] = [
           refresh('GET /api/v1/installations');
         }}
       >
-        Its source and the documents in it are deleted, and its URL stops working. It cannot be undone.
+        Its source and the documents in it are deleted, and its URL stops working. This cannot be undone.
       </DeleteButton>
     ),
   },

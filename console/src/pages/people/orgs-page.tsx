@@ -103,7 +103,7 @@ export function OrgPage({ id }: { id: string }) {
                       navigate('/orgs');
                     }}
                   >
-                    This also deletes what belongs to the organisation. Its users stay, without an organisation. It
+                    This also deletes what belongs to the organisation. Its users stay, without an organisation. This
                     cannot be undone.
                   </DeleteButton>
                 </>

@@ -48,13 +48,13 @@ export function TeamsPage() {
   return (
     <ResourcePage<Team>
       title="Teams"
-      lead="Users and agents that own things together."
+      lead="Users and agents that share resources."
       label="Teams"
       loaded={teams}
       columns={columns}
       rowId={({ id }) => id}
       filtered={q !== ''}
-      empty="What belongs to a team is visible to its members alone."
+      empty="What belongs to a team is visible only to its members."
       onPage={(next) => change({ page: String(next) })}
       create={{
         button: 'New team',
@@ -104,7 +104,7 @@ export function TeamPage({ id }: { id: string }) {
                   navigate('/teams');
                 }}
               >
-                This also deletes what belongs to the team. Its members stay. It cannot be undone.
+                This also deletes what belongs to the team. Its members stay. This cannot be undone.
               </DeleteButton>
             </PageHead>
             <h2>Members</h2>

@@ -91,7 +91,7 @@ export function ThreadPage({ id }: { id: string }) {
                   navigate('/threads');
                 }}
               >
-                This also deletes the sources that belong to it. It cannot be undone.
+                This also deletes the sources that belong to it. This cannot be undone.
               </DeleteButton>
             </PageHead>
             <section className="card">

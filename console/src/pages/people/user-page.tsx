@@ -49,7 +49,7 @@ export function UserPage({ id }: { id: string }) {
                   navigate('/users');
                 }}
               >
-                This also deletes what belongs to the user alone. It cannot be undone.
+                This also deletes what belongs to the user alone. This cannot be undone.
               </DeleteButton>
             </PageHead>
             <section className="card">

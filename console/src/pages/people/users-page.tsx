@@ -64,7 +64,7 @@ export function UsersPage() {
   return (
     <ResourcePage<User>
       title="Users"
-      lead="The people that your app serves. Each sees their own things, and those of their teams and organisation."
+      lead="The people that your app serves. Each sees their own resources, and those of their teams and organisation."
       label="Users"
       loaded={users}
       columns={columns}

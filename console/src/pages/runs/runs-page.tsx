@@ -70,7 +70,7 @@ export function RunList({ automation, empty }: { automation?: string; empty: str
           <SearchField label="Search runs by automation or id" value={filters.q} onChange={(q) => change({ q })} />
         ) : null}
         <select
-          aria-label="Which runs"
+          aria-label="Filter by state"
           value={filters.status}
           onChange={(event) => change({ status: event.target.value })}
         >
@@ -80,7 +80,7 @@ export function RunList({ automation, empty }: { automation?: string; empty: str
           ))}
         </select>
         <select
-          aria-label="Since when"
+          aria-label="Filter by time"
           value={filters.period}
           onChange={(event) => change({ period: event.target.value })}
         >
@@ -214,7 +214,7 @@ function bulkActions(rows: AutomationRunSummary[], clear: () => void) {
 function AutomationFilter({ value, onChange }: { value: string; onChange: (value: string) => void }) {
   const automations = useApi('GET /api/v1/automations', { query: { page_size: 100 } });
   return (
-    <select aria-label="Of which automation" value={value} onChange={(event) => onChange(event.target.value)}>
+    <select aria-label="Filter by automation" value={value} onChange={(event) => onChange(event.target.value)}>
       <option value="">All automations</option>
       {automations.data?.data.map(({ id, name }) => (
         <option key={id} value={id}>

@@ -49,7 +49,7 @@ export function Deliveries({ webhook }: { webhook: Webhook }) {
           value={type}
           onChange={(next) => change({ type: next.trim() })}
         />
-        <select aria-label="Which deliveries" value={state} onChange={(event) => change({ state: event.target.value })}>
+        <select aria-label="Filter by state" value={state} onChange={(event) => change({ state: event.target.value })}>
           <option value="">All states</option>
           <option value="pending">Pending</option>
           <option value="delivered">Delivered</option>

@@ -68,7 +68,7 @@ function WebhookBody({ webhook, onChange }: { webhook: Webhook; onChange: (webho
             navigate('/webhooks');
           }}
         >
-          This also deletes its deliveries, pending ones included. It cannot be undone.
+          This also deletes its deliveries, pending ones included. This cannot be undone.
         </DeleteButton>
       </PageHead>
       <ErrorNotice error={test.error ?? pause.error} />

@@ -9,23 +9,23 @@ import {
   type ReadDocument,
 } from '../types.ts';
 
-/** What all attachments of one mail, and of the mails attached to it, may still use. */
-type AttachmentsLeft = { files: number; bytes: number; characters: number };
+/** The remaining limits for all attachments of one mail and of the mails attached to it. */
+type RemainingLimits = { files: number; bytes: number; characters: number };
 
-/** Where reading begins again after an attachment ended its process: behind that one, with the rest of the bounds. */
-export type ResumePoint = { after: number[]; left: AttachmentsLeft };
+/** Where reading resumes after an attachment ended the parser process: after that attachment, with the remaining limits. */
+export type ResumePoint = { after: number[]; left: RemainingLimits };
 
 /**
- * What happens to the parts of a mail, in order. A path holds the number of the attachment in each mail around it; that
- * of the mail itself is empty.
+ * An event in reading a mail, in order. A path contains the index of the attachment in each mail around it; the path of
+ * the mail itself is empty.
  */
 export type PartEvent = { path: number[]; name: string } & (
-  | { what: 'begun'; left: AttachmentsLeft; forMs?: number }
+  | { what: 'begun'; left: RemainingLimits; forMs?: number }
   | { what: 'read'; document: ParsedDocument; attached: string[] }
   | { what: 'failed'; error: { code: string; message: string } }
 );
 
-/** Whether a parser process reported what one reports. One in the power of its document may send anything. */
+/** Whether a message of a parser process is a valid event. A compromised process may send anything. */
 export function isPartEvent(event: unknown): event is PartEvent {
   const { what, path, name, document, attached, error } = (event ?? {}) as Record<string, unknown>;
   if (!Array.isArray(path) || !path.every(Number.isSafeInteger) || typeof name !== 'string') return false;
@@ -38,14 +38,14 @@ function isObject(value: unknown): boolean {
   return typeof value === 'object' && value !== null;
 }
 
-/** An attachment may use so much of the time that is left while others follow it. */
+/** The share of the remaining time that an attachment may use while others follow it. */
 const timeShare = 0.5;
 
 /** Reads the attachments of a mail, and of the mails in it, and reports each as soon as it is read. */
 export class AttachmentReader {
   readonly #report: (event: PartEvent) => void;
   readonly #after: number[];
-  readonly #left: AttachmentsLeft;
+  readonly #left: RemainingLimits;
   #isUsed = false;
 
   constructor(report: (event: PartEvent) => void, resume?: ResumePoint) {
@@ -60,7 +60,7 @@ export class AttachmentReader {
     return this.#isUsed;
   }
 
-  /** Only what is not a ParseError ends the mail. */
+  /** Reads the attachments of a document. Reports a ParseError as a failed attachment, and throws any other error. */
   async read(
     { attached = [], ...document }: ReadDocument,
     reading: Reading,
@@ -99,7 +99,7 @@ export class AttachmentReader {
     }
   }
 
-  /** Whether the attachment was reported before reading was resumed, or is around the last one that was. */
+  /** Whether the attachment was reported before reading resumed, or contains the last one that was. */
   #isBefore(path: number[]): boolean {
     for (const [depth, step] of path.entries()) {
       const last = this.#after[depth];
@@ -132,7 +132,7 @@ export class CollectedParts {
     return this.#parts.has('');
   }
 
-  /** The attachment that was being read ended its process. Returns where to resume; undefined when none was. */
+  /** Records that the attachment being read ended its process. Returns where to resume; undefined if none was being read. */
   fail({ code, message }: ParseError): ResumePoint | undefined {
     const open = this.#open;
     if (open === undefined) return undefined;
@@ -140,7 +140,7 @@ export class CollectedParts {
     return { after: open.path, left: open.left };
   }
 
-  /** The attachments that were not reached are failed ones. */
+  /** Records the attachments that were not reached as failed. */
   failOthers(error: { code: string; message: string }): void {
     for (const { path, part, attached } of [...this.#parts.values()])
       for (const [at, name] of attached.slice(0, parseLimits.attachmentsMax).entries()) {
@@ -150,7 +150,7 @@ export class CollectedParts {
       }
   }
 
-  /** The mail with its parts in order. Those that its bounds left out are named as missing. */
+  /** The mail with its parts in order. `truncated` says how many attachments the limits left out. */
   finish(): ParsedDocument & { parts: ParsedPart[] } {
     const reported = [...this.#parts.values()].sort((a, b) => compare(a.path, b.path));
     const parts = reported.map(({ path, part, attached }) => {

@@ -37,7 +37,7 @@ export async function parseMail(bytes: Uint8Array): Promise<ParsedDocument & { a
     text: email.text,
     attachments: files.map(nameOf),
   });
-  // Pictures in the text, such as logos, are named only.
+  // Pictures within the text, such as logos, are only named.
   const attached = files
     .filter((one) => !one.related)
     .map((one) => {
@@ -47,6 +47,7 @@ export async function parseMail(bytes: Uint8Array): Promise<ParsedDocument & { a
   return { ...document, attached };
 }
 
+/** The name of an attachment on one line, at most 300 characters. */
 export function attachmentName(name: string): string {
   return oneLine(name).slice(0, 300);
 }
@@ -55,6 +56,7 @@ function bytesOf(content: Attachment['content']): Uint8Array {
   return typeof content === 'string' ? Buffer.from(content) : new Uint8Array(content);
 }
 
+/** Writes a mail as Markdown: its fields, its text and the names of its attachments. Throws ParseError if all are empty. */
 export function mailDocument(kind: string, mail: MailFields): ParsedDocument {
   const created = isoDate(mail.date);
   const lines = [
@@ -85,7 +87,7 @@ export function mailDocument(kind: string, mail: MailFields): ParsedDocument {
   };
 }
 
-/** The HTML part when it has content, else the text with its quotes and lines kept. */
+/** The blocks of the HTML part if it has content, otherwise of the text, whose quotes and line ends are kept. */
 function bodyBlocks(mail: MailFields): Block[] {
   if (mail.html !== undefined && mail.html.trim() !== '') {
     const { root, truncated } = parseHtml(mail.html.slice(0, parseLimits.markdownCharactersMax));

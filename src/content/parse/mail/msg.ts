@@ -7,7 +7,7 @@ import { attachmentName, mailDocument } from './mail.ts';
 const rtfBytesMax = 64 * 1024 * 1024;
 
 /**
- * An Outlook message, or (`place`) one attached to it. Property streams are named by tag and type ([MS-OXMSG]). Throws
+ * Parses an Outlook message, or the one attached to it at `place`. Property streams are named by tag and type ([MS-OXMSG]). Throws
  * ParseError.
  */
 export function parseMsg(file: CompoundFile, place = ''): ReadDocument {
@@ -41,7 +41,7 @@ export function parseMsg(file: CompoundFile, place = ''): ReadDocument {
 
 type Attachment = { name: string; content: Attached | undefined };
 
-/** The files of a message. One that is a message itself is a folder of streams. */
+/** The attachments of a message. An attached message is a folder of streams. */
 function attachments(file: CompoundFile, place: string, text: (tag: string, folder: string) => string): Attachment[] {
   const found: Attachment[] = [];
   for (const { isStorage, path } of file.entries.values()) {

@@ -34,7 +34,7 @@ export class CompoundFile {
     this.#miniStream = root ? this.#chain(root.start, root.length) : Buffer.alloc(0);
   }
 
-  /** The contents of a stream by its path, case-insensitive, or undefined. */
+  /** The contents of the stream with this path, case-insensitive; undefined without one. */
   read(path: string): Buffer | undefined {
     const entry = this.entries.get(path.toLowerCase());
     if (!entry || entry.isStorage) return undefined;

@@ -23,9 +23,9 @@ export class DocFormats {
   readonly #counters = new Map<number, number[]>();
 
   constructor(main: Buffer, table: Buffer) {
-    this.#ranges = attempt(() => readRanges(main, table)) ?? [];
-    this.#styles = attempt(() => readStyles(main, table)) ?? [];
-    this.#lists = attempt(() => readLists(main, table)) ?? [];
+    this.#ranges = readOptional(() => readRanges(main, table)) ?? [];
+    this.#styles = readOptional(() => readStyles(main, table)) ?? [];
+    this.#lists = readOptional(() => readLists(main, table)) ?? [];
   }
 
   /** The format of the paragraph whose last character is at that offset of the main stream. */
@@ -216,8 +216,8 @@ function readLists(main: Buffer, table: Buffer): Level[][] {
   );
 }
 
-/** A structure that cannot be read is left out: the text itself is still readable. */
-function attempt<T>(read: () => T): T | undefined {
+/** Returns undefined for a structure that cannot be read: the text is readable without it. */
+function readOptional<T>(read: () => T): T | undefined {
   try {
     return read();
   } catch (error) {

@@ -283,7 +283,7 @@ class DocxConverter {
     return `[^${this.#notesUsed.indexOf(key) + 1}]`;
   }
 
-  /** A picture becomes its description, a text box or a chart blocks after this paragraph. */
+  /** Writes a picture as its description. Text boxes and charts become blocks after this paragraph. */
   #drawing(element: XmlElement, run: Run, boxes: Block[]): void {
     const seen = new Set<string>();
     for (const box of descendants(element, 'txbxContent')) {
@@ -370,7 +370,7 @@ function paragraphBlock(
   return { type: 'paragraph', text };
 }
 
-/** Each line of code is its own paragraph: neighbours become one block, and so do neighbouring quotes. */
+/** Joins neighbouring lines of code, each of which is a paragraph in Word, and neighbouring quotes. */
 function joinBlocks(blocks: Block[]): Block[] {
   const joined: Block[] = [];
   for (const block of blocks) {
@@ -382,7 +382,7 @@ function joinBlocks(blocks: Block[]): Block[] {
   return joined;
 }
 
-/** Runs of the same format are merged before they are marked: Word splits words into runs arbitrarily. */
+/** Writes runs as Markdown. Runs of the same format are merged first, because Word splits words into runs arbitrarily. */
 function joinRuns(runs: Run[]): string {
   let text = '';
   let pending: Run | undefined;

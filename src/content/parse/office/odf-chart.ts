@@ -28,7 +28,7 @@ export class OdfCharts {
     this.#zip = zip;
   }
 
-  /** The chart behind `draw:object`; nothing when it embeds something else. */
+  /** The blocks of the chart in a `draw:object`; none when it embeds something else. */
   blocks(object: XmlElement | undefined): Block[] {
     const folder = (object?.attributes.href ?? '').replace(/^\.\//, '').replace(/\/$/, '');
     if (folder === '' || this.#count >= chartsMax) return [];

@@ -405,7 +405,7 @@ function markSpan(spans: Span[], x: number, text: string, { cell, y }: { cell: X
   for (let column = x; column < x + width; column++) spans[column] = { text, end: y + height };
 }
 
-/** A covered cell repeats the cell that is merged over it; where the file names none, the one to the left. */
+/** The text of the cell that is merged over this one; of the cell to the left if the file names none. */
 function coveredText(spans: Span[], left: string[], y: number): string {
   const span = spans[left.length];
   return span !== undefined && y < span.end ? span.text : (left.at(-1) ?? span?.text ?? '');

@@ -49,6 +49,7 @@ export function coreProperties(zip: ZipArchive): Omit<ParsedDocument, 'kind' | '
   };
 }
 
+/** The path in the archive of a target that is relative to a folder, or absolute. */
 export function resolvePath(folder: string, target: string): string {
   if (target.startsWith('/')) return target.slice(1);
   const parts = folder.split('/').filter(Boolean);

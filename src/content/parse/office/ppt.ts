@@ -86,7 +86,7 @@ const tableProperty = 0x039f;
 const tableColumnsMax = 100;
 const tableCellsMax = 1_000;
 
-/** A table is a group of shapes whose first one, the group's own, says so. */
+/** Whether a group of shapes is a table, which the properties of its first shape, the group's own, state. */
 function isTable(atom: Atom): boolean {
   if (atom.type !== groupContainer) return false;
   const own = atoms(atom.body).find(({ type }) => type === shapeContainer);
@@ -129,7 +129,7 @@ function atomText(atom: Atom): string {
   return atom.type === 4000 ? atom.body.toString('utf16le') : atom.body.toString('latin1');
 }
 
-/** The offset of each numbered object: the newest edit wins. */
+/** The offset of each numbered object in the newest edit that contains it. */
 function persistedObjects(stream: Buffer, currentUser: Buffer | undefined): Map<number, number> {
   const objects = new Map<number, number>();
   if (!currentUser || currentUser.byteLength < 20) return objects;

@@ -197,7 +197,7 @@ function diagramBlocks(model: XmlElement | undefined): Block[] {
     .map((text) => ({ type: 'item', depth: 0, marker: '-', text: escapeText(text) }));
 }
 
-/** `**a****b**` from neighbouring runs of the same format becomes one run. */
+/** Joins neighbouring runs of the same format: `**a****b**` becomes `**ab**`. */
 function joinMarks(text: string): string {
   return text.replaceAll(/(?<=\S)\*\*(\s*)\*\*(?=\S)/g, '$1');
 }

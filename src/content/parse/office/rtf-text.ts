@@ -21,6 +21,7 @@ export function isBullet(label: string): boolean {
   return !/[\p{L}\p{N}]/u.test(label) || label === 'o';
 }
 
+/** The encoding of a Windows code page, in the names of iconv-lite; windows-1252 for an unknown one. */
 export function codepageName(number: number): string {
   if (number === 65_001) return 'utf-8';
   if (number === 10_000) return 'macintosh';

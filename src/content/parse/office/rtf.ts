@@ -76,7 +76,7 @@ class RtfReader {
   #row: string[] = [];
   #rows: string[][] = [];
 
-  /** What a control word does; words that are not here have no effect. */
+  /** The effects of control words. Other words are ignored. */
   readonly #controlWords: Record<string, (state: State, value: number | undefined) => void> = {
     ansicpg: (state, value) => this.#setBaseCodepage(state, codepageName(value ?? 1252)),
     mac: (state) => this.#setBaseCodepage(state, 'macintosh'),

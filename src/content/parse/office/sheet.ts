@@ -54,7 +54,7 @@ export class SheetGrid {
 type Area = { rows: number[]; columns: number[] };
 const mergeCellsMax = 10_000;
 
-/** A sheet's islands of cells as tables, a lone cell as a paragraph: empty rows and columns separate them. */
+/** Writes a sheet. Empty rows and columns separate it into tables; a lone cell becomes a paragraph. */
 export function sheetBlocks(grid: SheetGrid): Block[] {
   fillMerges(grid);
   const blocks: Block[] = [];

@@ -86,7 +86,7 @@ function readDateStyles(bytes: Uint8Array | undefined): boolean[] {
 
 const rowRecord = 0;
 const mergeRecord = 176;
-/** Cells whose record leaves out the column: they follow the cell before. */
+/** Records of cells without a column: each follows the cell before. */
 const firstShortCell = 12;
 const lastShortCell = 18;
 const richTextCell = 62;

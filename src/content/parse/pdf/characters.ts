@@ -11,7 +11,7 @@ export function weightOf(name: string): number {
   return 400;
 }
 
-/** Characters of symbol fonts with a meaning; every other one is a bullet. */
+/** The characters of symbol fonts that mean something; every other one is read as a bullet. */
 const wingdings: Record<number, string> = {
   111: '☐',
   113: '☐',
@@ -33,7 +33,7 @@ export function characterOf(code: number, isSymbols: boolean): string {
     return wingdings[code & 0xff] ?? '•';
   if (code === 0xf0b7 || code === 0xf0a7) return '•';
   if ((code < 0x20 && code !== 0x0a && code !== 0x0d) || (code >= 0x7f && code < 0xa0)) return ' ';
-  // Ligatures and the joined forms of Arabic are typography; searches look for the letters.
+  // Ligatures and the joined forms of Arabic become plain letters, so that searches find them.
   if ((code >= 0xfb00 && code <= 0xfdff) || (code >= 0xfe70 && code <= 0xfefc))
     return String.fromCodePoint(code).normalize('NFKC');
   return code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ? '\ufffd' : String.fromCodePoint(code);

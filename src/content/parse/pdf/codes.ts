@@ -1,17 +1,17 @@
 import { rightToLeft } from './characters.ts';
 
-/** The codes of a page's characters, 0 where one has none. */
+/** The Unicode code points of a page's characters; 0 for a character without one. */
 export type Codes = Uint16Array | Uint32Array;
 
 const firstRightToLeft = 0x590;
-/** A longer run without a blank is no word: its inner gaps may mean something. */
+/** A longer run without a blank is probably not one word, so its inner gaps are examined. */
 const wordCharactersMax = 24;
-/** V8 copies shorter slices. A longer one would keep the text of the whole page in memory. */
+/** V8 copies shorter slices. A longer slice refers to the text of the whole page and would keep it in memory. */
 const copiedSliceMax = 13;
 
-// Loops: a callback for every character of every document takes several times as long.
+// These functions use loops: a callback for each character takes several times as long.
 
-/** Whether each place of a text is one character. */
+/** Whether each code unit is a whole character: no code is 0 or half of a surrogate pair. */
 export function isOnePerPlace(codes: Uint16Array): boolean {
   for (let index = 0; index < codes.length; index++) {
     const code = codes[index] ?? 0;
@@ -33,15 +33,15 @@ export function isPlain(code: number): boolean {
   return code > 0x20 && code < 0x7f;
 }
 
-/** Where the plain characters from here on end. */
+/** The end (exclusive) of the run of plain characters that begins at `start`. */
 export function wordEnd(codes: Codes, start: number): number {
   let end = start + 1;
   while (end - start < wordCharactersMax && isPlain(codes[end] ?? 0)) end += 1;
   return end;
 }
 
-/** Reads words of plain characters out of a page. */
-export function readerOfWords(codes: Codes): (start: number, end: number) => string {
+/** Returns a function that reads a range of plain characters as text. */
+export function createWordReader(codes: Codes): (start: number, end: number) => string {
   const bytes = Buffer.from(new Uint8Array(codes).buffer);
   const page = bytes.toString('latin1');
   return (start, end) => (end - start < copiedSliceMax ? page.slice(start, end) : bytes.toString('latin1', start, end));

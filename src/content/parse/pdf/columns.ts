@@ -4,8 +4,8 @@ const rowsMin = 8;
 const sideCharactersMin = 22;
 
 /**
- * Some programs (OCR above all) draw a two-column page row by row, so that each line contains a piece of either column.
- * Such lines are cut at the gutter: the left column first, then the right; a line across both separates them.
+ * Some programs, OCR above all, draw a two-column page row by row, so that each line contains a piece of both columns.
+ * Cuts such lines at the gutter and returns the left column first, then the right. A line across both ends both columns.
  */
 export function splitColumns(lines: Line[]): Line[] {
   const gutter = findGutter(lines);

@@ -65,7 +65,7 @@ export class PdfDocument {
     }
   }
 
-  /** Flattens form fields and free text: their text counts only once they are part of the page. */
+  /** Flattens form fields and free text annotations: only then is their text part of the page. */
   #hasFilledFields(page: number): boolean {
     const count = Math.min(annotationsMax, this.#call('FPDFPage_GetAnnotCount', page));
     for (let index = 0; index < count; index++) {

@@ -12,12 +12,12 @@ const outerLines = 3;
 export function dropFurniture(pages: PageLines[], bodySize: number): Line[][] {
   const counts = new Map<string, number>();
   const texts = new Map<string, number>();
-  const candidates = pages.map((page) => outer(page));
+  const candidates = pages.map((page) => findOuterLines(page));
   for (const lines of candidates) {
     for (const key of new Set(lines.map(shapeOf))) counts.set(key, (counts.get(key) ?? 0) + 1);
     for (const text of new Set(lines.map((line) => line.text))) texts.set(text, (texts.get(text) ?? 0) + 1);
   }
-  // `1.1 Overview`, `2.1 Overview`: titles of several chapters, each on one page.
+  // Titles such as `1.1 Overview` and `2.1 Overview` differ only in their numbers, but are no running heads.
   const isTitle = (line: Line): boolean =>
     (line.bold || line.size > bodySize * 1.1) && sectionTitle.test(line.text) && texts.get(line.text) === 1;
   const needed = pages.length <= 5 ? 2 : 3;
@@ -35,18 +35,18 @@ export function dropFurniture(pages: PageLines[], bodySize: number): Line[][] {
   });
 }
 
-/** A number of several levels, and a title that ends in no page number. */
+/** A section number of several levels, and a title that does not end in a page number. */
 const sectionTitle = /^\d{1,2}(?:\.\d{1,2})+\.?\s+\p{L}(?:.*\D)?$/u;
 
 /** The first and last lines of the page, when they are near its edges. */
-function outer(page: PageLines): Line[] {
+function findOuterLines(page: PageLines): Line[] {
   const sorted = [...page.lines].sort((a, b) => a.baseline - b.baseline);
   const top = sorted.slice(0, outerLines).filter((line) => line.bottom < page.height * marginShare);
   const bottom = sorted.slice(-outerLines).filter((line) => line.top > page.height * (1 - marginShare));
   return [...new Set([...top, ...bottom])];
 }
 
-/** The text without its numbers, and its size: the title on the first page is not the running head that repeats it. */
+/** The text without digits, and its size, which distinguishes a title from the running head that repeats it. */
 function shapeOf(line: Line): string {
   return `${Math.round(line.size)} ${asciiDigits(line.text)}`
     .toLowerCase()
@@ -61,7 +61,7 @@ function isPageNumber(text: string): boolean {
   );
 }
 
-/** Arabic-Indic and Persian digits as those of ASCII. */
+/** Replaces Arabic-Indic and Persian digits by ASCII digits. */
 function asciiDigits(text: string): string {
   return text.replaceAll(/[٠-٩۰-۹]/g, (digit) => String(digit.charCodeAt(0) & 0xf));
 }

@@ -73,6 +73,7 @@ export function headingLevels(blocks: PdfBlock[], look: DocumentLook): Map<PdfBl
   return levels;
 }
 
+/** The heading level of a role of the logical structure, from 1; undefined if it is no heading. */
 export function roleLevel(role: string | undefined): number | undefined {
   if (role === undefined) return undefined;
   if (/^title$/i.test(role)) return 1;
@@ -81,7 +82,7 @@ export function roleLevel(role: string | undefined): number | undefined {
   return number === undefined ? undefined : Number(number);
 }
 
-/** Larger type ranks first; among equals bold before regular, then `1` before `1.1`, and `(a)` last. */
+/** Ranks a heading: larger type first; of the same size, bold before regular, then `1` before `1.1`, and `(a)` last. */
 function styleOf(block: TextBlock): number {
   const start = `${block.marker ?? ''}${block.text}`;
   const number = /^(?:(?:section|§)\s*)?(\d{1,2}(?:\.\d{1,2})*)/i.exec(start)?.[1];
@@ -130,7 +131,7 @@ const caption =
 const numberedTitle =
   /^(?:\d{1,2}(?:\.\d{1,2})*\.?|[A-Z]\.|[IVX]{1,5}\.|(?:chapter|section|part|appendix|kapitel|chapitre)\s+\w+)[\s:]/i;
 
-/** The neighbouring item in the same list: consecutive numbers are a list, not titles. */
+/** Whether the blocks are neighbouring items of one list: consecutive numbers are a list, not titles. */
 function isListNeighbour(block: TextBlock, other: PdfBlock | undefined): boolean {
   return other?.kind === 'text' && other.marker !== undefined && Math.abs(other.size - block.size) < 0.6;
 }

@@ -32,7 +32,7 @@ export type Segment = {
   turned: boolean;
   /** Preceded by white space. */
   spaced: boolean;
-  /** Its words, separated by wider gaps than usual; they may turn out to be cells. */
+  /** The pieces of its text between gaps that are wider than usual. They may be cells of a table. */
   parts: { text: string; left: number; right: number }[];
 };
 
@@ -41,14 +41,14 @@ export type Line = Omit<Segment, 'markedContent' | 'artifact' | 'turned' | 'spac
   segments: Segment[];
 };
 
-/** At least five capitals, and no small letter. */
+/** At least five capital letters and no lower-case ones. */
 const capitals = /^(?!.*\p{Ll})(?:.*?\p{Lu}){5}/u;
 /** A gap of this many ems ends a segment. */
 const gapEms = 0.9;
 /** A gap of this many ems may separate two cells of a table, when it does so in every row. */
 const partGapEms = 0.4;
 
-/** The page's characters as segments, in drawing order. `byContent`: a new marked content starts a new segment. */
+/** Joins the page's characters into segments, in drawing order. With `byContent`, each marked content is a new segment. */
 export function buildSegments(glyphs: Glyph[], byContent = false): Segment[] {
   if (!glyphs.some(({ character }) => rightToLeft.test(character))) return cutLine(glyphs, byContent);
   const lines = linesOfGlyphs(glyphs);
@@ -74,7 +74,7 @@ export function buildSegments(glyphs: Glyph[], byContent = false): Segment[] {
   return segments;
 }
 
-/** A line reads from right to left above this share of such letters, and on a page of mostly such letters with one. */
+/** A line with more than this share of right-to-left letters is read from right to left. On a page of mostly such letters, one is enough. */
 const rightToLeftShare = 0.3;
 
 function isRightToLeft(line: Glyph[], share: number): boolean {
@@ -83,7 +83,7 @@ function isRightToLeft(line: Glyph[], share: number): boolean {
   return letters > line.length * share;
 }
 
-/** The parts of a line with a marked content of their own: cells of a tagged table. */
+/** Splits a line by marked content, as the cells of a tagged table have it. */
 function partsByContent(line: Glyph[]): Glyph[][] {
   const parts = new Map<number, Glyph[]>();
   for (const glyph of line) {
@@ -92,7 +92,7 @@ function partsByContent(line: Glyph[]): Glyph[][] {
     if (part) part.push(glyph);
     else parts.set(glyph.style.markedContent, [glyph]);
   }
-  // The blanks that the engine inserted belong to no content; each part looks at those between its own shapes.
+  // Blanks inserted by the engine belong to no content. Each part gets all of them and uses those between its own shapes.
   const inserted = line.filter((glyph) => glyph.generated && glyph.style.markedContent < 0);
   return [...parts.values()].map((part) => [...part, ...inserted]);
 }
@@ -116,7 +116,7 @@ function cutLine(glyphs: Glyph[], byContent: boolean): Segment[] {
   return cutter.finish();
 }
 
-/** Cuts characters, one after another, into segments. It keeps no glyph: the caller may use the same object for each. */
+/** Builds segments from characters that are added one by one. It keeps no glyph, so the caller may reuse the object. */
 export class SegmentCutter {
   readonly #byContent: boolean;
   readonly #segments: Segment[] = [];
@@ -129,7 +129,7 @@ export class SegmentCutter {
 
   add(glyph: Glyph): void {
     if (isBlank(glyph.character)) {
-      this.#space ||= !(glyph.generated && /[\r\n]/.test(glyph.character)); // line ends follow from the positions
+      this.#space ||= !(glyph.generated && /[\r\n]/.test(glyph.character)); // line ends are found by position
       return;
     }
     if (this.#builder && !this.#builder.continues(glyph, this.#byContent)) {
@@ -152,14 +152,15 @@ export class SegmentCutter {
   }
 }
 
-/** `/\s/` takes ten times as long, and this runs for every character of every document. */
+/** Like `/\s/`, but ten times as fast: it runs for every character of every document. */
 function isBlank(character: string): boolean {
   const code = character.charCodeAt(0);
   return code <= 0x20 || (code >= 0xa0 && /^\s/.test(character));
 }
 
 class SegmentBuilder {
-  // Characters or words, each with its gap to those before it; arrays of numbers, since objects would be most of a page's memory.
+  // Characters or words, each with its gap to the one before. These are arrays because an object for each would take most
+  // of the memory of a page.
   readonly #pieces: string[] = [];
   #length = 0;
   readonly #gaps: number[] = [];
@@ -179,9 +180,9 @@ class SegmentBuilder {
   #styles: Map<TextStyle, number> | undefined;
   #style: TextStyle;
   #styleCount = 0;
-  /** Words that are drawn one by one have a style each, which is usually the same. */
+  /** Whether all styles are equal. Words that are drawn one by one each have a style object, usually with equal members. */
   #isUniform = true;
-  // The character before.
+  // The box of the previous character.
   #lastLeft: number;
   #lastRight: number;
   #lastTop: number;
@@ -221,7 +222,7 @@ class SegmentBuilder {
     return gap < size * gapEms && gap > -size * 0.8 && (this.#turn === 2 || back > -size * 1.5);
   }
 
-  /** The letters of a ligature all have its box. */
+  /** Whether the glyph is a letter of the same ligature as the previous one: all its letters have the same box. */
   #isPartOfLigature(glyph: Glyph): boolean {
     return (
       isNear(glyph.left, this.#lastLeft) &&
@@ -267,7 +268,7 @@ class SegmentBuilder {
     this.#lastIsHyphen = glyph.hyphen;
   }
 
-  /** Adds the characters so far of the present style to its count. */
+  /** Adds the characters of the current style to its count, and makes `next` the current style. */
   #countStyle(next: TextStyle): void {
     this.#styles ??= new Map();
     if (this.#styleCount > 0) this.#styles.set(this.#style, (this.#styles.get(this.#style) ?? 0) + this.#styleCount);
@@ -291,7 +292,7 @@ class SegmentBuilder {
     return joinPieces(pieces, 0, pieces.length, isSpace);
   }
 
-  /** Small capitals are drawn as larger and smaller ones; the larger ones have the size of the type. */
+  /** Whether the text is in small capitals, drawn as larger and smaller capitals. The larger ones show the size of the type. */
   #isInSmallCapitals(text: string, main: TextStyle): boolean {
     const ratio = this.#firstSize / main.size;
     return ratio > 1.1 && ratio < 1.6 && capitals.test(text);
@@ -358,7 +359,7 @@ class SegmentBuilder {
   }
 }
 
-/** Collects before it joins: a string that grows by characters is kept as a tree of them, twenty times its size. */
+/** Joins an array instead of appending to a string: V8 would keep the string as a tree of twenty times its size. */
 function joinPieces(pieces: string[], start: number, end: number, isSpace: (at: number) => boolean): string {
   const out: string[] = [];
   for (let at = start; at < end; at++) {
@@ -384,7 +385,7 @@ function isNear(a: number, b: number): boolean {
   return Math.abs(a - b) < 0.01;
 }
 
-/** Type of size 0 or 1 with a scaling matrix, or with none at all, is measured by its box. */
+/** The size of the type in points; the height of the box decides if the file states no usable size. */
 function sizeOf(glyph: Glyph): number {
   const height = glyph.turn & 1 ? glyph.right - glyph.left : glyph.bottom - glyph.top;
   return glyph.style.size > 0.5 ? glyph.style.size : Math.max(1, height * 0.8);
@@ -411,7 +412,7 @@ export function buildLines(segments: Segment[]): Line[] {
   return lines;
 }
 
-/** Joins parts of a word that were only drawn separately. */
+/** Joins pieces of words that were drawn separately, without a space where there is no gap. */
 function joinByGaps(segments: Segment[]): string {
   let text = '';
   segments.forEach((segment, index) => {
@@ -427,6 +428,7 @@ export function sameBaseline(a: { baseline: number; size: number }, b: { baselin
   return Math.abs(a.baseline - b.baseline) <= Math.max(a.size, b.size) * 0.4;
 }
 
+/** Joins segments of one baseline into a line, from left to right. Its size and font are those of the longest. */
 export function joinSegments(segments: Segment[]): Line {
   const [only] = segments;
   if (only && segments.length === 1) return lineOf(only);

@@ -1,7 +1,7 @@
 import type { GreyImage } from '../ocr/image.ts';
 import type { RgbaImage } from '../picture/shrink.ts';
 import { characterOf, weightOf } from './characters.ts';
-import { type Codes, hasRightToLeft, isOnePerPlace, isPlain, readerOfWords, wordEnd } from './codes.ts';
+import { type Codes, createWordReader, hasRightToLeft, isOnePerPlace, isPlain, wordEnd } from './codes.ts';
 import { callPdfium, type Pdfium } from './pdfium.ts';
 import { readStructure, type StructureElement } from './structure-tree.ts';
 
@@ -14,7 +14,7 @@ export type TextStyle = {
   weight: number;
   italic: boolean;
   mono: boolean;
-  /** Its letters are pictures. */
+  /** A font of symbols, such as Wingdings. */
   symbols: boolean;
   /** Number of the marked content in the page's structure, or -1. */
   markedContent: number;
@@ -32,10 +32,10 @@ export type Glyph = {
   /** Direction of the text: 0 to the right, 1 up, 2 to the left, 3 down. */
   turn: number;
   style: TextStyle;
-  /** Inserted by the engine (a space or a line end); its position means nothing. */
+  /** Inserted by the engine (a space or a line end). Its position is meaningless. */
   generated: boolean;
   hyphen: boolean;
-  /** Where its ink begins and ends; only asked for on pages with scripts from right to left. */
+  /** The left and right edges of its ink. Only read on pages with right-to-left scripts. */
   inkLeft?: number;
   inkRight?: number;
 };
@@ -47,7 +47,7 @@ type Face = Pick<TextStyle, 'font' | 'weight' | 'italic' | 'mono' | 'symbols'>;
 type Run = { style: TextStyle; turn: number; baseline: number; isInserted: boolean };
 
 type PlaceBox = (index: number, box: Rule) => void;
-/** The run that draws the first of some characters, and where it, or they, end. */
+/** The run that draws the first character of a range, and the end of the run or of the range, whichever is first. */
 type FindRun = (from: number, to: number) => { run: Run; until: number };
 
 const emptyGlyph = {
@@ -79,7 +79,7 @@ export class PdfPage {
   #originX = 0;
   #originY = 0;
   readonly #faces = new Map<number, Face>();
-  /** The last style of each face: words that are drawn one by one share it. */
+  /** The last style of each face, so that words that are drawn one by one share a style. */
   readonly #styles = new Map<Face, TextStyle>();
 
   constructor(pdfium: Pdfium, page: number, text: number) {
@@ -99,7 +99,7 @@ export class PdfPage {
     });
   }
 
-  /** Every character in drawing order, with the place of its ink. */
+  /** Every character in drawing order, with the edges of its ink. */
   glyphs(): Glyph[] {
     const codes = this.#codes();
     const glyphs: Glyph[] = [];
@@ -109,7 +109,7 @@ export class PdfPage {
           if (code === 0) return;
           const { run } = runAt(index, index + 1);
           const glyph: Glyph = { ...emptyGlyph, style: run.style };
-          // The engine forgets that it inserted a blank when it reverses a line.
+          // When the engine reverses a line, it no longer reports which blanks it inserted.
           describe(glyph, code, run, this.#isGenerated(code, index) || run.isInserted);
           placeBox(index, glyph);
           this.#placeInk(index, glyph, address);
@@ -131,15 +131,15 @@ export class PdfPage {
   }
 
   /**
-   * Visits the text in drawing order, the characters of a word that are drawn in one operation as one glyph: the engine
-   * has told where words end, so only the first and the last one's boxes are asked for. The glyph is the same object each
-   * time: one for each would be most of what a long document allocates. Returns the number of characters, or undefined
-   * when one is of a script from right to left, whose order needs every character.
+   * Visits the text in drawing order. The characters of a word that are drawn in one operation are one glyph, for which
+   * only the boxes of the first and last character are read. The glyph is the same object each time: separate ones would
+   * be most of what a long document allocates. Returns the number of characters, or undefined without visiting any when
+   * one is of a right-to-left script, whose order needs every character.
    */
   eachWord(visit: (glyph: Glyph) => void, atBlank: (isLineEnd: boolean) => void): number | undefined {
     const codes = this.#codes();
     if (hasRightToLeft(codes)) return undefined;
-    const textOf = readerOfWords(codes);
+    const textOf = createWordReader(codes);
     const glyph: Glyph = { ...emptyGlyph, style: noStyle };
     const end = { left: 0, right: 0, top: 0, bottom: 0 };
     let count = 0;
@@ -175,7 +175,7 @@ export class PdfPage {
     return count;
   }
 
-  /** The code of every character, 0 where it has none. */
+  /** The code point of every character; 0 for a character without one. */
   #codes(): Codes {
     if (this.#text === 0) return new Uint16Array();
     const count = Math.min(glyphsPerPageMax, this.#call('FPDFText_CountChars', this.#text));
@@ -185,7 +185,7 @@ export class PdfPage {
     return Uint32Array.from({ length: count }, (_unused, index) => unicodeAt(this.#text, index));
   }
 
-  /** The page's text in one call; undefined when its places are not those of the characters. */
+  /** Reads the page's text in one call; undefined when its code units do not correspond to the characters one to one. */
   #textAsCodes(count: number): Uint16Array | undefined {
     let codes: Uint16Array | undefined;
     this.#scratch(2 * count + 2, (address) => {
@@ -195,7 +195,7 @@ export class PdfPage {
     return codes && isOnePerPlace(codes) ? codes : undefined;
   }
 
-  /** Lends functions that find the run of a character, and its box. They are looked up once: they run for every word. */
+  /** Calls `use` with functions that find the run of a character and its box. They share memory that is freed afterwards. */
   #withRuns(use: (runAt: FindRun, placeBox: PlaceBox) => void): void {
     if (this.#text === 0) return;
     const text = this.#text;
@@ -217,7 +217,7 @@ export class PdfPage {
       const found: { run?: Run; until: number } = { until: 0 };
       let runObject = -1;
       use((from, to) => {
-        // The characters of an object follow each other, so the last one tells of those before it.
+        // The characters of an object are consecutive: if the last one belongs to the run, so do those before it.
         let object = objectAt(text, to - 1);
         found.until = to;
         if (object !== runObject || !found.run) {
@@ -279,13 +279,13 @@ export class PdfPage {
     return this.#page === 0 ? [] : readStructure(this.#pdfium, this.#page);
   }
 
-  /** The page as a picture for recognition, at this resolution or, for a large page, a lower one. */
+  /** Renders the page in grey for OCR, at this resolution or, for a large page, a lower one; undefined if it cannot. */
   renderGrey(dotsPerInchMax: number, pixelsMax: number): { picture: GreyImage; dotsPerInch: number } | undefined {
     if (this.#page === 0) return undefined;
     const scale = Math.min(dotsPerInchMax / 72, Math.sqrt(pixelsMax / Math.max(1, this.width * this.height)));
     const width = Math.max(1, Math.floor(this.width * scale));
     const height = Math.max(1, Math.floor(this.height * scale));
-    if (width * height > pixelsMax) return undefined; // a page as thin as a line
+    if (width * height > pixelsMax) return undefined; // an extremely narrow page
     const bitmap = this.#call('FPDFBitmap_CreateEx', width, height, 1, 0, 0);
     if (bitmap === 0) return undefined;
     try {
@@ -304,7 +304,7 @@ export class PdfPage {
     }
   }
 
-  /** The page on white, this wide; undefined when it has none or is too tall. */
+  /** Renders the page on white with this width in pixels; undefined if it is damaged or too tall. */
   renderColour(width: number, pixelsMax: number): RgbaImage | undefined {
     if (this.#page === 0 || this.width <= 0) return undefined;
     const height = Math.max(1, Math.round((this.height * width) / this.width));
@@ -353,7 +353,7 @@ export class PdfPage {
   /** The common properties of all characters of a text object. */
   #run(object: number, index: number, address: number, view: DataView): Run {
     const hasMatrix = this.#calls.FPDFText_GetMatrix(this.#text, index, address) === 1;
-    const turn = object !== 0 && hasMatrix ? quarterTurns(view.getFloat32(0, true), view.getFloat32(4, true)) : 0;
+    const turn = object !== 0 && hasMatrix ? toQuarterTurns(view.getFloat32(0, true), view.getFloat32(4, true)) : 0;
     const scale = hasMatrix ? length(view.getFloat32(8, true), view.getFloat32(12, true)) || 1 : 1;
     this.#calls.FPDFText_GetCharOrigin(this.#text, index, address, address + 8);
     const [x, y] = this.#place(view.getFloat64(0, true), view.getFloat64(8, true));
@@ -466,7 +466,7 @@ export class PdfPage {
 }
 
 /** The direction of a line of text, in quarter turns anticlockwise. */
-function quarterTurns(x: number, y: number): number {
+function toQuarterTurns(x: number, y: number): number {
   if (y === 0) return x < 0 ? 2 : 0;
   return (Math.round(Math.atan2(y, x) / (Math.PI / 2)) + 4) & 3;
 }

@@ -24,7 +24,7 @@ export type PdfBlock = TextBlock | { kind: 'table'; table: PdfTable };
 const bulletPattern = /^(?:[•‣▪▫●○◦■□◆◇➢➤►▶✓✔✗❖∙·⁃◾◼☐☑☒\ue000-\uf8ff]|[-–—*o](?=\s))\s*(?=\S)/u;
 const numberPattern = /^\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,5})[.)](?=\s)\s*/;
 
-/** Lines in reading order as paragraphs and list items. `all`: every line of the page, which shows the column widths. */
+/** Joins lines in reading order into paragraphs and list items. `all` is every line of the page, to find column widths. */
 export function buildParagraphs(lines: Line[], all: Line[], words: WordList): TextBlock[] {
   const leading = typicalLeading(all);
   const groups: Line[][] = [];
@@ -44,7 +44,7 @@ function listMarker(text: string): string | undefined {
   return (bulletPattern.exec(text) ?? numberPattern.exec(text))?.[0];
 }
 
-/** Most lines: told before the slower patterns of markers are tried. */
+/** Matches most lines without a marker, so that the slower patterns of markers are not tried on them. */
 const startsWithWord = /^[A-Za-hj-uw-z][A-Za-z]/;
 
 /** The usual distance of baselines in ems. */
@@ -85,13 +85,13 @@ function continues(group: Line[], line: Line, all: Line[], leading: number): boo
   return !(item && line.left < first.left - line.size * 0.8);
 }
 
-/** A bold start or end of a running paragraph does not split it. */
+/** Whether bold starts or ends within running text, which does not split the paragraph. */
 function isMixed(group: Line[], last: Line, line: Line): boolean {
   if (last.bold) return group.length > 1 && group.some((one) => !one.bold);
   return !line.bold || (line.right < last.right && /[a-z,]$/.test(last.text) && /^[a-z]/.test(line.text));
 }
 
-/** The next column or page: the same paragraph only when the sentence clearly continues. */
+/** Whether the paragraph continues in the next column or page: only if the sentence clearly does. */
 function continuesElsewhere(last: Line, line: Line): boolean {
   const moved = line.bottom < last.top - last.size * 4 && line.left > last.left;
   return moved && (last.hyphenated || /[\p{L},]$/u.test(last.text)) && /^\p{Ll}/u.test(line.text);
@@ -116,7 +116,7 @@ function startsItem(line: Line, group: Line[]): boolean {
   );
 }
 
-/** Whether the next line's first word would still have fitted on this one: then the line break is intended. */
+/** Whether the first word of the next line would have fitted on this one, which means that the line break is intended. */
 function isRagged(last: Line, line: Line, all: Line[]): boolean {
   const width = columnRight(last, all) - last.right;
   const word = /^\S+/.exec(line.text)?.[0] ?? '';
@@ -124,10 +124,10 @@ function isRagged(last: Line, line: Line, all: Line[]): boolean {
   return width > (word.length + 1.5) * perCharacter + last.size * 0.8;
 }
 
-/** By left edge and size of type: most lines of a page share both. */
+/** Cached right edges by left edge and size of type, which most lines of a page share. */
 const columnRights = new WeakMap<Line[], Map<number, Map<number, number>>>();
 
-/** The right edge of the column: nearly the furthest of the lines that start where this one does. */
+/** The right edge of the column: the 90th percentile of the lines that start at the same left edge. */
 function columnRight(line: Line, all: Line[]): number {
   let known = columnRights.get(all);
   if (!known) {

@@ -82,7 +82,7 @@ function readSegments(page: PdfPage, byContent: boolean): PageText {
     },
     (isLineEnd) => {
       direction.interrupt();
-      if (!isLineEnd) cutter.addSpace(); // line ends follow from the positions
+      if (!isLineEnd) cutter.addSpace(); // line ends are found by position
     },
   );
   const isTurned = count !== undefined && direction.isVertical;
@@ -92,7 +92,7 @@ function readSegments(page: PdfPage, byContent: boolean): PageText {
   return { segments, count: glyphs.length, isTurned };
 }
 
-/** The page's text from its picture; undefined when there is none. */
+/** Recognises the text of a page from its picture (OCR); undefined when there is none. */
 function recognisePage(
   document: PdfDocument,
   engine: TesseractEngine,

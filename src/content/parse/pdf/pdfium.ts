@@ -1,7 +1,7 @@
 import { PDFiumLibrary } from '@hyzyla/pdfium';
 
 type Call = (...values: number[]) => number;
-/** Called for every word or object of a page: the module's own table of names takes longer than most of these calls. */
+/** Functions called for every word or object of a page. Looking one up by name takes longer than most of these calls. */
 const frequentCalls = [
   'FPDFFormObj_CountObjects',
   'FPDFFormObj_GetObject',
@@ -49,6 +49,7 @@ export function loadPdfium(): Promise<Pdfium> {
   return loading;
 }
 
+/** Calls a function of the engine by name. Throws if it has no such function. */
 export function callPdfium(pdfium: Pdfium, name: string, values: number[]): number {
   return find(pdfium.calls, name)(...values);
 }

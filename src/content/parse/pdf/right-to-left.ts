@@ -13,7 +13,7 @@ const mirrored = new Map(
   ]),
 );
 
-/** The engine's blank counts above this gap of ink in ems: inside Arabic words it inserts some. */
+/** A blank of the engine counts only above this gap of ink in ems, because it inserts blanks within Arabic words. */
 const insertedBlankEms = 0.2;
 /** A gap of ink that separates words even without a blank. */
 const wordGapEms = 0.3;
@@ -47,7 +47,7 @@ export function isMostlyRightToLeft(texts: readonly string[]): boolean {
 
 const rightToLeftLetters = /(?=\p{L})[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/gu;
 
-/** The glyphs by line: as the engine ends them, cut where the baseline jumps, and joined where only the script changes. */
+/** Groups glyphs by line: at the line ends of the engine and where the baseline jumps. Joins parts that differ only in script. */
 export function linesOfGlyphs(glyphs: Glyph[]): Glyph[][] {
   const lines: Glyph[][] = [];
   let open: Glyph[] = [];
@@ -159,7 +159,7 @@ function isLetter(character: string): boolean {
   return rightToLeft.test(character) && /\p{L}/u.test(character);
 }
 
-/** A presentation form that the engine takes apart is in order already: `لا` is never `ال` in one shape. */
+/** Whether the letters of a ligature may be in reverse order. `لا` is in order already: the engine decomposed a presentation form. */
 function isReversible(group: Glyph[]): boolean {
   return group.length > 1 && !(group[0]?.character === lam && alef.test(group[1]?.character ?? ''));
 }

@@ -203,7 +203,7 @@ class StructureReader {
     this.#centres.push(centres);
   }
 
-  /** A row with fewer cells than the widest (a total at the end) puts them below the cells that they align with. */
+  /** Places the cells of a row that has fewer than the widest, such as a total, below the cells that they align with. */
   #placeShortRows(rows: string[][]): void {
     const width = Math.max(0, ...rows.map((row) => row.length));
     const widest = rows.findIndex((row) => row.length === width);

@@ -163,7 +163,7 @@ function fillGrid(grid: Grid, segments: Segment[]): PdfTable | undefined {
   }
   const filled = cells.size;
   if (filled < 3 || new Set(owner).size < 4) return undefined;
-  // A heading over three columns is worth repeating in each; a nested table would repeat half the page.
+  // Repeating a heading over three columns is useful; repeating a nested table would copy half the page.
   const repeated = owner.filter((cell, index) => cell !== index && cells.has(cell)).length;
   if (repeated > cells.size * 2) return undefined; // a drawing, not a table
   const repeats = repeated <= cells.size;
@@ -276,7 +276,7 @@ function tableRegion(items: FlowItem[], from: number): Line[] {
   return region;
 }
 
-/** A lone piece of text may start a table when the lines after it, at most two lines lower, are beside it. */
+/** Whether a lone piece of text starts a table: the next lines are beside it and at most two lines lower. */
 function startsHeader(items: FlowItem[], at: number): boolean {
   const first = items[at];
   const next = items.slice(at + 1, at + 5);
@@ -306,7 +306,7 @@ function alignedTable(region: Line[], horizontal: Bar[]): PdfTable | undefined {
   if (several.length < 2) return undefined;
   const coarse = columnsOf(several);
   const fineRows = rows.map(splitRow);
-  // Heads are often centred over their columns and cross gutters that all rows below them keep.
+  // Column heads are often centred and cross gutters that all rows below them respect.
   const fine = [columnsOf(fineRows), columnsOf(fineRows.slice(1))].sort((a, b) => b.length - a.length)[0] ?? [];
   const isFine = fine.length > coarse.length && several.length >= 3 && filledShare(fineRows, fine) > 0.7;
   const columns = isFine ? fine : coarse;

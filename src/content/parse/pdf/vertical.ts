@@ -2,7 +2,7 @@ import type { Glyph, Rule } from './page.ts';
 
 /*
  * Pages whose lines run from top to bottom and follow each other from right to left, as in Japanese books. They are
- * turned by a quarter, so that all that follows sees lines from left to right.
+ * rotated by a quarter turn, so that the later steps see lines from left to right.
  */
 
 const firstIdeographic = 0x3000;
@@ -11,7 +11,7 @@ const verticalShare = 0.6;
 /** From the lower edge of a letter to its baseline. */
 const descentEms = 0.12;
 
-/** Counts, while a page is read, how its ideographs and kana follow each other. */
+/** Counts how many ideographs and kana of a page are below, instead of beside, the one before. */
 export class DirectionCount {
   #pairs = 0;
   #vertical = 0;
@@ -29,7 +29,7 @@ export class DirectionCount {
     this.#bottom = bottom;
   }
 
-  /** What follows a blank is no pair with what precedes it. */
+  /** Called at a blank: the characters around it are not compared. */
   interrupt(): void {
     this.#right = Number.NaN;
   }
@@ -39,7 +39,7 @@ export class DirectionCount {
   }
 }
 
-/** The glyphs of a page of this width, turned. A line from left to right, such as a page number, stays one. */
+/** Rotates the glyphs of a page of this width in points. A line from left to right, such as a page number, stays one. */
 export function turnGlyphs(glyphs: readonly Glyph[], width: number): Glyph[] {
   const runs: Glyph[][] = [];
   for (let start = 0; start < glyphs.length; ) {

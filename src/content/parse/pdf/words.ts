@@ -1,13 +1,13 @@
-/** English words that begin compounds far more often than they begin a longer word that was cut after them. */
+/** English words that more often begin a hyphenated compound than a longer word that was cut after them. */
 const compoundHeads =
   /^(?:self|well|half|one|two|three|four|five|six|seven|eight|nine|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|high|low|long|short|full|cross|real|open|large|small)$/i;
 const endings =
   /^(?:ings?|ed|ers?|est|ages?|ly|ness|ments?|ful|less|en|ened|ish|able|ity|ties|y|ways?|ized?|ization|istic|ism|ities)\b/i;
 
-/** Words of the whole document, to distinguish a hyphen at a line end from one of a compound. */
+/** The words of a document. They show whether a hyphen at a line end belongs to a compound. */
 export class WordList {
   readonly #words = new Set<string>();
-  /** Lines that were not looked at yet: most documents never ask. */
+  /** Lines that are not split into words yet. Most documents never need them. */
   readonly #pending: string[] = [];
 
   /** Adds the words of a line without parts that a line end may have cut off. */
@@ -24,7 +24,7 @@ export class WordList {
     return this.#words.has(word.toLowerCase());
   }
 
-  /** Joins a line that ends in a hyphen with the next one. */
+  /** Joins a line that ends in a hyphen with the next one, and keeps the hyphen only if it belongs to a compound. */
   join(first: string, second: string): string {
     const head = /([\p{L}\p{N}]+)[-‐\u00ad]$/u.exec(first)?.[1] ?? '';
     const tail = /^[\p{L}\p{N}]+/u.exec(second)?.[0] ?? '';

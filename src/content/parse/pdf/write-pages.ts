@@ -29,6 +29,7 @@ type Paragraph = Extract<Block, { type: 'paragraph' }>;
 /** What a page draws. */
 type Drawn = { width: number; height: number; segments: Segment[]; rules: Rule[]; tree: StructureElement[] };
 
+/** Joins what a page draws into lines. `unread` marks a picture whose text was not recognised. */
 export function buildPage(number: number, drawn: Drawn, unread: boolean): Page {
   const {
     width,
@@ -42,7 +43,7 @@ export function buildPage(number: number, drawn: Drawn, unread: boolean): Page {
   return { number, width, height, lines, turned: segments.filter(({ turned }) => turned), rules, tree, unread };
 }
 
-/** Columns, indents and cells of a page from right to left are those of its mirror image. */
+/** Mirrors a right-to-left page, so that columns, indents and cells are found as on other pages. */
 function mirror(drawn: Drawn): Drawn {
   const swap = <T extends { left: number; right: number }>(box: T): T => ({
     ...box,
@@ -53,7 +54,7 @@ function mirror(drawn: Drawn): Drawn {
   return { ...drawn, segments, rules: drawn.rules.map(swap) };
 }
 
-/** The Markdown of a document's pages: headings by the look of all of them, running heads and feet removed. */
+/** Writes the pages of a document as Markdown, without running heads and feet. The type of all pages decides on headings. */
 export function writePages(pages: Page[]): string {
   const look = documentLook(pages);
   const words = new WordList();
@@ -190,8 +191,8 @@ function itemBlock(block: TextBlock, text: string, depth: number): Block {
 }
 
 /**
- * A paragraph that clearly continues over a page break is one; the break's comment stays in place. `joined` collects the
- * pieces of such paragraphs, which may run over thousands of pages.
+ * Joins a paragraph that clearly continues after a page break. The comment with the page number stays in place. `joined`
+ * collects the pieces of such paragraphs, which may continue over thousands of pages.
  */
 function joinAcrossPages(
   out: Block[],

@@ -74,7 +74,7 @@ const keptGraceMs = 30_000;
 /** Apps whose last document was read so recently share the processes of `workers`, at least one each. */
 const shareMs = 2_000;
 const startRetryMsMax = 5_000;
-/** After so many failed starts in a row, waiting documents are refused instead of waiting longer. */
+/** After this many consecutive failed starts, waiting documents are refused instead of waiting longer. */
 const failedStartsMax = 4;
 /** A new process takes half a second of processor time; one that has grown is replaced earlier. */
 const tasksPerProcessMax = 10_000;

@@ -12,6 +12,7 @@ import {
 import {
   clone,
   detachAll,
+  dropRepeats,
   type Extent,
   inlineNames,
   linkDensity,
@@ -19,6 +20,7 @@ import {
   proseLengths,
   simplify,
 } from './measure.ts';
+import { hasName, questions } from './names.ts';
 import { panelIds } from './panels.ts';
 import {
   callToAction,
@@ -122,7 +124,7 @@ function addLede(content: HtmlElement, lede: HtmlElement): void {
 }
 
 type Cut = {
-  /** Whether elements go whose names speak against them. */
+  /** Whether to remove elements whose names suggest that they are not content. */
   unlikely: boolean;
   /** The ids of closed parts that are content. */
   panels: Set<string>;
@@ -146,13 +148,18 @@ function removeNoise(body: HtmlElement, cut: Cut): void {
       const isPanel = child.attributes.role === 'tabpanel' || cut.panels.has(child.attributes.id ?? '');
       if (isHidden(child) && !isPanel && (extents.get(child)?.characters ?? 0) <= concealedMax) return false;
       // Names can be wrong: an element with half of the page's text is not a sidebar.
-      const isUnwanted = isUnlikely(child) && (prose.get(child) ?? 0) < whole * 0.4;
+      const isUnwanted = isUnlikely(child) && !isQuestions(child) && (prose.get(child) ?? 0) < whole * 0.4;
       if (cut.unlikely && isUnwanted && !(cut.isManual && isChapter(child))) return false;
       visit(child);
       return true;
     });
   };
   visit(body);
+}
+
+/** Answers are closed until a script opens them, with names such as `accordion-content hidden`. */
+function isQuestions(element: HtmlElement): boolean {
+  return hasName(element, questions);
 }
 
 /** A chapter of a manual has the words of its heading as its id: "cookies" says what it is about. */
@@ -264,7 +271,7 @@ function climb(top: HtmlElement, body: HtmlElement, scores: Map<HtmlElement, num
   return at;
 }
 
-/** A page of many equal parts has no top element: goes up until a good share of all running text is inside. */
+/** Moves up from the best element until it contains a good share of all running text, as a page of many equal parts needs. */
 function widen(top: HtmlElement, body: HtmlElement): HtmlElement {
   const prose = proseLengths(body);
   const whole = prose.get(body) ?? 0;
@@ -302,6 +309,9 @@ function belongs(sibling: HtmlElement, top: HtmlElement, threshold: number, scor
   return text.length > 80 ? density < 0.25 : density === 0 && /[.!?。]$/.test(text) && text.length > 20;
 }
 
+/** Single paragraphs and short lines are repeated on purpose: rows of a plan, refrains. */
+const copies = { charactersMin: 120, runMin: 2 };
+
 /** Removes from the chosen element what is not its text. */
 function removeNonText(content: HtmlElement, title: string | undefined, cut: Cut): void {
   const whole = textLength(content);
@@ -312,6 +322,7 @@ function removeNonText(content: HtmlElement, title: string | undefined, cut: Cut
     );
   dropTitle(content, title);
   captionsToImages(content);
+  if (!cut.isManual) dropRepeats(content, copies);
   if (cut.unlikely && !cut.isManual) {
     dropPointers(content);
     dropRelated(content);

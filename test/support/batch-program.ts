@@ -1,0 +1,11 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { projectRoot } from './source.ts';
+
+/** Writes a program for Node's test runner that runs these test files in one process. */
+export function writeBatch(program: string, files: readonly string[]): void {
+  const url = pathToFileURL(join(projectRoot, 'test/support/batch.ts'));
+  for (const file of files) url.searchParams.append('file', file);
+  writeFileSync(program, `import '${url}';\n`);
+}

@@ -1,0 +1,8 @@
+import { setTimeout as wait } from 'node:timers/promises';
+
+const lookMs = 10;
+
+/** Waits until this is so. The pause between two looks leaves the processor to what the test waits for. */
+export async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await isSo())) await wait(lookMs);
+}
