@@ -287,8 +287,7 @@ class SegmentBuilder {
     }
     const gaps = this.#gaps.filter((_gap, at) => this.#spaces[at]).sort((a, b) => a - b);
     const usual = gaps[Math.floor(gaps.length / 2)] ?? 0;
-    const isSpace = (at: number): boolean =>
-      this.#spaces[at] === true && (this.#gaps[at] ?? 0) >= usual * 1.5 + 0.5;
+    const isSpace = (at: number): boolean => this.#spaces[at] === true && (this.#gaps[at] ?? 0) >= usual * 1.5 + 0.5;
     return joinPieces(pieces, 0, pieces.length, isSpace);
   }
 
