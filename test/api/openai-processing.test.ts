@@ -145,8 +145,10 @@ test('a vector store and its files appear together, so that a process that ends 
   const lock = await db.reserve();
   await lock.runScript('begin; lock table knowledge_ingestions in share mode');
   const created = mine.vectorStores.create({ file_ids: [file.id] });
-  const waiting = () => db`select 1 from pg_locks where relation = 'knowledge_ingestions'::regclass and not granted`;
-  while ((await waiting()).length === 0);
+  const waiting = () => db`
+    select 1 from pg_locks where relation = 'knowledge_ingestions'::regclass and not granted
+      and database = (select oid from pg_database where datname = current_database())`;
+  await until(async () => (await waiting()).length > 0);
   const early = await db`select id from knowledge_sources where app_id = ${own.app.uuid}`;
   await lock.runScript('commit');
   lock.release();

@@ -117,3 +117,28 @@ test('questions below the cards of a collection are kept where they have the nam
   );
   includes(markdown, ['Oak anchor', 'choice of the harbour', 'guide of the harbour'], ['Steel grade']);
 });
+
+test('paragraphs that an article has again for another width of screen are read once, a single repeated one stays', () => {
+  const markdown = readArticle(
+    `<div class="ssr-variant hidden-1a2b3c">${paragraphs('pier', 6)}</div><div class="ssr-variant hidden-4d5e6f">${paragraphs('pier', 6)}</div>
+      <p>Rest on Monday, and walk along the quay.</p><p>${sentence('gate')}</p><p>Rest on Monday, and walk along the quay.</p><p>${sentence('lamp')}</p><p>${sentence('gate')}</p>`,
+  );
+  assert.equal(markdown.match(/pier number 3 of the harbour/g)?.length, 1);
+  assert.equal(markdown.match(/Rest on Monday/g)?.length, 2);
+  assert.equal(markdown.match(/gate of the harbour/g)?.length, 2);
+});
+
+test('names that a page builder gives to every box do not speak against the text in it', () => {
+  const markdown = readArticle(`${paragraphs('pier', 4)}
+    <div class="elementor-element elementor-widget elementor-widget-text-editor"><div class="elementor-widget-container">${paragraphs('crane', 2)}</div></div>
+    <div class="field field--name-field-text field--label-hidden">${paragraphs('field', 2)}</div>
+    <div class="elementor-widget elementor-widget-sidebar">${paragraphs('advert', 1)}</div>`);
+  includes(markdown, ['crane number 2', 'field number 2'], ['advert number 1']);
+});
+
+test('answers that are closed by a class name alone are read, comments and boxes hidden in the same way are not', () => {
+  const markdown = readArticle(`${paragraphs('pier', 6)}
+    <div class="accordion"><button>Who pays for it?</button><div class="accordion-content hidden">${paragraphs('answer', 2)}</div></div>
+    <div class="note-box hidden">${paragraphs('secret', 1)}</div>`);
+  includes(markdown, ['answer number 2'], ['secret number 1']);
+});

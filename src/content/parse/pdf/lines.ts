@@ -165,6 +165,9 @@ class SegmentBuilder {
   #length = 0;
   readonly #gaps: number[] = [];
   readonly #spaces: boolean[] = [];
+  #spaceCount = 0;
+  /** The widest gap at a space. */
+  #widestGap = Number.NEGATIVE_INFINITY;
   readonly #lefts: number[] = [];
   readonly #rights: number[] = [];
   #left: number;
@@ -173,7 +176,8 @@ class SegmentBuilder {
   #bottom: number;
   #baseline: number;
   readonly #turn: number;
-  readonly #styles = new Map<TextStyle, number>();
+  /** How many characters of each style; absent while there is only one. */
+  #styles: Map<TextStyle, number> | undefined;
   #style: TextStyle;
   #styleCount = 0;
   /** Whether all styles are equal. Words that are drawn one by one each have a style object, usually with equal members. */
@@ -241,6 +245,10 @@ class SegmentBuilder {
     this.#length += glyph.character.length;
     this.#gaps.push(gap);
     this.#spaces.push(spaced);
+    if (spaced) {
+      this.#spaceCount += 1;
+      if (gap > this.#widestGap) this.#widestGap = gap;
+    }
     this.#lefts.push(glyph.left);
     this.#rights.push(glyph.right);
     if (glyph.left < this.#left) this.#left = glyph.left;
@@ -262,6 +270,7 @@ class SegmentBuilder {
 
   /** Adds the characters of the current style to its count, and makes `next` the current style. */
   #countStyle(next: TextStyle): void {
+    this.#styles ??= new Map();
     if (this.#styleCount > 0) this.#styles.set(this.#style, (this.#styles.get(this.#style) ?? 0) + this.#styleCount);
     this.#isUniform &&= isSameStyle(next, this.#style);
     this.#style = next;
@@ -271,11 +280,14 @@ class SegmentBuilder {
   /** Letter-spaced text (`C H A P T E R`) is a word; only the wider gaps separate words. */
   #writeText(): string {
     const pieces = this.#pieces;
-    const gaps = this.#gaps.filter((_gap, at) => at > 0 && this.#spaces[at]);
-    const isTracked = this.#length >= 4 && gaps.length >= (this.#length - 1) * 0.7;
-    const usual = isTracked ? (gaps.sort((a, b) => a - b)[Math.floor(gaps.length / 2)] ?? 0) : 0;
-    const isSpace = (at: number): boolean =>
-      this.#spaces[at] === true && !(isTracked && (this.#gaps[at] ?? 0) < usual * 1.5 + 0.5);
+    const isTracked = this.#length >= 4 && this.#spaceCount >= (this.#length - 1) * 0.7;
+    if (!isTracked) {
+      if (this.#spaceCount === pieces.length - 1) return pieces.join(' ');
+      return joinPieces(pieces, 0, pieces.length, (at) => this.#spaces[at] === true);
+    }
+    const gaps = this.#gaps.filter((_gap, at) => this.#spaces[at]).sort((a, b) => a - b);
+    const usual = gaps[Math.floor(gaps.length / 2)] ?? 0;
+    const isSpace = (at: number): boolean => this.#spaces[at] === true && (this.#gaps[at] ?? 0) >= usual * 1.5 + 0.5;
     return joinPieces(pieces, 0, pieces.length, isSpace);
   }
 
@@ -286,10 +298,11 @@ class SegmentBuilder {
   }
 
   #parts(text: string): Segment['parts'] {
+    const widthMin = this.#size * partGapEms;
+    if (!(this.#widestGap > widthMin)) return [{ text, left: this.#lefts[0] ?? 0, right: this.#right }];
     const starts = [0];
     for (let at = 1; at < this.#pieces.length; at++)
-      if (this.#spaces[at] && (this.#gaps[at] ?? 0) > this.#size * partGapEms) starts.push(at);
-    if (starts.length === 1) return [{ text, left: this.#lefts[0] ?? 0, right: this.#right }];
+      if (this.#spaces[at] && (this.#gaps[at] ?? 0) > widthMin) starts.push(at);
     return starts.map((start, index) => {
       const end = starts[index + 1] ?? this.#pieces.length;
       return {
@@ -300,13 +313,27 @@ class SegmentBuilder {
     });
   }
 
-  finish(): Segment {
+  /** The style of most characters, and what holds for nearly all of them. */
+  #look(): { main: TextStyle; isBold: boolean; isItalic: boolean; isMono: boolean } {
+    if (this.#isUniform) {
+      const main = this.#style;
+      return { main, isBold: main.weight >= 600, isItalic: main.italic, isMono: main.mono };
+    }
     this.#countStyle(this.#style);
-    const styles = this.#isUniform ? [[this.#style, 1] as const] : [...this.#styles].sort((a, b) => b[1] - a[1]);
-    const main = styles[0]?.[0] ?? this.#style;
+    const styles = [...(this.#styles ?? [])].sort((a, b) => b[1] - a[1]);
     const total = styles.reduce((sum, [, count]) => sum + count, 0);
     const share = (test: (style: TextStyle) => boolean): boolean =>
       styles.reduce((sum, [style, count]) => sum + (test(style) ? count : 0), 0) > total * 0.85;
+    return {
+      main: styles[0]?.[0] ?? this.#style,
+      isBold: share((style) => style.weight >= 600),
+      isItalic: share((style) => style.italic),
+      isMono: share((style) => style.mono),
+    };
+  }
+
+  finish(): Segment {
+    const { main, isBold, isItalic, isMono } = this.#look();
     const text = this.#writeText();
     return {
       text,
@@ -318,9 +345,9 @@ class SegmentBuilder {
       size: this.#isInSmallCapitals(text, main) ? this.#firstSize : main.size || this.#size,
       weight: main.weight,
       font: main.font,
-      bold: share((style) => style.weight >= 600),
-      italic: share((style) => style.italic),
-      mono: share((style) => style.mono),
+      bold: isBold,
+      italic: isItalic,
+      mono: isMono,
       hyphenated: this.#lastIsHyphen,
       markedContent: main.markedContent,
       artifact: main.artifact,

@@ -202,10 +202,12 @@ export class PdfPage {
     const objectAt = this.#calls.FPDFText_GetTextObject;
     const boxAt = this.#calls.FPDFText_GetLooseCharBox;
     this.#scratch(64, (address) => {
-      let view = new DataView(this.#pdfium.HEAPU8.buffer, address, 64);
+      let heap = this.#pdfium.HEAPU8;
+      let view = new DataView(heap.buffer, address, 64);
       const viewNow = (): DataView => {
-        const { buffer } = this.#pdfium.HEAPU8;
-        if (view.buffer !== buffer) view = new DataView(buffer, address, 64);
+        if (heap.length > 0) return view;
+        heap = this.#pdfium.HEAPU8; // the memory has grown, which empties the arrays over the one before
+        view = new DataView(heap.buffer, address, 64);
         return view;
       };
       const placeBox: PlaceBox = (index, box) => {

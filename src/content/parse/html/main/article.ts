@@ -12,6 +12,7 @@ import {
 import {
   clone,
   detachAll,
+  dropRepeats,
   type Extent,
   inlineNames,
   linkDensity,
@@ -19,6 +20,7 @@ import {
   proseLengths,
   simplify,
 } from './measure.ts';
+import { hasName, questions } from './names.ts';
 import { panelIds } from './panels.ts';
 import {
   callToAction,
@@ -146,13 +148,18 @@ function removeNoise(body: HtmlElement, cut: Cut): void {
       const isPanel = child.attributes.role === 'tabpanel' || cut.panels.has(child.attributes.id ?? '');
       if (isHidden(child) && !isPanel && (extents.get(child)?.characters ?? 0) <= concealedMax) return false;
       // Names can be wrong: an element with half of the page's text is not a sidebar.
-      const isUnwanted = isUnlikely(child) && (prose.get(child) ?? 0) < whole * 0.4;
+      const isUnwanted = isUnlikely(child) && !isQuestions(child) && (prose.get(child) ?? 0) < whole * 0.4;
       if (cut.unlikely && isUnwanted && !(cut.isManual && isChapter(child))) return false;
       visit(child);
       return true;
     });
   };
   visit(body);
+}
+
+/** Answers are closed until a script opens them, with names such as `accordion-content hidden`. */
+function isQuestions(element: HtmlElement): boolean {
+  return hasName(element, questions);
 }
 
 /** A chapter of a manual has the words of its heading as its id: "cookies" says what it is about. */
@@ -302,6 +309,9 @@ function belongs(sibling: HtmlElement, top: HtmlElement, threshold: number, scor
   return text.length > 80 ? density < 0.25 : density === 0 && /[.!?。]$/.test(text) && text.length > 20;
 }
 
+/** Single paragraphs and short lines are repeated on purpose: rows of a plan, refrains. */
+const copies = { charactersMin: 120, runMin: 2 };
+
 /** Removes from the chosen element what is not its text. */
 function removeNonText(content: HtmlElement, title: string | undefined, cut: Cut): void {
   const whole = textLength(content);
@@ -312,6 +322,7 @@ function removeNonText(content: HtmlElement, title: string | undefined, cut: Cut
     );
   dropTitle(content, title);
   captionsToImages(content);
+  if (!cut.isManual) dropRepeats(content, copies);
   if (cut.unlikely && !cut.isManual) {
     dropPointers(content);
     dropRelated(content);

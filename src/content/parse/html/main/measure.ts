@@ -1,4 +1,4 @@
-import { blockNames, type HtmlElement } from '../tree.ts';
+import { blockNames, collect, type HtmlElement, textOf } from '../tree.ts';
 
 export const inlineNames = new Set(
   'span b strong i em u font small sub sup mark code abbr cite q time s ins big label'.split(' '),
@@ -119,4 +119,27 @@ function holdsBlock(element: HtmlElement): boolean {
   return element.children.some(
     (child) => child.kind === 'element' && (blockNames.has(child.name) || holdsBlock(child)),
   );
+}
+
+/**
+ * Sliders contain copies of their slides, and pages the same text for narrow and wide screens: drops texts of so many
+ * characters that stood before, where so many follow each other.
+ */
+export function dropRepeats(root: HtmlElement, { charactersMin = 40, runMin = 1 } = {}): void {
+  const seen = new Set<string>();
+  const repeated: HtmlElement[] = [];
+  let run: HtmlElement[] = [];
+  const endRun = (): void => {
+    if (run.length >= runMin) repeated.push(...run);
+    run = [];
+  };
+  for (const block of collect(root, isLeafBlock)) {
+    const text = textOf(block);
+    if (text.length < charactersMin) continue;
+    if (seen.has(text)) run.push(block);
+    else endRun();
+    seen.add(text);
+  }
+  endRun();
+  detachAll(root, repeated);
 }

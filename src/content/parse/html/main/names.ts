@@ -20,7 +20,7 @@ const chromePhrase =
   /(?:^|-)(?:cookies?-(?:banner|notice|consent|bar|policy|settings|preferences|message|text|wrapper)|accept-cookies|back-to-top|skip-(?:to|link|nav)|site-(?:header|footer|nav)|(?:main|primary|top|global|site|header|footer|mobile)-(?:menu|nav|navigation)|share-(?:buttons?|links?|icons?)|social-(?:links?|icons?|media|share)|visually-hidden|visuallyhidden|screen-reader(?:-text|-only)?|sr-only|slick-cloned|slide-duplicate|announcement-bar|country-selector|currency-(?:selector|switcher)|language-(?:selector|switcher)|mailing-list|sign-?up-form|print-only|advertisement)(?:$|-)/;
 
 /** A menu of questions contains their answers. */
-const questions = /(?:^|-)(?:faqs?|accordions?)(?:-|$)/;
+export const questions = /(?:^|-)(?:faqs?|accordions?)(?:-|$)/;
 
 type Names = { names: readonly string[]; heads: readonly string[]; chrome: boolean; panel: boolean };
 

@@ -70,9 +70,17 @@ function readWords({ attributes }: HtmlElement): Words {
   return found;
 }
 
+/** Names that page builders give to every box, and names that say on which screens a box is shown. */
+const neutralNames =
+  /(?<![\w-])(?:elementor-(?:widget(?:-(?:container|wrap|text-editor|heading|image|html|shortcode))?|element|hidden-\w+)|field-{1,2}label-hidden|(?:\w+:)?(?:hidden|visible)-[\w-]+|\w+:hidden)(?![\w-])/g;
+
+/** `hidden md:block` is shown on wide screens. */
+const shownOnSome = /\s\w+:(?:block|flex|grid|inline)/;
+
 function splitWords(names: string): string[] {
   if (names.length < 2 || names.length > 1_000) return [];
-  return names
+  return (shownOnSome.test(names) ? names.replace(/(?<![\w:-])hidden(?![\w:-])/g, '') : names)
+    .replace(neutralNames, '')
     .replace(/([a-z])([A-Z])/g, '$1 $2')
     .toLowerCase()
     .split(/[^a-z0-9]+/)
@@ -88,7 +96,7 @@ const unlikelyWords = new Set(
     'respond replies sidebar sidebars rail widget widgets nav navbar navigation menu menus submenu footer masthead topbar ' +
     'pagination pager paginate authorbox bio tags taglist tagcloud toolbar skip byline dateline metadata ' +
     'login signin register search searchform banner banners carousel slideshow paywall premium donate donation ' +
-    'feedback rating ratings vote poll survey print printonly copyright disclaimer credits legal toc hatnote navbox catlinks ' +
+    'taxonomy feedback rating ratings vote poll survey print printonly copyright disclaimer credits legal toc hatnote navbox catlinks ' +
     'mw-editsection editsection noprint rollover tooltip popover dropdown hovercard teaser teasers relatedposts gallery galleries sr visuallyhidden screenreader hidden invisible'
   ).split(' '),
 );

@@ -9,7 +9,7 @@ import {
   textLength,
   textOf,
 } from '../tree.ts';
-import { clone, detachAll, type Extent, isLeafBlock, measureText, removeWhere } from './measure.ts';
+import { clone, detachAll, dropRepeats, type Extent, isLeafBlock, measureText, removeWhere } from './measure.ts';
 import { isNamed, isNamedChrome, isPanel } from './names.ts';
 import { panelIds } from './panels.ts';
 import { hiddenShareMax, isChrome, isHidden } from './signs.ts';
@@ -241,19 +241,4 @@ function dropFoot(region: HtmlElement, extents: Map<HtmlElement, Extent>): void 
       rest.push(sibling);
     }
   if (after < whole * 0.15) detachAll(region, rest);
-}
-
-const repeatedTextMin = 40;
-
-/** Sliders contain copies of their slides, and pages the same text for narrow and wide screens. */
-function dropRepeats(root: HtmlElement): void {
-  const seen = new Set<string>();
-  const repeated: HtmlElement[] = [];
-  for (const block of collect(root, isLeafBlock)) {
-    const text = textOf(block);
-    if (text.length < repeatedTextMin) continue;
-    if (seen.has(text)) repeated.push(block);
-    else seen.add(text);
-  }
-  detachAll(root, repeated);
 }
