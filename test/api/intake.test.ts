@@ -106,7 +106,8 @@ test('a body that is refused for its speed leaves no open file, and a resumable 
       headers: { ...key, ...tus, ...offsetType, 'upload-offset': String(upload?.offset) },
       body: Buffer.alloc(9 - (upload?.offset ?? 0), 0x20),
     });
-    assert.ok(status === 204 || status === 423, text);
+    // 409: the bytes of the refused request were stored only now.
+    assert.ok(status === 204 || status === 423 || status === 409, text);
     return status === 204;
   });
 });

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, afterEach, test } from 'node:test';
 import { ConsoleTest } from '../support/browser.ts';
 import { choosePrincipal, loadApp } from '../support/console.ts';
+import { until } from '../support/until.ts';
 
 const it = await ConsoleTest.start();
 after(() => it.close());
@@ -35,6 +36,18 @@ test('entries are written, found, changed and deleted; a concurrent change is no
   const path = `/api/v1/kv/${encodeURIComponent('ships/alba?50%')}`;
   await api('PUT', path, { key: app.secretKey, body: { value: '{"metres":120}', user: user.id } });
   await dialog.getByLabel('Value').fill('{"metres":91}');
+  // Back from another window, the console loads the entry again.
+  let reloaded = false;
+  void page
+    .waitForResponse((response) => response.url().includes(path))
+    .then(() => {
+      reloaded = true;
+    });
+  await until(async () => {
+    await page.evaluate("document.dispatchEvent(new Event('visibilitychange', { bubbles: true }))");
+    return reloaded;
+  });
+  assert.equal(await dialog.getByLabel('Value').textContent(), '{"metres":91}');
   await dialog.getByRole('button', { name: 'Save' }).click();
   await dialog.getByText('It was changed meanwhile').waitFor();
   await dialog.getByText('{"metres":120}').waitFor();

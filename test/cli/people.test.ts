@@ -218,7 +218,7 @@ test('kv counts, lets entries expire and prints changes as they happen', async (
   assert.match(put.stdout, /"expires_at"/);
   const word = await quarry(['kv', 'increment', 'short', ...user]);
   assert.equal(word.code, 1);
-  assert.match(word.stderr, /its value is not an integer/);
+  assert.match(word.stderr, /its value is not a 64-bit integer/);
 });
 
 test('kv keeps values byte for byte, through pipes, under any key', async () => {

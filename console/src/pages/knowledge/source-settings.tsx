@@ -33,7 +33,6 @@ export function Settings({
     <div className="stack">
       <Name source={source} onChange={onChange} />
       <JsonSetting
-        key={`payload ${source.updated_at}`}
         name="payload"
         label="Payload"
         hint="What the source reads, and how, as JSON."
@@ -41,7 +40,6 @@ export function Settings({
         onChange={onChange}
       />
       <JsonSetting
-        key={`metadata ${source.updated_at}`}
         name="metadata"
         label="Metadata"
         hint="Your own data about the source, as JSON."
@@ -118,14 +116,22 @@ function JsonSetting({
   source: KnowledgeSource;
   onChange: (source: KnowledgeSource) => void;
 }) {
-  const [saved, setSaved] = useState(() => JSON.stringify(source[name] ?? {}, null, 2));
-  const [text, setText] = useState(saved);
-  useUnsaved(text !== saved);
+  const textOf = (one: KnowledgeSource) => JSON.stringify(one[name] ?? {}, null, 2);
+  const stored = textOf(source);
+  const [seen, setSeen] = useState(stored);
+  const [text, setText] = useState(stored);
+  if (stored !== seen) {
+    setSeen(stored);
+    // Only what nobody has edited here follows a change that was made elsewhere.
+    if (text === seen) setText(stored);
+  }
+  useUnsaved(text !== stored);
   const save = useAction(
     async () => {
       const body = { [name]: parseObject(text) };
-      onChange(await call(patch, { path: { source: source.id }, body }));
-      setSaved(text);
+      const saved = await call(patch, { path: { source: source.id }, body });
+      setText(textOf(saved));
+      onChange(saved);
     },
     { say: 'Saved.' },
   );

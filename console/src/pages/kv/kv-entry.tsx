@@ -116,7 +116,6 @@ export function EditEntry({ entry, onClose }: { entry: Entry; onClose: () => voi
       <Shown loaded={opened}>
         {({ data, etag }) => (
           <EditForm
-            key={etag}
             path={path}
             whose={whose}
             value={pretty(data.value)}
