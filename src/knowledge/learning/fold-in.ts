@@ -1,17 +1,23 @@
 import { codeHeaderBytes, frequencyWeight, packChunk, unpackWord } from '../../content/learn/codes.ts';
 import { readBundle, unpackPostings } from '../../content/postings.ts';
 import type { Transaction } from '../../db/database.ts';
-import { copyBytes, openCaches } from '../index/cache.ts';
+import { copyBytes } from '../index/cache.ts';
 import type { SourceKey } from '../index/store.ts';
 import { growModel, insertCodes, listWords } from './store.ts';
 
 /** The model of a locked index; version 0 is none. */
 type ModelState = { modelVersion: number; modelDimensions: number };
 
-/** Of a process. The words of the last sources that it wrote to: without them, each document reads some 200 KB of vectors. */
-const cacheBytesMax = 16 * 1024 * 1024;
-/** Packed vectors of words, null for those that a model does not know. The words of a version never change. */
-const cachedWords = openCaches(cacheBytesMax)<Buffer | null>('words');
+/** Packed vectors of words, null for those that the model does not know. */
+type Words = Map<string, Buffer | null>;
+
+/** Of a process, about 300 bytes each. */
+const cachedWordsMax = 65_536;
+/**
+ * The words of models by source and version, the last used last: without them, each document reads some 50 KB of
+ * vectors. The words of a version never change.
+ */
+const cachedWords = new Map<string, Words>();
 
 /**
  * Places new chunks in the space of the source's model, in the transaction that stores them: a search finds them by
@@ -58,21 +64,27 @@ export async function foldIn(
   }
 }
 
-/** The packed vectors of those of the words that the model knows. */
-async function readWords(tx: Transaction, key: SourceKey, version: number, terms: readonly string[]) {
-  const keyOf = (term: string) => `${key.appId}/${key.sourceId}/${version}/${term}`;
-  const found = new Map<string, Buffer>();
-  const missing: string[] = [];
-  for (const term of terms) {
-    const known = cachedWords.get(keyOf(term));
-    if (known) found.set(term, known);
-    else if (known === undefined) missing.push(term);
+/** The packed vectors of these words, and of others. */
+async function readWords(tx: Transaction, key: SourceKey, version: number, terms: readonly string[]): Promise<Words> {
+  const name = `${key.appId}/${key.sourceId}/${version}`;
+  const words: Words = cachedWords.get(name) ?? new Map();
+  cachedWords.delete(name);
+  cachedWords.set(name, words);
+  const missing = terms.filter((term) => !words.has(term));
+  if (missing.length === 0) return words;
+  const found = await listWords(tx, key, version, missing);
+  for (const term of missing) words.set(term, null);
+  for (const { term, vector } of found) words.set(term, copyBytes(vector));
+  evictWords();
+  return words;
+}
+
+/** Discards the words of the sources that were written to the longest time ago. */
+function evictWords(): void {
+  let count = [...cachedWords.values()].reduce((sum, words) => sum + words.size, 0);
+  for (const [name, words] of cachedWords) {
+    if (count <= cachedWordsMax) return;
+    count -= words.size;
+    cachedWords.delete(name);
   }
-  if (missing.length === 0) return found;
-  for (const { term, vector } of await listWords(tx, key, version, missing)) found.set(term, copyBytes(vector));
-  for (const term of missing) {
-    const vector = found.get(term) ?? null;
-    cachedWords.set(keyOf(term), vector, ...(vector ? [vector] : []));
-  }
-  return found;
 }
