@@ -133,12 +133,12 @@ export class ForwardProxy {
         upstream.off('close', fail);
         try {
           response.writeHead(answer.statusCode ?? 502, ownHeaders(answer.headers));
+          pipeline(answer, response, () => resolve());
         } catch (error) {
-          // A status that HTTP does not have, such as 000.
+          // A status that HTTP does not have, such as 000, or a page that no longer waits for its response.
           upstream.destroy();
-          return reject(error);
+          reject(error);
         }
-        pipeline(answer, response, () => resolve());
       });
     });
     pipeline(request, upstream, () => {});
