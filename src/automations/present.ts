@@ -1,8 +1,9 @@
 import { compact, iso, presentSandboxId } from '../http/present.ts';
 import { formatId } from '../ids.ts';
 import { pausedReason } from './definitions/service.ts';
-import type { AutomationRow, FullAutomation, GraphRow, RunSummaryRow, SecretRow } from './definitions/store.ts';
+import type { AutomationRow, FullAutomation, GraphRow, SecretRow } from './definitions/store.ts';
 import type { EntryRow, RunRow } from './runs/store.ts';
+import type { RunSummaryRow } from './runs/visible-store.ts';
 
 /** Rows as responses show them. */
 

@@ -148,7 +148,7 @@ function registerDefinitions(api: Api, { automations, runs }: AutomationRouteDep
 }
 
 /** The versions of an automation's graph: an editor compares them, and a run is drawn from its own. */
-function registerVersions(api: Api, { runs }: AutomationRouteDeps): void {
+function registerVersions(api: Api, { automations }: AutomationRouteDeps): void {
   api.provisioning(operators, {
     method: 'GET',
     path: '/automations/:automation/versions',
@@ -162,7 +162,7 @@ function registerVersions(api: Api, { runs }: AutomationRouteDeps): void {
     responses: { 200: pageOf(ref(workflowVersionSchema)) },
     async handler({ caller, params, query }) {
       const request = pageRequest(query);
-      const [rows, total] = await runs.listVersions(caller, params.automation, request);
+      const [rows, total] = await automations.listVersions(caller, params.automation, request);
       return page(request, rows.map(presentVersion), total);
     },
   });
@@ -179,7 +179,7 @@ function registerVersions(api: Api, { runs }: AutomationRouteDeps): void {
     }),
     responses: { 200: ref(workflowVersionSchema) },
     handler: async ({ caller, params }) =>
-      presentVersion(await runs.getVersion(caller, params.automation, params.version)),
+      presentVersion(await automations.getVersion(caller, params.automation, params.version)),
   });
 }
 

@@ -33,5 +33,10 @@ export function createSignInLinks(clock: Clock) {
   };
 }
 
+/** The link with a code: after the #, so that no request, log or proxy ever contains it. */
+export function signInUrl(baseUrl: string, code: string): string {
+  return `${baseUrl}/console#sign-in=${code}`;
+}
+
 /** A lookup by digest takes equally long for every wrong code. */
 const keyOf = (code: string) => digest(code).toString('hex');

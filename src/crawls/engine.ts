@@ -1,13 +1,13 @@
 import { contain, UncaughtError } from '../contain.ts';
-import { normalizeUrl } from '../content/crawl.ts';
 import { ParseError } from '../content/parse/types.ts';
-import type { SitemapPage } from '../content/sitemap.ts';
+import type { SitemapPage } from '../content/sitemap-file.ts';
 import type { Database, Transaction } from '../db/database.ts';
 import type { AppError } from '../errors.ts';
 import type { WaitOutside } from '../jobs/workers.ts';
 import type { Logger } from '../log.ts';
 import { quotaError, usePages } from '../tenancy/quotas.ts';
 import { refreshPriority, sortLinks } from './frontier.ts';
+import { normalizeUrl } from './page-url.ts';
 import { failedPage, type KnownPage, type PageOutcome, type ReaderDeps, readPage } from './read-page.ts';
 import { RobotsCache } from './robots-cache.ts';
 import { linkedSignal, pause } from './signals.ts';

@@ -1,5 +1,5 @@
-import { checkScope } from '../content/crawl.ts';
-import type { SitemapPage } from '../content/sitemap.ts';
+import type { SitemapPage } from '../content/sitemap-file.ts';
+import { checkScope } from './scope.ts';
 import type { Crawl } from './types.ts';
 
 const dayMs = 24 * 3_600_000;

@@ -5,15 +5,9 @@ import type { Fetcher, FetchResponse } from '../content/fetch/guarded-fetch.ts';
 import { isRetryable, retryDelayMs } from '../content/fetch/retry.ts';
 import type { ParserPool } from '../content/parse/pool/pool.ts';
 import { ParseError } from '../content/parse/types.ts';
-import {
-  allowEverything,
-  allowNothing,
-  type RobotsFile,
-  type RobotsRules,
-  robotsBytesMax,
-  robotsRules,
-} from '../content/robots.ts';
+import { type RobotsFile, robotsBytesMax } from '../content/robots-file.ts';
 import type { Db } from '../db/database.ts';
+import { allowEverything, allowNothing, type RobotsRules, robotsRules } from './robots.ts';
 import { type HostRow, insertHost, listHosts } from './store.ts';
 import type { Crawl } from './types.ts';
 

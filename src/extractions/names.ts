@@ -62,3 +62,25 @@ async function findTaken(db: Db, extraction: { appId: string; id: string }, name
 async function isTaken(db: Db, extraction: { appId: string; id: string }, name: string): Promise<boolean> {
   return (await findTaken(db, extraction, [name])).size > 0;
 }
+
+/**
+ * The name of a page's output below its destination: the URL's path, "index" for a directory, without .html, with "-" for
+ * anything but letters, digits, "." "_" "-". The caller appends `-2`, `-3` on a clash and then `.md`.
+ */
+export function outputStem(address: string): string {
+  const path = new URL(address).pathname.replace(/^\/+/, '');
+  const named = path === '' || path.endsWith('/') ? `${path}index` : path.replace(/\.html?$/i, '');
+  const segments = decodeOrKeep(named)
+    .split('/')
+    .map((segment) => segment.replace(/[^\p{L}\p{N}._-]/gu, '-').slice(0, 120))
+    .filter((segment) => segment !== '' && segment !== '.' && segment !== '..');
+  return segments.join('/').slice(0, 400) || 'index';
+}
+
+function decodeOrKeep(path: string): string {
+  try {
+    return decodeURIComponent(path.replace(/%2f/gi, '-'));
+  } catch {
+    return path;
+  }
+}

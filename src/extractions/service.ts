@@ -1,11 +1,11 @@
 import type { Static } from 'typebox';
 import type { BlobStore } from '../blob/blob-store.ts';
 import { writeConfigVersion } from '../configs/store.ts';
-import { normalizeUrl } from '../content/crawl.ts';
 import type { Fetcher } from '../content/fetch/guarded-fetch.ts';
 import type { ParserPool } from '../content/parse/pool/pool.ts';
 import { type ParsedDocument, ParseError } from '../content/parse/types.ts';
 import { startCrawl } from '../crawls/jobs.ts';
+import { normalizeUrl } from '../crawls/page-url.ts';
 import { deleteCrawl, listLeftOut } from '../crawls/store.ts';
 import type { Database, Db } from '../db/database.ts';
 import { storableText } from '../db/text.ts';

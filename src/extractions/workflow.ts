@@ -1,6 +1,5 @@
 import type { BlobStore } from '../blob/blob-store.ts';
 import { writeConfigVersion } from '../configs/store.ts';
-import { outputStem } from '../content/crawl.ts';
 import type { CommitBatch, Crawl, CrawledPage, CrawlSink, PageFailure } from '../crawls/types.ts';
 import type { Transaction } from '../db/database.ts';
 import { storableText } from '../db/text.ts';
@@ -9,7 +8,7 @@ import { announceChange } from '../http/sse.ts';
 import { newUuid } from '../ids.ts';
 import { setEventCause } from '../jobs/events.ts';
 import type { Owned } from '../tenancy/visible.ts';
-import { claimNames } from './names.ts';
+import { claimNames, outputStem } from './names.ts';
 import * as store from './store.ts';
 import { startStructuring } from './structure/job.ts';
 import { insertPending } from './structure/store.ts';

@@ -1,7 +1,7 @@
 import { type Static, type TObject, type TSchema, Type } from 'typebox';
 import type { Caller } from '../tenancy/caller.ts';
 import type { BodyBudget } from './body-budgets.ts';
-import type { IdempotencyMode } from './idempotency.ts';
+import type { IdempotencyMode } from './idempotency-key.ts';
 import { type PageRequest, page, pageOf, pageQuery, pageRequest } from './pages.ts';
 import { type Api, type AppCallerKind, ref } from './route.ts';
 

@@ -8,7 +8,7 @@ import type { Credential } from '../tenancy/credential.ts';
 import type { KeyArea } from '../tenancy/key-scopes.ts';
 import type { AuditMode, AuditNote, Auditor } from './audit.ts';
 import { type BodyBudget, bodyBudgets } from './body-budgets.ts';
-import { type Idempotency, type IdempotencyCaller, type IdempotencyMode, usableKey } from './idempotency.ts';
+import { type Idempotency, type IdempotencyCaller, type IdempotencyMode, usableKey } from './idempotency-key.ts';
 import { listItemSchema, sendList } from './lists.ts';
 import type { Protocol } from './protocols.ts';
 import type { RouteGroup } from './rate-limits.ts';

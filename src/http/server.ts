@@ -25,7 +25,7 @@ import { createContentGate } from './content-origin.ts';
 import { bearerKey, keyInPath } from './credential-headers.ts';
 import { codeOf, type ErrorDialect, errorBody, sendError, statusOf, unmatchedRouteError } from './errors.ts';
 import { oneHeader } from './headers.ts';
-import type { Idempotency } from './idempotency.ts';
+import type { Idempotency } from './idempotency-key.ts';
 import { appOf, type Intake } from './intake.ts';
 import type { Metrics } from './metrics.ts';
 import type { RateLimiter } from './rate-limits.ts';

@@ -5,7 +5,7 @@ import { type Database, type Db, nobody, production } from '../db/database.ts';
 import { AppError, invalidField } from '../errors.ts';
 import { requireMinimumSpeed } from '../http/body.ts';
 import { presentError, toAppError } from '../http/errors.ts';
-import type { Idempotency, IdempotencyCaller } from '../http/idempotency.ts';
+import type { Idempotency, IdempotencyCaller } from '../http/idempotency-key.ts';
 import { appOf } from '../http/intake.ts';
 import { digestLongTexts } from '../http/long-text.ts';
 import { newUuid } from '../ids.ts';

@@ -159,6 +159,19 @@ export function createAutomationService({ db, clock, secrets, ledger, expression
       return (await findDefinition(scope, name))?.id;
     },
 
+    async listVersions(caller: Caller, automation: string, page: PageRequest) {
+      return store.listGraphs(db, await getDefinition(caller, automation), page);
+    },
+
+    async getVersion(caller: Caller, automation: string, version: string) {
+      const definition = await getDefinition(caller, automation);
+      const found = /^[1-9]\d{0,8}$/.test(version)
+        ? await store.findGraphVersion(db, definition, Number(version))
+        : undefined;
+      if (!found) throw notFound();
+      return found;
+    },
+
     async create(caller: Caller, input: Static<typeof automationCreateSchema>): Promise<FullAutomation> {
       const named = await findNamedOwners(db, caller, { org: input.org, team: input.team, user: input.user });
       if (named.team && named.user) throw invalidField('user', 'cannot be combined with team');

@@ -7,11 +7,12 @@ import { taskNames } from '../../jobs/task-names.ts';
 import type { Logger } from '../../log.ts';
 import { type Graph, readGraph } from '../definitions/graph.ts';
 import type { AutomationService } from '../definitions/service.ts';
-import * as store from '../definitions/store.ts';
 import { isPassing } from '../nodes/errors.ts';
 import type { NodeServices } from '../nodes/kind.ts';
 import { dispatchEvent, startDueSchedules } from '../runs/dispatch.ts';
 import { deleteOldOutput } from '../runs/generation-store.ts';
+import { deleteOldInvocations } from '../runs/invocation-store.ts';
+import { releaseExpiredLeases } from '../runs/program-work-store.ts';
 import type { RunService } from '../runs/service.ts';
 import type { RunRow } from '../runs/store.ts';
 import * as runStore from '../runs/store.ts';
@@ -128,7 +129,7 @@ export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow
   async function tick(): Promise<number> {
     const woken = await wakeFirst();
     while ((await startDueSchedules(deps)) === 100);
-    for (const run of await store.releaseExpiredLeases(db, clock.now(), leasesBatchCount))
+    for (const run of await releaseExpiredLeases(db, clock.now(), leasesBatchCount))
       await runStore.announceRun(db, run);
     // A run is woken on time. While one after the other is due, they are woken in batches, one each second.
     const next = woken > 0 ? undefined : await findNextWake(db);
@@ -143,7 +144,7 @@ export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow
     try {
       const pauseMs = await tick();
       if (++ticks % sweepEveryTicks === 0) {
-        await store.deleteOldInvocations(db, new Date(clock.now().getTime() - keptInvocationsMs));
+        await deleteOldInvocations(db, new Date(clock.now().getTime() - keptInvocationsMs));
         await deleteOldOutput(db, new Date(clock.now().getTime() - keptOutputMs));
       }
       return pauseMs;

@@ -4,8 +4,8 @@ import type { Db } from '../../db/database.ts';
 import { AppError } from '../../errors.ts';
 import { type Caller, nameCaller } from '../../tenancy/caller.ts';
 import type { AutomationRow } from '../definitions/store.ts';
-import * as store from '../definitions/store.ts';
 import type { invokeSchema } from '../schema.ts';
+import * as store from './invocation-store.ts';
 import type { RunRow } from './store.ts';
 import * as runStore from './store.ts';
 

@@ -1,11 +1,11 @@
 import type { Database } from '../../db/database.ts';
 import type { Log, LogSource } from '../../http/log-stream.ts';
 import type { Logger } from '../../log.ts';
-import { filterVisibleRuns } from '../definitions/store.ts';
 import type { GenerationAttempt } from '../nodes/kind.ts';
 import { appendOutput, type OutputPart, type OutputRow, type RunKey, readOutput } from './generation-store.ts';
 import { hidesPayloads } from './invoker.ts';
 import { findRuns, isTerminal } from './store.ts';
+import { filterVisibleRuns } from './visible-store.ts';
 
 /** The kind of the log in notifications: appendOutput names it. */
 export const outputTopic = 'run_output';

@@ -13,19 +13,21 @@ import type { Secrets } from '../../tenancy/secrets.ts';
 import { type Graph, graphLimits } from '../definitions/graph.ts';
 import type { AutomationService } from '../definitions/service.ts';
 import type { AutomationRow } from '../definitions/store.ts';
-import * as store from '../definitions/store.ts';
+import { canSeeAutomation } from '../definitions/store.ts';
 import { ExpressionError, type Expressions } from '../engine/expressions.ts';
 import type { DraftEntry } from '../engine/journal.ts';
 import { treeLimitError } from '../nodes/errors.ts';
 import { type Child, NodeFailure } from '../nodes/kind.ts';
 import type { invokeSchema, listVisibleRunsQuery } from '../schema.ts';
 import { readCursor, writeCursor } from './cursor.ts';
+import { claimInvocation } from './invocation-store.ts';
 import { findInvocation, requestDigest, sameRun } from './invocations.ts';
 import { actsAs, hidesPayloads, invokedBy, requireInvokeAuth, requireRunning } from './invoker.ts';
 import { createProgramWork } from './program-work.ts';
 import { appendSignal } from './signals.ts';
 import * as runStore from './store.ts';
 import { type EntryRow, isTerminal, type NewRun, type RunRow } from './store.ts';
+import { findVisibleRun, listRuns, listVisibleRuns, type RunFilter, type RunSummaryRow } from './visible-store.ts';
 import { wrongState } from './wrong-state.ts';
 
 type RunDeps = {
@@ -46,7 +48,7 @@ type JournalPage = {
   withheld: boolean;
 };
 
-type RunPage = { rows: store.RunSummaryRow[]; hasMore: boolean; cursor: string | undefined };
+type RunPage = { rows: RunSummaryRow[]; hasMore: boolean; cursor: string | undefined };
 
 const payloadBytesMax = graphLimits.outputBytesMax;
 
@@ -55,7 +57,7 @@ export type RunService = ReturnType<typeof createRunService>;
 /** Runs: how they start, how they are read, and how a caller may change them. */
 export function createRunService({ db, clock, secrets, expressions, automations, loadGraph }: RunDeps) {
   async function get(caller: Caller, id: string): Promise<RunRow> {
-    const row = await store.findVisibleRun(db, caller, pathId('automationRun', id));
+    const row = await findVisibleRun(db, caller, pathId('automationRun', id));
     if (!row) throw notFound();
     return row;
   }
@@ -63,7 +65,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
   /** The automation that a caller invokes: by its owner's rights; one without an owner is open to all. */
   async function getInvocable(caller: Caller, name: string): Promise<AutomationRow> {
     const automation = await automations.getDefinition(caller, name);
-    if (!canSeeWholeApp(caller) && !(await store.canSeeAutomation(db, caller, automation.id))) throw notFound();
+    if (!canSeeWholeApp(caller) && !(await canSeeAutomation(db, caller, automation.id))) throw notFound();
     return automation;
   }
 
@@ -147,7 +149,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
       now,
     });
     await runStore.queueNextPending(tx, appId, row.automationId);
-    for (const child of await store.listChildRuns(tx, row)) await cancelTree(tx, appId, child);
+    for (const child of await runStore.listChildRuns(tx, row)) await cancelTree(tx, appId, child);
     return runStore.findRun(tx, appId, id);
   }
 
@@ -173,7 +175,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
 
     async list(caller: Caller, automation: string, status: string | undefined, page: PageRequest) {
       const { id } = await automations.getDefinition(caller, automation);
-      return store.listRuns(db, caller, id, status, page);
+      return listRuns(db, caller, id, status, page);
     },
 
     /** The runs of all automations that the caller may see. A filter that names nothing visible matches no run. */
@@ -182,7 +184,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
       const before = query.after_cursor === undefined ? undefined : parseId('automationRun', query.after_cursor);
       if (query.after_cursor !== undefined && before === undefined)
         throw new AppError('invalid_cursor', 'The cursor does not belong to this list.');
-      const filter: store.RunFilter = {
+      const filter: RunFilter = {
         status: query.status,
         since: readTime('since', query.since),
         until: readTime('until', query.until),
@@ -192,7 +194,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
         filter.automationId = await automations.findDefinitionId(caller, query.automation);
         if (filter.automationId === undefined) return { rows: [], hasMore: false, cursor: undefined };
       }
-      const found = await store.listVisibleRuns(db, caller, filter, before, count + 1);
+      const found = await listVisibleRuns(db, caller, filter, before, count + 1);
       const rows = found.slice(0, count);
       const last = rows.at(-1);
       return {
@@ -200,19 +202,6 @@ export function createRunService({ db, clock, secrets, expressions, automations,
         hasMore: found.length > count,
         cursor: last === undefined ? query.after_cursor : formatId('automationRun', last.id),
       };
-    },
-
-    async listVersions(caller: Caller, automation: string, page: PageRequest) {
-      return store.listGraphs(db, await automations.getDefinition(caller, automation), page);
-    },
-
-    async getVersion(caller: Caller, automation: string, version: string) {
-      const definition = await automations.getDefinition(caller, automation);
-      const found = /^[1-9]\d{0,8}$/.test(version)
-        ? await store.findGraphVersion(db, definition, Number(version))
-        : undefined;
-      if (!found) throw notFound();
-      return found;
     },
 
     /** Starts a run, or returns the run that this idempotency key started before. */
@@ -234,7 +223,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
       });
       if (key === undefined || digest === undefined) return runStore.insertRun(db, run);
       const outcome = await db.begin(async (tx) => {
-        const held = await store.claimInvocation(tx, {
+        const held = await claimInvocation(tx, {
           appId: caller.appId,
           automationId: automation.id,
           caller: nameCaller(caller),
@@ -365,7 +354,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
   };
 }
 
-function readSearch(text: string): NonNullable<store.RunFilter['search']> {
+function readSearch(text: string): NonNullable<RunFilter['search']> {
   const runId = parseId('automationRun', text);
   return runId === undefined ? { text } : { runId };
 }

@@ -443,3 +443,11 @@ export async function insertChild(
     values (${run.appId}, ${child.kind}, ${child.id}, ${run.id}, ${commandId})
     on conflict do nothing`;
 }
+
+/** The children of a run that are not terminal. */
+export async function listChildRuns(db: Db, run: { appId: string; id: string }): Promise<string[]> {
+  const rows = await db<{ id: string }[]>`
+    select id from automation_runs
+    where app_id = ${run.appId} and parent_run_id = ${run.id} and status in ('pending', 'running')`;
+  return rows.map((row) => row.id);
+}

@@ -1,8 +1,8 @@
 import type { Db } from '../../db/database.ts';
 import type { Snapshot, StreamSource, Version } from '../../http/sse.ts';
-import { filterVisibleRuns } from '../definitions/store.ts';
 import { presentRun } from '../present.ts';
 import { findRuns, isTerminal, type RunChange, type RunRow } from './store.ts';
+import { filterVisibleRuns } from './visible-store.ts';
 
 /** How streams show runs: every change of the status, also to a client that reconnects for those it has missed. */
 export function runStream(db: Db): StreamSource {
