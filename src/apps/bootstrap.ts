@@ -13,9 +13,9 @@ export type AppCredentials = {
 };
 
 /**
- * Creates a developer, an app and its first credentials in a database that has no developer; otherwise returns undefined.
- * `keep` receives the credentials before the commit, so that all credentials that exist have been shown.
- * Of several processes that start together, exactly one does this.
+ * Creates a developer, an app and its first credentials if the database has no developer; otherwise returns undefined.
+ * `keep` receives the credentials before the commit, so that none exist that were not shown.
+ * If several processes start together, exactly one of them does this.
  */
 export function bootstrapIfEmpty(
   db: Database,
@@ -41,7 +41,7 @@ export function bootstrapIfEmpty(
   });
 }
 
-/** Adds credentials to the oldest app of the oldest developer. Undefined when there is no app. */
+/** Adds credentials to the oldest app. Returns undefined if there is no app. */
 export function mintCredentials(db: Database): Promise<AppCredentials | undefined> {
   return db.begin(async (transaction) => {
     const [app] = await transaction<{ id: string; developerId: string }[]>`
@@ -62,8 +62,8 @@ export async function unwrapsStoredKeys(db: Database, secrets: Secrets): Promise
 }
 
 /**
- * After a rotation of the root secret: wraps every value again with the current secret, so that the previous one can
- * be removed. Returns how many.
+ * Wraps every value again with the current root secret after a rotation, so that the previous one can be removed.
+ * Returns the number of values.
  */
 export async function rewrapKeys(db: Database, secrets: Secrets): Promise<number> {
   let rewrapped = 0;
@@ -76,7 +76,7 @@ export async function rewrapKeys(db: Database, secrets: Secrets): Promise<number
         for (const { place, wrapped } of batch) {
           const { plain, stale } = secrets.unwrap(wrapped);
           if (!stale) continue;
-          // A concurrent update moves the row, and this one misses it. The next start of any process finds it.
+          // If a concurrent update moves the row, this one misses it. The next start of any process finds it.
           await db`update ${db(table)} set ${db(column)} = ${secrets.wrap(plain)}
             where ctid = ${place}::tid and ${db(column)} = ${wrapped}`;
           count += 1;
@@ -102,7 +102,7 @@ const rewrapBatch = 500;
 const bootstrapLockKey = 7_130_241_002;
 const capabilityKeyBytes = 32;
 
-/** A random key for an app's capability URLs, wrapped for storage. */
+/** Generates a random key for an app's capability URLs, wrapped for storage. */
 export function generateCapabilityKey(secrets: Secrets): Buffer {
   return secrets.wrap(randomBytes(capabilityKeyBytes));
 }

@@ -7,7 +7,7 @@ import type { FullAutomation } from '../definitions/store.ts';
 import { ExpressionError, type Expressions } from '../engine/expressions.ts';
 import { truthy } from '../nodes/conditional.ts';
 import { treeLimitError } from '../nodes/errors.ts';
-import { actsAs } from './invoker.ts';
+import { chooseIdentity } from './invoker.ts';
 import type { RunService } from './service.ts';
 import * as runStore from './store.ts';
 
@@ -65,14 +65,14 @@ export async function dispatchEvent(deps: DispatchDeps, key: { appId: string; ev
           eventDepth: event.depth,
           treeId: event.treeId,
           error: error ?? (index < places ? null : treeLimitError),
-          ...actsAs(automation, undefined),
+          ...chooseIdentity(automation, undefined),
         }),
       );
     if (event.subjectId !== null) await wakeParents(tx, event);
   });
 }
 
-/** One failed run for each event shows that its tree may have no more runs. */
+/** Per event, the number of failed runs which show that its tree may have no more runs. */
 const refusedShownMax = 1;
 
 /** How many more runs the event's tree may have. */
@@ -82,7 +82,7 @@ async function countRunsLeft(tx: Db, { appId, treeId }: EventRow, wanted: number
   return runs === undefined ? 0 : Math.max(0, Math.min(wanted, graphLimits.treeRunsMax - runs + wanted));
 }
 
-/** False when the event is not for this automation; the reason why the run cannot start, or null. */
+/** Returns false if the event is not for this automation, the error if its run cannot start, otherwise null. */
 async function matchEvent(deps: DispatchDeps, automation: FullAutomation, event: EventRow) {
   if (automation.filter !== null) {
     try {
@@ -125,11 +125,13 @@ async function wakeParents(tx: Db, event: EventRow): Promise<void> {
     where c.app_id = ${event.appId} and c.child_kind = ${event.subjectKind} and c.child_id = ${event.subjectId}`;
 }
 
-const dueMax = 100;
+/** Schedules that one transaction starts. */
+export const dueSchedulesMax = 100;
 
 /**
  * Starts one run for every due scheduled automation; of several missed ticks only the latest counts.
- * The automation's row is locked meanwhile, so each tick is one run however many processes check. Returns how many.
+ * The automation's row is locked meanwhile, so each tick starts one run, however many processes check.
+ * Returns the number of due automations, at most `dueSchedulesMax`.
  */
 export async function startDueSchedules(deps: DispatchDeps): Promise<number> {
   const { db, clock, runs, log } = deps;
@@ -137,7 +139,7 @@ export async function startDueSchedules(deps: DispatchDeps): Promise<number> {
     const now = clock.now();
     const due = await tx<FullAutomation[]>`
       select * from automations where next_tick_at <= ${now}
-      order by next_tick_at limit ${dueMax} for update skip locked`;
+      order by next_tick_at limit ${dueSchedulesMax} for update skip locked`;
     for (const automation of due) {
       const { schedule, timezone, nextTickAt } = automation;
       if (schedule === null || nextTickAt === null) continue;
@@ -152,7 +154,7 @@ export async function startDueSchedules(deps: DispatchDeps): Promise<number> {
           payload,
           input: { trigger: 'workflow.scheduled', payload },
           scheduledAt: tick,
-          ...actsAs(automation, undefined),
+          ...chooseIdentity(automation, undefined),
         }),
       );
       log.debug({ automation: automation.id, tick }, 'scheduled run');
