@@ -13,8 +13,8 @@ const filesMax = 50;
 const depthMax = 4;
 
 /**
- * Passes the pages in the site's sitemaps to `add`, in batches, until it needs no more: the sitemaps in robots.txt,
- * otherwise /sitemap.xml. Unavailable sitemaps count as empty.
+ * Passes the pages in the site's sitemaps to `add`, in batches, until it needs no more. Reads the sitemaps that
+ * robots.txt names, otherwise /sitemap.xml. Unavailable sitemaps count as empty.
  */
 export async function readSitemaps(
   deps: { fetcher: Fetcher; parser: ParserPool; bodies: BodyMemory },
@@ -27,7 +27,7 @@ export async function readSitemaps(
   const named = (await robots.rulesFor(start)).sitemaps;
   const starts = named.length > 0 ? named : ['/sitemap.xml'];
   const urls = starts.flatMap((url) => (URL.canParse(url, start.origin) ? [new URL(url, start.origin).href] : []));
-  // Most entries of a sitemap may be out of scope, so more are read than the crawl has room for.
+  // Most entries of a sitemap may be out of scope, so the crawl reads more than it has room for.
   const urlsMax = crawl.settings.maxPages * 4 + chunkMax;
   const load = async (url: string) => {
     const response = await deps.fetcher.fetch(url, {

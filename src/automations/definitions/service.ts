@@ -14,7 +14,7 @@ import { ExpressionError, type Expressions } from '../engine/expressions.ts';
 import { checkExpression, ExpressionSyntaxError } from '../engine/template.ts';
 import { queuePendingRuns } from '../runs/store.ts';
 import type { automationCreateSchema, automationUpdateSchema } from '../schema.ts';
-import { checkSchedule, nextTick, ScheduleError } from './cron.ts';
+import { checkSchedule, nextTick, ScheduleError } from '../triggers/cron.ts';
 import { checkGraphInSteps } from './graph.ts';
 import type { AutomationRow, AutomationValues, FullAutomation } from './store.ts';
 import * as store from './store.ts';
