@@ -1,8 +1,8 @@
 import type { Db } from '../db/database.ts';
 
 /**
- * Unique names for these stems within one extraction: `stem.md`, then `stem-2.md`, `stem-3.md` …
- * Each stem has a counter, because a site may have ten thousand pages with one path.
+ * Claims unique names for these stems within one extraction: `stem.md`, then `stem-2.md`, `stem-3.md` …
+ * Each stem has a counter, because a site may have ten thousand pages with the same path.
  */
 export async function claimNames(
   db: Db,
@@ -40,7 +40,7 @@ function nameOf(stem: string, number: number): string {
   return number === 1 ? `${stem}.md` : `${stem}-${number}.md`;
 }
 
-/** Reserves as many numbers as each stem needs, and returns the first. */
+/** Reserves as many numbers as each stem needs, and returns the first of each. */
 async function nextNumbers(db: Db, extraction: { appId: string; id: string }, counts: Map<string, number>) {
   const stems = [...counts.keys()].sort();
   const rows = await db<{ stem: string; number: number }[]>`
@@ -61,4 +61,26 @@ async function findTaken(db: Db, extraction: { appId: string; id: string }, name
 
 async function isTaken(db: Db, extraction: { appId: string; id: string }, name: string): Promise<boolean> {
   return (await findTaken(db, extraction, [name])).size > 0;
+}
+
+/**
+ * The name of a page's output below its destination: the URL's path, "index" for a directory, without .html, with "-" for
+ * anything but letters, digits, "." "_" "-". The caller appends `-2`, `-3` on a clash and then `.md`.
+ */
+export function outputStem(address: string): string {
+  const path = new URL(address).pathname.replace(/^\/+/, '');
+  const named = path === '' || path.endsWith('/') ? `${path}index` : path.replace(/\.html?$/i, '');
+  const segments = decodeOrKeep(named)
+    .split('/')
+    .map((segment) => segment.replace(/[^\p{L}\p{N}._-]/gu, '-').slice(0, 120))
+    .filter((segment) => segment !== '' && segment !== '.' && segment !== '..');
+  return segments.join('/').slice(0, 400) || 'index';
+}
+
+function decodeOrKeep(path: string): string {
+  try {
+    return decodeURIComponent(path.replace(/%2f/gi, '-'));
+  } catch {
+    return path;
+  }
 }

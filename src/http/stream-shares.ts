@@ -1,8 +1,8 @@
 import { AppError } from '../errors.ts';
 
 /**
- * Counts the open event streams of this process by app. An app may open as many as remain free: a single app gets half
- * of the places, two get a third each, so that there is always room for the next one.
+ * Counts this process's open event streams by app. An app may open as many streams as are still free: a single app
+ * gets half of them, two get a third each, so the next app always finds room.
  */
 export class StreamShares {
   readonly #streamsMax: number;
@@ -32,7 +32,7 @@ export class StreamShares {
 const headers = { 'retry-after': '5' };
 
 function shareUsed(open: number): AppError {
-  const message = `Your app has ${open} event streams open at this process, which is its share. Close some first.`;
+  const message = `Your app has ${open} open event streams in this process, which is its share. Close some first.`;
   return new AppError('rate_limited', message, { headers });
 }
 

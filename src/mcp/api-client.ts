@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { ownHeaders } from '../http/credential-headers.ts';
-import { idempotencyHeader, readIdempotencyKey } from '../http/idempotency.ts';
+import { idempotencyHeader, readIdempotencyKey } from '../http/idempotency-key.ts';
 
 type ApiCallOptions = {
   query?: Record<string, string | number | undefined>;

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { checkScope, normalizeUrl, outputStem } from '../../src/content/crawl.ts';
 import { retryAfterMs, retryDelayMs } from '../../src/content/fetch/retry.ts';
+import { normalizeUrl } from '../../src/crawls/page-url.ts';
+import { checkScope } from '../../src/crawls/scope.ts';
+import { outputStem } from '../../src/extractions/names.ts';
 
 test('spellings of the same page become one', () => {
   const same = [

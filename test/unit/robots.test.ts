@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { decodeRobots, parseRobots } from '../../src/content/parse/web/robots.ts';
-import { matchesPathPattern, robotsRules } from '../../src/content/robots.ts';
+import { matchesPathPattern, robotsRules } from '../../src/crawls/robots.ts';
 
 const rulesOf = (robots: string, agent: string) => robotsRules(parseRobots(Buffer.from(robots), agent));
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { parseSitemap } from '../../src/content/parse/web/sitemap.ts';
-import { walkSitemaps } from '../../src/content/sitemap.ts';
+import { walkSitemaps } from '../../src/crawls/sitemaps.ts';
 
 async function walk(files: Record<string, string | Uint8Array>, pagesMax = 100) {
   const loaded: string[] = [];

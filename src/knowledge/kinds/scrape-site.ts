@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { normalizeUrl } from '../../content/crawl.ts';
+import { normalizeUrl } from '../../crawls/page-url.ts';
 import { limits } from '../../limits.ts';
 import type { SourceKind } from './kind.ts';
 import { language, readPayload, schedule, url } from './payload.ts';

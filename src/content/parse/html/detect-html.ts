@@ -1,4 +1,4 @@
-import { isPageType, mediaTypeOf } from '../../crawl.ts';
+import { isPageType, mediaTypeOf } from '../../media-type.ts';
 
 /** Whether a response is a web page: by its type, or else by its first bytes. */
 export function looksLikeHtml(contentType: string, bytes: Uint8Array): boolean {

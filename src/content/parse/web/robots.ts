@@ -1,4 +1,4 @@
-import { canonical, type RobotsFile, type RobotsRule, robotsBytesMax } from '../../robots.ts';
+import { canonical, type RobotsFile, type RobotsRule, robotsBytesMax } from '../../robots-file.ts';
 
 const rulesMax = 20_000;
 const sitemapLinesMax = 50;

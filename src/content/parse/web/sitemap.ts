@@ -1,4 +1,4 @@
-import { type SitemapEntry, sitemapLimits } from '../../sitemap.ts';
+import { type SitemapEntry, sitemapLimits } from '../../sitemap-file.ts';
 import { decodeBody } from './decode.ts';
 
 const pieceBytes = 64 * 1024;

@@ -1,17 +1,6 @@
+import { canonical, type RobotsFile, type RobotsRule } from '../content/robots-file.ts';
+
 /** The Robots Exclusion Protocol (RFC 9309), with the widely used crawl-delay and sitemap lines. */
-
-/** The robots.txt rules for us, as the parser processes read them. */
-export type RobotsFile = {
-  rules: RobotsRule[];
-  crawlDelayMs?: number;
-  sitemaps: string[];
-  /** It could not be read, so its rules are unknown. */
-  isUnavailable?: boolean;
-};
-
-/** `pattern` in the spelling of `canonical`. */
-export type RobotsRule = { allow: boolean; pattern: string };
-
 export type RobotsRules = {
   /** Whether this agent may fetch the URL. */
   allows(url: URL): boolean;
@@ -21,9 +10,6 @@ export type RobotsRules = {
   /** It could not be read, so its rules are unknown. */
   isUnavailable?: boolean;
 };
-
-/** RFC 9309 requires crawlers to read at least 500 KiB. */
-export const robotsBytesMax = 512 * 1024;
 
 export function robotsRules({ rules, crawlDelayMs, sitemaps }: RobotsFile): RobotsRules {
   return { allows: (url) => judge(rules, url.pathname + url.search), crawlDelayMs, sitemaps };
@@ -70,14 +56,4 @@ export function matchesPathPattern(pattern: string, path: string): boolean {
     at = found + piece.length;
   }
   return !anchored || at === path.length;
-}
-
-/** Normalises both sides of the comparison: UTF-8 percent-encoded, hex in capitals, unreserved octets plain. */
-export function canonical(path: string): string {
-  return path
-    .replace(/[^\x21-\x7e]+/g, (raw) => encodeURIComponent(raw.toWellFormed()))
-    .replace(/%([0-9a-fA-F]{2})/g, (_all, hex: string) => {
-      const letter = String.fromCharCode(Number.parseInt(hex, 16));
-      return /[A-Za-z0-9\-._~]/.test(letter) ? letter : `%${hex.toUpperCase()}`;
-    });
 }

@@ -1,0 +1,11 @@
+/** A page in a sitemap, with its last change and change frequency as the site wrote them. */
+export type SitemapPage = { url: string; lastModified?: string | undefined; changeFrequency?: string | undefined };
+
+/** One entry of a sitemap: a page, or (in an index) another sitemap. */
+export type SitemapEntry = SitemapPage & { kind: 'page' | 'sitemap' };
+
+/** The limits of one sitemap. */
+export const sitemapLimits = {
+  bytesMax: 50 * 1024 * 1024,
+  entryCharactersMax: 16_384,
+} as const;
