@@ -74,19 +74,19 @@ export class HeldJob {
   /** Records an uncaught exception of the job. The third one sets it aside. */
   async noteCrash(reason: string): Promise<void> {
     await this.#pool.query(
-      `update graphile_worker._private_jobs set ${crashColumns} where id = $1 and locked_by = $2`,
+      `update graphile_worker._private_jobs set ${crashColumns('attempts')} where id = $1 and locked_by = $2`,
       [this.#id, this.#poolId, reason],
     );
   }
 }
 
 /**
- * SQL that records one more crash of jobs; $3 is the reason. After the last allowed crash, a job is not retried. The
- * caller adds the `update` of `jobs` and the condition.
+ * SQL that records one more crash of jobs; $3 is the reason. After the last allowed crash, a job is not retried; before
+ * it, `attempts` is its new number of attempts. The caller adds the `update` of `jobs` and the condition.
  */
-export const crashColumns = `
+export const crashColumns = (attempts: string) => `
   flags = coalesce(flags, '{}') - 'waits' || jsonb_build_object('crashes', coalesce((flags->>'crashes')::integer, 0) + 1),
-  attempts = case when coalesce((flags->>'crashes')::integer, 0) + 1 >= ${crashesMax} then max_attempts else attempts end,
+  attempts = case when coalesce((flags->>'crashes')::integer, 0) + 1 >= ${crashesMax} then max_attempts else ${attempts} end,
   last_error = $3`;
 
 /** Releases jobs as if they had never started: the named jobs, or all jobs of this pool. */

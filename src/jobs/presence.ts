@@ -109,7 +109,10 @@ export class Presence {
     this.#log.warn({ workerPools: dead }, 'Released the jobs of dead workers');
   }
 
-  /** A waiting job did not cause the crash. An active one may have: after its second crash, it runs alone. */
+  /**
+   * A waiting job did not cause the crash, so it gets its attempt back. An active one may have: after its second crash,
+   * it runs alone. It keeps one attempt, because only a failure may be the last one.
+   */
   async #noteCrashes(client: pg.Client, dead: string[]): Promise<void> {
     await client.query(
       'insert into graphile_worker._private_job_queues (queue_name) values ($1) on conflict do nothing',
@@ -117,10 +120,10 @@ export class Presence {
     );
     const { rows } = await client.query<{ id: string; task: string; setAside: boolean }>(
       `with waited as (
-         update graphile_worker._private_jobs set flags = flags - 'waits'
+         update graphile_worker._private_jobs set flags = flags - 'waits', attempts = greatest(attempts - 1, 0)
          where locked_by = any ($1) and flags ? 'waits'),
        crashed as (
-         update graphile_worker._private_jobs set ${crashColumns}, job_queue_id = coalesce(job_queue_id,
+         update graphile_worker._private_jobs set ${crashColumns('least(attempts, max_attempts - 1)')}, job_queue_id = coalesce(job_queue_id,
            case when flags ? 'crashes' then (select id from graphile_worker._private_job_queues where queue_name = $2) end)
          where locked_by = any ($1) and not coalesce(flags ? 'waits', false)
          returning id, task_id, attempts >= max_attempts as set_aside)

@@ -18,7 +18,7 @@ import {
   ownedVisible,
 } from '../../src/tenancy/visible.ts';
 import { createTestDatabase } from '../support/database.ts';
-import { modelRuns } from '../support/rounds.ts';
+import { modelRuns, modelTimes } from '../support/rounds.ts';
 
 /*
  * src/tenancy/visible.ts says who sees what twice, as rules over one row and as SQL conditions. Over random tenants, each
@@ -84,7 +84,7 @@ type FileRow = Scope & Owned & { id: string; grants: Grant[] };
 type AgentRow = Scope & AgentOwners;
 type World = { callers: Caller[]; agents: AgentRow[]; files: FileRow[] };
 
-test('rules and SQL conditions agree on who sees what', { timeout: 120_000 }, async () => {
+test('rules and SQL conditions agree on who sees what', { timeout: 120_000 * modelTimes }, async () => {
   const seen = { owned: 0, agents: 0, read: 0, write: 0, checked: 0 };
   await fc.assert(
     fc.asyncProperty(fc.array(tenant, arrayOfLength(scopesCount)), async (tenants) => {

@@ -7,9 +7,11 @@ import { fileURLToPath } from 'node:url';
 import { readGraph } from '../../src/automations/definitions/graph.ts';
 import { foldJournal } from '../../src/automations/engine/fold.ts';
 import { readEntry } from '../../src/automations/runs/store.ts';
+import { parseId } from '../../src/ids.ts';
 import { AutomationsClient, graphOf } from '../support/automations.ts';
 import { basicEnvironment } from '../support/command.ts';
 import type { TestApp, TestUser } from '../support/provisioner.ts';
+import { reportProgress } from '../support/rounds.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 
 /*
@@ -20,6 +22,8 @@ const kills = Number(process.env.CRASH_KILLS ?? 2);
 const runCount = Number(process.env.CRASH_RUNS ?? 15);
 const workerFile = fileURLToPath(new URL('../support/automation-worker.ts', import.meta.url));
 const workerCount = 2;
+/** Far longer than a job of a killed worker waits for another one. */
+const stalledMs = 120_000;
 
 let server: TestServer;
 let app: TestApp;
@@ -116,6 +120,7 @@ test('killed workers lose nothing and do nothing twice', { timeout: 1_800_000 },
     living.delete(victim);
     victim.kill('SIGKILL');
     living.add(await startWorker());
+    reportProgress(kill + 1, kills, `kills, ${ids.length} runs`);
   }
   await invoke;
   for (const run of ids) await ended(client, run);
@@ -125,13 +130,32 @@ test('killed workers lose nothing and do nothing twice', { timeout: 1_800_000 },
   await checkEffects(ids);
 });
 
-/** No timed assertion: the runner's own limit ends a run that hangs. */
+/** Fails when nothing at all has happened for a while: no run has a new entry. */
 async function ended(client: AutomationsClient, run: string): Promise<void> {
-  for (;;) {
+  let entries = -1;
+  for (let since = performance.now(); ; ) {
     const { status } = await client.run(run);
     if (status !== 'pending' && status !== 'running') return;
     await new Promise((resolve) => setTimeout(resolve, 50));
+    const [row] = await server.db<[{ entries: number }]>`select sum(sequence)::int as entries from automation_runs`;
+    if (row.entries !== entries) [entries, since] = [row.entries, performance.now()];
+    else if (performance.now() - since > stalledMs) assert.fail(`nothing happens any more: ${await describe(run)}`);
   }
+}
+
+async function describe(run: string): Promise<string> {
+  const id = parseId('automationRun', run) ?? '';
+  const { db } = server;
+  const [rows, wakes, jobs, last, unfinished] = await Promise.all([
+    db`select id, status, sequence, waiting, wake_at, wake_timer, lease_until, parent_run_id from automation_runs
+      where id = ${id} or parent_run_id = ${id}`,
+    db`select * from automation_run_wakes limit 10`,
+    db`select * from graphile_worker.jobs limit 10`,
+    db`select sequence, type, node_id, command_id, record from automation_run_entries where run_id = ${id}
+      order by sequence desc limit 8`,
+    db`select status, waiting, count(*) from automation_runs group by 1, 2`,
+  ]);
+  return JSON.stringify({ now: new Date(), rows, wakes, jobs, last, unfinished }, undefined, 1);
 }
 
 /** Every journal folds without a gap to an ended run, and no command in it ends twice. */

@@ -125,16 +125,16 @@ test('a job whose wait fails is tried again like any other', async () => {
   assert.deepEqual(attempts, [1, 2]);
 });
 
-test('a job that waits outside in a process that is killed is done elsewhere', async () => {
+test('a job that waits outside in a process that is killed is done elsewhere, and has used no attempt', async () => {
   const victim = spawnWorker();
-  await addJob(database.db, 'waits', { number: 7 });
+  await addJob(database.db, 'waits', { number: 7 }, { maxAttempts: 1 });
   await victim.said('took waits');
   await addJob(database.db, 'calm', {});
   await victim.said('took calm');
   const again = Promise.withResolvers<object>();
-  await start({ waits: async (payload) => again.resolve(payload) });
+  await start({ waits: async (payload, { attempt }) => again.resolve({ payload, attempt }) });
   victim.child.kill('SIGKILL');
-  assert.deepEqual(await again.promise, { number: 7 });
+  assert.deepEqual(await again.promise, { payload: { number: 7 }, attempt: 1 });
 });
 
 test('a job that waits outside when its process stops is given back and not counted as failed', async () => {
@@ -251,7 +251,7 @@ test('the server runs a suspected job in a process of its own, with all that the
     });
     while ((await database.db`select 1 from graphile_worker.jobs where key = 'suspected'`).length > 0)
       await new Promise((resolve) => setTimeout(resolve, 50));
-    assert.match(server.output(), /in a process of its own/);
+    assert.match(server.output(), /in a separate process/);
     assert.doesNotMatch(server.output(), /Job failed/);
   } finally {
     await server.stop();

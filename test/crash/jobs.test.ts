@@ -43,6 +43,18 @@ test('the job of a worker that was killed runs elsewhere within seconds', async 
   assert.deepEqual(await ran.promise, { payload: { number: 7 }, attempt: 2 });
 });
 
+test('a process that dies in the last attempt of a job does not end the job', async () => {
+  const victim = spawn(process.execPath, [workerFile, JSON.stringify(database.target)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  await addJob(database.db, 'stuck', {}, { maxAttempts: 1 });
+  await once(victim.stdout, 'data');
+  const ran = Promise.withResolvers<{ attempt: number; isLastAttempt: boolean }>();
+  await start({ stuck: async (_payload, { attempt, isLastAttempt }) => ran.resolve({ attempt, isLastAttempt }) });
+  victim.kill('SIGKILL');
+  assert.deepEqual(await ran.promise, { attempt: 1, isLastAttempt: true });
+});
+
 test('a live worker keeps its job, however long it takes', async () => {
   const begun = Promise.withResolvers<void>();
   const finish = Promise.withResolvers<void>();

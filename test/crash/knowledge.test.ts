@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import type { TestIngestion } from '../support/knowledge.ts';
 import { sendRequest } from '../support/request.ts';
+import { reportProgress } from '../support/rounds.ts';
 import { startServe } from '../support/serve.ts';
 
 const dataDir = mkdtempSync(join(tmpdir(), 'quarry-crash-knowledge-'));
@@ -51,8 +52,10 @@ test('an ingestion resumes after its server is killed: every document once, none
     server = await startServe(env);
     const ingestion = await waitForIngestion(started.body.id);
     assert.equal(ingestion.status, 'succeeded', JSON.stringify(ingestion));
-    assert.equal(new Set(ingestion.metadata.items?.map((item) => item.document)).size, documentsPerRound);
+    const documents = new Set(ingestion.metadata.items?.map((item) => item.document));
+    assert.equal(documents.size, documentsPerRound, JSON.stringify(ingestion.metadata.items));
     before += documentsPerRound;
+    reportProgress(round + 1, rounds, 'kills');
     assert.equal(await count(), before);
     assert.equal((await call<{ documents: { used: number } }>('GET', '/usage')).body.documents.used, before);
     const found = await call<{ data: { title: string }[] }>('POST', `/knowledge_sources/${source}/search`, {

@@ -11,6 +11,8 @@ export type Part = {
 type Length = 'quick' | 'long';
 
 const minutesMs = 60_000;
+/** Two parts run at a time. More load makes documents time out that are small. */
+const longConcurrency = '--test-concurrency=2';
 const testTimeout = `--test-timeout=${180 * minutesMs}`;
 
 /** The parts in the order in which they run. The seed decides what happens in each; a part adds nothing to it. */
@@ -18,7 +20,7 @@ export function listParts(length: Length, seed: number): Part[] {
   const of = (quick: number, long: number) => String(length === 'long' ? long : quick);
   const tests = (name: string, what: string, files: string[], env: Record<string, string> = {}): Part => ({
     ...{ name, what, env: { ...seeds, ...env } },
-    command: ['test/run.ts', ...files, testTimeout],
+    command: ['test/run.ts', ...files, testTimeout, ...(length === 'long' ? [longConcurrency] : [])],
   });
   const seeds = {
     CRASH_SEED: String(seed),

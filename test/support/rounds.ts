@@ -1,7 +1,10 @@
+/** How many times the rounds of `npm test` a model is tried. */
+export const modelTimes = Number(process.env.MODEL_TIMES ?? 1);
+
 /** How often a model is tried, and from which seed: `npm run prove` tries it more often than `npm test`. */
 export function modelRuns(runs: number): { numRuns: number; seed?: number } {
-  const { MODEL_TIMES, MODEL_SEED } = process.env;
-  const numRuns = Math.ceil(runs * Number(MODEL_TIMES ?? 1));
+  const { MODEL_SEED } = process.env;
+  const numRuns = Math.ceil(runs * modelTimes);
   // Without a seed, fast-check chooses one, and prints it with a failure.
   return MODEL_SEED === undefined ? { numRuns } : { numRuns, seed: Number(MODEL_SEED) | 0 };
 }
