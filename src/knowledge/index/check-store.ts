@@ -11,7 +11,7 @@ export function pageIndexes(db: Db, after: SourceKey | undefined, count: number)
 
 type Counters = { chunkCount: number; wordCount: number };
 
-/** What the index counts, and the same of its documents. */
+/** The counters of the index, and the counts of its actual documents. */
 export async function compareCounters(db: Db, { appId, sourceId }: SourceKey) {
   const [row] = await db<{ isCurrent: boolean; firstOrdinal: number; counted: Counters; actual: Counters }[]>`
     select i.analysis = ${analysisVersion} as is_current, i.first_ordinal,
@@ -35,7 +35,7 @@ export type CheckedDocument = {
   vectorsMissing: number;
 };
 
-/** The document with the smallest ordinal from this one, with its text; one at a time, as texts are long. */
+/** The next document from this ordinal on, with its text. Returns one at a time, because texts are long. */
 export async function findNextDocument(db: Db, { appId, sourceId }: SourceKey, fromOrdinal: number) {
   const [row] = await db<CheckedDocument[]>`
     select d.id, d.title, d.language, d.first_ordinal, d.chunk_count, t.content,
@@ -76,7 +76,7 @@ export function pagePostings(db: Db, appId: string, segment: number, after: stri
     where app_id = ${appId} and segment = ${segment} and ${beyond} order by term limit ${count}`;
 }
 
-/** Corrects the counters, and has a job read the words of all texts again. */
+/** Corrects the counters, and marks the index so that a job reads the words of all texts again. */
 export async function markForReading(db: Db, { appId, sourceId }: SourceKey): Promise<void> {
   await db`
     update knowledge_indexes i set analysis = -1, chunk_count = d.chunks, word_count = d.words
