@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { readInTurns } from '../../src/content/parse/mail/read-in-turns.ts';
 import { parseDocument } from '../../src/content/parse/parse.ts';
 import { ParserPool } from '../../src/content/parse/pool/pool.ts';
-import { readInTurns } from '../../src/content/parse/pool/read-in-turns.ts';
 import { type ParsedDocument, ParseError } from '../../src/content/parse/types.ts';
 import { createLogger } from '../../src/log.ts';
 import { outlookMessage } from '../support/documents.ts';

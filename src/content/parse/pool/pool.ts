@@ -3,13 +3,13 @@ import { Lanes } from '../../../lanes.ts';
 import type { Logger } from '../../../log.ts';
 import { trace } from '../../../tracing/trace.ts';
 import type { PreparedText, PrepareInput } from '../../prepare.ts';
+import { readInTurns } from '../mail/read-in-turns.ts';
 import type { PictureRequest, SmallPicture } from '../picture/picture.ts';
 import type { ReadingTerms } from '../reading.ts';
 import { type ImageSize, type ParsedDocument, ParseError, type ParseInput } from '../types.ts';
 import { joinParts } from './join-parts.ts';
 import { findOcrProblem, type OcrProblem, type OcrSettings } from './ocr-data.ts';
 import { KilledError, ParserProcess, type PartWatch, type ProcessOptions, type TaskReply } from './process.ts';
-import { readInTurns } from './read-in-turns.ts';
 import type { OnProgress, TaskFields } from './worker-loop.ts';
 
 /** The tasks of worker.ts. */

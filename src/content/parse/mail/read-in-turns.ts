@@ -1,6 +1,6 @@
-import { CollectedParts, type PartEvent, type ResumePoint } from '../mail/attachments.ts';
+import type { PartWatch, TaskReply } from '../pool/process.ts';
 import { type ParsedDocument, type ParsedPart, ParseError } from '../types.ts';
-import type { PartWatch, TaskReply } from './process.ts';
+import { CollectedParts, type PartEvent, type ResumePoint } from './attachments.ts';
 
 /** One process that reads, for a limited time, what the processes before it left. */
 type Turn = { deadlineMs: number; resume?: ResumePoint; watch: PartWatch };
