@@ -33,7 +33,7 @@ export function createConsoleService(deps: ConsoleDeps) {
     const base = { csrfToken: sessions.csrfToken(value), expiresAt: session.expiresAt };
     if (session.kind === 'developer')
       return { ...base, kind: session.kind, developer: { id: session.developerId, name: session.name } };
-    const user = await users.findSignedIn(session, session.userId);
+    const user = await users.findInScope(session, session.userId);
     const app = await findApp(db, session.appId);
     if (!user || !app) throw over();
     return { ...base, kind: session.kind, user, app };

@@ -105,6 +105,7 @@ export class ForwardProxy {
     const visit = this.#visitOf(request);
     if (visit === undefined) return refuse(client, '407 Proxy Authentication Required', challenge);
     const socket = await this.#connect(visit, request.url ?? '');
+    if (client.destroyed) return void socket.destroy();
     client.on('data', (chunk: Buffer) => count(visit, chunk.length));
     pipeline(client, socket, client, () => client.destroy());
     client.write('HTTP/1.1 200 Connection established\r\n\r\n');
@@ -118,12 +119,15 @@ export class ForwardProxy {
     const url = URL.parse(request.url ?? '');
     if (url?.protocol !== 'http:') return refuseRequest(response, 400);
     const socket = await this.#connect(visit, `${url.hostname}:${url.port || 80}`);
+    if (response.destroyed) return void socket.destroy();
     const upstream = http().request({
       createConnection: () => socket,
       method: request.method,
       path: url.pathname + url.search,
       headers: { ...ownHeaders(request.headers), host: url.host, connection: 'close' },
     });
+    // A response cannot be passed to a page that has closed its connection: the pipeline would throw.
+    response.once('close', () => upstream.destroy());
     const answered = new Promise<void>((resolve, reject) => {
       // A 101 has no other event. Once there is a response, the connection may close before the page has read it.
       const fail = () => reject(new Error('The host closed the connection.'));
@@ -135,7 +139,7 @@ export class ForwardProxy {
           response.writeHead(answer.statusCode ?? 502, ownHeaders(answer.headers));
           pipeline(answer, response, () => resolve());
         } catch (error) {
-          // A status that HTTP does not have, such as 000, or a page that no longer waits for its response.
+          // A status that HTTP does not have, such as 000.
           upstream.destroy();
           reject(error);
         }
