@@ -99,11 +99,10 @@ async function checkSource(db: Db, key: SourceKey, report: Report): Promise<{ do
   /** By ordinal: what the texts say minus what the index says, and the document. */
   const balances = new Map<number, { sum: number; document: string }>();
   let documents = 0;
-  let from = index.firstOrdinal;
-  for (;;) {
-    const document = await store.findNextDocument(db, key, from);
+  for (let after: store.DocumentPlace | undefined; ; ) {
+    const document = await store.findNextDocument(db, key, after);
     if (document === undefined) break;
-    from = document.firstOrdinal + document.chunkCount;
+    after = document;
     documents += 1;
     await checkDocument(db, key, document, report, balances);
   }
