@@ -8,7 +8,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { checkLedger, createFixture, Ledger, startActors } from '../support/crash-ledger.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { type Fault, type FaultProxy, openFaultProxy } from '../support/fault-proxy.ts';
-import { createRandom } from '../support/rounds.ts';
+import { createRandom, reportProgress } from '../support/rounds.ts';
 import { startS3Server } from '../support/s3-server.ts';
 import { startTestServer } from '../support/server.ts';
 
@@ -81,8 +81,10 @@ test('whatever the database and the blob store do under load, the server recover
     isOver = true;
     await actors;
     counts[what] = Math.max(counts[what] ?? 0, Math.round(performance.now() - healed));
-    await checkLedger(connection(), fixture, ledger);
+    await checkLedger(connection(), fixture, ledger, 'new');
+    reportProgress(number + 1, faultsMax, `faults, ${ledger.acknowledged} acknowledged writes`);
   }
+  await checkLedger(connection(), fixture, ledger);
   context.diagnostic(`${faultsMax} faults, ${ledger.acknowledged} acknowledged writes, ${ledger.retries} retries`);
   context.diagnostic(`longest recovery in ms: ${JSON.stringify(counts)}`);
 });

@@ -10,7 +10,7 @@ import { runQuarry } from '../support/command.ts';
 import { areaNames, openAreas } from '../support/crash-areas.ts';
 import { checkLedger, createFixture, Ledger, startActors } from '../support/crash-ledger.ts';
 import { sendRequest } from '../support/request.ts';
-import { createRandom } from '../support/rounds.ts';
+import { createRandom, reportProgress } from '../support/rounds.ts';
 import { type ServedProcess, startServe } from '../support/serve.ts';
 
 /*
@@ -29,6 +29,8 @@ const env = {
 };
 /** A short round has one of the areas that end soon, by its seed. */
 const isLong = kills > 4;
+/** After every so many kills, everything is checked, and not only what is new. */
+const wholeCheckEvery = 20;
 const shortAreas = ['uploads', 'crawls'] as const;
 
 test('whatever is killed under mixed load, all that was acknowledged is whole and every job ends', async (context) => {
@@ -68,9 +70,11 @@ test('whatever is killed under mixed load, all that was acknowledged is whole an
     isOver = true;
     await actors;
     await sealing;
-    await checkLedger(connection(), fixture, ledger);
+    await checkLedger(connection(), fixture, ledger, kill % wholeCheckEvery === 0 ? 'all' : 'new');
+    reportProgress(kill + 1, kills, `kills, ${ledger.acknowledged} acknowledged writes`);
   }
   await areas.finish();
+  await checkLedger(connection(), fixture, ledger);
   context.diagnostic(
     `${kills} kills, with ${names.join(', ')}, ${ledger.acknowledged} acknowledged writes, ${ledger.retries} retries`,
   );

@@ -2,6 +2,7 @@ import { ParserPool } from '../../src/content/parse/pool/pool.ts';
 import { ParseError } from '../../src/content/parse/types.ts';
 import type { Logger } from '../../src/log.ts';
 import type { SampleDocument } from '../support/documents.ts';
+import { reportProgress } from '../support/rounds.ts';
 import { Mutator } from './mutate.ts';
 
 type FuzzOptions = {
@@ -29,6 +30,7 @@ type FuzzReport = {
 const parallel = 2;
 const graceMs = 2_000;
 const growthMbMax = 128;
+const filesPerReport = 1_000;
 
 /** Sends this many damaged copies of the documents through its own pool. */
 export async function fuzz(options: FuzzOptions): Promise<FuzzReport> {
@@ -98,6 +100,7 @@ async function consume(
     }
     const tookMs = Math.round(performance.now() - started);
     report.files += 1;
+    if (report.files % filesPerReport === 0) reportProgress(report.files, options.files, 'damaged files');
     report.outcomes[outcome] = (report.outcomes[outcome] ?? 0) + 1;
     if (tookMs > report.slowestMs) Object.assign(report, { slowestMs: tookMs, slowestFile: name });
     if (tookMs > options.deadlineMs + graceMs) report.problems.push(`${name}: took ${tookMs} ms`);

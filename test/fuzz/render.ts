@@ -7,6 +7,7 @@ import { Renderer } from '../../src/content/render/renderer.ts';
 import { createLogger } from '../../src/log.ts';
 import { responses, type SitePages, startSite } from '../support/fixture-site.ts';
 import { startChromium } from '../support/renderer.ts';
+import { reportProgress } from '../support/rounds.ts';
 import { type HostilePage, hostilePages } from './hostile-pages.ts';
 import { Mutator } from './mutate.ts';
 
@@ -26,6 +27,7 @@ const parallel = 2;
 const graceMs = 10_000;
 const leftMsMax = 20_000;
 const patientMs = 60_000;
+const pagesPerReport = 20;
 const bounds = { bytesMax: 2 * 1024 * 1024, requestsMax: 60, elementsMax: 50_000, charactersMax: 2 * 1024 * 1024 };
 
 /** Draws so many hostile pages in a Chromium of its own, and reports what broke a promise. */
@@ -82,6 +84,7 @@ export async function fuzzRenderer({ pages, seed, timeoutMs }: RenderFuzzOptions
           if (tookMs > report.slowestMs) Object.assign(report, { slowestMs: tookMs, slowestPage: page.name });
           if (tookMs > timeoutMs + graceMs) report.problems.push(`${page.name}: took ${tookMs} ms`);
           drawing.delete(page.name);
+          if (report.pages % pagesPerReport === 0) reportProgress(report.pages, pages, 'hostile pages');
         }
       }),
     );

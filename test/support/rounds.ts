@@ -16,3 +16,11 @@ export function createRandom(seed: number): () => number {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   };
 }
+
+/** The first character of a line that `npm run prove` shows while a part runs. */
+export const progressMark = '⋯';
+
+/** Tells `npm run prove` how many rounds of a long part are over. Silent elsewhere. */
+export function reportProgress(done: number, all: number, what: string): void {
+  if (process.env.PROVE_PROGRESS === '1') process.stderr.write(`${progressMark} ${done} of ${all} ${what}\n`);
+}

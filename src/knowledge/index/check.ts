@@ -102,11 +102,10 @@ async function checkSource(db: Db, key: SourceKey, report: Report): Promise<{ do
   /** By ordinal: the sum of the text minus the sum of the index, and the document. */
   const balances = new Map<number, { sum: number; document: string }>();
   let documents = 0;
-  let from = index.firstOrdinal;
-  for (;;) {
-    const document = await store.findNextDocument(db, key, from);
+  for (let after: store.DocumentPlace | undefined; ; ) {
+    const document = await store.findNextDocument(db, key, after);
     if (document === undefined) break;
-    from = document.firstOrdinal + document.chunkCount;
+    after = document;
     documents += 1;
     await checkDocument(db, key, document, report, balances);
   }
