@@ -379,14 +379,14 @@ function canonicalOf(canonical: string | undefined, finalUrl: string): string {
 }
 
 /** Whether the failure may be temporary. A host name that does not exist is not. */
-function mayPass({ code, cause }: FetchError): boolean {
+function isTemporary({ code, cause }: FetchError): boolean {
   if (code !== 'dns_failed') return code === 'connect_failed' || code === 'bad_response';
   const reason = cause instanceof Error && 'code' in cause ? cause.code : undefined;
   return reason !== undefined && reason !== 'ENOTFOUND' && reason !== 'ENODATA';
 }
 
 function fetchFailure(error: FetchError, queued: QueuedPage, clock: Clock): PageOutcome {
-  const delayMs = mayPass(error) ? retryDelayMs(queued.tries + 1, undefined, clock.now()) : undefined;
+  const delayMs = isTemporary(error) ? retryDelayMs(queued.tries + 1, undefined, clock.now()) : undefined;
   if (delayMs !== undefined) return { kind: 'retry', delayMs };
   return failedPage(error.code === 'timeout' ? 'timeout' : 'fetch_failed', error.code, error.message);
 }

@@ -18,11 +18,13 @@ const metadata = Type.Optional(freeMap('Free key-value map.'));
 const learnedModel = Type.Object({
   status: Type.Enum(['ready', 'over_quota'], {
     description:
-      '`over_quota`: the latest model would exceed the app’s quota of bytes and is not stored. Search uses the one before it, or its text and vectors alone, until there is room.',
+      '`over_quota`: the latest model would exceed the app’s quota of bytes and is not stored. Until there is room, search uses the previous model, or only text and vectors.',
   }),
-  bytes: Type.Integer({ description: 'Bytes of the model in use; 0 without one. They count as `file_bytes`.' }),
+  bytes: Type.Integer({
+    description: 'The size in bytes of the model in use; 0 without one. It counts towards `file_bytes`.',
+  }),
   bytes_needed: Type.Union([Type.Integer(), Type.Null()], {
-    description: 'Bytes of the model that was not stored; null when `ready`.',
+    description: 'The size in bytes of the model that was not stored; null if `ready`.',
   }),
   trained_at: Type.Union([Type.String(), Type.Null()], { description: 'When the model in use was stored.' }),
 });
@@ -155,7 +157,7 @@ export const ingestionSchema = Type.Object(
     created_at: text,
     updated_at: text,
   },
-  { $id: 'KnowledgeIngestion', description: 'One run of content into a source.' },
+  { $id: 'KnowledgeIngestion', description: 'A job that adds content to a source.' },
 );
 
 export const documentSchema = Type.Object(
@@ -211,9 +213,9 @@ export const documentChunkSchema = Type.Object(
     content: Type.String(),
     heading_path: Type.Array(Type.String(), { description: 'The headings above it, outermost first.' }),
     start_line: Type.Integer(),
-    end_line: Type.Integer({ description: 'Counted from 1; this line included.' }),
+    end_line: Type.Integer({ description: 'The last line, counted from 1 (inclusive).' }),
     start_byte: Type.Integer(),
-    end_byte: Type.Integer({ description: 'Counted from 0; this byte not included.' }),
+    end_byte: Type.Integer({ description: 'The end in bytes, counted from 0 (exclusive).' }),
   },
   { $id: 'KnowledgeDocumentChunk', description: 'A part of a document that searches return.' },
 );
@@ -307,9 +309,9 @@ const searchHitSchema = Type.Object(
     highlights: Type.Optional(
       Type.Array(
         Type.Object({
-          start: Type.Integer({ description: 'In `content`, in UTF-16 code units.' }),
-          end: Type.Integer({ description: 'Exclusive.' }),
-          start_byte: Type.Integer({ description: "In the document's text." }),
+          start: Type.Integer({ description: 'The start of the match in `content`, in UTF-16 code units.' }),
+          end: Type.Integer({ description: 'The end of the match (exclusive).' }),
+          start_byte: Type.Integer({ description: "The start of the match in the document's text, in bytes." }),
           end_byte: Type.Integer(),
         }),
       ),

@@ -237,7 +237,7 @@ test('a job whose server is killed again and again is never set aside for it', a
   await again.promise;
 });
 
-test('the server runs a suspected job in a process of its own, with all that the job needs', async () => {
+test('the server runs a suspected job in a separate process, with all that the job needs', async () => {
   const proxy = await openTcpProxy(database.target);
   const dataDir = mkdtempSync(join(tmpdir(), 'quarry-trial-'));
   const server = await startServe({
@@ -251,7 +251,7 @@ test('the server runs a suspected job in a process of its own, with all that the
     });
     while ((await database.db`select 1 from graphile_worker.jobs where key = 'suspected'`).length > 0)
       await new Promise((resolve) => setTimeout(resolve, 50));
-    assert.match(server.output(), /in a process of its own/);
+    assert.match(server.output(), /in a separate process/);
     assert.doesNotMatch(server.output(), /Job failed/);
   } finally {
     await server.stop();

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { serveTrial, trialIn } from '../../src/jobs/trial.ts';
+import { createTrial, serveTrial } from '../../src/jobs/trial.ts';
 import { startWorkers, type Task } from '../../src/jobs/workers.ts';
 import { createLogger, type LogLevel } from '../../src/log.ts';
 
@@ -50,6 +50,6 @@ else {
   await startWorkers({
     ...{ target, concurrency: 1, log, tasks },
     onCrash: (task) => say(`crash of ${task}`),
-    trial: trialIn(fileURLToPath(import.meta.url), () => ({ target, baseUrl: '' })),
+    trial: createTrial(fileURLToPath(import.meta.url), () => ({ target, baseUrl: '' })),
   });
 }
