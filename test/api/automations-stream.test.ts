@@ -177,7 +177,7 @@ test('a run of a graph is also replayed as it was', async () => {
   assert.equal(await stream.event(), undefined);
 });
 
-test('a reader that missed too many changes gets a reset and the current state', async () => {
+test('a reader that missed too many changes gets a note and the current state', async () => {
   const { id } = await client.createAutomation({ workflow: null });
   const { id: run } = await client.invoke(id);
   const uuid = parseId('automationRun', run) ?? '';
