@@ -347,9 +347,9 @@ export const searchResultSchema = Type.Object({
 
 export const inboundUrlSchema = Type.Object({
   url: text,
-  signed: Type.Boolean({ description: 'Whether posts must carry a signature of Standard Webhooks.' }),
+  signed: Type.Boolean({ description: 'Whether posts must be signed as in Standard Webhooks.' }),
   previous_secret_until: Type.Optional(
-    Type.String({ description: 'Until then signatures of the previous secret are accepted too.' }),
+    Type.String({ description: 'Until then, signatures with the previous secret are also accepted.' }),
   ),
 });
 
@@ -358,14 +358,14 @@ export const inboundSecretInputSchema = strict({
   secret: Type.Optional(
     Type.String({
       maxLength: 100,
-      description: 'whsec_…, the secret that the sender shows. Default: a new one, to give to the sender.',
+      description: 'whsec_…, the secret that the sender provides. Default: a new one, to give to the sender.',
     }),
   ),
   overlap_seconds: Type.Optional(
     Type.Integer({
       minimum: 0,
       maximum: 7 * 24 * 3_600,
-      description: 'How long signatures of the previous secret are accepted too. Default 86400, a day.',
+      description: 'How long signatures with the previous secret are also accepted, in seconds. Default 86400, a day.',
     }),
   ),
 });
