@@ -4,8 +4,8 @@ import type { Database, Db } from '../db/database.ts';
 import type { Logger } from '../log.ts';
 import type { UserCaller } from '../tenancy/caller.ts';
 import type { CredentialFacts, Identified } from '../tenancy/credential.ts';
+import { AppShares } from './app-shares.ts';
 import { type Log, type LogEntry, type LogSource, sendLog } from './log-stream.ts';
-import { StreamShares } from './stream-shares.ts';
 import { type Outlet, UnreadBytes } from './unread-bytes.ts';
 
 /**
@@ -100,7 +100,7 @@ type Topic = { kind: string; appId: string; id: string; streams: Set<Stream> };
 
 export class StreamHub {
   readonly #options: StreamHubOptions;
-  readonly #shares: StreamShares;
+  readonly #shares: AppShares;
   readonly #unread: UnreadBytes;
   readonly #sources = new Map<string, StreamSource | LogSource>();
   readonly #topics = new Map<string, Topic>();
@@ -120,7 +120,7 @@ export class StreamHub {
 
   constructor(options: StreamHubOptions) {
     this.#options = options;
-    this.#shares = new StreamShares(options.streamsMax);
+    this.#shares = new AppShares(options.streamsMax, 'event streams');
     this.#unread = new UnreadBytes({
       bytesMax: options.unreadBytesMax,
       stalledMs: options.stalledMs ?? stalledMsMax.usual,
