@@ -13,9 +13,9 @@ export type AppCredentials = {
 };
 
 /**
- * Creates a developer, an app and its first credentials in a database that has no developer; otherwise returns undefined.
- * `keep` receives the credentials before the commit, so that all credentials that exist have been shown.
- * Of several processes that start together, exactly one does this.
+ * Creates a developer, an app and its first credentials if the database has no developer; otherwise returns undefined.
+ * `keep` receives the credentials before the commit, so that none exist that were not shown.
+ * If several processes start together, exactly one of them does this.
  */
 export function bootstrapIfEmpty(
   db: Database,
@@ -41,7 +41,7 @@ export function bootstrapIfEmpty(
   });
 }
 
-/** Adds credentials to the oldest app of the oldest developer. Undefined when there is no app. */
+/** Adds credentials to the oldest app. Returns undefined if there is no app. */
 export function mintCredentials(db: Database): Promise<AppCredentials | undefined> {
   return db.begin(async (transaction) => {
     const [app] = await transaction<{ id: string; developerId: string }[]>`
@@ -53,7 +53,7 @@ export function mintCredentials(db: Database): Promise<AppCredentials | undefine
 const bootstrapLockKey = 7_130_241_002;
 const capabilityKeyBytes = 32;
 
-/** A random key for an app's capability URLs, wrapped for storage. */
+/** Generates a random key for an app's capability URLs, wrapped for storage. */
 export function generateCapabilityKey(secrets: Secrets): Buffer {
   return secrets.wrap(randomBytes(capabilityKeyBytes));
 }

@@ -15,8 +15,8 @@ export async function unwrapsStoredKeys(db: Database, secrets: Secrets): Promise
 }
 
 /**
- * After a rotation of the root secret: wraps every value again with the current secret, so that the previous one can
- * be removed. Returns how many.
+ * Wraps every value again with the current root secret after a rotation, so that the previous one can be removed.
+ * Returns the number of values.
  */
 export async function rewrapKeys(db: Database, secrets: Secrets): Promise<number> {
   let rewrapped = 0;
@@ -29,7 +29,7 @@ export async function rewrapKeys(db: Database, secrets: Secrets): Promise<number
         for (const { place, wrapped } of batch) {
           const { plain, stale } = secrets.unwrap(wrapped);
           if (!stale) continue;
-          // A concurrent update moves the row, and this one misses it. The next start of any process finds it.
+          // If a concurrent update moves the row, this one misses it. The next start of any process finds it.
           await db`update ${db(table)} set ${db(column)} = ${secrets.wrap(plain)}
             where ctid = ${place}::tid and ${db(column)} = ${wrapped}`;
           count += 1;

@@ -5,7 +5,7 @@ import type { FullAutomation } from '../definitions/store.ts';
 import { ExpressionError, type Expressions } from '../engine/expressions.ts';
 import { truthy } from '../nodes/conditional.ts';
 import { treeLimitError } from '../nodes/errors.ts';
-import { actsAs } from '../runs/invoker.ts';
+import { chooseIdentity } from '../runs/invoker.ts';
 import type { RunService } from '../runs/service.ts';
 import { countTreeRuns, insertRun } from '../runs/store.ts';
 import { type EventRow, findEvent, listListeners, markDispatched, wakeParents } from './store.ts';
@@ -37,14 +37,14 @@ export async function dispatchEvent(deps: DispatchDeps, key: { appId: string; ev
           eventDepth: event.depth,
           treeId: event.treeId,
           error: error ?? (index < places ? null : treeLimitError),
-          ...actsAs(automation, undefined),
+          ...chooseIdentity(automation, undefined),
         }),
       );
     if (event.subjectId !== null) await wakeParents(tx, event);
   });
 }
 
-/** One failed run for each event shows that its tree may have no more runs. */
+/** Per event, the number of failed runs which show that its tree may have no more runs. */
 const refusedShownMax = 1;
 
 /** How many more runs the event's tree may have. */
@@ -54,7 +54,7 @@ async function countRunsLeft(tx: Db, { appId, treeId }: EventRow, wanted: number
   return runs === undefined ? 0 : Math.max(0, Math.min(wanted, graphLimits.treeRunsMax - runs + wanted));
 }
 
-/** False when the event is not for this automation; the reason why the run cannot start, or null. */
+/** Returns false if the event is not for this automation, the error if its run cannot start, otherwise null. */
 async function matchEvent(deps: DispatchDeps, automation: FullAutomation, event: EventRow) {
   if (automation.filter !== null) {
     try {

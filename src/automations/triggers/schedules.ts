@@ -1,25 +1,27 @@
 import type { Clock } from '../../clock.ts';
 import type { Database } from '../../db/database.ts';
 import type { Logger } from '../../log.ts';
-import { actsAs } from '../runs/invoker.ts';
+import { chooseIdentity } from '../runs/invoker.ts';
 import type { RunService } from '../runs/service.ts';
 import { insertRun } from '../runs/store.ts';
 import { latestTick, nextTick } from './cron.ts';
 import { lockDueSchedules, setNextTick } from './store.ts';
 
-const dueMax = 100;
+/** Schedules that one transaction starts. */
+export const dueSchedulesMax = 100;
 
 type ScheduleDeps = { db: Database; clock: Clock; log: Logger; runs: RunService };
 
 /**
  * Starts one run for every due scheduled automation; of several missed ticks only the latest counts.
- * The automation's row is locked meanwhile, so each tick is one run however many processes check. Returns how many.
+ * The automation's row is locked meanwhile, so each tick starts one run, however many processes check.
+ * Returns the number of due automations, at most `dueSchedulesMax`.
  */
 export async function startDueSchedules(deps: ScheduleDeps): Promise<number> {
   const { db, clock, runs, log } = deps;
   return db.begin(async (tx) => {
     const now = clock.now();
-    const due = await lockDueSchedules(tx, now, dueMax);
+    const due = await lockDueSchedules(tx, now, dueSchedulesMax);
     for (const automation of due) {
       const { schedule, timezone, nextTickAt } = automation;
       if (schedule === null || nextTickAt === null) continue;
@@ -32,7 +34,7 @@ export async function startDueSchedules(deps: ScheduleDeps): Promise<number> {
           payload,
           input: { trigger: 'workflow.scheduled', payload },
           scheduledAt: tick,
-          ...actsAs(automation, undefined),
+          ...chooseIdentity(automation, undefined),
         }),
       );
       log.debug({ automation: automation.id, tick }, 'scheduled run');

@@ -1,7 +1,7 @@
 import type { Db } from '../../db/database.ts';
 import type { FullAutomation } from '../definitions/store.ts';
 
-/** SQL for what starts runs: logged events, and due schedules. */
+/** SQL for the triggers of runs: events and due schedules. */
 
 export type EventRow = {
   appId: string;
@@ -25,7 +25,7 @@ export async function findEvent(db: Db, key: { appId: string; eventId: string })
   return row;
 }
 
-/** False when another process has dispatched the event. */
+/** Marks the event as dispatched. Returns false if another process has already done so. */
 export async function markDispatched(tx: Db, event: EventRow, now: Date): Promise<boolean> {
   const [taken] = await tx`
     update events set dispatched_at = ${now}
@@ -55,7 +55,7 @@ export async function wakeParents(tx: Db, event: EventRow): Promise<void> {
     where c.app_id = ${event.appId} and c.child_kind = ${event.subjectKind} and c.child_id = ${event.subjectId}`;
 }
 
-/** The automations whose schedule is due, locked until the transaction ends. Another process skips them. */
+/** Locks and returns automations with a due schedule. Other processes skip them until the transaction ends. */
 export async function lockDueSchedules(tx: Db, now: Date, countMax: number): Promise<FullAutomation[]> {
   return tx<FullAutomation[]>`
     select * from automations where next_tick_at <= ${now}
