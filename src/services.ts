@@ -20,7 +20,7 @@ import { StreamHub } from './http/sse.ts';
 import { createExternalUsers } from './identity/external-users.ts';
 import { IssuerKeys } from './identity/issuer-keys.ts';
 import { migrateJobs } from './jobs/migrate.ts';
-import { trialIn } from './jobs/trial.ts';
+import { createTrial } from './jobs/trial.ts';
 import { startWorkers, type Workers, type WorkersOptions } from './jobs/workers.ts';
 import { limits } from './limits.ts';
 import type { Logger } from './log.ts';
@@ -260,7 +260,7 @@ function assemble({ started, ...parts }: Parts): Services {
         ...{ concurrency: config.jobWorkers, log },
         waits: limits.jobWaits,
         onCrash: (task) => crashed.inc({ task }),
-        trial: trialIn(programFile('./trial', import.meta.url), () => ({
+        trial: createTrial(programFile('./trial', import.meta.url), () => ({
           target: directTarget,
           baseUrl: this.baseUrl(),
         })),

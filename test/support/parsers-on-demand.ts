@@ -2,7 +2,7 @@ import './cached-parsers.ts';
 import { ParserPool } from '../../src/content/parse/pool/pool.ts';
 
 /*
- * A server that this file is loaded into starts its first parser with its first document. Most of those that tests start
- * are killed before they have read any, and the start takes half a second of processor time.
+ * Loaded into a server, this file makes it start its first parser with its first document. Tests kill most of their
+ * servers before they read one, and the start of a parser takes half a second of processor time.
  */
 ParserPool.prototype.warm = () => {};

@@ -24,7 +24,7 @@ export type AutomationRow = {
   invokeAuth: 'any' | 'secret_key' | 'user';
   runAsUserId: string | null;
   runAsAgentId: string | null;
-  /** The user or agent that it ran as was deleted; it cannot run until another is set. */
+  /** Set if the user or agent that it ran as was deleted; it cannot run until another is set. */
   identityGone: 'user' | 'agent' | null;
   orgId: string | null;
   teamId: string | null;
@@ -37,7 +37,7 @@ export type AutomationRow = {
   createdAt: Date;
   updatedAt: Date;
 };
-/** With the current graph. */
+/** An automation with its current graph. */
 export type FullAutomation = AutomationRow & { workflow: unknown };
 
 export type AutomationValues = Omit<
@@ -112,7 +112,7 @@ export async function nextGraphVersion(db: Db, automation: { appId: string; id: 
   return row.next;
 }
 
-/** By id or lookup key, without a visibility check; `lock` keeps it unchanged until the transaction ends. */
+/** Finds by id or lookup key, without a visibility check; `lock` locks the row until the transaction ends. */
 export async function findAutomation(
   db: Db,
   scope: Scope,
@@ -127,7 +127,7 @@ export async function findAutomation(
   return row;
 }
 
-/** The same, without the graph, for starting and listing runs. */
+/** Like `findAutomation`, without the graph: enough to start and list runs. */
 export async function findDefinition(
   db: Db,
   scope: Scope,
@@ -210,7 +210,7 @@ export async function findGraphVersion(
 
 export type SecretRow = { name: string; createdAt: Date; updatedAt: Date };
 
-/** Undefined when the scope already has `countMax` secrets and this would add one. */
+/** Returns undefined if the scope already has `countMax` secrets and this would add one. */
 export async function upsertSecret(
   db: Db,
   scope: Scope,

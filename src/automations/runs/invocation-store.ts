@@ -4,7 +4,7 @@ import type { Db } from '../../db/database.ts';
 
 export type InvocationRow = { requestDigest: Buffer; runId: string };
 
-/** Reserves an idempotency key for a run. Returns the earlier invocation when another one already holds the key. */
+/** Reserves an idempotency key for a run. Returns the earlier invocation if one already holds the key. */
 export async function claimInvocation(
   db: Db,
   invocation: {

@@ -1,9 +1,9 @@
 import type { Db } from '../../db/database.ts';
 import type { RunRow } from './store.ts';
 
-/** SQL for the claims of runs that external workers work. */
+/** SQL for runs that external workers claim. */
 
-/** The oldest run that waits for an external worker, now claimed. */
+/** Claims the oldest run that waits for an external worker; undefined if there is none. */
 export async function claimRun(
   db: Db,
   automation: { appId: string; id: string },

@@ -22,7 +22,7 @@ const payloadBytesMax = graphLimits.outputBytesMax;
 /** Runs without a graph, which an external worker claims and reports on. */
 export function createProgramWork({ db, clock, automations, get }: ProgramWorkDeps) {
   return {
-    /** Claims the oldest run that waits for an external worker; undefined when there is none. */
+    /** Claims the oldest run that waits for an external worker; undefined if there is none. */
     async claim(caller: Caller, name: string, leaseSeconds: number): Promise<RunRow | undefined> {
       const { id, graphVersion, appId, maxConcurrentRuns } = await automations.getDefinition(caller, name);
       if (graphVersion !== null)
@@ -38,7 +38,7 @@ export function createProgramWork({ db, clock, automations, get }: ProgramWorkDe
       });
     },
 
-    /** An external worker's report on its claimed run. `running` renews the claim. */
+    /** Stores an external worker's report on its claimed run. `running` renews the claim. */
     async report(
       caller: Caller,
       id: string,

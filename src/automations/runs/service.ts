@@ -2,10 +2,10 @@ import type { Static } from 'typebox';
 import type { Clock } from '../../clock.ts';
 import type { Database, Db } from '../../db/database.ts';
 import { AppError, invalidField, notFound } from '../../errors.ts';
+import { emitEvent } from '../../events/emit.ts';
 import type { PageRequest } from '../../http/pages.ts';
 import { readTime } from '../../http/times.ts';
 import { formatId, newUuid, parseId } from '../../ids.ts';
-import { emitEvent } from '../../jobs/events.ts';
 import { limits } from '../../limits.ts';
 import { type Caller, canSeeWholeApp, nameCaller, type Scope } from '../../tenancy/caller.ts';
 import { findAgent, pathId, unknownReference } from '../../tenancy/references.ts';
@@ -21,8 +21,8 @@ import { type Child, NodeFailure } from '../nodes/kind.ts';
 import type { invokeSchema, listVisibleRunsQuery } from '../schema.ts';
 import { readCursor, writeCursor } from './cursor.ts';
 import { claimInvocation } from './invocation-store.ts';
-import { findInvocation, requestDigest, sameRun } from './invocations.ts';
-import { actsAs, hidesPayloads, invokedBy, requireInvokeAuth, requireRunning } from './invoker.ts';
+import { digestInvocation, findInvocation, getInvokedRun } from './invocations.ts';
+import { chooseIdentity, hidesPayloads, invokedBy, requireInvokeAuth, requireRunning } from './invoker.ts';
 import { createProgramWork } from './program-work.ts';
 import { appendSignal } from './signals.ts';
 import * as runStore from './store.ts';
@@ -62,7 +62,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
     return row;
   }
 
-  /** The automation that a caller invokes: by its owner's rights; one without an owner is open to all. */
+  /** The automation to invoke, if its owner allows the caller. An automation without an owner is open to all. */
   async function getInvocable(caller: Caller, name: string): Promise<AutomationRow> {
     const automation = await automations.getDefinition(caller, name);
     if (!canSeeWholeApp(caller) && !(await canSeeAutomation(db, caller, automation.id))) throw notFound();
@@ -121,7 +121,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
     };
   }
 
-  /** Ends an active run and the runs that it started. For each, its automation's limit is locked first. */
+  /** Cancels an active run and the runs that it started. The limit of each run's automation is locked first. */
   async function cancelTree(tx: Db, appId: string, id: string): Promise<RunRow | undefined> {
     const found = await runStore.findRun(tx, appId, id);
     if (!found) return undefined;
@@ -166,7 +166,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
       return row;
     },
 
-    /** A run whose texts the caller may read while they are written. */
+    /** Returns a run if the caller may read its texts while they are generated. */
     async getOutput(caller: Caller, id: string): Promise<RunRow> {
       const row = await get(caller, id);
       if (hidesPayloads(caller, row)) throw notFound();
@@ -178,7 +178,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
       return listRuns(db, caller, id, status, page);
     },
 
-    /** The runs of all automations that the caller may see. A filter that names nothing visible matches no run. */
+    /** Lists the runs of all visible automations. A filter that names nothing visible matches no run. */
     async listVisible(caller: Caller, query: Static<typeof listVisibleRunsQuery>): Promise<RunPage> {
       const count = Math.min(query.limit ?? limits.pageSizeDefault, limits.pageSizeMax);
       const before = query.after_cursor === undefined ? undefined : parseId('automationRun', query.after_cursor);
@@ -204,22 +204,22 @@ export function createRunService({ db, clock, secrets, expressions, automations,
       };
     },
 
-    /** Starts a run, or returns the run that this idempotency key started before. */
+    /** Starts a run, or returns the run that this idempotency key has already started. */
     async invoke(caller: Caller, name: string, input: NonNullable<Static<typeof invokeSchema>>): Promise<RunRow> {
       const automation = await getInvocable(caller, name);
       requireInvokeAuth(caller, automation);
       const key = input.idempotency_key;
-      const digest = key === undefined ? undefined : requestDigest(input);
+      const digest = key === undefined ? undefined : digestInvocation(input);
       if (key !== undefined && digest !== undefined) {
         const held = await findInvocation(db, caller, automation, key);
-        if (held) return sameRun(db, caller, held, digest);
+        if (held) return getInvokedRun(db, caller, held, digest);
       }
       await checkInvocation(caller, automation, input);
       const run = newRun(automation, {
         payload: input.payload ?? {},
         participants: input.participants ?? null,
         ...invokedBy(caller),
-        ...actsAs(automation, invokedBy(caller)),
+        ...chooseIdentity(automation, invokedBy(caller)),
       });
       if (key === undefined || digest === undefined) return runStore.insertRun(db, run);
       const outcome = await db.begin(async (tx) => {
@@ -233,10 +233,10 @@ export function createRunService({ db, clock, secrets, expressions, automations,
         });
         return held ? { held } : { row: await runStore.insertRun(tx, run) };
       });
-      return 'row' in outcome ? outcome.row : sameRun(db, caller, outcome.held, digest);
+      return 'row' in outcome ? outcome.row : getInvokedRun(db, caller, outcome.held, digest);
     },
 
-    /** A run of another automation for a `run_automation` node; `commit` starts it. */
+    /** Prepares a run of another automation for a `run_automation` node; `commit` starts it. */
     async prepareChild(
       caller: Caller,
       parent: RunRow,
@@ -258,7 +258,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
         eventDepth: parent.eventDepth,
         treeId: runStore.treeOf(parent),
         ...invokedBy(caller),
-        ...actsAs(automation, invokedBy(caller)),
+        ...chooseIdentity(automation, invokedBy(caller)),
       });
       const commit = async (tx: Db): Promise<Child> => {
         const runs = await runStore.countTreeRuns(tx, parent.appId, runStore.treeOf(parent), 1);
@@ -281,7 +281,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
         run,
         entries,
         hasMore: rows.length > count,
-        // After the last entry it is the given cursor, so that a polling client never starts over.
+        // Without new entries it is the given cursor, so that a polling client never starts from the beginning.
         cursor: last === undefined ? after : writeCursor(secrets, run, last.sequence),
         withheld: hidesPayloads(caller, run),
       } satisfies JournalPage;
@@ -298,7 +298,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
       });
     },
 
-    /** A new run from an ended one, with the same payload and the automation's current graph. */
+    /** Starts a new run from one that has ended, with the same payload and the automation's current graph. */
     async retry(caller: Caller, id: string): Promise<RunRow> {
       const run = await get(caller, id);
       if (!isTerminal(run)) throw wrongState(run, 'cannot be retried before it has ended');
@@ -318,7 +318,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
           retriedFrom: run.id,
           invokedByUserId: run.invokedByUserId,
           invokedByAgentId: run.invokedByAgentId,
-          ...actsAs(automation, run),
+          ...chooseIdentity(automation, run),
         }),
       );
     },
@@ -342,7 +342,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
 
     ...createProgramWork({ db, clock, automations, get }),
 
-    /** An event of the app itself. Returns its UUID. */
+    /** Writes an event of the app itself. Returns its UUID. */
     async emit(caller: Scope, name: string, payload: unknown): Promise<string> {
       if (Buffer.byteLength(JSON.stringify(payload ?? null)) > payloadBytesMax)
         throw invalidField('payload', `must be at most ${payloadBytesMax} bytes`);

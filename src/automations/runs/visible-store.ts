@@ -5,7 +5,7 @@ import { inScope, ownedVisible } from '../../tenancy/visible.ts';
 import type { RunStatus } from '../engine/fold.ts';
 import type { RunRow } from './store.ts';
 
-/** SQL for runs as callers see them: by id and in lists. */
+/** SQL for runs that are visible to a caller: by id and in lists. */
 
 export async function findVisibleRun(db: Db, caller: Caller, id: string): Promise<RunRow | undefined> {
   const [row] = await db<RunRow[]>`
@@ -13,14 +13,14 @@ export async function findVisibleRun(db: Db, caller: Caller, id: string): Promis
   return row;
 }
 
-/** Those of these runs that the caller sees. */
+/** Returns the ids of those runs that are visible to the caller. */
 export async function filterVisibleRuns(db: Db, caller: Caller, ids: readonly string[]): Promise<string[]> {
   const rows = await db<{ id: string }[]>`
     select r.id from automation_runs r where r.id = any(${[...ids]}::uuid[]) and ${runVisible(db, caller)}`;
   return rows.map(({ id }) => id);
 }
 
-/** SQL: the caller sees the run `r`: as its invoker, or through its automation's owner. */
+/** SQL: whether the run `r` is visible to the caller, as its invoker or through its automation's owner. */
 function runVisible(db: Db, caller: Caller) {
   const invoked = caller.kind === 'user' ? db`r.invoked_by_user_id = ${caller.userId}` : db`false`;
   return db`${inScope(db, caller, 'r')} and (${invoked} or ${ownedVisible(db, caller, 'r')})`;
@@ -42,7 +42,7 @@ export async function listRuns(
   return [rows, total];
 }
 
-/** What lists of runs show of one; payload and result are read run by run. */
+/** A run in a list, without payload and result, which are read run by run. */
 export type RunSummaryRow = Omit<RunRow, 'payload' | 'input' | 'participants' | 'result'> & { automationName: string };
 
 export type RunFilter = {
@@ -50,11 +50,11 @@ export type RunFilter = {
   automationId?: string | undefined;
   since?: Date | undefined;
   until?: Date | undefined;
-  /** The id of a run, or else a part of the name or lookup key of its automation. */
+  /** The id of a run, or part of the name or lookup key of its automation. */
   search?: { runId: string } | { text: string } | undefined;
 };
 
-/** The runs of all automations that the caller may see, newest first, from before this one. */
+/** The runs of all visible automations, newest first, starting before the given run. */
 export async function listVisibleRuns(
   db: Db,
   caller: Caller,
