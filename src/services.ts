@@ -165,6 +165,7 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
   const credentials = new Credentials({ db, secrets, clock, external });
   const streams = new StreamHub({
     ...{ listenDatabase: direct, log, streamSecondsMax: config.streamSeconds, streamsMax: config.streamsMax },
+    unreadBytesMax: config.streamMemoryMb * 1024 * 1024,
     findEnded: (readers) => credentials.findEnded(readers),
     loadUsers: (users) => loadUserCallers(db, users),
   });
@@ -201,6 +202,7 @@ export async function createUnconnectedServices(config: Config, log: Logger): Pr
   started.add('connections to sites', () => fetcher.close());
   const streams = new StreamHub({
     ...{ listenDatabase: db, log, streamSecondsMax: config.streamSeconds, streamsMax: config.streamsMax },
+    unreadBytesMax: config.streamMemoryMb * 1024 * 1024,
   });
   return assemble({
     ...{ config, log, clock: systemClock, metrics: new Metrics(), target: nowhere, directTarget: nowhere, db },
