@@ -189,6 +189,18 @@ const settings = {
     { min: 2, max: 1_000_000 },
     'Open event streams of this process; an app may open as many as are still free, so a single app gets half.',
   ),
+  streamMemoryMb: integer(
+    'QUARRY_STREAM_MEMORY_MB',
+    64,
+    { min: 1, max: 65_536 },
+    'Memory for what readers of event streams have not read yet, in MiB; an app may use as much as is still free.',
+  ),
+  mcpWaitsMax: integer(
+    'QUARRY_MCP_WAITS_MAX',
+    1_000,
+    { min: 2, max: 100_000 },
+    'Calls of MCP tools in this process that may wait for work; an app may have as many as are still free.',
+  ),
   ...webSettings,
   blobStore: oneOf('QUARRY_BLOB_STORE', 'disk', ['disk', 's3'], 'Where file contents are kept.'),
   s3Endpoint: url('QUARRY_S3_ENDPOINT', undefined, 'Endpoint of an S3-compatible service; unset for AWS.'),

@@ -112,6 +112,7 @@ export async function createServer(services: Services): Promise<QuarryServer> {
       baseUrl: services.baseUrl,
       corsOrigins: config.corsOrigins,
       readFile: domains.files.readRange,
+      waitsMax: config.mcpWaitsMax,
     });
     await registerDocs(fastify);
     const isRoute = (url: string) => allowedMethods(api, url).length > 0;

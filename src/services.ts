@@ -20,7 +20,7 @@ import { StreamHub } from './http/sse.ts';
 import { createExternalUsers } from './identity/external-users.ts';
 import { IssuerKeys } from './identity/issuer-keys.ts';
 import { migrateJobs } from './jobs/migrate.ts';
-import { trialIn } from './jobs/trial.ts';
+import { createTrial } from './jobs/trial.ts';
 import { startWorkers, type Workers, type WorkersOptions } from './jobs/workers.ts';
 import { limits } from './limits.ts';
 import type { Logger } from './log.ts';
@@ -165,6 +165,7 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
   const credentials = new Credentials({ db, secrets, clock, external });
   const streams = new StreamHub({
     ...{ listenDatabase: direct, log, streamSecondsMax: config.streamSeconds, streamsMax: config.streamsMax },
+    unreadBytesMax: config.streamMemoryMb * 1024 * 1024,
     findEnded: (readers) => credentials.findEnded(readers),
     loadUsers: (users) => loadUserCallers(db, users),
   });
@@ -201,6 +202,7 @@ export async function createUnconnectedServices(config: Config, log: Logger): Pr
   started.add('connections to sites', () => fetcher.close());
   const streams = new StreamHub({
     ...{ listenDatabase: db, log, streamSecondsMax: config.streamSeconds, streamsMax: config.streamsMax },
+    unreadBytesMax: config.streamMemoryMb * 1024 * 1024,
   });
   return assemble({
     ...{ config, log, clock: systemClock, metrics: new Metrics(), target: nowhere, directTarget: nowhere, db },
@@ -260,7 +262,7 @@ function assemble({ started, ...parts }: Parts): Services {
         ...{ concurrency: config.jobWorkers, log },
         waits: limits.jobWaits,
         onCrash: (task) => crashed.inc({ task }),
-        trial: trialIn(programFile('./trial', import.meta.url), () => ({
+        trial: createTrial(programFile('./trial', import.meta.url), () => ({
           target: directTarget,
           baseUrl: this.baseUrl(),
         })),

@@ -29,9 +29,11 @@ export const automationSchema = Type.Object(
     description: optionalText,
     type,
     status: Type.Enum(['draft', 'running', 'paused']),
-    trigger: Type.Optional(Type.String({ description: 'Event name that starts a run; type trigger only.' })),
+    trigger: Type.Optional(
+      Type.String({ description: 'The name of the event that starts a run. Only for type trigger.' }),
+    ),
     filter: optionalText,
-    schedule: Type.Optional(Type.String({ description: 'Five-field cron; type scheduled only.' })),
+    schedule: Type.Optional(Type.String({ description: 'A five-field cron expression. Only for type scheduled.' })),
     timezone: Type.String(),
     workflow: graphResponse,
     input_schema: schemaAnswer,
@@ -169,14 +171,14 @@ const runSummarySchema = Type.Object(
 
 export const runPageSchema = Type.Object(
   { data: Type.Array(ref(runSummarySchema)), has_more: Type.Boolean(), after_cursor: optionalText },
-  { $id: 'AutomationRunPage', description: 'Runs, newest first. `after_cursor` points after the last one returned.' },
+  { $id: 'AutomationRunPage', description: 'Runs, newest first. `after_cursor` points after the last run returned.' },
 );
 
 export const workflowVersionSchema = Type.Object(
   { version: Type.Integer(), workflow: graphResponse, created_at: Type.String() },
   {
     $id: 'WorkflowVersion',
-    description: 'The current or an earlier graph of the automation. A run keeps the one it started with.',
+    description: 'The current or an earlier graph of the automation. A run keeps the version it started with.',
   },
 );
 
@@ -215,7 +217,7 @@ export const journalPageSchema = Type.Object(
     has_more: Type.Boolean(),
     resume_cursor: optionalText,
   },
-  { $id: 'RunJournalPage', description: 'Entries in order. `resume_cursor` points after the last one returned.' },
+  { $id: 'RunJournalPage', description: 'Entries in order. `resume_cursor` points after the last entry returned.' },
 );
 
 export const journalQuery = Type.Object({

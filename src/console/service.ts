@@ -35,13 +35,13 @@ export function createConsoleService(deps: ConsoleDeps) {
       return { ...base, kind: session.kind, developer: { id: session.developerId, name: session.name } };
     const user = await users.findInScope(session, session.userId);
     const app = await findApp(db, session.appId);
-    if (!user || !app) throw over();
+    if (!user || !app) throw sessionEnded();
     return { ...base, kind: session.kind, user, app };
   }
 
   async function get(value: string | undefined) {
     const session = value === undefined ? undefined : await sessions.find(value);
-    if (value === undefined || !session) throw over();
+    if (value === undefined || !session) throw sessionEnded();
     return describe(value, session);
   }
 
@@ -77,7 +77,7 @@ export function createConsoleService(deps: ConsoleDeps) {
           return undefined;
         });
         const session = await sessions.find(value);
-        if (!session) throw over();
+        if (!session) throw sessionEnded();
         noteActor(await actorOf(session, 'developer_token'));
         return { value, session: await describe(value, session) };
       }
@@ -109,7 +109,7 @@ export function createConsoleService(deps: ConsoleDeps) {
      * Ends the session and returns its owner. 401 without its CSRF token. No error if the session has already ended.
      */
     async signOut(value: string | undefined, csrf: string | undefined): Promise<AuditActor | undefined> {
-      if (value === undefined) throw over();
+      if (value === undefined) throw sessionEnded();
       sessions.requireCsrf(value, csrf);
       const session = await sessions.find(value);
       if (session === undefined) return undefined;
@@ -145,6 +145,6 @@ function invalid(fields: FieldError[]): AppError {
   });
 }
 
-function over(): AppError {
+function sessionEnded(): AppError {
   return new AppError('unauthenticated', 'No session is open. Sign in.');
 }

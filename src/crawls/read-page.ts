@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import type { Clock } from '../clock.ts';
 import { FetchError } from '../content/fetch/errors.ts';
 import type { Fetcher, FetchResponse } from '../content/fetch/guarded-fetch.ts';
-import { isRetryable, retryDelayMs } from '../content/fetch/retry.ts';
 import { isPageType, mediaTypeOf } from '../content/media-type.ts';
 import type { ParsedPage } from '../content/parse/html/page.ts';
 import type { ParserPool, RunOptions } from '../content/parse/pool/pool.ts';
@@ -14,6 +13,7 @@ import { type BodyMemory, type HeldBody, MemoryCrowded } from './body-memory.ts'
 import { sortLinks } from './frontier.ts';
 import type { HostGate } from './host-gate.ts';
 import { normalizeUrl } from './page-url.ts';
+import { isRetryable, retryDelayMs } from './retry.ts';
 import type { RobotsRules } from './robots.ts';
 import type { PageState, QueuedPage } from './store.ts';
 import type { Crawl, CrawledPage, FailureReason, PageFailure } from './types.ts';
@@ -379,14 +379,14 @@ function canonicalOf(canonical: string | undefined, finalUrl: string): string {
 }
 
 /** Whether the failure may be temporary. A host name that does not exist is not. */
-function mayPass({ code, cause }: FetchError): boolean {
+function isTemporary({ code, cause }: FetchError): boolean {
   if (code !== 'dns_failed') return code === 'connect_failed' || code === 'bad_response';
   const reason = cause instanceof Error && 'code' in cause ? cause.code : undefined;
   return reason !== undefined && reason !== 'ENOTFOUND' && reason !== 'ENODATA';
 }
 
 function fetchFailure(error: FetchError, queued: QueuedPage, clock: Clock): PageOutcome {
-  const delayMs = mayPass(error) ? retryDelayMs(queued.tries + 1, undefined, clock.now()) : undefined;
+  const delayMs = isTemporary(error) ? retryDelayMs(queued.tries + 1, undefined, clock.now()) : undefined;
   if (delayMs !== undefined) return { kind: 'retry', delayMs };
   return failedPage(error.code === 'timeout' ? 'timeout' : 'fetch_failed', error.code, error.message);
 }

@@ -61,11 +61,11 @@ export async function readSitemaps(
   if (chunk.length > 0) await add(chunk);
 }
 
-/** Fetches and parses one sitemap. Throws, or returns nothing, when it is unavailable. */
+/** Fetches and parses one sitemap. If it is unavailable, throws or returns nothing. */
 type SitemapLoader = (url: string) => Promise<readonly SitemapEntry[]>;
 
 /**
- * The pages in the sitemaps at `starts` and in nested ones, in order and each once, at most `pagesMax`.
+ * The pages in the sitemaps at `starts` and in nested ones, in order, each once, at most `pagesMax`.
  * A broken, oversized or self-referencing sitemap ends early; it never fails the walk.
  */
 export async function* walkSitemaps(

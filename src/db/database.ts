@@ -68,7 +68,7 @@ export function openDatabase(target: DatabaseTarget, options: DatabaseOptions): 
   // A statement outside a transaction is a transaction by itself, so it is repeated like one.
   const runAlone = (compiled: Compiled) => {
     const frame = unitOfPool();
-    if (frame !== undefined && !frame.unit.mayPass(compiled.text)) return frame.unit.execute(frame, compiled);
+    if (frame !== undefined && !frame.unit.mayRunOutside(compiled.text)) return frame.unit.execute(frame, compiled);
     const run = () =>
       retryOnConflict((attempt) =>
         withConnection(attempt, (connection) => {
@@ -81,7 +81,7 @@ export function openDatabase(target: DatabaseTarget, options: DatabaseOptions): 
     replica.leave();
     return run();
   };
-  const beginAlone = beginner((mode, work, attempt) =>
+  const beginAlone = createBegin((mode, work, attempt) =>
     withConnection(attempt, (connection) => runTransaction(connection, mode, work, attempt)),
   );
   /** Only the beginning of a unit can be repeated: by then, its work has already started. */
@@ -138,7 +138,7 @@ type Begin = Database['begin'];
 type Work<T> = (tx: Transaction) => Promise<T>;
 
 /** `begin` with and without a mode, repeated after a conflict. */
-function beginner(run: <T>(mode: TransactionMode | undefined, work: Work<T>, attempt: Try) => Promise<T>): Begin {
+function createBegin(run: <T>(mode: TransactionMode | undefined, work: Work<T>, attempt: Try) => Promise<T>): Begin {
   const begin = <T>(first: TransactionMode | Work<T>, second?: Work<T>) =>
     retryOnConflict((attempt) =>
       typeof first === 'string' ? run(first, second as Work<T>, attempt) : run(undefined, first, attempt),
@@ -148,7 +148,7 @@ function beginner(run: <T>(mode: TransactionMode | undefined, work: Work<T>, att
 
 function createSession(connection: Connection, release: () => void): Session {
   return createSql((compiled) => retryOnConflict(() => execute(connection, compiled)), {
-    begin: beginner((mode, work) => runTransaction(connection, mode, work)),
+    begin: createBegin((mode, work) => runTransaction(connection, mode, work)),
     async runScript(text: string) {
       await connection.runScript(text);
     },

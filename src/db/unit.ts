@@ -69,7 +69,7 @@ export class Unit {
   }
 
   /** Whether a statement may still run outside of the transaction. */
-  mayPass(text: string): boolean {
+  mayRunOutside(text: string): boolean {
     return this.#opening === undefined && isRead(text);
   }
 

@@ -16,7 +16,7 @@ const errorMembers = Type.Object({ code: Type.String(), message: Type.String() }
 export const extractionOutputSchema = Type.Object(
   {
     id: Type.String({ description: 'exo_…' }),
-    ordinal: Type.Integer({ description: 'Position, from 0.' }),
+    ordinal: Type.Integer({ description: 'The position of the output, from 0.' }),
     source_url: optionalText,
     state: Type.Enum(['done', 'failed']),
     error: Type.Optional(errorMembers),
@@ -53,7 +53,7 @@ export const extractionOutputSchema = Type.Object(
         Type.Object({
           path: Type.String({ description: 'The JSON Pointer of the value in data.' }),
           start: Type.Integer(),
-          end: Type.Integer({ description: 'Exclusive.' }),
+          end: Type.Integer({ description: 'The end of the value (exclusive).' }),
         }),
         {
           description:

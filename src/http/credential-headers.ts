@@ -11,7 +11,7 @@ const credentialHeaders = [
 ];
 
 /** Headers for a request that this process sends to its own API with exactly the rights of this request's caller. */
-export function ownHeaders(request: FastifyRequest): Record<string, string> {
+export function callerHeaders(request: FastifyRequest): Record<string, string> {
   const own: Record<string, string> = { 'x-request-id': request.id };
   for (const name of credentialHeaders) {
     const value = request.headers[name];

@@ -1,5 +1,5 @@
-import type { ServerResponse } from 'node:http';
 import type { UserCaller } from '../tenancy/caller.ts';
+import type { Outlet } from './unread-bytes.ts';
 
 /** One entry of a streamed log, sent as one event. */
 export type LogEntry = { position: number; event: string; key: string; data: unknown };
@@ -36,7 +36,7 @@ export type LogSource = {
 };
 
 type Reader = {
-  response: ServerResponse;
+  outlet: Outlet;
   /** The position after which the reader continues; undefined for a reader that starts with this read. */
   version: number | undefined;
   /** True until the first event is sent. */
@@ -57,11 +57,11 @@ export function sendLog(
   frames: Map<number, string>,
   sees: (entry: LogEntry) => boolean,
 ): boolean {
-  const { response } = reader;
+  const { outlet } = reader;
   if (reader.fresh) {
     reader.fresh = false;
     const start = reader.version === undefined || entries === undefined ? position : reader.version;
-    response.write(frameOf(start, 'ready', { position: start }));
+    outlet.write(frameOf(start, 'ready', { position: start }));
     if (reader.version === undefined) {
       reader.version = position;
       return false;
@@ -72,19 +72,19 @@ export function sendLog(
       position,
       message: `The changes after ${reader.version} are no longer kept: read the current state again.`,
     };
-    response.write(frameOf(position, 'reset', data));
+    outlet.write(frameOf(position, 'reset', data));
     reader.version = position;
     return false;
   }
   for (const entry of entries) {
     if (sees(entry) && reader.accepts(entry)) {
-      if (response.writableNeedDrain) return true;
+      if (outlet.isFull) return true;
       let frame = frames.get(entry.position);
       if (frame === undefined) {
         frame = frameOf(entry.position, entry.event, entry.data);
         frames.set(entry.position, frame);
       }
-      response.write(frame);
+      outlet.write(frame);
     }
     reader.version = entry.position;
   }

@@ -4,8 +4,9 @@ import type { Database, Db } from '../db/database.ts';
 import type { Logger } from '../log.ts';
 import type { UserCaller } from '../tenancy/caller.ts';
 import type { CredentialFacts, Identified } from '../tenancy/credential.ts';
+import { AppShares } from './app-shares.ts';
 import { type Log, type LogEntry, type LogSource, sendLog } from './log-stream.ts';
-import { StreamShares } from './stream-shares.ts';
+import { type Outlet, UnreadBytes } from './unread-bytes.ts';
 
 /**
  * Server-Sent Events for resources that change. The id of an event is the version of the resource that it shows. A
@@ -42,6 +43,8 @@ type StreamHubOptions = {
   streamSecondsMax: number;
   /** The maximum number of open streams of all apps. */
   streamsMax: number;
+  /** Memory for what the readers of all streams have not read yet. */
+  unreadBytesMax: number;
   heartbeatMs?: number;
   /** How long a reader may stall before its connection is closed. */
   stalledMs?: number;
@@ -62,6 +65,7 @@ const channel = 'quarry_changes';
 /** The number of resources of one kind and app that are loaded together before the next app has its turn. */
 const loadBatchMax = 500;
 const bucketCount = 15;
+const stalledMsMax = { usual: 30_000, inFullShare: 2_000 };
 const retryMs = { expired: 1_000, drained: 3_000 };
 
 /** Notifies every process that this resource has changed. Call it in the transaction of the change. */
@@ -78,6 +82,7 @@ export function topicOf(kind: string, appId: string, id: string): string {
 
 type Stream = Identified & {
   response: ServerResponse;
+  outlet: Outlet;
   appId: string;
   topic: string;
   kind: string;
@@ -87,10 +92,6 @@ type Stream = Identified & {
   /** True until the first state is sent. */
   fresh: boolean;
   openedAtMs: number;
-  /** When the process first noticed unread data in its buffer for this stream. */
-  stalledAtMs: number | undefined;
-  /** Whether a state newer than the last one sent waits for the reader. */
-  behind: boolean;
   /** For a log: whether the stream sends this entry. */
   accepts: (entry: LogEntry) => boolean;
 };
@@ -99,7 +100,8 @@ type Topic = { kind: string; appId: string; id: string; streams: Set<Stream> };
 
 export class StreamHub {
   readonly #options: StreamHubOptions;
-  readonly #shares: StreamShares;
+  readonly #shares: AppShares;
+  readonly #unread: UnreadBytes;
   readonly #sources = new Map<string, StreamSource | LogSource>();
   readonly #topics = new Map<string, Topic>();
   readonly #buckets: Set<Stream>[] = Array.from({ length: bucketCount }, () => new Set());
@@ -118,7 +120,12 @@ export class StreamHub {
 
   constructor(options: StreamHubOptions) {
     this.#options = options;
-    this.#shares = new StreamShares(options.streamsMax);
+    this.#shares = new AppShares(options.streamsMax, 'event streams');
+    this.#unread = new UnreadBytes({
+      bytesMax: options.unreadBytesMax,
+      stalledMs: options.stalledMs ?? stalledMsMax.usual,
+      stalledInFullShareMs: stalledMsMax.inFullShare,
+    });
   }
 
   /** Registers how to load and send a kind of resource. Call it before the first stream opens. */
@@ -198,6 +205,11 @@ export class StreamHub {
     return this.#byAge.size;
   }
 
+  /** The number of bytes that streams have sent and readers have not read. */
+  get unreadBytes(): number {
+    return this.#unread.bytes;
+  }
+
   /**
    * Opens a stream of this resource; the caller has checked its visibility. The first event is sent immediately: the
    * current state, or with `Last-Event-ID` every later version. A stream of a log sends only entries that `accepts`
@@ -228,14 +240,13 @@ export class StreamHub {
       identity: request.identity,
       credential: request.credential,
       ...{ response, appId },
+      outlet: this.#unread.open(response, appId, () => this.#markDirty(name)),
       topic: name,
       kind,
       id,
       version: lastEventId(request) ?? this.#firstOf(kind),
       fresh: true,
       openedAtMs: performance.now(),
-      stalledAtMs: undefined,
-      behind: false,
       accepts,
     };
     let topic = this.#topics.get(name);
@@ -250,10 +261,6 @@ export class StreamHub {
     this.#nextBucket = (this.#nextBucket + 1) % bucketCount;
     response.on('close', () => this.#forget(stream));
     response.on('error', () => this.#forget(stream));
-    response.on('drain', () => {
-      stream.stalledAtMs = undefined;
-      if (stream.behind) this.#markDirty(name);
-    });
     this.#markDirty(name);
     return reply;
   }
@@ -340,17 +347,16 @@ export class StreamHub {
 
   /** Sends a stream the versions it lacks, as many as its reader accepts now. `frames` are shared by all streams. */
   #sendChanges(stream: Stream, event: string, snapshot: Snapshot, frames: Map<number, string>): void {
-    const { response } = stream;
+    const { outlet } = stream;
     const { updates, note } = updatesFor(stream, snapshot);
     for (const [index, { version, data }] of updates.entries()) {
-      if (isStalled(stream)) return;
+      if (outlet.isFull) return;
       let frame = frames.get(version);
       if (frame === undefined) {
         frame = `id: ${version}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
         frames.set(version, frame);
       }
-      response.write(index === 0 ? note + frame : frame);
-      stream.behind = false;
+      outlet.write(index === 0 ? note + frame : frame);
       stream.version = version;
       stream.fresh = false;
     }
@@ -360,7 +366,7 @@ export class StreamHub {
   /** Reads each log once for all streams at the same position, and many logs with one read. */
   async #showLogs(source: LogSource, appId: string, topics: readonly Topic[]): Promise<void> {
     const readers = topics.flatMap(({ id, streams }) => {
-      const open = [...streams].filter((stream) => !isStalled(stream));
+      const open = [...streams].filter(({ outlet }) => !outlet.isFull);
       return [...Map.groupBy(open, ({ version }) => version)].map(([after, group]) => ({ id, after, streams: group }));
     });
     for (let at = 0; at < readers.length; at += source.readsMax) {
@@ -376,12 +382,11 @@ export class StreamHub {
     for (const stream of streams) {
       if (log === undefined) this.#end(stream);
       else {
-        stream.behind = false;
         const { identity } = stream;
         const seenByUser = identity.kind === 'user' ? seen?.get(userName(identity)) : undefined;
         const hasMore = sendLog(stream, log, frames, (entry) => seenByUser?.has(entry.position) ?? true);
         if (log.ended && stream.version === log.position) this.#end(stream);
-        else if (hasMore && !isStalled(stream)) this.#markDirty(stream.topic);
+        else if (hasMore && !stream.outlet.isFull) this.#markDirty(stream.topic);
       }
     }
   }
@@ -414,25 +419,18 @@ export class StreamHub {
     }
   }
 
-  /** Sends heartbeats to one bucket of streams, and ends those whose readers stall. */
+  /** Sends heartbeats to one bucket of streams, and closes the connections of readers that stall. */
   #tick(): void {
     const bucket = this.#buckets[this.#nextBucket];
     this.#nextBucket = (this.#nextBucket + 1) % bucketCount;
-    const now = performance.now();
-    const stalledMs = this.#options.stalledMs ?? 30_000;
-    for (const stream of [...(bucket ?? [])]) {
-      if (!stream.response.writableNeedDrain)
-        stream.response.write(heartbeatOf(stream, this.#sources.get(stream.kind)));
-      else {
-        stream.stalledAtMs ??= now;
-        if (now - stream.stalledAtMs > stalledMs) stream.response.destroy();
-      }
-    }
+    for (const stream of bucket ?? [])
+      if (stream.outlet.bytes === 0) stream.outlet.write(heartbeatOf(stream, this.#sources.get(stream.kind)));
+    this.#unread.closeStalled();
   }
 
   #end(stream: Stream, comeBackAfterMs?: number): void {
     this.#forget(stream);
-    if (stream.response.writableNeedDrain && comeBackAfterMs !== undefined) stream.response.destroy();
+    if (stream.outlet.isFull && comeBackAfterMs !== undefined) stream.response.destroy();
     else stream.response.end(comeBackAfterMs === undefined ? undefined : `retry: ${comeBackAfterMs}\n\n`);
   }
 
@@ -444,14 +442,6 @@ export class StreamHub {
     topic?.streams.delete(stream);
     if (topic?.streams.size === 0) this.#topics.delete(stream.topic);
   }
-}
-
-/** Whether the reader accepts nothing now. It gets the rest when it does. */
-function isStalled(stream: Stream): boolean {
-  if (!stream.response.writableNeedDrain) return false;
-  stream.behind = true;
-  stream.stalledAtMs ??= performance.now();
-  return true;
 }
 
 /** A log's heartbeat carries its position, so a reader who is interested in few entries can resume after the others. */

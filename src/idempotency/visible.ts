@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import { AppError, type ErrorCode, errorCodes, notFound } from '../errors.ts';
-import { ownHeaders } from '../http/credential-headers.ts';
+import { callerHeaders } from '../http/credential-headers.ts';
 import { formatId, idPrefixes, nativeId } from '../ids.ts';
 
 /** The path that reads a resource of each kind. A resource without its own path is visible if its container is. */
@@ -45,7 +45,7 @@ async function requireEntry(request: FastifyRequest, user: string, key: string):
 
 /** The body that the caller gets from this path, or undefined if they may not read it. Throws any other error. */
 async function read(request: FastifyRequest, url: string): Promise<unknown> {
-  const headers = { ...ownHeaders(request), ...scopeHeaders(request) };
+  const headers = { ...callerHeaders(request), ...scopeHeaders(request) };
   const response = await request.server.inject({ method: 'GET', url, headers, remoteAddress: request.ip });
   if (response.statusCode === 403) return undefined;
   if (response.statusCode < 400) return response.json();

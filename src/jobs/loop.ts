@@ -173,14 +173,14 @@ export class JobLoop {
       () => undefined,
       (error: unknown) => (error instanceof Error ? error.message : String(error)),
     );
-    await this.#untilWritten(() => (failure === undefined ? held.complete() : held.fail(failure)));
+    await this.#retryUntilWritten(() => (failure === undefined ? held.complete() : held.fail(failure)));
     this.#jobIds.delete(job.id);
     this.#lanes.release(lane, performance.now() - startedMs);
     if (this.#isBlocked) this.#fill();
   }
 
   /** Retries the write, so that a finished job does not stay locked because the database was briefly unavailable. */
-  async #untilWritten(write: () => Promise<void>): Promise<void> {
+  async #retryUntilWritten(write: () => Promise<void>): Promise<void> {
     for (;;) {
       try {
         return await write();

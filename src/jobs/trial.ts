@@ -35,7 +35,7 @@ const trialMsMax = 60 * 60_000;
  * Returns a Trial that runs one job at a time, because each costs a whole process.
  * @param file a program that calls `serveTrial`
  */
-export function trialIn(file: string, facts: () => Pick<TrialJob, 'target' | 'baseUrl'>): Trial {
+export function createTrial(file: string, facts: () => Pick<TrialJob, 'target' | 'baseUrl'>): Trial {
   let last: Promise<unknown> = Promise.resolve();
   return (job, signal) => {
     const ended = last.then(() => runAlone(file, { ...facts(), ...job }, signal));

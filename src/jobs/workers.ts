@@ -143,12 +143,12 @@ async function startTask(running: Running, named: NamedTask, payload: JobPayload
   const ended = (isTracing() ? traceJob(named.name, job, run) : run())
     .then(
       async () => {
-        if (isOutside) await untilDone(running, () => held.complete());
+        if (isOutside) await retryUntilDone(running, () => held.complete());
       },
       async (error: unknown) => {
         if (!isOutside) throw error;
         if (!stopping.signal.aborted)
-          await untilDone(running, () => held.fail(error instanceof Error ? error.message : String(error)));
+          await retryUntilDone(running, () => held.fail(error instanceof Error ? error.message : String(error)));
       },
     )
     .finally(() => {
@@ -179,7 +179,7 @@ async function runTask(
     // The job was fetched while the process was stopping: another process runs it.
     signal.throwIfAborted();
     const isCrowded = () => !running.waiting.hasRoom(name, appOf(payload));
-    const run = isSuspect(job) && running.trial !== undefined ? inTrial(running.trial, name) : task;
+    const run = isSuspect(job) && running.trial !== undefined ? runInTrial(running.trial, name) : task;
     const context = { ...describe(job), signal, log, waitOutside, isCrowded };
     await contain(() => runForApp(appOf(payload), () => run(payload, context)));
   } catch (error) {
@@ -205,7 +205,7 @@ function isSuspect({ flags }: Job): boolean {
 }
 
 /** The job waits in this process meanwhile, so the end of this process now does not count against it. */
-function inTrial(trial: Trial, task: string): Task {
+function runInTrial(trial: Trial, task: string): Task {
   return async (payload, { jobId, attempt, isLastAttempt, signal, log, waitOutside }) => {
     log.warn({ attempt }, 'Running a job that was active in two crashes in a separate process');
     await waitOutside(() => trial({ task, payload, jobId, attempt, isLastAttempt }, signal));
@@ -219,7 +219,7 @@ function appOf(payload: JobPayload): string {
 }
 
 /** Retries the write, so that a finished job does not stay locked because the database was briefly unavailable. */
-async function untilDone({ stopping, log }: Running, write: () => Promise<void>): Promise<void> {
+async function retryUntilDone({ stopping, log }: Running, write: () => Promise<void>): Promise<void> {
   for (;;) {
     try {
       return await write();

@@ -112,6 +112,11 @@ export function registerMonitoring(deps: MonitoringDeps): void {
   );
   metrics.gauge('quarry_streams_open', 'Open event streams', () => streams.size);
   metrics.gauge('quarry_stream_topics', 'Resources shown by open event streams', () => streams.topicCount);
+  metrics.gauge(
+    'quarry_stream_unread_bytes',
+    'Bytes that event streams have sent and their readers have not read',
+    () => streams.unreadBytes,
+  );
 }
 
 const emptySnapshot: Snapshot = { jobs: [], work: [], connections: [], workers: 0, waitSeconds: 0 };

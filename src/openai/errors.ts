@@ -8,7 +8,7 @@ export const openAiErrorSchema = Type.Object(
       message: Type.String(),
       type: Type.String(),
       param: Type.Union([Type.String(), Type.Null()], { description: 'The invalid member of the request.' }),
-      code: Type.Union([Type.String(), Type.Null()], { description: 'A code of docs/errors.md.' }),
+      code: Type.Union([Type.String(), Type.Null()], { description: 'An error code from docs/errors.md.' }),
     }),
   },
   {

@@ -42,7 +42,7 @@ export async function receiveForm<T>(
       return;
     }
     bytes = stream;
-    taken = take({ filename, contentType, bytes: untilEnd(stream, whole.promise) }, fields);
+    taken = take({ filename, contentType, bytes: readUntilFormEnds(stream, whole.promise) }, fields);
     taken.catch(failed.reject);
   });
   form.on('filesLimit', () => failed.reject(invalidField('file', 'must be one file')));
@@ -82,7 +82,7 @@ function openForm(contentType: string) {
   }
 }
 
-async function* untilEnd(stream: BusboyFileStream, whole: Promise<void>): AsyncGenerator<Uint8Array> {
+async function* readUntilFormEnds(stream: BusboyFileStream, whole: Promise<void>): AsyncGenerator<Uint8Array> {
   for await (const chunk of stream.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) yield chunk;
   await whole;
 }

@@ -92,7 +92,7 @@ export function endSpan(open: OpenSpan, failure?: { error: unknown }): void {
 /** Runs work in a span that continues a trace or starts one. */
 export function traceFrom<T>(name: string, options: BeginOptions, work: () => Promise<T>): Promise<T> {
   const open = openSpan(name, options);
-  return open === undefined ? work() : runTo(open, work);
+  return open === undefined ? work() : runAndEnd(open, work);
 }
 
 /**
@@ -103,7 +103,7 @@ export function trace<T>(name: string, options: SpanOptions, work: () => Promise
   return currentSpan() === undefined ? work() : traceFrom(name, options, work);
 }
 
-async function runTo<T>(open: OpenSpan, work: () => Promise<T>): Promise<T> {
+async function runAndEnd<T>(open: OpenSpan, work: () => Promise<T>): Promise<T> {
   try {
     const result = await active.run(open, work);
     endSpan(open);

@@ -101,7 +101,7 @@ export function createUploadService(deps: UploadDeps) {
         const { provider_metadata: providerMetadata } = file;
         if (providerMetadata !== undefined) await updateFile(tx, appId, id, { providerMetadata });
       });
-      if (state.uploadId !== undefined) await store.doomPartial(tx, upload);
+      if (state.uploadId !== undefined) await store.markPartialForDeletion(tx, upload);
     });
     return { ...upload, finishedAt };
   }

@@ -92,7 +92,7 @@ export async function finishUpload(tx: Db, { appId, id }: Key, holder: string, n
 }
 
 /** Marks what is stored beside a complete blob for deletion. */
-export async function doomPartial(tx: Db, { appId, blobKey, state }: UploadRow): Promise<void> {
+export async function markPartialForDeletion(tx: Db, { appId, blobKey, state }: UploadRow): Promise<void> {
   await tx`
     insert into doomed_blobs (app_id, blob_key, partial) values (${appId}, ${blobKey}, ${tx.json(state as never)})
     on conflict (app_id, blob_key) do update set due_at = now(), partial = excluded.partial`;

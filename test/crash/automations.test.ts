@@ -15,8 +15,8 @@ import { reportProgress } from '../support/rounds.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 
 /*
- * Workers are killed at random moments while runs with waits, retries, signals, fan-outs and children are in progress.
- * `npm run crash` makes it 50 kills and 500 runs; npm test a short round.
+ * Workers are killed at random moments while runs with waits, retries, signals, fan-outs and children are in
+ * progress. `npm run crash` makes 50 kills and 500 runs; npm test makes a short round.
  */
 const kills = Number(process.env.CRASH_KILLS ?? 2);
 const runCount = Number(process.env.CRASH_RUNS ?? 15);

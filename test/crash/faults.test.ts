@@ -14,8 +14,8 @@ import { startTestServer } from '../support/server.ts';
 
 /*
  * PostgreSQL and the blob store fail under mixed load: connections are cut in the middle of a statement or an object,
- * refused, silent or slow, and the store returns 500. Clients see an honest 503 with Retry-After or a lost connection;
- * when the component is back, the server recovers by itself and nothing that was acknowledged is lost.
+ * refused, silent or slow, and the store returns 500. Clients get a 503 with Retry-After or lose their connection.
+ * When the component is back, the server recovers by itself and nothing acknowledged is lost.
  *   FAULTS=100 FAULT_SEED=1 node test/run.ts test/crash/faults.test.ts
  */
 const faultsMax = Number(process.env.FAULTS ?? 3);

@@ -7,7 +7,7 @@ import { Mutator } from './mutate.ts';
 
 type FuzzOptions = {
   documents: SampleDocument[];
-  /** So many of them, the last ones, are made small pictures instead of being read. */
+  /** The last files, as many as this, are made into small pictures instead of being read. */
   pictures?: number;
   files: number;
   seed: number;
@@ -32,7 +32,7 @@ const graceMs = 2_000;
 const growthMbMax = 128;
 const filesPerReport = 1_000;
 
-/** Sends this many damaged copies of the documents through its own pool. */
+/** Sends this many damaged copies of the documents through a separate pool. */
 export async function fuzz(options: FuzzOptions): Promise<FuzzReport> {
   const pool = new ParserPool({
     workers: parallel,
@@ -89,7 +89,7 @@ async function consume(
     try {
       if (isPicture) await pool.picture(bytes, { width: 256, format: 'webp' });
       else {
-        // A message in a message that ends its process fails alone, but it must be told.
+        // A message within a message may fail alone when it ends its process, but the failure must be reported.
         const { parts = [] } = await pool.parse({ bytes, filename }, { parts: 'apart' });
         for (const { error } of parts) if (error) noteEnd(error.message);
       }

@@ -1,11 +1,11 @@
 import type { ServerResponse } from 'node:http';
 import type { Mutator } from './mutate.ts';
 
-/** What a page may do to its renderer, and the ways in which it may try to leave it. */
+/** Something that a page may do to its renderer, or a way in which it may try to escape. */
 
 type Trap = { name: string; html: string };
 
-/** A page of traps, perhaps damaged, and the way in which its server sends it. */
+/** A page of traps, perhaps damaged, and how its server sends it. */
 export type HostilePage = { name: string; html: Buffer; respond: (response: ServerResponse, html: Buffer) => void };
 
 /** @param canary `host:port` of a service that nothing may reach. */
@@ -44,7 +44,7 @@ function traps(canary: string): Trap[] {
     ),
     script('no document', 'onload = () => { document.documentElement.remove(); };'),
     script('another document', 'onload = () => { document.open(); document.write("<p>other"); };'),
-    script('written for ever', 'onload = () => { for (let i = 0; i < 20_000; i++) document.write("<p>more"); };'),
+    script('written forever', 'onload = () => { for (let i = 0; i < 20_000; i++) document.write("<p>more"); };'),
     script('leaves', 'location.href = "/next?" + Math.random();'),
     script('leaves again and again', 'setInterval(() => { location.href = "/next?" + Math.random(); }, 20);'),
     script('replaces itself', 'location.replace(location.href + "?" + Math.random());'),
@@ -242,7 +242,7 @@ function ways(canary: string): Way[] {
       respond: (response) => response.writeHead(302, { location: 'file:///etc/passwd' }).end(),
     },
     {
-      name: 'redirected for ever',
+      name: 'redirected forever',
       respond: (response) => response.writeHead(302, { location: `/next?${Math.random()}` }).end(),
     },
     { name: 'no content', respond: (response) => response.writeHead(204).end() },
@@ -262,7 +262,7 @@ function ways(canary: string): Way[] {
   ];
 }
 
-/** Pages in an endless order that the seed decides; each trap comes up once before any comes up again. */
+/** Pages in an endless order that the seed decides. Each trap comes up once before any comes up again. */
 export function* hostilePages(mutator: Mutator, canary: string): Generator<HostilePage> {
   const all = traps(canary);
   const sendings = ways(canary);

@@ -25,7 +25,7 @@ const { values } = parseArgs({
     seed: { type: 'string', default: String(randomInt(2 ** 31)) },
     only: { type: 'string' },
     list: { type: 'boolean', default: false },
-    /** Minutes of mixed load on one server, instead of the parts. */
+    /** Minutes of mixed load on one server, in place of the parts. */
     soak: { type: 'string' },
   },
 });
@@ -108,7 +108,7 @@ async function run(part: Part, running: Set<ChildProcess>): Promise<Outcome> {
   return { ...part, seconds, passed: code === 0, notes: notesOf(readFileSync(fileOf(part), 'utf8')) };
 }
 
-/** Prints what the part says of its rounds, at most once in a while. */
+/** Prints the progress that the part reports, at intervals. */
 function showProgress({ name }: Part, output: Readable, started: number): void {
   let shown = started;
   createInterface({ input: output }).on('line', (line) => {
@@ -119,7 +119,7 @@ function showProgress({ name }: Part, output: Readable, started: number): void {
   });
 }
 
-/** What the tests say of themselves, and how many there were. */
+/** What the tests print as notes, and the number of tests. */
 function notesOf(output: string): string[] {
   return [...output.matchAll(/^\s*ℹ (.*)$/gm)]
     .map(([, text = '']) => text)

@@ -1,15 +1,15 @@
-/** How many times the rounds of `npm test` a model is tried. */
+/** `npm run prove` makes this many times the runs of `npm test`. */
 export const modelTimes = Number(process.env.MODEL_TIMES ?? 1);
 
-/** How often a model is tried, and from which seed: `npm run prove` tries it more often than `npm test`. */
+/** How many runs a model test makes, and from which seed. `npm run prove` makes more than `npm test`. */
 export function modelRuns(runs: number): { numRuns: number; seed?: number } {
   const { MODEL_SEED } = process.env;
   const numRuns = Math.ceil(runs * modelTimes);
-  // Without a seed, fast-check chooses one, and prints it with a failure.
+  // Without a seed, fast-check chooses one and prints it on a failure.
   return MODEL_SEED === undefined ? { numRuns } : { numRuns, seed: Number(MODEL_SEED) | 0 };
 }
 
-/** Numbers from 0 to 1 that a seed repeats (mulberry32). */
+/** Pseudo-random numbers from 0 to 1, reproducible from a seed (mulberry32). */
 export function createRandom(seed: number): () => number {
   let state = seed;
   return () => {

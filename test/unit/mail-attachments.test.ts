@@ -103,7 +103,7 @@ test('a mail of nothing but crashes ends after a few processes, with every attac
   });
   assert.ok('parts' in document);
   assert.equal(processes, 5);
-  const notRead = 'The attachment was not read: 5 others ended their parser.';
+  const notRead = 'The attachment was not read, because 5 others made their parser crash or time out.';
   assert.deepEqual(
     outcomes(document),
     names.map((name, at) => `${name}: ${at < 5 ? crashed : notRead}`),

@@ -1,7 +1,7 @@
 import type { Db } from '../../db/database.ts';
 import { AppError } from '../../errors.ts';
+import { type EventCause, emitEvent, setEventCause } from '../../events/emit.ts';
 import { formatId, parseId } from '../../ids.ts';
-import { type EventCause, emitEvent, setEventCause } from '../../jobs/events.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import type { ChildEnd } from '../engine/advance-deps.ts';
 import { loadRunCaller } from '../runs/identity.ts';

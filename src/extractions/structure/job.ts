@@ -2,9 +2,9 @@ import type { BlobStore } from '../../blob/blob-store.ts';
 import { writeConfigVersion } from '../../configs/store.ts';
 import type { Database, Db } from '../../db/database.ts';
 import { AppError } from '../../errors.ts';
+import { setEventCause } from '../../events/emit.ts';
 import type { FileService } from '../../files/service.ts';
 import { announceChange } from '../../http/sse.ts';
-import { setEventCause } from '../../jobs/events.ts';
 import { addJob } from '../../jobs/queue.ts';
 import { taskNames } from '../../jobs/task-names.ts';
 import type { Task } from '../../jobs/workers.ts';
@@ -70,14 +70,14 @@ export function structureJob(deps: StructureDeps): Task {
     const { app_id: appId, extraction_id: id } = payload as Payload;
     const extraction = await store.findRunningStructure(deps.db, { appId, id });
     if (extraction === undefined) return;
-    const stop = stopWith(deps, extraction, signal);
+    const stop = createStopSignal(deps, extraction, signal);
     const ask = limitConcurrency(requestsAtOnce);
     try {
       for (;;) {
         const outputs = await store.listPending(deps.db, extraction, outputsAtOnce);
         if (outputs.length === 0) break;
         const ends = await waitOutside(() =>
-          settleAll(outputs.map((output) => read(deps, extraction, output, { ask, signal: stop.signal }))),
+          waitForAll(outputs.map((output) => read(deps, extraction, output, { ask, signal: stop.signal }))),
         );
         for (const [index, output] of outputs.entries()) await write(deps, extraction, output, ends[index]);
       }
@@ -99,7 +99,7 @@ type End = Structured | StructureError;
 type Reading = { ask: <T>(work: () => Promise<T>) => Promise<T>; signal: AbortSignal };
 
 /** Waits for all of the work even if one piece fails, so that none is left running. */
-async function settleAll<T>(work: Promise<T>[]): Promise<T[]> {
+async function waitForAll<T>(work: Promise<T>[]): Promise<T[]> {
   await Promise.allSettled(work);
   return Promise.all(work);
 }
@@ -290,7 +290,7 @@ function failureOf(error: { code: string; message: string }) {
 }
 
 /** Returns a signal that is aborted when the process stops or the extraction is deleted. */
-function stopWith({ db, log }: StructureDeps, extraction: store.StructureRow, signal: AbortSignal) {
+function createStopSignal({ db, log }: StructureDeps, extraction: store.StructureRow, signal: AbortSignal) {
   const gone = new AbortController();
   const timer = setInterval(() => {
     store.isRunning(db, extraction).then(

@@ -11,7 +11,7 @@ export function pageIndexes(db: Db, after: SourceKey | undefined, count: number)
 
 type Counters = { chunkCount: number; wordCount: number };
 
-/** What the index counts, and the same of its documents. */
+/** The counters of the index, and the counts of its actual documents. */
 export async function compareCounters(db: Db, { appId, sourceId }: SourceKey) {
   const [row] = await db<{ isCurrent: boolean; counted: Counters; actual: Counters }[]>`
     select i.analysis = ${analysisVersion} as is_current,
@@ -35,12 +35,12 @@ export type CheckedDocument = {
   vectorsMissing: number;
 };
 
-/** Where a document is in the order in which they are checked. Microseconds do not fit a `Date`. */
+/** A document's place in the order of checks. `createdAt` is text, because a `Date` has no microseconds. */
 export type DocumentPlace = { id: string; createdAt: string };
 
-/** The next older document with its text, and its chunks; one at a time, as texts are long. */
+/** The next older document with its text. Returns one at a time, because texts are long. */
 export async function findNextDocument(db: Db, { appId, sourceId }: SourceKey, after: DocumentPlace | undefined) {
-  // The order is that of an index: each call reads one row, and not all that are left.
+  // An index has this order, so each call reads one row instead of all that are left.
   const beyond: Statement = after
     ? db`(d.created_at, d.id) < (${after.createdAt}::text::timestamptz, ${after.id})`
     : db`true`;
@@ -82,7 +82,7 @@ export function pagePostings(db: Db, appId: string, segment: number, after: stri
     where app_id = ${appId} and segment = ${segment} and ${beyond} order by term limit ${count}`;
 }
 
-/** Corrects the counters, and has a job read the words of all texts again. */
+/** Corrects the counters, and marks the index so that a job reads the words of all texts again. */
 export async function markForReading(db: Db, { appId, sourceId }: SourceKey): Promise<void> {
   await db`
     update knowledge_indexes i set analysis = -1, chunk_count = d.chunks, word_count = d.words
