@@ -34,7 +34,7 @@ const directory = positionals[0];
 if (directory === undefined) throw new Error('usage: node bench/page-segments.ts WCXB [--check]');
 
 const folds = 5;
-/** Large pages give a sample of their segments, with more weight each. */
+/** Large pages contribute a sample of their segments, each with more weight. */
 const segmentsOfPageMax = 120;
 const options = { trees: 150, leaves: 15, rate: 0.08 };
 
@@ -54,7 +54,7 @@ type Page = {
 const pages = readPages(directory);
 if (values.check) check();
 else write(fitTrees(samplesOf(pages), options));
-/** The type of each page comes from a fit without its fold: at run time types are as uncertain. */
+/** The type of each page comes from a fit without its fold, so types are as uncertain as at run time. */
 function readPages(from: string): Page[] {
   const signs: { signs: Set<string>; type: PageType; fold: number }[] = [];
   for (const page of readWcxb(from, 'tuned')) {
@@ -111,7 +111,7 @@ function foldOf({ id, url }: WcxbPage): number {
   return (createHash('sha256').update(host).digest()[0] ?? 0) % folds;
 }
 
-/** A segment weighs as much as its words change the score of its page. */
+/** The weight of a segment is how much its words change the score of its page. */
 function samplesOf(chosen: Page[]): Sample[] {
   return chosen.flatMap(({ features, labels, words, reference }) => {
     const step = Math.max(1, labels.length / segmentsOfPageMax);
