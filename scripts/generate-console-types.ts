@@ -42,7 +42,7 @@ export function consoleTypes({ paths, components }: OpenApi): string {
   return [
     '// Written by scripts/generate-console-types.ts from openapi.json. Do not edit: npm run console:types',
     ...schemas,
-    '/** Every operation by method and path: what goes in and what a success returns. */',
+    '/** Every operation by method and path: its input, and the body of a successful response. */',
     'export type Operations = {',
     ...operations,
     '};',

@@ -1,4 +1,4 @@
-/** The time for the rest of the program. Tests replace it; nothing else calls Date.now(). */
+/** The time source for the rest of the program. Tests replace it; nothing else calls Date.now(). */
 export type Clock = { now(): Date };
 
 export const systemClock: Clock = { now: () => new Date() };
@@ -8,7 +8,7 @@ export function nowSeconds(clock: Clock): number {
   return Math.floor(clock.now().getTime() / 1_000);
 }
 
-/** A clock that moves only when told to. */
+/** A clock that moves only when a test moves it. */
 export class ManualClock implements Clock {
   #now: Date;
 
@@ -25,7 +25,7 @@ export class ManualClock implements Clock {
   }
 }
 
-/** Node's timers fire immediately when set for longer. */
+/** Node's timers fire immediately if set for longer. */
 const timerMsMax = 2 ** 31 - 1;
 
 /** Like setTimeout, for any duration. Returns a function that cancels it. */

@@ -1,6 +1,6 @@
 import { integer, oneOf, optionalInteger, secretText, text, url } from './config-values.ts';
 
-/** The settings of models: embeddings, the language model, reranking. Part of the settings of `config.ts`. */
+/** The settings for models: embeddings, the language model, reranking. Part of the settings in `config.ts`. */
 export const modelSettings = {
   embedder: oneOf(
     'QUARRY_EMBEDDER',
@@ -15,15 +15,19 @@ export const modelSettings = {
     'QUARRY_EMBED_DIMENSIONS',
     1024,
     { min: 8, max: 4_096 },
-    'Dimensions of the vectors that are stored; the lexical embedder always has 1024.',
+    'Dimensions of the stored vectors; the lexical embedder always has 1024.',
   ),
   embedModelDimensions: optionalInteger(
     'QUARRY_EMBED_MODEL_DIMENSIONS',
     { min: 8, max: 16_384 },
-    'Dimensions that the embedding model returns, when more than are stored. Only for models trained to be cut (Matryoshka).',
+    'Dimensions that the embedding model returns, if more than are stored. Only for models whose vectors may be truncated (Matryoshka).',
   ),
-  embedQueryPrefix: text('QUARRY_EMBED_QUERY_PREFIX', '', 'What the embedding model expects before a question.'),
-  embedDocumentPrefix: text('QUARRY_EMBED_DOCUMENT_PREFIX', '', 'What the embedding model expects before a passage.'),
+  embedQueryPrefix: text('QUARRY_EMBED_QUERY_PREFIX', '', 'Text that the embedding model expects before a question.'),
+  embedDocumentPrefix: text(
+    'QUARRY_EMBED_DOCUMENT_PREFIX',
+    '',
+    'Text that the embedding model expects before a passage.',
+  ),
   embedBatchTexts: integer(
     'QUARRY_EMBED_BATCH',
     64,
@@ -34,7 +38,7 @@ export const modelSettings = {
     'QUARRY_EMBED_CONCURRENCY',
     4,
     { min: 1, max: 256 },
-    'Requests of one app to the embedder at the same time; as many more for all others.',
+    'Concurrent requests of one app to the embedder; as many again are left for other apps.',
   ),
   embedRequestsPerMinute: integer(
     'QUARRY_EMBED_REQUESTS_PER_MINUTE',
@@ -46,7 +50,7 @@ export const modelSettings = {
     'QUARRY_EMBED_QUERY_MS',
     5_000,
     { min: 1, max: 60_000 },
-    "Time a search waits for its query's vector, in milliseconds; then it continues by full text.",
+    "Time a search waits for its query's vector, in milliseconds; then it uses full text only.",
   ),
   llmUrl: url(
     'QUARRY_LLM_URL',
@@ -59,13 +63,13 @@ export const modelSettings = {
     'QUARRY_LLM_CONCURRENCY',
     8,
     { min: 1, max: 1_000 },
-    'Concurrent requests of one app to the language model from this process; as many more for other apps.',
+    'Concurrent requests of one app to the language model from this process; as many again are left for other apps.',
   ),
   llmRunTokens: integer(
     'QUARRY_LLM_RUN_TOKENS',
     1_000_000,
     { min: 0, max: Number.MAX_SAFE_INTEGER },
-    'Tokens that the generate nodes of one run may use, and a structured extraction; 0 for no limit.',
+    'Tokens that the generate nodes of one run, or one structured extraction, may use; 0 for no limit.',
   ),
   llmContextTokens: integer(
     'QUARRY_LLM_CONTEXT_TOKENS',
@@ -84,18 +88,18 @@ export const modelSettings = {
   rerankModel: text(
     'QUARRY_RERANK_MODEL',
     undefined,
-    'Reranking model, for Cohere, Jina and vLLM. Unset: requests are those of Text Embeddings Inference.',
+    'Reranking model, for Cohere, Jina and vLLM. Unset: requests have the format of Text Embeddings Inference.',
   ),
   rerankMs: integer(
     'QUARRY_RERANK_MS',
     2_000,
     { min: 1, max: 60_000 },
-    'Time a search waits for the reranker, in milliseconds; then it returns the order before.',
+    'Time a search waits for the reranker, in milliseconds; then it keeps the order from before reranking.',
   ),
   rerankPassages: integer(
     'QUARRY_RERANK_PASSAGES',
     50,
     { min: 1, max: 100 },
-    'Passages of a search that are reranked, at least its max_results.',
+    'Passages of a search that are reranked; at least max_results are.',
   ),
 };

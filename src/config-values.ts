@@ -174,7 +174,7 @@ export function isLoopback(host: string): boolean {
   return isIP(host) === 4 && host.startsWith('127.');
 }
 
-/** Languages for stemming (Snowball's; `english` is Porter2). `none` disables stemming. */
+/** Languages for stemming, as Snowball names them (`english` is Porter2). `none` disables stemming. */
 export const stemLanguages = [
   'none',
   'arabic',

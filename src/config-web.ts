@@ -1,6 +1,6 @@
 import { integer, list, text, url } from './config-values.ts';
 
-/** Settings of requests to other hosts: fetches, the renderer and crawls. */
+/** The settings for requests to other hosts: fetches, the renderer and crawls. */
 export const webSettings = {
   fetchAllow: list(
     'QUARRY_FETCH_ALLOW',
@@ -15,18 +15,18 @@ export const webSettings = {
   renderer: url(
     'QUARRY_RENDERER',
     undefined,
-    'Debugging address of a Chromium that renders pages without text of their own. Unset: they fail as needs_browser.',
+    'Debugging address of a Chromium that renders pages whose text needs scripts. Unset: they fail with needs_browser.',
   ),
   rendererProxyHost: text(
     'QUARRY_RENDERER_PROXY_HOST',
     '127.0.0.1',
-    'Address of this machine that the renderer reaches; its pages use the network through a proxy there.',
+    'Address of this machine that the renderer can reach; its pages use the network through a proxy there.',
   ),
   rendererPages: integer(
     'QUARRY_RENDERER_PAGES',
     2,
     { min: 1, max: 64 },
-    'Pages of one app that this process renders concurrently, and as many more for other apps.',
+    'Pages of one app that this process renders concurrently; as many again are left for other apps.',
   ),
   rendererSeconds: integer('QUARRY_RENDERER_SECONDS', 20, { min: 1, max: 300 }, 'Time to render one page.'),
   crawlConcurrency: integer(

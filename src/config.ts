@@ -26,16 +26,16 @@ export { ConfigError };
 
 /**
  * Every setting: its environment variable, default, parser and description. Nothing else reads the environment.
- * docs/configuration.md lists the same names (a test checks).
+ * docs/configuration.md lists the same names, which a test checks.
  */
 const settings = {
   host: text('HOST', '127.0.0.1', 'Address to listen on. A public one needs QUARRY_SECRET.'),
-  port: integer('PORT', 8080, { min: 0, max: 65_535 }, 'Port to listen on; 0 picks any free one.'),
+  port: integer('PORT', 8080, { min: 0, max: 65_535 }, 'Port to listen on; 0 picks a free port.'),
   role: oneOf(
     'QUARRY_ROLE',
     'all',
     ['all', 'http', 'worker'],
-    'What the process does: serve requests, run background jobs, or both. `quarry serve --only` overrides it.',
+    'What the process does: serves requests, runs background jobs, or both. `quarry serve --only` overrides it.',
   ),
   processes: countOrAuto(
     'QUARRY_PROCESSES',
@@ -46,7 +46,7 @@ const settings = {
     'QUARRY_WORKER_PORT',
     8081,
     { min: 0, max: 65_535 },
-    'Port of a process with role worker, only for health and metrics; 0 picks any free one.',
+    'Port of a process with role worker, only for health and metrics; 0 picks a free port.',
   ),
   publicUrl: url('QUARRY_PUBLIC_URL', undefined, 'Base URL under which clients reach the server, used in links.'),
   contentOrigin: url(
@@ -58,9 +58,12 @@ const settings = {
   databaseUrl: secretText('DATABASE_URL', 'URL of an external PostgreSQL 15 or newer. Unset: the embedded one.'),
   databaseDirectUrl: secretText(
     'DATABASE_DIRECT_URL',
-    'The database without a transaction pooler, for LISTEN and locks.',
+    'URL of the database without a transaction pooler, for LISTEN and locks.',
   ),
-  databaseReplicaUrl: secretText('DATABASE_REPLICA_URL', 'Streaming replica for up-to-date searches and lists.'),
+  databaseReplicaUrl: secretText(
+    'DATABASE_REPLICA_URL',
+    'URL of a streaming replica for searches and lists, used while it is up to date.',
+  ),
   databasePoolSize: integer('QUARRY_DB_POOL', 10, { min: 2, max: 500 }, 'Database connections for requests.'),
   databaseTimeoutSeconds: integer(
     'QUARRY_DB_TIMEOUT_SECONDS',
@@ -143,7 +146,7 @@ const settings = {
     'QUARRY_PARSE_WORKERS',
     Math.max(1, Math.min(8, availableParallelism())),
     { min: 1, max: 64 },
-    'Documents of one app parsed concurrently, each in a child process; as many more for other apps.',
+    'Documents of one app parsed concurrently, each in a child process; as many again are left for other apps.',
   ),
   parseMemoryMb: integer(
     'QUARRY_PARSE_MEMORY_MB',
@@ -151,12 +154,12 @@ const settings = {
     { min: 192, max: 65_536 }, // the engines alone use 100
     'Memory limit of one parser child process in MiB.',
   ),
-  parseSeconds: integer('QUARRY_PARSE_SECONDS', 30, { min: 1, max: 3_600 }, 'Deadline of one document parse.'),
+  parseSeconds: integer('QUARRY_PARSE_SECONDS', 30, { min: 1, max: 3_600 }, 'Time limit for parsing one document.'),
   parseJobSeconds: integer(
     'QUARRY_PARSE_JOB_SECONDS',
     600,
     { min: 1, max: 7_200 },
-    'Deadline of one document that a background job parses: a knowledge source, or a linked document.',
+    'Time limit for a document that a background job parses, for a knowledge source or a link.',
   ),
   ocrLanguages: list(
     'QUARRY_OCR_LANGUAGES',
@@ -172,7 +175,7 @@ const settings = {
     'QUARRY_JOB_WORKERS',
     10,
     { min: 0, max: 500 },
-    'Background jobs of one app that this process runs concurrently, and as many more for other apps; 0 leaves them to other processes.',
+    'Background jobs of one app that this process runs concurrently, with as many again for other apps; 0 leaves jobs to other processes.',
   ),
   streamSeconds: integer(
     'QUARRY_STREAM_SECONDS',
@@ -184,7 +187,19 @@ const settings = {
     'QUARRY_STREAMS_MAX',
     20_000,
     { min: 2, max: 1_000_000 },
-    'Open event streams of this process; an app may have as many as remain free, a single app half of them.',
+    'Open event streams of this process; an app may open as many as are still free, so a single app gets half.',
+  ),
+  streamMemoryMb: integer(
+    'QUARRY_STREAM_MEMORY_MB',
+    64,
+    { min: 1, max: 65_536 },
+    'Memory for what readers of event streams have not read yet, in MiB; an app may use as much as remains free.',
+  ),
+  mcpWaitsMax: integer(
+    'QUARRY_MCP_WAITS_MAX',
+    1_000,
+    { min: 2, max: 100_000 },
+    'Calls of MCP tools in this process that may wait for work; an app may have as many as remain free.',
   ),
   ...webSettings,
   blobStore: oneOf('QUARRY_BLOB_STORE', 'disk', ['disk', 's3'], 'Where file contents are kept.'),
@@ -197,8 +212,8 @@ const settings = {
     true,
     'Give clients signed URLs of the bucket itself. If false, downloads pass through the server.',
   ),
-  s3AccessKeyId: secretText('AWS_ACCESS_KEY_ID', 'S3 credentials; unset: the usual AWS sources.'),
-  s3SecretAccessKey: secretText('AWS_SECRET_ACCESS_KEY', 'S3 credentials; unset: the usual AWS sources.'),
+  s3AccessKeyId: secretText('AWS_ACCESS_KEY_ID', 'S3 access key id. Unset: the usual AWS sources.'),
+  s3SecretAccessKey: secretText('AWS_SECRET_ACCESS_KEY', 'S3 secret access key. Unset: the usual AWS sources.'),
   backupKey: secretText(
     'QUARRY_BACKUP_KEY',
     'Encrypts backups in a bucket: 32 characters or more, from `openssl rand -hex 32`. Without it they cannot be read.',
@@ -206,17 +221,21 @@ const settings = {
   backupS3Endpoint: url(
     'QUARRY_BACKUP_S3_ENDPOINT',
     undefined,
-    'For backups: another endpoint than QUARRY_S3_ENDPOINT.',
+    'For backups: an endpoint to use instead of QUARRY_S3_ENDPOINT.',
   ),
-  backupS3Region: text('QUARRY_BACKUP_S3_REGION', undefined, 'For backups: another region than QUARRY_S3_REGION.'),
+  backupS3Region: text(
+    'QUARRY_BACKUP_S3_REGION',
+    undefined,
+    'For backups: a region to use instead of QUARRY_S3_REGION.',
+  ),
   backupS3AccessKeyId: secretText('QUARRY_BACKUP_S3_ACCESS_KEY_ID', 'For backups: other credentials.'),
   backupS3SecretAccessKey: secretText('QUARRY_BACKUP_S3_SECRET_ACCESS_KEY', 'For backups: other credentials.'),
-  s3SessionToken: secretText('AWS_SESSION_TOKEN', 'S3 session token, when the credentials are temporary.'),
+  s3SessionToken: secretText('AWS_SESSION_TOKEN', 'S3 session token, if the credentials are temporary.'),
   searchLanguage: oneOf(
     'QUARRY_SEARCH_LANGUAGE',
     'english',
     stemLanguages,
-    'Language of texts that do not tell their own, in sources that set none.',
+    'Language of texts whose language is unknown, in sources that set none.',
   ),
   searchCacheMb: integer(
     'QUARRY_SEARCH_CACHE_MB',
@@ -228,7 +247,7 @@ const settings = {
     'QUARRY_LEARN_MEMORY_MB',
     1024,
     { min: 0, max: 65_536 },
-    'Memory limit of the child process that learns which words of a source belong together, in MiB; 0 learns nothing.',
+    'Memory limit of the child process that learns which words of a source belong together, in MiB; 0 disables learning.',
   ),
   ...modelSettings,
   rateReads: rate('QUARRY_RATE_READS', 6_000_000, 'reads'),
@@ -296,8 +315,8 @@ type Settings = typeof settings;
 export type Config = { [K in keyof Settings]: Settings[K] extends Setting<infer T> ? T : never };
 
 /**
- * Reads all settings. Throws one ConfigError with every error.
- * @param given values from the command line, by variable name; they override the environment.
+ * Reads all settings. Throws one ConfigError that lists every error.
+ * @param given values from the command line by variable name; they override the environment
  */
 export function readConfig(
   environment: Record<string, string | undefined> = process.env,

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 
-/** An exception that cannot be caught: from a callback, a stream or a forgotten promise in a library. */
+/** An exception that no caller can catch: from a callback, a stream or a forgotten promise in a library. */
 export class UncaughtError extends Error {
   constructor(cause: unknown) {
     super(`An exception was not caught: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
@@ -12,8 +12,8 @@ const fails = new AsyncLocalStorage<(error: UncaughtError) => void>();
 let listens = false;
 
 /**
- * Runs work so that its uncaught exceptions reject the returned promise instead of ending the process. The rest of the
- * work continues; abort it with its own signal.
+ * Runs work so that its uncaught exceptions reject the returned promise instead of ending the process. The remaining
+ * work continues: abort it with its own signal.
  */
 export function contain<T>(work: () => Promise<T>): Promise<T> {
   if (!listens) process.on('uncaughtException', failOrEnd);
@@ -26,7 +26,7 @@ export function contain<T>(work: () => Promise<T>): Promise<T> {
 function failOrEnd(error: unknown): void {
   const fail = fails.getStore();
   if (fail !== undefined) fail(new UncaughtError(error));
-  // Behave as without a listener, unless another one, such as a test runner's, is registered.
+  // Behaves as if there were no listener, unless another one, such as a test runner's, is registered.
   else if (process.listenerCount('uncaughtException') === 1) {
     process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
     process.exit(1);

@@ -30,7 +30,7 @@ export function writeCredentialsFile(dataDir: string, content: CredentialsFile):
   writePrivateFile(credentialsPath(dataDir), `${JSON.stringify(content, null, 2)}\n`);
 }
 
-/** The credentials of the first start; undefined when the file is missing or damaged. */
+/** Reads the credentials of the first start. Undefined if the file is missing or damaged. */
 export function findCredentialsFile(dataDir: string): CredentialsFile | undefined {
   try {
     const content: unknown = JSON.parse(readFileSync(credentialsPath(dataDir), 'utf8'));

@@ -9,9 +9,9 @@ export type Domain<Service = unknown> = {
   service: Service;
   tasks?: Tasks;
   recurring?: Recurring[];
-  /** Loaders of resources for event streams, by their kind in notifications. */
+  /** Loaders of resources for event streams, by the kind in notifications. */
   streams?: Record<string, StreamSource | LogSource>;
-  /** Consumers of crawled pages, by their name in crawls. */
+  /** Consumers of crawled pages, by the consumer's name in crawls. */
   crawlSinks?: Record<string, CrawlSink>;
 };
 

@@ -41,7 +41,7 @@ import { createWebhooks } from './webhooks/domain.ts';
 
 export type Domains = ReturnType<typeof createDomains>;
 
-/** Background work: the jobs of every domain, and recurring work. */
+/** Background work: the jobs of every domain, and recurring jobs. */
 export type BackgroundWork = {
   tasks: Tasks;
   recurring: Recurring[];

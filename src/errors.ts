@@ -1,4 +1,7 @@
-/** Every error code of the API: its HTTP status and its type. docs/errors.md documents each (a test checks). */
+/**
+ * Every error code of the API, with its HTTP status and type. docs/errors.md documents each code, which a test
+ * checks.
+ */
 export const errorCodes = {
   invalid_json: { status: 400, type: 'bad_request' },
   invalid_cursor: { status: 400, type: 'bad_request' },
@@ -49,7 +52,7 @@ type AppErrorOptions = {
   details?: Record<string, unknown>;
   /** Response headers that belong to the error, such as Retry-After or Allow. */
   headers?: Record<string, string>;
-  /** The underlying error, only for the log. */
+  /** The underlying error, which is only logged. */
   cause?: unknown;
 };
 
@@ -84,7 +87,7 @@ export function notFound(): AppError {
   return new AppError('not_found', 'The resource does not exist, or you may not see it.');
 }
 
-/** The row, or 404 when there is none. */
+/** Returns the row, or throws 404 if there is none. */
 export function found<T>(row: T | undefined): T {
   if (row === undefined) throw notFound();
   return row;

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 
 /**
- * Every kind of resource: first the prefix in responses, then the aliases accepted in input. The suffix alone identifies
+ * Every kind of resource: the prefix used in responses, then aliases accepted in input. The suffix alone identifies
  * the row (a UUIDv7 in 22 base62 characters, `0-9A-Za-z`, so ids sort by creation time).
  */
 export const idPrefixes = {
@@ -71,7 +71,7 @@ export function newUuid(): string {
 let lastMs = 0;
 let sequence = 0;
 
-/** Random bytes are read in blocks: requesting eight at a time costs more than the rest of an id. */
+/** Random bytes are read in blocks: requesting eight at a time costs more than everything else for an id. */
 function nextRandom(size: number): Buffer {
   if (poolUsed + size > pool.length) {
     pool = randomBytes(4_096);
@@ -84,7 +84,7 @@ function nextRandom(size: number): Buffer {
 let pool = Buffer.alloc(0);
 let poolUsed = 0;
 
-/** `fil_…` from the row's uuid. `prefix` selects an alias where an endpoint uses one. */
+/** Formats `fil_…` from the row's uuid. `prefix` selects an alias for endpoints that use one. */
 export function formatId<K extends IdKind>(
   kind: K,
   uuid: string,
@@ -113,7 +113,7 @@ const dash = 0x2d;
 const words = new Uint16Array(8);
 const digitPairs = [...alphabet].flatMap((high) => [...alphabet].map((low) => high + low));
 
-/** The uuid in a client's id, or undefined when it has the wrong type or format. Every alias is accepted. */
+/** The uuid in a client's id, or undefined if its type or format is wrong. Accepts every alias. */
 export function parseId(kind: IdKind, text: string): string | undefined {
   const split = text.indexOf('_');
   const prefixes: readonly string[] = idPrefixes[kind];
@@ -130,10 +130,10 @@ export function parseId(kind: IdKind, text: string): string | undefined {
   return dashed(value.toString(16).padStart(32, '0'));
 }
 
-/** The prefixes that ids have under `/v1`, and in the rest of the API. */
+/** The prefixes of ids under `/v1`, and the corresponding ones in the rest of the API. */
 const nativePrefixes: Record<string, string> = { 'file-': 'fil_', vs_: 'cso_', vsfb_: 'cig_' };
 
-/** An id from under `/v1` as the rest of the API writes it; any other text unchanged. */
+/** Converts an id from `/v1` to the form used in the rest of the API. Returns any other text unchanged. */
 export function nativeId(text: string): string {
   const [, prefix = '', suffix = ''] = /^(file-|vs_|vsfb_)([0-9A-Za-z]{22})$/.exec(text) ?? [];
   return suffix === '' ? text : `${nativePrefixes[prefix]}${suffix}`;
@@ -149,7 +149,7 @@ export function uuidBytes(uuid: string): Buffer {
   return Buffer.from(uuid.replaceAll('-', ''), 'hex');
 }
 
-/** The uuid of 16 bytes. */
+/** Formats 16 bytes as a uuid. */
 export function formatUuidBytes(bytes: Uint8Array): string {
   return dashed(Buffer.from(bytes).toString('hex'));
 }

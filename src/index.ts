@@ -4,7 +4,7 @@ import { startServing } from './serving.ts';
 
 /** A server that runs in this process. */
 export type RunningServer = {
-  /** The URL that it listens on. */
+  /** The URL that the server listens on. */
   url: string;
   /** The base URL for clients, which differs behind a proxy. */
   baseUrl: string;
@@ -13,9 +13,9 @@ export type RunningServer = {
 };
 
 /**
- * Starts a Quarry server in this process, as `quarry serve` does in one of its own.
- * @param settings by the names of their environment variables, such as `{ PORT: '0', QUARRY_DATA_DIR: '/srv/quarry' }`;
- *   they override the environment.
+ * Starts a Quarry server in this process. `quarry serve` starts one in a separate process.
+ * @param settings values by environment variable, such as `{ PORT: '0', QUARRY_DATA_DIR: '/srv/quarry' }`; they
+ * override the environment
  */
 export async function startServer(settings: Record<string, string> = {}): Promise<RunningServer> {
   const config = readConfig(undefined, settings);

@@ -1,12 +1,12 @@
-/** What other processes have of the same resource: free slots, and how many each lane holds. */
+/** The usage of the same resource in other processes: free slots, and how many slots each lane holds. */
 type Elsewhere = { free: number; held: ReadonlyMap<string, number> };
 const nowhere: Elsewhere = { free: 0, held: new Map() };
 
 /**
- * Shares the slots of one resource (threads, processes, jobs) among apps. Each app has its own lane. A lane gets another
- * slot only while it holds fewer slots than are free, so a single lane gets half of them and the next lane never waits
- * for the first one's work. A free slot goes to the lane that holds the fewest, then to the one that has used the least.
- * A lane that neither waits nor holds a slot costs nothing.
+ * Shares the slots of one resource (threads, processes, jobs) among apps. Each app has its own lane. A lane gets
+ * another slot only while it holds fewer slots than are free, so a single lane gets half of them, and the next lane
+ * never waits for the first one's work. A free slot goes to the lane that holds the fewest, and among those to the
+ * one that has used the least. A lane that neither waits nor holds a slot costs nothing.
  */
 export class Lanes<Item> {
   readonly #slots: number;
@@ -17,13 +17,13 @@ export class Lanes<Item> {
   readonly #lanes = new Map<string, Lane<Item>>();
   #held = 0;
   #waiting = 0;
-  /** The usage of the lane served last. A new lane starts from here and has no credit. */
+  /** The usage of the lane served last. A new lane starts with this value and so gets no credit. */
   #now = 0;
 
   /**
-   * @param waitingMax items that may wait; a single lane may have at most half of them.
-   * @param recentMs lanes that were active so recently share half of the slots, at least one each: work that comes now
-   * and then finds the others on their share.
+   * @param waitingMax the number of items that may wait; a single lane may have at most half of them
+   * @param recentMs lanes active within this time share half of the slots, at least one each, so that their next work
+   * does not find the other lanes using all slots
    */
   constructor({ slots, waitingMax, recentMs = 0 }: { slots: number; waitingMax: number; recentMs?: number }) {
     this.#slots = slots;
@@ -31,12 +31,12 @@ export class Lanes<Item> {
     this.#recentMs = recentMs;
   }
 
-  /** Waiting items. */
+  /** The number of waiting items. */
   get waiting(): number {
     return this.#waiting;
   }
 
-  /** False when too many items of this lane, or in total, are waiting. */
+  /** Returns false if too many items of this lane, or in total, are waiting. */
   add(name: string, item: Item): boolean {
     const lane = this.#lanes.get(name) ?? { items: [], held: 0, used: this.#now };
     if (lane.items.length >= this.#waitingMax - this.#waiting) return false;
@@ -47,7 +47,7 @@ export class Lanes<Item> {
     return true;
   }
 
-  /** Removes a waiting item. False when it is not waiting. */
+  /** Removes a waiting item. Returns false if it is not waiting. */
   remove(name: string, item: Item): boolean {
     const lane = this.#lanes.get(name);
     const index = lane?.items.indexOf(item) ?? -1;
@@ -64,8 +64,8 @@ export class Lanes<Item> {
   }
 
   /**
-   * The next item, which then holds a slot of its lane; undefined when no waiting lane may have one.
-   * @param elsewhere for work that any process may take: the rule then holds here and over all processes.
+   * Returns the next item, which then holds a slot of its lane. Undefined if no waiting lane may have one.
+   * @param elsewhere for work that any process may take: the rule then applies both here and over all processes
    */
   take(elsewhere: Elsewhere = nowhere): { lane: string; item: Item } | undefined {
     const next = this.#next(elsewhere);
@@ -78,7 +78,7 @@ export class Lanes<Item> {
     return { lane: next.name, item };
   }
 
-  /** Releases a slot. `cost`, in any consistent unit, is the usage of its work. */
+  /** Releases a slot. `cost` is the usage of its work, in any consistent unit. */
   release(name: string, cost: number): void {
     const lane = this.#lanes.get(name);
     if (!lane) return;
@@ -88,7 +88,7 @@ export class Lanes<Item> {
     this.#forgetIdle(name, lane);
   }
 
-  /** Removes all waiting items from every lane. */
+  /** Removes and returns all waiting items of every lane. */
   drain(): Item[] {
     const items = [...this.#lanes.values()].flatMap((lane) => lane.items.splice(0));
     this.#waiting = 0;
@@ -96,7 +96,10 @@ export class Lanes<Item> {
     return items;
   }
 
-  /** The waiting lane that holds the fewest slots in all processes, then the one that has used the least here. */
+  /**
+   * The waiting lane that holds the fewest slots in all processes, and among those the one that has used the least
+   * here.
+   */
   #next(elsewhere: Elsewhere): { name: string; lane: Lane<Item>; heldByAll: number } | undefined {
     const share = this.#share();
     const free = this.#slots - this.#held;
@@ -110,7 +113,7 @@ export class Lanes<Item> {
     return next;
   }
 
-  /** How many slots a lane may hold. */
+  /** The number of slots that a lane may hold. */
   #share(): number {
     if (this.#recentMs === 0) return this.#slots;
     const now = performance.now();

@@ -3,8 +3,8 @@ import { createRequire } from 'node:module';
 const require = createRequire(import.meta.url);
 
 /**
- * Loads a package when its first caller needs it: a server that is idle holds none of the code, and starts sooner.
- * `typeof import('name')` as the type keeps it checked.
+ * Loads a package when its first caller needs it, so that an idle server holds none of the code and starts sooner.
+ * Pass `typeof import('name')` as the type, so that the package stays type-checked.
  */
 export function lazyPackage<T>(name: string): () => T {
   let loaded: T | undefined;

@@ -1,4 +1,4 @@
-/** Bounds that are not settings, each named with its unit. Limits that an operator may change are in config.ts. */
+/** Limits that are not settings, each named with its unit. Limits that an operator may change are in config.ts. */
 export const limits = {
   pageSizeDefault: 25,
   pageSizeMax: 100,
@@ -6,10 +6,15 @@ export const limits = {
   integerMax: 2_147_483_647,
   /** An idle connection is closed after this time. */
   requestTimeoutMs: 120_000,
-  /** Part of the ten seconds that a stop may take: requests and jobs drain concurrently, then the database stops. */
+  /**
+   * Part of the ten seconds that a shutdown may take: requests and jobs drain concurrently, then the database stops.
+   */
   drainTimeoutMs: 7_000,
   jobStopTimeoutMs: 5_000,
-  /** By task: jobs of one process that may concurrently wait for responses of other hosts, in total and per app. */
+  /**
+   * For each task, the number of this process's jobs that may concurrently wait for other hosts, in total and per
+   * app.
+   */
   jobWaits: {
     advance_run: { jobsMax: 4_000, jobsOfAppMax: 1_000 },
     crawl: { jobsMax: 256, jobsOfAppMax: 64 },
@@ -19,7 +24,7 @@ export const limits = {
     learn_sources: { jobsMax: 10_000, jobsOfAppMax: 1 },
     structure_extraction: { jobsMax: 256, jobsOfAppMax: 32 },
   },
-  /** Memory of a process for fetched pages until a parser has read them, and one page more. */
+  /** Memory of a process for fetched pages until a parser has read them. One page may exceed it. */
   crawlBodyBytesMax: 64 * 1024 * 1024,
   readinessTimeoutMs: 2_000,
   /** A request must be complete within this time, including uploads. */
@@ -27,13 +32,16 @@ export const limits = {
   /** After this time, a body must arrive at the rate below. */
   bodyGraceMs: 10_000,
   bodyBytesPerSecondMin: 64 * 1024,
-  /** Maximum wait of an image upload for its width and height, once a parser process is ready. */
+  /** How long an image upload waits for its width and height, once a parser process is ready. */
   imageSizeTimeoutMs: 5_000,
   /** The largest file that a small picture is created from. */
   pictureSourceBytesMax: 32 * 1024 * 1024,
-  /** Pictures of one app made at the same time; as many more for the others. Each holds its file in memory. */
+  /**
+   * The number of pictures of one app created at the same time; as many again are left for other apps. Each holds its
+   * file in memory.
+   */
   picturesOfAppMax: 2,
-  /** A larger picture is sent and not cached. */
+  /** A larger picture is sent but not cached. */
   pictureCachedBytesMax: 4 * 1024 * 1024,
   pictureDaysKept: 30,
   uploadLinkSecondsDefault: 3_600,
@@ -41,7 +49,7 @@ export const limits = {
   keyDaysMax: 3_650,
   nameCharactersMax: 500,
   urlCharactersMax: 8_192,
-  /** Headers of a request, including its path. */
+  /** The headers of a request, including its path. */
   headerBytesMax: 64 * 1024,
   virtualPathCharactersMax: 1_000,
   configBytesMax: 64 * 1024 * 1024,
@@ -49,9 +57,9 @@ export const limits = {
   automationTextCharactersMax: 262_144,
   aclGrantsMax: 1_000,
   jsonDepthMax: 100,
-  /** Values in any validated JSON; each route has a lower limit for its body. */
+  /** The number of values in any validated JSON. Each route has a lower limit for its body. */
   jsonValuesMax: 1_000_000,
-  /** A response that is stored for retries. */
+  /** The largest response that is stored for retries. */
   idempotentResponseBytesMax: 4 * 1024 * 1024,
   /** 10 MB as defined by the specification; exactly this many bytes are accepted. */
   documentExtractionBytesMax: 10 * 1024 * 1024,

@@ -4,12 +4,13 @@ export type { Logger };
 
 export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
 
-/** Patterns that must never be readable anywhere in a log line. */
+/** Patterns of secrets that must never be readable in a log line. */
 const secretPatterns = [
   /\b(?:sk|pk|rt|dvt|sat|whs)_[A-Za-z0-9_-]{8,}/g,
   /\beyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+/g,
   /([?&](?:token|signature|secret|password|X-Amz-Signature|X-Amz-Security-Token)=)[^&\s"]+/gi,
-  // Members with these names at any depth; pino's redaction covers one level and costs more than the whole line.
+  // Members with these names at any depth. Pino's own redaction covers one level and costs more than everything else
+  // in the line.
   /("(?:password|secret|token|access_token|refresh_token|authorization|cookie|set-cookie|x-api-key)":")(?:[^"\\]|\\.)*/gi,
   /(\bpostgres(?:ql)?:\/\/[^:@/\s]+:)[^@\s]+(?=@)/g,
 ];
@@ -23,8 +24,8 @@ export function redact(text: string): string {
 }
 
 /**
- * Structured JSON lines on standard error; standard output is reserved for the output of commands.
- * @param addFields returns further members of each line.
+ * Writes structured JSON lines to standard error. Standard output is reserved for the output of commands.
+ * @param addFields returns further members for each line
  */
 export function createLogger(level: LogLevel, addFields?: () => object): Logger {
   return pino(
@@ -39,7 +40,7 @@ export function createLogger(level: LogLevel, addFields?: () => object): Logger 
   );
 }
 
-/** Lines of one event loop turn are written together: one system call per line costs a busy server 10 %. */
+/** Lines of one event loop turn are written together: a system call per line would cost a busy server 10 %. */
 function writeSoon(line: string): void {
   if (waiting === '') setImmediate(writeWaiting);
   waiting += line;

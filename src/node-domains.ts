@@ -25,7 +25,10 @@ type NodeDomainsDeps = FileLinks & {
   knowledge: Knowledge;
 } & Pick<ExtractionDeps, 'fetcher' | 'parser'>;
 
-/** The operations of other domains that workflow nodes call: the services of the routes, with the same body checks. */
+/**
+ * The operations of other domains that workflow nodes call: the services that the routes use, with the same body
+ * checks.
+ */
 export function createNodeDomains(deps: NodeDomainsDeps): NodeDomains {
   const { kv, files, extractions, knowledge, clock } = deps;
   return {
@@ -75,7 +78,7 @@ export function createNodeDomains(deps: NodeDomainsDeps): NodeDomains {
 
 const responseBytesMax = 1024 * 1024;
 
-/** Sends one guarded request. A refused, failed or unreadable one fails the node. */
+/** Sends one guarded request. If it is refused, fails or cannot be read, the node fails. */
 async function fetchOutside(
   { fetcher, parser }: Pick<NodeDomainsDeps, 'fetcher' | 'parser'>,
   request: HttpRequest,

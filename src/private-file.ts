@@ -1,6 +1,6 @@
 import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
 
-/** Durably and atomically writes a file that only its owner may read. */
+/** Writes a file that only its owner may read, durably and atomically. */
 export function writePrivateFile(file: string, content: string): void {
   const unfinished = `${file}.${process.pid}.tmp`;
   rmSync(unfinished, { force: true });

@@ -47,17 +47,19 @@ import { registerWebhookRoutes } from './webhooks/routes.ts';
 export type QuarryServer = {
   fastify: FastifyInstance;
   api: Api;
-  /** For the job workers of the process. */
+  /** What the job workers of the process run. */
   work: BackgroundWork;
-  /** A code that signs the holder of a developer token in to the console, once. */
+  /** Creates a code that signs the holder of a developer token in to the console, once. */
   createSignInCode(developerToken: string): string;
-  /** Starts to accept connections. Returns the URL. */
+  /** Starts to accept connections. Returns the server's URL. */
   listen(): Promise<string>;
-  /** Stops accepting connections, finishes requests in progress within the drain time, and ends the remaining streams. */
+  /**
+   * Stops accepting connections, finishes requests in progress within the drain time, and ends the remaining streams.
+   */
   close(): Promise<void>;
 };
 
-/** Creates the HTTP server with the routes of the process's role, not yet listening. */
+/** Creates the HTTP server with the routes for the process's role. It does not listen yet. */
 export async function createServer(services: Services): Promise<QuarryServer> {
   const { config, log, credentials, sessions, metrics } = services;
   const rateLimiter = createRateLimiter(services);
@@ -110,6 +112,7 @@ export async function createServer(services: Services): Promise<QuarryServer> {
       baseUrl: services.baseUrl,
       corsOrigins: config.corsOrigins,
       readFile: domains.files.readRange,
+      waitsMax: config.mcpWaitsMax,
     });
     await registerDocs(fastify);
     const isRoute = (url: string) => allowedMethods(api, url).length > 0;
@@ -184,7 +187,7 @@ function createRateLimiter({ config, db, clock, log, metrics }: Services): RateL
   });
 }
 
-/** Every route of the API, one line per domain. */
+/** Registers every route of the API, one line per domain. */
 function registerRoutes(api: Api, domains: Domains): void {
   registerAppRoutes(api, domains);
   registerUsageRoutes(api, domains);
@@ -214,7 +217,7 @@ function registerRoutes(api: Api, domains: Domains): void {
 }
 
 async function drain(fastify: FastifyInstance): Promise<void> {
-  // A keep-alive connection becomes idle after its last response, and Node would wait for its timeout.
+  // A keep-alive connection becomes idle after its last response, and Node would wait until it times out.
   const idle = setInterval(() => fastify.server.closeIdleConnections(), idleSweepMs);
   const late = setTimeout(() => fastify.server.closeAllConnections(), limits.drainTimeoutMs);
   try {

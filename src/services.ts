@@ -20,7 +20,7 @@ import { StreamHub } from './http/sse.ts';
 import { createExternalUsers } from './identity/external-users.ts';
 import { IssuerKeys } from './identity/issuer-keys.ts';
 import { migrateJobs } from './jobs/migrate.ts';
-import { trialIn } from './jobs/trial.ts';
+import { createTrial } from './jobs/trial.ts';
 import { startWorkers, type Workers, type WorkersOptions } from './jobs/workers.ts';
 import { limits } from './limits.ts';
 import type { Logger } from './log.ts';
@@ -33,29 +33,29 @@ import { Sessions } from './tenancy/sessions.ts';
 import { startTracing } from './tracing/start.ts';
 import { saveDefaultLimits } from './usage/store.ts';
 
-/** The shared services of the process, created once. Routes and domain services take what they need. */
+/** The shared services of the process, created once. Routes and domain services take the ones they need. */
 export type Services = {
   config: Config;
   log: Logger;
   clock: Clock;
   metrics: Metrics;
-  /** The database of `db`. */
+  /** The connection target of `db`. */
   target: DatabaseTarget;
   db: Database;
-  /** Connections without a transaction pooler, for LISTEN and session locks. */
+  /** The target of connections without a transaction pooler, for LISTEN and session locks. */
   directTarget: DatabaseTarget;
   direct: Database;
-  /** The last migration of this release. */
+  /** The number of this release's last migration. */
   schemaVersion: number;
   /** A single connection, for advisory locks that outlive a statement. */
   session: Database;
   blobs: BlobStore;
   parser: ParserPool;
-  /** The only client for URLs from outside. */
+  /** The only client for URLs that come from outside. */
   fetcher: Fetcher;
-  /** Addresses of names, for the fetcher and for the services that the settings name. */
+  /** Resolves host names, for the fetcher and for the services that the settings name. */
   resolve: Resolver;
-  /** Renders pages that need a browser; undefined unless configured. */
+  /** Renders pages that need a browser. Undefined unless configured. */
   renderer?: Renderer | undefined;
   /** The public keys of issuers of external identities. */
   issuerKeys: IssuerKeys;
@@ -67,43 +67,43 @@ export type Services = {
   sessions: Sessions;
   /** The base URL for clients, without a trailing slash. */
   baseUrl(): string;
-  /** The base URL of file contents: the same, unless QUARRY_CONTENT_ORIGIN is set. */
+  /** The base URL of file contents: the same as `baseUrl`, unless QUARRY_CONTENT_ORIGIN is set. */
   contentUrl(): string;
-  /** Sets the URL that the server listens on: its base URL unless the settings name another. */
+  /** Sets the URL that the server listens on, which is its base URL unless the settings name another. */
   setListeningUrl(url: string): void;
-  /** Starts to run these background jobs, once the server listens. */
+  /** Starts to run these background jobs. Call it when the server listens. */
   startWorkers(work: Pick<WorkersOptions, 'tasks' | 'recurring' | 'urgentWork'>): Promise<void>;
-  /** Finishes or releases the running jobs; `close()` calls it too. */
+  /** Finishes or releases the running jobs. `close()` calls it, too. */
   stopWorkers(): Promise<void>;
-  /** True once everything that a request may need is available. */
+  /** True when everything that a request may need is available. */
   isReady(): boolean;
   setReady(): void;
-  /** Resolves when the embedded database has exited; never with an external one. */
+  /** Resolves when the embedded database has exited. Never resolves with an external one. */
   databaseEnded: Promise<void>;
-  /** Stops everything in reverse order. May be called repeatedly. */
+  /** Stops everything in reverse order. Safe to call repeatedly. */
   close(): Promise<void>;
 };
 
 export type ServicesOptions = {
-  /** A running database. Default: the configured or the embedded one. */
+  /** A running database. Default: the configured or the embedded database. */
   database?: DatabaseTarget;
   /** The same database without a pooler, if `database` is behind one. */
   directDatabase?: DatabaseTarget | undefined;
-  /** The embedded database, if it is starting already. It is stopped with the services. */
+  /** The embedded database, if it is already starting. It is stopped with the services. */
   embedded?: Promise<EmbeddedPostgres> | undefined;
   clock?: Clock;
   /** Replaces the system's resolver in tests. */
   resolve?: Resolver | undefined;
   metrics?: Metrics;
-  /** Running parsers, which the caller closes. Default: its own, as configured. */
+  /** Running parsers, which the caller closes. By default, the services start and close their own. */
   parser?: ParserPool | undefined;
-  /** Where other processes of this machine serve requests, for a process that does not listen. */
+  /** The URL where other processes on this machine serve requests, for a process that does not listen. */
   listeningUrl?: string;
 };
 
 /**
- * Starts the configured services: database, migrations, blobs, keys, parsers, jobs. On failure, stops what has been
- * started before it throws.
+ * Starts the configured services: database, migrations, blobs, keys, parsers, jobs. If one fails to start, stops
+ * those already started and throws.
  */
 export async function createServices(config: Config, log: Logger, options: ServicesOptions = {}): Promise<Services> {
   const started = new Started(log);
@@ -165,6 +165,7 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
   const credentials = new Credentials({ db, secrets, clock, external });
   const streams = new StreamHub({
     ...{ listenDatabase: direct, log, streamSecondsMax: config.streamSeconds, streamsMax: config.streamsMax },
+    unreadBytesMax: config.streamMemoryMb * 1024 * 1024,
     findEnded: (readers) => credentials.findEnded(readers),
     loadUsers: (users) => loadUserCallers(db, users),
   });
@@ -188,9 +189,7 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
   return services;
 }
 
-/**
- * The same without any connection, for code that only inspects the routes. The first query fails.
- */
+/** Creates the services without any connection, for code that only inspects the routes. Their first query fails. */
 export async function createUnconnectedServices(config: Config, log: Logger): Promise<Services> {
   const started = new Started(log);
   const nowhere = { host: '127.0.0.1', port: 1, database: 'none', username: 'none' };
@@ -203,6 +202,7 @@ export async function createUnconnectedServices(config: Config, log: Logger): Pr
   started.add('connections to sites', () => fetcher.close());
   const streams = new StreamHub({
     ...{ listenDatabase: db, log, streamSecondsMax: config.streamSeconds, streamsMax: config.streamsMax },
+    unreadBytesMax: config.streamMemoryMb * 1024 * 1024,
   });
   return assemble({
     ...{ config, log, clock: systemClock, metrics: new Metrics(), target: nowhere, directTarget: nowhere, db },
@@ -262,7 +262,7 @@ function assemble({ started, ...parts }: Parts): Services {
         ...{ concurrency: config.jobWorkers, log },
         waits: limits.jobWaits,
         onCrash: (task) => crashed.inc({ task }),
-        trial: trialIn(programFile('./trial', import.meta.url), () => ({
+        trial: createTrial(programFile('./trial', import.meta.url), () => ({
           target: directTarget,
           baseUrl: this.baseUrl(),
         })),
@@ -283,7 +283,7 @@ const replicaHelp =
 const directPoolSize = 2;
 const databaseEndSeconds = 1;
 
-/** The replica of the settings, and what counts its reads. */
+/** The configured replica, with a counter of its reads. */
 function findReplica({ databaseReplicaUrl: target }: Config, metrics: Metrics) {
   if (target === undefined) return undefined;
   const reads = metrics.counter('quarry_replica_reads_total', replicaHelp, ['outcome']);
@@ -302,7 +302,10 @@ async function startDatabase(
   return embedded;
 }
 
-/** The root secret of the embedded database, created at the first start. Losing it ends every session and signed URL. */
+/**
+ * Reads the root secret of the embedded database, or creates it at the first start. Losing it ends every session and
+ * signed URL.
+ */
 export function readOrCreateSecret(dataDir: string): string {
   const found = findSecret(dataDir);
   if (found !== undefined) return found;
@@ -322,13 +325,13 @@ export function findSecret(dataDir: string): string | undefined {
   return existsSync(file) ? readFileSync(file, 'utf8').trim() : undefined;
 }
 
-/** An address for a URL: IPv6 in brackets, and loopback in place of "any address". */
+/** Formats an address for a URL: IPv6 in brackets, and loopback in place of "any address". */
 export function urlHost(host: string): string {
   if (host === '0.0.0.0' || host === '::') return '127.0.0.1';
   return host.includes(':') ? `[${host}]` : host;
 }
 
-/** Started parts, which are stopped in reverse order. */
+/** The parts that were started. They stop in reverse order. */
 class Started {
   readonly #log: Logger;
   readonly #parts: { name: string; end: () => Promise<unknown> }[] = [];
@@ -352,7 +355,7 @@ class Started {
       try {
         await end();
       } catch (error) {
-        // A part that fails to stop must not keep the others, above all the database, running.
+        // If a part fails to stop, the others, above all the database, must still be stopped.
         this.#log.error({ err: error, part: name }, 'Could not stop a part of the server');
       }
     }

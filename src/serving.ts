@@ -1,9 +1,10 @@
-import { bootstrapIfEmpty, rewrapKeys, unwrapsStoredKeys } from './apps/bootstrap.ts';
+import { bootstrapIfEmpty } from './apps/bootstrap.ts';
 import { type Config, ConfigError } from './config.ts';
 import { credentialsFile, credentialsPath, findCredentialsFile, writeCredentialsFile } from './credentials-file.ts';
 import type { Logger } from './log.ts';
 import { createServer, type QuarryServer } from './server.ts';
 import { createServices, type Services, type ServicesOptions } from './services.ts';
+import { rewrapKeys, unwrapsStoredKeys } from './tenancy/rotation-store.ts';
 
 /** A started process: it serves requests, runs background jobs, or both. */
 export type Serving = {

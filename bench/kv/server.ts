@@ -93,7 +93,13 @@ async function quarry(secret: string) {
   const limits = { keyBytesMax: 1024, valueBytesMax: 1024 * 1024, userBytesMax: 64 * 1024 * 1024 };
   const { service: kv, watch: kvWatch } = createKv({ db, limits, streamSecondsMax: 3_600 });
   registerKvRoutes(api, { db, kv });
-  const streams = new StreamHub({ listenDatabase: db, log, streamSecondsMax: 3_600, streamsMax: 20_000 });
+  const streams = new StreamHub({
+    listenDatabase: db,
+    log,
+    streamSecondsMax: 3_600,
+    streamsMax: 20_000,
+    unreadBytesMax: 64 * 1024 * 1024,
+  });
   registerKvCollectionRoutes(api, { db, kv, kvWatch, streams });
   return app;
 }

@@ -4,7 +4,7 @@ import { useSession } from './session.tsx';
 import { Empty } from './ui/page.tsx';
 import { Skeleton } from './ui/shown.tsx';
 
-/** A page by the name that its module exports; loaded when it is opened. */
+/** A page by the name of its module's export, loaded when it is first opened. */
 function page<N extends string>(load: () => Promise<Record<N, ComponentType<{ id: string }>>>, name: N) {
   return lazy(async () => ({ default: (await load())[name] }));
 }
@@ -56,7 +56,7 @@ const routes: [path: string, component: ReturnType<typeof page>][] = [
   ['/apps', page(apps, 'AppsPage')],
 ];
 
-/** A page belongs to a place and a thing: it is mounted again for another one. */
+/** A page belongs to a place and a resource. It is mounted again when either changes. */
 export function Pages() {
   const { place, isDeveloper } = useSession();
   const key = `${place.app}/${place.sandbox}/${place.org}`;

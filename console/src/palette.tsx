@@ -25,7 +25,7 @@ const actions: (Found & { forDevelopers?: boolean })[] = [
   { path: '/keys', name: 'Create a key or a token', kind: 'action' },
 ];
 
-/** ⌘K: pages, actions, apps, and things by their name or id. */
+/** The ⌘K palette: finds pages, actions, apps, and resources by name or id. */
 export default function Palette({ onClose }: { onClose: () => void }) {
   const { isDeveloper, apps, place, choose } = useSession();
   const [, navigate] = useLocation();
@@ -102,7 +102,7 @@ export default function Palette({ onClose }: { onClose: () => void }) {
   );
 }
 
-/** Things whose name contains the text: files, sources, automations through their runs, and people. */
+/** Finds resources whose name contains the text: files, sources, automations (through their runs), and people. */
 async function findThings(search: string, isDeveloper: boolean): Promise<Found[]> {
   const query = { search, page_size: 5 };
   const [files, sources, people] = await Promise.all([

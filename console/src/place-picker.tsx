@@ -7,7 +7,7 @@ import { Plus } from './ui/icons.ts';
 import { Empty } from './ui/page.tsx';
 import { useAction } from './ui/query.ts';
 
-/** The app, sandbox and org of a developer's page; what belongs to the user for end users. */
+/** For developers, the app, sandbox and org of the page. For end users, what belongs to them. */
 export function PlacePicker() {
   const { session, isDeveloper, place, apps, sandboxes, orgs, choose } = useSession();
   const [adding, setAdding] = useState(false);
@@ -90,7 +90,7 @@ export function PlacePicker() {
   );
 }
 
-/** What the address names and the first hundred of the list do not contain. */
+/** An option for what the address names if it is not among the first hundred of the list. */
 function Absent({ value, known }: { value: string | undefined; known: { id: string }[] }) {
   if (value === undefined || known.some(({ id }) => id === value)) return null;
   return <option value={value}>{value}</option>;

@@ -1,13 +1,13 @@
 /**
- * The place of a developer's page is the beginning of its address: an app, a sandbox in it, one org of it. Links keep it,
- * and a link into another app of the same developer leads there.
+ * The place of a developer's page is the first part of its address: an app, a sandbox in it, an org in it. Links keep
+ * the place, and a link may lead into another app of the same developer.
  */
 export type Place = { app?: string | undefined; sandbox?: string | undefined; org?: string | undefined };
 
 export const root = '/console';
 const prefixes = { app: 'dap_', sandbox: 'sbx_', org: 'org_' } as const;
 
-/** The place in a path, and the path of the page in it. */
+/** Splits a path into the place and the page within it. */
 export function readPlace(pathname: string): { place: Place; page: string } {
   const parts = pathname.slice(root.length).split('/').slice(1);
   const place: Place = {};
@@ -16,12 +16,12 @@ export function readPlace(pathname: string): { place: Place; page: string } {
   return { place, page: `/${parts.join('/')}` };
 }
 
-/** The beginning of the addresses in a place. */
+/** The first part of all addresses in a place. */
 export function baseOf({ app, sandbox, org }: Place): string {
   return [root, app, sandbox, org].filter((part) => part !== undefined).join('/');
 }
 
-/** The list that a page belongs to: another place may not have the thing that the page shows. */
+/** The list that a page belongs to. A different place may not have the resource that the page shows. */
 export function listOf(page: string): string {
   return `/${page.split('/')[1] ?? ''}`;
 }

@@ -54,7 +54,7 @@ export function SessionProvider({
   useEffect(() => {
     connection.onSignedOut = () => {
       setNotice('Your session has ended. Sign in again to continue.');
-      // What was typed stays beneath the sign-in.
+      // The page with unsaved text stays below the sign-in.
       if (!hasUnsaved()) return open(null);
       connection.csrf = undefined;
       setAsking(true);
@@ -103,7 +103,7 @@ export function SessionProvider({
 
 const principalOf = ({ user, developer }: ConsoleSession) => user?.id ?? developer?.id;
 
-/** Covers the page and its dialogs, which keep what was typed in them. */
+/** Covers the page and its dialogs, which keep unsaved text. */
 function SignInAgain({ children }: { children: ReactNode }) {
   return (
     <RadixDialog.Root open>
@@ -122,10 +122,10 @@ function SignInAgain({ children }: { children: ReactNode }) {
 }
 
 const codeMark = '#sign-in=';
-/** React mounts twice while developing, and a link works once. */
+/** In development, React mounts twice, but a link works only once. */
 let signingIn: Promise<ConsoleSession> | undefined;
 
-/** The code of a sign-in link, which is then no longer in the address. */
+/** Takes the code of a sign-in link out of the address. */
 function takeSignInCode(): string | undefined {
   if (signingIn !== undefined) return '';
   if (!location.hash.startsWith(codeMark)) return undefined;
@@ -134,7 +134,7 @@ function takeSignInCode(): string | undefined {
   return code;
 }
 
-/** Who is signed in already stays so when the link was used before. */
+/** A person who is already signed in stays signed in if the link was already used. */
 function signInByLink(code: string): Promise<ConsoleSession> {
   signingIn ??= call('POST /console/session', { body: { sign_in_code: code } }).catch(async (error: unknown) => {
     return call('GET /console/session').catch(() => {
@@ -161,14 +161,14 @@ function PlaceProvider({
   const apps = useLoad(
     ['GET /protected/api/v1/developer/apps', 'all'],
     async () => (await call('GET /protected/api/v1/developer/apps', { query: firstPage })).data,
-    // Kept while the place changes: without apps, the pages would be mounted again.
+    // Kept while the place changes. Without apps, the pages would be mounted again.
     { enabled: isDeveloper, keep: true },
   );
   const known = apps.data;
   const place: Place = isDeveloper ? named : { org: session.user?.org };
   const base = isDeveloper ? baseOf(place) : root;
 
-  // Before any child sends a request.
+  // Set before any child sends a request.
   connection.app = isDeveloper ? place.app : undefined;
   connection.sandbox = isDeveloper ? place.sandbox : undefined;
 
@@ -202,7 +202,7 @@ function PlaceProvider({
 
   const choose = useCallback((next: Place) => {
     const now = readPlace(location.pathname);
-    // The same page in another org; its list in another app or sandbox.
+    // In a different org, stays on the same page. In a different app or sandbox, opens the page's list.
     const same = next.app === now.place.app && next.sandbox === now.place.sandbox;
     if (mayLeave()) navigate(`${baseOf(next)}${same ? now.page : listOf(now.page)}`);
   }, []);
@@ -226,7 +226,7 @@ function PlaceProvider({
     }),
     [session, isDeveloper, app, sandbox, org, known, sandboxes.data, orgs.data, choose, onSignedOut],
   );
-  // A developer's page needs its app in the address; without any app, the page is that of the first one.
+  // A developer's page needs its app in the address. If the address has none, it shows the first app.
   const ready = !isDeveloper || (known !== undefined && (app !== undefined || known.length === 0));
   return ready ? (
     <Router base={base}>

@@ -7,7 +7,7 @@ import { Progress } from './ui/progress.tsx';
 import { dismissUpload, isActive, type Upload, useUploads } from './uploads.ts';
 import './uploads-tray.css';
 
-/** The uploads, on every page, until they are dismissed. */
+/** Shows the uploads on every page until they are dismissed. */
 export function UploadsTray() {
   const uploads = useUploads();
   if (uploads.length === 0) return null;
@@ -50,7 +50,7 @@ function UploadRow({ upload }: { upload: Upload }) {
   );
 }
 
-/** How much is sent, how fast, and how long the rest takes. */
+/** How much was sent, how fast, and how long the rest will take. */
 function rateText({ file, sent, bytesPerSecond }: Upload): string {
   if (sent >= file.size) return 'being stored…';
   if (bytesPerSecond === 0) return `${bytes(file.size)}, waiting`;

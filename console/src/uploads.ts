@@ -4,11 +4,11 @@ import type { File as StoredFile } from './api/generated.ts';
 import { uploadFile } from './api/upload.ts';
 import { asApiError } from './ui/query.ts';
 
-/** One file on its way to the server. */
+/** A file that is being uploaded. */
 export type Upload = {
   id: number;
   file: File;
-  /** Bytes that were sent; all of them while the server still stores the file. */
+  /** The number of bytes sent. All bytes are sent while the server still stores the file. */
   sent: number;
   bytesPerSecond: number;
   stop: () => void;
@@ -25,14 +25,14 @@ let running = 0;
 const waiting: (() => Promise<void>)[] = [];
 const listeners = new Set<() => void>();
 
-/** The uploads of this browser tab. They live beside the pages, so that leaving one stops none. */
+/** The uploads of this browser tab. They are kept outside of the pages, so that leaving a page does not stop them. */
 export function useUploads(): Upload[] {
   return useSyncExternalStore(subscribe, () => list);
 }
 
 /**
  * Uploads files, a few at a time.
- * @param onDone for each one that is stored, even when another page is open then
+ * @param onDone called for each stored file, even if another page is open by then
  */
 export function startUploads(
   files: File[],
@@ -96,7 +96,7 @@ function subscribe(listener: () => void): () => void {
   return () => listeners.delete(listener);
 }
 
-// Leaving the console ends the uploads; the browser asks first.
+// Leaving the console ends the uploads, so the browser asks first.
 window.addEventListener('beforeunload', (event) => {
   if (list.some(isActive)) event.preventDefault();
 });

@@ -23,13 +23,13 @@ export function createAgentService({ db, files }: { db: Database; files: FileSer
     const agent = await get(caller, idOrKey);
     const self = caller.kind === 'agent' && caller.agentId === agent.id;
     if (!self && !mayChangeOwned(caller, { ...agent, agentId: null }, change))
-      throw new AppError('forbidden', 'You see this agent but may not change it.');
+      throw new AppError('forbidden', 'You may see this agent, but not change it.');
     return agent;
   }
 
   /**
-   * A transaction that writes the agent with its picture: null removes it, undefined keeps it. A new picture is a new
-   * file. The old file, and with it its capability URL, is deleted.
+   * Writes the agent and its picture in one transaction: null removes the picture, undefined keeps it. A new picture is a
+   * new file. The old file is deleted, and with it its capability URL.
    */
   function beginWithPicture(
     caller: Caller,
@@ -63,7 +63,7 @@ export function createAgentService({ db, files }: { db: Database; files: FileSer
     return owner;
   }
 
-  /** 422 for a key that looks like an id, or that another agent visible to the caller already uses. */
+  /** 422 for a lookup key that looks like an id, or that another agent visible to the caller already uses. */
   async function checkLookupKey(caller: Caller, lookupKey: string | undefined, own?: string): Promise<void> {
     if (lookupKey === undefined) return;
     if (looksLikeId(lookupKey)) throw invalidField('lookup_key', 'must not look like an id');
@@ -144,7 +144,7 @@ export function createAgentService({ db, files }: { db: Database; files: FileSer
 
 const duplicateKey = { field: 'lookup_key', message: 'Another agent already uses this lookup key.' };
 
-/** The same check for an agent created by a concurrent request. */
+/** The same check for an agent that a concurrent request creates. */
 function uniqueLookupKey<T>(write: () => Promise<T>): Promise<T> {
   return refuseDuplicate('agents_lookup_key', duplicateKey, write);
 }

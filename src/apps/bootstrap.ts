@@ -13,9 +13,9 @@ export type AppCredentials = {
 };
 
 /**
- * Creates a developer, an app and its first credentials in a database that has no developer; otherwise returns undefined.
- * `keep` receives the credentials before the commit, so that all credentials that exist have been shown.
- * Of several processes that start together, exactly one does this.
+ * Creates a developer, an app and its first credentials if the database has no developer; otherwise returns undefined.
+ * `keep` receives the credentials before the commit, so that none exist that were not shown.
+ * If several processes start together, exactly one of them does this.
  */
 export function bootstrapIfEmpty(
   db: Database,
@@ -41,7 +41,7 @@ export function bootstrapIfEmpty(
   });
 }
 
-/** Adds credentials to the oldest app of the oldest developer. Undefined when there is no app. */
+/** Adds credentials to the oldest app. Returns undefined if there is no app. */
 export function mintCredentials(db: Database): Promise<AppCredentials | undefined> {
   return db.begin(async (transaction) => {
     const [app] = await transaction<{ id: string; developerId: string }[]>`
@@ -50,59 +50,10 @@ export function mintCredentials(db: Database): Promise<AppCredentials | undefine
   });
 }
 
-/** Whether the root secret unwraps the keys in this database. True for an empty database. */
-export async function unwrapsStoredKeys(db: Database, secrets: Secrets): Promise<boolean> {
-  const [app] = await db<{ key: Buffer }[]>`select capability_key as key from apps order by id limit 1`;
-  try {
-    if (app) secrets.unwrap(app.key);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-/**
- * After a rotation of the root secret: wraps every value again with the current secret, so that the previous one can
- * be removed. Returns how many.
- */
-export async function rewrapKeys(db: Database, secrets: Secrets): Promise<number> {
-  let rewrapped = 0;
-  for (const [table, column] of wrappedColumns) {
-    rewrapped += await db.begin('read only', async (tx) => {
-      let count = 0;
-      const rows = tx<{ place: string; wrapped: Buffer }[]>`
-        select ctid::text as place, ${tx(column)} as wrapped from ${tx(table)} where ${tx(column)} is not null`;
-      for await (const batch of tx.cursor(rows, rewrapBatch))
-        for (const { place, wrapped } of batch) {
-          const { plain, stale } = secrets.unwrap(wrapped);
-          if (!stale) continue;
-          // A concurrent update moves the row, and this one misses it. The next start of any process finds it.
-          await db`update ${db(table)} set ${db(column)} = ${secrets.wrap(plain)}
-            where ctid = ${place}::tid and ${db(column)} = ${wrapped}`;
-          count += 1;
-        }
-      return count;
-    });
-  }
-  return rewrapped;
-}
-
-/** Every column that the root secret wraps. */
-const wrappedColumns = [
-  ['apps', 'capability_key'],
-  ['app_secrets', 'value'],
-  ['identity_issuers', 'client_secret'],
-  ['knowledge_sources', 'inbound_token'],
-  ['knowledge_sources', 'inbound_secret'],
-  ['knowledge_sources', 'inbound_previous_secret'],
-  ['webhooks', 'secret'],
-  ['webhooks', 'previous_secret'],
-] as const;
-const rewrapBatch = 500;
 const bootstrapLockKey = 7_130_241_002;
 const capabilityKeyBytes = 32;
 
-/** A random key for an app's capability URLs, wrapped for storage. */
+/** Generates a random key for an app's capability URLs, wrapped for storage. */
 export function generateCapabilityKey(secrets: Secrets): Buffer {
   return secrets.wrap(randomBytes(capabilityKeyBytes));
 }

@@ -41,7 +41,9 @@ export const keySchema = Type.Object(
     type: Type.Enum(['secret', 'publishable']),
     name: Type.Optional(Type.String()),
     hint: Type.String({ description: 'The first characters of the key.' }),
-    full_key: Type.Optional(Type.String({ description: 'The key itself; only in the response that creates it.' })),
+    full_key: Type.Optional(
+      Type.String({ description: 'The key itself. Returned only in the response that creates it.' }),
+    ),
     created_at: Type.String(),
     last_used_at: Type.Optional(Type.String({ description: 'Accurate to a few seconds.' })),
     revoked_at: Type.Optional(Type.String()),

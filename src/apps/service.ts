@@ -19,7 +19,7 @@ type AppDeps = { db: Database; secrets: Secrets; clock: Clock; ledger: Ledger };
 
 /** Apps, their sandboxes and keys. */
 export function createAppService({ db, secrets, clock, ledger }: AppDeps) {
-  /** A key belongs to the sandbox of its creator. From production, a sandbox may be named. */
+  /** The sandbox of a new key: that of its creator. A creator in production may name one. */
   async function chooseKeySandbox(caller: Caller, named: string | undefined): Promise<string> {
     if (named === undefined) return caller.sandboxId;
     const id = fieldId('sandbox', 'sandbox', named);
@@ -52,27 +52,27 @@ export function createAppService({ db, secrets, clock, ledger }: AppDeps) {
     },
 
     createSandbox(caller: Caller, name: string): Promise<store.SandboxRow> {
-      outsideSandbox(caller);
+      requireProduction(caller);
       return store.insertSandbox(db, caller.appId, newUuid(), name);
     },
 
     listSandboxes: (caller: Caller, page: PageRequest) => {
-      outsideSandbox(caller);
+      requireProduction(caller);
       return store.listSandboxes(db, caller.appId, page);
     },
 
     async getSandbox(caller: Caller, id: string): Promise<store.SandboxRow> {
-      outsideSandbox(caller);
+      requireProduction(caller);
       return found(await store.findSandbox(db, caller.appId, pathId('sandbox', id)));
     },
 
     async updateSandbox(caller: Caller, id: string, name: string | undefined): Promise<store.SandboxRow> {
-      outsideSandbox(caller);
+      requireProduction(caller);
       return found(await store.updateSandbox(db, caller.appId, pathId('sandbox', id), name));
     },
 
     async removeSandbox(caller: Caller, id: string): Promise<void> {
-      outsideSandbox(caller);
+      requireProduction(caller);
       const sandboxId = found(await store.findSandbox(db, caller.appId, pathId('sandbox', id))).id;
       if (sandboxId !== production)
         await ledger.noteDeletion({ appId: caller.appId, sandboxId }, { kind: 'sandbox', id: sandboxId });
@@ -90,7 +90,7 @@ export function createAppService({ db, secrets, clock, ledger }: AppDeps) {
           'A key with scopes cannot create keys. Use a key without scopes, or a developer token.',
         );
       if (input.type === 'publishable' && input.scopes !== undefined)
-        throw invalidField('scopes', 'only a secret key has scopes');
+        throw invalidField('scopes', 'only secret keys can have scopes');
       const sandboxId = await chooseKeySandbox(caller, input.sandbox);
       const fullKey = generateCredential(input.type === 'secret' ? 'sk' : 'pk');
       const key = {
@@ -107,7 +107,7 @@ export function createAppService({ db, secrets, clock, ledger }: AppDeps) {
       try {
         return { ...(await store.insertKey(db, key)), fullKey };
       } catch (error) {
-        // The body names the sandbox; elsewhere it is that of the credential.
+        // Only a sandbox named in the body may be missing; that of the credential exists.
         if (input.sandbox !== undefined && isForeignKeyViolation(error)) throw unknownReference('sandbox');
         throw error;
       }
@@ -127,8 +127,8 @@ export function createAppService({ db, secrets, clock, ledger }: AppDeps) {
 
 const dayMs = 24 * 60 * 60 * 1_000;
 
-/** Sandboxes are managed from production. Inside a sandbox, no other sandbox is visible. */
-function outsideSandbox(caller: Scope): void {
+/** 403 inside a sandbox: sandboxes are managed from production, and cannot see each other. */
+function requireProduction(caller: Scope): void {
   if (caller.sandboxId !== production)
     throw new AppError('forbidden', 'Sandboxes are managed from production, not from inside a sandbox.');
 }

@@ -1,9 +1,9 @@
 /*
- * Triggers of sandboxes: sandboxes_counted and sandboxes_given_back update the quota of sandboxes; sandboxes_changed tells
- * every process that rights have changed; sandboxes_kv_counters_gone deletes the counters of entries.
+ * Triggers of sandboxes: sandboxes_counted and sandboxes_given_back update the quota of sandboxes; sandboxes_changed
+ * notifies every process of changed rights; sandboxes_kv_counters_gone deletes the counters of entries.
  * Triggers of api_keys: api_keys_added and api_keys_removed keep `credentials`, where a key's app is looked up;
  * api_keys_changed notifies every process of changed rights.
- * Triggers of developer_tokens: developer_tokens_changed does the same.
+ * Triggers of developer_tokens: developer_tokens_changed also notifies every process of changed rights.
  */
 import { type Db, production } from '../db/database.ts';
 import type { PageRequest } from '../http/pages.ts';
@@ -26,7 +26,7 @@ export type KeyRow = {
   scopes: KeyScope[] | null;
 };
 
-/** The app with its production row, which is a sandbox that lists never show. */
+/** Inserts the app and its production, a row of `sandboxes` that lists never show. */
 export async function insertApp(
   db: Db,
   app: { id: string; developerId: string; name: string; capabilityKey: Buffer },
@@ -109,9 +109,7 @@ export async function insertKey(
   return row;
 }
 
-/**
- * The app's keys. A developer in production manages those of all sandboxes; a caller inside a sandbox, only its own.
- */
+/** Lists the app's keys: in production those of all sandboxes, inside a sandbox only its own. */
 export async function listKeys(db: Db, scope: Scope, page: PageRequest): Promise<[KeyRow[], number]> {
   const where = keysInScope(db, scope);
   const rows = await db<KeyRow[]>`

@@ -7,14 +7,14 @@ const entriesMax = 10_000;
 
 /**
  * Failed attempts by unidentified callers. Attempts within a minute with the same action, key, outcome and address share
- * one entry, so that a flood becomes a count and not a row for each attempt.
+ * one entry, so that a flood becomes a count instead of a row for each attempt.
  */
 export class FailureCounter {
   readonly #entries = new Map<string, AuditEntry & { attempts: number; written: number; alike: string }>();
   /** The number of addresses that have an entry, by kind of attempt. */
   readonly #addresses = new Map<string, number>();
 
-  /** False when the attempt was not counted because there are too many different ones. */
+  /** Returns false if the attempt was not counted because there are too many different ones. */
   count(entry: AuditEntry): boolean {
     this.#forgetBefore(entry.at);
     const { appId, sandboxId, actorId, action, status, address } = entry;
@@ -32,7 +32,7 @@ export class FailureCounter {
     return true;
   }
 
-  /** Entries whose count has grown since it was last written. */
+  /** Returns entries whose count has grown since this was last called. */
   takeUnsaved(): AuditEntry[] {
     const unwritten = [...this.#entries.values()].filter(({ attempts, written }) => attempts > written);
     return unwritten.map((entry) => {

@@ -21,7 +21,7 @@ type AuditLogDeps = {
   db: Database;
   clock: Clock;
   log: Logger;
-  /** What is logged: nothing, changes, or changes of data as well. Uses of credentials are always counted. */
+  /** What is logged: nothing, changes, or also changes of data. Uses of credentials are always counted. */
   keep: 'off' | 'changes' | 'all';
   /** Called with the number of entries dropped because the queue was full. */
   onDropped?: (count: number) => void;
@@ -95,7 +95,7 @@ export class AuditLog implements Auditor {
     if (used === undefined) return;
     const now = this.#deps.clock.now();
     const scope = 'appId' in identity ? { appId: identity.appId, sandboxId: identity.sandboxId } : undefined;
-    // A key or a user belongs to one scope; a developer acts in many.
+    // A key or a user belongs to one scope; a developer may act in many.
     const id = typeof used.credential === 'string' ? used.credential : used.credential.toString('hex');
     const name = `${id}/${scope?.appId}/${scope?.sandboxId}`;
     let use = this.#uses.get(name);
@@ -147,7 +147,7 @@ export class AuditLog implements Auditor {
     const access = request.routeOptions.config.access?.kind;
     const failed = request.auditNote?.failed === true || status >= 400;
     for (const one of begun) {
-      // The request creates the app. If that fails, there is no app to store the entry in.
+      // The request creates the app. If it fails, there is no app to store the entry in.
       const appId = one.appId ?? (resource === null ? undefined : parseId('app', resource));
       if (appId === undefined) continue;
       const entry = entryOf({ ...one, appId }, status, resource);
@@ -308,7 +308,7 @@ function resourceInPath(request: FastifyRequest): string | null {
   return idPattern.test(resource) ? resource : null;
 }
 
-/** The id of the resource created or changed, otherwise the one named in the path. */
+/** The id of the resource that was created or changed, otherwise the one in the path. */
 function findResourceId(result: unknown, request: FastifyRequest): string | null {
   const { id, user, ingestion } = (result ?? {}) as { id?: unknown; user?: { id?: unknown }; ingestion?: unknown };
   const named = id ?? user?.id ?? ingestion ?? request.auditNote?.resource;

@@ -29,7 +29,7 @@ export const auditEntrySchema = Type.Object(
       }),
     ),
   },
-  { $id: 'AuditEntry', description: 'One change: who, what, and how it ended.' },
+  { $id: 'AuditEntry', description: 'One change: who made it, what it was, and how it ended.' },
 );
 
 const time = (description: string) => Type.Optional(Type.String({ maxLength: 40, description }));

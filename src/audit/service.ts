@@ -22,7 +22,7 @@ export function createAuditService({ db, audit }: { db: Database; audit: AuditLo
         since: readTime('since', query.since),
         until: readTime('until', query.until),
       };
-      // A caller finds their own latest changes.
+      // So that callers find their own latest changes.
       await audit?.flush();
       return store.listEntries(db, scope, filter, page);
     },

@@ -3,7 +3,7 @@ import type { ActorKind } from '../http/audit.ts';
 import type { PageRequest } from '../http/pages.ts';
 import type { Scope } from '../tenancy/caller.ts';
 
-/** One change in the audit log: who, what, and the outcome. Never a secret, never content. */
+/** One change in the audit log: who made it, what it was, and its outcome. Never contains secrets or contents. */
 export type AuditEntry = {
   appId: string;
   id: string;
@@ -17,7 +17,7 @@ export type AuditEntry = {
   method: string;
   route: string;
   resource: string | null;
-  /** Null while the request is in progress, and permanently when the process stopped before responding. */
+  /** Null while the request is in progress, and forever if the process stopped before responding. */
   status: number | null;
   requestId: string;
   address: string | null;
@@ -55,7 +55,7 @@ export async function upsertFailedAttempts(db: Db, entries: readonly AuditEntry[
       where audit_entries.segment is null`;
 }
 
-/** Stores the outcome of a change whose entry was written before it began, unless the entry is sealed by now. */
+/** Stores the outcome of a change whose entry was written before it began, unless the entry is already sealed. */
 export async function endAuditEntry(
   db: Db,
   { appId, id, status, resource }: Pick<AuditEntry, 'appId' | 'id' | 'status' | 'resource'>,
@@ -97,7 +97,7 @@ export async function addCredentialUses(db: Db, uses: readonly CredentialUse[]):
       ofKind.filter(({ scope }) => scope !== undefined),
       table,
     );
-    // A developer's token may be used in several apps, and its table has none.
+    // A developer token may be used in several apps, so its table has no app.
     const app = table === 'personal_tokens' ? db`app_id, ` : db``;
     await db`
       update ${db(table)} t set last_used_at = greatest(t.last_used_at, given.at)
@@ -147,7 +147,7 @@ type AuditFilter = {
   until?: Date | undefined;
 };
 
-/** A page, newest first, and the total. */
+/** One page of entries, newest first, and the total number. */
 export async function listEntries(
   db: Db,
   { appId, sandboxId }: Scope,
@@ -177,7 +177,7 @@ export type CredentialUseRow = {
   refused: number;
 };
 
-/** The newest day first. */
+/** One page of uses, newest day first, and the total number. */
 export async function listUses(
   db: Db,
   { appId, sandboxId }: Scope,
@@ -195,7 +195,7 @@ export async function listUses(
 
 const deletedAtOnce = 10_000;
 
-/** Deletes older rows. Returns how many. */
+/** Deletes older rows. Returns their number. */
 export async function deleteOldEntries(db: Db, before: Date): Promise<number> {
   const uses = await db`delete from credential_uses where day < (${before}::timestamptz at time zone 'UTC')::date`;
   let gone = uses.count;

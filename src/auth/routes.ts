@@ -13,10 +13,10 @@ import type { AuthService, Session } from './service.ts';
 const tag = 'Sign-in';
 const userParams = Type.Object({ user: Type.String() });
 
-/** Signing in needs only the app's publishable key. */
+/** Sign-in requires only the app's publishable key. */
 export function registerAuthRoutes(api: Api, { auth, users }: { auth: AuthService; users: UserService }): void {
   async function presentTokens(scope: Scope, session: Session) {
-    const user = await users.findSignedIn(scope, session.userId);
+    const user = await users.findInScope(scope, session.userId);
     if (!user) throw new AppError('invalid_credentials', 'The user was deleted.');
     return presentSession(session, user);
   }
@@ -56,7 +56,7 @@ export function registerAuthRoutes(api: Api, { auth, users }: { auth: AuthServic
     tag,
     summary: 'End a session',
     description:
-      'Ends the session of the refresh token with all its access tokens. 204 also if the session has already ended.',
+      'Ends the session of the refresh token with all its access tokens. Returns 204 even if the session has already ended.',
     body: refreshSchema,
     responses: { 204: null },
     handler: async ({ caller, body, request }) => {
@@ -67,7 +67,7 @@ export function registerAuthRoutes(api: Api, { auth, users }: { auth: AuthServic
   registerTokenRoutes(api, users, auth);
 }
 
-/** A key or a developer creates sessions for any user; a user creates personal tokens for themselves. */
+/** Keys and developers create sessions for any user; users create personal tokens for themselves. */
 function registerTokenRoutes(api: Api, users: UserService, auth: AuthService): void {
   api.provisioning(everyCaller, {
     method: 'POST',
@@ -83,7 +83,7 @@ function registerTokenRoutes(api: Api, users: UserService, auth: AuthService): v
     responses: { 201: ref(mintedTokenSchema) },
     handler: async ({ caller, params, body, request }) => {
       requireSelf(caller, params.user);
-      const user = await ownUser(users, caller, params.user);
+      const user = await getTokenUser(users, caller, params.user);
       if ((body.type ?? (caller.kind === 'user' ? 'personal' : 'session')) === 'session') {
         if (caller.kind === 'user')
           throw new AppError('forbidden', 'Users can create only personal tokens here. To start a session, sign in.');
@@ -108,7 +108,7 @@ function registerTokenRoutes(api: Api, users: UserService, auth: AuthService): v
     params: userParams,
     responses: { 200: Type.Object({ data: Type.Array(ref(personalTokenSchema)) }) },
     handler: async ({ caller, params }) => {
-      const user = await ownUser(users, caller, params.user);
+      const user = await getTokenUser(users, caller, params.user);
       return { data: (await auth.listPersonalTokens(caller, user.id)).map(presentToken) };
     },
   });
@@ -123,14 +123,14 @@ function registerTokenRoutes(api: Api, users: UserService, auth: AuthService): v
     params: Type.Object({ user: Type.String(), token: Type.String() }),
     responses: { 204: null },
     handler: async ({ caller, params }) => {
-      const user = await ownUser(users, caller, params.user);
+      const user = await getTokenUser(users, caller, params.user);
       await auth.revokePersonalToken(caller, user.id, pathId('token', params.token));
     },
   });
 }
 
-/** Tokens are visible only to their user, and to keys and developers of the app. */
-async function ownUser(users: UserService, caller: Caller, id: string): Promise<UserRow> {
+/** The user whose tokens are named: they are visible only to that user, and to keys and developers of the app. */
+async function getTokenUser(users: UserService, caller: Caller, id: string): Promise<UserRow> {
   const user = await users.get(caller, id);
   if (caller.kind === 'user' && caller.userId !== user.id) throw notFound();
   return user;

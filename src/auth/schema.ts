@@ -21,7 +21,7 @@ export const mintedTokenSchema = Type.Object(
     access_token: optionalText,
     refresh_token: optionalText,
     token_type: Type.Literal('Bearer'),
-    expires_in: Type.Optional(Type.Integer({ description: 'Seconds.' })),
+    expires_in: Type.Optional(Type.Integer({ description: 'The lifetime of the token in seconds.' })),
     user: Type.Optional(ref(userSchema)),
     id: optionalText,
     name: optionalText,

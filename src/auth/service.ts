@@ -52,7 +52,7 @@ export function createAuthService(deps: AuthDeps) {
       ...(epoch === undefined ? {} : { epoch }),
     });
     if (inserted === undefined)
-      throw new AppError('invalid_credentials', 'The user was changed during sign-in. Sign in again.');
+      throw new AppError('invalid_credentials', 'The user was changed or deleted during sign-in. Sign in again.');
     return session(scope, { userId, familyId, epoch: inserted }, refreshToken, now);
   }
 
@@ -68,7 +68,7 @@ export function createAuthService(deps: AuthDeps) {
   }
 
   /**
-   * The user whose password matches, and their session epoch. The error and its timing are the same for an unknown
+   * Finds the user whose password matches, and their session epoch. The error and its timing are the same for an unknown
    * e-mail, a user without a password and a wrong password. 429 after too many failures.
    */
   function checkPassword(scope: Scope, address: string, email: string, password: string): Promise<SignedIn> {
@@ -123,7 +123,7 @@ export function createAuthService(deps: AuthDeps) {
       return session(scope, outcome, outcome.refreshToken, now);
     },
 
-    /** Ends the token's family and its access tokens. Undefined for an unknown token, which needs no ending. */
+    /** Ends the session of the refresh token and its access tokens. Returns undefined for an unknown token. */
     async logout(scope: Scope, token: string): Promise<{ userId: string } | undefined> {
       const row = await db.begin(async (tx) => {
         const held = await store.lockRefreshToken(tx, scope.appId, digest(token));
@@ -135,7 +135,7 @@ export function createAuthService(deps: AuthDeps) {
       return row && { userId: row.userId };
     },
 
-    /** `shown` is the credential of a user who creates the token. The new token does not outlive a token used to create it. */
+    /** `shown` is the credential with which a user creates the token. The new token does not outlive it. */
     async createPersonalToken(
       scope: Scope,
       userId: string,

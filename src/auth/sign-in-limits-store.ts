@@ -4,10 +4,10 @@ import type { Scope } from '../tenancy/caller.ts';
 /** At most `max` failures in any `ms` milliseconds; with `countsAll`, at most `max` attempts of any outcome. */
 export type AttemptWindow = { bucket: string; max: number; ms: number; countsAll?: boolean };
 
-/** A full window: when its oldest failure leaves it, and whether that may be earlier because some are pending. */
+/** A full window: when its oldest failure leaves it, and whether pending attempts may free it earlier. */
 type FullWindow = { freeAt: Date; mayClear: boolean };
 
-/** Reserves a slot in every window, or in none; then returns the window that stays full the longest. */
+/** Reserves a slot in every window. If one is full, reserves none and returns the one that stays full the longest. */
 export async function reserveAttempt(
   db: Database,
   windows: readonly AttemptWindow[],

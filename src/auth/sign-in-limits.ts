@@ -13,14 +13,14 @@ const hourMs = 60 * minuteMs;
 const pairFailuresPerMinute = 5;
 const addressFailuresPerMinute = 10;
 const mailboxFailuresPerHour = 100;
-/** A success costs a password hash too. */
+/** Successes are also limited, because each costs a password hash. */
 const pairAttemptsPerMinute = 60;
-/** An attempt that takes longer was lost with its process and counts as failed. */
+/** A pending attempt older than this was lost with its process and counts as failed. */
 const pendingMsMax = 10_000;
 const waitMs = 50;
 const waitsMax = 100;
 
-/** The origin of a sign-in attempt. `mailbox` is absent where no e-mail is given. */
+/** The origin of a sign-in attempt. `mailbox` is absent if the attempt names no e-mail address. */
 type Attempt = { address: string; mailbox?: Scope & { email: string } };
 
 /**
@@ -68,7 +68,7 @@ export function createSignInLimiter({ db, clock }: { db: Database; clock: Clock 
   };
 }
 
-/** Windows that count successes too, and those that count only failures. */
+/** Splits windows into those that also count successes and those that count only failures. */
 function partition(windows: store.AttemptWindow[]): [store.AttemptWindow[], store.AttemptWindow[]] {
   return [windows.filter(({ countsAll }) => countsAll), windows.filter(({ countsAll }) => !countsAll)];
 }
@@ -82,7 +82,7 @@ function windowsOf(address: string, mailbox: Attempt['mailbox'], isKnown: boolea
     ofAddress,
     { bucket: `pair/${name}/${address}`, max: pairFailuresPerMinute, ms: minuteMs },
     { bucket: `all/${name}/${address}`, max: pairAttemptsPerMinute, ms: minuteMs, countsAll: true },
-    // An address that the user signed in from before is not locked out by failures from elsewhere.
+    // Failures from elsewhere do not lock out an address from which the user has signed in before.
     { bucket: `mailbox/${name}`, max: isKnown ? Number.MAX_SAFE_INTEGER : mailboxFailuresPerHour, ms: hourMs },
   ];
 }

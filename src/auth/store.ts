@@ -1,7 +1,7 @@
 /*
  * Triggers of refresh_tokens: refresh_tokens_added and refresh_tokens_removed keep `credentials`, where a token's app is
  * looked up.
- * Triggers of personal_tokens: personal_tokens_added and personal_tokens_removed do the same; personal_tokens_changed
+ * Triggers of personal_tokens: personal_tokens_added and personal_tokens_removed do so too; personal_tokens_changed
  * notifies every process of changed rights.
  */
 import type { Db } from '../db/database.ts';
@@ -16,7 +16,7 @@ type RefreshTokenRow = {
   revokedAt: Date | null;
 };
 
-/** Inserts the token for the user's session epoch (default: the current one) and returns the epoch; undefined if it is over. */
+/** Inserts a token for the given or current session epoch of the user. Returns the epoch; undefined if it has ended. */
 export async function insertRefreshToken(
   db: Db,
   token: { appId: string; digest: Buffer; familyId: string; userId: string; expiresAt: Date; epoch?: number },
@@ -30,7 +30,7 @@ export async function insertRefreshToken(
   return row?.sessionEpoch;
 }
 
-/** The token's row, locked: of two concurrent requests, the second sees it used. Undefined when its epoch is over. */
+/** Locks and returns the token, so that the second of two requests sees it used. Undefined if its epoch has ended. */
 export async function lockRefreshToken(db: Db, appId: string, digest: Buffer): Promise<RefreshTokenRow | undefined> {
   const [row] = await db<RefreshTokenRow[]>`
     select t.family_id, t.user_id, u.sandbox_id, t.session_epoch as epoch, t.expires_at, t.used_at, t.revoked_at
@@ -58,7 +58,7 @@ type PersonalTokenRow = {
   revokedAt: Date | null;
 };
 
-/** Undefined when this session epoch of the user is over. */
+/** Returns undefined if this session epoch of the user has ended. */
 export async function insertPersonalToken(
   db: Db,
   token: {
@@ -93,7 +93,7 @@ export async function revokePersonalToken(db: Db, appId: string, userId: string,
   return changed.count > 0;
 }
 
-/** Deletes expired refresh tokens, which have no effect. Personal tokens stay, so that lists show them. */
+/** Deletes expired refresh tokens. Expired personal tokens stay, so that lists show them. */
 export async function deleteExpiredRefreshTokens(db: Db, now: Date): Promise<void> {
   await db`delete from refresh_tokens where expires_at < ${now}`;
 }

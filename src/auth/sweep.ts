@@ -8,7 +8,7 @@ import { deleteExpiredRefreshTokens } from './store.ts';
 /** Deletes sign-in failures outside every window, old addresses and expired refresh tokens. */
 export const authSweepJob = { task: taskNames.sweepAuth, everySeconds: 3_600 };
 
-/** The longest window. */
+/** The length of the longest window. */
 const failuresKeptMs = 60 * 60 * 1_000;
 const addressesKeptMs = 180 * 24 * 60 * 60 * 1_000;
 

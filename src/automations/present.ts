@@ -1,12 +1,11 @@
 import { compact, iso, presentSandboxId } from '../http/present.ts';
 import { formatId } from '../ids.ts';
 import { pausedReason } from './definitions/service.ts';
-import type { AutomationRow, FullAutomation, GraphRow, RunSummaryRow, SecretRow } from './definitions/store.ts';
+import type { AutomationRow, FullAutomation, GraphRow, SecretRow } from './definitions/store.ts';
 import type { EntryRow, RunRow } from './runs/store.ts';
+import type { RunSummaryRow } from './runs/visible-store.ts';
 
-/** Rows as responses show them. */
-
-/** What someone who may only invoke it sees. */
+/** The automation for a caller who may only invoke it. */
 export function presentInvocable(row: AutomationRow) {
   const { id, name, lookupKey, description, inputSchema } = row;
   return {
@@ -79,7 +78,7 @@ export function presentRun(row: ShownRun) {
   });
 }
 
-/** A run in a list of all runs. */
+/** A run in the list of all runs, without payload and result. */
 export function presentRunSummary(row: RunSummaryRow) {
   return {
     ...presentRun({ ...row, payload: null, participants: null, result: null }),

@@ -123,8 +123,8 @@ function registerDefinitions(api: Api, { automations, runs }: AutomationRouteDep
       summary: verb === 'activate' ? 'Let an automation start runs' : 'Stop new runs; active runs continue',
       description:
         verb === 'activate'
-          ? 'No effect if it is active already. 422 if the user or agent that it ran as was deleted.'
-          : 'No effect if it is paused already.',
+          ? 'No effect if it is already active. 422 if the user or agent that it ran as was deleted.'
+          : 'No effect if it is already paused.',
       params: Type.Object({ automation: Type.String() }),
       responses: { 200: ref(automationSchema) },
       handler: async ({ caller, params }) => presentAutomation(await run(caller, params.automation)),
@@ -147,8 +147,8 @@ function registerDefinitions(api: Api, { automations, runs }: AutomationRouteDep
   });
 }
 
-/** The versions of an automation's graph: an editor compares them, and a run is drawn from its own. */
-function registerVersions(api: Api, { runs }: AutomationRouteDeps): void {
+/** The versions of an automation's graph: an editor compares them, and a run is drawn from the version that it uses. */
+function registerVersions(api: Api, { automations }: AutomationRouteDeps): void {
   api.provisioning(operators, {
     method: 'GET',
     path: '/automations/:automation/versions',
@@ -162,7 +162,7 @@ function registerVersions(api: Api, { runs }: AutomationRouteDeps): void {
     responses: { 200: pageOf(ref(workflowVersionSchema)) },
     async handler({ caller, params, query }) {
       const request = pageRequest(query);
-      const [rows, total] = await runs.listVersions(caller, params.automation, request);
+      const [rows, total] = await automations.listVersions(caller, params.automation, request);
       return page(request, rows.map(presentVersion), total);
     },
   });
@@ -179,7 +179,7 @@ function registerVersions(api: Api, { runs }: AutomationRouteDeps): void {
     }),
     responses: { 200: ref(workflowVersionSchema) },
     handler: async ({ caller, params }) =>
-      presentVersion(await runs.getVersion(caller, params.automation, params.version)),
+      presentVersion(await automations.getVersion(caller, params.automation, params.version)),
   });
 }
 
@@ -209,7 +209,7 @@ function registerRunReading(api: Api, { runs, streams }: AutomationRouteDeps): v
     tag,
     summary: 'List the runs of all automations, newest first',
     description:
-      'End users see the runs that they invoked or whose automation they may see. Without payload and result: read those run by run.',
+      'End users see the runs that they invoked, and those of automations that are visible to them. The list leaves out payload and result: get the run to read them.',
     query: listVisibleRunsQuery,
     responses: { 200: ref(runPageSchema) },
     async handler({ caller, query }) {
@@ -270,7 +270,7 @@ function registerRunReading(api: Api, { runs, streams }: AutomationRouteDeps): v
     tag,
     summary: 'Follow the status of an invoked run',
     description:
-      'Server-Sent Events: `run_update` with the run, immediately and at every change of its status. Ends with the run. With `Last-Event-ID`, sends every later change first, each with the run as it was then.',
+      'Server-Sent Events: `run_update` with the run, immediately and at every change of its status. The stream ends when the run ends. With `Last-Event-ID`, it first sends every later change, each with the run as it was then.',
     params,
     responses: { 200: Type.String({ description: 'text/event-stream' }) },
     async handler({ caller, params: given, request, reply }) {
@@ -321,7 +321,8 @@ function registerRunChanges(api: Api, { runs }: AutomationRouteDeps): void {
     tag,
     changesRights: false,
     summary: 'Cancel a run that has not ended',
-    description: 'Ends the run and the runs that it started, before this returns. 409 if it has already ended.',
+    description:
+      'Before the response is sent, the run and the runs that it started have ended. 409 if the run has already ended.',
     params,
     responses: { 200: ref(runSchema) },
     handler: async ({ caller, params: given }) => presentRun(await runs.cancel(caller, given.automation_run)),
@@ -334,7 +335,7 @@ function registerRunChanges(api: Api, { runs }: AutomationRouteDeps): void {
     changesRights: false,
     summary: 'Start a new run from one that has ended, with the same payload',
     description:
-      'Returns the new run, which uses the automation’s current workflow; `retried_from` names the old one. 409 if that has not ended.',
+      'Returns the new run, which uses the automation’s current workflow; `retried_from` names the old run. 409 if the old run has not ended.',
     params,
     responses: { 201: ref(runSchema) },
     handler: async ({ caller, params: given }) => presentRun(await runs.retry(caller, given.automation_run)),

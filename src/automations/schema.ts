@@ -10,8 +10,8 @@ const type = Type.Enum(['trigger', 'scheduled', 'invoked']);
 const runStatus = Type.Enum(['pending', 'running', 'completed', 'failed', 'cancelled']);
 const invokeAuth = Type.Enum(['any', 'secret_key', 'user']);
 
-/** As responses carry it; `checkGraph` checks one in a request. */
-const graphAnswer = Type.Unsafe<unknown>({
+/** The graph in responses. `checkGraph` checks the graph of a request. */
+const graphResponse = Type.Unsafe<unknown>({
   ...Type.Union([Type.Record(Type.String(), Type.Unknown()), Type.Null()]),
   description: 'The WorkflowGraph, or null when an external worker executes the runs.',
 });
@@ -29,11 +29,13 @@ export const automationSchema = Type.Object(
     description: optionalText,
     type,
     status: Type.Enum(['draft', 'running', 'paused']),
-    trigger: Type.Optional(Type.String({ description: 'Event name that starts a run; type trigger only.' })),
+    trigger: Type.Optional(
+      Type.String({ description: 'The name of the event that starts a run. Only for type trigger.' }),
+    ),
     filter: optionalText,
-    schedule: Type.Optional(Type.String({ description: 'Five-field cron; type scheduled only.' })),
+    schedule: Type.Optional(Type.String({ description: 'A five-field cron expression. Only for type scheduled.' })),
     timezone: Type.String(),
-    workflow: graphAnswer,
+    workflow: graphResponse,
     input_schema: schemaAnswer,
     invoke_auth: invokeAuth,
     run_as_user: optionalText,
@@ -61,13 +63,13 @@ export const invocableAutomationSchema = Type.Object(
     description: optionalText,
     input_schema: schemaAnswer,
   },
-  { $id: 'InvocableAutomation', description: 'An automation as its invokers see it.' },
+  { $id: 'InvocableAutomation', description: 'An automation as shown to callers who may invoke it.' },
 );
 
 const bounded = (maxLength: number, description?: string) =>
   Type.String({ minLength: 1, maxLength, ...(description === undefined ? {} : { description }) });
 
-/** Loose here: the graph's own check reports problems node by node. */
+/** Not checked here: `checkGraph` reports problems node by node. */
 const graphInput = Type.Unsafe<unknown>({
   ...Type.Union([Type.Object({}, { additionalProperties: true }), Type.Null()]),
   description: `A graph {kind: "WorkflowGraph", version: 1, start_node, nodes}, or null.`,
@@ -169,14 +171,14 @@ const runSummarySchema = Type.Object(
 
 export const runPageSchema = Type.Object(
   { data: Type.Array(ref(runSummarySchema)), has_more: Type.Boolean(), after_cursor: optionalText },
-  { $id: 'AutomationRunPage', description: 'Runs, newest first. `after_cursor` points after the last one returned.' },
+  { $id: 'AutomationRunPage', description: 'Runs, newest first. `after_cursor` points after the last run returned.' },
 );
 
 export const workflowVersionSchema = Type.Object(
-  { version: Type.Integer(), workflow: graphAnswer, created_at: Type.String() },
+  { version: Type.Integer(), workflow: graphResponse, created_at: Type.String() },
   {
     $id: 'WorkflowVersion',
-    description: 'The current or an earlier graph of the automation. A run keeps the one it started with.',
+    description: 'The current or an earlier graph of the automation. A run keeps the version it started with.',
   },
 );
 
@@ -215,7 +217,7 @@ export const journalPageSchema = Type.Object(
     has_more: Type.Boolean(),
     resume_cursor: optionalText,
   },
-  { $id: 'RunJournalPage', description: 'Entries in order. `resume_cursor` points after the last one returned.' },
+  { $id: 'RunJournalPage', description: 'Entries in order. `resume_cursor` points after the last entry returned.' },
 );
 
 export const journalQuery = Type.Object({
@@ -243,7 +245,7 @@ export const listVisibleRunsQuery = Type.Object({
     Type.String({
       minLength: 1,
       maxLength: limits.nameCharactersMax,
-      description: 'The id of a run, or a part of the name or lookup key of its automation.',
+      description: 'The id of a run, or part of the name or lookup key of its automation.',
     }),
   ),
   limit: Type.Optional(
@@ -258,7 +260,7 @@ const invokeMembers = strict({
   participants: Type.Optional(Type.Record(Type.String(), Type.String(), { maxProperties: 100, ...jsonBytes(65_536) })),
   idempotency_key: Type.Optional(bounded(255, 'The same key returns the first run again, for at least a day.')),
 });
-/** All members are optional, and so is the body: without one the server passes null. */
+/** All members are optional, and so is the body, which is null if absent. */
 export const invokeSchema = Type.Unsafe<Static<typeof invokeMembers> | null>({
   ...invokeMembers,
   type: ['object', 'null'],

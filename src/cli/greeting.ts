@@ -1,4 +1,5 @@
 import { isIP } from 'node:net';
+import { signInUrl } from '../console/sign-in-links.ts';
 
 /** What `quarry serve` prints when it is ready. */
 export function formatGreeting(shown: {
@@ -11,10 +12,9 @@ export function formatGreeting(shown: {
   return [
     `Quarry listens on ${url}`,
     `Console            ${baseUrl}/console`,
-    // After the #, so that no request, log or proxy ever contains it.
     ...(signInCode === undefined
       ? []
-      : [`Sign in            ${baseUrl}/console#sign-in=${signInCode} (works once, for ten minutes)`]),
+      : [`Sign in            ${signInUrl(baseUrl, signInCode)} (works once, for ten minutes)`]),
     `API reference      ${baseUrl}/docs`,
     `Credentials        ${credentials ?? 'create new ones with `quarry credentials`'}`,
     '',

@@ -8,7 +8,7 @@ export const configSchema = Type.Object(
     virtual_path: Type.String(),
     content_type: Type.String(),
     content: optionalText,
-    version: Type.Integer({ description: 'From 1.' }),
+    version: Type.Integer({ description: 'The version number, from 1.' }),
     current_version: Type.Object({
       id: Type.String({ description: 'cfv_…' }),
       version_number: Type.Integer(),

@@ -15,7 +15,7 @@ export type ConfigService = ReturnType<typeof createConfigService>;
 
 /** Reads the versioned texts written by extractions with `destination_kind: config`. */
 export function createConfigService({ db, blobs }: { db: Database; blobs: BlobStore }) {
-  /** The owner of the paths: the agent or org named in the query, otherwise the caller. Undefined for one that is hidden. */
+  /** The owner of the paths: the agent or org that the query names, otherwise the caller. Undefined if it is hidden. */
   async function findOwnerId(caller: Caller, query: ConfigOwnerQuery): Promise<string | undefined> {
     const none: Owned = { orgId: null, teamId: null, userId: null, agentId: null };
     const agentId = query.agent === undefined ? undefined : fieldId('agent', 'agent', query.agent);
@@ -29,11 +29,11 @@ export function createConfigService({ db, blobs }: { db: Database; blobs: BlobSt
   }
 
   return {
-    /** One version with its text. 404 when the owner has no such path or version. */
+    /** One version with its text. 404 if the owner has no such path or version. */
     async get(caller: Caller, path: string, query: ConfigOwnerQuery & { version?: number | undefined }) {
       const owner = await findOwnerId(caller, query);
       if (owner === undefined) throw unknownReference(query.agent === undefined ? 'org' : 'agent');
-      const row = await store.findConfig(db, caller, owner, virtualPath(path), query.version);
+      const row = await store.findConfig(db, caller, owner, normalizePath(path), query.version);
       const file = row && (await findFile(db, row.appId, row.fileId));
       if (!row || !file) throw notFound();
       const bytes = await blobs.readAll(file.blobKey, limits.configBytesMax);
@@ -52,7 +52,7 @@ export function createConfigService({ db, blobs }: { db: Database; blobs: BlobSt
 }
 
 /** Normalizes a path for storage: removes empty, `.` and `..` segments. */
-function virtualPath(path: string): string {
+function normalizePath(path: string): string {
   return path
     .split('/')
     .filter((segment) => !['', '.', '..'].includes(segment))

@@ -9,7 +9,7 @@ export type ConfigRow = Owned & {
   id: string;
   sandboxId: string;
   virtualPath: string;
-  /** The newest version's number. */
+  /** The number of the newest version. */
   latest: number;
   versionId: string;
   version: number;

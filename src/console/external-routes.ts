@@ -20,7 +20,7 @@ type Deps = {
   setCookie: (request: FastifyRequest, value: string, seconds: number) => string;
 };
 
-/** Signing in to the web console at an issuer that the app trusts. */
+/** Registers sign-in to the web console at an issuer that the app trusts. */
 export function registerExternalSignInRoutes(api: Api, deps: Deps): void {
   const { externalSignIn, consoleSessions, baseUrl } = deps;
   const redirect = () => `${baseUrl()}${path}/callback`;
@@ -38,7 +38,7 @@ export function registerExternalSignInRoutes(api: Api, deps: Deps): void {
     operationId: 'listSignInIssuers',
     tag,
     summary: 'List the issuers at which users of an app sign in to the console',
-    description: 'For the sign-in page. Only issuers of the publishable key’s app that have a console client.',
+    description: 'For the sign-in page. Lists only issuers that have a console client, of the publishable key’s app.',
     query: Type.Object({ publishable_key: Type.String({ maxLength: 300 }) }),
     responses: { 200: Type.Object({ data: Type.Array(Type.Object({ id: Type.String(), issuer: Type.String() })) }) },
     handler: async ({ query }) => {
@@ -74,8 +74,7 @@ export function registerExternalSignInRoutes(api: Api, deps: Deps): void {
     operationId: 'finishExternalSignIn',
     tag,
     summary: 'Complete a sign-in to the console at an issuer',
-    description:
-      'The issuer redirects the browser here. Creates a session of the console. Browsers get an error as a page.',
+    description: 'The issuer redirects the browser here. Creates a console session. Browsers get errors as a page.',
     audit: 'batched',
     query: Type.Object({ code: Type.Optional(Type.String()), state: Type.Optional(Type.String()) }),
     uncheckedQuery: true,
@@ -114,12 +113,12 @@ function readCookie(header: string | undefined): string | undefined {
   return pair?.trim().slice(cookieName.length + 1);
 }
 
-/** Whether a browser shows the response to somebody. */
+/** Whether a person will see the response in a browser. */
 function isPerson({ headers }: FastifyRequest): boolean {
   return /\btext\/html\b/.test(headers.accept ?? '');
 }
 
-/** The failed sign-in as a page, with the way back. */
+/** Sends the failed sign-in as a page, with a link back to the sign-in page. */
 function sendFailure(reply: FastifyReply, { status, message }: AppError): FastifyReply {
   const page = `<!doctype html>
 <html lang="en">

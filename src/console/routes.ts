@@ -11,7 +11,9 @@ import type { ConsoleService } from './service.ts';
 const tag = 'Console';
 const path = '/console/session';
 
-/** Sign-in and sign-out of the web console. Public routes: the session cookie is checked here. */
+/**
+ * Registers sign-in to and sign-out from the web console. The routes are public; the session cookie is checked here.
+ */
 export function registerConsoleRoutes(
   api: Api,
   deps: {
@@ -61,7 +63,7 @@ export function registerConsoleRoutes(
     operationId: 'closeConsoleSession',
     tag,
     summary: 'Sign out of the web console',
-    description: 'Deletes the session and the cookie. 204 also if the session has already ended.',
+    description: 'Deletes the session and the cookie. Also returns 204 if the session has already ended.',
     audit: 'batched',
     responses: { 204: null },
     handler: async ({ request, reply }) => {

@@ -18,7 +18,9 @@ export const signInSchema = strict({
 export const consoleSessionSchema = Type.Object(
   {
     kind: Type.Enum(['user', 'developer']),
-    csrf_token: Type.String({ description: 'Send it in x-quarry-csrf with every request of this session.' }),
+    csrf_token: Type.String({
+      description: 'The CSRF token. Send it in `x-quarry-csrf` with every request of this session.',
+    }),
     expires_at: Type.String(),
     user: Type.Optional(ref(userSchema)),
     app: Type.Optional(ref(appSchema)),

@@ -28,24 +28,24 @@ export function createConsoleService(deps: ConsoleDeps) {
   const { db, clock, auth, users, credentials, sessions } = deps;
   const links = createSignInLinks(clock);
 
-  /** The visible data of a session, with a new CSRF token. */
+  /** The public data of a session, with a new CSRF token. */
   async function describe(value: string, session: Session) {
     const base = { csrfToken: sessions.csrfToken(value), expiresAt: session.expiresAt };
     if (session.kind === 'developer')
       return { ...base, kind: session.kind, developer: { id: session.developerId, name: session.name } };
-    const user = await users.findSignedIn(session, session.userId);
+    const user = await users.findInScope(session, session.userId);
     const app = await findApp(db, session.appId);
-    if (!user || !app) throw over();
+    if (!user || !app) throw sessionEnded();
     return { ...base, kind: session.kind, user, app };
   }
 
   async function get(value: string | undefined) {
     const session = value === undefined ? undefined : await sessions.find(value);
-    if (value === undefined || !session) throw over();
+    if (value === undefined || !session) throw sessionEnded();
     return describe(value, session);
   }
 
-  /** The actor of a session's changes. A developer acts in all their apps. */
+  /** The audit actor of changes made in the session. A developer acts in all their apps. */
   async function actorOf(session: Session, credential: string): Promise<AuditActor> {
     if (session.kind === 'user') {
       const { appId, sandboxId, userId } = session;
@@ -61,7 +61,7 @@ export function createConsoleService(deps: ConsoleDeps) {
 
     createSignInCode: links.create,
 
-    /** Opens a session. Returns its cookie value and its visible data. 401 and 429 as in auth/login. */
+    /** Opens a session. Returns its cookie value and its public data. 401 and 429 as for auth/login. */
     async signIn(body: Static<typeof signInSchema>, address: string, noteActor: (actor: AuditActor) => void) {
       const method = readSignInMethod(body);
       const expiresAt = new Date(clock.now().getTime() + sessionSeconds * 1_000);
@@ -70,14 +70,14 @@ export function createConsoleService(deps: ConsoleDeps) {
         await auth.attemptFrom(address, async () => {
           const token = method.kind === 'developer' ? method.token : links.take(method.code);
           if (token === undefined)
-            throw new AppError('invalid_credentials', 'The sign-in link was used before or is too old.');
+            throw new AppError('invalid_credentials', 'The sign-in link was already used or is too old.');
           const row = { digest: digest(value), tokenDigest: digest(token), expiresAt };
           if (!(await store.insertDeveloperSession(db, row)))
             throw new AppError('invalid_credentials', 'The developer token is unknown or revoked.');
           return undefined;
         });
         const session = await sessions.find(value);
-        if (!session) throw over();
+        if (!session) throw sessionEnded();
         noteActor(await actorOf(session, 'developer_token'));
         return { value, session: await describe(value, session) };
       }
@@ -97,7 +97,7 @@ export function createConsoleService(deps: ConsoleDeps) {
       return { value, session: await get(value) };
     },
 
-    /** A session of a user who signed in elsewhere. */
+    /** Opens a session for a user who signed in elsewhere. */
     async openUserSession({ appId, userId, epoch }: { appId: string; userId: string; epoch: number }) {
       const value = generateSessionValue(appId);
       const expiresAt = new Date(clock.now().getTime() + sessionSeconds * 1_000);
@@ -105,9 +105,11 @@ export function createConsoleService(deps: ConsoleDeps) {
       return { value };
     },
 
-    /** Ends the session and returns its owner. 401 without its CSRF token. A session that already ended is no error. */
+    /**
+     * Ends the session and returns its owner. 401 without its CSRF token. No error if the session has already ended.
+     */
     async signOut(value: string | undefined, csrf: string | undefined): Promise<AuditActor | undefined> {
-      if (value === undefined) throw over();
+      if (value === undefined) throw sessionEnded();
       sessions.requireCsrf(value, csrf);
       const session = await sessions.find(value);
       if (session === undefined) return undefined;
@@ -143,6 +145,6 @@ function invalid(fields: FieldError[]): AppError {
   });
 }
 
-function over(): AppError {
+function sessionEnded(): AppError {
   return new AppError('unauthenticated', 'No session is open. Sign in.');
 }

@@ -6,13 +6,13 @@ const lifetimeMs = 10 * 60_000;
 const linksMax = 10;
 
 /**
- * Codes that sign one browser in as a developer, once. They live in the memory of this process alone, as digests, and
+ * Codes that sign one browser in as a developer, once. They exist only in the memory of this process, as digests, and
  * end with it: the link is printed for the person who has just started the process.
  */
 export function createSignInLinks(clock: Clock) {
   const links = new Map<string, { developerToken: string; expiresAtMs: number }>();
   return {
-    /** A new code for the holder of a developer token. */
+    /** Creates a code for the holder of a developer token. */
     create(developerToken: string): string {
       const code = `csl_${randomBytes(32).toString('base64url')}`;
       const [oldest] = links.keys();
@@ -21,13 +21,21 @@ export function createSignInLinks(clock: Clock) {
       return code;
     },
 
-    /** The developer token behind a code, which is used up. Undefined when it is unknown, used or too old. */
+    /**
+     * Returns the developer token behind a code and uses up the code. Undefined if the code is unknown, used or too
+     * old.
+     */
     take(code: string): string | undefined {
       const link = links.get(keyOf(code));
       links.delete(keyOf(code));
       return link !== undefined && clock.now().getTime() < link.expiresAtMs ? link.developerToken : undefined;
     },
   };
+}
+
+/** The link with a code: after the #, so that no request, log or proxy ever contains it. */
+export function signInUrl(baseUrl: string, code: string): string {
+  return `${baseUrl}/console#sign-in=${code}`;
 }
 
 /** A lookup by digest takes equally long for every wrong code. */

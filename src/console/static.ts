@@ -6,18 +6,18 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Config } from '../config.ts';
 import { notFound } from '../errors.ts';
 
-/** One built file, and how its bytes are read in each encoding. */
+/** A built file, and a function for each encoding that reads its bytes. */
 type Asset = { contentType: string; encodings: Map<string, () => Buffer> };
 
-/** In console/index.html; each response has another value there. */
+/** In console/index.html, replaced with a different value in each response. */
 const noncePlaceholder = 'QUARRY_NONCE';
 
 const builtDirectory = fileURLToPath(new URL('../../console/dist/', import.meta.url));
 
 /**
- * The web console at /console: the files built by `npm ci`, kept in memory once they were requested. Every other path is a client-side route and
- * returns the console's page.
- * @param isRoute whether a path is an operation's
+ * Serves the web console at /console: the files built by `npm ci`, cached in memory once they are requested. Every
+ * other path is a client-side route and returns the console's page.
+ * @param isRoute whether a path belongs to an operation
  */
 export async function registerConsole(
   fastify: FastifyInstance,
@@ -34,12 +34,12 @@ export async function registerConsole(
       const name = (request.params as { '*': string })['*'];
       const asset = name === 'index.html' ? undefined : assets.get(name);
       if (asset) {
-        // Their names contain a digest of their contents, so they never change.
+        // File names contain a digest of the contents, so a file never changes.
         reply.header('cache-control', name.startsWith('assets/') ? 'public, max-age=31536000, immutable' : 'no-cache');
         return send(request, reply, asset);
       }
       if (name.startsWith('assets/')) throw notFound();
-      // A route that takes another method is no page.
+      // A route that accepts another method is not a page.
       if (isRoute(request.url)) return reply.callNotFound();
       return page ? sendPage(request, reply, page) : notBuilt(reply);
     });
@@ -72,12 +72,13 @@ function notBuilt(reply: FastifyReply): FastifyReply {
 }
 
 /**
- * No inline code and no other origins, except for the contents of files. Style elements need the page's nonce: dialogs
- * and editors make some, and a file or a response that is shown has none.
+ * Allows no inline code and no other origins, except for the contents of files. Style elements need the page's nonce:
+ * dialogs and editors create some, while a file or a response on display has none.
  */
 function policy(config: Config, baseUrl: string, host: string, nonce: string): string {
   const files = [new URL(baseUrl).origin, ...contentOrigins(config), ...blobOrigins(config)].join(' ');
-  // Names the requested host: nothing else on this origin, neither files nor responses, can be a script or a style.
+  // Names the requested host, so that nothing else on this origin, neither files nor responses, can be a script or a
+  // style.
   // A policy cannot name an IPv6 address.
   const assets = /^[\w.-]+(?::\d+)?$/.test(host) ? `${host}/console/assets/` : "'self'";
   return [

@@ -8,7 +8,7 @@ export async function insertUserSession(
     values (${session.appId}, ${session.digest}, ${session.userId}, ${session.epoch}, ${session.expiresAt})`;
 }
 
-/** False when the token is unknown or revoked. */
+/** Returns false if the token is unknown or revoked. */
 export async function insertDeveloperSession(
   db: Db,
   session: { digest: Buffer; tokenDigest: Buffer; expiresAt: Date },

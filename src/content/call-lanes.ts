@@ -9,8 +9,8 @@ type CallInLane = <Result>(
 ) => Promise<Result>;
 
 /**
- * Bounds the calls to a service that apps share: `callsMax` of one app at the same time and as many more for the others,
- * so that no app keeps another waiting. A call that is aborted leaves its lane with the signal's reason.
+ * Bounds the calls to a service that apps share: `callsMax` concurrent calls of one app, and as many again for the
+ * others, so that no app keeps another waiting. A call that is aborted leaves its lane with the signal's reason.
  */
 export function openCallLanes(callsMax: number, tooMany: () => Error): CallInLane {
   const lanes = new Lanes<() => void>({ slots: 2 * callsMax, waitingMax });

@@ -1,14 +1,15 @@
 /**
- * Cuts the Markdown text of a document into pieces for retrieval.
+ * Splits the Markdown text of a document into chunks for retrieval.
  *
- * The text is split into units (a sentence, a heading, a table row, a line of code) and the units grouped into blocks
- * (paragraph, list item, table, fence). Blocks are packed into chunks, and cut between units only when a single block is
- * too long. A chunk is always one contiguous range of the text. The time is linear in the length of the text.
+ * The text is split into units (a sentence, a heading, a table row, a line of code), and the units are grouped into
+ * blocks (paragraph, list item, table, fence). Chunks are filled with whole blocks; a block is split between units
+ * only if it is too long by itself. A chunk is always one contiguous range of the text. Takes time linear in the
+ * length of the text.
  */
 export type Chunk = {
   /** Exactly the document's text from startByte to endByte. */
   text: string;
-  /** The headings above the chunk's first line, outermost first, without their marks. */
+  /** The headings above the chunk's first line, outermost first, without their `#` marks. */
   headingPath: string[];
   /** UTF-8 bytes, 0-based, end exclusive. */
   startByte: number;
@@ -23,15 +24,15 @@ type ChunkOptions = {
   targetTokens?: number;
   /** Maximum size of a chunk, exceeded only by one unbreakable cluster of characters. */
   maxTokens?: number;
-  /** How much of a chunk's end the next one repeats when both are in one section, in tokens. */
+  /** How many tokens at a chunk's end the next chunk repeats, if both are in one section. */
   overlapTokens?: number;
 };
 
 const chunkDefaults = { targetTokens: 512, maxTokens: 768, overlapTokens: 64 } as const;
 
 /**
- * Cuts `text` into chunks in reading order. Text without visible characters has none.
- * Every visible character is in at least one chunk; a heading never ends a chunk unless the text ends there.
+ * Splits `text` into chunks in reading order. Text without visible characters has none.
+ * Every visible character is in at least one chunk. A heading never ends a chunk unless the text ends there.
  */
 export function chunkMarkdown(text: string, options: ChunkOptions = {}): Chunk[] {
   const sizes = sizesFrom(options);
@@ -52,8 +53,9 @@ function sizesFrom(options: ChunkOptions): Sizes {
 }
 
 /**
- * Estimates the tokens that a model's tokenizer would produce: a word counts one for each started group of six letters, a
- * symbol or a character of a script without spaces counts one. Within a fifth of common BPE vocabularies on prose.
+ * Estimates the tokens that a model's tokenizer would produce: a word counts one per started group of six letters; a
+ * symbol or a character of a script without spaces counts one. On prose, the result is within a fifth of common BPE
+ * vocabularies.
  */
 export function estimateTokens(text: string): number {
   let tokens = 0;
@@ -81,7 +83,7 @@ function characterKind(code: number): number {
     const letter = code | 32;
     return (letter >= 97 && letter <= 122) || (code >= 48 && code <= 57) ? wordKind : symbolKind;
   }
-  // The second half of a pair counts nothing: the first has been counted.
+  // The second half of a surrogate pair is not counted, because the first half was.
   if (code >= 0xdc00 && code <= 0xdfff) return spaceKind;
   return code < 0x2000 ? wordKind : symbolKind;
 }
@@ -95,7 +97,7 @@ type Unit = {
   line: number;
   tokens: number;
   kind: 'heading' | 'fence' | 'table' | 'item' | 'text';
-  /** The first unit of its block; false for the units that follow. */
+  /** Whether this is the first unit of its block. */
   opens: boolean;
   headingPath: string[];
 };
@@ -186,7 +188,7 @@ function readUnits(text: string, maxTokens: number): Unit[] {
   return units;
 }
 
-/** The level of a heading whose underline (setext) is the line at `start`. Only one-line headings are recognised. */
+/** The level of a setext heading whose underline is the line at `start`. Only one-line headings are recognised. */
 function underlinedLevel(text: string, start: number): 1 | 2 | undefined {
   const match = underlinePattern.exec(
     text.slice(start, Math.min(endOfLine(text, start), start + headingCharactersMax)),
@@ -213,7 +215,7 @@ function byteCounter(text: string): (offset: number) => number {
   };
 }
 
-/** The visible parts of one line: its sentences in prose, the whole line elsewhere; long parts are cut further. */
+/** The visible parts of one line: its sentences in prose, the whole line elsewhere. Long parts are split further. */
 function cutLine(line: string, kind: Unit['kind'], maxTokens: number): [number, number][] {
   const visible = line.trimEnd().length;
   const pieces: [number, number][] = [];
@@ -233,7 +235,7 @@ function cutLine(line: string, kind: Unit['kind'], maxTokens: number): [number, 
   );
 }
 
-/** Cuts at a space in the second half of a piece if there is one, and never inside a surrogate pair. */
+/** Splits at a space in the second half of a piece if there is one, and never inside a surrogate pair. */
 function cutLong(line: string, start: number, end: number, maxTokens: number): [number, number][] {
   const pieces: [number, number][] = [];
   let from = start;
@@ -269,7 +271,7 @@ function isLowSurrogate(code: number): boolean {
 type Range = { from: number; to: number };
 type Block = Range & { tokens: number; heading: boolean };
 
-/** Units that stay together. A block over `maxTokens` is split into its units. */
+/** Groups units that stay together. A block over `maxTokens` is split into its units. */
 function joinBlocks(units: Unit[], maxTokens: number): Block[] {
   const blocks: Block[] = [];
   for (let from = 0; from < units.length; ) {
@@ -326,14 +328,14 @@ function packBlocks(blocks: Block[], units: Unit[], sizes: Sizes): Range[] {
   return ranges;
 }
 
-/** The first of the headings at the end of the range, so that they can move to the text below them. */
+/** The first of the headings that end the range, so that they can move to the text below them. */
 function startOfTrailingHeadings(units: Unit[], from: number, to: number): number {
   let start = to;
   while (start > from && units[start - 1]?.kind === 'heading') start -= 1;
   return start;
 }
 
-/** Where the next chunk begins: it repeats whole units of the same section worth at most `room` tokens. */
+/** Where the next chunk starts: it repeats whole units of the same section, up to `room` tokens. */
 function startOfOverlap(units: Unit[], from: number, to: number, room: number): number {
   let start = to;
   let left = room;

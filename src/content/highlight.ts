@@ -1,17 +1,20 @@
 import { parseQuery, readTokens, type StemLanguage } from './terms.ts';
 
-/** A range of a text in UTF-16 units, the end not included. */
+/** A range of a text in UTF-16 units; `end` is exclusive. */
 type TextRange = { start: number; end: number };
 
-/** A query to texts in several languages, one of which is the text's. */
+/** A query for texts in several languages, one of which is this text's language. */
 type HighlightQuery = { query: string; languages: readonly StemLanguage[]; language: StemLanguage };
 
-/** The ranges of `text` that match words or prefixes of the query; in order, overlapping ones joined, at most `rangesMax`. */
+/**
+ * The ranges of `text` that match words or prefixes of the query, in order, overlapping ones joined, at most
+ * `rangesMax`.
+ */
 export function findHighlights(text: string, query: HighlightQuery, rangesMax: number): TextRange[] {
   const { language } = query;
   const { terms: words, prefixes } = parseQuery(query.query, query.languages);
   const terms = new Set(words.map(({ label, byLanguage }) => byLanguage.get(language) ?? label));
-  // The index contains stems: `retrieval*` matches `retriev` too.
+  // The index contains stems, so `retrieval*` also matches `retriev`.
   for (const prefix of prefixes) for (const { label } of parseQuery(prefix, [language]).terms) terms.add(label);
   const sourceRange = mapToSource(text);
   const ranges: TextRange[] = [];
@@ -26,7 +29,7 @@ export function findHighlights(text: string, query: HighlightQuery, rangesMax: n
   return ranges;
 }
 
-/** Translates ranges of the text after NFKC, which tokens are read from, to ranges of the text as it is. */
+/** Maps ranges of the NFKC form, from which tokens are read, to ranges of the original text. */
 function mapToSource(text: string): (start: number, end: number) => TextRange {
   const normalized = text.normalize('NFKC');
   if (normalized === text) return (start, end) => ({ start, end });

@@ -3,7 +3,7 @@ import { isStopTerm, readTokens, type StemLanguage } from './terms.ts';
 
 const tinyld = lazyPackage<typeof import('tinyld')>('tinyld');
 
-/** Languages that are detected: those with a stemmer, and others that would be mistaken for one of them. */
+/** The languages that are detected: those with a stemmer, and others that would be mistaken for one of them. */
 const stemmed: Record<string, StemLanguage> = {
   ar: 'arabic',
   ca: 'catalan',
@@ -52,16 +52,18 @@ const toldApart = [...Object.keys(stemmed), ...others];
 
 const charactersMax = 4_000;
 const lettersMin = 20;
-/** How sure the detector must be, from 0 to 1. Titles and lists of names stay below. */
+/** How sure the detector must be, from 0 to 1. For titles and lists of names, it is less sure. */
 const accuracyMin = 0.5;
-/** In a text of another language at most this part of the words looks like stop words of the usual one. */
+/** In a text of another language, at most this share of the words looks like stop words of the usual language. */
 const stopWordsMax = 0.2;
-/** A shorter text in Latin letters must have stop words of the language, too: titles mislead the detector. */
+/**
+ * A shorter text in Latin letters must also contain stop words of the language, because titles mislead the detector.
+ */
 const longTextLetters = 120;
 
 /**
  * Detects the language of a text for stemming: `none` if the language has no stemmer, `otherwise` if it cannot be
- * detected. A single accent misleads the detector in a short text, so its stop words have to agree.
+ * detected. In a short text, a single accent misleads the detector, so stop words have to agree.
  */
 export function detectLanguage(text: string, otherwise: StemLanguage): StemLanguage {
   const sample = takeSample(text);
@@ -76,13 +78,13 @@ export function detectLanguage(text: string, otherwise: StemLanguage): StemLangu
   return (isShort ? share > usual : usual < stopWordsMax || share >= usual) ? found : otherwise;
 }
 
-/** 0 for a language without a list of them. */
+/** 0 for a language without a list of stop words. */
 function shareOfStopWords(text: string, language: StemLanguage): number {
   const tokens = readTokens(text, language);
   return tokens.filter(({ term }) => isStopTerm(term, language)).length / Math.max(1, tokens.length);
 }
 
-/** The text, or parts of it from the beginning, the middle and the end. */
+/** The text or, if it is long, parts from its beginning, middle and end. */
 function takeSample(text: string): string {
   if (text.length <= charactersMax) return text;
   const part = Math.floor(charactersMax / 3);

@@ -5,7 +5,7 @@ import { createSystemResolver, lookupWith, type Resolver } from './fetch/resolve
 const undici = lazyPackage<typeof import('undici')>('undici');
 
 export type ServiceFailure = {
-  /** After this time another try may succeed; undefined: it will not. */
+  /** After this time, another attempt may succeed. Undefined: it will not. */
   retryMs: number | undefined;
   reason: string;
   cause: unknown;
@@ -14,7 +14,7 @@ export type ServiceFailure = {
 type ServiceRequest = {
   url: string;
   dispatcher: Dispatcher;
-  /** What messages call the service. */
+  /** The name of the service in messages. */
   name: string;
   apiKey: string | undefined;
   body: unknown;
@@ -25,9 +25,9 @@ type ServiceRequest = {
 const retryAfterMsMax = 30_000;
 
 /**
- * Connections to services that the settings name, made when they are needed. Names are resolved like those of fetches:
- * name servers that hang hold no thread.
- * @param silenceMsMax a service that sends nothing for this long counts as dead; 0: signals carry the deadlines.
+ * Opens connections to the configured services as needed. Names are resolved like those of fetches, so name servers
+ * that hang hold no thread.
+ * @param silenceMsMax a service that sends nothing for this long counts as dead; 0: signals carry the deadlines
  */
 export function openServiceAgent(resolve: Resolver = createSystemResolver(), silenceMsMax = 0): () => Agent {
   let agent: Agent | undefined;
@@ -41,7 +41,7 @@ export function openServiceAgent(resolve: Resolver = createSystemResolver(), sil
   };
 }
 
-/** Sends JSON to a model service that the settings name. Returns the body of a 200 response. Throws when there is none. */
+/** Sends JSON to a configured model service. Returns the body of a 200 response, or why there is none. */
 export async function postToService(request: ServiceRequest): Promise<string | ServiceFailure> {
   const { name, apiKey, dispatcher } = request;
   const response = await undici().request(request.url, {
@@ -59,7 +59,7 @@ export async function postToService(request: ServiceRequest): Promise<string | S
   return typeof body === 'string' && response.statusCode !== 200 ? refusal(response, name, body) : body;
 }
 
-/** The body as it came: nothing that a service elsewhere has compressed is decompressed in this process. */
+/** Reads the body without decompressing it: nothing that another server compressed is decompressed in this process. */
 async function readBounded(
   { headers, body }: Dispatcher.ResponseData,
   name: string,

@@ -1,10 +1,9 @@
 /**
- * The full-text index as bytes. A chunk has an ordinal within its source. A term's postings are consecutive blocks: the
- * number of postings, then for each the distance to the previous ordinal (the first: to 0), how often the term occurs in
- * the chunk, doubled, plus one when it occurs in the title or a heading, and the chunk's length in words, all as
- * variable-length integers. Concatenated blocks are again valid
- * postings, so the database can merge segments by joining strings. Positions of the words are stored separately, in the
- * same order, because only phrases need them.
+ * The full-text index as bytes. A chunk has an ordinal within its source. A term's postings are consecutive blocks:
+ * the number of postings, then three variable-length integers for each: the distance to the previous ordinal (for the
+ * first, to 0); how often the term occurs in the chunk, doubled, plus one if it occurs in the title or a heading; and
+ * the chunk's length in words. Concatenated blocks are valid postings, so the database can merge segments by joining
+ * strings. Word positions are stored separately, in the same order, because only phrases need them.
  */
 
 export type TermPostings = { term: string; postings: Buffer; positions: Buffer };
@@ -12,15 +11,15 @@ export type TermPostings = { term: string; postings: Buffer; positions: Buffer }
 /** One chunk as input of the index. */
 type IndexedChunk = {
   ordinal: number;
-  /** Length in words. */
+  /** The number of words. */
   length: number;
-  /** Ascending positions of each term. */
+  /** The ascending positions of each term. */
   terms: Map<string, number[]>;
-  /** Those of the terms that its title or a heading contains. */
+  /** The terms that its title or a heading contains. */
   titled?: ReadonlySet<string>;
 };
 
-/** Packs ascending variable-length integers; grows as needed. */
+/** Packs ascending variable-length integers into a buffer that grows as needed. */
 class Writer {
   #bytes = Buffer.allocUnsafe(16);
   #length = 0;
@@ -45,12 +44,12 @@ class Writer {
     return this.#length;
   }
 
-  /** A copy, of its own size. */
+  /** Returns a copy of exactly the written size. */
   finish(): Buffer {
     return Buffer.from(this.bytesWritten());
   }
 
-  /** What is written so far, valid until the next write. */
+  /** The bytes written so far, valid until the next write. */
   bytesWritten(): Uint8Array {
     return this.#bytes.subarray(0, this.#length);
   }
@@ -62,7 +61,7 @@ class Writer {
   }
 }
 
-/** Reads variable-length integers in turn. */
+/** Reads variable-length integers one after another. */
 class Reader {
   readonly #bytes: Uint8Array;
   offset: number;
@@ -98,7 +97,7 @@ class Reader {
   }
 }
 
-/** Packs the postings of chunks in ascending order of their ordinals. */
+/** Packs the postings of chunks, which must come in ascending order of their ordinals. */
 export class PostingsBuilder {
   readonly #lists = new Map<string, { count: number; before: number; postings: Writer; positions: Writer }>();
 
@@ -122,7 +121,7 @@ export class PostingsBuilder {
     }
   }
 
-  /** One entry per term. */
+  /** Returns one entry per term. */
   finish(): TermPostings[] {
     return [...this.#lists].map(([term, { count, postings, positions }]) => {
       const block = new Writer();
@@ -148,7 +147,7 @@ function readPostings(bytes: Uint8Array, visit: (ordinal: number, frequency: num
 /** Postings decoded into columns, which ranking iterates over. */
 export type PostingColumns = {
   ordinals: Int32Array;
-  /** Frequencies as they are stored: doubled, plus one for a term of the title or a heading. */
+  /** Frequencies as stored: doubled, plus one for a term of the title or a heading. */
   tallies: Uint16Array;
   lengths: Uint16Array;
 };
@@ -211,7 +210,7 @@ export function readPositions(
 }
 
 /**
- * One document's part of the index, packed into one value until enough documents are there to be sorted by term: the
+ * Packs one document's part of the index into one value, until there are enough documents to be sorted by term: the
  * number of terms, their hashes in ascending order, the offset of each entry, and the entries.
  */
 export function packBundle(entries: TermPostings[]): Buffer {
@@ -233,7 +232,7 @@ export function packBundle(entries: TermPostings[]): Buffer {
   return Buffer.concat([header, body.finish()]);
 }
 
-/** Shifts the bundle of one document, whose ordinals count from 0, to its first chunk's ordinal. */
+/** Shifts the bundle of one document, whose ordinals count from 0, so that it starts at this ordinal. */
 export function placeBundle(bundle: Buffer, firstOrdinal: number): Buffer {
   const count = bundle.readUInt32LE(0);
   const header = Buffer.from(bundle.subarray(0, 4 + count * 8));

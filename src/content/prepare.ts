@@ -6,25 +6,25 @@ import { detectLanguage } from './language.ts';
 import { PostingsBuilder, packBundle } from './postings.ts';
 import { readTokens, type StemLanguage } from './terms.ts';
 
-/** A text as input of a search index, and the vectors to compute with it. */
+/** A text to prepare for a search index, and the vectors to compute with it. */
 export type PrepareInput = {
   text: string;
   title: string | undefined;
   /** Undefined: detected from the text. */
   language: StemLanguage | undefined;
-  /** For a text whose language cannot be detected. */
+  /** The language to assume if the text's language cannot be detected. */
   otherwise: StemLanguage;
-  /** The language of the built-in embedder, when it is in use. */
+  /** The language of the built-in embedder, if that is in use. */
   embedIn: StemLanguage | undefined;
-  /** Hashes (hex) of the chunks that already have a vector. */
+  /** SHA-256 digests (hex) of the chunks that already have a vector. */
   embedded: readonly string[];
 };
 
 type PreparedChunk = Omit<Chunk, 'text'> & {
-  /** SHA-256, hex, of the embedded text: the chunk below the title and headings that it does not contain itself. */
+  /** SHA-256 (hex) of the embedded text: the chunk, preceded by the title and the headings that it does not contain. */
   hash: string;
   words: number;
-  /** The pages of the document that it begins and ends on, where the text has marks of pages. */
+  /** The first and last page of the chunk, if the text has page marks. */
   startPage?: number;
   endPage?: number;
   /** The embedded text, for an embedder other than the built-in one. */
@@ -33,19 +33,24 @@ type PreparedChunk = Omit<Chunk, 'text'> & {
 
 export type PreparedText = {
   lines: number;
-  /** In which its words are stemmed. */
+  /** The language in which its words are stemmed. */
   language: StemLanguage;
   chunks: PreparedChunk[];
-  /** The postings of groups of consecutive chunks; in each group the ordinals count from 0. */
+  /** The postings of groups of consecutive chunks. In each group, ordinals count from 0. */
   bundles: { chunkCount: number; content: Buffer }[];
   /** Packed vectors by the hash of their chunk. */
   vectors: [hash: string, vector: Buffer][];
 };
 
-/** Postings under construction take up to a hundred times their text, when every word is different, so they are packed in between. */
+/**
+ * Postings under construction can take a hundred times the memory of their text, if every word is different, so they
+ * are packed in between.
+ */
 const bundleChunksMax = 256;
 
-/** Cuts a text into chunks, indexes their words and, with the built-in embedder, embeds chunks without a vector. */
+/**
+ * Splits a text into chunks, indexes their words and, with the built-in embedder, embeds chunks that have no vector.
+ */
 export function prepareText({ text, title, embedIn, embedded, ...input }: PrepareInput): PreparedText {
   const language = input.language ?? detectLanguage(text, input.otherwise);
   const bundles: PreparedText['bundles'] = [];
@@ -89,7 +94,7 @@ export function prepareText({ text, title, embedIn, embedded, ...input }: Prepar
 /** Reads the terms of a chunk's title, of the headings above it and of those in it. */
 function titleTermReader(language: StemLanguage) {
   const termsOf = (text: string) => readTokens(text, language).map(({ term }) => term);
-  // Neighbouring chunks share what is above them.
+  // Neighbouring chunks share the headings above them.
   let above = '';
   let aboveTerms: string[] = [];
   return (passage: string, title: string | undefined, headingPath: readonly string[]): ReadonlySet<string> => {
@@ -103,7 +108,7 @@ function titleTermReader(language: StemLanguage) {
   };
 }
 
-/** A chunk found on its own should still show its subject. */
+/** Adds title and headings, so that a chunk found on its own still shows its subject. */
 export function withContext(text: string, title: string | undefined, headingPath: readonly string[]): string {
   const said = text.toLowerCase();
   const missing = [title ?? '', ...headingPath].filter((line) => line !== '' && !said.includes(line.toLowerCase()));
@@ -111,7 +116,7 @@ export function withContext(text: string, title: string | undefined, headingPath
   return lines.length === 0 ? text : `${lines.join('\n')}\n\n${text}`;
 }
 
-/** Reads pages from the marks that parsers leave in the text; the first page has none. */
+/** Reads pages from the marks that parsers leave in the text. The first page has no mark. */
 function pageReader(text: string) {
   const marks: { page: number; byte: number }[] = [];
   let seen = 0;
@@ -139,7 +144,7 @@ function pageReader(text: string) {
   };
 }
 
-/** Removes page marks at the end of a passage, which contains nothing of the page that begins there. */
+/** Removes page marks at the end of a passage, which contains nothing from the page that starts there. */
 function withoutLastMarks(passage: string): string {
   for (let text = passage.trimEnd(); ; ) {
     const mark = /<!-- page \d{1,9} -->$/.exec(text);

@@ -1,19 +1,19 @@
-/** The robots.txt rules for us, as the parser processes read them. */
+/** The robots.txt rules for this crawler, as a parser process reads them. */
 export type RobotsFile = {
   rules: RobotsRule[];
   crawlDelayMs?: number;
   sitemaps: string[];
-  /** It could not be read, so its rules are unknown. */
+  /** The file could not be read, so its rules are unknown. */
   isUnavailable?: boolean;
 };
 
-/** `pattern` in the spelling of `canonical`. */
+/** `pattern` is in the form that `canonical` returns. */
 export type RobotsRule = { allow: boolean; pattern: string };
 
 /** RFC 9309 requires crawlers to read at least 500 KiB. */
 export const robotsBytesMax = 512 * 1024;
 
-/** Normalises both sides of the comparison: UTF-8 percent-encoded, hex in capitals, unreserved octets plain. */
+/** Normalises a path or pattern for comparison: UTF-8 percent-encoded, hex in capitals, unreserved octets plain. */
 export function canonical(path: string): string {
   return path
     .replace(/[^\x21-\x7e]+/g, (raw) => encodeURIComponent(raw.toWellFormed()))

@@ -1,4 +1,4 @@
-/** A page in a sitemap, with its last change and change frequency as the site wrote them. */
+/** A page in a sitemap, with the last change and change frequency that the site states. */
 export type SitemapPage = { url: string; lastModified?: string | undefined; changeFrequency?: string | undefined };
 
 /** One entry of a sitemap: a page, or (in an index) another sitemap. */

@@ -1,4 +1,4 @@
-/** Words without meaning for the subject of a text, by language, without accents and split at apostrophes. */
+/** Words that say nothing about the subject of a text, by language, without accents and split at apostrophes. */
 export const stopWords: Record<string, string> = {
   english:
     'a about above after again against all also am an and any are as at be because been before being below between both but by can cannot could did do does doing don down during each either else ever few for from further get give given had has have having he her here hers herself him himself his how however i if in into is it its itself just like ll may me might more most must my myself no nor not of off on once only or other our ours ourselves out over own re s same shall she should so some such t than that the their theirs them themselves then there these they this those through thus to too under until up upon us ve very was we were what when where whether which while who whom whose why will with within without would you your yours yourself yourselves',

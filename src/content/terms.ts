@@ -10,14 +10,14 @@ export type StemLanguage = (typeof stemLanguages)[number];
 type Token = {
   /** Folded and stemmed. */
   term: string;
-  /** Its index among the words of the text, from 0. */
+  /** The word's index among the words of the text, from 0. */
   position: number;
   /**
-   * True for a whole identifier (`max_pages`), in addition to its parts, and for a word in addition to its pairs of
-   * characters; at the position of the first of them.
+   * True for a whole identifier (`max_pages`), which is in the index in addition to its parts, and for a word in
+   * addition to its pairs of characters. Its position is that of the first of them.
    */
   whole: boolean;
-  /** Where it stands in the text after NFKC, in UTF-16 units. */
+  /** Where the word is in the NFKC form of the text, in UTF-16 units. */
   start: number;
   end: number;
 };
@@ -27,9 +27,10 @@ export function isStemLanguage(name: string): name is StemLanguage {
 }
 
 /**
- * The words of a text in order. Case, accents and width are folded and words stemmed. Identifiers (`getUserName`,
- * `max_pages`, `node.js`, `v1.2`) yield their parts and, as a further token, the whole. Chinese, Japanese, Korean, Thai,
- * Lao and Khmer yield pairs of neighbouring characters and, as further tokens, the words that the Unicode segmenter finds.
+ * Yields the words of a text in order. Case, accents and width are folded, and words are stemmed. Identifiers
+ * (`getUserName`, `max_pages`, `node.js`, `v1.2`) yield their parts and, as a further token, the whole. Chinese,
+ * Japanese, Korean, Thai, Lao and Khmer yield pairs of neighbouring characters and, as further tokens, the words that
+ * the Unicode segmenter finds.
  */
 export function readTokens(text: string, language: StemLanguage): Token[] {
   const tokens: Token[] = [];
@@ -47,7 +48,7 @@ export function readTokens(text: string, language: StemLanguage): Token[] {
       searched += part.length;
       const unspaced = unspacedPattern.test(part);
       const terms = unspaced ? pairs(fold(part)) : [stem(fold(part), language)];
-      // Folding rarely changes the length of a run; then each of its pairs stands for the whole run.
+      // Folding rarely changes the length of a run. If it does, each pair has the range of the whole run.
       const placed = unspaced && terms.length === Math.max(1, part.length - 1);
       const words = unspaced ? segment(part) : [];
       for (const [i, term] of terms.entries()) {
@@ -56,7 +57,7 @@ export function readTokens(text: string, language: StemLanguage): Token[] {
           const from = start + word.index;
           tokens.push({ term: cut(fold(word.text)), position, whole: true, start: from, end: from + word.text.length });
         }
-        // A word of combining marks only folds to nothing.
+        // A word that consists only of combining marks folds to nothing.
         if (term === '') continue;
         const from = placed ? start + i : start;
         const end = placed ? Math.min(start + part.length, from + 2) : start + part.length;
@@ -72,15 +73,15 @@ export function readTokens(text: string, language: StemLanguage): Token[] {
 type QueryTerm = {
   /** The term in the query's own language. */
   label: string;
-  /** How often the query has it. */
+  /** How often the query contains it. */
   count: number;
   byLanguage: ReadonlyMap<StemLanguage, string>;
 };
 
 type ParsedQuery = {
-  /** Each distinct word to rank by. */
+  /** The distinct words to rank by. */
   terms: QueryTerm[];
-  /** Words that a hit must contain one after another. */
+  /** Words that a hit must contain consecutively. */
   phrases: QueryTerm[][];
   /** Word prefixes; any word with such a prefix counts as one term. */
   prefixes: string[];
@@ -92,8 +93,8 @@ const queryPartsMax = 16;
 const wordsBesidePhrasesMax = 12;
 
 /**
- * Parses a query for texts in these languages: words, "phrases in quotes" and prefixes*. Stop words count only when there
- * is nothing else.
+ * Parses a query for texts in these languages: words, "phrases in quotes" and prefixes*. Stop words count only if
+ * there is nothing else.
  */
 export function parseQuery(query: string, languages: readonly StemLanguage[]): ParsedQuery {
   let phrases: QueryTerm[][] = [];
@@ -127,7 +128,10 @@ export function parseQuery(query: string, languages: readonly StemLanguage[]): P
   return { terms: [...terms.values()], phrases, prefixes };
 }
 
-/** The words of a query in each language: languages differ in their stems alone, so the same words are in the same places. */
+/**
+ * The words of a query in each language. Languages differ only in their stems, so the same words are at the same
+ * positions.
+ */
 function readWords(text: string, languages: readonly StemLanguage[], own: StemLanguage) {
   const byLanguage = languages.map((language) => ({ language, tokens: readTokens(text, language) }));
   return readTokens(text, own).map(({ term, whole }, i) => ({
@@ -136,7 +140,7 @@ function readWords(text: string, languages: readonly StemLanguage[], own: StemLa
   }));
 }
 
-/** Which of these languages a query is written in: the one with the most of its stop words; the first when none has any. */
+/** The language that a query is written in: the one with most of its stop words, or the first if none has any. */
 function queryLanguage(query: string, languages: readonly StemLanguage[]): StemLanguage {
   const [first = 'none'] = languages;
   if (languages.length < 2) return first;
@@ -160,9 +164,9 @@ export function isStopTerm(term: string, language: StemLanguage): boolean {
 
 const stopTerms = new Map<StemLanguage, Set<string>>();
 
-/** Letters, digits and marks, with the characters that join identifiers; C++ and C# keep their signs. */
+/** Letters, digits and marks, with the characters that join identifiers. C++ and C# keep their signs. */
 const wordPattern = /[\p{L}\p{N}\p{M}_]+(?:[.'’][\p{L}\p{N}\p{M}_]+)*(?:\+\+|#(?![\p{L}\p{N}]))?/gu;
-/** Scripts that write words without spaces, and Korean, which joins particles to them. */
+/** Scripts that write words without spaces, and Korean, which attaches particles to words. */
 const unspacedPattern =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}]/u;
 const plainPattern = /^(?:\p{Lu}?[\p{Ll}\p{M}\p{Lo}]+|\p{Lu}+|\p{N}+)$/u;
@@ -177,7 +181,7 @@ function splitWord(word: string): string[] {
   return /[+#]$/.test(word) && parts.length === 1 ? [word] : parts;
 }
 
-/** An identifier: written as one word but with an underscore, an inner dot, digits or inner capitals. */
+/** An identifier: one word with an underscore, an inner dot, digits or inner capitals. */
 function isIdentifier(word: string): boolean {
   return /[_.\p{N}]/u.test(word) || /\p{Ll}\p{Lu}/u.test(word);
 }
@@ -186,7 +190,7 @@ function cut(term: string): string {
   return term.length > termCharactersMax ? term.slice(0, termCharactersMax).toWellFormed() : term;
 }
 
-/** Lower case without accents. Marks that change a word in scripts other than Latin and Greek are kept. */
+/** Folds to lower case without accents. Marks that change a word in scripts other than Latin and Greek are kept. */
 function fold(word: string): string {
   const lower = word.toLowerCase();
   if (isAscii(lower)) return lower;
@@ -218,9 +222,11 @@ function isAscii(word: string): boolean {
 
 let segmenter: Intl.Segmenter | undefined;
 
-/** The words of two characters and more in a run without spaces. Words of one character are in most pairs. */
+/**
+ * The words of two or more characters in a run without spaces. Most pairs already contain the words of one character.
+ */
 function segment(run: string): { text: string; index: number }[] {
-  // Opened when a text needs it: its dictionaries take memory.
+  // Created when a text needs it, because its dictionaries take memory.
   segmenter ??= new Intl.Segmenter('und', { granularity: 'word' });
   return [...segmenter.segment(run)].flatMap(({ segment: text, index }) =>
     text.length < 2 || fold(text) === '' ? [] : [{ text, index }],
@@ -235,7 +241,7 @@ function pairs(run: string): string[] {
 
 type StemmerState = { stem(word: string): string; known: Map<string, string> };
 const stemmers = new Map<StemLanguage, StemmerState>();
-/** Stemming takes microseconds and texts repeat their words. */
+/** Stemming takes microseconds, and texts repeat their words. */
 const knownStemsMax = 100_000;
 
 function stem(word: string, language: StemLanguage): string {

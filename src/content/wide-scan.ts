@@ -1,4 +1,4 @@
-/** What of WebAssembly is used here; the types that come with Node leave it to a browser's. */
+/** The part of WebAssembly that is used here. Node's types leave it to those of browsers. */
 declare const WebAssembly: {
   Module: new (bytes: Uint8Array) => object;
   Instance: new (module: object) => { exports: { memory: { buffer: ArrayBuffer }; run: Run } };
@@ -6,20 +6,20 @@ declare const WebAssembly: {
 
 type Run = (query: number, codes: number, count: number, queryBytes: number, out: number) => void;
 
-/** How a scan compares a query with one code. The parts are instructions on the variables of `scanLocals`. */
+/** How a scan compares a query with one code: instructions on the variables in `scanLocals`. */
 export type ScanParts = {
   /** Adds one step to `sums`, from `query` + `at` and from `codes`. */
   step: number[];
   queryBytesPerStep: number;
   codeBytesPerStep: number;
-  /** Leaves four sums of 32 bits in `sums`, which are added up to the result. */
+  /** Leaves four 32-bit sums in `sums`. Their total is the result. */
   finish: number[];
   resultBytes: 2 | 4;
 };
 
 /**
- * A loop in WebAssembly's 128-bit instructions that compares a query with many codes in a row. The caller writes the
- * query and the codes, calls `run` and reads the results.
+ * A loop in WebAssembly's 128-bit instructions that compares a query with many consecutive codes. The caller writes
+ * the query and the codes, calls `run` and reads the results.
  */
 export type Scan = {
   query: Uint8Array;
@@ -34,7 +34,7 @@ export const scanQueryBytesMax = 4_096;
 export const scanBlockBytes = 192 * 1024;
 export const scanResultsAt = scanQueryBytesMax + scanBlockBytes;
 
-/** The loop's variables: its five parameters, the place in the query, and the sums of one code. */
+/** The loop's variables: its five parameters, the position in the query, and the sums of one code. */
 export const scanLocals = { query: 0, codes: 1, count: 2, queryBytes: 3, out: 4, at: 5, sums: 6 };
 
 export function createScan(parts: ScanParts): Scan {
@@ -68,7 +68,7 @@ function loopBody(parts: ScanParts): number[] {
   ];
 }
 
-/** The instructions that the loop is written with (WebAssembly core specification, chapter 5: binary format). */
+/** The instructions that the loop uses (WebAssembly core specification, chapter 5: binary format). */
 const i32 = 0x7f;
 const v128 = 0x7b;
 const noValue = 0x40;
@@ -79,10 +79,10 @@ const add = (local: number, by: number) => [...get(local), 0x41, by, 0x6a];
 /** An instruction on 128 bits. */
 export const simd = (instruction: number) =>
   instruction < 0x80 ? [0xfd, instruction] : [0xfd, instruction & 0xff, 0x01];
-/** Loads without an alignment or an offset. */
+/** Load instructions without alignment or offset. */
 export const loadWith = (instruction: number) => [...simd(instruction), 0, 0];
 
-/** A module with one function, `run`, of five parameters, and a memory. */
+/** Assembles a module with a memory and one function, `run`, which takes five parameters. */
 function assemble(body: number[]): { buffer: ArrayBuffer; run: Run } {
   const named = (name: string) => [name.length, ...Buffer.from(name)];
   const section = (id: number, content: number[]) => [id, ...unsigned(content.length), ...content];

@@ -3,16 +3,16 @@ import { FetchError } from '../content/fetch/errors.ts';
 type Holder = { app: string; bytes: number; hasWaited: boolean };
 type Waiting = { holder: Holder; bytes: number; go: () => void };
 
-/** A body in memory. Call `free` when nothing needs it any more. */
+/** A body in memory. Call `free` when it is no longer needed. */
 export type HeldBody = { bytes: Uint8Array; free: () => void };
 
-/** There was no memory for a body within its deadline. The page is tried again. */
+/** No memory became free for the body within its deadline. The page is tried again. */
 export class MemoryCrowded extends Error {}
 
 /**
- * The memory for fetched bodies until a parser has read them: at most `bytesMax`, and one body more. An app may use as
- * much as remains free, so a single app gets half. A body that finds no room is not read on, which holds its sender
- * back. One of them at a time may always continue, so that bodies that are half read never wait for each other.
+ * Memory for fetched bodies until a parser has read them: at most `bytesMax`, plus one body. An app may use as much
+ * as is still free, so a single app gets half. A body that finds no room is not read further, which slows down its
+ * sender. One of these bodies may always continue, so that half-read bodies never wait for each other.
  */
 export class BodyMemory {
   readonly #bytesMax: number;
@@ -29,7 +29,7 @@ export class BodyMemory {
     return this.#used;
   }
 
-  /** Reads a body as memory becomes free. Throws what the body throws, and the signal's reason. */
+  /** Reads a body as memory becomes free. Throws what the body throws, or the signal's reason. */
   async read(app: string, body: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<HeldBody> {
     const holder: Holder = { app, bytes: 0, hasWaited: false };
     const chunks: Uint8Array[] = [];

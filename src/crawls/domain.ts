@@ -10,14 +10,14 @@ import { crawlJob } from './jobs.ts';
 
 type CrawlDeps = Omit<EngineDeps, 'gate' | 'workSlots' | 'bodies'> & { hostConcurrency: number; hostDelayMs: number };
 
-/** Crawls have no routes: other domains start them, and the domains' sinks receive their pages. */
+/** Crawls have no routes: other domains start them, and the sinks of those domains receive their pages. */
 export function createCrawls({ hostConcurrency, hostDelayMs, ...deps }: CrawlDeps) {
   const gate = new HostGate(createHostLedger(deps.db, newUuid()), {
     concurrencyMax: hostConcurrency,
     delayMs: hostDelayMs,
     log: deps.log,
   });
-  // Two apps may each have a whole crawl's pages active; more apps share the slots.
+  // Two apps can each have a whole crawl's pages active. More apps share the slots.
   const workSlots = new WorkSlots(2 * deps.concurrency);
   const bodies = new BodyMemory(limits.crawlBodyBytesMax);
   return { service: undefined, tasks: { [taskNames.crawl]: crawlJob({ ...deps, gate, workSlots, bodies }) } };

@@ -18,22 +18,22 @@ import type { Crawl, CrawledPage, CrawlSink, FailedPage } from './types.ts';
 export type EngineDeps = ReaderDeps & {
   db: Database;
   log: Logger;
-  /** The sinks of each kind of consumer. */
+  /** The sink of each kind of consumer. */
   sinks: ReadonlyMap<string, CrawlSink>;
-  /** Concurrent pages of one crawl. */
+  /** The number of concurrent pages of one crawl. */
   concurrency: number;
 };
 
-/** The end of a turn: the crawl is over or deleted, or its next turn is due at `runAt`. */
+/** The end of a turn: the crawl has ended or was deleted, or its next turn is due at `runAt`. */
 type TurnEnd = { over: true } | { over: false; runAt: Date };
 
 type TurnOptions = {
   signal: AbortSignal;
-  /** Polled: whether to make room for other crawls. */
+  /** Polled: returns whether to make room for other crawls. */
   mustYield: () => boolean;
   /** Waits for sites without holding a job slot. */
   waitOutside: WaitOutside;
-  /** There is no retry after this turn: an error fails the crawl. */
+  /** Whether this is the last attempt: an error then fails the crawl. */
   isLastAttempt?: boolean;
 };
 
@@ -41,13 +41,13 @@ const batchMax = 32;
 const lookAhead = 64;
 /** How often a crawl with slow pages checks whether it was cancelled. */
 const lookEveryMs = 1_000;
-/** Shorter waits stay inside the turn; a longer one ends it. */
+/** Shorter waits happen within the turn. A longer wait ends the turn. */
 const waitInsideMsMax = 1_500;
 
 /**
  * Works on a crawl for one turn. Results are committed page by page; pages that finish together share a commit. After
- * a crash only the pages in flight are fetched again. Throws when the database fails or `signal` is aborted; the next
- * turn resumes from the last commit.
+ * a crash, only the pages in flight are fetched again. Throws if the database fails or `signal` is aborted; the next
+ * turn then resumes from the last commit.
  */
 export async function runCrawlTurn(
   deps: EngineDeps,
@@ -62,7 +62,7 @@ export async function runCrawlTurn(
   return new Turn(deps, crawl, sink, options).run();
 }
 
-/** Another process has taken over the crawl, or it was deleted. */
+/** Another process took over the crawl, or it was deleted. */
 class CrawlLost extends Error {}
 
 type FinishedPage = {
@@ -79,7 +79,7 @@ class Turn {
   readonly #robots: RobotsCache;
   readonly #stop = new AbortController();
   readonly #inFlight = new Map<number, Promise<void>>();
-  /** Pages in flight that only wait for their commit: up to as many others are fetched meanwhile. */
+  /** The number of pages in flight that only wait for their commit. As many other pages may be fetched meanwhile. */
   #committing = 0;
   #hasRoom = Promise.withResolvers<void>();
   readonly #due: { queued: store.QueuedPage; known: KnownPage | undefined }[] = [];
@@ -153,7 +153,7 @@ class Turn {
     await this.#discard(this.#finishedPages.splice(0));
   }
 
-  /** Waits for a page to finish; checks now and then whether the crawl was cancelled. */
+  /** Waits for a page to finish, and regularly checks whether the crawl was cancelled. */
   async #waitForPage(): Promise<void> {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<'late'>((resolve) => {
@@ -261,7 +261,9 @@ class Turn {
     }
   }
 
-  /** Commits all pages together. When a quota does not allow them all, commits one by one up to the first that fails. */
+  /**
+   * Commits all pages together. If a quota does not allow all of them, commits one by one up to the first that fails.
+   */
   async #commitWhatFits(batch: FinishedPage[], refused: Set<FinishedPage>): Promise<void> {
     try {
       const after = await this.#deps.db.begin((tx) => this.#commit(tx, batch));
@@ -301,7 +303,8 @@ class Turn {
 
   async #commit(tx: Transaction, batch: FinishedPage[]) {
     const canonical = batch.flatMap(({ outcome }) => (outcome.kind === 'page' ? store.hashUrl(outcome.canonical) : []));
-    // Statements of which none needs the result of another are sent together: a commit is mostly waiting for replies.
+    // These statements do not need each other's results, so they are sent together: a commit consists mostly of
+    // waiting for replies.
     const [crawl, twins] = await Promise.all([this.#lock(tx), store.listDuplicatePages(tx, this.#crawl, canonical)]);
     const accepted = new Set<FinishedPage>();
     const pages: { page: CrawledPage; prepared: unknown }[] = [];
@@ -346,7 +349,7 @@ class Turn {
         const { contentHash } = outcome.state;
         const twin = store.duplicateKey(canonicalHash, contentHash);
         const isStart = queued.depth === 0;
-        // A redirect to a page with its own row adds nothing; neither does the same text under one canonical URL.
+        // A redirect to a page with its own row adds nothing. Neither does the same text under one canonical URL.
         const moved = outcome.finalUrl !== queued.url;
         const elsewhere = moved && (await this.#isKnownElsewhere(tx, crawl, outcome.finalUrl, queued.depth));
         if (isStart) crawl.scopeUrl = outcome.finalUrl;
@@ -366,7 +369,7 @@ class Turn {
         else states.push(outcome.state);
         follow(outcome.state.links, queued.depth);
       }
-      // At the page limit, order matters: the result is the same as when each page is committed alone.
+      // At the page limit, order matters: the result must be the same as if each page were committed alone.
       if (found.length > pagesLeft(crawl)) await this.#addPages(tx, crawl, found.splice(0), leftOut.splice(0));
     }
     await Promise.all([
@@ -418,7 +421,7 @@ class Turn {
     return !sitemapRead && scopeUrl !== null && settings.mode === 'site';
   }
 
-  /** After the start page: the pages in the sitemaps. */
+  /** Adds the pages in the sitemaps, after the start page. */
   async #readListsOfPages(): Promise<void> {
     const { settings } = this.#crawl;
     const isRefresh = this.#crawl.collectionId !== null;
@@ -443,7 +446,7 @@ class Turn {
       this.#crawl = crawl;
       return isRefresh || pagesLeft(crawl) > 0;
     };
-    // The frontier of a refresh is already ordered by the sitemap.
+    // The queue of a refresh is already ordered by the sitemap.
     if (settings.sitemap !== 'skip' && (isRefresh || pagesLeft(this.#crawl) > 0))
       await readSitemaps(this.#deps, this.#crawl, this.#robots, this.#stop.signal, (pages) =>
         add(
@@ -482,15 +485,15 @@ class Turn {
   }
 }
 
-/** Pages that may still be added. */
+/** The number of pages that may still be added. */
 function pagesLeft(crawl: Crawl): number {
   return crawl.settings.maxPages - crawl.discovered - crawl.dropped;
 }
 
-/** Whether the app is charged for the page: retries are charged once, pages without a request never. */
+/** Whether the app is charged for the page. Retries are charged once, and pages without a request never. */
 function isCharged(outcome: PageOutcome): boolean {
   return outcome.kind === 'page' || outcome.kind === 'failed' || (outcome.kind === 'left_out' && outcome.fetched);
 }
 
-/** Rows that say why a page was left out; beyond this bound pages are left out silently. */
+/** The number of rows that say why a page was left out. Further pages are left out without a row. */
 const leftOutMax = 1_000;

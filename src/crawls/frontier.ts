@@ -14,13 +14,13 @@ const periodMs: Record<string, number> = {
 };
 
 /**
- * When a page of a collection is due in a refresh: 0 when the sitemap says that it has changed since the last fetch,
- * 2 when it says that it has not, 1 otherwise. All pages are fetched; the sitemap only determines the order.
+ * The priority of a collection's page in a refresh: 0 if the sitemap says that the page changed since the last fetch,
+ * 2 if it says that it did not, 1 otherwise. All pages are fetched; the sitemap determines only the order.
  */
 export function refreshPriority(page: SitemapPage, fetchedAt: Date | undefined, now: Date): 0 | 1 | 2 {
   if (fetchedAt === undefined) return 1;
   const { lastModified = '', changeFrequency = '' } = page;
-  // A date without a time may be any time of that day.
+  // A date without a time may mean any time of that day.
   const modifiedMs = Date.parse(lastModified) + (lastModified.includes('T') ? 0 : dayMs);
   if (!Number.isNaN(modifiedMs)) return modifiedMs > fetchedAt.getTime() ? 0 : 2;
   const period = periodMs[changeFrequency.toLowerCase()];
@@ -31,9 +31,9 @@ export function refreshPriority(page: SitemapPage, fetchedAt: Date | undefined, 
 type Found = { url: string; depth: number };
 
 /**
- * The normalised links that the crawl will visit, and those it leaves out for a reason that its owner may want to
- * know: a path that the settings exclude, the depth, a path that grows without end. Links to other hosts and to images
- * are ignored.
+ * Sorts normalised links into those that the crawl will visit and those it leaves out for a reason that its owner may
+ * want to know: a path that the settings exclude, the depth, a path that grows without end. Links to other hosts and
+ * to images are ignored.
  */
 export function sortLinks(crawl: Crawl, links: readonly string[], depth: number) {
   const pages: Found[] = [];
@@ -50,7 +50,7 @@ export function sortLinks(crawl: Crawl, links: readonly string[], depth: number)
   for (const url of links) {
     const reason = checkScope(scope, url, depth);
     if (reason === undefined) pages.push({ url, depth });
-    // A link that is too deep on this path may be found again on a shorter one.
+    // A link that is too deep on this path may be found again on a shorter path.
     else if (reason === 'path' || reason === 'trap') leftOut.push({ url, depth, state: 'left_out', reason });
   }
   return { pages, leftOut };

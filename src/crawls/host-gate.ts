@@ -3,9 +3,9 @@ import { type AppCounts, type HostClaim, type HostLedger, leaseMs, type ShareGra
 import { pause } from './signals.ts';
 
 type HostGateOptions = {
-  /** Concurrent requests to one host, over all crawls and processes. */
+  /** The maximum number of concurrent requests to one host, over all crawls and processes. */
   concurrencyMax: number;
-  /** Pause between the starts of two requests to one host when the site requests none. */
+  /** The pause between the starts of two requests to one host, if the site requests none. */
   delayMs: number;
   log: Logger;
 };
@@ -14,9 +14,12 @@ type Waiting = { app: string; go: () => void };
 
 type App = {
   running: number;
-  /** When it may be served next; an app that has requests in several processes counts each of its turns as many. */
+  /**
+   * When the app may be served next. If the app has requests in several processes, each of its turns counts that many
+   * times.
+   */
   turn: number;
-  /** It received requests since the last claim. */
+  /** Whether the app sent requests since the last claim. */
   isActive: boolean;
 };
 
@@ -27,13 +30,13 @@ type Host = ShareGrant & {
   apps: Map<string, App>;
   /** The turn of the app that was served last. */
   turn: number;
-  /** Requests, waiting or active, whose robots.txt requires a delay between them. */
+  /** The number of requests, waiting or active, whose robots.txt requires a delay between them. */
   polite: number;
-  /** The most that were active or waiting since the last claim. */
+  /** The highest number of active and waiting requests since the last claim. */
   peak: number;
   wanted: number;
   claimedAt: number;
-  /** After this time the share may belong to others. */
+  /** After this time, others may have the share. */
   validUntil: number;
 };
 
@@ -41,13 +44,13 @@ type Host = ShareGrant & {
 const tickMs = 250;
 const renewMs = 1_000;
 const hostsClaimedMax = 500;
-/** Apps that a claim names. Further ones have no weight of their own. */
+/** The number of apps that a claim names. Further apps have no weight of their own. */
 const appsClaimedMax = 100;
 
 /**
  * Delays requests so that no host receives more than its limit, whichever crawls, tenants and processes they are for.
- * A process has a share of each host that it crawls, renews it once a second, and starts requests within it without
- * asking the database.
+ * A process has a share of each host that it crawls, renews it once a second, and starts requests within the share
+ * without asking the database.
  */
 export class HostGate {
   readonly #ledger: HostLedger;
@@ -64,8 +67,8 @@ export class HostGate {
   }
 
   /**
-   * Waits for the app's turn at the host and runs `request` in it. `delayMs` is the delay that robots.txt requires: with it,
-   * requests run one after another.
+   * Waits for the app's turn at the host and runs `request` in it. `delayMs` is the delay that robots.txt requires.
+   * If it is set, requests run one after another.
    */
   async run<T>(
     { name, app }: { name: string; app: string },
@@ -126,14 +129,14 @@ export class HostGate {
       signal.addEventListener('abort', giveUp, { once: true });
       host.waiting.push(waiting);
       const known = appOf(host, app);
-      // The last free slot of all processes is for this app if it has none.
+      // This app gets the last free slot of all processes if it has none.
       if (host.isShared && !known.isActive) this.#claimSoon(host);
       known.isActive = true;
       this.#admit(host);
     });
   }
 
-  /** Starts what the share allows, and claims a different share when this one does not fit. */
+  /** Starts the requests that fit the share, and claims a different share if it does not fit. */
   #admit(host: Host): void {
     host.peak = Math.max(host.peak, host.running + host.waiting.length);
     const isValid = performance.now() < host.validUntil;
@@ -148,7 +151,7 @@ export class HostGate {
     return host.polite > 0 ? 1 : this.#options.concurrencyMax;
   }
 
-  /** Room to grow; the rest is for other processes. */
+  /** Includes room to grow. The rest is left to other processes. */
   #wantedOf(host: Host): number {
     return Math.min(this.#limitOf(host), 2 * host.peak);
   }
@@ -156,7 +159,7 @@ export class HostGate {
   #tick(): void {
     const now = performance.now();
     for (const host of this.#hosts.values()) {
-      // It waits for a slot, or it keeps one from others without need.
+      // The process waits for a slot, or keeps one that others need.
       const isUrgent = host.running === 0 && (host.waiting.length > 0 || host.isShared);
       if (isUrgent || now - host.claimedAt >= renewMs) this.#claimSoon(host);
     }
@@ -165,7 +168,7 @@ export class HostGate {
     this.#timer = undefined;
   }
 
-  /** Claims of the same moment share one statement. */
+  /** Claims made at the same moment share one statement. */
   #claimSoon(host: Host): void {
     if (performance.now() - this.#failedAt < renewMs) return;
     this.#due.add(host);
@@ -181,7 +184,7 @@ export class HostGate {
       // Shares stay valid for a while, and the next tick claims again.
       this.#failedAt = performance.now();
       this.#due.clear();
-      // Releasing a share loses nothing, as when the process stops.
+      // If the process only releases shares, for example because it is stopping, the failure does no harm.
       if ([...this.#hosts.values()].some((host) => !isIdle(host)))
         this.#options.log.warn({ err: error }, 'Could not renew the shares of hosts');
     } finally {
@@ -209,7 +212,7 @@ export class HostGate {
     }
   }
 
-  /** Undefined when nothing used the host since the last claim. Releases take effect before the claim is sent. */
+  /** Undefined if nothing used the host since the last claim. Releases take effect before the claim is sent. */
   #claimOf(host: Host, now: number): HostClaim['claim'] {
     host.peak = Math.max(host.peak, host.running + host.waiting.length);
     host.wanted = this.#wantedOf(host);
@@ -230,7 +233,7 @@ function appOf(host: Host, app: string): App {
   return known;
 }
 
-/** An app has no credit for the time that it was idle. */
+/** An app gets no credit for the time it was idle. */
 function turnOf(host: Host, { turn }: App): number {
   return Math.max(host.turn, turn);
 }
@@ -247,9 +250,10 @@ function takeActiveApps(host: Host): AppCounts {
 }
 
 /**
- * The request that gets the next slot: of the app with the fewest active in all processes, then of the one whose turn it
- * is. The last free slot is only for an app that has none: a host that hangs for one app still has a slot for the next.
- * Where processes share the host, the division between them keeps that slot.
+ * Chooses the request that gets the next slot: from the app with the fewest active requests in all processes, and
+ * among those from the app whose turn it is. The last free slot is reserved for an app that has none, so a host that
+ * hangs for one app still has a slot for the next. If processes share the host, the division between them reserves
+ * that slot.
  */
 function takeNext(host: Host, slots: number): Waiting | undefined {
   if (host.running >= slots) return undefined;

@@ -1,61 +1,64 @@
 /** One process's share of a host. Times are in milliseconds of the database's clock. */
 type Share = {
-  /** Requests that the process may have active, or still has. */
+  /** The number of requests that the process may have active, or still has. */
   slots: number;
   wanted: number;
   slotsMax: number;
   apps: AppCounts;
-  /** When it got its first slot, or started to wait for one. */
+  /** When the process got its first slot, or started to wait for one. */
   sinceMs: number;
-  /** It counts until then unless the process renews it. */
+  /** The share counts until then, unless the process renews it. */
   untilMs: number;
 };
 
-/** The shares of a host, by the name of their process. */
+/** The shares of a host, by process name. */
 export type HostShares = Record<string, Share>;
 
-/** The active requests of each app that has requests, active or waiting. */
+/** The number of active requests of each app that has active or waiting requests. */
 export type AppCounts = Record<string, number>;
 
-/** The claim of a process. `slotsMax` is the host's limit for all processes together. */
+/** What a process asks for. `slotsMax` is the host's limit for all processes together. */
 type Claim = { inUse: number; wanted: number; slotsMax: number; apps: AppCounts };
 
 export type ShareGrant = {
-  /** Requests that the process may have active. */
+  /** The number of requests that the process may have active. */
   allowed: number;
-  /** What others count for it; it falls as requests end. */
+  /** The number that other processes count for this one. It falls as requests end. */
   held: number;
-  /** Other processes have a share. */
+  /** Whether other processes have a share. */
   isShared: boolean;
-  /** Of the claim's apps: their active requests in other processes, and how many processes have requests of them. */
+  /** For each app of the claim: its active requests in other processes, and how many processes have requests of it. */
   elsewhere: Record<string, { running: number; processes: number }>;
 };
 
-/** A claim on a host, or none: the process has finished with it. */
+/** A claim on a host. Undefined: the process has finished with the host. */
 export type HostClaim = { host: string; claim: Claim | undefined };
 
-/** The state of hosts that all processes share, as one process uses it. */
+/** The state of hosts that all processes share, as used by one process. */
 export type HostLedger = {
   /** Creates, renews and releases the process's shares. Returns its share of each host. */
   claim(claims: HostClaim[]): Promise<Map<string, ShareGrant>>;
-  /** Takes the next turn at a host that requires a pause between requests. Returns how long to wait for it. */
+  /**
+   * Takes the next turn at a host that requires a pause between requests. Returns how long to wait for it, in
+   * milliseconds.
+   */
   takeTurn(host: string, pauseMs: number): Promise<number>;
 };
 
-/** The share of a dead process is free after this time. */
+/** A share is free this long after its process last renewed it. */
 export const leaseMs = 5_000;
-/** When there are more processes than slots, a process of mean weight keeps its slot this long. */
+/** If there are more processes than slots, a process of average weight keeps its slot this long. */
 const sliceMs = 1_000;
 
-/** Without the shares that their processes did not renew. */
+/** The shares that have not expired. */
 export function liveShares(shares: HostShares, nowMs: number): HostShares {
   return Object.fromEntries(Object.entries(shares).filter(([, share]) => share.untilMs > nowMs));
 }
 
 /**
- * The share of `process` among the live ones: what it wants, as far as it is free, and at most a fair part plus what the
- * others do not want. An app has the same part from one process as from several. The last free slot is only for an app
- * that has none in any process.
+ * The share of `process` among the live ones: what it wants, as far as that is free, but at most a fair part plus
+ * what the others do not want. An app gets the same part whether it uses one process or several. The last free slot
+ * is reserved for an app that has none in any process.
  */
 export function claimShare(
   shares: HostShares,
@@ -87,7 +90,7 @@ export function claimShare(
   return { allowed, held, isShared: others.length > 0, elsewhere, share };
 }
 
-/** Slots by the weight of the processes. The remainder goes to those that are first in turn. */
+/** Divides the slots by the weight of the processes. The remainder goes to those whose turn comes first. */
 function fairPart(shares: HostShares, process: string, slots: number, nowMs: number): number {
   const weights = weighProcesses(shares);
   const mean = Object.values(weights).reduce((all, weight) => all + weight, 0) / Object.keys(shares).length || 1;
@@ -106,7 +109,7 @@ function fairPart(shares: HostShares, process: string, slots: number, nowMs: num
 
 const rounding = 1e-9;
 
-/** An app weighs one, divided among the processes that have requests of it. */
+/** Each app weighs one, divided among the processes that have requests of it. */
 function weighProcesses(shares: HostShares): Record<string, number> {
   const processes: Record<string, number> = {};
   for (const { apps } of Object.values(shares))

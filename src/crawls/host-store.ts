@@ -8,7 +8,7 @@ import {
   type ShareGrant,
 } from './host-shares.ts';
 
-/** The ledger that all processes of a database share. `process` is the name of this one. */
+/** The ledger that all processes of a database share. `process` is the name of this process. */
 export function createHostLedger(db: Db, process: string): HostLedger {
   return {
     claim: (claims) => claimHosts(db, process, claims),
@@ -16,9 +16,9 @@ export function createHostLedger(db: Db, process: string): HostLedger {
   };
 }
 
-/** One short transaction, whatever the number of hosts. */
+/** One short transaction, however many hosts there are. */
 async function claimHosts(db: Db, process: string, claims: HostClaim[]): Promise<Map<string, ShareGrant>> {
-  // Every process locks in the same order.
+  // Every process locks the rows in the same order.
   const sorted = claims.toSorted((one, other) => (one.host < other.host ? -1 : 1));
   const grants = await db.begin(async (tx) => {
     const rows = await tx<{ host: string; shares: HostShares; nowMs: number }[]>`

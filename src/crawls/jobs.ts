@@ -5,12 +5,12 @@ import type { Task } from '../jobs/workers.ts';
 import { type EngineDeps, runCrawlTurn } from './engine.ts';
 import { countOlderCrawls, insertCrawl, type NewCrawl } from './store.ts';
 
-/** Stored with the job. */
+/** Stored with the job, so its names are public. */
 type CrawlPayload = { app_id: string; crawl_id: string };
 
-/** How long a crawl runs before it makes room for others, when the maximum number of crawls is active. */
+/** How long a crawl runs before it makes room for others if the maximum number of crawls is active. */
 const turnMs = 3_000;
-/** Single links and the first turn of a site run before the later turns of other sites. */
+/** Single links and the first turn of a site run before later turns of other sites. */
 const priorities = { link: 0, site: 5, again: 10, againMax: 90 };
 const attemptsMax = 12;
 
@@ -31,8 +31,9 @@ function addTurn(db: Db, appId: string, id: string, priority: number, runAt?: Da
 }
 
 /**
- * Runs a crawl turn by turn. A turn lasts until the crawl ends, unless other crawls wait for its slot. A crawl that has
- * had a turn waits behind those that have not, and a tenant's further crawls behind the first crawls of other tenants.
+ * Runs a crawl turn by turn. A turn lasts until the crawl ends, unless other crawls wait for its slot. A crawl that
+ * has had a turn waits behind those that have not, and further crawls of a tenant wait behind the first crawls of
+ * other tenants.
  */
 export function crawlJob(deps: EngineDeps): Task {
   return async (payload, { signal, isLastAttempt, waitOutside, isCrowded }) => {

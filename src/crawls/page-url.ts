@@ -2,8 +2,8 @@ import { canonical } from '../content/robots-file.ts';
 import { limits } from '../limits.ts';
 
 /**
- * A normal form of the URLs of a page: no fragment, no tracking parameters, no session ids, canonical escapes.
- * Undefined when it is not an http(s) page URL. The order of parameters is kept: it can matter.
+ * Normalises the URL of a page: no fragment, no tracking parameters, no session ids, canonical escapes.
+ * Undefined if it is not an http(s) page URL. The order of parameters is kept, because it can matter.
  */
 export function normalizeUrl(text: string, base?: string): string | undefined {
   const url = text.length > limits.urlCharactersMax ? null : URL.parse(text, base);
@@ -17,7 +17,7 @@ export function normalizeUrl(text: string, base?: string): string | undefined {
   const parameters = url.search.slice(1).split('&');
   const kept = parameters.filter((parameter) => parameter !== '' && !isTracking(parameter));
   if (kept.length !== parameters.length) url.search = kept.join('&');
-  // An empty "?" is still in href until search is set.
+  // An empty "?" stays in href until search is set.
   if (url.search === '') url.search = '';
   return url.href;
 }

@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import type { Clock } from '../clock.ts';
 import { FetchError } from '../content/fetch/errors.ts';
 import type { Fetcher, FetchResponse } from '../content/fetch/guarded-fetch.ts';
-import { isRetryable, retryDelayMs } from '../content/fetch/retry.ts';
 import { isPageType, mediaTypeOf } from '../content/media-type.ts';
 import type { ParsedPage } from '../content/parse/html/page.ts';
 import type { ParserPool, RunOptions } from '../content/parse/pool/pool.ts';
@@ -14,6 +13,7 @@ import { type BodyMemory, type HeldBody, MemoryCrowded } from './body-memory.ts'
 import { sortLinks } from './frontier.ts';
 import type { HostGate } from './host-gate.ts';
 import { normalizeUrl } from './page-url.ts';
+import { isRetryable, retryDelayMs } from './retry.ts';
 import type { RobotsRules } from './robots.ts';
 import type { PageState, QueuedPage } from './store.ts';
 import type { Crawl, CrawledPage, FailureReason, PageFailure } from './types.ts';
@@ -26,19 +26,22 @@ export type ReaderDeps = {
   workSlots: WorkSlots;
   bodies: BodyMemory;
   clock: Clock;
-  /** Renders pages that have no text until their scripts run; undefined unless configured. */
+  /** Renders pages that have no text until their scripts run. Undefined unless configured. */
   renderer?: Renderer | undefined;
 };
 
-/** The result of one attempt at one page. */
+/** The outcome of one attempt to read a page. */
 export type PageOutcome =
   | {
       kind: 'page';
       page: CrawledPage;
-      /** Its normalised URL after redirects. */
+      /** The page's normalised URL after redirects. */
       finalUrl: string;
       canonical: string;
-      /** For a page that its server reports as unchanged: the known state. Its links are normalised, and empty when the page asks not to be followed. */
+      /**
+       * For a page that its server reports as unchanged: its known state. The links are normalised, and empty if the
+       * page asks crawlers not to follow them.
+       */
       state: PageState;
     }
   | { kind: 'failed'; failure: PageFailure; gone: boolean }
@@ -58,8 +61,8 @@ const crawlBytesMax = 10 * 1024 * 1024;
 const crowdedRetryMs = 5_000;
 
 /**
- * Fetches and reads one page: robots.txt, the host's pace, redirects, conditional request, Markdown. Any behaviour of
- * the site is an outcome; throws only when `signal` is aborted or on an internal error.
+ * Fetches and reads one page: robots.txt, the host's pace, redirects, conditional request, Markdown. Whatever the
+ * site does is an outcome; throws only if `signal` is aborted or on an internal error.
  */
 export async function readPage(
   deps: ReaderDeps,
@@ -81,7 +84,8 @@ export async function readPage(
       );
     const condition = options.known?.isHeld ? options.known.state : undefined;
     let fetched = await fetchOnce(condition);
-    // Validators belong to one URL. When a redirect now leads to another one, its 304 says nothing about this one.
+    // Validators belong to one URL. If a redirect now leads to another URL, a 304 from there says nothing about this
+    // page.
     if (fetched.response.status === 304 && normalizeUrl(fetched.response.url) !== condition?.finalUrl)
       fetched = await fetchOnce(undefined);
     try {
@@ -103,13 +107,13 @@ export async function readPage(
 }
 
 /**
- * An unreachable robots.txt closes a host for now. That is no reason to remove a page that the consumer has: it fails,
- * and the consumer keeps it.
+ * An unreachable robots.txt closes a host for now. That is no reason to remove a page that the consumer has, so the
+ * page counts as failed and the consumer keeps it.
  */
 async function readRobots(url: URL, queued: QueuedPage, { robotsOf, known }: ReadOptions): Promise<RobotsRules> {
   const rules = await robotsOf(url);
   if (rules.isUnavailable && known?.isHeld && queued.depth > 0)
-    throw new FetchError('robots_unavailable', 'robots.txt of the host could not be read.');
+    throw new FetchError('robots_unavailable', "The host's robots.txt could not be read.");
   return rules;
 }
 
@@ -134,7 +138,7 @@ async function fetchWhole(
     signal: options.signal,
     bytesMax: crawlBytesMax,
     mayFollow: async (target) => {
-      // The start page's redirects determine the site; every other page has to stay on it.
+      // The start page's redirects determine the site. Every other page has to stay on it.
       if (queued.depth > 0 && !isInside(crawl, target)) return false;
       return (await readRobots(target, queued, options)).allows(target);
     },
@@ -163,7 +167,7 @@ async function judge(
       ? failedPage(
           'fetch_failed',
           'robots_disallowed',
-          "The site's robots.txt disallows the page that this one redirects to.",
+          "The site's robots.txt disallows the page that this page redirects to.",
         )
       : { kind: 'left_out', reason: 'redirected_away', fetched: true };
   const finalUrl = normalizeUrl(response.url) ?? queued.url;
@@ -197,7 +201,7 @@ async function judge(
   });
 }
 
-/** Reads a page in the renderer. It is never requested conditionally: its text comes from other URLs too. */
+/** Reads a page in the renderer. The request is never conditional, because the text comes from other URLs, too. */
 async function readRendered(
   deps: ReaderDeps,
   renderer: Renderer,
@@ -215,7 +219,7 @@ async function readRendered(
     inTurn: (render) => deps.gate.run({ name: url.host, app: lane }, crawlDelayMs, signal, render),
     mayRequest: async (target, isNavigation) => {
       if (isNavigation && queued.depth > 0 && !isInside(crawl, target)) return false;
-      // robots.txt of the hosts whose files and services the page uses is not ours to read: they are not crawled.
+      // robots.txt applies to hosts that are crawled. The hosts of the page's own files and services are not.
       if (!isNavigation && target.host !== url.host) return true;
       return (await readRobots(target, queued, options)).allows(target);
     },
@@ -224,7 +228,7 @@ async function readRendered(
   const bytes = Buffer.from(rendered.html);
   const body = { ...{ bytes, contentType, url: rendered.url }, contentEncoding: '', decodedBytesMax: bytes.length };
   const read = await deps.workSlots.run(lane, () => readHtml(deps.parser, body, { signal, lane })).catch(nameEmptyPage);
-  if (read === undefined) throw new RenderError('The renderer returned no web page.');
+  if (read === undefined) throw new RenderError('The renderer did not return a web page.');
   const truncated = [...(read.truncated ?? []), ...rendered.truncated];
   const known = options.known?.isHeld ? options.known.state : undefined;
   return readOutcome(
@@ -320,7 +324,7 @@ type Read = Pick<ParsedPage, 'markdown' | 'title' | 'description' | 'language' |
 
 type Body = ParseInput & { contentType: string; url: string };
 
-/** Undefined when the response is not a web page. */
+/** Undefined if the response is not a web page. */
 async function readHtml(parser: ParserPool, body: Body, run: RunOptions): Promise<Read | undefined> {
   const parsed = await parser.run<ParsedPage | null>('page', body, run);
   if (parsed === null) return undefined;
@@ -368,21 +372,21 @@ function filenameOf(disposition: string | undefined, url: string): string | unde
   }
 }
 
-/** The page's canonical URL, when it is on the same site. */
+/** The page's canonical URL, if it is on the same site. */
 function canonicalOf(canonical: string | undefined, finalUrl: string): string {
   const normal = canonical === undefined ? undefined : normalizeUrl(canonical);
   return normal !== undefined && new URL(normal).hostname === new URL(finalUrl).hostname ? normal : finalUrl;
 }
 
-/** Whether the failure may be gone in a moment. A name that does not exist is no such failure. */
-function mayPass({ code, cause }: FetchError): boolean {
+/** Whether the failure may be temporary. A host name that does not exist is not. */
+function isTemporary({ code, cause }: FetchError): boolean {
   if (code !== 'dns_failed') return code === 'connect_failed' || code === 'bad_response';
   const reason = cause instanceof Error && 'code' in cause ? cause.code : undefined;
   return reason !== undefined && reason !== 'ENOTFOUND' && reason !== 'ENODATA';
 }
 
 function fetchFailure(error: FetchError, queued: QueuedPage, clock: Clock): PageOutcome {
-  const delayMs = mayPass(error) ? retryDelayMs(queued.tries + 1, undefined, clock.now()) : undefined;
+  const delayMs = isTemporary(error) ? retryDelayMs(queued.tries + 1, undefined, clock.now()) : undefined;
   if (delayMs !== undefined) return { kind: 'retry', delayMs };
   return failedPage(error.code === 'timeout' ? 'timeout' : 'fetch_failed', error.code, error.message);
 }

@@ -2,21 +2,24 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { Clock } from '../clock.ts';
 import { FetchError } from '../content/fetch/errors.ts';
 import type { Fetcher, FetchResponse } from '../content/fetch/guarded-fetch.ts';
-import { isRetryable, retryDelayMs } from '../content/fetch/retry.ts';
 import type { ParserPool } from '../content/parse/pool/pool.ts';
 import { ParseError } from '../content/parse/types.ts';
 import { type RobotsFile, robotsBytesMax } from '../content/robots-file.ts';
 import type { Db } from '../db/database.ts';
+import { isRetryable, retryDelayMs } from './retry.ts';
 import { allowEverything, allowNothing, type RobotsRules, robotsRules } from './robots.ts';
 import { type HostRow, insertHost, listHosts } from './store.ts';
 import type { Crawl } from './types.ts';
 
-/** Our product token in robots.txt. */
+/** The product token that this crawler looks for in robots.txt. */
 const robotsAgent = 'quarry';
 
 type RobotsDeps = { db: Db; fetcher: Fetcher; parser: ParserPool; clock: Clock };
 
-/** robots.txt of each host of one crawl: fetched once and kept with the crawl, so that one crawl sees one version. */
+/**
+ * The robots.txt of each host of one crawl, fetched once and stored with the crawl, so that the whole crawl uses one
+ * version.
+ */
 export class RobotsCache {
   readonly #deps: RobotsDeps;
   readonly #crawl: Crawl;
@@ -34,7 +37,7 @@ export class RobotsCache {
       this.#rules.set(row.origin, Promise.resolve(rulesOf(row)));
   }
 
-  /** Throws FetchError when the host cannot be reached; the next call tries again. */
+  /** Throws FetchError if the host cannot be reached. The next call tries again. */
   rulesFor(url: URL): Promise<RobotsRules> {
     if (this.#crawl.settings.ignoreRobots) return Promise.resolve(allowEverything);
     const { origin } = url;
@@ -84,7 +87,10 @@ async function fetchRobots(
 
 const robotsTimeoutMs = 15_000;
 
-/** Reads at most the required size of robots.txt; rules after it do not apply. A file that breaks its parser has no rules. */
+/**
+ * Reads at most the required size of robots.txt; rules after it do not apply. A file that crashes its parser counts
+ * as having no rules.
+ */
 async function readRobots(
   parser: ParserPool,
   { body, headers }: FetchResponse,

@@ -2,12 +2,12 @@ import { canonical, type RobotsFile, type RobotsRule } from '../content/robots-f
 
 /** The Robots Exclusion Protocol (RFC 9309), with the widely used crawl-delay and sitemap lines. */
 export type RobotsRules = {
-  /** Whether this agent may fetch the URL. */
+  /** Whether this crawler may fetch the URL. */
   allows(url: URL): boolean;
   /** The pause between two requests that the site requires, if any. */
   crawlDelayMs: number | undefined;
   sitemaps: string[];
-  /** It could not be read, so its rules are unknown. */
+  /** The file could not be read, so its rules are unknown. */
   isUnavailable?: boolean;
 };
 
@@ -15,7 +15,7 @@ export function robotsRules({ rules, crawlDelayMs, sitemaps }: RobotsFile): Robo
   return { allows: (url) => judge(rules, url.pathname + url.search), crawlDelayMs, sitemaps };
 }
 
-/** The meaning of an absent robots.txt (4xx), and of an unavailable one (5xx, no connection). */
+/** The meanings of an absent robots.txt (4xx) and of an unavailable one (5xx, no connection). */
 export const allowEverything: RobotsRules = { allows: () => true, crawlDelayMs: undefined, sitemaps: [] };
 export const allowNothing: RobotsRules = {
   allows: () => false,
@@ -24,7 +24,7 @@ export const allowNothing: RobotsRules = {
   isUnavailable: true,
 };
 
-/** The longest matching pattern decides; allow wins a tie; robots.txt itself is always allowed. */
+/** The longest matching pattern decides. On a tie, allow wins. robots.txt itself is always allowed. */
 function judge(rules: readonly RobotsRule[], path: string): boolean {
   if (path === '/robots.txt') return true;
   const subject = canonical(path);
@@ -38,8 +38,8 @@ function judge(rules: readonly RobotsRule[], path: string): boolean {
 }
 
 /**
- * Matches a path pattern of robots.txt: a prefix in which `*` matches anything and a final `$` the end.
- * The time is linear in pattern times path: without backtracking, a hostile pattern costs nothing.
+ * Matches a path pattern of robots.txt: a prefix in which `*` matches anything and a final `$` matches the end.
+ * Takes time linear in pattern times path: without backtracking, a hostile pattern does no harm.
  */
 export function matchesPathPattern(pattern: string, path: string): boolean {
   const anchored = pattern.endsWith('$');

@@ -3,7 +3,7 @@ import { matchesPathPattern } from './robots.ts';
 
 /** What a crawl may visit. Paths are robots.txt patterns: a prefix, `*` for anything, a final `$` for the end. */
 type CrawlScope = {
-  /** The crawl's start page after its redirects: its host is the crawl's host. */
+  /** The crawl's start page after its redirects. Its host is the host of the crawl. */
   start: string;
   includePaths: readonly string[];
   excludePaths: readonly string[];
@@ -12,7 +12,7 @@ type CrawlScope = {
   allowSubdomains: boolean;
 };
 
-/** Why a URL is left out; undefined when it is included. */
+/** Why a URL is left out, or undefined if it is included. */
 type OutOfScope = 'other_host' | 'path' | 'depth' | 'trap' | 'not_a_page';
 
 /** Checks a normalised URL found `depth` links from the start. */
@@ -29,7 +29,7 @@ export function checkScope(scope: CrawlScope, address: string, depth: number): O
   return undefined;
 }
 
-/** Same host and port; http and https are equal, and a leading "www." is ignored. */
+/** Whether host and port are the same. http and https count as equal, and a leading "www." is ignored. */
 function sameSite(start: URL, url: URL, allowSubdomains: boolean): boolean {
   if (url.port !== start.port) return false;
   if (url.hostname === start.hostname) return true;
@@ -38,7 +38,7 @@ function sameSite(start: URL, url: URL, allowSubdomains: boolean): boolean {
   return allowSubdomains && !isAddress && (url.hostname === root || url.hostname.endsWith(`.${root}`));
 }
 
-/** Files without text of their own. Documents (PDF, office, text) count as pages and are not listed. */
+/** Files without text. Documents (PDF, office, text) count as pages and are not listed. */
 function isAsset(path: string): boolean {
   const extension = /\.([a-z0-9]{1,5})$/i.exec(path)?.[1]?.toLowerCase();
   return extension !== undefined && assetExtensions.has(extension);
@@ -53,7 +53,7 @@ const assetExtensions = new Set(
   ].flatMap((line) => line.split(' ')),
 );
 
-/** Paths that relative links extend without end: one segment four times, or more than 30 segments. */
+/** Paths that relative links extend without end: one segment occurs four times, or there are more than 30 segments. */
 function looksEndless(url: URL): boolean {
   const segments = url.pathname.split('/').filter((segment) => segment !== '');
   if (segments.length > 30 || url.href.length > 2_000) return true;

@@ -1,6 +1,6 @@
 /**
- * A signal for one page that follows the turn's signal. Listeners left on it are freed with the page; on the turn's own
- * signal, those of ten thousand pages would stay in memory.
+ * Returns a signal for one page that follows the turn's signal. Listeners left on it are freed with the page. On the
+ * turn's own signal, the listeners of ten thousand pages would stay in memory.
  */
 export function linkedSignal(outer: AbortSignal): { signal: AbortSignal; unlink: () => void } {
   const controller = new AbortController();

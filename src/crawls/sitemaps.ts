@@ -13,8 +13,8 @@ const filesMax = 50;
 const depthMax = 4;
 
 /**
- * Passes the pages in the site's sitemaps to `add`, in batches, until it needs no more: the sitemaps in robots.txt,
- * otherwise /sitemap.xml. Unavailable sitemaps count as empty.
+ * Passes the pages in the site's sitemaps to `add`, in batches, until it needs no more. Reads the sitemaps that
+ * robots.txt names, otherwise /sitemap.xml. Unavailable sitemaps count as empty.
  */
 export async function readSitemaps(
   deps: { fetcher: Fetcher; parser: ParserPool; bodies: BodyMemory },
@@ -27,7 +27,7 @@ export async function readSitemaps(
   const named = (await robots.rulesFor(start)).sitemaps;
   const starts = named.length > 0 ? named : ['/sitemap.xml'];
   const urls = starts.flatMap((url) => (URL.canParse(url, start.origin) ? [new URL(url, start.origin).href] : []));
-  // Most entries of a sitemap may be out of scope, so more are read than the crawl has room for.
+  // Most entries of a sitemap may be out of scope, so the crawl reads more than it has room for.
   const urlsMax = crawl.settings.maxPages * 4 + chunkMax;
   const load = async (url: string) => {
     const response = await deps.fetcher.fetch(url, {
@@ -61,11 +61,11 @@ export async function readSitemaps(
   if (chunk.length > 0) await add(chunk);
 }
 
-/** Fetches and parses one sitemap. Throws, or returns nothing, when it is unavailable. */
+/** Fetches and parses one sitemap. If it is unavailable, throws or returns nothing. */
 type SitemapLoader = (url: string) => Promise<readonly SitemapEntry[]>;
 
 /**
- * The pages in the sitemaps at `starts` and in nested ones, in order and each once, at most `pagesMax`.
+ * The pages in the sitemaps at `starts` and in nested ones, in order, each once, at most `pagesMax`.
  * A broken, oversized or self-referencing sitemap ends early; it never fails the walk.
  */
 export async function* walkSitemaps(

@@ -13,17 +13,17 @@ export type NewCrawl = {
 
 export type QueuedPage = { url: string; urlHash: Buffer; position: number; depth: number; tries: number };
 export type HostRow = { origin: string; state: 'found' | 'open' | 'closed'; robots: string | null };
-/** The stored state of a page in a collection: its validators and what it still represents when unchanged. */
+/** The stored state of a page in a collection: its validators, and what is still valid while the page is unchanged. */
 export type PageState = {
   url: string;
-  /** Its URL after redirects, to which the validators belong. */
+  /** The page's URL after redirects, to which the validators belong. */
   finalUrl: string;
   canonical: string;
   etag: string | null;
   lastModified: string | null;
   /** SHA-256 of the text, to find duplicates. */
   contentHash: Buffer;
-  /** SHA-256 of everything that a consumer receives for the page. */
+  /** SHA-256 of everything that a consumer receives about the page. */
   pageHash: Buffer;
   links: string[];
 };
@@ -32,12 +32,12 @@ export function hashUrl(url: string): Buffer {
   return createHash('sha256').update(url).digest();
 }
 
-/** Byte strings in the text form that PostgreSQL reads: the driver does not support arrays of them. */
+/** Byte strings in PostgreSQL's text format, because the driver does not support arrays of bytes. */
 function byteas(values: readonly (Buffer | null)[]): (string | null)[] {
   return values.map((value) => (value === null ? null : `\\x${value.toString('hex')}`));
 }
 
-/** The crawl and its start page. */
+/** Inserts the crawl and its start page. */
 export async function insertCrawl(db: Db, crawl: NewCrawl): Promise<void> {
   const { appId, sandboxId, id, consumer, collectionId, settings } = crawl;
   await db`
@@ -48,7 +48,7 @@ export async function insertCrawl(db: Db, crawl: NewCrawl): Promise<void> {
     values (${appId}, ${id}, ${hashUrl(settings.startUrl)}, ${settings.startUrl}, 0, 'queued')`;
 }
 
-/** Takes over the crawl: an earlier worker can no longer commit. Undefined when it was deleted. */
+/** Takes over the crawl, so that an earlier worker can no longer commit. Undefined if it was deleted. */
 export async function takeCrawl(db: Db, appId: string, id: string): Promise<Crawl | undefined> {
   const [row] = await db<Crawl[]>`
     update crawls set epoch = epoch + 1
@@ -56,7 +56,7 @@ export async function takeCrawl(db: Db, appId: string, id: string): Promise<Craw
   return row;
 }
 
-/** The crawl's current row, locked, if it is still held under this epoch. */
+/** Locks and returns the crawl's current row, if this worker still holds it. */
 export async function lockCrawl(tx: Transaction, crawl: Crawl): Promise<Crawl | undefined> {
   const [row] = await tx<Crawl[]>`
     select * from crawls where app_id = ${crawl.appId} and id = ${crawl.id} and epoch = ${crawl.epoch} for update`;
@@ -82,7 +82,7 @@ export async function deleteCrawl(db: Db, appId: string, id: string): Promise<vo
   await db`delete from crawls where app_id = ${appId} and id = ${id}`;
 }
 
-/** The next pages that are due, by priority and in the order of discovery, without those at these positions. */
+/** The next due pages, by priority and then in the order of discovery, except those at the positions in `without`. */
 export async function listDuePages(db: Db, crawl: Crawl, without: number[], count: number): Promise<QueuedPage[]> {
   return db<QueuedPage[]>`
     select url, url_hash, position, depth, tries from crawl_pages
@@ -91,7 +91,7 @@ export async function listDuePages(db: Db, crawl: Crawl, without: number[], coun
     order by priority, position limit ${count}`;
 }
 
-/** Milliseconds until the next queued page is due (0 or less: now); undefined when none is queued. */
+/** Milliseconds until the next queued page is due (0 or less: it is due now), or undefined if none is queued. */
 export async function findNextDueMs(db: Db, crawl: Crawl): Promise<number | undefined> {
   const [row] = await db<[{ waitMs: number | null; queued: number }]>`
     select (extract(epoch from nullif(min(not_before), '-infinity') - clock_timestamp()) * 1000)::float8 as wait_ms,
@@ -127,7 +127,7 @@ export async function postponePage(tx: Transaction, crawl: Crawl, urlHash: Buffe
     where app_id = ${crawl.appId} and crawl_id = ${crawl.id} and url_hash = ${urlHash}`;
 }
 
-/** Adds the pages that are not known yet, in order, at most `room`. Returns how many. */
+/** Adds the pages that are not known yet, in order, at most `room` of them. Returns how many it added. */
 export async function insertPages(
   tx: Transaction,
   crawl: Crawl,
@@ -162,7 +162,10 @@ export async function prioritizePages(
       and state = 'queued'`;
 }
 
-/** Rows that are never fetched: left-out URLs with reasons, and other spellings of pages. Returns how many are new. */
+/**
+ * Inserts rows that are never fetched: left-out URLs with reasons, and other spellings of pages. Returns how many are
+ * new.
+ */
 export async function insertFinishedPages(
   tx: Transaction,
   crawl: Crawl,
@@ -178,7 +181,10 @@ export async function insertFinishedPages(
   return added.count;
 }
 
-/** Canonical URL and text hash (`canonical/content`, in hex) of finished pages with one of these canonical URLs. */
+/**
+ * Finds finished pages with one of these canonical URLs. Returns canonical URL and text hash of each
+ * (`canonical/content`, in hex).
+ */
 export async function listDuplicatePages(db: Db, crawl: Crawl, canonicalHashes: Buffer[]): Promise<Set<string>> {
   const rows = await db<{ canonicalHash: Buffer; contentHash: Buffer }[]>`
     select canonical_hash, content_hash from crawl_pages where app_id = ${crawl.appId} and crawl_id = ${crawl.id}
@@ -190,14 +196,14 @@ export function duplicateKey(canonicalHash: Buffer, contentHash: Buffer): string
   return `${canonicalHash.toString('hex')}/${contentHash.toString('hex')}`;
 }
 
-/** Ends the crawl. Left-out URLs stay, to be shown; all other rows are deleted. */
+/** Ends the crawl. Keeps the rows of left-out URLs, which are shown to the owner, and deletes all others. */
 export async function finishCrawl(tx: Transaction, crawl: Crawl): Promise<void> {
   await tx`update crawls set finished_at = now() where app_id = ${crawl.appId} and id = ${crawl.id}`;
   await tx`delete from crawl_pages where app_id = ${crawl.appId} and crawl_id = ${crawl.id} and state <> 'left_out'`;
   await tx`delete from crawl_hosts where app_id = ${crawl.appId} and crawl_id = ${crawl.id}`;
 }
 
-/** The URLs left out of a crawl and the reasons, in the order of discovery. */
+/** The URLs that a crawl left out and the reasons, in the order of discovery. */
 export function listLeftOut(
   db: Db,
   appId: string,
@@ -265,7 +271,7 @@ export async function touchPageStates(tx: Transaction, crawl: Crawl, urls: strin
       and collection_id = ${crawl.collectionId} and url_hash = any(${byteas(urls.map(hashUrl))}::text[]::bytea[])`;
 }
 
-/** Deletes the states of pages that this ending crawl neither visited nor left out. */
+/** Deletes the states of pages that this crawl, which is ending, neither visited nor left out. */
 export async function dropUnvisitedStates(tx: Transaction, crawl: Crawl): Promise<void> {
   if (crawl.collectionId === null) return;
   await tx`
@@ -275,14 +281,14 @@ export async function dropUnvisitedStates(tx: Transaction, crawl: Crawl): Promis
           and (page.state in ('done', 'failed') or page.reason = 'duplicate'))`;
 }
 
-/** Deletes a collection's states of pages that no longer exist. */
+/** Deletes the states of a collection's pages that no longer exist. */
 export async function dropPageStates(db: Db, crawl: Crawl, urls: string[]): Promise<void> {
   if (crawl.collectionId === null || urls.length === 0) return;
   await db`delete from crawled_pages
     where app_id = ${crawl.appId} and collection_id = ${crawl.collectionId} and url_hash = any(${byteas(urls.map(hashUrl))}::text[]::bytea[])`;
 }
 
-/** How many older crawls of the app still exist: its rank among them, from 0. */
+/** The number of older crawls of the app that still exist. */
 export async function countOlderCrawls(db: Db, appId: string, id: string): Promise<number> {
   const [row] = await db<[{ count: number }]>`
     select count(*) from crawls where app_id = ${appId} and id < ${id} and finished_at is null`;

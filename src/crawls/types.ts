@@ -2,7 +2,7 @@ import type { OcrReport, PageReport } from '../content/parse/types.ts';
 import type { Transaction } from '../db/database.ts';
 import type { Scope } from '../tenancy/caller.ts';
 
-/** A crawl's settings. Stored, so names are public API. */
+/** A crawl's settings. Stored, so the names are public API. */
 export type CrawlSettings = {
   mode: 'link' | 'site';
   startUrl: string;
@@ -15,7 +15,7 @@ export type CrawlSettings = {
   sitemap: 'include' | 'skip' | 'only';
 };
 
-/** A crawl in the engine. */
+/** A crawl as the engine uses it. */
 export type Crawl = Scope & {
   id: string;
   consumer: string;
@@ -35,10 +35,10 @@ export type FailureReason = 'fetch_failed' | 'unsupported_content' | 'extraction
 
 export type PageFailure = { reason: FailureReason; code: string; message: string };
 
-/** How a page compares with the collection's state: always `new` without a collection. */
+/** How a page compares with the collection's state. Always `new` without a collection. */
 type PageChange = 'new' | 'changed' | 'unchanged';
 
-/** One page that was fetched and read. */
+/** A page that was fetched and read. */
 export type CrawledPage = {
   url: string;
   isStart: boolean;
@@ -49,9 +49,9 @@ export type CrawledPage = {
   description: string | undefined;
   language: string | undefined;
   published: string | undefined;
-  /** Of an HTML page. */
+  /** Set for an HTML page. */
   report: PageReport | undefined;
-  /** For a scan or a picture: what was recognised. */
+  /** Set for a scan or a picture: what was recognised. */
   ocr: OcrReport | undefined;
   contentType: string;
   /** Descriptions of what is missing because the page is too large. */
@@ -61,7 +61,7 @@ export type CrawledPage = {
 /** A page that could not be fetched. `gone`: its server reports that it no longer exists (404 or 410). */
 export type FailedPage = {
   url: string;
-  /** Its last known URL, in a collection that has it. */
+  /** The page's last known URL, if the collection has it. */
   lastUrl: string | undefined;
   isStart: boolean;
   failure: PageFailure;
@@ -70,24 +70,24 @@ export type FailedPage = {
 
 type Progress = { discovered: number; done: number; failed: number };
 
-/** How a crawl ended: by its start page, or because its consumer was deleted. */
+/** How a crawl ended: decided by its start page, or because its consumer was deleted. */
 export type CrawlVerdict = { state: 'done' } | { state: 'failed'; failure: PageFailure };
 
 /**
- * The consumer of a crawl. `prepare` may be slow and may run twice for one page; `commit` and `finish` write in the
+ * The consumer of a crawl. `prepare` may be slow and may run twice for one page. `commit` and `finish` write in the
  * transaction of the crawl's own rows, so their effects happen exactly once.
  */
 export type CrawlSink<Prepared = unknown> = {
   /**
-   * Which of these pages (by their last known URL) the consumer still has. Only those are requested conditionally.
-   * Absent: all pages of the collection.
+   * Returns which of these pages (by their last known URL) the consumer still has. Only those are requested
+   * conditionally. Absent: the consumer has all pages of the collection.
    */
   listHeld?(crawl: Crawl, urls: string[]): Promise<Set<string>>;
-  /** Rejects soon after `signal` is aborted: the crawl has ended, or its process is stopping. */
+  /** Rejects soon after `signal` is aborted because the crawl has ended or its process is stopping. */
   prepare(crawl: Crawl, page: CrawledPage, signal: AbortSignal): Promise<Prepared>;
-  /** Discards a page that was prepared and is not committed. */
+  /** Discards a page that was prepared but is not committed. */
   discard(prepared: Prepared): Promise<void>;
-  /** False when the consumer was deleted: the crawl then ends silently. */
+  /** Returns false if the consumer was deleted: the crawl then ends silently. */
   commit(tx: Transaction, crawl: Crawl, batch: CommitBatch<Prepared>): Promise<boolean>;
   finish(tx: Transaction, crawl: Crawl, verdict: CrawlVerdict): Promise<void>;
 };

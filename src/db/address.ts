@@ -7,7 +7,7 @@ export type DatabaseAddress = {
   password?: string;
 };
 
-/** The embedded server's address, or a connection URL as given in DATABASE_URL. */
+/** The embedded server's address, or a connection URL such as DATABASE_URL. */
 export type DatabaseTarget = DatabaseAddress | string;
 
 /** The connection settings of the `pg` driver. */
@@ -15,18 +15,18 @@ type PgConnection =
   | { connectionString: string }
   | { host: string; port: number; database: string; user: string; password?: string; ssl: false };
 
-/** The same target as a connection configuration of `pg`. */
+/** Converts a target to a connection configuration of `pg`. */
 export function pgConnection(target: DatabaseTarget): PgConnection {
   if (typeof target === 'string') return { connectionString: target };
   const { host, port, database, username, password } = target;
   return { host, port, database, user: username, ssl: false, ...(password === undefined ? {} : { password }) };
 }
 
-/** The same server, another database. */
+/** Returns the target of another database on the same server. */
 export function withDatabase<T extends DatabaseTarget>(target: T, database: string): T;
 export function withDatabase(target: DatabaseTarget, database: string): DatabaseTarget {
   if (typeof target !== 'string') return { ...target, database };
-  // Not by `new URL`, which rejects several hosts with ports.
+  // `new URL` would reject several hosts with ports.
   return target.replace(/^(\w+:\/\/(?:[^/?]*@)?[^/?]*)[^?]*/, `$1/${encodeURIComponent(database)}`);
 }
 

@@ -7,7 +7,7 @@ export function runForApp<T>(app: string, work: () => T): T {
   return lanes.run(app, work);
 }
 
-/** The app whose work this is; empty for work of no app. */
+/** The app that the current work belongs to; '' for work of no app. */
 export function currentLane(): string {
   return lanes.getStore() ?? '';
 }

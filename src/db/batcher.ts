@@ -3,17 +3,17 @@ import { requirePrimary } from './replica.ts';
 import { Unit } from './unit.ts';
 
 type BatcherOptions<Item, Result> = {
-  /** Runs all of them in one statement; returns their results in the same order. */
+  /** Runs the items in one statement and returns their results in the same order. */
   run: (items: Item[]) => Promise<Result[]>;
   /** Limits of one batch: the number of items and the sum of their sizes. */
   itemsMax: number;
   bytesMax: number;
   sizeOf?: (item: Item) => number;
-  /** Two items with the same name are never in one batch: the later one waits for the next. */
+  /** Two items with the same name are never in one batch: the later one waits for the next batch. */
   nameOf?: (item: Item) => string;
-  /** Concurrent batches of one group; items that arrive meanwhile join the next batch. */
+  /** The maximum number of concurrent batches of a group. Items that arrive meanwhile join the next batch. */
   batchesMax: number;
-  /** Whether one of its items may have failed the batch: then each is run by itself. */
+  /** Whether a single item may have failed the batch. If so, each item is run alone. */
   failsForOne?: (error: unknown) => boolean;
 };
 
@@ -26,8 +26,8 @@ type Waiting<Item, Result> = {
 type Group<Item, Result> = { waiting: Waiting<Item, Result>[]; running: number; woken: boolean };
 
 /**
- * Combines small operations of many requests: those that arrive in one turn of the event loop, or while earlier batches
- * run, share a statement. A single operation waits only for the end of its turn.
+ * Combines small operations of many requests: those that arrive in one turn of the event loop, or while earlier
+ * batches run, share a statement. A single operation waits only until the end of its turn.
  */
 export class Batcher<Item, Result> {
   readonly #options: BatcherOptions<Item, Result>;
@@ -37,9 +37,9 @@ export class Batcher<Item, Result> {
     this.#options = options;
   }
 
-  /** Runs the item together with others of its group; groups never share a statement. */
+  /** Runs the item together with others of its group. Different groups never share a statement. */
   async add(group: string, item: Item): Promise<Result> {
-    // In a unit its statement is part of that transaction, so it shares none.
+    // A statement in a unit belongs to that transaction, so it cannot be shared.
     if (Unit.current() !== undefined) return (await this.#options.run([item]))[0] as Result;
     return isTracing() ? trace('shared statement', {}, () => this.#wait(group, item)) : this.#wait(group, item);
   }
@@ -90,9 +90,9 @@ export class Batcher<Item, Result> {
 
   async #run(batch: Waiting<Item, Result>[]): Promise<void> {
     try {
-      // It runs in the context of one request, and later ones must not get what that one may read.
+      // The batch runs in the context of one request. The other requests must not get what that one may read.
       const run = () => requirePrimary(() => this.#options.run(batch.map(({ item }) => item)));
-      // The statement of many requests is shown in the trace of the first.
+      // The shared statement appears in the trace of the first request.
       const results = await (isTracing() ? runWithin(batch[0]?.span, run) : run());
       for (const [i, { resolve }] of batch.entries()) resolve(results[i] as Result);
     } catch (error) {

@@ -5,27 +5,27 @@ import { ConnectionError, DatabaseError } from './errors.ts';
 import { type Servers, serversOf } from './servers.ts';
 
 const connectTimeoutMs = 10_000;
-/** With several servers, one that does not respond must not delay the next one. */
+/** With several servers, an unresponsive one must not delay the next. */
 const connectTimeoutOfManyMs = 2_000;
 /** How long a connection may be silent before the system checks whether the other side still exists. */
 const keepAliveMs = 10_000;
 const endMsMax = 1_000;
 /**
- * The same for the other direction. The system of a database server notices only after two hours that the machine of an
- * idle session has lost its power, and after a quarter of an hour when a response is not acknowledged. Until then, the
- * session keeps its locks. Without effect on a socket file.
+ * The same check by the database server. By default, its system takes two hours to notice that the machine of an idle
+ * session has lost power, or a quarter of an hour if a response is not acknowledged. Until then, the session keeps
+ * its locks. No effect on a Unix socket.
  */
 const noticeDeadMachine = `set tcp_keepalives_idle = 10; set tcp_keepalives_interval = 5; set tcp_keepalives_count = 3;
   set tcp_user_timeout = 30000`;
 
 type ClientOptions = {
   timeoutMs?: number;
-  /** The server is a transaction pooler: settings of a session would go to any of its connections. */
+  /** Whether the server is a transaction pooler: settings of a session would reach any of its connections. */
   behindPooler?: boolean;
 };
 
 /**
- * A session of the `pg` driver with the current server of a target. When the server cannot be reached or only reads,
+ * A session of the `pg` driver with the current server of a target. If the server cannot be reached or is read-only,
  * `connect` fails, and the next client of the same target tries the next server.
  */
 export class Client extends pg.Client {
@@ -68,7 +68,7 @@ export class Client extends pg.Client {
     return undefined;
   }
 
-  /** The process of the server, or the number that a pooler gives instead. */
+  /** The id of the server process, or the number that a pooler gives instead. */
   get processId(): number {
     return (this as unknown as Driver).processID;
   }
@@ -79,7 +79,7 @@ export class Client extends pg.Client {
     return bytesRead + bytesWritten - (_handle?.writeQueueSize ?? writableLength);
   }
 
-  /** Changes with every byte that is exchanged; undefined while no statement runs. Not for pipelines. */
+  /** Changes with every byte that is exchanged; undefined while no statement runs. Not for pipelined connections. */
   get progress(): number | undefined {
     return (this as unknown as Driver)._getActiveQuery() === null ? undefined : this.exchangedBytes;
   }
@@ -88,12 +88,12 @@ export class Client extends pg.Client {
     return (this as unknown as Driver).connection.stream;
   }
 
-  /** Ends the session immediately; running statements fail. */
+  /** Ends the session immediately. Running statements fail. */
   destroy(): void {
     this.#stream.destroy();
   }
 
-  /** Ends the session. A network that does not respond delays it by a second at most. */
+  /** Ends the session. An unresponsive network delays this by at most a second. */
   async endSoon(): Promise<void> {
     const timer = setTimeout(() => this.destroy(), endMsMax);
     await this.end().catch(() => {});
@@ -111,13 +111,13 @@ export class Client extends pg.Client {
       if (this.#url !== undefined) this.#servers?.leave(this.#url);
       throw error;
     }
-    // Ahead of the first statement, which reports a session that is lost by then.
+    // Sent before the first statement, which reports the error if the session is lost by then.
     if (!this.#behindPooler && !this.host.startsWith('/')) this.query(noticeDeadMachine).catch(() => {});
     return this;
   }
 }
 
-/** Tries each server of the target once, beginning with the current one. */
+/** Tries each server of the target once, starting with the current one. */
 export async function tryServers<T>(target: DatabaseTarget, connect: () => Promise<T>): Promise<T> {
   for (let left = typeof target === 'string' ? serversOf(target).urls.length : 1; ; left--) {
     try {
@@ -128,12 +128,12 @@ export async function tryServers<T>(target: DatabaseTarget, connect: () => Promi
   }
 }
 
-/** The socket; its handle counts what the system has not taken yet. */
+/** The socket. Its handle counts the bytes that the system has not taken yet. */
 type Stream = Pick<Socket, 'bytesRead' | 'bytesWritten' | 'writableLength' | 'destroy'> & {
   _handle?: { writeQueueSize?: number } | null;
 };
 
-/** Parts of `pg` without type definitions. */
+/** The parts of `pg` that have no type definitions. */
 type Driver = {
   connection: NodeJS.EventEmitter & { stream: Stream };
   processID: number;
@@ -142,10 +142,10 @@ type Driver = {
 
 type ParameterStatus = { parameterName: string; parameterValue: string };
 
-/** PostgreSQL reports them when a session begins. */
+/** PostgreSQL reports these parameters when a session begins. */
 const readOnlyParameters = new Set(['in_hot_standby', 'default_transaction_read_only']);
 
-/** The user, password or database is wrong, as it would be on every other server. */
+/** The user, password or database is wrong, and would be wrong on every other server. */
 function isWrongLogin(error: unknown): boolean {
   return error instanceof DatabaseError && /^(28|3D)/.test(error.code ?? '');
 }

@@ -7,13 +7,13 @@ type Waiting = {
 };
 
 /**
- * Work that waits for a connection, in the lanes of its apps. A free connection goes to the lane that holds the fewest,
- * then to the one that was served the longest time ago: an app with a thousand slow statements delays another app by
- * one of them.
+ * Work that waits for a connection, in a lane for each app. A free connection goes to the lane that holds the fewest
+ * connections, and among those to the lane served the longest time ago: an app with a thousand slow statements delays
+ * another app by one of them.
  */
 export class ConnectionQueue {
   readonly #lanes = new Map<string, Waiting[]>();
-  /** The lanes of the connections in use. */
+  /** The lane of each connection in use. */
   readonly #users = new Map<Connection, string>();
   #length = 0;
 
@@ -28,7 +28,7 @@ export class ConnectionQueue {
     this.#length += 1;
   }
 
-  /** Removes work that waits no longer. */
+  /** Removes work that no longer waits. */
   remove(waiting: Waiting): void {
     const lane = this.#lanes.get(waiting.lane) ?? [];
     const at = lane.indexOf(waiting);
@@ -38,7 +38,7 @@ export class ConnectionQueue {
     if (lane.length === 0) this.#lanes.delete(waiting.lane);
   }
 
-  /** Takes the work whose turn it is. */
+  /** Removes and returns the work whose turn it is. */
   take(): Waiting | undefined {
     const name = this.#nextLane();
     const lane = name === undefined ? undefined : this.#lanes.get(name);
@@ -58,7 +58,7 @@ export class ConnectionQueue {
     this.#users.delete(connection);
   }
 
-  /** The lane with the fewest connections; of those, the one that was served the longest time ago. */
+  /** The lane with the fewest connections, and among those the one served the longest time ago. */
   #nextLane(): string | undefined {
     if (this.#lanes.size < 2) return this.#lanes.keys().next().value;
     const held = new Map<string, number>();

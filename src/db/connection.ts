@@ -8,24 +8,24 @@ import { parserOf, serialize } from './values.ts';
 export type ConnectionOptions = {
   target: DatabaseTarget;
   applicationName: string;
-  /** Whether statements are prepared by name, once for each connection. Some transaction poolers do not support it. */
+  /** Whether statements are prepared by name, once per connection. Some transaction poolers do not support this. */
   prepare: boolean;
-  /** The server is a transaction pooler. */
+  /** Whether the server is a transaction pooler. */
   behindPooler?: boolean;
   /** How long to wait for a new connection, and how long its server may be silent before `SilenceWatch` checks it. */
   timeoutMs: number;
 };
 
-/** Statements that stay prepared on a connection; others are prepared each time. */
+/** The number of statements that stay prepared on a connection. Others are prepared at each run. */
 const preparedMax = 1_000;
 
 type Column = { name: string; parse: ((text: string) => unknown) | undefined };
-/** A prepared statement of a connection. Its columns are known after its first run. */
+/** A prepared statement of a connection. Its columns are known after the first run. */
 type Prepared = { name: string; columns: Column[] | undefined };
 
 /**
- * One session with PostgreSQL, through the `pg` driver. Statements are pipelined: each is sent without waiting for the
- * one before, and gets its own rows or error.
+ * One session with PostgreSQL, through the `pg` driver. Statements are pipelined: each is sent without waiting for
+ * the previous one, and gets its own rows or error.
  */
 export class Connection {
   readonly #client: Client;
@@ -34,7 +34,7 @@ export class Connection {
   readonly openedAt = performance.now();
   #lost: Error | undefined;
   #isEnding = false;
-  /** Statements that have no response yet. */
+  /** The number of statements without a response yet. */
   #running = 0;
 
   private constructor({ target, applicationName, prepare, timeoutMs, behindPooler = false }: ConnectionOptions) {
@@ -43,7 +43,7 @@ export class Connection {
     this.#client = new Client(target, settings as pg.ClientConfig, { timeoutMs, behindPooler });
   }
 
-  /** @param onLost is called once when the session ends without `close`. */
+  /** @param onLost is called once if the session ends without `close` */
   static open(options: ConnectionOptions, onLost: () => void): Promise<Connection> {
     return tryServers(options.target, () => Connection.#open(options, onLost));
   }
@@ -71,7 +71,7 @@ export class Connection {
     return this.#lost !== undefined || this.#isEnding;
   }
 
-  /** The process of the server, or the number that a pooler gives instead. */
+  /** The id of the server process, or the number that a pooler gives instead. */
   get processId(): number {
     return this.#client.processId;
   }
@@ -81,7 +81,7 @@ export class Connection {
     return this.#running === 0 ? undefined : this.#client.exchangedBytes;
   }
 
-  /** Runs a statement. Throws DatabaseError when PostgreSQL refuses it, ConnectionError when the session is lost. */
+  /** Runs a statement. Throws DatabaseError if PostgreSQL refuses it, ConnectionError if the session is lost. */
   execute({ text, values, types, strings, once }: Compiled): Promise<Result<Row[]>> {
     const serialized = values.map(serialize);
     return new Promise((resolve, reject) => {
@@ -98,13 +98,13 @@ export class Connection {
     });
   }
 
-  /** Prepares the statement under another name at its next run. */
+  /** Prepares the statement under a new name at its next run. */
   forget(text: string): void {
     this.#prepared.delete(text);
     names.delete(text);
   }
 
-  /** Runs SQL without values, possibly several statements, and returns the command tag of the last. */
+  /** Runs SQL without values, possibly several statements. Returns the command tag of the last one. */
   async runScript(text: string): Promise<string> {
     this.#running += 1;
     try {
@@ -121,13 +121,13 @@ export class Connection {
     this.#client.on('notification', ({ channel, payload }) => hear(channel, payload ?? ''));
   }
 
-  /** Ends the session after the running statements. */
+  /** Ends the session when the running statements are complete. */
   async close(): Promise<void> {
     this.#lost ??= new Error('Connection ended');
     await this.#client.end();
   }
 
-  /** Ends the session immediately; running statements fail. */
+  /** Ends the session immediately. Running statements fail. */
   destroy(): void {
     this.#client.destroy();
   }
@@ -142,14 +142,14 @@ export class Connection {
 }
 
 /**
- * PostgreSQL sends these before it closes the connection: on shutdown, or when it terminates the session. A server that
- * refuses writes (25006) is no longer the primary, or not yet.
+ * PostgreSQL sends these before it closes the connection: on shutdown, or when it terminates the session. A server
+ * that refuses writes (25006) is not the primary, or not yet.
  */
 function endsSession(error: unknown): boolean {
   return error instanceof DatabaseError && /^(57P0\d|25P03|25006|08...)$/.test(error.code ?? '');
 }
 
-/** Names are unique to this process: behind a pooler, connections are shared with other processes. */
+/** Unique to this process, because behind a pooler, connections are shared with other processes. */
 const namePrefix = `q${crypto.randomUUID().slice(0, 8)}_`;
 const names = new Map<string, string>();
 let namesCount = 0;
@@ -162,7 +162,7 @@ function nameOf(text: string): string {
   return name;
 }
 
-/** Parts of `pg` without type definitions: the wire connection, and the methods that it calls on a query. */
+/** The parts of `pg` that have no type definitions: the wire connection, and the methods that it calls on a query. */
 type Wire = {
   stream: { cork(): void; uncork(): void };
   parsedStatements: Record<string, string | undefined>;
@@ -186,7 +186,7 @@ type ExecutionConfig = {
 const DriverQuery = pg.Query as unknown as new (config: object) => { name: string | undefined };
 
 /**
- * A submitted statement. It replaces the driver's own query: it requests the columns of a prepared statement only once,
+ * A submitted statement. Replaces the driver's own query: it requests the columns of a prepared statement only once,
  * and builds each row from their names and types.
  */
 class Execution extends DriverQuery {

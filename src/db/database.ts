@@ -31,11 +31,11 @@ type DatabaseOptions = {
   poolSize: number;
   /** Shown in pg_stat_activity. */
   applicationName: string;
-  /** False when a transaction pooler does not support prepared statements. */
+  /** Set to false for a transaction pooler that does not support prepared statements. */
   prepare?: boolean;
-  /** The target is a transaction pooler. */
+  /** Whether the target is a transaction pooler. */
   behindPooler?: boolean;
-  /** How long a connection attempt may take, and PostgreSQL be silent, before it counts as unresponsive. */
+  /** How long a connection attempt may take, and how long PostgreSQL may be silent before it counts as unresponsive. */
   timeoutMs?: number;
   /** A streaming replica for the reads of `preferReplica`. */
   replica?: { target: DatabaseTarget; onRead: (outcome: ReplicaOutcome) => void } | undefined;
@@ -44,7 +44,7 @@ type DatabaseOptions = {
 const endTimeoutSeconds = 5;
 const timeoutMsDefault = 10_000;
 
-/** Opens a pool. It connects at the first statement. */
+/** Opens a pool, which connects at the first statement. */
 export function openDatabase(target: DatabaseTarget, options: DatabaseOptions): Database {
   const { applicationName, prepare = true, behindPooler = false, timeoutMs = timeoutMsDefault } = options;
   const connecting = { target, applicationName, prepare, behindPooler, timeoutMs };
@@ -65,10 +65,10 @@ export function openDatabase(target: DatabaseTarget, options: DatabaseOptions): 
     const frame = Unit.current();
     return frame?.unit.pool === pool ? frame : undefined;
   };
-  // A statement outside a transaction is its own transaction, so it is repeated like one.
+  // A statement outside a transaction is a transaction by itself, so it is repeated like one.
   const runAlone = (compiled: Compiled) => {
     const frame = unitOfPool();
-    if (frame !== undefined && !frame.unit.mayPass(compiled.text)) return frame.unit.execute(frame, compiled);
+    if (frame !== undefined && !frame.unit.mayRunOutside(compiled.text)) return frame.unit.execute(frame, compiled);
     const run = () =>
       retryOnConflict((attempt) =>
         withConnection(attempt, (connection) => {
@@ -81,10 +81,10 @@ export function openDatabase(target: DatabaseTarget, options: DatabaseOptions): 
     replica.leave();
     return run();
   };
-  const beginAlone = beginner((mode, work, attempt) =>
+  const beginAlone = createBegin((mode, work, attempt) =>
     withConnection(attempt, (connection) => runTransaction(connection, mode, work, attempt)),
   );
-  /** Of a unit, only the beginning can be repeated: its work has already begun. */
+  /** Only the beginning of a unit can be repeated: by then, its work has already started. */
   const openUnit: OpenTransaction = (inOne) =>
     retryOnConflict((attempt) =>
       withConnection(attempt, (connection) => {
@@ -137,8 +137,8 @@ export function openDatabase(target: DatabaseTarget, options: DatabaseOptions): 
 type Begin = Database['begin'];
 type Work<T> = (tx: Transaction) => Promise<T>;
 
-/** `begin` with and without a mode, repeated on conflict. */
-function beginner(run: <T>(mode: TransactionMode | undefined, work: Work<T>, attempt: Try) => Promise<T>): Begin {
+/** `begin` with and without a mode, repeated after a conflict. */
+function createBegin(run: <T>(mode: TransactionMode | undefined, work: Work<T>, attempt: Try) => Promise<T>): Begin {
   const begin = <T>(first: TransactionMode | Work<T>, second?: Work<T>) =>
     retryOnConflict((attempt) =>
       typeof first === 'string' ? run(first, second as Work<T>, attempt) : run(undefined, first, attempt),
@@ -148,7 +148,7 @@ function beginner(run: <T>(mode: TransactionMode | undefined, work: Work<T>, att
 
 function createSession(connection: Connection, release: () => void): Session {
   return createSql((compiled) => retryOnConflict(() => execute(connection, compiled)), {
-    begin: beginner((mode, work) => runTransaction(connection, mode, work)),
+    begin: createBegin((mode, work) => runTransaction(connection, mode, work)),
     async runScript(text: string) {
       await connection.runScript(text);
     },

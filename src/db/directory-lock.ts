@@ -5,7 +5,7 @@ import { EmbeddedPostgresError } from './postgres-error.ts';
 
 export type DirectoryLock = { release(): void };
 
-/** Another living process holds the directory; `pid` when it could be read. */
+/** Another running process holds the directory. `pid` is set if it could be read. */
 export class DirectoryLockedError extends Error {
   readonly pid: number | undefined;
 
@@ -20,11 +20,11 @@ export class DirectoryLockedError extends Error {
 }
 
 /**
- * Locks the directory for this process until `release()` or the process's end, kill -9 included.
- * It is an operating system lock on a file, which Node offers only through SQLite's exclusive transaction. It needs no
- * guesses about stale files, reused process numbers or containers that share a volume.
- * @throws DirectoryLockedError when another process holds it.
- * @throws EmbeddedPostgresError when this user may not write there.
+ * Locks the directory for this process until `release()` or the end of the process, even by kill -9.
+ * It uses an operating system lock on a file, which Node offers only through SQLite's exclusive transaction. This
+ * avoids guesses about stale files, reused process ids or containers that share a volume.
+ * @throws DirectoryLockedError if another process holds it.
+ * @throws EmbeddedPostgresError if this user may not write there.
  */
 export function lockDirectory(directory: string): DirectoryLock {
   const pidFile = join(directory, 'server.pid');

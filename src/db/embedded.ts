@@ -28,7 +28,7 @@ import { explainSpawnFailure, findPostmaster, postgresEnvironment, startPostmast
 
 export type EmbeddedPostgres = {
   address: DatabaseAddress;
-  /** Resolves when PostgreSQL has ended, requested or not. */
+  /** Resolves when PostgreSQL has ended, whether requested or not. */
   ended: Promise<void>;
   /** Shuts PostgreSQL down within seconds, then unlocks the data directory. Safe to call again. */
   stop(): Promise<void>;
@@ -42,11 +42,11 @@ type EmbeddedOptions = {
 };
 
 /**
- * Locks the data directory for this process and starts the PostgreSQL in it, which the first start creates.
+ * Locks the data directory for this process and starts the PostgreSQL in it. The first start creates the database.
  * @param options.dataDir absolute path; created when absent. PostgreSQL's files are below `postgres/` in it, or,
- *   when this process is root and the user `postgres` cannot reach it, below /var/lib/quarry (noted in the directory).
- * @throws DirectoryLockedError when another server uses the directory.
- * @throws EmbeddedPostgresError when PostgreSQL cannot run here; the message says how to fix it.
+ *   when this process is root and the user `postgres` cannot reach it, below /var/lib/quarry (noted in the
+ *   directory). @throws DirectoryLockedError when another server uses the directory. @throws EmbeddedPostgresError
+ *   when PostgreSQL cannot run here; the message says how to fix it.
  */
 export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<EmbeddedPostgres> {
   const binaries = findBinaries();
@@ -60,7 +60,10 @@ export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<E
   }
 }
 
-/** The address of the PostgreSQL of a running server in this data directory, for commands that run beside it. */
+/**
+ * The address of the PostgreSQL of the server that runs on this data directory, for commands that run beside the
+ * server.
+ */
 export function findEmbeddedPostgres(dataDir: string): DatabaseAddress | undefined {
   if (!existsSync(dataDir)) return undefined;
   const real = realpathSync(dataDir);
@@ -68,13 +71,13 @@ export function findEmbeddedPostgres(dataDir: string): DatabaseAddress | undefin
   return postmaster && addressAt(postmaster.socketDirectory, postmaster.port);
 }
 
-/** Stops the PostgreSQL of a server that cannot wait for it. Nothing committed is lost. */
+/** Stops PostgreSQL for a server that cannot wait for it. Nothing committed is lost. */
 export function killEmbeddedPostgres(dataDir: string): void {
   const postmaster = existsSync(dataDir) ? findPostmaster(findCluster(realpathSync(dataDir))) : undefined;
   if (postmaster) process.kill(postmaster.pid, 'SIGQUIT');
 }
 
-/** PostgreSQL's own data directory, given ours with every symbolic link resolved. */
+/** PostgreSQL's own data directory, for our data directory with every symbolic link resolved. */
 export function findCluster(dataDir: string): string {
   return join(readPlace(dataDir) ?? defaultPlace(dataDir), 'cluster');
 }
@@ -83,7 +86,7 @@ const port = 5432;
 const username = 'quarry';
 const sharedRoot = '/var/lib/quarry';
 const placeFile = 'postgres.place';
-/** The kernel's limit for a socket's path, without the closing NUL: 107 bytes on Linux, 103 on macOS. */
+/** The kernel's limit for the path of a socket, without the closing NUL: 107 bytes on Linux, 103 on macOS. */
 const socketPathBytesMax = process.platform === 'linux' ? 107 : 103;
 const initTimeoutMs = 120_000;
 
@@ -139,19 +142,19 @@ function createDataDir(path: string): string {
   }
 }
 
-/** The directory that holds the cluster, and the user that owns it when this process is root. */
+/** Returns the directory that holds the cluster, and the user that owns it if this process is root. */
 function choosePlace(dataDir: string): { place: string; account: Account | undefined } {
   const noted = readPlace(dataDir);
   if (noted !== undefined && !existsSync(join(noted, 'cluster', 'PG_VERSION')))
     throw new EmbeddedPostgresError(
-      `The database of ${dataDir} was created in ${noted}, and is no longer there. ` +
+      `The database of ${dataDir} was created in ${noted}, but is no longer there. ` +
         `Restore it, or, to lose it and start with an empty database, remove ${join(dataDir, placeFile)}.`,
     );
   const own = ownAccount();
   if (own) return { place: createParent(noted ?? defaultPlace(dataDir), undefined), account: undefined };
 
   const existing = statSync(join(noted ?? defaultPlace(dataDir), 'cluster'), { throwIfNoEntry: false });
-  // A cluster that an ordinary user created stays that user's, so that both may start it.
+  // A cluster that an ordinary user created keeps its owner, so that both can start it.
   const account = existing && existing.uid !== 0 ? { uid: existing.uid, gid: existing.gid } : getPostgresAccount();
   openDataDir(dataDir, account);
   if (noted !== undefined) return { place: noted, account };
@@ -196,7 +199,7 @@ function createParent(place: string, account: Account | undefined): string {
 function createPrivateDirectory(directory: string, account: Account | undefined): void {
   if (!existsSync(directory)) mkdirSync(directory, { mode: 0o700 });
   const stat = lstatSync(directory);
-  // Changes the owner only of root's own files: in /tmp anybody could have put something under this name.
+  // Changes the owner only of root's own directory: in /tmp, anyone could have created this name.
   if (account && stat.isDirectory() && stat.uid === 0) chownSync(directory, account.uid, account.gid);
 }
 
@@ -229,7 +232,7 @@ async function createCluster(
     try {
       rmSync(join(place, name), { recursive: true, force: true, maxRetries: 5 });
     } catch (error) {
-      // The initdb of a killed start may still be writing there; it ends by itself.
+      // The initdb of a killed start may still be writing there. It ends by itself.
       log.warn({ err: error, name }, 'An unfinished database could not be removed');
     }
   }
@@ -238,9 +241,9 @@ async function createCluster(
   const initdb = join(binaries.directory, 'bin', 'initdb');
   const args = [
     ['-D', unfinished, '-U', username, '--encoding=UTF8', '--data-checksums', '--no-instructions'],
-    // The built-in C.UTF-8: Unicode-aware, the same order on every system, unaffected by libc updates.
+    // The built-in C.UTF-8 is Unicode-aware, sorts the same on every system, and does not change with libc.
     ['--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8'],
-    // Only the server can enter the socket's private directory; PostgreSQL listens on no network.
+    // Only the server can enter the socket's private directory, and PostgreSQL listens on no network.
     ['--auth-local=trust', '--auth-host=reject'],
   ].flat();
   try {
@@ -266,7 +269,10 @@ function explainInitFailure(error: unknown, place: string, binaries: PostgresBin
   return `The embedded database could not be created in ${place}. PostgreSQL reported:\n${output.trim()}`;
 }
 
-/** Beside the cluster, or in the temporary directory where the path would be too long for a socket. */
+/**
+ * Creates the socket directory beside the cluster, or in the temporary directory if the path would be too long for a
+ * socket.
+ */
 function createSocketDirectory(place: string, account: Account | undefined): string {
   const beside = join(place, 'socket');
   const fits = Buffer.byteLength(socketPath({ host: beside, port })) <= socketPathBytesMax;

@@ -4,7 +4,7 @@ import pg from 'pg';
 export const DatabaseError = pg.DatabaseError;
 export type DatabaseError = InstanceType<typeof pg.DatabaseError>;
 
-/** There is no session with PostgreSQL, or it was lost. Whether the statement took effect is unknown. */
+/** There is no session with PostgreSQL, or it was lost. It is unknown whether the statement took effect. */
 export class ConnectionError extends Error {
   readonly code: string;
 
@@ -14,7 +14,7 @@ export class ConnectionError extends Error {
     this.code = code;
   }
 
-  /** Converts an error while connecting. An error that PostgreSQL itself returned is kept. */
+  /** Converts an error from a connection attempt. An error that PostgreSQL itself returned stays as it is. */
   static from(error: unknown): unknown {
     if (error instanceof DatabaseError || error instanceof ConnectionError) return error;
     const { code, message } = error as { code?: string; message?: string };
@@ -23,7 +23,7 @@ export class ConnectionError extends Error {
     return new ConnectionError(code ?? 'CONNECTION_CLOSED', `The database cannot be reached: ${message}`, error);
   }
 
-  /** Converts an error of a statement: the driver reports a lost session as a plain error. */
+  /** Converts an error from a statement: the driver reports a lost session as a plain error. */
   static fromDriver(error: unknown): unknown {
     if (error instanceof DatabaseError || error instanceof ConnectionError) return error;
     const { code, message = '' } = error as { code?: string; message?: string };
@@ -45,7 +45,7 @@ export function isForeignKeyViolation(error: unknown): boolean {
   return isDatabaseError(error, '23503');
 }
 
-/** For a violated foreign key: the row's table, and the referencing column other than app_id. */
+/** The table of the row that violates a foreign key, and the referencing column other than app_id. */
 export function brokenReference(error: unknown): { table: string; column: string } | undefined {
   if (!isForeignKeyViolation(error)) return undefined;
   const { table = '', constraint = '' } = error as DatabaseError;
@@ -58,13 +58,13 @@ export function brokenReference(error: unknown): { table: string; column: string
   };
 }
 
-/** True for a database error with this SQLSTATE, such as one that our own triggers raise. */
+/** True for a database error with this SQLSTATE, including those that our own triggers raise. */
 export function isDatabaseError(error: unknown, code: string): boolean {
   return error instanceof DatabaseError && error.code === code;
 }
 
 /**
- * True when there is no session, or PostgreSQL is starting, stopping, out of resources or not the primary (SQLSTATE
+ * True if there is no session, or PostgreSQL is starting, stopping, out of resources or not the primary (SQLSTATE
  * classes 08, 57P and 53, and 25006): the same statement may succeed later.
  */
 export function isDatabaseUnavailable(error: unknown): boolean {
@@ -73,7 +73,7 @@ export function isDatabaseUnavailable(error: unknown): boolean {
   );
 }
 
-/** True when the database refused the statement, so that it works and another statement may succeed. */
+/** True if the database refused the statement: the database works, and another statement may succeed. */
 export function isRefusedStatement(error: unknown): boolean {
   return error instanceof DatabaseError;
 }

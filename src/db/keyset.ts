@@ -1,6 +1,6 @@
 import type { Db, Statement } from './database.ts';
 
-/** A page of rows in the order of their ids, which is that of their creation. The cursors are ids. */
+/** A page of rows ordered by id, which is the order of their creation. Cursors are ids. */
 export type Keyset = {
   limit: number;
   ascending: boolean;
@@ -14,8 +14,8 @@ export type KeysetPage<T> = { rows: T[]; hasMore: boolean };
 type PagePart = { where: Statement; order: Statement; limit: number };
 
 /**
- * Reads a page by the column `id`. A cursor is a position, so it may name a row that was deleted meanwhile. `before` alone
- * gives the rows nearest to it; `hasMore` says whether others follow in the direction of reading.
+ * Reads a page ordered by the column `id`. A cursor is a position, so its row may have been deleted meanwhile.
+ * `before` alone returns the rows nearest to it. `hasMore` says whether more rows follow in the direction of reading.
  */
 export async function readKeyset<T>(
   db: Db,

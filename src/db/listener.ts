@@ -3,12 +3,12 @@ import { Connection, type ConnectionOptions } from './connection.ts';
 
 const reconnectMs = 250;
 const reconnectMsMax = 5_000;
-/** An idle connection is checked each time this many times `timeoutMs` have passed. */
+/** An idle connection is checked after this many times `timeoutMs`. */
 const idleTimeouts = 3;
 
 type Subscription = { hear: (payload: string) => void; onListen: (() => void) | undefined };
 
-/** Database notifications, on a dedicated connection that is reopened whenever it is lost. */
+/** Receives database notifications on a dedicated connection, which is reopened when it is lost. */
 export class Listener {
   readonly #options: ConnectionOptions;
   readonly #channels = new Map<string, Set<Subscription>>();
@@ -20,8 +20,8 @@ export class Listener {
   }
 
   /**
-   * Resolves once notifications arrive.
-   * @param onListen is called then, and after each reconnection: notifications may have been missed.
+   * Resolves when notifications start to arrive.
+   * @param onListen is called then, and after each reconnection, because notifications may have been missed
    */
   async listen(
     channel: string,
@@ -71,7 +71,7 @@ export class Listener {
       clearInterval(trying);
       if (this.#stopping.signal.aborted) return;
       this.#connecting = this.#reconnect();
-      // It fails only when the listener ends.
+      // Rejects only when the listener ends.
       this.#connecting.catch(() => {});
     });
     const trying = setInterval(() => tryConnection(connection, timeoutMs), timeoutMs * idleTimeouts).unref();
@@ -96,7 +96,7 @@ export class Listener {
   }
 }
 
-/** Ends a connection on which no response arrives: notifications would not either. */
+/** Ends a connection that gets no response, because it would get no notifications either. */
 function tryConnection(connection: Connection, timeoutMs: number): void {
   if (connection.isLost) return;
   const timer = setTimeout(() => connection.destroy(), timeoutMs).unref();

@@ -9,10 +9,10 @@ export type AppliedMigration = { version: number; name: string; checksum: string
 export type Migration = AppliedMigration & { sql: string };
 
 const directory = fileURLToPath(new URL('../../migrations/', import.meta.url));
-/** One process migrates at a time; the lock number only has to be unique to Quarry. */
+/** The key of the lock that lets one process migrate at a time. The number only has to be unique within Quarry. */
 const lockKey = 7_130_241_001;
 
-/** The migrations of this release, in order. Throws when numbers repeat. */
+/** Reads the migrations of this release, in order. Throws if a number repeats. */
 export async function readMigrations(from = directory): Promise<Migration[]> {
   const names = (await readdir(from)).filter((name) => name.endsWith('.sql')).sort();
   const migrations: Migration[] = [];
@@ -27,10 +27,10 @@ export async function readMigrations(from = directory): Promise<Migration[]> {
 }
 
 /**
- * Brings the database to this release: each migration in its own transaction, in order, once, however many processes
- * start together. Returns the names that were applied. Throws when the database has migrations that do not match this
- * release, or when a restore into it is incomplete.
- * @param options.restoring the backup that the caller is restoring.
+ * Brings the database to this release: runs each migration once, in order and in its own transaction, however many
+ * processes start together. Returns the names of the migrations it applied. Throws if the database has migrations
+ * that do not match this release, or if a restore into it is incomplete.
+ * @param options.restoring the backup that the caller is restoring
  */
 export async function migrate(
   db: Database,
@@ -93,10 +93,10 @@ export async function requireMigrated(db: Database): Promise<void> {
     );
 }
 
-/** The message says why this release cannot use the database, and what to do. */
+/** The message says why this release cannot use the database and what to do. */
 export class SchemaMismatchError extends Error {}
 
-/** Why this release cannot use a database with these migrations; undefined when it can. */
+/** Why this release cannot use a database with these migrations, or undefined if it can. */
 export function findMismatch(
   applied: readonly AppliedMigration[],
   known: readonly AppliedMigration[],
@@ -118,5 +118,5 @@ export function hasOldNumbering([first]: readonly AppliedMigration[]): boolean {
   return first?.checksum === '373ea1a461a092e84b792ef16e72c67777cfa80203dd1678201c4d223ef653f7';
 }
 export const oldMigrationsCount = 14;
-/** The last of the migrations that replaced them. */
+/** The last of the migrations that replaced those 14. */
 export const replacingVersion = 11;

@@ -8,12 +8,12 @@ export const largeTables = [
   ...['knowledge_vectors', 'knowledge_codes', 'knowledge_model_codes', 'knowledge_model_terms'],
 ];
 
-/** What `create table … like` leaves out, as SQL. */
+/** SQL for what `create table … like` leaves out. */
 type Definition = { options: string; constraints: string[]; indexes: string[]; triggers: string[] };
 
 /**
- * Connections of Quarry's own processes to this database. Idle ones for requests do not count, because a pooler keeps
- * them when the processes have ended. A process that runs also has direct connections.
+ * Counts connections of Quarry processes to this database. Idle connections for requests do not count, because a
+ * pooler keeps them after their process ends, and a running process always has direct connections as well.
  */
 export async function countProcesses(db: Database): Promise<number> {
   const [row] = await db<{ count: number }[]>`
@@ -25,8 +25,8 @@ export async function countProcesses(db: Database): Promise<number> {
 }
 
 /**
- * Turns each large table into hash partitions by app, in a transaction of its own, with its rows. Returns the names of
- * those that were not partitioned before. While it works, nothing else can use the table.
+ * Turns each large table into hash partitions by app, keeping its rows, in one transaction per table. Returns the
+ * names of the tables that were not partitioned before. Nothing else can use a table during its conversion.
  */
 export async function partitionTables(db: Database, count: number): Promise<string[]> {
   const session = await db.reserve();
@@ -53,7 +53,7 @@ async function partition(session: Session, table: string, count: number): Promis
       (_, i) =>
         `create table ${table}_${i} partition of ${table} for values with (modulus ${count}, remainder ${i}) ${options}`,
     );
-    // The rows come before the triggers, which would count them again.
+    // Copy the rows before the triggers exist: triggers would count them again.
     const steps = [
       `alter table ${table} rename to ${table}_whole`,
       `create table ${table} (like ${table}_whole including defaults including constraints including storage

@@ -5,12 +5,12 @@ import { ConnectionError } from './errors.ts';
 import { SilenceWatch } from './silence.ts';
 
 const lifetimeMs = 60 * 60 * 1_000;
-/** Work waits this many times `timeoutMs` for a free connection. */
+/** Work waits for a free connection for at most this many times `timeoutMs`. */
 const waitTimeouts = 3;
 
 /**
- * Up to `size` connections, opened when they are needed. Work that finds none free waits for the next one for a limited
- * time, in the lane of its app. A lost connection is replaced when it is needed again.
+ * A pool of up to `size` connections, opened as needed. Work that finds none free waits in the lane of its app, for a
+ * limited time. A lost connection is replaced when it is next needed.
  */
 export class Pool {
   readonly #options: ConnectionOptions;
@@ -32,7 +32,7 @@ export class Pool {
     });
   }
 
-  /** A connection for one caller, until it is released. */
+  /** Reserves a connection for one caller until it is released. */
   acquire(): Connection | Promise<Connection> {
     if (this.#ended) throw ended();
     for (let connection = this.#free.pop(); connection !== undefined; connection = this.#free.pop())
@@ -43,7 +43,7 @@ export class Pool {
     return this.#wait();
   }
 
-  /** A connection that is new or has just been used: the server may have ended others without our knowing. */
+  /** Reserves a connection that is new or was just used: the server may have ended others unnoticed. */
   acquireWorking(): Connection | Promise<Connection> {
     if (this.#ended) throw ended();
     const unsure = this.#open.size >= this.#size ? this.#free.pop() : undefined;
@@ -77,7 +77,7 @@ export class Pool {
     }
   }
 
-  /** Refuses new work, waits for running statements, and aborts what still runs after `timeoutSeconds`. */
+  /** Refuses new work, waits for running statements, and after `timeoutSeconds` aborts those still running. */
   end(timeoutSeconds: number): Promise<void> {
     this.#ended ??= this.#end(timeoutSeconds);
     return this.#ended;
@@ -114,7 +114,7 @@ export class Pool {
       },
       (error: unknown) => {
         this.#opening -= 1;
-        // When no connection can be opened and none is left, all waiting work fails.
+        // If no connection can be opened and none is left, all waiting work fails.
         this.#refuse(error, this.#open.size === 0 ? this.#waiting.length : 1);
         if (this.#open.size + this.#opening === 0) this.#onEmpty?.();
       },

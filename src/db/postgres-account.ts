@@ -7,15 +7,15 @@ import { EmbeddedPostgresError } from './postgres-error.ts';
 /** The operating system user that PostgreSQL runs as. */
 export type Account = { uid: number; gid: number };
 
-/** The account of this process, or undefined when it is root, which PostgreSQL refuses. */
+/** The account of this process, or undefined if it is root, which PostgreSQL refuses. */
 export function ownAccount(): Account | undefined {
   const uid = process.getuid?.() ?? 0;
   return uid === 0 ? undefined : { uid, gid: process.getgid?.() ?? uid };
 }
 
 /**
- * The user `postgres`, created when absent. Only root may call it.
- * @throws EmbeddedPostgresError when it cannot be created.
+ * Returns the user `postgres`, and creates it if absent. Only root may call this.
+ * @throws EmbeddedPostgresError if it cannot be created.
  */
 export function getPostgresAccount(): Account {
   const found = findAccount('postgres');
@@ -23,7 +23,7 @@ export function getPostgresAccount(): Account {
   const attempts = [
     () => run('useradd', ['--system', '--user-group', '--no-create-home', '--shell', '/usr/sbin/nologin', 'postgres']),
     () => run('adduser', ['-S', '-D', '-H', '-s', '/sbin/nologin', 'postgres']),
-    // The smallest images include neither program.
+    // Some minimal images include neither program.
     appendAccount,
   ];
   const errors: unknown[] = [];
@@ -43,7 +43,7 @@ export function getPostgresAccount(): Account {
   );
 }
 
-/** `initdb` looks its user up by id and fails without an entry, as under `docker run --user 12345`. */
+/** `initdb` looks up its user by id and fails if there is no entry, for example under `docker run --user 12345`. */
 export function requireNamedUser(): void {
   try {
     userInfo();

@@ -30,7 +30,7 @@ export function findBinaries(): PostgresBinaries {
   return { directory, version, majorVersion: Number.parseInt(version, 10) };
 }
 
-/** Copies the programs below `root`, once per version, for a user who cannot reach the checkout. */
+/** Copies the programs to `root`, once per version, for a user who cannot reach the checkout. */
 export function copyBinaries(binaries: PostgresBinaries, root: string): PostgresBinaries {
   const directory = join(root, `postgres-${binaries.version}-${process.platform}-${process.arch}`);
   if (!existsSync(directory)) {

@@ -1,4 +1,4 @@
-/** Why the embedded PostgreSQL cannot run, in words for the operator. */
+/** Why the embedded PostgreSQL cannot run, with instructions for the operator. */
 export class EmbeddedPostgresError extends Error {
   constructor(message: string, cause?: unknown) {
     super(message, cause === undefined ? undefined : { cause });

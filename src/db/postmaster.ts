@@ -14,7 +14,7 @@ type PostmasterOptions = {
   socketDirectory: string;
   port: number;
   logFile: string;
-  /** Set when this process is root and PostgreSQL must run as another user. */
+  /** The user that PostgreSQL runs as. Set if this process is root, which PostgreSQL refuses. */
   account: Account | undefined;
   log: Logger;
   settings: Record<string, string>;
@@ -27,24 +27,26 @@ type Postmaster = {
   stop(): Promise<void>;
 };
 
-/** Starts PostgreSQL on a cluster that no other process uses and waits until it accepts connections. */
+/** Starts PostgreSQL on a cluster that no other process uses, and waits until it accepts connections. */
 export async function startPostmaster(options: PostmasterOptions): Promise<Postmaster> {
   for (let attempt = 1; ; attempt++) {
     const outcome = await tryStart(options);
     if (typeof outcome !== 'string') return outcome;
-    // Backends of a killed postmaster notice it within moments and free the shared memory.
+    // The backends of a killed postmaster soon notice its end and free the shared memory.
     if (!/shared memory block|lock file/.test(outcome) || attempt >= startAttemptsMax)
       throw new EmbeddedPostgresError(explainFailure(options, outcome));
     await wait(startRetryMs);
   }
 }
 
-/** Stops a PostgreSQL that still runs on the cluster after its server ended, and removes what a crash left. */
+/**
+ * Stops a PostgreSQL that still runs on the cluster after its server has ended, and removes what a crash left behind.
+ */
 export async function stopOrphan(cluster: string, log: Logger): Promise<void> {
   const pid = readPidFile(cluster)?.pid;
   if (pid === undefined || !isAlive(pid)) return;
   if (!isPostgresOn(pid, cluster)) {
-    // The number now belongs to another program; PostgreSQL alone could not tell and would refuse to start.
+    // The process id now belongs to another program. PostgreSQL cannot tell the difference and would refuse to start.
     rmSync(join(cluster, 'postmaster.pid'), { force: true });
     return;
   }
@@ -52,14 +54,14 @@ export async function stopOrphan(cluster: string, log: Logger): Promise<void> {
   await stopProcess(pid, () => !isAlive(pid));
 }
 
-/** The running postmaster's process number and socket directory, from the cluster's own pid file. */
+/** The process id and socket directory of the running postmaster, from the cluster's pid file. */
 export function findPostmaster(cluster: string): { pid: number; socketDirectory: string; port: number } | undefined {
   const file = readPidFile(cluster);
   if (file?.status !== 'ready' || !isAlive(file.pid) || !isPostgresOn(file.pid, cluster)) return undefined;
   return { pid: file.pid, socketDirectory: file.socketDirectory, port: file.port };
 }
 
-/** The environment of every PostgreSQL program: no variable of this process, which may contain secrets. */
+/** The environment of every PostgreSQL program. It excludes this process's variables, which may contain secrets. */
 export const postgresEnvironment = { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' };
 
 const startAttemptsMax = 50;
@@ -72,7 +74,7 @@ const immediateShutdownMs = 2_000;
 const logBytesMax = 5 * 1024 * 1024;
 const logCheckMs = 60_000;
 
-/** The running server, or the end of PostgreSQL's log when it did not start. */
+/** Returns the running server, or the end of PostgreSQL's log if it did not start. */
 async function tryStart(options: PostmasterOptions): Promise<Postmaster | string> {
   const { binaries, cluster, account, log } = options;
   boundLog(options.logFile);
@@ -82,7 +84,8 @@ async function tryStart(options: PostmasterOptions): Promise<Postmaster | string
     cwd: '/',
     env: postgresEnvironment,
     stdio: ['ignore', output, output],
-    // Its own session: Ctrl-C in the terminal must reach only this process, or connections die before requests have drained.
+    // A separate session: Ctrl-C in the terminal must reach only this process, or connections would close before
+    // requests have drained.
     detached: true,
     ...(account ?? {}),
   });
@@ -123,13 +126,13 @@ async function tryStart(options: PostmasterOptions): Promise<Postmaster | string
   };
 }
 
-/** Settings belong to the code, not to the cluster, so that an upgrade of Quarry can change them. */
+/** Settings are in the code, not in the cluster, so that an upgrade of Quarry can change them. */
 function serverSettings({ socketDirectory, port, settings: extra }: PostmasterOptions): string[] {
   const memory = Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY);
   const sharedMegabytes = Math.round(Math.max(64, Math.min(512, memory / 16 / 1024 / 1024)));
   const settings: Record<string, string> = {
     listen_addresses: '',
-    // A comma-separated list: quotes keep a directory whose name contains a comma whole.
+    // A comma-separated list. The quotes protect a directory whose name contains a comma.
     unix_socket_directories: `"${socketDirectory.replaceAll('"', '""')}"`,
     unix_socket_permissions: '0700',
     port: String(port),
@@ -141,7 +144,7 @@ function serverSettings({ socketDirectory, port, settings: extra }: PostmasterOp
     log_timezone: 'UTC',
     logging_collector: 'off',
     log_min_messages: 'warning',
-    // Statements and details contain tenants' data; our own log says which request failed.
+    // Statements and details contain tenants' data. Our own log says which request failed.
     log_min_error_statement: 'panic',
     log_error_verbosity: 'terse',
     ...(hasSmallSharedMemory() ? { dynamic_shared_memory_type: 'mmap' } : {}),
@@ -150,7 +153,7 @@ function serverSettings({ socketDirectory, port, settings: extra }: PostmasterOp
   return Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
 }
 
-/** Containers give /dev/shm 64 MB by default, which parallel queries exhaust. */
+/** Containers by default limit /dev/shm to 64 MB, which parallel queries exhaust. */
 function hasSmallSharedMemory(): boolean {
   if (process.platform !== 'linux') return false;
   try {
@@ -161,7 +164,7 @@ function hasSmallSharedMemory(): boolean {
   }
 }
 
-/** Fast shutdown (running statements are cancelled, everything is written), then harder signals. */
+/** Sends a fast shutdown (cancels running statements, writes everything), then stronger signals. */
 async function stopProcess(pid: number, hasEnded: () => boolean): Promise<void> {
   const steps: [NodeJS.Signals, number][] = [
     ['SIGINT', fastShutdownMs],
@@ -169,12 +172,12 @@ async function stopProcess(pid: number, hasEnded: () => boolean): Promise<void> 
     ['SIGKILL', immediateShutdownMs],
   ];
   for (const [signal, patienceMs] of steps) {
-    // Its number may belong to another process as soon as it has ended.
+    // The process id may belong to another process as soon as this one has ended.
     if (hasEnded()) return;
     try {
       process.kill(pid, signal);
     } catch {
-      // It ended in the meantime.
+      // The process ended in the meantime.
     }
     const deadline = Date.now() + patienceMs;
     while (!hasEnded() && Date.now() < deadline) await wait(readyPollMs);
@@ -192,7 +195,10 @@ function endOf(child: ChildProcess): Promise<Error | undefined> {
 
 type PidFile = { pid: number; port: number; socketDirectory: string; status: string };
 
-/** PostgreSQL's postmaster.pid: number, directory, start, port, socket directory, address, memory key, status. */
+/**
+ * Reads PostgreSQL's postmaster.pid: process id, directory, start time, port, socket directory, address, memory key,
+ * status.
+ */
 function readPidFile(cluster: string, expectedPid?: number): PidFile | undefined {
   let lines: string[];
   try {
@@ -211,7 +217,7 @@ function isAlive(pid: number): boolean {
   } catch (error) {
     return error instanceof Error && 'code' in error && error.code === 'EPERM';
   }
-  // A container without an init process keeps zombies.
+  // In a container without an init process, ended processes remain as zombies.
   try {
     return !/^\d+ \(.*\) [ZX]/s.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
   } catch {
@@ -234,7 +240,7 @@ function readCommand(pid: number): string | undefined {
   }
 }
 
-/** Keeps the log and the previous one. PostgreSQL appends, so truncating the open file is safe. */
+/** Keeps this log and the previous one. PostgreSQL appends, so truncating the open file is safe. */
 function boundLog(file: string): void {
   if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) <= logBytesMax) return;
   copyFileSync(file, `${file}.1`);

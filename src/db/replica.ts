@@ -5,43 +5,47 @@ import { Pool } from './pool.ts';
 import { retryOnConflict } from './retry.ts';
 import type { Database } from './types.ts';
 
-/** Where a read took place: on the replica, or on the primary because the replica lags or fails. */
+/** Where a read ran: on the replica, or on the primary because the replica lagged or failed. */
 export type ReplicaOutcome = 'replica' | 'lagging' | 'failed';
 
-/** Reads of one request. Once one of them used the primary, all later ones do, so that none sees an older state. */
+/** The reads of one request. After one of them used the primary, all later ones do, so none sees an older state. */
 type Reading = { mark: Promise<Mark> | undefined; usesPrimary: boolean };
-/** A position in the primary's log, and the timeline of that log, which each promotion changes. */
+/** A position in the primary's log, and the timeline of that log. Each promotion starts a new timeline. */
 type Mark = { position: string; timeline: string };
 
 const readings = new AsyncLocalStorage<Reading | undefined>();
 
-/** Statements of this work that only read may run on the replica, if it has everything acknowledged before the work. */
+/**
+ * Lets statements of this work that only read run on the replica, if the replica has everything that was acknowledged
+ * before the work.
+ */
 export async function preferReplica<T>(work: () => Promise<T>): Promise<T> {
   const reading: Reading = { mark: undefined, usesPrimary: false };
   try {
     return await readings.run(reading, work);
   } finally {
-    // What it leaves behind, such as the rest of a streamed list or the next request of the connection, uses the primary.
+    // What the work leaves behind, such as the rest of a streamed list or the connection's next request, uses the
+    // primary.
     reading.usesPrimary = true;
   }
 }
 
-/** Statements of this work run on the primary. For work that serves several requests. */
+/** Runs the statements of this work on the primary. For work that serves several requests. */
 export function requirePrimary<T>(work: () => T): T {
   return readings.run(undefined, work);
 }
 
-/** How long a read waits for the replica to catch up before the primary serves it. */
+/** The pauses while a read waits for the replica to catch up. After the last one, the primary serves the read. */
 const catchUpPausesMs = [1, 2, 5, 10, 20];
-/** The connection and the check together; then the primary serves the read. */
+/** The limit for the connection and the check together. After it, the primary serves the read. */
 const checkMsMax = 250;
-/** A read of a replica that no longer responds is repeated on the primary. */
+/** A read on a replica that stops responding is repeated on the primary. */
 const readMsMax = 30_000;
-/** How long no read tries a replica that lagged or failed: doubled each time until one succeeds. */
+/** How long reads avoid a replica that lagged or failed. Doubled each time until a read succeeds. */
 const restMs = 100;
 const restMsMax = 5_000;
 
-/** A streaming replica of the primary that `db` leads to. */
+/** A streaming replica of the primary that `db` connects to. */
 export class Replica {
   readonly #db: Database;
   readonly #pool: Pool;
@@ -58,7 +62,7 @@ export class Replica {
     this.#count = count;
   }
 
-  /** Runs a read on the replica if that is safe, and otherwise or when it fails there, on the primary. */
+  /** Runs a read on the replica if that is safe. Otherwise, or if it fails there, runs it on the primary. */
   async read<T>(onReplica: (connection: Connection) => Promise<T>, onPrimary: () => Promise<T>): Promise<T> {
     const reading = readings.getStore();
     if (reading === undefined || reading.usesPrimary || performance.now() < this.#restsUntilMs) {
@@ -77,7 +81,7 @@ export class Replica {
       }
       outcome = 'lagging';
     } catch (error) {
-      // The work itself refused: the primary would not change that.
+      // The work itself threw. It would throw on the primary, too.
       if (!(error instanceof ConnectionError || error instanceof DatabaseError)) throw error;
     }
     this.#count(outcome);
@@ -86,14 +90,14 @@ export class Replica {
     return onPrimary();
   }
 
-  /** Reads that fail together count once. */
+  /** Reads that fail together count as one failure. */
   #rest(): void {
     if (performance.now() < this.#restsUntilMs) return;
     this.#restsUntilMs = performance.now() + this.#restMs;
     this.#restMs = Math.min(this.#restMs * 2, restMsMax);
   }
 
-  /** Keeps the later reads of this request on the primary: it has written, or seen a newer state. */
+  /** Keeps the later reads of this request on the primary, because the request has written or seen a newer state. */
   leave(): void {
     const reading = readings.getStore();
     if (reading !== undefined) reading.usesPrimary = true;
@@ -104,8 +108,8 @@ export class Replica {
   }
 
   /**
-   * The primary's position now. Every write that was acknowledged before this call is before it. Calls that arrive
-   * while a statement runs share the next one.
+   * The primary's current position, which includes every write that was acknowledged before this call. Calls that
+   * arrive while a statement runs share the next statement.
    */
   #nextMark(): Promise<Mark> {
     this.#next ??= this.#running.then(() => {
@@ -118,7 +122,7 @@ export class Replica {
   }
 
   async #readMark(): Promise<Mark> {
-    // Without synchronous commit, a write is acknowledged before it is flushed.
+    // Without synchronous commit, a write is acknowledged before it is flushed to the log.
     const [mark] = await this.#db<Mark[]>`
       select position::text, left(pg_walfile_name(position), 8) as timeline
       from (select case current_setting('synchronous_commit')
@@ -133,7 +137,7 @@ export class Replica {
     return mark;
   }
 
-  /** A connection whose server has replayed the mark, and every state that this request has seen. */
+  /** Returns a connection whose server has replayed the mark and every state that this request has seen. */
   async #acquireFresh(mark: Mark, reading: Reading): Promise<Connection | undefined> {
     const late = Promise.withResolvers<never>();
     const timer = setTimeout(
@@ -160,7 +164,7 @@ export class Replica {
         const [state] = await connection.execute(freshness(mark));
         if (state?.isFresh === true && !isLate()) {
           isFresh = true;
-          // Another replica behind the same address may be older than this one.
+          // Another replica behind the same address may be behind this one.
           reading.mark = Promise.resolve({ ...mark, position: String(state.position) });
           return connection;
         }
@@ -186,7 +190,7 @@ export class Replica {
 
 const strings = Object.assign(['select replica state'], { raw: ['select replica state'] }) as TemplateStringsArray;
 
-/** A statement of its own: a snapshot that is taken after it contains everything up to the mark. */
+/** Must be a separate statement: a snapshot taken after it contains everything up to the mark. */
 function freshness({ position, timeline }: Mark) {
   const text = `select pg_last_wal_replay_lsn()::text as position, pg_is_in_recovery()
     and pg_last_wal_replay_lsn() >= $1::pg_lsn

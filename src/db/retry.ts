@@ -4,18 +4,18 @@ import { ConnectionError, DatabaseError } from './errors.ts';
 const triesMax = 5;
 const firstPauseMs = 10;
 
-/** One try of some work. */
+/** One attempt at some work. */
 export type Try = {
-  /** The session of the last try was lost, so that others may be, too. */
+  /** Whether the last attempt lost its session; other sessions may be lost, too. */
   readonly afterLoss: boolean;
-  /** Whether the work has had no effect if its session is lost now. */
+  /** Whether the work would have had no effect if its session were lost now. */
   isWithoutEffect: boolean;
 };
 
 /**
- * Repeats work that PostgreSQL aborted because it conflicted with other work: a deadlock (40P01), a serialisation
- * failure (40001), or a prepared statement whose tables have changed. Five attempts at most, with growing random pauses.
- * Work whose session was lost before it could have an effect is repeated once.
+ * Repeats work that PostgreSQL aborted because of a conflict with other work: a deadlock (40P01), a serialisation
+ * failure (40001), or a prepared statement whose tables have changed. Makes at most five attempts, with growing
+ * random pauses. Work whose session was lost before it could have an effect is repeated once.
  */
 export async function retryOnConflict<T>(work: (attempt: Try) => Promise<T>): Promise<T> {
   let afterLoss = false;

@@ -1,8 +1,9 @@
 import type { Db } from './database.ts';
 
 /**
- * Facts about the database as a whole, apart from its schema: the blob store of its files, the release of the job
- * library whose tables it has, and the backup that is being restored into it. Created before any migration, because a restore needs it earlier.
+ * Facts about the database as a whole, other than its schema: the blob store of its files, the release of the job
+ * library whose tables it has, and the backup that is being restored into it. The table is created before any
+ * migration, because a restore needs it earlier.
  */
 type FactName = 'blob_store' | 'job_queue' | 'restoring';
 

@@ -1,8 +1,8 @@
 import { ConfigError } from '../config.ts';
 
 /**
- * The servers that a connection URL names, as for libpq: `postgres://user@first,second:5433/name`. One of them is the
- * primary. All connections of the process follow the one that was last found to be it.
+ * The servers that a connection URL names, in libpq's format: `postgres://user@first,second:5433/name`. One of them
+ * is the primary. All connections of the process use the server that was last found to be the primary.
  */
 export class Servers {
   /** One URL for each server. */

@@ -1,19 +1,23 @@
 import { Connection, type ConnectionOptions } from './connection.ts';
 import { ConnectionError } from './errors.ts';
 
-/** A connection that can be watched. Its progress changes with every byte, and is undefined while no statement runs. */
+/** A connection to watch. Its progress changes with every byte, and is undefined while no statement runs. */
 type Watched = Pick<Connection, 'processId' | 'progress' | 'destroy'>;
 
 type Findings = {
-  /** The server responds on no connection. The silent connections have ended. */
+  /** Called if the server responds on no connection. The silent connections have been ended. */
   onUnresponsive?(error: ConnectionError): void;
-  /** The network has dropped a connection, and perhaps all others that were idle. Called before its statement fails. */
+  /**
+   * Called when the network has dropped a connection, and perhaps all others that were idle; before the statement
+   * fails.
+   */
   onForgotten?(): void;
 };
 
 /**
- * Ends connections whose server no longer responds. A statement may take long, so silence alone ends none: after
- * `timeoutMs` of it, a new connection asks the server, within as much time again, whether it works on the statement.
+ * Ends connections whose server no longer responds. A statement may take long, so silence alone ends no connection:
+ * after `timeoutMs` of silence, a new connection asks the server, within the same time, whether it still works on the
+ * statement.
  */
 export class SilenceWatch {
   readonly #options: ConnectionOptions;
@@ -21,7 +25,7 @@ export class SilenceWatch {
   readonly #findings: Findings;
   #timer: NodeJS.Timeout | undefined;
   #seen = new Map<Watched, { progress: number; checks: number }>();
-  /** Silent connections for which the server did not work at the last check: a result may have been on its way. */
+  /** Silent connections that the server did not work for at the last check. A result may have been on its way. */
   #idle = new Set<Watched>();
   #isChecking = false;
 
@@ -54,7 +58,7 @@ export class SilenceWatch {
       for (const connection of forgotten) connection.destroy();
       this.#idle = new Set(idle);
     } catch (error) {
-      // A server that refuses the connection or the question does respond.
+      // A server that refuses the connection or the query does respond.
       if (!(error instanceof ConnectionError)) return;
       for (const connection of silent) if (this.#isSilent(connection)) connection.destroy();
       this.#findings.onUnresponsive?.(error);
@@ -63,7 +67,7 @@ export class SilenceWatch {
     }
   }
 
-  /** Connections with a statement that have exchanged nothing since `checksPerTimeout` checks. */
+  /** Connections that run a statement and have exchanged nothing for `checksPerTimeout` checks. */
   #findSilent(): Watched[] {
     const before = this.#seen;
     this.#seen = new Map();
@@ -80,7 +84,7 @@ export class SilenceWatch {
     return this.#seen.get(connection)?.progress === connection.progress;
   }
 
-  /** The processes that work for these connections; undefined behind a pooler, which hides them. */
+  /** The server processes that work for these connections, or undefined behind a pooler, which hides them. */
   async #askServer(silent: Watched[]): Promise<Set<number> | undefined> {
     const asking = await Connection.open({ ...this.#options, prepare: false }, () => {});
     const timer = setTimeout(() => asking.destroy(), this.#options.timeoutMs);
@@ -98,7 +102,7 @@ const checksPerTimeout = 2;
 
 const strings = Object.assign(['select working processes'], { raw: ['select working processes'] });
 
-/** A process that waits for its client neither reads a statement nor gets rid of a result. */
+/** A server process that waits for its client has neither received a statement nor sent the whole result. */
 function workingProcesses(processes: number[]) {
   const text = `select pg_backend_pid() as own, array(select pid from pg_stat_activity where pid = any ($1::integer[])
     and coalesce(state, '') not like 'idle%' and wait_event is distinct from 'ClientWrite') as working`;

@@ -1,6 +1,6 @@
 import { Json, typeOf } from './values.ts';
 
-/** A result row: one member for each column, in camelCase. */
+/** A result row, with one member for each column, in camelCase. */
 // biome-ignore lint/suspicious/noExplicitAny: what a statement returns is known only where it is written.
 export type Row = Record<string, any>;
 /** The rows of a statement, and how many rows it returned or changed. */
@@ -11,16 +11,14 @@ export type Compiled = {
   text: string;
   values: readonly unknown[];
   types: readonly number[];
-  /** The awaited template: identifies one place in the code. */
+  /** The template itself, which identifies one place in the code. */
   strings: TemplateStringsArray;
-  /** Not worth preparing, or must not be prepared. */
+  /** Whether the statement is not worth preparing or must not be prepared. */
   once?: boolean;
 };
 type Runner = (compiled: Compiled) => Promise<Result<Row[]>>;
 
-/**
- * SQL with its values. Nested in another statement it is a fragment of it. Awaited, it runs, once.
- */
+/** SQL with its values. Nested in another statement, it is a fragment. When awaited, it runs, once. */
 export class Statement<Rows extends readonly unknown[] = Row[]> implements Promise<Result<Rows>> {
   readonly [Symbol.toStringTag] = 'Statement';
   readonly strings: TemplateStringsArray;
@@ -58,7 +56,7 @@ export class Statement<Rows extends readonly unknown[] = Row[]> implements Promi
   }
 }
 
-/** A table or column name in snake_case; a dot separates the parts. */
+/** A table or column name in snake_case. A dot separates the parts. */
 export class Identifier {
   readonly text: string;
 
@@ -67,7 +65,7 @@ export class Identifier {
   }
 }
 
-/** Rows to insert, or after `set` the columns of one row to update. */
+/** Rows to insert or, after `set`, the columns of one row to update. */
 class Values {
   readonly rows: readonly object[];
   readonly columns: readonly string[];
@@ -79,7 +77,7 @@ class Values {
   }
 }
 
-/** Writes SQL: a pool, a connection or a transaction. */
+/** Builds SQL for a pool, a connection or a transaction. */
 export type Sql = {
   <Rows extends readonly unknown[] = Row[]>(
     strings: TemplateStringsArray,
@@ -87,7 +85,7 @@ export type Sql = {
   ): Statement<Rows>;
   /** The name of a table or column. */
   (name: string): Identifier;
-  /** `insert into t ${db(rows)}`, `update t set ${db(row)}`; all members, or the named ones. */
+  /** `insert into t ${db(rows)}` or `update t set ${db(row)}`, with all members or the named ones. */
   (rows: object | readonly object[], columns?: readonly string[]): Values;
   /** A value for a `json` or `jsonb` column. */
   json(value: unknown): Json;
@@ -106,7 +104,7 @@ export function createSql<More extends object>(run: Runner, more: More): Sql & M
   return Object.assign(tag as unknown as Sql, { json: (value: unknown) => new Json(value) }, more);
 }
 
-/** Records where each template is in our code: a database error arrives without a useful stack. */
+/** Where each template is in our code, because a database error arrives without a useful stack. */
 const origins = new WeakMap<TemplateStringsArray, string>();
 
 /** Gives an error the stack of its statement. */
@@ -116,7 +114,7 @@ export function withOrigin(error: unknown, strings: TemplateStringsArray): unkno
   return error;
 }
 
-/** The text of templates whose arguments are all values: it never changes. */
+/** The text of templates whose arguments are all values. Such a text never changes. */
 const plainTexts = new WeakMap<TemplateStringsArray, string>();
 
 export function compile(statement: Statement<readonly unknown[]>): Compiled {
@@ -134,7 +132,7 @@ export function compile(statement: Statement<readonly unknown[]>): Compiled {
 
 type Building = { text: string; values: unknown[]; types: number[] };
 
-/** The protocol counts them in 16 bits. */
+/** The protocol counts parameters in 16 bits. */
 const parametersMax = 65_535;
 
 function append(building: Building, { strings, args }: Statement<readonly unknown[]>): void {
@@ -190,7 +188,7 @@ function quoteName(name: string): string {
   return `"${snake.replaceAll('"', '""').replaceAll('.', '"."')}"`;
 }
 
-/** `created_at` as `createdAt`. */
+/** Converts `created_at` to `createdAt`. */
 export function toCamel(column: string): string {
   return column.replace(/(?<=.)_(.)/g, (_, letter: string) => letter.toUpperCase());
 }

@@ -26,7 +26,7 @@ export async function runTransaction<T>(
 ): Promise<T> {
   if (attempt) attempt.isWithoutEffect = true;
   const begun = connection.runScript(mode === undefined ? 'begin' : `begin ${mode}`);
-  // The first statement is sent directly after a plain `begin`, which cannot fail on a working session.
+  // The first statement is sent immediately after a plain `begin`, which cannot fail on a working session.
   if (mode === undefined) begun.catch(() => {});
   else await begun;
   const scope = new Scope(connection);
@@ -44,8 +44,8 @@ export async function runTransaction<T>(
 }
 
 /**
- * A transaction or savepoint while its work runs. A failed statement fails it even when the work caught the error:
- * PostgreSQL has already aborted it.
+ * A transaction or savepoint while its work runs. A failed statement fails the scope even if the work caught the
+ * error, because PostgreSQL has already aborted it.
  */
 export class Scope {
   readonly #connection: Connection;
@@ -65,7 +65,7 @@ export class Scope {
       if (this.#failure) throw this.#failure.error;
       return result;
     } catch (error) {
-      // "The transaction is aborted" says less than the original error.
+      // "The transaction is aborted" would hide the original error.
       const isConsequence = error instanceof DatabaseError && error.code === '25P02';
       throw isConsequence && this.#failure ? this.#failure.error : error;
     } finally {
@@ -108,7 +108,7 @@ export class Scope {
   async *#readBatches<Rows extends readonly unknown[]>(statement: Statement<Rows>, size: number): AsyncGenerator<Rows> {
     const name = `c${this.#depth}_${++this.#cursors}`;
     const compiled = compile(statement);
-    // Neither is prepared: the next cursor of this name may have other columns.
+    // Neither statement is prepared: the next cursor of this name may have other columns.
     await this.execute({ ...compiled, text: `declare ${name} no scroll cursor for ${compiled.text}`, once: true });
     const fetch = { ...compiled, text: `fetch ${size} from ${name}`, values: [], types: [], once: true };
     for (let isMore = true; isMore; ) {

@@ -3,34 +3,35 @@ import type { Sql, Statement } from './sql.ts';
 /** What a store needs: the pool, a connection or a transaction. */
 export type Db = Sql & {
   /**
-   * Runs work in a transaction; within one, in a savepoint of it. When PostgreSQL aborts the whole transaction with a
-   * deadlock or a serialisation failure, or its session ends before the commit, it is repeated, so work must have no effect other than its statements.
+   * Runs work in a transaction or, within one, in a savepoint of it. If PostgreSQL aborts the whole transaction
+   * because of a deadlock or a serialisation failure, or its session ends before the commit, the work is repeated: it
+   * must have no effect other than its statements.
    */
   begin<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
 };
 export type Transaction = Db & {
-  /** The rows of a statement in batches of `size`, without keeping all of them in memory. */
+  /** Reads the rows of a statement in batches of `size`, without holding all of them in memory. */
   cursor<Rows extends readonly unknown[]>(statement: Statement<Rows>, size: number): AsyncGenerator<Rows>;
 };
 /** One session: statements run in the order in which they are awaited. */
 export type Session = Db & {
-  /** SQL without values, possibly several statements. */
+  /** Runs SQL without values, possibly several statements. */
   runScript(text: string): Promise<void>;
   /** Returns the connection to the pool. */
   release(): void;
 };
 /**
- * The pool. A statement outside a transaction is repeated when PostgreSQL aborts it with a deadlock; one that only reads,
- * also when its session ends.
+ * The pool. A statement outside a transaction is repeated if PostgreSQL aborts it because of a deadlock. A statement
+ * that only reads is also repeated if its session ends.
  */
 export type Database = Db & {
   begin<T>(mode: TransactionMode, work: (tx: Transaction) => Promise<T>): Promise<T>;
   /**
-   * Runs work whose statements on this pool, and those of `finish`, commit together: see `Unit`. Statements in
+   * Runs work so that its statements on this pool, and those of `finish`, commit together: see `Unit`. Statements in
    * `runApart` do not take part.
    */
   combine<T>(work: () => Promise<T>, finish: (tx: Transaction, result: T) => Promise<void>): Promise<T>;
-  /** A connection for one caller, for session-level features. */
+  /** Reserves a connection for one caller, for session-level features. */
   reserve(): Promise<Session>;
   /** Listens on a notification channel; see `Listener`. */
   listen(

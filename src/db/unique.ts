@@ -1,7 +1,7 @@
 import { AppError } from '../errors.ts';
 import { isUniqueViolation } from './database.ts';
 
-/** Runs a write. A violation of the named unique index becomes 422 `already_exists` on the given field. */
+/** Runs a write. A violation of the named unique index becomes 422 `already_exists` on the field. */
 export async function refuseDuplicate<T>(
   constraint: string,
   duplicate: { field: string; message: string },

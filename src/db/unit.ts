@@ -4,21 +4,22 @@ import type { Compiled, Result, Row } from './sql.ts';
 import type { Scope } from './transaction.ts';
 import type { Transaction } from './types.ts';
 
-/** Runs work in a new transaction on a connection of its own. */
+/** Runs work in a new transaction on a separate connection. */
 export type OpenTransaction = (work: (tx: Transaction, scope: Scope) => Promise<void>) => Promise<void>;
 
-/** What statements join: a unit, or the savepoint of one of its transactions. */
+/** What a statement joins: a unit, or the savepoint of one of its transactions. */
 type Frame = { readonly unit: Unit; readonly turns: Turns; readonly scope?: Scope };
 
 const frames = new AsyncLocalStorage<Frame | undefined>();
 
 /**
- * One transaction for everything that some work writes, without the work being aware of it. It opens with the first
- * write: until then, reads run outside of it, and no connection waits for an upload or a parser. From then on every
- * statement of the work runs in it, each in a savepoint, so that one that fails can be caught as usual.
+ * One transaction for everything that some work writes, without the work being aware of it. The transaction opens
+ * with the first write. Until then, reads run outside of it, so no connection waits for an upload or a parser. From
+ * then on, every statement of the work runs in it, each in a savepoint, so that a failed statement can be caught as
+ * usual.
  */
 export class Unit {
-  /** The pool whose statements it combines. */
+  /** The pool whose statements join the transaction. */
   readonly pool: object;
   readonly #open: OpenTransaction;
   readonly #end = Promise.withResolvers<void>();
@@ -33,13 +34,13 @@ export class Unit {
     this.#end.promise.catch(() => {});
   }
 
-  /** The frame that a statement of this code joins; undefined outside a unit, and after its end. */
+  /** The frame that a statement joins at this point; undefined outside of a unit and after its end. */
   static current(): Frame | undefined {
     const frame = frames.getStore();
     return frame === undefined || frame.unit.#isOver ? undefined : frame;
   }
 
-  /** Runs the work, then `finish` in the same transaction, and commits. When either throws, nothing is written. */
+  /** Runs the work and then `finish` in the same transaction, and commits. If either throws, nothing is written. */
   async run<T>(work: () => Promise<T>, finish: (tx: Transaction, result: T) => Promise<void>): Promise<T> {
     const turns = new Turns();
     try {
@@ -62,13 +63,13 @@ export class Unit {
     }
   }
 
-  /** Runs work once the transaction has ended, whether it committed or not. It must not throw. */
+  /** Runs work when the transaction has ended, committed or not. The work must not throw. */
   runAfter(work: () => Promise<void>): void {
     this.#after.push(work);
   }
 
-  /** Whether a statement may still run by itself. */
-  mayPass(text: string): boolean {
+  /** Whether a statement may still run outside of the transaction. */
+  mayRunOutside(text: string): boolean {
     return this.#opening === undefined && isRead(text);
   }
 
@@ -80,7 +81,7 @@ export class Unit {
     return this.begin(frame, (_tx, scope) => scope.execute(compiled));
   }
 
-  /** A savepoint, repeated on conflict. Statements of its work that name the pool join it. */
+  /** Runs work in a savepoint, repeated after a conflict. Statements of the work that use the pool join it. */
   begin<T>(frame: Frame, work: (tx: Transaction, scope: Scope) => Promise<T>): Promise<T> {
     return frame.turns.take(async () => {
       const outer = frame.scope ?? (await this.#transaction()).scope;
@@ -102,19 +103,19 @@ export class Unit {
   }
 }
 
-/** Runs work outside the unit of the code that calls it, so that what it writes is committed whatever happens. */
+/** Runs work outside of the current unit, so that its writes are committed whatever happens to the unit. */
 export function runApart<T>(work: () => Promise<T>): Promise<T> {
   return frames.run(undefined, work);
 }
 
-/** Runs work that cleans up after the unit of the code that calls it: after its end, or now without one. */
+/** Runs cleanup work after the end of the current unit, or immediately if there is none. */
 export async function runAfterwards(work: () => Promise<void>): Promise<void> {
   const frame = Unit.current();
   if (frame === undefined) await work();
   else frame.unit.runAfter(work);
 }
 
-/** Whether the code that calls it is part of a unit: then it must not start work that continues after its response. */
+/** Whether the calling code is part of a unit. If so, it must not start work that continues after its response. */
 export function isInUnit(): boolean {
   return Unit.current() !== undefined;
 }
@@ -135,7 +136,7 @@ const writes =
 const known = new Map<string, boolean>();
 const knownMax = 5_000;
 
-/** Whether a statement only reads. In doubt it writes. */
+/** Whether a statement only reads. If in doubt, it counts as a write. */
 export function isRead(text: string): boolean {
   let read = known.get(text);
   if (read === undefined) {

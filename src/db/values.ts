@@ -1,9 +1,12 @@
 /*
- * Conversion of values to and from PostgreSQL's text format; only bytes use the binary format. bigint becomes a number,
- * which is exact up to 2^53 − 1: our counts and sizes stay below. Dates and times become a Date.
+ * Conversion of values to and from PostgreSQL's text format; only bytes use the binary format. A bigint becomes a
+ * number, which is exact up to 2^53 − 1; our counts and sizes stay below. Dates and times become a Date.
  */
 
-/** A value for a `json` or `jsonb` column; without it an array, a string or a number would become a PostgreSQL one. */
+/**
+ * A value for a `json` or `jsonb` column. Without it, an array, string or number would become the PostgreSQL type of
+ * that kind.
+ */
 export class Json {
   readonly value: unknown;
 
@@ -12,7 +15,7 @@ export class Json {
   }
 }
 
-/** The type of a value; 0 leaves it to PostgreSQL, which infers it from the column or the cast. */
+/** The PostgreSQL type of a value. 0 lets PostgreSQL infer it from the column or the cast. */
 export function typeOf(value: unknown): number {
   if (typeof value === 'boolean') return 16;
   if (value instanceof Date) return 1184;
@@ -21,7 +24,7 @@ export function typeOf(value: unknown): number {
   return 0;
 }
 
-/** Undefined is null. */
+/** Converts a value to a parameter. Undefined becomes null. */
 export function serialize(value: unknown): string | Buffer | null {
   if (typeof value === 'string') return value;
   if (value === null || value === undefined) return null;
@@ -52,7 +55,7 @@ type Parse = (text: string) => unknown;
 
 const parsers: Record<number, Parse> = {};
 
-/** The parser of a column type; undefined: the value stays text. */
+/** The parser of a column type, or undefined if the value stays text. */
 export function parserOf(type: number): Parse | undefined {
   return parsers[type];
 }
@@ -102,7 +105,7 @@ register(undefined, [
   [1700, 1231],
 ]);
 
-/** PostgreSQL's text of an array: `{a,NULL,"b \"c\"",{…}}`. */
+/** Parses PostgreSQL's text format of an array: `{a,NULL,"b \"c\"",{…}}`. */
 function parseArray(text: string, parse: Parse | undefined): unknown[] {
   let at = text.indexOf('{') + 1;
   function read(): unknown[] {

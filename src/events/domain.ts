@@ -11,7 +11,7 @@ const sweep = { task: taskNames.sweepEvents, everySeconds: 600 };
 const sweepRowsMax = 1_000;
 const dayMs = 24 * 60 * 60 * 1_000;
 
-/** How long events are logged, and with them the deliveries to webhooks; and how many of one app or sandbox. */
+/** Days for which events and their deliveries are kept, and how many events of production or of one sandbox. */
 export const eventBounds = { keptDays: 7, eventsMax: 1_000_000 };
 
 type EventsDeps = { db: Database; clock: Clock; streamSecondsMax: number; onLogged: OnLogged };

@@ -3,15 +3,15 @@ import { announceChange } from '../http/sse.ts';
 import type { Scope } from '../tenancy/caller.ts';
 import { numberEvents, type Positions } from './store.ts';
 
-/** The kind of the log in notifications. */
+/** The topic of the event log in notifications. */
 export const eventsTopic = 'events';
 
-/** What else happens in the transaction that logs events. */
+/** Additional work in the transaction that logs events. */
 export type OnLogged = (tx: Db, scope: Scope, positions: Positions) => Promise<void>;
 
 const batchMax = 500;
 
-/** Gives positions to committed events. Returns whether there may be more. */
+/** Assigns positions to committed events. Returns whether there may be more. */
 export async function logEvents(tx: Db, scope: Scope, onLogged: OnLogged): Promise<boolean> {
   const positions = await numberEvents(tx, scope, batchMax);
   if (positions === undefined || positions.last === positions.after) return false;

@@ -13,7 +13,7 @@ export function registerEventRoutes(api: Api, { events, streams }: { events: Eve
     tag: 'Webhooks',
     summary: 'Follow events',
     description:
-      'Server-Sent Events: first `ready`, after which no event is missed; then an `event` for each event that the caller may see, with its `id`, `type`, `timestamp`, `sequence` and `data`. With `Last-Event-ID`, continues after that one. `reset` means that events in between are no longer kept: read the current state again.',
+      'Server-Sent Events: first `ready`, after which no event is missed; then an `event` for each event that is visible to the caller, with its `id`, `type`, `timestamp`, `sequence` and `data`. With `Last-Event-ID`, the stream continues after that event. `reset` means that events in between are no longer kept: read the current state again.',
     responses: { 200: Type.String({ description: 'text/event-stream' }) },
     async handler({ caller, request, reply }) {
       await events.follow(caller, request.headers['last-event-id'] !== undefined);

@@ -8,7 +8,7 @@ import { listOpenWriters, listSeenPositions, readEventLog, renewFollowing, start
 
 /** Events per read of the log. */
 const readBounds = { rowsMax: 500, bytesMax: 1024 * 1024 };
-/** Events are logged for at least this long after a stream began. */
+/** Events are logged for at least this long after a stream begins. */
 const keptSecondsMin = 3_600;
 const writersWaitMs = 10_000;
 const writersPollMs = 20;
@@ -18,12 +18,12 @@ export type EventService = ReturnType<typeof createEventService>;
 export function createEventService({ db, streamSecondsMax }: { db: Database; streamSecondsMax: number }) {
   const keptSeconds = Math.max(keptSecondsMin, 2 * streamSecondsMax);
 
-  /** Changes that began before events were logged may have written none: waits until they have ended. */
+  /** Waits until the changes have ended that began before events were logged: they may have written no event. */
   async function waitForWriters(): Promise<void> {
     const deadline = AbortSignal.timeout(writersWaitMs);
     for (let open = await listOpenWriters(db); open.length > 0; open = await listOpenWriters(db, open)) {
       if (deadline.aborted)
-        throw new AppError('unavailable', 'A long change is in progress: try again.', {
+        throw new AppError('unavailable', 'A long change is in progress. Try again.', {
           headers: { 'retry-after': '5' },
         });
       await wait(writersPollMs);
@@ -31,7 +31,7 @@ export function createEventService({ db, streamSecondsMax }: { db: Database; str
   }
 
   return {
-    /** From its return on, every event is logged. A reader that continues needs no wait: its first stream waited. */
+    /** After it returns, every event is logged. A reader that continues need not wait, because its first stream did. */
     async follow(scope: Scope, continues: boolean): Promise<void> {
       const renewed = await renewFollowing(db, scope, keptSeconds);
       if (!renewed) await startFollowing(db, scope, keptSeconds);
@@ -40,7 +40,7 @@ export function createEventService({ db, streamSecondsMax }: { db: Database; str
   };
 }
 
-/** The log of production or a sandbox, for streams. */
+/** The event log of production or of a sandbox, for streams. */
 export function eventStream(db: Database): LogSource {
   async function readEvents(scope: Scope, after: number | undefined): Promise<Log | undefined> {
     const log = await readEventLog(db, scope, after, readBounds);

@@ -1,24 +1,24 @@
 /*
- * The numbered log of events, of production or of one sandbox.
+ * SQL for the numbered event logs: production and each sandbox have one.
  *
- * Triggers of events: events_heard notes whether a webhook or a stream takes the event, events_logged adds the job that
- * gives it a position.
+ * Triggers of events: events_heard notes whether a webhook or a stream takes the event; events_logged adds the job that
+ * assigns its position.
  */
 import type { Db } from '../db/database.ts';
 import type { Scope, UserCaller } from '../tenancy/caller.ts';
 import { fileGranted, inScope, ownedVisible } from '../tenancy/visible.ts';
 
-/** Positions that were given: from `after` + 1 to `last`. */
+/** The positions that were assigned: `after` + 1 to `last`. */
 export type Positions = { after: number; last: number };
 
 /**
- * Gives the next positions to committed events, in the order of writing, and holds the log until the transaction ends.
- * Undefined when the app or sandbox is gone.
+ * Assigns the next positions to committed events, in the order in which they were written, and locks the log until the
+ * transaction ends. Returns undefined if the app or sandbox was deleted.
  */
 export async function numberEvents(tx: Db, scope: Scope, rowsMax: number): Promise<Positions | undefined> {
   const after = await lockLog(tx, scope);
   if (after === undefined) return undefined;
-  // A statement of its own, which sees what committed while the lock was awaited.
+  // A separate statement also sees events committed while the first one waited for the lock.
   const [row] = await tx<[{ last: number }]>`
     with numbered as (
       update events e set position = n.position
@@ -34,7 +34,7 @@ export async function numberEvents(tx: Db, scope: Scope, rowsMax: number): Promi
   return { after, last: row.last };
 }
 
-/** Holds the log until the transaction ends. Returns its last position; undefined when the app or sandbox is gone. */
+/** Locks the log until the transaction ends. Returns its last position; undefined if app or sandbox was deleted. */
 export async function lockLog(tx: Db, { appId, sandboxId }: Scope): Promise<number | undefined> {
   const [log] = await tx<{ position: number }[]>`
     insert into event_logs (app_id, sandbox_id)
@@ -46,7 +46,10 @@ export async function lockLog(tx: Db, { appId, sandboxId }: Scope): Promise<numb
 
 export type LoggedEvent = { position: number; id: string; name: string; payload: unknown; createdAt: Date };
 
-/** The log's last position, and the events after another one, up to a bound; undefined when some are not kept. */
+/**
+ * The log's last position, and the events after `after`, up to a limit; `events` is undefined if some of them are no
+ * longer kept. Undefined if there is no log.
+ */
 export async function readEventLog(
   db: Db,
   { appId, sandboxId }: Scope,
@@ -58,7 +61,7 @@ export async function readEventLog(
   if (log === undefined) return undefined;
   const { position, keptAfter } = log;
   if (after === undefined || after === position) return { position, events: [] };
-  // A position from the future was never given.
+  // A later position was never assigned.
   if (after < keptAfter || after > position) return { position, events: undefined };
   const events = await db<LoggedEvent[]>`
     select position, id, name, payload, created_at from (
@@ -68,13 +71,13 @@ export async function readEventLog(
         order by position limit ${rowsMax}) e) counted
     where bytes_before < ${bytesMax}
     order by position`;
-  // Between the two statements the oldest events may have been deleted.
+  // The oldest events may have been deleted between the two statements.
   return { position, events: events[0]?.position === after + 1 ? events : undefined };
 }
 
 /**
- * The positions of those events that the user sees: those of their resources, files that are shared with them, and for
- * an admin of an org all about its sources. Events of the app itself are for its developers.
+ * The positions of the events that are visible to the user: events of resources that they can see, of files shared with
+ * them, and for an admin of an org those of its sources. Events of the app itself are visible only to its developers.
  */
 export async function listSeenPositions(db: Db, caller: UserCaller, positions: readonly number[]): Promise<number[]> {
   const administers = caller.orgRole === 'admin' && caller.orgId !== undefined;
@@ -89,7 +92,7 @@ export async function listSeenPositions(db: Db, caller: UserCaller, positions: r
   return rows.map(({ position }) => position);
 }
 
-/** Keeps events logged for streams. False when they are not now, or only for a moment. */
+/** Extends the time for which events are logged for streams. False if they are not logged, or only for a minute. */
 export async function renewFollowing(db: Db, scope: Scope, keptSeconds: number): Promise<boolean> {
   const { count } = await db`
     update event_logs set followed_until = now() + ${keptSeconds}::bigint * interval '1 second'
@@ -97,7 +100,7 @@ export async function renewFollowing(db: Db, scope: Scope, keptSeconds: number):
   return count > 0;
 }
 
-/** Begins to log events for streams. Those of before were not all written, so no stream continues from before. */
+/** Starts to log events for streams. Earlier events were not all written, so no stream can continue from before. */
 export async function startFollowing(db: Db, scope: Scope, keptSeconds: number): Promise<void> {
   await db`
     insert into event_logs (app_id, sandbox_id, followed_until)
@@ -107,7 +110,7 @@ export async function startFollowing(db: Db, scope: Scope, keptSeconds: number):
         else event_logs.position end`;
 }
 
-/** The transactions of this database that have written something and are still open. */
+/** The ids of transactions in this database that have written something and are still open. */
 export async function listOpenWriters(db: Db, among?: readonly string[]): Promise<string[]> {
   const rows = await db<{ xid: string }[]>`
     select backend_xid::text as xid from pg_stat_activity
@@ -116,7 +119,7 @@ export async function listOpenWriters(db: Db, among?: readonly string[]): Promis
   return rows.map(({ xid }) => xid);
 }
 
-/** Ends the logs' promise to keep the oldest events from before this time, and those beyond the newest `eventsMax`. */
+/** Releases the oldest events: those from before this time, and those beyond the newest `eventsMax` of each log. */
 export async function releaseOldEvents(db: Db, before: Date, eventsMax: number, rowsMax: number): Promise<void> {
   await db`
     update event_logs l set kept_after = old.position
@@ -130,7 +133,7 @@ export async function releaseOldEvents(db: Db, before: Date, eventsMax: number, 
     where kept_after < position - ${eventsMax}::bigint`;
 }
 
-/** Deletes events that their logs need not keep. Returns how many. */
+/** Deletes released events, `rowsMax` at most. Returns their number. */
 export async function deleteReleasedEvents(db: Db, rowsMax: number): Promise<number> {
   const { count } = await db`
     delete from events where (app_id, id) in (

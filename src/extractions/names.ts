@@ -1,8 +1,8 @@
 import type { Db } from '../db/database.ts';
 
 /**
- * Unique names for these stems within one extraction: `stem.md`, then `stem-2.md`, `stem-3.md` …
- * Each stem has a counter, because a site may have ten thousand pages with one path.
+ * Claims unique names for these stems within one extraction: `stem.md`, then `stem-2.md`, `stem-3.md` …
+ * Each stem has a counter, because a site may have ten thousand pages with the same path.
  */
 export async function claimNames(
   db: Db,
@@ -40,7 +40,7 @@ function nameOf(stem: string, number: number): string {
   return number === 1 ? `${stem}.md` : `${stem}-${number}.md`;
 }
 
-/** Reserves as many numbers as each stem needs, and returns the first. */
+/** Reserves as many numbers as each stem needs, and returns the first of each. */
 async function nextNumbers(db: Db, extraction: { appId: string; id: string }, counts: Map<string, number>) {
   const stems = [...counts.keys()].sort();
   const rows = await db<{ stem: string; number: number }[]>`

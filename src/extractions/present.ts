@@ -10,7 +10,7 @@ export async function presentExtraction(deps: FileLinks, view: ExtractionView, n
   return { ...presentWithoutOutputs(view), outputs: await Array.fromAsync(presentOutputs(deps, view, now)) };
 }
 
-/** The same without its outputs: a site may have thousands. */
+/** The JSON of an extraction without its outputs: a site may have thousands. */
 export function presentWithoutOutputs({ row, leftOut, wanted }: ExtractionView) {
   const structure = compact({ schema: wanted?.schema, instructions: wanted?.instructions });
   return {
@@ -21,7 +21,7 @@ export function presentWithoutOutputs({ row, leftOut, wanted }: ExtractionView) 
   };
 }
 
-/** The options of a site, as the request that starts the same one again has them. */
+/** The options of a site, in the form in which a request would start the same extraction again. */
 function presentOptions({ kind, options }: ExtractionRow) {
   if (kind !== 'site') return {};
   const { includePaths, excludePaths, maxDepth, allowSubdomains, ignoreRobots, sitemap } =
@@ -62,7 +62,7 @@ async function presentData(deps: FileLinks, { files, data }: ExtractionView, out
   if (found === undefined) return {};
   const file = found.fileId === null ? undefined : files.get(found.fileId);
   return {
-    // Data may be null.
+    // The data itself may be null.
     ...(found.hasValues ? { data: found.data, spans: found.spans ?? [] } : {}),
     ...compact({ data_file: file && (await presentFile(deps, file, now)), data_error: found.error }),
   };

@@ -4,7 +4,7 @@ import { invalidField } from '../errors.ts';
 import type { extractionCreateSchema } from './schema.ts';
 import type { Wanted } from './structure/prompts.ts';
 
-/** `prefix` has no leading or trailing slash; undefined means no prefix. */
+/** `prefix` has no leading or trailing slash. Undefined means no prefix. */
 export type Destination = { kind: 'config' | 'storage'; prefix: string | undefined };
 
 export type ExtractionRequest = { destination: Destination; wanted: Wanted | undefined } & (
@@ -18,18 +18,18 @@ const maxPagesDefault = 100;
 export function readExtractionRequest(body: Static<typeof extractionCreateSchema>): ExtractionRequest {
   const common = { destination: readDestination(body), wanted: readWanted(body) };
   if (body.file !== undefined) {
-    if (body.url !== undefined) throw invalidField('url', 'give either file or url, not both');
-    if (body.mode !== undefined) throw invalidField('mode', 'is for url; a document has none');
+    if (body.url !== undefined) throw invalidField('url', 'send either file or url, not both');
+    if (body.mode !== undefined) throw invalidField('mode', 'is only for url, not for file');
     for (const member of crawlMembers)
-      if (body[member] !== undefined) throw invalidField(member, 'is for url; a document has none');
+      if (body[member] !== undefined) throw invalidField(member, 'is only for url, not for file');
     return { kind: 'document', file: body.file, ...common };
   }
-  if (body.url === undefined) throw invalidField('file', 'give either file, or url with mode');
+  if (body.url === undefined) throw invalidField('file', 'send either file, or url with mode');
   if (body.mode === undefined) throw invalidField('mode', 'is required with url: link or site');
   return { kind: body.mode, settings: readCrawlSettings(body, body.url, body.mode), ...common };
 }
 
-/** Members for links and sites only. A link accepts them all but ignores most. */
+/** Members that apply only to links and sites. A link accepts all of them but ignores most. */
 const crawlMembers = [
   'max_pages',
   'include_paths',
@@ -72,20 +72,20 @@ function readDestination(body: Static<typeof extractionCreateSchema>): Destinati
   return { kind: body.destination_kind, prefix };
 }
 
-/** The output's name for a document: the stem of its filename, with unsafe characters replaced by `-`. */
+/** The name of a document's output: the stem of its filename, with unsafe characters replaced by `-`. */
 export function documentOutputName(filename: string): string {
   const last = filename.split(/[/\\]/).at(-1) ?? '';
   const dot = last.lastIndexOf('.');
   return `${safeName(dot > 0 ? last.slice(0, dot) : last) || 'document'}.md`;
 }
 
-/** A name without characters that are special in a path. Empty for `.` and `..`. */
+/** A name without characters that have a meaning in a path. Empty for `.` and `..`. */
 function safeName(text: string): string {
   const name = text.replace(/[^\p{L}\p{N}._-]/gu, '-');
   return name === '.' || name === '..' ? '' : name;
 }
 
-/** The name below its prefix. If `taken`, `-2`, `-3` … is added before the extension. */
+/** The name below its prefix. If it is taken, `-2`, `-3` … is inserted before the extension. */
 export function outputPath(prefix: string | undefined, name: string, taken: (path: string) => boolean): string {
   const path = prefix === undefined ? name : `${prefix}/${name}`;
   if (!taken(path)) return path;

@@ -7,14 +7,16 @@ import { limits } from '../limits.ts';
 
 const optionalText = Type.Optional(Type.String());
 const kind = Type.Enum(['document', 'link', 'site']);
-const optionalPaths = Type.Optional(Type.Array(Type.String(), { description: 'An option of the site; not in lists.' }));
+const optionalPaths = Type.Optional(
+  Type.Array(Type.String(), { description: 'An option of the site. Omitted in lists.' }),
+);
 const sitemapUse = Type.Enum(['include', 'skip', 'only']);
 const errorMembers = Type.Object({ code: Type.String(), message: Type.String() });
 
 export const extractionOutputSchema = Type.Object(
   {
     id: Type.String({ description: 'exo_…' }),
-    ordinal: Type.Integer({ description: 'Position, from 0.' }),
+    ordinal: Type.Integer({ description: 'The position of the output, from 0.' }),
     source_url: optionalText,
     state: Type.Enum(['done', 'failed']),
     error: Type.Optional(errorMembers),
@@ -24,16 +26,16 @@ export const extractionOutputSchema = Type.Object(
     structured: Type.Optional(
       Type.Record(Type.String(), Type.String(), {
         description:
-          'Structured data of a web page about its subject, as written: type, name, author, published, modified, price, currency, availability, rating, …',
+          'Structured data of a web page about its subject, unchanged: type, name, author, published, modified, price, currency, availability, rating, …',
       }),
     ),
     ocr: Type.Optional(
       Type.Object(
         {
-          pages: Type.Array(Type.Integer(), { description: 'Their numbers, from 1.' }),
-          confidence: Type.Number({ description: 'Mean confidence of their characters, from 0 to 1.' }),
+          pages: Type.Array(Type.Integer(), { description: 'The page numbers, from 1.' }),
+          confidence: Type.Number({ description: 'The mean confidence of the recognised characters, from 0 to 1.' }),
         },
-        { description: 'The pages whose text was recognised in pictures.' },
+        { description: 'The pages whose text was recognised by OCR.' },
       ),
     ),
     truncated: Type.Optional(
@@ -49,9 +51,9 @@ export const extractionOutputSchema = Type.Object(
     spans: Type.Optional(
       Type.Array(
         Type.Object({
-          path: Type.String({ description: 'JSON Pointer of the value in data.' }),
+          path: Type.String({ description: 'The JSON Pointer of the value in data.' }),
           start: Type.Integer(),
-          end: Type.Integer({ description: 'Exclusive.' }),
+          end: Type.Integer({ description: 'The end of the value (exclusive).' }),
         }),
         {
           description:
@@ -83,17 +85,17 @@ export const extractionSchema = Type.Object(
     ignore_robots: Type.Optional(Type.Boolean()),
     sitemap: Type.Optional(sitemapUse),
     schema: Type.Optional(
-      Type.Record(Type.String(), Type.Unknown(), { description: 'The JSON Schema of the data; not in lists.' }),
+      Type.Record(Type.String(), Type.Unknown(), { description: 'The JSON Schema of the data. Omitted in lists.' }),
     ),
-    instructions: Type.Optional(Type.String({ description: 'Not in lists.' })),
+    instructions: Type.Optional(Type.String({ description: 'Omitted in lists.' })),
     agent: optionalText,
     org: optionalText,
     failure_reason: Type.Optional(
       Type.Enum(['fetch_failed', 'unsupported_content', 'extraction_failed', 'timeout', 'internal_error']),
     ),
     error: Type.Optional(errorMembers),
-    output_count: Type.Integer({ description: 'Number of finished outputs.' }),
-    byte_count: Type.Integer({ description: 'Total bytes of their text when it was written.' }),
+    output_count: Type.Integer({ description: 'The number of finished outputs.' }),
+    byte_count: Type.Integer({ description: 'The total size in bytes of the outputs’ text when it was written.' }),
     outputs: Type.Optional(Type.Array(ref(extractionOutputSchema))),
     left_out: Type.Optional(
       Type.Array(Type.Object({ url: Type.String(), reason: Type.String() }), {
@@ -105,22 +107,22 @@ export const extractionSchema = Type.Object(
     data_progress: Type.Optional(
       Type.Object(
         {
-          pending: Type.Integer({ description: 'Outputs that wait for their data.' }),
+          pending: Type.Integer({ description: 'The number of outputs that wait for their data.' }),
           done: Type.Integer(),
           failed: Type.Integer(),
-          pieces: Type.Integer({ description: 'Pieces of the texts that were divided so far.' }),
+          pieces: Type.Integer({ description: 'The number of pieces into which texts were divided so far.' }),
           pieces_done: Type.Integer(),
         },
-        { description: 'Present with a schema.' },
+        { description: 'Present if the extraction has a schema.' },
       ),
     ),
     usage: Type.Optional(
       Type.Object(
         {
-          total_tokens: Type.Integer({ description: 'A request in progress counts with the most that it may use.' }),
+          total_tokens: Type.Integer({ description: 'A request in progress counts with the maximum that it may use.' }),
           requests: Type.Integer(),
         },
-        { description: 'What the language model used. Present with a schema.' },
+        { description: 'What the language model used. Present if the extraction has a schema.' },
       ),
     ),
     created_at: Type.String(),
@@ -137,16 +139,20 @@ function pathPatterns(description: string) {
   });
 }
 
-/** What data to take from each output. */
+/** The members that request data from each output. */
 const structureMembers = {
   schema: Type.Optional(
     Type.Record(Type.String(), Type.Unknown(), {
       description:
-        'JSON Schema (2020-12) of data to take from each text, with a language model; at most 64 KiB. References must stay within the schema. The extraction then always runs in the background (202).',
+        'A JSON Schema (2020-12) for data that a language model extracts from each text; at most 64 KiB. References must stay within the schema. The extraction then always runs in the background (202).',
     }),
   ),
   instructions: Type.Optional(
-    Type.String({ minLength: 1, maxLength: 10_000, description: 'Instructions for taking the data. Requires schema.' }),
+    Type.String({
+      minLength: 1,
+      maxLength: 10_000,
+      description: 'Instructions for extracting the data. Requires schema.',
+    }),
   ),
 };
 
@@ -155,7 +161,7 @@ export const extractionCreateSchema = strict({
   destination_path: Type.Optional(
     Type.String({
       maxLength: limits.virtualPathCharactersMax,
-      description: 'Prefix of the outputs. Required for config.',
+      description: 'The path prefix of the outputs. Required if `destination_kind` is config.',
     }),
   ),
   file: Type.Optional(Type.String({ description: 'fil_…; the document to read.' })),

@@ -54,7 +54,7 @@ export type ExtractionDeps = {
   fetcher: Fetcher;
   llm: Pick<Llm, 'requireModel'>;
   schemas: Schemas;
-  /** Tokens of the language model's context. */
+  /** The size of the language model's context in tokens. */
   contextTokens: number;
 };
 
@@ -63,7 +63,7 @@ export type ExtractionView = {
   row: store.ExtractionRow;
   outputs: store.OutputRow[];
   files: Map<string, FileRow>;
-  /** The data of outputs, by their ids. */
+  /** The data of outputs, by output id. */
   data: Map<string, DataRow>;
   wanted: Wanted | undefined;
   /** Skipped pages of a site, with the reason. */
@@ -72,7 +72,10 @@ export type ExtractionView = {
 
 /** An extraction that is ready to be written. */
 type PreparedExtraction = {
-  /** Writes it in this transaction (a document with its output) and returns its uuid. May be retried in another. */
+  /**
+   * Writes the extraction in this transaction (for a document, with its output) and returns its uuid. May be retried
+   * in another transaction.
+   */
   commit(tx: Db): Promise<string>;
   /** Discards what was stored for an extraction that will not be written. */
   discard(): Promise<void>;
@@ -80,7 +83,7 @@ type PreparedExtraction = {
 
 /** The document or one of its attachments, stored or failed. */
 type Result = {
-  /** Of an attachment. */
+  /** Set for an attachment. */
   name: string | undefined;
   document?: ParsedDocument;
   error?: { code: string; message: string };
@@ -101,7 +104,7 @@ export type ExtractionService = ReturnType<typeof createExtractionService>;
 export function createExtractionService(deps: ExtractionDeps) {
   const { db, blobs, parser, files, fetcher } = deps;
 
-  /** Read in one snapshot, so that progress and outputs agree during a crawl. */
+  /** Reads in one snapshot, so that progress and outputs agree during a crawl. */
   function view(caller: Caller, id: string): Promise<ExtractionView> {
     return db.begin('isolation level repeatable read read only', (tx) => readView(tx, caller, id));
   }
@@ -120,7 +123,7 @@ export function createExtractionService(deps: ExtractionDeps) {
     return { row, outputs, files: new Map(rows.map((file) => [file.id, file])), data: dataById, wanted, leftOut };
   }
 
-  /** A link or a site. The job starts when this commits. */
+  /** Prepares a link or a site. The job starts when the transaction commits. */
   async function prepareCrawl(caller: Caller, owned: Owned, request: UrlRequest): Promise<PreparedExtraction> {
     const { settings, destination, wanted } = request;
     const checked = fetcher.check(settings.startUrl);
@@ -146,7 +149,7 @@ export function createExtractionService(deps: ExtractionDeps) {
         ...(wanted && noDataYet),
       });
       if (wanted) await insertSchema(tx, { appId: caller.appId, id }, wanted);
-      // Pages of a site appear under several spellings of a URL; a link is requested exactly as given.
+      // Pages of a site appear under several spellings of a URL. A link is requested exactly as given.
       checked.url.hash = '';
       const startUrl = (request.kind === 'site' && normalizeUrl(checked.url.href)) || checked.url.href;
       await startCrawl(tx, {
@@ -193,7 +196,7 @@ export function createExtractionService(deps: ExtractionDeps) {
         ...owned,
         id,
         kind: 'document',
-        // The text is complete; its data is taken in the background.
+        // The text is complete. Its data is extracted in the background.
         state: wanted ? 'running' : 'done',
         destinationKind: destination.kind,
         destinationPath: destination.prefix ?? null,
@@ -221,7 +224,7 @@ export function createExtractionService(deps: ExtractionDeps) {
     return { commit, discard };
   }
 
-  /** Data is taken from every text of a document once this commits. */
+  /** Starts extracting data from every text of a document when this transaction commits. */
   async function startWithData(tx: Db, extraction: { appId: string; id: string }, wanted: Wanted): Promise<void> {
     await insertSchema(tx, extraction, wanted);
     const outputs = await store.listOutputs(tx, extraction.appId, extraction.id);
@@ -242,7 +245,8 @@ export function createExtractionService(deps: ExtractionDeps) {
     const results: Result[] = [];
     try {
       for (const part of [{ name: undefined, document }, ...parts]) {
-        // Attachments are in a folder of the mail: those of other mails have the same names.
+        // Attachments go into a folder for their mail, because attachments of different mails often have the same
+        // names.
         const own = part.name && `${name.replace(/\.md$/, '')}/${documentOutputName(part.name)}`;
         const path = outputPath(destination.prefix, own ?? name, (one) => paths.has(one));
         paths.add(path);
@@ -258,7 +262,7 @@ export function createExtractionService(deps: ExtractionDeps) {
     return results;
   }
 
-  /** 501 without a language model, 422 for a schema that cannot be used, 429 when the app's tokens are used up. */
+  /** 501 without a language model, 422 for a schema that cannot be used, 429 if the app's tokens are used up. */
   async function requireStructuring(caller: Caller, wanted: Wanted): Promise<void> {
     deps.llm.requireModel();
     await deps.schemas.requireUsable(caller.appId, wanted.schema);
@@ -267,7 +271,7 @@ export function createExtractionService(deps: ExtractionDeps) {
     await requireQuotaLeft(db, caller, 'tokens');
   }
 
-  /** Does the slow part of an extraction: for a document, reading it. Throws when that fails. */
+  /** Does the slow part of an extraction: for a document, reading it. Throws if that fails. */
   async function prepare(
     caller: Caller,
     body: Static<typeof extractionCreateSchema>,
@@ -284,11 +288,11 @@ export function createExtractionService(deps: ExtractionDeps) {
   return {
     prepare,
 
-    /** Runs a document extraction. When it throws, it leaves nothing behind. */
+    /** Runs a document extraction. If it throws, it leaves nothing behind. */
     async create(caller: Caller, body: Static<typeof extractionCreateSchema>): Promise<ExtractionView> {
       const prepared = await prepare(caller, body);
       try {
-        // Read before it commits: the job may end before the response is sent, and its client expects to poll.
+        // Read before the commit: the job may end before the response is sent, and the client expects to poll.
         return await db.begin(async (tx) => readView(tx, caller, await prepared.commit(tx)));
       } catch (error) {
         if (error instanceof AppError) await prepared.discard();
@@ -305,7 +309,7 @@ export function createExtractionService(deps: ExtractionDeps) {
       return store.listExtractions(db, caller, { ...rest, agentId }, page);
     },
 
-    /** Cancels and deletes the job. The files that it wrote are kept. */
+    /** Cancels and deletes the extraction. The files that it wrote are kept. */
     async remove(caller: Caller, id: string): Promise<void> {
       const row = await store.findExtraction(db, caller, pathId('extraction', id));
       if (!row) throw notFound();
@@ -317,7 +321,7 @@ export function createExtractionService(deps: ExtractionDeps) {
       });
     },
 
-    /** The id of a job visible to the caller; 404 otherwise. */
+    /** The uuid of an extraction that the caller may see; 404 otherwise. */
     async follow(caller: Caller, id: string): Promise<string> {
       const row = await store.findExtraction(db, caller, pathId('extraction', id));
       if (!row) throw notFound();
@@ -326,7 +330,7 @@ export function createExtractionService(deps: ExtractionDeps) {
   };
 }
 
-/** 403 unless the caller may delete resources of this job's owners. */
+/** 403 unless the caller may delete resources of this extraction's owners. */
 async function requireDelete(db: Db, caller: Caller, row: store.ExtractionRow): Promise<void> {
   if (canSeeWholeApp(caller)) return;
   const agent = row.agentId === null ? undefined : await findAgent(db, caller, row.agentId);
@@ -334,7 +338,7 @@ async function requireDelete(db: Db, caller: Caller, row: store.ExtractionRow): 
     throw new AppError('forbidden', 'You may not delete this extraction.');
 }
 
-/** Writes the text as the next version of the owner's path. */
+/** Writes the text as the next version of the config at the owner's path. */
 async function writeConfig(tx: Db, owned: Owned, virtualPath: string, file: FileRow): Promise<void> {
   await writeConfigVersion(tx, file, {
     owned,
@@ -345,7 +349,7 @@ async function writeConfig(tx: Db, owned: Owned, virtualPath: string, file: File
   });
 }
 
-/** The agent, otherwise the calling user, otherwise the org named by a server, otherwise the app. */
+/** The owner: the agent, otherwise the calling user, otherwise the org named by a server, otherwise the app. */
 async function resolveOwner(db: Db, caller: Caller, body: Static<typeof extractionCreateSchema>): Promise<Owned> {
   const named = await findNamedOwners(db, caller, { org: body.org, agent: body.agent });
   const none: Owned = { orgId: null, teamId: null, userId: null, agentId: null };
@@ -362,7 +366,7 @@ async function resolveOwner(db: Db, caller: Caller, body: Static<typeof extracti
   return { ...none, orgId };
 }
 
-/** The document's text. Throws 422 `unsupported_content` or `extraction_failed`, or 504 `timeout`. */
+/** Extracts the document's text. Throws 422 `unsupported_content` or `extraction_failed`, or 504 `timeout`. */
 async function parseOrRefuse(
   parser: ParserPool,
   input: { bytes: Uint8Array; filename: string; contentType: string },
@@ -396,12 +400,12 @@ function insertResult(
   });
 }
 
-/** What an output says about its document beside the metadata. */
+/** The members of an output that describe its document, other than the metadata. */
 function outputPage({ page, ocr, truncated }: ParsedDocument) {
   return { ...page, ...(ocr ? { ocr } : {}), truncated: truncated !== undefined };
 }
 
-/** Metadata of the file for the output. */
+/** The metadata of the output's file. */
 function documentMetadata(document: ParsedDocument): Record<string, unknown> {
   const { title, language, pages, author, created, modified, attachments, truncated, kind } = document;
   const members = {

@@ -25,23 +25,26 @@ export type ExtractionRow = Owned & {
   failureReason: FailureReason | null;
   error: StoredError | null;
   version: number;
-  /** The tree of the run that started it, and the depth of its events. */
+  /** The tree of the run that started the extraction, and the depth of its events. */
   causeTreeId: string | null;
   causeDepth: number;
-  /** Pages of a link or site; null for a document. */
+  /** The number of pages of a link or site; null for a document. */
   discovered: number | null;
   done: number | null;
   failed: number | null;
-  /** Finished outputs, and the bytes of their text when they were written. */
+  /** The number of finished outputs, and the size of their text in bytes when they were written. */
   outputCount: number;
   outputBytes: number;
-  /** With a schema: outputs that wait for data, have it or failed, and the pieces of their texts; otherwise null. */
+  /**
+   * With a schema: the numbers of outputs that wait for data, have data or failed, and of the pieces of their texts.
+   * Otherwise null.
+   */
   dataPending: number | null;
   dataDone: number | null;
   dataFailed: number | null;
   dataPieces: number | null;
   dataPiecesDone: number | null;
-  /** Of the language model. */
+  /** Tokens that the language model used. */
   tokens: number;
   requests: number;
   createdAt: Date;
@@ -90,7 +93,7 @@ export async function findExtraction(db: Db, caller: Caller, id: string): Promis
   return row;
 }
 
-/** Those of these extractions that the caller sees. */
+/** The ids of the extractions that the caller may see. */
 export async function filterVisibleExtractions(db: Db, caller: Caller, ids: readonly string[]): Promise<string[]> {
   const rows = await db<{ id: string }[]>`
     select e.id from extractions e where e.id = any(${[...ids]}::uuid[]) and ${ownedVisible(db, caller, 'e')}`;
@@ -131,7 +134,7 @@ export async function insertOutputs(db: Db, appId: string, outputs: readonly New
       ${column('fileId')}::uuid[], ${column('name')}::text[]) as given`;
 }
 
-/** Locks and returns the row of a running extraction; undefined when it was deleted or has ended. */
+/** Locks and returns the row of a running extraction, or undefined if it was deleted or has ended. */
 export async function lockRunningExtraction(
   tx: Transaction,
   appId: string,
@@ -176,7 +179,7 @@ export async function deleteExtraction(db: Db, appId: string, id: string): Promi
 
 type ExtractionFilter = { kind?: string | undefined; state?: string | undefined; agentId?: string | undefined };
 
-/** Extractions visible to the caller, newest first, with the total. */
+/** Lists the extractions that the caller may see, newest first, with the total. */
 export async function listExtractions(
   db: Db,
   caller: Caller,
@@ -194,7 +197,7 @@ export async function listExtractions(
   return [rows, count.total];
 }
 
-/** These extractions of one app without a visibility check: for streams that were authorized when opened. */
+/** These extractions of one app, without a visibility check: for streams that were authorized when they were opened. */
 export function listExtractionsById(db: Db, appId: string, ids: readonly string[]): Promise<ExtractionRow[]> {
   return db<ExtractionRow[]>`select * from extractions where app_id = ${appId} and id = any(${[...ids]}::uuid[])`;
 }

@@ -3,7 +3,7 @@ import type { Snapshot, StreamSource } from '../http/sse.ts';
 import { presentSummary } from './present.ts';
 import { filterVisibleExtractions, listExtractionsById } from './store.ts';
 
-/** Loads extractions for event streams: without their outputs, which may be thousands. */
+/** Loads extractions for event streams without their outputs, which may be thousands. */
 export function extractionStream(deps: { db: Db }): StreamSource {
   return {
     event: 'extraction_update',

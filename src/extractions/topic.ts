@@ -1,2 +1,2 @@
-/** The kind of resource in streams of extractions. */
+/** The kind of resource in extraction streams. */
 export const extractionTopic = 'extraction';

@@ -3,10 +3,10 @@ import { writeConfigVersion } from '../configs/store.ts';
 import type { CommitBatch, Crawl, CrawledPage, CrawlSink, PageFailure } from '../crawls/types.ts';
 import type { Transaction } from '../db/database.ts';
 import { storableText } from '../db/text.ts';
+import { setEventCause } from '../events/emit.ts';
 import { insertFiles, type NewFile } from '../files/store.ts';
 import { announceChange } from '../http/sse.ts';
 import { newUuid } from '../ids.ts';
-import { setEventCause } from '../jobs/events.ts';
 import type { Owned } from '../tenancy/visible.ts';
 import { claimNames, outputStem } from './names.ts';
 import * as store from './store.ts';
@@ -14,10 +14,10 @@ import { startStructuring } from './structure/job.ts';
 import { insertPending } from './structure/store.ts';
 import { extractionTopic } from './topic.ts';
 
-/** The name of extractions as consumers of crawls. Stored. */
+/** The name of extractions as consumers of crawls. It is stored. */
 export const extractionConsumer = 'extraction';
 
-/** A page's text, already in the blob store; its rows are written at commit. */
+/** A page's text, already in the blob store. Its rows are written at commit. */
 type PreparedOutput = { fileId: string; blobKey: string; size: number; checksum: Buffer };
 
 /** Writes crawled pages as outputs of an extraction. */
@@ -43,7 +43,7 @@ export function extractionSink(deps: { blobs: BlobStore }): CrawlSink<PreparedOu
         crawl,
         batch.pages.map(({ page }) => outputStem(page.url)),
       );
-      // Sent together: they run in this order, and none needs the result of another.
+      // Sent together: they run in this order, and none needs another's result.
       await Promise.all([
         writeOutputs(tx, crawl, extraction, batch, names),
         store.updateProgress(tx, crawl.appId, crawl.id, batch.progress, { outputs, bytes }),
@@ -92,7 +92,7 @@ async function writeOutputs(
         fileId: file.id,
       });
   }
-  // The outputs so far are exactly the pages finished or failed before this batch.
+  // The outputs so far are exactly the pages that finished or failed before this batch.
   const first = progress.done + progress.failed - pages.length - failures.length;
   const ordinalOf = (index: number): number => first + index;
   const ids = pages.map(() => newUuid());

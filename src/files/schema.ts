@@ -12,8 +12,8 @@ export const imageSourceSchema = Type.Object(
     url: Type.Optional(Type.String()),
     refresh_url: Type.Optional(Type.String({ description: 'Where to get a new `url` after this one has expired.' })),
     mime_type: Type.Optional(Type.String()),
-    width: Type.Optional(Type.Integer({ description: 'Pixels.' })),
-    height: Type.Optional(Type.Integer({ description: 'Pixels.' })),
+    width: Type.Optional(Type.Integer({ description: 'The width in pixels.' })),
+    height: Type.Optional(Type.Integer({ description: 'The height in pixels.' })),
   },
   { $id: 'ImageSource', description: 'An image and where to fetch it.' },
 );
@@ -58,7 +58,7 @@ export const fileSchema = Type.Object(
     id: Type.String({ description: 'fil_…' }),
     filename: Type.String(),
     content_type: Type.String(),
-    size: Type.Integer({ description: 'Bytes.' }),
+    size: Type.Integer({ description: 'The size in bytes.' }),
     checksum: Type.String({ description: 'SHA-256 of the contents, in hex.' }),
     url: Type.String({ description: 'Signed download URL, valid for one hour.' }),
     picture_url: Type.Optional(
@@ -81,7 +81,11 @@ export const fileSchema = Type.Object(
   { $id: 'File', description: 'A stored file.' },
 );
 
-const filename = Type.String({ minLength: 1, maxLength: limits.nameCharactersMax, description: 'With its extension.' });
+const filename = Type.String({
+  minLength: 1,
+  maxLength: limits.nameCharactersMax,
+  description: 'The filename with its extension.',
+});
 const contentType = Type.String({ maxLength: 255, pattern: mediaTypePattern, description: 'MIME type.' });
 
 const owners = {

@@ -3,15 +3,15 @@ import type { Scope } from '../tenancy/caller.ts';
 import type { Identified } from '../tenancy/credential.ts';
 
 /**
- * How a route's changes are recorded. `durable`: before they begin, so that none is without an entry. `batched`: with
- * others, soon after the response. `data`: the same, but only if the settings include data changes. `failures`: only
- * failed attempts are counted.
+ * How a route's changes are recorded. `durable`: before the change begins, so every change has an entry. `batched`:
+ * together with others, soon after the response. `data`: like `batched`, but only if the settings include data
+ * changes. `failures`: only failed attempts are counted.
  */
 export type AuditMode = 'durable' | 'batched' | 'data' | 'failures';
 
 export type ActorKind = 'user' | 'secret_key' | 'publishable_key' | 'developer' | 'inbound_url';
 
-/** Who acts, and with which credential, when no header shows it. A developer acts in each of their apps. */
+/** Who acts, and with which credential, if no header shows it. A developer acts in each of their apps. */
 export type AuditActor = { scopes: readonly Scope[]; kind: ActorKind; id: string; credential: string };
 
 /** What a handler reports to the audit log about its request, as soon as it is known. */
@@ -19,7 +19,7 @@ export type AuditNote = {
   actor?: AuditActor;
   /** The request attempted something that was forbidden or not found, whatever its status. */
   failed?: boolean;
-  /** What it changed, when neither path nor response shows it. */
+  /** The id of the changed resource, if neither path nor response shows it. */
   resource?: string;
 };
 

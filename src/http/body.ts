@@ -11,12 +11,15 @@ import { turns } from './turns.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The long strings of its body. */
+    /** The long strings of the request's body. */
     bodyText: TextMemory | undefined;
   }
 }
 
-/** Parses JSON bodies unchanged, within the budget of their route. An empty body counts as none; other media types are 415. */
+/**
+ * Parses JSON bodies without changing values, within the budget of their route. An empty body counts as absent; other
+ * media types are 415.
+ */
 export function readJsonBodies(fastify: FastifyInstance): void {
   fastify.removeAllContentTypeParsers();
   fastify.decorateRequest('bodyText');
@@ -37,16 +40,16 @@ export function readJsonBodies(fastify: FastifyInstance): void {
 }
 
 /**
- * Frees a chunk that was copied. V8 counts chunks as memory of its heap until it collects them, and collects the whole
- * heap for every few MB of them.
+ * Frees a chunk whose bytes were copied. V8 counts chunks towards its heap until it collects them, and starts a full
+ * collection for every few MB of them.
  */
 function freeChunk(request: FastifyRequest, { buffer, length }: Buffer): void {
-  // Chunks of a decoder share buffers, and an in-process sender may still use its own.
+  // Chunks from a decoder share buffers, and an in-process sender may still use its buffer.
   const isFromParser = request.raw.socket instanceof Socket && encodingOf(request) === 'identity';
   if (isFromParser && buffer instanceof ArrayBuffer && buffer.byteLength === length) buffer.transfer(0);
 }
 
-/** Once the response is sent, or its connection has closed. A handler retains it for as long as it works. */
+/** Releases the memory when the response is sent or its connection closes. A handler retains it while it works. */
 function releaseWithResponse(request: FastifyRequest, memory: TextMemory): void {
   request.bodyText = memory;
   let isReleased = false;
@@ -60,8 +63,8 @@ function releaseWithResponse(request: FastifyRequest, memory: TextMemory): void 
 }
 
 /**
- * The whole body, without its `Content-Encoding`. 413 beyond `bytesMax`, before decoding or after. `app` is charged for
- * the memory, when the request has no credential that names it.
+ * Reads the whole body and decodes its `Content-Encoding`. 413 beyond `bytesMax`, before or after decoding. `app` is
+ * charged for the memory if the request has no credential that names an app.
  */
 export async function readBody(request: FastifyRequest, bytesMax: number, app?: string): Promise<Buffer> {
   const chunks: Buffer[] = [];
@@ -100,7 +103,7 @@ async function readChunks(
   }
 }
 
-/** A refusal for lack of memory takes a turn too: a client that sends large bodies again and again costs as much. */
+/** Refusing a body for lack of memory takes a turn too, because repeated large bodies cost the process just as much. */
 async function meterInTurn(...[request, app, ...rest]: ConstructorParameters<typeof Meter>): Promise<Meter> {
   try {
     return new Meter(request, app, ...rest);
@@ -114,12 +117,13 @@ async function meterInTurn(...[request, app, ...rest]: ConstructorParameters<typ
   }
 }
 
-/** Reads a body; 408 when it arrives too slowly. */
+/** Waits for `work` on a body; 408 if the body arrives too slowly. */
 export async function requireMinimumSpeed<T>(request: FastifyRequest, work: Promise<T>): Promise<T> {
   let stop = () => {};
   const slow = new Promise<never>((_, reject) => {
     stop = request.server.intake.watch(request, (error) => {
-      // Node ends a body with its connection, but not after the response: its reader would wait for ever.
+      // Node ends the body when the connection closes, but not once the response is sent: the reader would wait
+      // forever.
       request.raw.socket.once('close', () => request.raw.destroy());
       reject(error);
     });
@@ -131,7 +135,7 @@ export async function requireMinimumSpeed<T>(request: FastifyRequest, work: Prom
   }
 }
 
-/** 415 unless the body has no Content-Encoding: for bodies that are stored while they arrive. */
+/** 415 if the body has a Content-Encoding. For bodies that are stored while they arrive. */
 export function refuseEncodedBody(request: FastifyRequest): void {
   if (encodingOf(request) !== 'identity') throw unsupportedEncoding('identity');
 }
@@ -162,7 +166,7 @@ function unsupportedEncoding(supported: string): AppError {
   });
 }
 
-/** Limits the bytes of one body and, for large ones, the memory that all bodies share. */
+/** Limits the bytes of one body and, for large bodies, the memory that all bodies share. */
 class Meter {
   readonly #request: FastifyRequest;
   readonly #app: string | undefined;
@@ -183,7 +187,7 @@ class Meter {
     if (this.#bytes > this.#held) this.#hold(Math.min(this.#bytesMax, 2 * this.#bytes) - this.#held);
   }
 
-  /** Small bodies are bounded by the number of connections. */
+  /** The number of connections already bounds the memory of small bodies. */
   #hold(bytes: number): void {
     if (this.#held + bytes <= bodyBudgets.small.bytesMax) return;
     this.#request.server.intake.hold(this.#request, bytes, this.#app);
@@ -191,7 +195,7 @@ class Meter {
   }
 }
 
-/** Takes the chunks of a body. Large bodies take turns. */
+/** Passes the chunks of a body to `take`. Large bodies take turns. */
 function receive(stream: Readable, meter: Meter, take: (chunk: Buffer) => void, app: string): Promise<void> {
   return new Promise((resolve, reject) => {
     let sinceTurn = 0;
@@ -227,7 +231,7 @@ function receive(stream: Readable, meter: Meter, take: (chunk: Buffer) => void, 
   });
 }
 
-/** Rejects when more arrives than the meter allows, and never resolves. */
+/** Rejects if more bytes arrive than the meter allows. Never resolves. */
 function count(stream: Readable, meter: Meter): Promise<never> {
   return new Promise((_, reject) => {
     stream.on('data', (chunk: Buffer) => {
@@ -251,5 +255,5 @@ function tooLarge(bytesMax: number): AppError {
   return new AppError('payload_too_large', `The request body is larger than the limit of ${bytesMax} bytes.`);
 }
 
-/** Bytes that are received in one turn, at least. */
+/** The minimum number of bytes that one turn receives. */
 const turnBytes = 256 * 1024;

@@ -6,8 +6,8 @@ type ContentDigest = { sha256?: Buffer; sha512?: Buffer };
 const digestBytes = { 'sha-256': 32, 'sha-512': 64 } as const;
 
 /**
- * Parses a Content-Digest header (RFC 9530): a dictionary of algorithms, each with a byte sequence. Unknown algorithms
- * are ignored if a known one is present. Undefined for anything else.
+ * Parses a Content-Digest header (RFC 9530): a dictionary of algorithms, each with a byte sequence. Ignores unknown
+ * algorithms if a known one is present. Returns undefined for any other header.
  */
 export function parseContentDigest(header: string): ContentDigest | undefined {
   const members = readDictionary(header);
@@ -19,7 +19,7 @@ export function parseContentDigest(header: string): ContentDigest | undefined {
   return { ...(sha256 === undefined ? {} : { sha256 }), ...(sha512 === undefined ? {} : { sha512 }) };
 }
 
-/** The members of a structured dictionary (RFC 9651) if all are byte sequences; otherwise undefined. */
+/** The members of a structured dictionary (RFC 9651), or undefined unless all of them are byte sequences. */
 function readDictionary(header: string): Map<string, Buffer> | undefined {
   try {
     const members = new Map<string, Buffer>();

@@ -2,14 +2,14 @@ import type { FastifyRequest } from 'fastify';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** The route serves content that users have stored. */
+    /** The route serves content that users stored. */
     servesContent?: boolean;
   }
 }
 
 /**
- * Keeps stored content off the origin of the console and the API: the second origin serves nothing else, and the first
- * one redirects such requests there, so that old URLs stay valid.
+ * Keeps stored content off the origin of the console and the API. The content origin serves nothing else, and the
+ * main origin redirects requests for content there, so old URLs stay valid.
  */
 export function createContentGate(
   contentOrigin: string,

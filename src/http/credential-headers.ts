@@ -11,7 +11,7 @@ const credentialHeaders = [
 ];
 
 /** Headers for a request that this process sends to its own API with exactly the rights of this request's caller. */
-export function ownHeaders(request: FastifyRequest): Record<string, string> {
+export function callerHeaders(request: FastifyRequest): Record<string, string> {
   const own: Record<string, string> = { 'x-request-id': request.id };
   for (const name of credentialHeaders) {
     const value = request.headers[name];
@@ -27,12 +27,12 @@ export function ownHeaders(request: FastifyRequest): Record<string, string> {
   return own;
 }
 
-/** The publishable key in a path that has one. */
+/** The publishable key in the path, if the route has one there. */
 export function keyInPath(request: FastifyRequest): string | undefined {
   return request.routeOptions.config.keyInPath ? (request.params as { key?: string }).key : undefined;
 }
 
-/** The secret key that a route with `keyAsBearer` was sent as a bearer token. */
+/** The secret key that was sent as a bearer token to a route with `keyAsBearer`. */
 export function bearerKey(request: FastifyRequest): string | undefined {
   if (!request.routeOptions.config.keyAsBearer) return undefined;
   return /^Bearer +(sk_\S+)$/i.exec(request.headers.authorization?.trim() ?? '')?.[1];

@@ -1,4 +1,4 @@
-/** What a newcomer tries first, for bash and curl. `{base}` is the address of the page that shows it. */
+/** The first steps of a newcomer, for bash and curl. `{base}` is the address of the page that shows them. */
 export const referenceExamples: { title: string; text: string }[] = [
   {
     title: 'Your shell',

@@ -1,4 +1,4 @@
-/** What Swagger UI gives its plugins, as far as this page needs it. */
+/** The part of Swagger UI's plugin system that this page uses. */
 type System = {
   React: { createElement(type: unknown, props: object | null, ...children: unknown[]): unknown };
   getConfigs(): { referenceExamples?: { title: string; text: string }[] };
@@ -14,13 +14,13 @@ type Tag = {
 type Tags<T> = { map(change: (each: T) => T): Tags<T>; filter(keep: (each: T) => boolean): Tags<T> };
 
 /**
- * A plugin of Swagger UI: examples above the operations, and a search over them. It runs in the browser, as text: it can
- * use nothing of this module or another.
+ * A plugin of Swagger UI: examples above the operations, and a search. It is sent to the browser as text, so it can
+ * use nothing from this module or any other.
  */
 export function referencePlugin({ React }: System) {
   return {
     fn: {
-      /** Operations with every word in their method, path, name or texts. */
+      /** Keeps the operations that contain every word in their method, path, name or description. */
       opsFilter(tags: Tags<Tag>, phrase: string) {
         const words = phrase.toLowerCase().split(/\s+/);
         const matches = (entry: Fields) => {
@@ -97,7 +97,7 @@ type SwaggerUi = {
   SwaggerUIStandalonePreset: unknown;
 };
 
-/** Starts Swagger UI, in the browser: like the plugin, it can use nothing of this module. */
+/** Starts Swagger UI in the browser. Like the plugin, it can use nothing from this module. */
 export function referenceStart(plugin: unknown, examples: unknown, page: unknown): void {
   const { SwaggerUIBundle, SwaggerUIStandalonePreset } = page as SwaggerUi;
   SwaggerUIBundle({
@@ -110,7 +110,7 @@ export function referenceStart(plugin: unknown, examples: unknown, page: unknown
     persistAuthorization: false,
     validatorUrl: null,
     filter: true,
-    // Swagger UI passes on to its plugins what it does not know.
+    // Swagger UI passes options that it does not know to its plugins.
     plugins: [plugin],
     referenceExamples: examples,
   });

@@ -7,7 +7,7 @@ import { notFound } from '../errors.ts';
 import { referenceExamples } from './docs-examples.ts';
 import { referencePage, referencePlugin, referenceStart, referenceStyles } from './docs-page.ts';
 
-/** In the package, where `scripts/build.ts` copies the files; in a clone, the package that they come from. */
+/** In the package, `scripts/build.ts` copies the files here; in a clone, they come from the npm package. */
 const places = ['./reference/', '../../node_modules/@fastify/swagger-ui/static/'];
 const copiedTypes: Record<string, string> = {
   'swagger-ui-bundle.js': 'text/javascript; charset=utf-8',
@@ -16,8 +16,8 @@ const copiedTypes: Record<string, string> = {
 };
 
 /**
- * The reference at /docs: everything is served from here, with no inline script and no request to another host. Styles
- * stay inline, because Swagger UI sets them on its elements. Files are read when they are first requested.
+ * Serves the reference at /docs, with no inline script and no request to another host. Inline styles are allowed,
+ * because Swagger UI sets them on its elements. Files are read when they are first requested.
  */
 export async function registerDocs(fastify: FastifyInstance): Promise<void> {
   const directory = places

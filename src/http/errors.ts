@@ -5,7 +5,7 @@ import { AppError, type ErrorCode, errorCodes } from '../errors.ts';
 import { quotaError } from '../tenancy/quotas.ts';
 import { missingReference } from '../tenancy/references.ts';
 
-/** Writes an error response, in the one shape of errors. No other code does. Adds the headers of the error. */
+/** Sends an error response in the shape of its path, with the headers of the error. No other code does. */
 export function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const appError = toAppError(error, request);
   if (error instanceof AppError && error.code === 'unavailable' && error.cause === undefined)
@@ -33,7 +33,7 @@ export function unmatchedRouteError(method: string, allowed: readonly string[]):
   });
 }
 
-/** Another shape of the errors under a path. */
+/** A different error shape for the paths under `prefix`. */
 export type ErrorDialect = { prefix: string; present(error: AppError): PresentedError };
 type PresentedError = { status: number; body: unknown };
 
@@ -43,7 +43,7 @@ declare module 'fastify' {
   }
 }
 
-/** Status and body of an error, in the shape that its path has. */
+/** The status and body of an error, in the error shape of the path. */
 export function presentError(error: AppError, request: FastifyRequest): PresentedError {
   const dialect = request.server.errorDialects.find(({ prefix }) => request.url.startsWith(prefix));
   return dialect?.present(error) ?? { status: error.status, body: errorBody(error) };
@@ -56,17 +56,17 @@ export function errorBody(error: AppError): unknown {
   };
 }
 
-/** The code of an error's response. */
+/** The error code of the response for this error. */
 export function codeOf(error: unknown, request: FastifyRequest): ErrorCode {
   return toAppError(error, request).code;
 }
 
-/** The status of an error's response. */
+/** The HTTP status of the response for this error. */
 export function statusOf(error: unknown, request: FastifyRequest): number {
   return presentError(toAppError(error, request), request).status;
 }
 
-/** Fastify's own errors, in our wording. */
+/** Our wording for Fastify's own errors. */
 const frameworkErrors: Record<string, [ErrorCode, string]> = {
   FST_ERR_CTP_BODY_TOO_LARGE: ['payload_too_large', 'The request body is larger than this server accepts.'],
   FST_ERR_CTP_INVALID_MEDIA_TYPE: [
@@ -80,7 +80,7 @@ const frameworkErrors: Record<string, [ErrorCode, string]> = {
   FST_ERR_BAD_URL: ['invalid_path', 'The path contains an invalid escape sequence.'],
 };
 
-/** Any error as one for the caller. */
+/** Converts any error to one that the caller may see. */
 export function toAppError(error: unknown, request: FastifyRequest): AppError {
   if (error instanceof AppError) return error;
   const overQuota = quotaError(error);

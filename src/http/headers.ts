@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 
-/** A header as one value: repeated headers are joined, as HTTP allows. */
+/** Returns a header as one value. Repeated headers are joined, as HTTP allows. */
 export function oneHeader(request: FastifyRequest, name: string): string | undefined {
   const value = request.headers[name];
   return Array.isArray(value) ? value.join(',') : value;

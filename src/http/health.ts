@@ -12,20 +12,20 @@ import type { Api } from './route.ts';
 
 type HealthDeps = {
   db: Database;
-  /** The last migration of this release. */
+  /** The number of this release's last migration. */
   schemaVersion: number;
   blobs: BlobStore;
   metrics: Metrics;
   log: Logger;
-  /** The bearer token that /metrics requires; undefined: none. */
+  /** The bearer token that /metrics requires, or undefined if it requires none. */
   metricsToken: string | undefined;
-  /** Metrics have a port of their own. */
+  /** Whether metrics are served on a separate port. */
   metricsElsewhere: boolean;
   /** False while the server is starting. */
   isReady(): boolean;
 };
 
-/** Liveness (/healthz), readiness (/readyz) and metrics (/metrics). */
+/** Registers liveness (/healthz), readiness (/readyz) and metrics (/metrics). */
 export function registerHealthRoutes(api: Api, deps: HealthDeps): void {
   api.public({
     method: 'GET',
@@ -33,7 +33,7 @@ export function registerHealthRoutes(api: Api, deps: HealthDeps): void {
     operationId: 'getHealth',
     tag: 'Server',
     summary: 'Check that the process is alive',
-    description: 'Says only that the process accepts requests. Needs no database.',
+    description: 'Shows only that the process accepts requests. Does not need the database.',
     responses: { 200: Type.Object({ status: Type.Literal('ok') }) },
     handler: () => ({ status: 'ok' as const }),
   });
@@ -105,7 +105,7 @@ async function check(deps: HealthDeps): Promise<Record<'start' | 'database' | 'm
   return { start: deps.isReady() ? 'ok' : 'failed', database, migrations, blobs: blobStore };
 }
 
-/** A newer release may have migrated the database while this process is running. */
+/** A newer release may have migrated the database while this process was running. */
 async function migrationsMatch(db: Database, own: number): Promise<boolean> {
   const [row] = await db<{ version: number }[]>`select max(version) as version from schema_migrations`;
   return row?.version === own;

@@ -21,7 +21,10 @@ declare module 'fastify' {
   }
 }
 
-/** The bodies that this process is receiving and processing: their shared memory, and their minimum speed. */
+/**
+ * Tracks the bodies that this process is receiving and processing: limits their shared memory, and enforces their
+ * minimum speed.
+ */
 export class Intake {
   readonly #options: IntakeOptions;
   readonly #heldBy = new Map<string, number>();
@@ -38,8 +41,8 @@ export class Intake {
   }
 
   /**
-   * Charges more bytes of a request's body until its response is sent. An app may hold as much as is left over: a single
-   * app gets half of the memory, two get a third each, so that there is always room for the next one.
+   * Charges bytes of a request's body to its app until the response is sent. An app may hold as much as is still
+   * free: a single app gets half of the memory, two get a third each, so the next app always finds room.
    */
   hold(request: FastifyRequest, bytes: number, app = appOf(request)): void {
     const ofApp = this.#heldBy.get(app) ?? 0;
@@ -56,7 +59,7 @@ export class Intake {
     request.response.once('close', release).once('finish', release);
   }
 
-  /** Calls back once when the body arrives too slowly. Returns a function that stops the watch. */
+  /** Calls back once if the body arrives too slowly. Returns a function that stops the watch. */
   watch(request: FastifyRequest, onSlow: (error: AppError) => void): () => void {
     const { socket } = request.raw;
     if (!(socket instanceof Socket)) return () => {};
@@ -74,12 +77,12 @@ export class Intake {
     const now = this.#now();
     for (const arrival of this.#arriving) {
       const { request, onSlow, bytesBefore } = arrival;
-      // From here on, only the server's own work takes time.
+      // The body is complete. From here on, only the server's own work takes time.
       if (request.raw.complete) {
         this.#arriving.delete(arrival);
         continue;
       }
-      // Bytes that have arrived and are not yet read do not count against the client.
+      // Bytes that have arrived but are not yet read do not count against the client.
       if (request.raw.readableLength === 0) arrival.waitedMs += Math.max(0, now - arrival.checkedAt);
       arrival.checkedAt = now;
       const due = ((arrival.waitedMs - limits.bodyGraceMs) / 1_000) * limits.bodyBytesPerSecondMin;
@@ -109,11 +112,11 @@ type Arrival = {
   onSlow: (error: AppError) => void;
   bytesBefore: number;
   checkedAt: number;
-  /** How long no bytes were available. */
+  /** How long no bytes were available, in milliseconds. */
   waitedMs: number;
 };
 
-/** The app of the caller; empty for a caller without one. */
+/** The app of the caller, or '' for a caller without an app. */
 export function appOf({ identity }: FastifyRequest): string {
   return identity !== undefined && 'appId' in identity ? identity.appId : anonymous;
 }

@@ -3,7 +3,7 @@ import { AppError, invalidField } from '../errors.ts';
 const decoder = new TextDecoder('utf-8', { fatal: true });
 
 /**
- * Parses a JSON body without altering it. One pass over the bytes first counts its values: 422 for more than
+ * Parses a JSON body without altering it. One pass over the bytes first counts its values: 422 if there are more than
  * `valuesMax`. A number that a double cannot represent is 422 on its field.
  */
 export function parseJson(bytes: Uint8Array, valuesMax: number): unknown {
@@ -21,7 +21,7 @@ export function parseJson(bytes: Uint8Array, valuesMax: number): unknown {
       pathAt(bytes, alteredNumberAt),
       'is a number that cannot be stored exactly; send it as a string',
     );
-  // No operation accepts null, and it could not be told from a missing body.
+  // No operation accepts null, and null could not be told from a missing body.
   if (value === null) throw invalidField('body', 'must be object');
   return value;
 }
@@ -49,10 +49,10 @@ const minus = 0x2d;
 const bracket = 0x5b;
 const backslash = 0x5c;
 const brace = 0x7b;
-/** Strings are mostly short; longer ones are searched natively. */
+/** Most strings are short. Longer ones are searched natively. */
 const shortString = 64;
 
-/** The end of the string that starts at `from`; the last byte when it is not closed. */
+/** The end of the string that starts at `from`, or the last byte if it is not closed. */
 function endOfString(bytes: Uint8Array, from: number): number {
   let at = from + 1;
   for (;;) {
@@ -100,7 +100,7 @@ function hasExponent(bytes: Uint8Array, from: number, end: number): boolean {
   return false;
 }
 
-/** A normal form of a number: its digits without outer zeros, and the exponent of the last. */
+/** The normal form of a number: its digits without outer zeros, and the exponent of the last digit. */
 function canonicalNumber(text: string): string {
   const [mantissa = '', exponent = '0'] = text.toLowerCase().split('e');
   const sign = mantissa.startsWith('-') ? '-' : '';

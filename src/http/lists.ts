@@ -7,12 +7,12 @@ import { turns } from './turns.ts';
 /** The members of a list response other than its items. */
 type Rest = Record<string, unknown>;
 
-/** Lists with less text are sent whole; longer ones are streamed, chunk by chunk as the client reads. */
+/** Shorter lists are sent as a whole. Longer ones are streamed chunk by chunk, as fast as the client reads. */
 const wholeCharactersMax = 256 * 1024;
 
 /**
- * Sends `{data: [items], …rest}`, or the items under another name. Only one chunk of text is in memory at a time, and
- * large lists take turns: a list of many megabytes must not block the process.
+ * Sends `{data: [items], …rest}`, or the items under another name. Holds only one chunk of text in memory at a time.
+ * Large lists take turns, so a list of many megabytes does not block the process.
  */
 export async function sendList(
   reply: FastifyReply,
@@ -32,7 +32,7 @@ export async function sendList(
   );
 }
 
-/** The schema of the items in a list response; undefined for any other. */
+/** The schema of the items if this is the schema of a list response. */
 export function listItemSchema(response: TSchema | null | undefined): TSchema | undefined {
   const { data } = ((response as { properties?: Record<string, { items?: TSchema }> } | null)?.properties ?? {}) as {
     data?: { items?: TSchema };
@@ -63,7 +63,7 @@ async function* piecesOf(
   yield `${text}]${members === '' ? '' : `,${members}`}}`;
 }
 
-/** Each piece is read and serialised in a turn of the app. */
+/** Reads and serialises each chunk in a turn of the app. */
 async function* inTurns(app: string, first: string, more: AsyncGenerator<string>): AsyncGenerator<string> {
   yield first;
   for (;;) {

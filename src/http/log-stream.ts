@@ -1,49 +1,52 @@
-import type { ServerResponse } from 'node:http';
 import type { UserCaller } from '../tenancy/caller.ts';
+import type { Outlet } from './unread-bytes.ts';
 
-/** One entry of a log that is streamed, as an event. */
+/** One entry of a streamed log, sent as one event. */
 export type LogEntry = { position: number; event: string; key: string; data: unknown };
 
 /**
- * The log's last position, and its entries after another one; undefined when some of them are no longer kept. `ended`:
- * nothing follows that position.
+ * The log's last position, and its entries after the position that was asked for. `entries` is undefined if some of
+ * them are no longer kept; `ended` means that nothing follows the last position.
  */
 export type Log = { position: number; entries: LogEntry[] | undefined; ended?: boolean };
 
-/** `after` undefined: only the log's position. */
+/** With `after` undefined, only the log's position is read. */
 type LogRead = { id: string; after: number | undefined };
 
-/** A log whose entries are shown one by one. */
+/** A log that is streamed entry by entry. */
 export type LogSource = {
-  /** The position after which a reader without `Last-Event-ID` begins; absent: the current one. */
+  /** Where a reader without `Last-Event-ID` starts: after this position, or by default after the current one. */
   from?: number;
-  /** The kind of thing that the log is about: its changes may end the log. */
+  /** The kind of resource that the log belongs to. A change of the resource may end the log. */
   endsWith?: string;
   /** The maximum number of logs per call of `readLogs`, which limits the memory of one read. */
   readsMax: number;
   /**
-   * The entries of these logs after a position, in their order, as many as one read may return; none of a log for which
-   * nothing was left of the read. Undefined for a log that has ended.
+   * Returns the entries of each log after a position, in order, as many as one read may return. A log that the read
+   * had no room for gets no entries. Undefined for a log that has ended.
    */
   readLogs(appId: string, reads: readonly LogRead[]): Promise<(Log | undefined)[]>;
-  /** Those of these logs that the user sees. */
+  /** Returns the ids of the logs that the user may see. */
   filterVisible(caller: UserCaller, ids: readonly string[]): Promise<string[]>;
-  /** The positions of those entries of a log that the user sees. Without it, a user who sees the log sees all. */
+  /**
+   * Returns the positions of the log's entries that the user may see. Without it, a user who may see the log sees all
+   * entries.
+   */
   filterEntries?(caller: UserCaller, id: string, entries: readonly LogEntry[]): Promise<Set<number>>;
 };
 
 type Reader = {
-  response: ServerResponse;
-  /** The position after which the reader continues; undefined for one that begins now. */
+  outlet: Outlet;
+  /** The position after which the reader continues; undefined for a reader that starts with this read. */
   version: number | undefined;
-  /** Nothing is sent yet. */
+  /** True until the first event is sent. */
   fresh: boolean;
   accepts: (entry: LogEntry) => boolean;
 };
 
 /**
- * Sends a reader the entries it lacks, as far as it accepts them now. The first event is `ready`: from its position on
- * nothing is missed. `reset` says that changes are missing because they are no longer kept.
+ * Sends a reader the entries it lacks, as many as it accepts now. The first event is `ready`: the reader misses
+ * nothing after its position. `reset` means that changes are lost because they are no longer kept.
  * @param frames the events as text, shared by all readers of the log
  * @param sees whether the reader may see an entry
  * @returns whether there is more to send
@@ -54,11 +57,11 @@ export function sendLog(
   frames: Map<number, string>,
   sees: (entry: LogEntry) => boolean,
 ): boolean {
-  const { response } = reader;
+  const { outlet } = reader;
   if (reader.fresh) {
     reader.fresh = false;
     const start = reader.version === undefined || entries === undefined ? position : reader.version;
-    response.write(frameOf(start, 'ready', { position: start }));
+    outlet.write(frameOf(start, 'ready', { position: start }));
     if (reader.version === undefined) {
       reader.version = position;
       return false;
@@ -69,19 +72,19 @@ export function sendLog(
       position,
       message: `The changes after ${reader.version} are no longer kept: read the current state again.`,
     };
-    response.write(frameOf(position, 'reset', data));
+    outlet.write(frameOf(position, 'reset', data));
     reader.version = position;
     return false;
   }
   for (const entry of entries) {
     if (sees(entry) && reader.accepts(entry)) {
-      if (response.writableNeedDrain) return true;
+      if (outlet.isFull) return true;
       let frame = frames.get(entry.position);
       if (frame === undefined) {
         frame = frameOf(entry.position, entry.event, entry.data);
         frames.set(entry.position, frame);
       }
-      response.write(frame);
+      outlet.write(frame);
     }
     reader.version = entry.position;
   }

@@ -6,8 +6,8 @@ import { TextMemory } from './text-memory.ts';
 import { turns } from './turns.ts';
 
 /**
- * Long strings of a JSON body, kept as they arrived: parsing a body of 40 MB in one step would hold up every other request
- * for hundreds of milliseconds. They are decoded in pieces when they are used.
+ * Long strings of a JSON body, kept in their encoded form. Parsing a body of 40 MB in one step would hold up every
+ * other request for hundreds of milliseconds, so these strings are decoded in pieces when they are used.
  */
 export type LongText = { decode(): Generator<string> };
 
@@ -16,14 +16,14 @@ class StoredText implements LongText {
   readonly #start: number;
   readonly #end: number;
 
-  /** The bytes between the quotes are those from `start` to `end`. */
+  /** The text is in the bytes from `start` to `end`, between the quotes. */
   constructor(memory: TextMemory, start: number, end: number) {
     this.#memory = memory;
     this.#start = start;
     this.#end = end;
   }
 
-  /** The text, piece by piece. Throws 400 on what is not JSON in UTF-8. No surrogate pair is split. */
+  /** Yields the text piece by piece, without splitting a surrogate pair. Throws 400 if it is not JSON in UTF-8. */
   *decode(): Generator<string> {
     const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
     let escaped = '';
@@ -42,28 +42,28 @@ class StoredText implements LongText {
   }
 }
 
-/** A string of at most this many bytes is not long, whatever the chunks it arrives in. */
+/** A string of at most this many bytes is short, however many chunks it arrives in. */
 const shortBytesMax = 64 * 1024;
 const textsOfHolder = new WeakMap<object, Map<string, LongText>>();
 const leftOutOf = new WeakMap<object, FoundText[]>();
 /** Shared texts by their placeholder. */
 const sharedTexts = new Map<string, LongText>();
-/** Stands for a long string in the JSON that is parsed. No client can know it. */
+/** Marks the place of a long string in the JSON that is parsed. It is random, so no client can forge it. */
 const marker = `long-text-${randomBytes(16).toString('hex')}-`;
 
-/** Takes the long strings out of a JSON body while it arrives. */
+/** Takes the long strings out of a JSON body as it arrives. */
 export class LongTextReader {
   readonly #kept: Uint8Array[] = [];
   readonly #texts: StoredText[] = [];
   readonly memory = new TextMemory();
-  /** The part of the current string in earlier chunks, while it is short. */
+  /** The part of the current string from earlier chunks, while the string is short. */
   #string: Uint8Array[] | undefined;
   #stringBytes = 0;
-  /** Where the current string begins in memory, if it is long. */
+  /** Where the current string begins in memory if it is long. */
   #longFrom: number | undefined;
   #isEscaped = false;
 
-  /** Copies what it keeps: the chunk may be freed. */
+  /** Copies what it needs: the chunk may be freed afterwards. */
   push(chunk: Uint8Array): void {
     let from = 0;
     for (let at = 0; at < chunk.length; ) {
@@ -86,7 +86,10 @@ export class LongTextReader {
     if (this.#string === undefined) this.#keep(chunk.subarray(from));
   }
 
-  /** The value of the body. Long strings at the paths in `left` are left out of it, for `findLongText`; others are put back. */
+  /**
+   * Returns the value of the body. Long strings at paths that match `left` stay out of it, for `findLongText`; all
+   * others are put back.
+   */
   async end(valuesMax: number, left: RegExp | undefined, app: string): Promise<unknown> {
     if (this.#string !== undefined) throw notJson();
     const bytes = Buffer.concat(this.#kept);
@@ -113,7 +116,7 @@ export class LongTextReader {
     this.#kept.push(Buffer.from(bytes));
   }
 
-  /** The place of the closing quote; -1 when it is not in this chunk. */
+  /** The index of the closing quote, or -1 if it is not in this chunk. */
   #endOfString(chunk: Uint8Array, from: number): number {
     for (let at = from; ; ) {
       if (this.#isEscaped) {
@@ -153,7 +156,7 @@ export class LongTextReader {
     this.#longFrom = undefined;
   }
 
-  /** Takes the part of the current string that is in this chunk. Returns its end. */
+  /** Takes the part of the current string in this chunk. Returns the index of its end. */
   #pushString(chunk: Uint8Array, from: number, end: number): number {
     this.#extendString(chunk.subarray(from, end < 0 ? chunk.length : end));
     if (end >= 0) this.#endString();
@@ -161,7 +164,7 @@ export class LongTextReader {
   }
 
   #find(value: object, keys: string[], found: FoundText[]): void {
-    // The check of the body refuses what is deeper.
+    // The body check refuses deeper nesting.
     if (keys.length > limits.jsonDepthMax) return;
     for (const [name, member] of Object.entries(value)) {
       if (name.startsWith(marker)) throw invalidField('body', `has a name of more than ${shortBytesMax} bytes`);
@@ -169,9 +172,9 @@ export class LongTextReader {
       if (typeof member === 'object' && member !== null) this.#find(member, keys, found);
       else if (typeof member === 'string' && member.startsWith(marker)) {
         const text = this.#texts[Number(member.slice(marker.length))] ?? sharedTexts.get(member);
-        // It was shared by a request that has ended.
+        // The request that shared the text has ended.
         if (text === undefined) throw notJson();
-        // The first key is that of the holder.
+        // The first key is the one of the holder.
         found.push({ holder: value, name, path: keys.slice(1).join('.'), text });
       }
       keys.pop();
@@ -184,12 +187,12 @@ type FoundText = { holder: object; name: string; path: string; text: LongText };
 const quote = 0x22;
 const backslash = 0x5c;
 
-/** The long string that was left out of this member. */
+/** The long string that was left out of this member, if any. */
 export function findLongText(holder: object, name: string): LongText | undefined {
   return textsOfHolder.get(holder)?.get(name);
 }
 
-/** Paths and SHA-256 of the long strings that were left out of a body, in the order of their paths. */
+/** Paths and SHA-256 digests of the long strings that were left out of a body, ordered by path. */
 export async function digestLongTexts(body: unknown, app: string): Promise<[string, string][]> {
   const digests: [string, string][] = [];
   for (const { path, text } of leftOutOf.get(Object(body) as object) ?? []) {
@@ -201,8 +204,8 @@ export async function digestLongTexts(body: unknown, app: string): Promise<[stri
 }
 
 /**
- * Returns a placeholder for the text in the bodies of requests within this process, and a function that frees it. No
- * response may contain the placeholder.
+ * Returns a placeholder for the text, for use in bodies of requests within this process, and a function that frees
+ * it. No response may contain the placeholder.
  */
 export function shareLongText(text: LongText): { standIn: string; end: () => void } {
   const standIn = `${marker}${randomBytes(16).toString('hex')}`;
@@ -215,14 +218,14 @@ export function isStandIn(text: string): boolean {
   return sharedTexts.has(text);
 }
 
-/** The text in one piece. */
+/** Returns the whole text as one string. */
 export async function joinLongText(text: LongText, app: string): Promise<string> {
   const pieces: string[] = [];
   for await (const piece of inTurns(app, text, (each) => each)) pieces.push(piece);
   return pieces.join('');
 }
 
-/** The text as UTF-8, in pieces, one in each turn of the app. 422 on the field for text that cannot be stored. */
+/** Yields the text as UTF-8 in pieces, each in a turn of the app. 422 on the field for text that cannot be stored. */
 export async function* encodeLongText(field: string, text: LongText, app: string): AsyncGenerator<Buffer> {
   yield* inTurns(app, text, (piece) => {
     if (!piece.isWellFormed()) throw invalidField(field, 'must not contain a lone surrogate');
@@ -230,7 +233,10 @@ export async function* encodeLongText(field: string, text: LongText, app: string
   });
 }
 
-/** The bytes of base64 (strict, as of RFC 4648 section 4), in pieces, one in each turn of the app. 422 on the field. */
+/**
+ * Decodes base64 (strict, RFC 4648 section 4) in pieces, each in a turn of the app. 422 on the field if it is
+ * invalid.
+ */
 export async function* decodeLongBase64(field: string, text: LongText, app: string): AsyncGenerator<Buffer> {
   let left = '';
   let isOver = false;
@@ -271,10 +277,10 @@ async function* inTurns<T extends { length: number }>(
   }
 }
 
-/** Decoded bytes of one turn, at least. */
+/** The minimum number of decoded bytes in one turn. */
 const turnBytes = 192 * 1024;
 
-/** Whether a text of whole groups of four is base64 with no bits to spare. Makes no copy of it. */
+/** Whether the text consists of complete base64 groups of four with no spare bits set. Does not copy it. */
 function isBase64(text: string): boolean {
   const last = text.slice(-4);
   return /^[A-Za-z0-9+/]*={0,2}$/.test(text) && Buffer.from(last, 'base64').toString('base64') === last;
@@ -293,12 +299,12 @@ function decodeUtf8(decoder: InstanceType<typeof TextDecoder>, bytes: Uint8Array
 }
 
 function parseText(raw: string): string {
-  // Most long strings are base64: parsing would copy them twice.
+  // Most long strings are base64, and parsing would copy them twice.
   if (!/["\\\p{Cc}]/u.test(raw)) return raw;
   try {
     return JSON.parse(`"${raw}"`) as string;
   } catch {
-    // The parser's message quotes the body, which may be secret: it must not reach the log.
+    // The parser's message quotes the body, which may contain secrets: it must not reach the log.
     throw notJson();
   }
 }
@@ -310,13 +316,13 @@ function notJson(): AppError {
 /** `\uXXXX` is the longest escape. */
 const escapeLength = 6;
 
-/** Where an escape begins that may continue in the next piece; the end when there is none. */
+/** Where an escape begins that may continue in the next piece, or the end if there is none. */
 function startOfLastEscape(raw: string): number {
   const last = raw.lastIndexOf('\\');
   if (last < 0 || last < raw.length - escapeLength) return raw.length;
   let first = last;
   while (first > 0 && raw.charCodeAt(first - 1) === backslash) first -= 1;
-  // Pairs of backslashes are complete.
+  // An even number of backslashes is complete.
   return (last - first) % 2 === 0 ? last : raw.length;
 }
 

@@ -7,7 +7,7 @@ import type { Metrics } from './metrics.ts';
 
 const http = lazyPackage<typeof import('node:http')>('node:http');
 
-/** `/metrics` on a separate port, for a network that clients cannot reach. Everything else there is 404. */
+/** Serves `/metrics` on a separate port, for a network that clients cannot reach. Every other path is 404. */
 export class MetricsServer {
   readonly #server: Server;
 

@@ -1,6 +1,9 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 
-/** Everything that /metrics shows, in Prometheus' text format. One registry per server, so tests stay apart. */
+/**
+ * Collects everything that /metrics shows, in Prometheus' text format. Each server has its own registry, which keeps
+ * tests apart.
+ */
 export class Metrics {
   readonly registry = new Registry();
   #text: Promise<string> | undefined;
@@ -9,7 +12,7 @@ export class Metrics {
 
   constructor() {
     collectDefaultMetrics({ register: this.registry });
-    // Of several processes, the slowest event loop is the one that matters.
+    // Across several processes, the slowest event loop is the one that matters.
     for (const { name } of this.registry.getMetricsAsArray())
       if (name.startsWith('nodejs_eventloop_lag'))
         Object.assign(this.registry.getSingleMetric(name) as object, { aggregator: 'max' });
@@ -31,7 +34,7 @@ export class Metrics {
     this.#errors.inc({ method, route, code });
   }
 
-  /** The current text; concurrent scrapes share one. */
+  /** Returns the current text. Concurrent scrapes share one collection. */
   text(): Promise<string> {
     this.#text ??= this.registry.metrics().finally(() => {
       this.#text = undefined;
@@ -39,7 +42,7 @@ export class Metrics {
     return this.#text;
   }
 
-  /** A value read at each scrape. */
+  /** Registers a value that is read at each scrape. */
   gauge(name: string, help: string, read: () => number | Promise<number>, aggregator: Aggregator = 'sum'): void {
     new Gauge({
       name,
@@ -52,7 +55,7 @@ export class Metrics {
     });
   }
 
-  /** Values by kind and state, read at each scrape; others are not shown. */
+  /** Registers values by kind and state, read at each scrape. Other kinds and states are not shown. */
   gauges(
     name: string,
     help: string,
@@ -78,11 +81,11 @@ export class Metrics {
   }
 }
 
-/** What several processes under one supervisor show together. `first`: the value is the same in all of them. */
+/** How a supervisor combines the values of several processes. `first`: the value is the same in all of them. */
 type Aggregator = 'sum' | 'first' | 'min' | 'max';
 
-/** Kinds and states of one metric: a fixed list, so that the output does not grow with the data. */
+/** A fixed list of kinds and states per metric, so the output does not grow with the data. */
 const groupsMax = 200;
 
-/** Single statuses would multiply the series; error codes have their own counter. */
+/** A series per status would multiply the series, and error codes have their own counter. */
 const statusClasses = ['other', '1xx', '2xx', '3xx', '4xx', '5xx'];

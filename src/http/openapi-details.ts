@@ -36,7 +36,7 @@ const seconds = { type: 'integer', minimum: 0 };
 
 const headers: Record<string, Header> = {
   'Accept-Ranges': { description: '`bytes`: the contents can be read in parts.', schema: text },
-  'Content-Range': { description: 'The part that is sent, and the size of the whole.', schema: text },
+  'Content-Range': { description: 'The range of bytes in this response, and the total size.', schema: text },
   ETag: { description: 'Identifies this state of the resource.', schema: text },
   'Idempotency-Replayed': { description: '`true` if this is the stored response of an earlier request.', schema: text },
   'Last-Modified': { description: 'When the contents were created.', schema: text },
@@ -46,24 +46,24 @@ const headers: Record<string, Header> = {
     schema: seconds,
   },
   'RateLimit-Remaining': { description: 'Remaining requests.', schema: seconds },
-  'RateLimit-Reset': { description: 'Seconds until requests are possible again.', schema: seconds },
+  'RateLimit-Reset': { description: 'Seconds until the next request is allowed.', schema: seconds },
   'X-Request-Id': { description: 'Identifies the request in the log of the server.', schema: text },
 };
 
 const parameters: Record<string, string> = {
-  'If-Match': 'Only if the resource has this entity tag, or with `*` exists; otherwise 412.',
+  'If-Match': 'Applies the request only if the resource has this entity tag, or with `*` if it exists; otherwise 412.',
   'If-None-Match':
-    'On a write, only if the resource does not have this tag, or with `*` does not exist; otherwise 412. On a read, 304 if it has.',
-  'If-Modified-Since': '304 if the contents are not newer.',
+    'A write applies only if the resource does not have this tag, or with `*` if it does not exist; otherwise 412. A read returns 304 if the resource has this tag.',
+  'If-Modified-Since': 'Returns 304 if the contents have not changed since.',
   'If-Range': 'Sends the range only if the contents still have this tag or date.',
   Range: 'One range of bytes, such as `bytes=0-1023`.',
-  'Last-Event-ID': 'The `id` of the last event received: later ones are sent first.',
+  'Last-Event-ID': 'The `id` of the last event received. The stream starts with the events after it.',
 };
 
 const binary: Record<string, { schema: Schema }> = { '*/*': { schema: { type: 'string', format: 'binary' } } };
 const events = { 'text/event-stream': { schema: text } };
 
-/** A message of JSON-RPC, or several: their contents are for the protocol's own library to judge. */
+/** A JSON-RPC message or a batch of them. The library for the protocol validates their contents. */
 const rpcMessage: Schema = {
   type: 'object',
   required: ['jsonrpc'],
@@ -100,7 +100,7 @@ const protocols: Record<Protocol, Details> = {
   conditional: { responseHeaders: ['ETag'], requestHeaders: ['If-Match', 'If-None-Match'] },
 };
 
-/** Adds to each operation what its schemas do not say: path parameters, media types, headers and errors. */
+/** Adds to each operation what its schemas cannot express: path parameters, media types, headers and errors. */
 export function completeDocument<T extends object>(given: T, routes: readonly RouteInfo[]): T {
   const document = given as unknown as Document;
   const byId = new Map(routes.map((route) => [route.operationId, route]));
@@ -174,18 +174,18 @@ function describeSuccess(operation: Operation, route: RouteInfo): void {
   if (added.length > 0) operation.parameters = [...(operation.parameters ?? []), ...added];
 }
 
-/** What the generator of the document writes for a response without a description. */
+/** The text that the document generator writes for a response without a description. */
 const undescribed = 'Default Response';
 
 const successes: Record<string, string> = {
   '201': 'The resource was created.',
-  '202': 'The request was accepted, and continues in the background.',
+  '202': 'The request was accepted. The work continues in the background.',
 };
 
 const errors: Record<number, { name: string; description: string }> = {
   400: { name: 'BadRequest', description: 'The body is not valid JSON, or a cursor is not valid.' },
   401: { name: 'Unauthorized', description: 'The credential is missing or not valid.' },
-  403: { name: 'Forbidden', description: 'The caller may not do this.' },
+  403: { name: 'Forbidden', description: 'The caller is not allowed to do this.' },
   404: { name: 'NotFound', description: 'The resource does not exist, or the caller may not see it.' },
   408: { name: 'RequestTimeout', description: 'The body did not arrive in time.' },
   409: {
@@ -199,12 +199,12 @@ const errors: Record<number, { name: string; description: string }> = {
   416: { name: 'RangeNotSatisfiable', description: 'The range is outside the contents.' },
   422: {
     name: 'UnprocessableEntity',
-    description: 'Members of the request are missing or not valid: `fields` names them.',
+    description: 'Members of the request are missing or invalid. `fields` names them.',
   },
   429: { name: 'TooManyRequests', description: 'Too many requests.' },
   500: {
     name: 'InternalServerError',
-    description: 'An error of the server. Its log has details under the request id.',
+    description: 'An internal error. The server log has details under the request id.',
   },
   503: { name: 'ServiceUnavailable', description: 'The server is temporarily unavailable.' },
 };
@@ -216,12 +216,15 @@ function describeErrors(operation: Operation, route: RouteInfo): void {
   }
 }
 
-/** `NotFound`, and for another shape of errors its name before that. */
+/**
+ * The component name of a response: `NotFound`, prefixed with the error schema's name if the schema is not the usual
+ * one.
+ */
 function responseName(schema: string, name: string): string {
   return schema === 'Error' ? name : `${schema}${name}`;
 }
 
-/** The errors that a route may return. Others have the shape of the ranges 4XX and 5XX. */
+/** The error statuses that a route may return. All others are described by the ranges 4XX and 5XX. */
 function statusesOf({ parameters: taken = [], description = '' }: Operation, route: RouteInfo): number[] {
   const { access, method, protocol, takesJson, takesBytes, idempotency } = route;
   const hasBody = takesJson || takesBytes;
@@ -263,7 +266,7 @@ function referHeaders(names: readonly string[]): Record<string, unknown> {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 
-/** Refers to the examples of the operation. The path of developers has those of its twin. */
+/** Adds references to the operation's examples. The path for developers uses the examples of its `/api/v1` twin. */
 function addExamples(
   operation: Operation,
   examples: Record<string, OperationExample>,

@@ -1,16 +1,16 @@
 import { readFileSync } from 'node:fs';
 
-/** A body, and the responses by status. */
+/** A request body, and response bodies by status. */
 type Exchange = { request?: unknown; responses?: Record<string, unknown> };
 
-/** Parameters of the path, an exchange, and others by their names. */
+/** Path parameters, an exchange, and further exchanges by name. */
 export type OperationExample = Exchange & {
   path?: Record<string, unknown>;
   variants?: Record<string, Exchange & { summary: string }>;
 };
 
-/** The examples by operation. test/api/reference-examples.test.ts records them from requests to a server. */
+/** Reads the examples by operation. test/api/reference-examples.test.ts records them from requests to a server. */
 export function readExamples(): Record<string, OperationExample> {
-  // Read when the document is requested, so that an idle server does not hold it.
+  // Reads the file when the document is requested, so that an idle server does not hold it in memory.
   return JSON.parse(readFileSync(new URL('./openapi-examples.json', import.meta.url), 'utf8'));
 }

@@ -4,7 +4,7 @@ import { type TObject, Type } from 'typebox';
 import { completeDocument } from './openapi-details.ts';
 import type { Access, Api } from './route.ts';
 
-/** The parts of the API in the order of the reference. */
+/** The parts of the API in the order in which the reference shows them. */
 const tags: Record<string, string> = {
   Apps: 'Apps, their sandboxes and keys.',
   Audit: 'Who changed what, and who used which credential.',
@@ -28,7 +28,7 @@ const tags: Record<string, string> = {
   Server: 'Health, metrics and this document.',
 };
 
-/** Collects every route that is registered after it into one OpenAPI 3.1 document. */
+/** Collects every route registered after this call into one OpenAPI 3.1 document. */
 export async function collectOpenApi(fastify: FastifyInstance, api: Api): Promise<void> {
   await fastify.register(swagger, {
     openapi: {
@@ -77,7 +77,7 @@ export async function collectOpenApi(fastify: FastifyInstance, api: Api): Promis
   });
 }
 
-/** The description of a body that has no schema, and of its headers. */
+/** Adds the description of a body without a schema, and of its headers. */
 function withRawBody(schema: FastifySchema, config: FastifyContextConfig | undefined): FastifySchema {
   if (config?.rawBody === undefined) return schema;
   return Object.assign({}, schema, {
@@ -87,7 +87,7 @@ function withRawBody(schema: FastifySchema, config: FastifyContextConfig | undef
   });
 }
 
-/** The header of a POST whose response is stored for retries. */
+/** Adds the Idempotency-Key header to a POST whose response is stored for retries. */
 function withKey(schema: FastifySchema, config: FastifyContextConfig | undefined): FastifySchema {
   if (config?.idempotency === undefined || config.idempotency === 'credential') return schema;
   const { properties = {} } = (schema.headers ?? {}) as TObject;
@@ -101,7 +101,7 @@ const keySchema = Type.String({
     'Makes the request safe to repeat: within 24 hours, the same key and body return the first response, without a second effect.',
 });
 
-/** The document as plain data, members in order of registration. */
+/** The document as plain data, with members in the order of registration. */
 export function openApiDocument(fastify: FastifyInstance): unknown {
   return JSON.parse(JSON.stringify(fastify.swagger()));
 }
@@ -115,7 +115,7 @@ export function registerOpenApiRoute(api: Api, fastify: FastifyInstance): void {
     tag: 'Server',
     summary: 'Get this document',
     description:
-      'This OpenAPI 3.1 document describes the installation that serves it. `openapi.json` in the package is the same.',
+      'This OpenAPI 3.1 document describes the installation that serves it. `openapi.json` in the package is the same document.',
     responses: { 200: Type.Record(Type.String(), Type.Unknown()) },
     handler: ({ reply }) => {
       document ??= `${JSON.stringify(openApiDocument(fastify), null, 2)}\n`;
@@ -132,7 +132,7 @@ function withCallers(schema: FastifySchema, access: Access | undefined): Fastify
   return { ...schema, description: described, 'x-callers': callers } as FastifySchema;
 }
 
-/** OpenAPI has no wildcard: what follows the last slash is a parameter `path`, which may hold slashes. */
+/** OpenAPI has no wildcard. What follows the last slash becomes a parameter `path`, which may contain slashes. */
 function nameWildcard(schema: FastifySchema): FastifySchema {
   const { properties } = (schema.params ?? {}) as { properties?: Record<string, unknown> };
   if (properties?.['*'] === undefined) return schema;
@@ -143,7 +143,7 @@ function nameWildcard(schema: FastifySchema): FastifySchema {
   };
 }
 
-/** Who may call a route, in words. */
+/** Describes in words who may call a route. */
 function callersOf(access: Access): string[] {
   switch (access.kind) {
     case 'public':

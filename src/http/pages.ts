@@ -21,7 +21,7 @@ export function pageRequest(query: Static<typeof pageQuerySchema>): PageRequest 
   return { page, pageSize, offset: (page - 1) * pageSize };
 }
 
-/** The schema of a list response over one kind of item. */
+/** The schema of a page of one kind of item. */
 export function pageOf<T extends TSchema>(item: T) {
   return Type.Object({
     data: Type.Array(item),
@@ -44,7 +44,7 @@ type Page<T> = {
   has_prev: boolean;
 };
 
-/** The list response: the `rows` of this page and the exact total. */
+/** The list response: this page's `rows` and the exact total. */
 export function page<T>(request: PageRequest, rows: T[] | AsyncIterable<T>, total: number): Page<T> {
   const totalPages = Math.ceil(total / request.pageSize);
   return {

@@ -10,14 +10,14 @@ type Compact<T> = { [K in keyof T as null extends T[K] ? never : undefined exten
   [K in keyof T as null extends T[K] ? K : undefined extends T[K] ? K : never]?: NonNullable<T[K]>;
 };
 
-/** Omits members without a value: clients' schemas know "absent", not null. */
+/** Omits members without a value. The schemas that clients know have absent members, not null. */
 export function compact<T extends Record<string, unknown>>(members: T): Compact<T> {
   return Object.fromEntries(
     Object.entries(members).filter(([, value]) => value !== null && value !== undefined),
   ) as Compact<T>;
 }
 
-/** The sandbox of a row; null for production. */
+/** The sandbox id of a row; null for production. */
 export function presentSandboxId(sandboxId: string): string | null {
   return sandboxId === production ? null : formatId('sandbox', sandboxId);
 }

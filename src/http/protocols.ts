@@ -1,4 +1,4 @@
-/** What a route sends or takes beyond JSON. */
+/** What a route sends or accepts other than plain JSON. */
 export type Protocol =
   /** The contents of a file: ranges, validators, any media type. */
   | 'bytes'
@@ -6,11 +6,11 @@ export type Protocol =
   | 'events'
   /** The text format of Prometheus. */
   | 'metrics'
-  /** JSON, or events, as the client accepts. */
+  /** JSON or events, whichever the client accepts. */
   | 'json-or-events'
-  /** JSON of one resource with an entity tag. */
+  /** The JSON of one resource, with an entity tag. */
   | 'tagged'
-  /** The same, and 304 for a client that has it. */
+  /** The same, and 304 for a client that has the current state. */
   | 'cached'
-  /** The same, and the request may depend on the tag. */
+  /** The same, and the request may be conditional on the tag. */
   | 'conditional';

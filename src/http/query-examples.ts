@@ -1,4 +1,4 @@
-/** Examples of query parameters, by their names; those that differ by operation have it first. */
+/** Examples of query parameters by name. `operationId name` overrides the example for one operation. */
 const examples: Record<string, unknown> = {
   action: 'deleteFile',
   actor: 'usr_06EvTxqXi7zYwBqTcg5t9h',
@@ -47,7 +47,7 @@ const examples: Record<string, unknown> = {
 
 type Schema = { type?: string; enum?: unknown[]; anyOf?: Schema[] };
 
-/** An example of the parameter; undefined where there is none. */
+/** An example value of the parameter, or undefined if there is none. */
 export function exampleOfQuery(operationId: string, name: string, schema: Schema): unknown {
   if (schema.enum !== undefined) return schema.enum[0];
   const value = examples[`${operationId} ${name}`] ?? examples[name];

@@ -13,7 +13,7 @@ type Validators = {
 const whole: RangeResult = { kind: 'whole' };
 
 /**
- * Parses a Range header (RFC 9110 section 14). A single byte range is served as requested; several ranges, other units
+ * Parses a Range header (RFC 9110 section 14). Serves a single byte range as requested. Several ranges, other units
  * and invalid headers get the whole body, as the RFC allows.
  */
 export function parseRange(header: string | undefined, size: number): RangeResult {
@@ -25,7 +25,7 @@ export function parseRange(header: string | undefined, size: number): RangeResul
     return suffix === 0 ? { kind: 'unsatisfiable' } : { kind: 'part', start: size - suffix, end: size };
   }
   const start = Number(first);
-  // Arbitrarily large: two different values could be the same double.
+  // The numbers may be arbitrarily large, and two different ones could be the same double.
   if (last !== '' && BigInt(last) < BigInt(first)) return whole;
   if (start >= size) return { kind: 'unsatisfiable' };
   return { kind: 'part', start, end: last === '' ? size : Math.min(Number(last) + 1, size) };
@@ -36,7 +36,7 @@ export function isNotModified(headers: IncomingHttpHeaders, { etag, lastModified
   return fresh(conditionsOf(headers), { etag, 'last-modified': lastModified.toUTCString() });
 }
 
-/** Whether If-None-Match names this state. */
+/** Whether If-None-Match names this entity tag. */
 export function isCurrent(headers: IncomingHttpHeaders, etag: string): boolean {
   return fresh({ 'if-none-match': conditionsOf(headers)['if-none-match'] }, { etag });
 }

@@ -8,7 +8,7 @@ import type { Identity } from '../tenancy/caller.ts';
 const routeGroups = ['reads', 'writes', 'uploads', 'extractions', 'search', 'invocations'] as const;
 export type RouteGroup = (typeof routeGroups)[number];
 
-/** Requests per minute that one credential may make in each group; 0: unlimited. */
+/** Requests per minute that one credential may make in each group. 0 means unlimited. */
 type RatesPerMinute = Record<RouteGroup, number>;
 
 type RateLimiterDeps = {
@@ -20,29 +20,34 @@ type RateLimiterDeps = {
   onRefused?: (group: RouteGroup) => void;
 };
 
-/** What one process knows about a credential's budget in one group. */
+/** What this process knows about a credential's budget in one group. */
 type Budget = {
   readonly credentialId: string;
   readonly group: RouteGroup;
   readonly line: Line;
   /** Requests that may still pass before the database responds. */
   credit: number;
-  /** Requests that passed and are not charged yet. */
+  /** Requests that passed but are not charged yet. */
   spent: number;
-  /** Charges that failed. */
+  /** Requests whose charge failed. */
   owed: number;
-  /** The last balance from the database, and when it arrived by our own clock: used when the database does not respond. */
+  /**
+   * The last balance from the database, and its arrival time by this process's clock. Used when the database does not
+   * respond.
+   */
   tokens: number;
   toldAtMs: number;
-  /** Nothing passes for this long after `toldAtMs`. */
+  /** Every request is refused for this long after `toldAtMs`. */
   refusedForMs: number;
   settling: Promise<void> | undefined;
 };
 
-/** The limit of a group: the bucket holds one minute's requests. */
+/** The limit of a group. The bucket holds one minute's requests. */
 type Line = { perMinute: number; credit: number; dueAt: number };
 
-/** A process may spend this part of a budget, and at least one request, before it asks what others have used. */
+/**
+ * The part of a budget, and at least one request, that a process may spend before it asks what other processes used.
+ */
 const creditShare = 0.01;
 const dueSoonMs = 100;
 const dueLaterMs = 5_000;
@@ -52,10 +57,10 @@ const batchMax = 1_000;
 const credentialsMax = 20_000;
 
 /**
- * Limits how often each credential calls each group of routes, over all processes on one database. A budget is a token
- * bucket in the database. A process lets requests pass on credit and charges them afterwards: many budgets with one
- * statement, ten times a second at most, so that a request costs one subtraction. All processes together exceed the
- * limit by at most their credit, one hundredth of the limit (at least one request) each, which is charged later: a
+ * Limits how often each credential calls each group of routes, over all processes on one database. A budget is a
+ * token bucket in the database. A process lets requests pass on credit and charges them afterwards: many budgets with
+ * one statement, ten times a second at most, so a request costs one subtraction. All processes together exceed the
+ * limit by at most their credit, one hundredth of the limit (at least one request) each, which is charged later, so a
  * bucket may go negative. Only a caller that has used up the credit waits for the database.
  *
  * While the database is unavailable, each process continues from the last known balance.
@@ -63,7 +68,10 @@ const credentialsMax = 20_000;
 export class RateLimiter {
   readonly #deps: RateLimiterDeps;
   readonly #lines: Partial<Record<RouteGroup, Line>> = {};
-  /** Two generations: entries of the older one are dropped when the younger is full, unless they were used meanwhile. */
+  /**
+   * Two generations. When the younger one is full, entries of the older one are dropped unless they were used
+   * meanwhile.
+   */
   #young = new Map<string, Partial<Record<RouteGroup, Budget>>>();
   #old = new Map<string, Partial<Record<RouteGroup, Budget>>>();
   readonly #due = new Set<Budget>();
@@ -84,8 +92,8 @@ export class RateLimiter {
   }
 
   /**
-   * Counts one request. Undefined: it may pass. A promise: it may pass once that resolves. Throws, or rejects with,
-   * 429 `rate_limited`.
+   * Counts one request. Returns undefined if it may pass, or a promise that resolves when it may. Throws or rejects
+   * with 429 `rate_limited`.
    */
   take(identity: Identity, group: RouteGroup): Promise<void> | undefined {
     const line = this.#lines[group];
@@ -98,7 +106,7 @@ export class RateLimiter {
     return undefined;
   }
 
-  /** Charges everything outstanding, so that a restart forgives nothing. */
+  /** Charges everything outstanding, so a restart cancels no charge. */
   async close(): Promise<void> {
     this.#closed = true;
     clearTimeout(this.#soon);
@@ -151,7 +159,7 @@ export class RateLimiter {
     for (;;) {
       if (budget.credit >= 1) return this.#spend(budget);
       const passedMs = this.#now() - budget.toldAtMs;
-      // A clock that was set back must not refuse requests for longer.
+      // A clock that was set back must not extend the refusal.
       if (passedMs >= 0 && passedMs < budget.refusedForMs) {
         this.#deps.onRefused?.(budget.group);
         throw tooManyRequests(budget, budget.refusedForMs - passedMs);
@@ -160,7 +168,7 @@ export class RateLimiter {
     }
   }
 
-  /** Shares one statement with every other caller that waits now. */
+  /** Charges now, in one statement shared with all callers that wait at this moment. */
   async #chargeNow(budget: Budget): Promise<void> {
     if (budget.settling !== undefined) return budget.settling;
     this.#due.add(budget);
@@ -186,7 +194,7 @@ export class RateLimiter {
     });
   }
 
-  /** Charges what is due, a bounded number of budgets with one statement. */
+  /** Charges what is due: a bounded number of budgets per statement. */
   async #chargeDue(): Promise<void> {
     const batch: Budget[] = [];
     for (const budget of this.#due) {
@@ -221,7 +229,7 @@ export class RateLimiter {
     }
   }
 
-  /** The balance of the bucket minus what has been spent since. */
+  /** Sets the balance to that of the bucket minus the requests spent since. */
   #updateBalance(budget: Budget, tokens: number): void {
     const { line, spent } = budget;
     budget.tokens = tokens;
@@ -232,7 +240,7 @@ export class RateLimiter {
     if (spent >= line.dueAt) this.#due.add(budget);
   }
 
-  /** A bucket of this process alone, filled by our clock; uncharged requests stay owed. */
+  /** Uses a bucket of this process alone, filled by its own clock. Uncharged requests stay owed. */
   #limitLocally(budget: Budget, sent: number): void {
     const { line } = budget;
     const filled = Math.max(0, this.#now() - budget.toldAtMs) / msPerToken(line);
@@ -252,7 +260,7 @@ export class RateLimiter {
   }
 }
 
-/** The user, not the token: a user with many tokens has one budget, and so has a developer. */
+/** The key of the budget: the user or developer, not the token, so that many tokens share one budget. */
 function credentialOf(identity: Identity): string | undefined {
   switch (identity.kind) {
     case 'user':
@@ -263,7 +271,7 @@ function credentialOf(identity: Identity): string | undefined {
     case 'developer-without-app':
       return identity.developerId;
     default:
-      // A publishable key is shared: one client that used up its budget would keep all others from signing in.
+      // Clients share a publishable key: one client that used up its budget would keep all others from signing in.
       return undefined;
   }
 }

@@ -1,13 +1,13 @@
 import { type Static, type TObject, type TSchema, Type } from 'typebox';
 import type { Caller } from '../tenancy/caller.ts';
 import type { BodyBudget } from './body-budgets.ts';
-import type { IdempotencyMode } from './idempotency.ts';
+import type { IdempotencyMode } from './idempotency-key.ts';
 import { type PageRequest, page, pageOf, pageQuery, pageRequest } from './pages.ts';
 import { type Api, type AppCallerKind, ref } from './route.ts';
 
 type Callers = readonly AppCallerKind[];
 
-/** The usual five operations on one kind of resource. An operation that is absent is not registered. */
+/** The usual five operations on one kind of resource. An absent operation is not registered. */
 type Resource<Row, Create extends TSchema, Update extends TSchema, Query extends TObject> = {
   /** Path of the collection, such as `/orgs`. */
   path: string;
@@ -19,7 +19,7 @@ type Resource<Row, Create extends TSchema, Update extends TSchema, Query extends
   tag: string;
   schema: TSchema & { $id?: string };
   present: (row: Row, caller: Caller) => unknown | Promise<unknown>;
-  /** The descriptions of its operations. */
+  /** The descriptions of the operations. */
   about: Partial<Record<'create' | 'list' | 'get' | 'update' | 'remove', string>>;
   create?: {
     callers: Callers;

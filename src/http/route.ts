@@ -8,7 +8,7 @@ import type { Credential } from '../tenancy/credential.ts';
 import type { KeyArea } from '../tenancy/key-scopes.ts';
 import type { AuditMode, AuditNote, Auditor } from './audit.ts';
 import { type BodyBudget, bodyBudgets } from './body-budgets.ts';
-import { type Idempotency, type IdempotencyCaller, type IdempotencyMode, usableKey } from './idempotency.ts';
+import { type Idempotency, type IdempotencyCaller, type IdempotencyMode, usableKey } from './idempotency-key.ts';
 import { listItemSchema, sendList } from './lists.ts';
 import type { Protocol } from './protocols.ts';
 import type { RouteGroup } from './rate-limits.ts';
@@ -18,14 +18,14 @@ import { jsonBytes, namedSchemas } from './validation.ts';
 export type Access =
   /** Callers that act inside one app. `callers` lists the allowed kinds; others get 403. */
   | { kind: 'app'; callers: readonly AppCallerKind[] }
-  /** Holders of an API key, publishable ones included: `auth/*`. */
+  /** Holders of an API key, including publishable keys: `auth/*`. */
   | { kind: 'key' }
   /** Developers, with or without an app chosen. */
   | { kind: 'developer' }
-  /** Everybody. Credentials are ignored. */
+  /** Anyone. Credentials are ignored. */
   | { kind: 'public' };
 
-/** Every kind of caller that acts inside an app by a request. */
+/** Every kind of caller that can act inside an app through a request. */
 export const everyCaller = ['user', 'server', 'developer'] as const;
 /** The callers that manage the app: secret keys and developers. */
 export const operators = ['server', 'developer'] as const;
@@ -40,13 +40,13 @@ export type RouteInfo = {
   operationId: string;
   access: Access;
   budget: BodyBudget;
-  /** Whether it takes a JSON body. */
+  /** Whether the route takes a JSON body. */
   takesJson: boolean;
-  /** Whether its handler reads a body of any type. */
+  /** Whether the handler reads a body of any type. */
   takesBytes: boolean;
   protocol: Protocol | undefined;
   idempotency: IdempotencyMode | undefined;
-  /** The name of the schema of its errors. */
+  /** The name of the route's error schema. */
   errors: string;
 };
 
@@ -59,7 +59,7 @@ type Handler<C, P extends TSchema, Q extends TSchema, B extends TSchema> = (inpu
   reply: FastifyReply;
 }) => Promise<unknown> | unknown;
 
-/** One operation. The success status is the first of `responses`; `null` there is a response without a body. */
+/** One operation. The first of `responses` is the success status; there, `null` means a response without a body. */
 type RouteDefinition<C, P extends TSchema, Q extends TSchema, B extends TSchema> = {
   method: Method;
   path: string;
@@ -71,39 +71,41 @@ type RouteDefinition<C, P extends TSchema, Q extends TSchema, B extends TSchema>
   query?: Q;
   body?: B;
   responses: Record<number, TSchema | null>;
-  /** The query is documented but not checked; the handler checks it (`checkQuery`) for the callers it applies to. */
+  /** The query is documented but not checked. The handler checks it (`checkQuery`) for the callers it applies to. */
   uncheckedQuery?: boolean;
-  /** The media type of a body that is not JSON: it is not parsed, and the handler reads `request.raw`. */
+  /** The media type of a body that is not JSON. The body is not parsed; the handler reads `request.raw`. */
   rawBody?: string;
-  /** Whether it serves stored content of users, which may have its own origin. */
+  /** Whether the route serves stored content of users, which may have a separate origin. */
   servesContent?: boolean;
-  /** What it sends or takes beyond JSON, for the reference. */
+  /** What the route sends or accepts other than JSON, for the reference. */
   protocol?: Protocol;
-  /** Headers to document that the handler reads and checks itself. */
+  /** Headers that the handler reads and checks itself, for the reference. */
   headers?: TObject;
-  /** Drops cached callers afterwards; by default after every provisioning change. */
+  /** Whether cached callers are dropped afterwards. By default true for every provisioning change. */
   changesRights?: boolean;
-  /** The area of its operation for keys with scopes: by default that of its tag. */
+  /** The area of the operation for keys with scopes. By default the area of its tag. */
   area?: KeyArea;
-  /** Whether it only reads, for keys with scopes: by default GET and searches. */
+  /** Whether the operation only reads, for keys with scopes. By default true for GET and searches. */
   reads?: boolean;
-  /** Its rate limit group: by default `reads` for GET and `writes` for the rest. */
+  /** The rate limit group. By default `reads` for GET and `writes` for other methods. */
   rateGroup?: RouteGroup;
-  /** How the audit log records its changes: by default `durable` for changes of rights, `batched` for the rest. */
+  /**
+   * How the audit log records the operation. By default `durable` for changes of rights, `batched` for other changes.
+   */
   audit?: AuditMode | 'none';
-  /** The limits of its body: see `bodyBudgets`. */
+  /** The limits of the body: see `bodyBudgets`. */
   budget?: BodyBudget;
   /** How a POST takes Idempotency-Key: by default `kept`. A function decides by the body. */
   idempotency?: IdempotencyMode | ((body: Static<B>) => IdempotencyMode);
-  /** Whether its parameter `key` is the publishable key of the app. */
+  /** Whether the path parameter `key` is the publishable key of the app. */
   keyInPath?: boolean;
-  /** Whether it takes a secret key as a bearer token too. */
+  /** Whether the route also accepts a secret key as a bearer token. */
   keyAsBearer?: boolean;
-  /** The shape of its errors, if it is another. It has an `$id`. */
+  /** The schema of the route's errors if they do not have the usual shape. It has an `$id`. */
   errors?: TSchema & { $id?: string };
-  /** The header WWW-Authenticate of a 401. */
+  /** Returns the WWW-Authenticate header for a 401. */
   challenge?: (request: FastifyRequest) => string;
-  /** Who sends a request, where the path is the credential. */
+  /** Identifies the sender if the path is the credential. */
   idempotencyCaller?: (request: FastifyRequest) => Promise<IdempotencyCaller>;
   handler: Handler<C, P, Q, B>;
 };
@@ -115,11 +117,11 @@ declare module 'fastify' {
     /** The area of a key's scopes; absent where any key is allowed. */
     area?: KeyArea;
     reads?: boolean;
-    /** Absent when no credential is limited. */
+    /** Absent if no rate limit applies. */
     rateGroup?: RouteGroup;
     /** The media types of a body that the handler reads itself, and the headers that go with it. */
     rawBody?: string;
-    /** Absent without a route: then it is the smallest. */
+    /** Absent if no route matched: the smallest budget then applies. */
     budget?: BodyBudget;
     headers?: TObject;
     operationId?: string;
@@ -141,8 +143,8 @@ const developerPrefix = '/protected/api/v1/developer/apps/:app';
 type ApiOptions = { bodyBytesMax: number; audit: Auditor | undefined; idempotency: Idempotency | undefined };
 
 /**
- * Registers operations with everything that each must have: an operation id, schemas, and who may call it. Rules over
- * all of them (openapi.json, the authorisation matrix, 405 responses) walk `routes`.
+ * Registers operations with everything that each must have: an operation id, schemas, and who may call it. `routes`
+ * lists them for everything that covers all operations: openapi.json, the authorization matrix, 405 responses.
  */
 export class Api {
   readonly routes: RouteInfo[] = [];
@@ -158,7 +160,7 @@ export class Api {
     this.#idempotency = options.idempotency;
   }
 
-  /** An operation inside one app. */
+  /** Registers an operation inside one app. */
   app<P extends TSchema = TObject, Q extends TSchema = TObject, B extends TSchema = TObject>(
     callers: readonly AppCallerKind[],
     definition: RouteDefinition<Caller, P, Q, B>,
@@ -167,8 +169,8 @@ export class Api {
   }
 
   /**
-   * A provisioning operation: under `/api/v1` for secret keys (and for end users where `callers` allows them), and under
-   * the developer path of the app for developers.
+   * Registers a provisioning operation twice: under `/api/v1` for secret keys (and for end users where `callers`
+   * allows them), and under the developer path of the app for developers.
    */
   provisioning<P extends TSchema = TObject, Q extends TSchema = TObject, B extends TSchema = TObject>(
     callers: readonly AppCallerKind[],
@@ -184,14 +186,14 @@ export class Api {
     });
   }
 
-  /** An operation for holders of any API key. */
+  /** Registers an operation for holders of any API key. */
   key<P extends TSchema = TObject, Q extends TSchema = TObject, B extends TSchema = TObject>(
     definition: RouteDefinition<Scope, P, Q, B>,
   ): void {
     this.#add({ kind: 'key' }, definition, (request) => request.identity as Caller);
   }
 
-  /** An operation for developers that needs no app. */
+  /** Registers an operation for developers that needs no app. */
   developer<P extends TSchema = TObject, Q extends TSchema = TObject, B extends TSchema = TObject>(
     definition: RouteDefinition<DeveloperIdentity | DeveloperCaller, P, Q, B>,
   ): void {
@@ -199,14 +201,17 @@ export class Api {
     this.#add({ kind: 'developer' }, changing, (request) => request.identity as DeveloperIdentity);
   }
 
-  /** An operation open to everybody. */
+  /** Registers an operation that is open to anyone. */
   public<P extends TSchema = TObject, Q extends TSchema = TObject, B extends TSchema = TObject>(
     definition: RouteDefinition<undefined, P, Q, B>,
   ): void {
     this.#add({ kind: 'public' }, definition, () => undefined);
   }
 
-  /** A response to OPTIONS with these headers: how a protocol says what it supports. Preflights of browsers end earlier. */
+  /**
+   * Responds to OPTIONS with these headers, by which a protocol lists what it supports. CORS preflights are handled
+   * earlier.
+   */
   announce(path: string, headers: Record<string, string>): void {
     this.#fastify.options(path, { schema: { hide: true } as object }, (_request, reply) => {
       reply.code(204).headers(headers).send();
@@ -304,7 +309,7 @@ export class Api {
   }
 }
 
-/** Keeps the long strings of the body while the handler works, even if the connection closes meanwhile. */
+/** Retains the long strings of the body while the handler works, even if the connection closes meanwhile. */
 function withBodyText<T>(handler: (request: FastifyRequest, reply: FastifyReply) => Promise<T>): typeof handler {
   return async (request, reply) => {
     const { bodyText } = request;
@@ -325,7 +330,7 @@ function modeOf<B>(
   return typeof idempotency === 'function' ? idempotency(body) : idempotency;
 }
 
-/** What the reference says: a mode that depends on the body counts as `kept`. */
+/** The mode that the reference shows: one that depends on the body is shown as `kept`. */
 function documentedMode<B>({
   idempotency = 'kept',
 }: {
@@ -339,7 +344,7 @@ function defaultBudget(access: Access, { body }: { body?: TSchema }): BodyBudget
   return isOpen || body === undefined ? bodyBudgets.small : bodyBudgets.plain;
 }
 
-/** By tag. Requests of MCP tools are checked one by one. */
+/** The area of each tag. Requests of MCP tools are checked one by one. */
 const areas: Record<string, KeyArea | undefined> = {
   Files: 'files',
   Extractions: 'extractions',
@@ -364,7 +369,7 @@ function scopeOf(
   }: Pick<RouteDefinition<unknown, TSchema, TSchema, TSchema>, 'tag' | 'method' | 'rateGroup' | 'reads' | 'area'>,
 ): { area?: KeyArea; reads?: boolean } {
   if (access.kind !== 'app') return {};
-  if (own === undefined && !(tag in areas)) throw new Error(`Name the area of keys that the tag "${tag}" belongs to.`);
+  if (own === undefined && !(tag in areas)) throw new Error(`Add an area of key scopes for the tag "${tag}".`);
   const area = own ?? areas[tag];
   return area === undefined ? {} : { area, reads: reads ?? (method === 'GET' || rateGroup === 'search') };
 }
@@ -387,25 +392,25 @@ function auditModeOf(
   return changesRights === true ? 'durable' : 'batched';
 }
 
-/** In this context no parser reads the body, whatever its type. */
+/** Inside this Fastify context, no parser reads the body, whatever its type. */
 function disableBodyParsing(fastify: FastifyInstance): void {
   fastify.removeAllContentTypeParsers();
   fastify.addContentTypeParser('*', (_request, _body, done) => done(null, undefined));
 }
 
-/** A strict object, which refuses unknown members. For request bodies. */
+/** A strict object for request bodies: unknown members are refused. */
 export function strict<P extends Record<string, TSchema>>(properties: P, options: Record<string, unknown> = {}) {
   return Type.Object(properties, { additionalProperties: false, ...options });
 }
 
-/** A reference to a named schema (one with `$id`), typed as what it names. */
+/** A reference to a named schema (one with `$id`), with the type of that schema. */
 export function ref<T extends TSchema & { $id?: string }>(schema: T) {
-  if (schema.$id === undefined) throw new Error('Only a schema with an $id can be referred to.');
+  if (schema.$id === undefined) throw new Error('A schema needs an $id to be referenced.');
   namedSchemas.set(schema.$id, schema);
   return Type.Unsafe<Static<T>>({ $ref: `${schema.$id}#` });
 }
 
-/** A free key-value map, stored as given. */
+/** A free key-value map, stored as sent. */
 export const freeMap = (description: string) =>
   Type.Record(Type.String(), Type.Unknown(), {
     description,
@@ -426,7 +431,7 @@ const errorSchema = Type.Object(
   { $id: 'Error', description: 'Why the request was refused or failed, for programs (`code`) and people (`message`).' },
 );
 
-/** Path parameters are text; the handler looks up what they name and returns 404 itself. */
+/** Path parameters are plain text. The handler looks up what they name, and returns 404 itself. */
 function pathParams(path: string): TObject | undefined {
   const names = [...path.matchAll(/:(\w+)|\*/g)].map((match) => match[1] ?? '*');
   if (names.length === 0) return Type.Object({});

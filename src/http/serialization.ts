@@ -5,11 +5,14 @@ type RouteSchema = Parameters<ReturnType<ReturnType<typeof SerializerSelector>>>
 
 const select = SerializerSelector();
 
-/** By the JSON of their schemas, for all servers of the process. Every route has the schema of errors, for one. */
+/**
+ * Serialisers by the JSON of their schema, for all servers of the process. Every route shares the error schemas, for
+ * example.
+ */
 const serializers = new Map<string, Serializer>();
 
 /**
- * The framework's own serialisers, each compiled when the first response needs it: over a hundred routes have three or
+ * Compiles the framework's own serialisers when the first response needs them. Over a hundred routes have three or
  * more each, and compiling all of them would take seconds at startup.
  */
 export function buildSerializer(sharedSchemas: unknown, options: unknown): (route: RouteSchema) => Serializer {

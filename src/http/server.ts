@@ -25,7 +25,7 @@ import { createContentGate } from './content-origin.ts';
 import { bearerKey, keyInPath } from './credential-headers.ts';
 import { codeOf, type ErrorDialect, errorBody, sendError, statusOf, unmatchedRouteError } from './errors.ts';
 import { oneHeader } from './headers.ts';
-import type { Idempotency } from './idempotency.ts';
+import type { Idempotency } from './idempotency-key.ts';
 import { appOf, type Intake } from './intake.ts';
 import type { Metrics } from './metrics.ts';
 import type { RateLimiter } from './rate-limits.ts';
@@ -40,29 +40,29 @@ type HttpOptions = {
   credentials: Credentials;
   sessions: Sessions;
   metrics: Metrics;
-  /** Absent: no rate limits. */
+  /** Absent: no rate limits apply. */
   rateLimiter?: RateLimiter;
-  /** Absent: no audit log. */
+  /** Absent: nothing is audited. */
   audit?: Auditor;
   /** Absent: no response is stored, and the header Idempotency-Key is ignored. */
   idempotency?: Idempotency;
   bodyBytesMax: number;
   intake: Intake;
   corsOrigins: string[];
-  /** The only origin for stored content of users; undefined: this one. */
+  /** The only origin that serves stored content; undefined: this server's own origin. */
   contentOrigin: string | undefined;
   trustProxy: string[];
-  /** Paths whose errors have another shape. */
+  /** Paths whose errors have a different shape. */
   errorDialects?: readonly ErrorDialect[];
-  /** Rewrites the raw path for the router (keys under /kv/ may contain anything). */
+  /** Rewrites the raw path for the router, because keys under /kv/ may contain any character. */
   rewriteUrl?: (url: string) => string;
 };
 
-// Imported the usual way, node:http would also load Node's client for fetch and WebSocket, which needs 4 MB.
+// A normal import of node:http would also load Node's client for fetch and WebSocket, which needs 4 MB.
 const http = lazyPackage<typeof import('node:http')>('node:http');
 const requestIdPattern = /^[\w.:-]{1,128}$/;
 
-/** The HTTP kit: a server with our parsing, validation, authentication, errors and headers, but no routes. */
+/** Creates a server with the project's parsing, validation, authentication, errors and headers, but no routes. */
 export async function createHttpServer(options: HttpOptions): Promise<{ fastify: FastifyInstance; api: Api }> {
   const { log, credentials, metrics, audit, idempotency, rewriteUrl } = options;
   const settings: FastifyHttpOptions<Server> = {
@@ -80,8 +80,8 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     forceCloseConnections: 'idle',
     // A hook refuses these requests instead, in our error shape.
     return503OnClosing: false,
-    // Node keeps only the first of some repeated headers, where a proxy may keep the last: joined, they are invalid.
-    // Node refuses a request without a host before we see it, and not in our error shape.
+    // Node keeps only the first of some repeated headers, where a proxy may keep the last. Joined, they are invalid.
+    // Node would refuse a request without a host before any hook runs, and not in our error shape.
     http: { maxHeaderSize: limits.headerBytesMax, joinDuplicateHeaders: true, requireHostHeader: false },
     clientErrorHandler: (error, socket) => refuseMalformed(error, socket),
     frameworkErrors: (error, request, reply) => {
@@ -112,8 +112,8 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     isStopping = true;
     done();
   });
-  // The hooks take callbacks: every request passes them all, and a promise for each would cost time.
-  // This one comes first: a preflight ends in the next.
+  // The hooks take callbacks: every request passes all of them, and a promise for each would cost time.
+  // This hook comes first, because a preflight request ends in the next one.
   fastify.addHook('onRequest', (request, reply, done) => {
     request.response = reply.raw;
     reply.headers({
@@ -124,7 +124,7 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
       'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
       'cache-control': 'no-store',
     });
-    // Of requests on open connections: no new connection is accepted any more.
+    // Applies to open connections: new ones are no longer accepted.
     done(isStopping ? new AppError('unavailable', 'The server is stopping. Send the request again.') : undefined);
   });
   const anyOrigin = options.corsOrigins.includes('*');
@@ -160,7 +160,7 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     if (access === undefined || access.kind === 'public') return done();
     identifyCaller(options, request, access).then(() => runForApp(appOf(request), done), done);
   });
-  // Only waiting for the client is bounded: while a handler works, an idle connection is normal.
+  // Only the wait for the client is bounded. While a handler works, an idle connection is normal.
   fastify.addHook('preHandler', (request, reply, done) => {
     if (!request.routeOptions.config.rawBody) setSocketTimeout(reply, 0);
     done();
@@ -225,12 +225,12 @@ async function identifyCaller(
   requireAccess(access, identity);
   if (identity.kind === 'server' && area !== undefined) requireScope(identity.scopes, area, reads);
   turns.noteRequest(appOf(request));
-  // Most requests do not wait here.
+  // Most requests do not have to wait.
   const wait = rateGroup === undefined ? undefined : rateLimiter?.take(identity, rateGroup);
   if (wait !== undefined) await wait;
 }
 
-/** Invalid HTTP gets the same error shape. */
+/** Returns an error in the usual shape for a request that is not valid HTTP. */
 function refuseMalformed({ code }: { code?: string }, socket: Socket): void {
   if (!socket.writable) return;
   const error = malformed(code);
@@ -266,7 +266,7 @@ function credentialHeaders(request: FastifyRequest, keyOnly: boolean) {
     throw new AppError('invalid_credentials', 'x-api-key and the key in Authorization differ.');
   return {
     apiKey,
-    // Signing in and refreshing use only the key, even when an old token is still sent.
+    // Sign-in and refresh use only the key, even if an old token is sent with it.
     authorization: keyOnly || bearer !== undefined ? undefined : headers.authorization,
     app: one('x-app'),
     sandbox: one('x-sandbox'),

@@ -4,33 +4,35 @@ import type { Database, Db } from '../db/database.ts';
 import type { Logger } from '../log.ts';
 import type { UserCaller } from '../tenancy/caller.ts';
 import type { CredentialFacts, Identified } from '../tenancy/credential.ts';
+import { AppShares } from './app-shares.ts';
 import { type Log, type LogEntry, type LogSource, sendLog } from './log-stream.ts';
-import { StreamShares } from './stream-shares.ts';
+import { type Outlet, UnreadBytes } from './unread-bytes.ts';
 
 /**
- * Server-Sent Events for things that change. The id of an event is the version of the thing that it shows. A stream sends
- * every version after the last one that its reader has received, in order, while they are kept. A log is such a thing,
- * too: its version is its last position, and a stream sends the entries that its reader accepts. One LISTEN connection
- * of the process serves all streams. A change is loaded once for all of them, and many changes with one query.
+ * Server-Sent Events for resources that change. The id of an event is the version of the resource that it shows. A
+ * stream sends every version after the last one that its reader received, in order, as long as they are kept. A log
+ * is streamed the same way: its version is its last position, and a stream sends the entries that its reader accepts.
+ * One LISTEN connection per process serves all streams. A change is loaded once for all streams, and many changes
+ * with one query.
  */
 
-/** One state of a thing. */
+/** One state of a resource. */
 export type Version = { version: number; data: unknown };
 
-/** The current state of a thing. Its streams end after one with `ended`. */
+/** The current state of a resource. `ended` closes its streams after this state. */
 export type Snapshot = Version & {
   id: string;
   ended: boolean;
-  /** Every version after this one, the current one last; undefined when some are no longer kept. */
+  /** Returns every version after this one, the current one last, or undefined if some are no longer kept. */
   since?(version: number): Version[] | undefined;
 };
 
 export type StreamSource = {
   /** The SSE event name. */
   event: string;
-  /** The current state of these things of one app; missing ones are omitted. */
+  /** Returns the current state of these resources of one app. Missing ones are omitted. */
   load(appId: string, ids: readonly string[]): Promise<Snapshot[]>;
-  /** Those of these things that the user sees. */
+  /** Returns the ids of the resources that the user may see. */
   filterVisible(caller: UserCaller, ids: readonly string[]): Promise<string[]>;
 };
 
@@ -39,31 +41,39 @@ type StreamHubOptions = {
   listenDatabase: Database;
   log: Logger;
   streamSecondsMax: number;
-  /** Streams of all apps that may be open. */
+  /** The maximum number of open streams of all apps. */
   streamsMax: number;
+  /** Memory for what the readers of all streams have not read. */
+  unreadBytesMax: number;
   heartbeatMs?: number;
   /** How long a reader may stall before its connection is closed. */
   stalledMs?: number;
-  /** Returns the readers whose credential has ended. Without it, none ever end. */
+  /** Returns the readers whose credential has expired or been revoked. Without it, no credential ever ends. */
   findEnded?<T extends CredentialFacts>(readers: readonly T[]): Promise<T[]>;
-  /** Loads these users with their current rights, in their order. Without it, no reader ever loses sight of a thing. */
+  /**
+   * Loads these users with their current rights, in the same order. Without it, no reader ever loses sight of a
+   * resource.
+   */
   loadUsers?(users: readonly UserCaller[]): Promise<(UserCaller | undefined)[]>;
 };
 
-/** How often the readers' credentials and rights are checked: one who lost them continues for less than two seconds. */
+/**
+ * How often readers' credentials and rights are checked: a reader who loses them is cut off in less than two seconds.
+ */
 const readersCheckMs = 1_000;
 const channel = 'quarry_changes';
-/** Things of one kind and app that are loaded together; then the next app has its turn. */
+/** The number of resources of one kind and app that are loaded together before the next app has its turn. */
 const loadBatchMax = 500;
 const bucketCount = 15;
+const stalledMsMax = { usual: 30_000, inFullShare: 2_000 };
 const retryMs = { expired: 1_000, drained: 3_000 };
 
-/** In the transaction of a change: notifies every process that this thing has changed. */
+/** Notifies every process that this resource has changed. Call it in the transaction of the change. */
 export function announceChange(db: Db, kind: string, appId: string, id: string) {
   return db`select pg_notify(${channel}, ${topicOf(kind, appId, id)})`;
 }
 
-/** The same as SQL, for use inside a larger statement. */
+/** The same in SQL, for use inside a larger statement. */
 export const changeChannel = channel;
 
 export function topicOf(kind: string, appId: string, id: string): string {
@@ -72,20 +82,17 @@ export function topicOf(kind: string, appId: string, id: string): string {
 
 type Stream = Identified & {
   response: ServerResponse;
+  outlet: Outlet;
   appId: string;
   topic: string;
   kind: string;
   id: string;
-  /** The reader's version: shown last, or named by its `Last-Event-ID`. */
+  /** The version that the reader saw last, or that its `Last-Event-ID` names. */
   version: number | undefined;
-  /** Nothing is shown yet. */
+  /** True until the first state is sent. */
   fresh: boolean;
   openedAtMs: number;
-  /** When unread data in our buffer was first noticed. */
-  stalledAtMs: number | undefined;
-  /** A newer state than the one shown waits for the reader. */
-  behind: boolean;
-  /** Of a log: whether the stream sends this entry. */
+  /** For a log: whether the stream sends this entry. */
   accepts: (entry: LogEntry) => boolean;
 };
 
@@ -93,7 +100,8 @@ type Topic = { kind: string; appId: string; id: string; streams: Set<Stream> };
 
 export class StreamHub {
   readonly #options: StreamHubOptions;
-  readonly #shares: StreamShares;
+  readonly #shares: AppShares;
+  readonly #unread: UnreadBytes;
   readonly #sources = new Map<string, StreamSource | LogSource>();
   readonly #topics = new Map<string, Topic>();
   readonly #buckets: Set<Stream>[] = Array.from({ length: bucketCount }, () => new Set());
@@ -103,7 +111,7 @@ export class StreamHub {
   #flushing = false;
   #closed = false;
   #timer: NodeJS.Timeout | undefined;
-  /** Open streams, the oldest first, and the timer for their end. */
+  /** Open streams, oldest first, and the timer that ends the oldest. */
   readonly #byAge = new Set<Stream>();
   #ageTimer: NodeJS.Timeout | undefined;
   #readersTimer: NodeJS.Timeout | undefined;
@@ -112,15 +120,20 @@ export class StreamHub {
 
   constructor(options: StreamHubOptions) {
     this.#options = options;
-    this.#shares = new StreamShares(options.streamsMax);
+    this.#shares = new AppShares(options.streamsMax, 'event streams');
+    this.#unread = new UnreadBytes({
+      bytesMax: options.unreadBytesMax,
+      stalledMs: options.stalledMs ?? stalledMsMax.usual,
+      stalledInFullShareMs: stalledMsMax.inFullShare,
+    });
   }
 
-  /** Registers how a kind of thing is loaded and shown. Call it before the first stream. */
+  /** Registers how to load and send a kind of resource. Call it before the first stream opens. */
   register(kind: string, source: StreamSource | LogSource): void {
     this.#sources.set(kind, source);
   }
 
-  /** Starts to listen. After a reconnection every open stream is checked, so nothing is missed. */
+  /** Starts to listen. After a reconnection, every open stream is checked, so no change is missed. */
   async start(): Promise<void> {
     const { unlisten } = await this.#options.listenDatabase.listen(
       channel,
@@ -137,7 +150,7 @@ export class StreamHub {
     this.#readersTimer.unref();
   }
 
-  /** Ends the streams of readers whose credential has ended, or who no longer see what is shown. */
+  /** Ends the streams of readers whose credential has ended, or who may no longer see the resource. */
   async endRevoked(): Promise<void> {
     const { findEnded, log } = this.#options;
     if (findEnded === undefined || this.#checking || this.size === 0) return;
@@ -146,7 +159,7 @@ export class StreamHub {
       for (const stream of await findEnded([...this.#byAge])) this.#end(stream);
       await this.#endHidden();
     } catch (error) {
-      // The state is unknown now; the next check is a second away.
+      // The state is unknown now. The next check follows in a second.
       log.warn({ err: error }, 'Could not check the readers of streams');
     } finally {
       this.#checking = false;
@@ -154,8 +167,8 @@ export class StreamHub {
   }
 
   /**
-   * Who owns a streamed thing never changes, so a reader can lose sight of it only when their own rights change: only
-   * then it is looked up again.
+   * The owner of a streamed resource never changes, so a reader loses sight of it only when their own rights change.
+   * Visibility is checked again only then.
    */
   async #endHidden(): Promise<void> {
     const byUser = Map.groupBy(
@@ -182,20 +195,25 @@ export class StreamHub {
     }
   }
 
-  /** How many things are streamed. */
+  /** The number of resources that are streamed. */
   get topicCount(): number {
     return this.#topics.size;
   }
 
-  /** How many streams are open. */
+  /** The number of open streams. */
   get size(): number {
     return this.#byAge.size;
   }
 
+  /** What streams have sent and their readers have not taken. */
+  get unreadBytes(): number {
+    return this.#unread.bytes;
+  }
+
   /**
-   * Sends a stream of this resource; the caller has checked its visibility. The first event is sent
-   * immediately: the current state, or with `Last-Event-ID` every later one. Of a log, only entries that `accepts`
-   * passes are sent. 429 when the app has its share of the streams open.
+   * Opens a stream of this resource; the caller has checked its visibility. The first event is sent immediately: the
+   * current state, or with `Last-Event-ID` every later version. A stream of a log sends only entries that `accepts`
+   * passes. 429 if the app already has its share of open streams.
    */
   open(
     request: FastifyRequest,
@@ -222,14 +240,13 @@ export class StreamHub {
       identity: request.identity,
       credential: request.credential,
       ...{ response, appId },
+      outlet: this.#unread.open(response, appId, () => this.#markDirty(name)),
       topic: name,
       kind,
       id,
       version: lastEventId(request) ?? this.#firstOf(kind),
       fresh: true,
       openedAtMs: performance.now(),
-      stalledAtMs: undefined,
-      behind: false,
       accepts,
     };
     let topic = this.#topics.get(name);
@@ -244,10 +261,6 @@ export class StreamHub {
     this.#nextBucket = (this.#nextBucket + 1) % bucketCount;
     response.on('close', () => this.#forget(stream));
     response.on('error', () => this.#forget(stream));
-    response.on('drain', () => {
-      stream.stalledAtMs = undefined;
-      if (stream.behind) this.#markDirty(name);
-    });
     this.#markDirty(name);
     return reply;
   }
@@ -297,7 +310,7 @@ export class StreamHub {
         if (topic) batch.push(topic);
         if (batch.length >= loadBatchMax) break;
       }
-      // What is left of an app's topics waits behind the other apps.
+      // The app's remaining topics wait behind those of the other apps.
       this.#dirty.delete(group);
       if (names.size > 0) this.#dirty.set(group, names);
       const [first] = batch;
@@ -318,7 +331,7 @@ export class StreamHub {
       const byId = new Map(snapshots.map((snapshot) => [snapshot.id, snapshot]));
       for (const topic of topics) this.#show(topic, source.event, byId.get(topic.id));
     } catch (error) {
-      // Nothing correct can be sent: the reader reconnects by itself and then gets the current state.
+      // No correct event can be sent. The reader reconnects by itself and then gets the current state.
       this.#options.log.error({ err: error, kind }, 'Could not load changes for streams');
       for (const topic of topics) for (const stream of [...topic.streams]) this.#end(stream, retryMs.drained);
     }
@@ -332,29 +345,28 @@ export class StreamHub {
     }
   }
 
-  /** Sends a stream the versions it lacks, as far as its reader accepts them now. `frames` are shared by all streams. */
+  /** Sends a stream the versions it lacks, as many as its reader accepts now. `frames` are shared by all streams. */
   #sendChanges(stream: Stream, event: string, snapshot: Snapshot, frames: Map<number, string>): void {
-    const { response } = stream;
+    const { outlet } = stream;
     const { updates, note } = updatesFor(stream, snapshot);
     for (const [index, { version, data }] of updates.entries()) {
-      if (isStalled(stream)) return;
+      if (outlet.isFull) return;
       let frame = frames.get(version);
       if (frame === undefined) {
         frame = `id: ${version}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
         frames.set(version, frame);
       }
-      response.write(index === 0 ? note + frame : frame);
-      stream.behind = false;
+      outlet.write(index === 0 ? note + frame : frame);
       stream.version = version;
       stream.fresh = false;
     }
     if (snapshot.ended && !stream.fresh && stream.version === snapshot.version) this.#end(stream);
   }
 
-  /** Reads each log once for all its streams at the same position, and many logs with one read. */
+  /** Reads each log once for all streams at the same position, and many logs with one read. */
   async #showLogs(source: LogSource, appId: string, topics: readonly Topic[]): Promise<void> {
     const readers = topics.flatMap(({ id, streams }) => {
-      const open = [...streams].filter((stream) => !isStalled(stream));
+      const open = [...streams].filter(({ outlet }) => !outlet.isFull);
       return [...Map.groupBy(open, ({ version }) => version)].map(([after, group]) => ({ id, after, streams: group }));
     });
     for (let at = 0; at < readers.length; at += source.readsMax) {
@@ -370,17 +382,16 @@ export class StreamHub {
     for (const stream of streams) {
       if (log === undefined) this.#end(stream);
       else {
-        stream.behind = false;
         const { identity } = stream;
         const seenByUser = identity.kind === 'user' ? seen?.get(userName(identity)) : undefined;
         const hasMore = sendLog(stream, log, frames, (entry) => seenByUser?.has(entry.position) ?? true);
         if (log.ended && stream.version === log.position) this.#end(stream);
-        else if (hasMore && !isStalled(stream)) this.#markDirty(stream.topic);
+        else if (hasMore && !stream.outlet.isFull) this.#markDirty(stream.topic);
       }
     }
   }
 
-  /** The positions that each user among the readers sees, with the rights that they have now. Undefined: all. */
+  /** The positions that each user among the readers may see with their current rights. Undefined: all. */
   async #filterEntries(source: LogSource, id: string, streams: readonly Stream[], entries: readonly LogEntry[]) {
     if (source.filterEntries === undefined || entries.length === 0) return undefined;
     const readers = new Map<string, UserCaller>();
@@ -408,25 +419,18 @@ export class StreamHub {
     }
   }
 
-  /** Sends heartbeats to one bucket of streams, and ends those whose readers stall. */
+  /** Sends heartbeats to one bucket of streams, and closes the connections of readers that stall. */
   #tick(): void {
     const bucket = this.#buckets[this.#nextBucket];
     this.#nextBucket = (this.#nextBucket + 1) % bucketCount;
-    const now = performance.now();
-    const stalledMs = this.#options.stalledMs ?? 30_000;
-    for (const stream of [...(bucket ?? [])]) {
-      if (!stream.response.writableNeedDrain)
-        stream.response.write(heartbeatOf(stream, this.#sources.get(stream.kind)));
-      else {
-        stream.stalledAtMs ??= now;
-        if (now - stream.stalledAtMs > stalledMs) stream.response.destroy();
-      }
-    }
+    for (const stream of bucket ?? [])
+      if (stream.outlet.bytes === 0) stream.outlet.write(heartbeatOf(stream, this.#sources.get(stream.kind)));
+    this.#unread.closeStalled();
   }
 
   #end(stream: Stream, comeBackAfterMs?: number): void {
     this.#forget(stream);
-    if (stream.response.writableNeedDrain && comeBackAfterMs !== undefined) stream.response.destroy();
+    if (stream.outlet.isFull && comeBackAfterMs !== undefined) stream.response.destroy();
     else stream.response.end(comeBackAfterMs === undefined ? undefined : `retry: ${comeBackAfterMs}\n\n`);
   }
 
@@ -440,15 +444,7 @@ export class StreamHub {
   }
 }
 
-/** Whether the reader accepts nothing now; it gets the rest once it does. */
-function isStalled(stream: Stream): boolean {
-  if (!stream.response.writableNeedDrain) return false;
-  stream.behind = true;
-  stream.stalledAtMs ??= performance.now();
-  return true;
-}
-
-/** A log's heartbeat names its position, so that a reader who is interested in few entries resumes after the others. */
+/** A log's heartbeat carries its position, so a reader who is interested in few entries can resume after the others. */
 function heartbeatOf({ version, fresh }: Stream, source: StreamSource | LogSource | undefined): string {
   const isLog = source !== undefined && 'readLogs' in source && !fresh;
   return isLog ? `: heartbeat\nid: ${version}\n\n` : ': heartbeat\n\n';
@@ -458,12 +454,15 @@ function userName({ appId, userId }: UserCaller): string {
   return `${appId}/${userId}`;
 }
 
-/** The user's memberships, as text that is the same for the same rights. */
+/** The user's memberships as text. Equal rights give equal text. */
 function rightsOf({ orgId, orgRole, teams }: UserCaller): string {
   return JSON.stringify([orgId, orgRole, [...teams].sort()]);
 }
 
-/** The versions to send to a stream now, and a comment before them. A new stream always gets the current state. */
+/**
+ * The versions to send to a stream now, and a comment to send before them. A new stream always gets the current
+ * state.
+ */
 function updatesFor(stream: Stream, snapshot: Snapshot): { updates: Version[]; note: string } {
   const { version: sent, fresh } = stream;
   if (sent !== undefined && snapshot.version > sent + 1 && snapshot.since) {
@@ -476,7 +475,7 @@ function updatesFor(stream: Stream, snapshot: Snapshot): { updates: Version[]; n
   return { updates: isNewer ? [snapshot] : [], note: '' };
 }
 
-/** The last version of a reconnecting client; anything but a number counts as none. */
+/** The last version that a reconnecting client received. A value that is not a number counts as absent. */
 function lastEventId(request: FastifyRequest): number | undefined {
   const id = request.headers['last-event-id'];
   return typeof id === 'string' && /^\d{1,16}$/.test(id) && Number.isSafeInteger(Number(id)) ? Number(id) : undefined;

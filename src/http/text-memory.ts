@@ -1,12 +1,12 @@
 import { AppError } from '../errors.ts';
 
 /**
- * Blocks of memory that are used again and again. V8 collects its whole heap for every few MB of new memory outside of
- * it; blocks are new only once. The memory budget of bodies bounds those in use.
+ * Blocks of memory that are reused. V8 starts a full collection for every few MB of new memory outside of its heap,
+ * and a reused block is new only once. The memory budget of bodies bounds the blocks in use.
  */
 export class BlockPool {
   readonly #free: Buffer[] = [];
-  /** The fewest free blocks since the last trim: they were not needed. */
+  /** The lowest number of free blocks since the last trim: that many were not needed. */
   #unneeded = 0;
   #trimmer: NodeJS.Timeout | undefined;
 
@@ -36,9 +36,9 @@ export class BlockPool {
 
 const blockBytes = 256 * 1024;
 const trimMs = 60_000;
-/** Strings made of larger pieces would not be allocated in V8's young generation. */
+/** V8 would not allocate strings made of larger pieces in its young generation. */
 const pieceBytes = 64 * 1024;
-/** All bodies of this process share it. */
+/** Shared by all bodies of this process. */
 const sharedPool = new BlockPool();
 
 /** The long strings of one body. */
@@ -67,7 +67,7 @@ export class TextMemory {
     }
   }
 
-  /** The bytes from `start` to `end`, in pieces. A piece must not be used after the next step. */
+  /** Yields the bytes from `start` to `end` in pieces. Do not use a piece after the next step. */
   *read(start: number, end: number): Generator<Uint8Array> {
     for (let at = start; at < end; ) {
       const block = this.#blocks[Math.floor(at / blockBytes)];
@@ -80,12 +80,12 @@ export class TextMemory {
     }
   }
 
-  /** Another user. Each must release the memory once. */
+  /** Adds a user of the memory. Each user must release it once. */
   retain(): void {
     this.#users += 1;
   }
 
-  /** The last user frees the blocks. */
+  /** Frees the blocks when the last user releases them. */
   release(): void {
     this.#users -= 1;
     if (this.#users > 0) return;

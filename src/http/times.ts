@@ -1,6 +1,6 @@
 import { invalidField } from '../errors.ts';
 
-/** The time in a query member; 422 on that member when it is none that PostgreSQL and JavaScript both store. */
+/** Parses the time in a query member. 422 on that member unless both PostgreSQL and JavaScript can store it. */
 export function readTime(field: string, text: string | undefined): Date | undefined {
   if (text === undefined) return undefined;
   const time = isoTime.test(text) ? Date.parse(text) : Number.NaN;

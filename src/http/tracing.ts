@@ -2,10 +2,10 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { endSpan, type OpenSpan, openSpan, runWithin } from '../tracing/trace.ts';
 import { oneHeader } from './headers.ts';
 
-/** Asked for every few seconds by machines. */
+/** Monitoring systems request these every few seconds. */
 const untraced = new Set(['/healthz', '/readyz', '/metrics']);
 
-/** Makes a span of each request. Before all other hooks, so that what they do and log is part of it. */
+/** Creates a span for each request. Its hooks run before all others, so the span covers what they do and log. */
 export function traceRequests(fastify: FastifyInstance): void {
   const spans = new WeakMap<FastifyRequest, OpenSpan>();
   fastify.addHook('onRequest', (request, _reply, done) => {
@@ -20,7 +20,7 @@ export function traceRequests(fastify: FastifyInstance): void {
     spans.set(request, span);
     runWithin(span, done);
   });
-  // The body arrives through callbacks of the socket, which are not part of the span.
+  // The body arrives through callbacks of the socket, which run outside of the span.
   fastify.addHook('preValidation', (request, _reply, done) => {
     const span = spans.get(request);
     if (span === undefined) done();

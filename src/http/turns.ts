@@ -1,14 +1,14 @@
 import { Lanes } from '../lanes.ts';
 
 /**
- * Turns on the event loop for large bodies and responses, whose work is done in pieces: one piece of an app at a time,
- * and then a pause for everything else. The pause is as long as the piece took. While other apps send requests it is
- * longer: the pieces then pass at `sharedBytesPerSecond`, because the memory they leave behind is collected in pauses
+ * Takes turns on the event loop for large bodies and responses, which are processed in pieces: one piece of an app at
+ * a time, then a pause for everything else. The pause is as long as the piece took. While other apps send requests it
+ * is longer: pieces then pass at `sharedBytesPerSecond`, because the memory they leave behind is collected in pauses
  * that stop every request.
  */
 export class Turns {
   readonly #lanes = new Lanes<() => void>({ slots: 2, waitingMax: Number.POSITIVE_INFINITY });
-  /** The app of the last request, and the app that sent one last before it. */
+  /** The app of the last request, and the app that sent a request before it. */
   #last = { app: '', atMs: Number.NEGATIVE_INFINITY };
   #other = this.#last;
 
@@ -18,7 +18,7 @@ export class Turns {
     this.#last = { app, atMs: performance.now() };
   }
 
-  /** @param bytesOf the bytes that the piece read or wrote. */
+  /** @param bytesOf returns the number of bytes that the piece read or wrote */
   async run<T>(app: string, work: () => T | Promise<T>, bytesOf: (result: T) => number): Promise<T> {
     await new Promise<void>((resolve) => {
       this.#lanes.add(app, resolve);
@@ -53,9 +53,9 @@ export class Turns {
   }
 }
 
-/** A piece that waited for the database has not used the event loop for all of its time. */
+/** A piece that waited for the database did not use the event loop for all of its time. */
 const pauseMsMax = 25;
-/** A compromise, measured with bench/neighbours.ts: half of it did not help the other app more. */
+/** A compromise, measured with bench/neighbours.ts: half of this rate did not help the other app more. */
 export const sharedBytesPerSecond = 24 * 1024 * 1024;
 const recentMs = 1_000;
 

@@ -3,9 +3,9 @@ import { limits } from '../limits.ts';
 type TextProblem = { path: string; message: string };
 
 /**
- * Finds what PostgreSQL cannot store or JSON cannot represent: U+0000, lone surrogates, numbers that overflow, nesting
- * deeper than `jsonDepthMax`, more values than `jsonValuesMax`. `mayHoldNul` allows U+0000.
- * Allocates nothing per value: the path is built only for a problem.
+ * Finds what PostgreSQL cannot store or JSON cannot represent: U+0000, lone surrogates, numbers that overflow,
+ * nesting deeper than `jsonDepthMax`, more values than `jsonValuesMax`. `mayHoldNul` allows U+0000. Allocates nothing
+ * per value: the path is built only when there is a problem.
  */
 export function findTextProblem(
   value: unknown,
@@ -72,7 +72,7 @@ class Walk {
 const nul = 'must not contain the character U+0000';
 const loneSurrogate = 'must not contain a lone surrogate';
 
-/** Why this text cannot be stored; undefined when it can. */
+/** Why this text cannot be stored, or undefined if it can. */
 export function stringProblem(text: string): string | undefined {
   if (text.includes('\0')) return nul;
   if (!text.isWellFormed()) return loneSurrogate;

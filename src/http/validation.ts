@@ -17,9 +17,9 @@ type HttpPart = 'body' | 'querystring' | 'params' | 'headers';
 type Compile = (route: { schema: unknown; httpPart?: string | undefined }) => (data: unknown) => ValidationResult;
 
 /**
- * One validator for all parts. Bodies are used as they are: nothing is coerced, filled in or dropped. Query strings are
- * text, so their values are first converted to the type in the schema; a value that does not convert stays text and fails
- * the check.
+ * One validator for all parts of a request. Bodies are used as sent: nothing is coerced, filled in or dropped. Query
+ * values are text, so each is first converted to the type in its schema. A value that does not convert stays text and
+ * fails the check.
  */
 export const compileCheck: Compile = ({ schema, httpPart }) =>
   createCheck(schema as JsonSchema, (httpPart ?? 'body') as HttpPart);
@@ -27,12 +27,12 @@ export const compileCheck: Compile = ({ schema, httpPart }) =>
 /** Every referenced schema, by `$id`: the components of the OpenAPI document. */
 export const namedSchemas = new Map<string, TSchema>();
 
-/** By the JSON of their schemas, for all servers of the process. */
+/** Validators by the JSON of their schema, for all servers of the process. */
 const validators = new Map<string, ValidateFunction>();
 const added = new Set<string>();
 let ajv: Ajv | undefined;
 
-/** Called when the first value needs the schema: compiling all of them would take seconds at startup. */
+/** Called when the first value needs the schema, because compiling all schemas would take seconds at startup. */
 function compile(schema: JsonSchema): ValidateFunction {
   const key = JSON.stringify(schema);
   let validate = validators.get(key);
@@ -57,7 +57,7 @@ function createAjv(): Ajv {
     useDefaults: false,
     removeAdditional: false,
     allowUnionTypes: true,
-    // The schemas are our own and typed; checking them against the meta-schema costs more than everything else.
+    // The schemas are our own and typed. Checking them against the meta-schema would take longer than compiling them.
     validateSchema: false,
   });
   addFormats.default(created);
@@ -66,7 +66,7 @@ function createAjv(): Ajv {
   return created;
 }
 
-/** The size limit of a value that is stored as given, in bytes of JSON. */
+/** A schema keyword that limits the size of a value stored as sent, in bytes of JSON. */
 export function jsonBytes(bytesMax: number): Record<string, number> {
   return { [jsonBytesKeyword.keyword]: bytesMax };
 }
@@ -100,12 +100,12 @@ function createCheck(schema: JsonSchema, part: HttpPart): (data: unknown) => Val
 
 function readPart(part: HttpPart, data: unknown, schema: JsonSchema): unknown {
   if (part === 'querystring') return readQuery(data as Record<string, unknown>, schema);
-  // A missing body arrives as null: it counts as an empty one when every member is optional.
+  // A missing body arrives as null. It counts as an empty object if every member is optional.
   if (part === 'body' && data === null && schema.type === 'object' && !schema.required) return {};
   return data;
 }
 
-/** Checks a query string as a route does, for routes whose handler checks it. Throws 422 with the problems. */
+/** Checks a query string as routes do, for handlers that check it themselves. Throws 422 with the problems. */
 export function checkQuery<T extends TSchema>(schema: T, query: unknown): Static<T> {
   let check = queryChecks.get(schema);
   if (!check) {
@@ -117,7 +117,7 @@ export function checkQuery<T extends TSchema>(schema: T, query: unknown): Static
   return result.value as Static<T>;
 }
 
-/** Checks a value as a request body is checked. Throws 422 with the problems. */
+/** Checks a value as a request body. Throws 422 with the problems. */
 export function checkBody<T extends TSchema>(schema: T, value: unknown): Static<T> {
   let check = bodyChecks.get(schema);
   if (!check) {
@@ -145,7 +145,7 @@ function fieldsError(part: HttpPart, fields: FieldError[]): AppError {
 
 function describeErrors(errors: ErrorObject[]): FieldError[] {
   const fields = new Map<string, string>();
-  // For "value or null", the problem of the value is reported, not that null was possible.
+  // For "value or null", report the problem of the value, not that null was possible.
   const telling = errors.filter((error) => error.keyword !== 'anyOf' && error.params.type !== 'null');
   const isTold = ({ instancePath }: ErrorObject) =>
     telling.some((error) => error.instancePath === instancePath || error.instancePath.startsWith(`${instancePath}/`));
@@ -184,7 +184,7 @@ function readQuery(query: Record<string, unknown>, schema: JsonSchema): Record<s
     const key = name.endsWith('[]') ? name.slice(0, -2) : name;
     const property = schema.properties?.[key];
     if (!property) {
-      // Unknown parameters are ignored; only their text must be valid.
+      // Unknown parameters are ignored, but their text must be valid.
       read[key] = raw;
     } else if (property.type === 'array') {
       const earlier = (read[key] as unknown[] | undefined) ?? [];
@@ -204,5 +204,5 @@ function readScalar(text: string, schema: JsonSchema | undefined): unknown {
   return text;
 }
 
-/** For schemas of integers in a query or body: PostgreSQL's integer is the limit everywhere. */
+/** For schemas of integers in a query or body. The limit is PostgreSQL's integer everywhere. */
 export const integerRange = { minimum: 1, maximum: limits.integerMax } as const;

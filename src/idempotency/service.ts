@@ -5,7 +5,7 @@ import { type Database, type Db, nobody, production } from '../db/database.ts';
 import { AppError, invalidField } from '../errors.ts';
 import { requireMinimumSpeed } from '../http/body.ts';
 import { presentError, toAppError } from '../http/errors.ts';
-import type { Idempotency, IdempotencyCaller } from '../http/idempotency.ts';
+import type { Idempotency, IdempotencyCaller } from '../http/idempotency-key.ts';
 import { appOf } from '../http/intake.ts';
 import { digestLongTexts } from '../http/long-text.ts';
 import { newUuid } from '../ids.ts';
@@ -21,20 +21,20 @@ type IdempotencyDeps = {
   clock: Clock;
   log: Logger;
   secrets: Secrets;
-  /** The bounds of each app. */
+  /** The limits of each app. */
   recordsMax: number;
   bytesMax: number;
-  /** Longest body that is hashed to compare it with the first one. */
+  /** The longest body that is hashed to compare it with the first one. */
   uploadBytesMax: number;
 };
 
 type Response = { status: number; headers: Record<string, string>; text: string | null };
 
 const keptMs = 24 * 60 * 60 * 1_000;
-/** A process that dies leaves its claim for this long. One that lives renews it. */
+/** The claim of a process that dies ends after this time. A living process renews its claim. */
 const claimMs = 30_000;
 const renewEveryMs = 10_000;
-/** Headers of a handler or an error that belong to the response. */
+/** The headers of a handler or an error that are stored with the response. */
 const keptHeaders = [
   'etag',
   'location',
@@ -44,15 +44,15 @@ const keptHeaders = [
   'upload-offset',
   'upload-expires',
 ];
-/** These say "again, otherwise" or "again, later", so the key stays free. */
+/** These statuses tell the client to send a different or a later request, so the key stays free. */
 const retriable = new Set([401, 408, 429]);
 
-/** Keeps the responses of requests with an Idempotency-Key, each in the transaction of what the request changes. */
+/** Stores the responses of requests with an Idempotency-Key, each in the transaction of the request's changes. */
 export function createIdempotency(deps: IdempotencyDeps): Idempotency {
   const { db, clock, log, secrets } = deps;
   const later = (ms: number) => new Date(clock.now().getTime() + ms);
 
-  /** Claims the key and returns undefined, or the completed request. 409 while it is in progress. */
+  /** Claims the key and returns undefined, or returns the completed request. 409 while it is in progress. */
   async function claimOrFind(place: store.Place, claim: string, requestDigest: Buffer | undefined) {
     // A record may expire between the two statements.
     for (let tries = 0; tries < 3; tries++) {
@@ -75,7 +75,7 @@ export function createIdempotency(deps: IdempotencyDeps): Idempotency {
     throw inProgress();
   }
 
-  /** Stores the response, in the transaction of the change. */
+  /** Stores the response in the transaction of the change. */
   async function complete(tx: Db, held: Held, done: Response) {
     const { place, claim, digestOf } = held;
     const stored = {
@@ -91,7 +91,7 @@ export function createIdempotency(deps: IdempotencyDeps): Idempotency {
     if ((await store.findUsage(tx, place.appId)).bytes > deps.bytesMax) throw full(deps);
   }
 
-  /** Runs the change for the first time. A failed attempt leaves either a stored error or a free key. */
+  /** Runs the change for the first time. A failed attempt either stores its error or frees the key. */
   async function runFirst(held: Held, reply: FastifyReply, change: () => Promise<unknown>) {
     const { request, place, claim } = held;
     const renewal = setInterval(() => {
@@ -107,11 +107,11 @@ export function createIdempotency(deps: IdempotencyDeps): Idempotency {
       });
       return { result, response };
     } catch (error) {
-      // An error of `complete` itself says nothing about the change.
+      // An error from `complete` itself says nothing about the change.
       await (response === undefined && mayKeep(error, request)
         ? db.begin((tx) => complete(tx, held, errorResponse(error, request)))
         : store.releaseClaim(db, place, claim)
-      ).catch((cause) => log.warn({ err: cause }, 'Could not end a claim; it ends by itself'));
+      ).catch((cause) => log.warn({ err: cause }, 'Could not end a claim; it will expire'));
       throw error;
     } finally {
       clearInterval(renewal);
@@ -141,7 +141,7 @@ export function createIdempotency(deps: IdempotencyDeps): Idempotency {
           if (found.requestDigest?.equals(digest) === false) throw reused();
         }
         const text = open(found.body);
-        // Where the path is the credential, it was checked with the caller.
+        // If the path is the credential, it was checked together with the caller.
         if (caller === undefined)
           await requireStillVisible(request, found.status < 300 && text ? JSON.parse(text) : undefined);
         reply.header('idempotency-replayed', 'true');
@@ -182,7 +182,7 @@ function hash(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }
 
-/** Two bodies are the same when their values are, whatever the order of members. */
+/** Two bodies are equal if their values are equal, whatever the order of members. */
 async function digestOfJson(request: FastifyRequest): Promise<Buffer> {
   const { url, body } = request;
   const longTexts = await digestLongTexts(body, appOf(request));
@@ -229,7 +229,7 @@ function errorResponse(error: unknown, request: FastifyRequest): Response {
   return { status, headers: pick(appError.headers), text: JSON.stringify(body) };
 }
 
-/** Whether a retry must get the same error. A streamed body that was not read to its end cannot be compared. */
+/** Whether a retry must get the same error. A streamed body that was not read to the end cannot be compared. */
 function mayKeep(error: unknown, request: FastifyRequest): boolean {
   const { status } = toAppError(error, request);
   const isKnown = request.bodyHash === undefined || request.raw.readableEnded;

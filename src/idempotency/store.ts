@@ -4,10 +4,10 @@
  */
 import type { Db } from '../db/database.ts';
 
-/** Names a record. `digest` covers sandbox, caller, method, path and key. */
+/** Identifies a record. `digest` covers sandbox, caller, method, path and key. */
 export type Place = { appId: string; digest: Buffer };
 
-/** The response of a completed request. `body` is wrapped. */
+/** The response of a completed request. `body` is encrypted with the wrapping key. */
 type StoredResponse = { status: number; headers: Record<string, string>; body: Buffer | null };
 
 type RecordRow = Omit<StoredResponse, 'status' | 'headers'> & {
@@ -19,7 +19,7 @@ type RecordRow = Omit<StoredResponse, 'status' | 'headers'> & {
 
 type Claim = { claim: string; requestDigest: Buffer | null; now: Date; claimedUntil: Date; expiresAt: Date };
 
-/** Claims the key: a new one, an expired one, or one whose claim has ended. False when another request has it. */
+/** Claims the key if it is new, expired, or its claim has ended. Returns false if another request holds it. */
 export async function claimRecord(db: Db, place: Place, claim: Claim): Promise<boolean> {
   const taken = await db`
     insert into idempotency_records as r (app_id, digest, request_digest, claim, claimed_until, expires_at)
@@ -44,7 +44,7 @@ export async function renewClaim(db: Db, place: Place, claim: string, until: Dat
     where app_id = ${place.appId} and digest = ${place.digest} and claim = ${claim} and status is null`;
 }
 
-/** Stores the response. False when the claim has passed to another request. */
+/** Stores the response. Returns false if the claim has passed to another request. */
 export async function completeRecord(
   db: Db,
   place: Place,
@@ -58,7 +58,7 @@ export async function completeRecord(
   return completed.count > 0;
 }
 
-/** Gives the key back: the request has changed nothing. */
+/** Frees the key, because the request changed nothing. */
 export async function releaseClaim(db: Db, place: Place, claim: string): Promise<void> {
   await db`delete from idempotency_records
     where app_id = ${place.appId} and digest = ${place.digest} and claim = ${claim} and status is null`;
@@ -70,7 +70,7 @@ export async function findUsage(db: Db, appId: string): Promise<{ records: numbe
   return row ?? { records: 0, bytes: 0 };
 }
 
-/** Deletes up to `limit` expired records and returns how many. */
+/** Deletes up to `limit` expired records. Returns how many it deleted. */
 export async function deleteExpired(db: Db, now: Date, limit: number): Promise<number> {
   const gone = await db`
     delete from idempotency_records where (app_id, digest) in (

@@ -12,7 +12,7 @@ export function createIdempotencySweep(deps: { db: Database; clock: Clock }): Do
   return { service: undefined, tasks: { [job.task]: () => sweepIdempotency(deps) }, recurring: [job] };
 }
 
-/** Safe to run at any time, in any number of processes. */
+/** Deletes expired records. Safe to run at any time, in any number of processes. */
 export async function sweepIdempotency({ db, clock }: { db: Database; clock: Clock }): Promise<void> {
   while ((await deleteExpired(db, clock.now(), batchMax)) === batchMax);
 }

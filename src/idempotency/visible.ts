@@ -1,9 +1,9 @@
 import type { FastifyRequest } from 'fastify';
 import { AppError, type ErrorCode, errorCodes, notFound } from '../errors.ts';
-import { ownHeaders } from '../http/credential-headers.ts';
+import { callerHeaders } from '../http/credential-headers.ts';
 import { formatId, idPrefixes, nativeId } from '../ids.ts';
 
-/** Where a resource of each kind is read. Those without a path of their own are as visible as what contains them. */
+/** The path that reads a resource of each kind. A resource without its own path is visible if its container is. */
 export const pathsOfKinds: Partial<Record<keyof typeof idPrefixes, string>> = {
   agent: '/api/v1/agents/',
   automation: '/api/v1/automations/',
@@ -23,9 +23,9 @@ export const pathsOfKinds: Partial<Record<keyof typeof idPrefixes, string>> = {
 };
 
 /**
- * Throws what reading a resource of the response returns now, unless the caller may still see it: those named in the
- * path, and the one that the response is about. An operation that the caller may use on what they cannot read by itself
- * (403) does not count.
+ * Checks that the caller may still see the resources named in the path and the one that the response is about.
+ * Otherwise, throws what reading them returns now. An operation that the caller may use on a resource that they
+ * cannot read by itself (403) passes.
  */
 export async function requireStillVisible(request: FastifyRequest, body: unknown): Promise<void> {
   const { app: _app, ...params } = (request.params ?? {}) as Record<string, string>;
@@ -36,16 +36,16 @@ export async function requireStillVisible(request: FastifyRequest, body: unknown
     await requireEntry(request, user, key);
 }
 
-/** An entry has no id. If it exists, it is the first one in the list that begins with its key. */
+/** An entry has no id. If it exists, it is first in the list of keys that begin with its key. */
 async function requireEntry(request: FastifyRequest, user: string, key: string): Promise<void> {
   const query = new URLSearchParams({ user, prefix: key, limit: '1' });
   const page = await read(request, `/api/v1/kv_entries?${query.toString()}`);
   if (page && (page as { data: { key: string }[] }).data[0]?.key !== key) throw notFound();
 }
 
-/** What the caller gets from this path; undefined when they may not read it. Throws any other error. */
+/** The body that the caller gets from this path, or undefined if they may not read it. Throws any other error. */
 async function read(request: FastifyRequest, url: string): Promise<unknown> {
-  const headers = { ...ownHeaders(request), ...scopeHeaders(request) };
+  const headers = { ...callerHeaders(request), ...scopeHeaders(request) };
   const response = await request.server.inject({ method: 'GET', url, headers, remoteAddress: request.ip });
   if (response.statusCode === 403) return undefined;
   if (response.statusCode < 400) return response.json();

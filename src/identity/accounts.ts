@@ -11,7 +11,10 @@ import type { VerifiedToken } from './verify.ts';
 
 type AccountsDeps = { db: Database; clock: Clock };
 
-/** The user of a verified token: by account (app, sandbox, issuer, subject), never by e-mail. 401 when there is none. */
+/**
+ * Finds the user of a verified token by account (app, sandbox, issuer, subject), never by e-mail. 401 if there is
+ * none.
+ */
 export async function findAccountUser(
   { db, clock }: AccountsDeps,
   issuer: store.IssuerRow,
@@ -25,7 +28,7 @@ export async function findAccountUser(
   }
   const { userId, epoch, sessionsEndedAt } = account ?? {};
   if (userId == null || epoch == null) throw unknownAccount();
-  // `iat` counts whole seconds: a token of the second in which the sessions ended may be older than their end.
+  // `iat` counts whole seconds. A token issued in the second in which the sessions ended may be older than their end.
   if (sessionsEndedAt != null && issuedAt <= sessionsEndedAt)
     throw new AppError(
       'invalid_credentials',
@@ -38,7 +41,7 @@ export async function findAccountUser(
   return { userId, epoch };
 }
 
-/** Links the account to the user with its e-mail, or creates a user, if the app wants either. */
+/** Links the account to the user with its e-mail, or creates a user, if the app allows either. */
 async function createAccount(
   db: Database,
   issuer: store.IssuerRow,
@@ -76,7 +79,7 @@ async function createAccount(
 
 class AccountExists extends Error {}
 
-/** The rights that the app has mapped from a token's claims. Other claims are ignored. */
+/** Maps a token's claims to the rights that the app has listed. Other claims are ignored. */
 function mapRights(mapping: ClaimMapping, claims: Record<string, unknown>): store.MappedRights {
   const { org, role, teams } = mapping;
   const rights: store.MappedRights = {};

@@ -12,7 +12,7 @@ const jose = lazyPackage<typeof import('jose')>('jose');
 
 type ExternalUsersDeps = { db: Database; clock: Clock; keys: IssuerKeys; baseUrl: () => string };
 
-/** Users whose tokens come from an issuer that their app trusts. */
+/** Authenticates users whose tokens come from an issuer that their app trusts. */
 export function createExternalUsers({ db, clock, keys, baseUrl }: ExternalUsersDeps): ExternalUsers {
   return {
     async findUser(key, token, now) {
@@ -27,7 +27,7 @@ export function createExternalUsers({ db, clock, keys, baseUrl }: ExternalUsersD
   };
 }
 
-/** The MCP endpoint of an app, which is also the audience of tokens for it (RFC 8707). */
+/** The URL of an app's MCP endpoint, which is also the audience of tokens for it (RFC 8707). */
 export function mcpResource(baseUrl: string, publishableKey: string): string {
   return `${baseUrl}/mcp/${publishableKey}`;
 }

@@ -7,10 +7,10 @@ import type { Logger } from '../log.ts';
 
 type IssuerKeysDeps = { fetcher: Fetcher; clock: Clock; log: Logger };
 
-/** Where to find the keys of an issuer. */
+/** Where to find an issuer's keys. */
 type Place = { appId: string; issuer: string; jwksUrl: string | null };
 
-/** The members of an issuer's discovery document that are used here. */
+/** The members of an issuer's discovery document that Quarry uses. */
 type IssuerMetadata = {
   jwksUrl: string;
   authorizationEndpoint: string | undefined;
@@ -22,14 +22,14 @@ type Cached<T> = { value: T | undefined; fetchedAtMs: number; triedAtMs: number;
 const freshMs = 10 * 60 * 1_000;
 /** How long cached keys are used while the issuer is unreachable. */
 const staleMs = 24 * 60 * 60 * 1_000;
-/** After a fetch, an unknown key or a failure causes no further fetch for this long. */
+/** After a fetch, no unknown key and no failure causes another fetch for this long. */
 const pauseMs = 30_000;
 const entriesMax = 1_000;
 const bytesMax = 256 * 1024;
 const keysMax = 100;
 const timeoutMs = 5_000;
 
-/** The public keys of issuers, cached by this process. All requests go through the guarded fetch. */
+/** Caches the public keys of issuers in this process. All requests go through the guarded fetch. */
 export class IssuerKeys {
   readonly #deps: IssuerKeysDeps;
   readonly #metadata = new Map<string, Cached<IssuerMetadata>>();
@@ -39,7 +39,9 @@ export class IssuerKeys {
     this.#deps = deps;
   }
 
-  /** The keys of an issuer. `unknown`: the cached ones do not have the wanted key, so it may have been rotated. */
+  /**
+   * Returns an issuer's keys. `unknown` means that the cached ones lack the wanted key, so it may have been rotated.
+   */
   async find(place: Place, unknown = false): Promise<JSONWebKeySet> {
     const url = place.jwksUrl ?? (await this.discover(place)).jwksUrl;
     return this.#cached(this.#keys, `${place.appId} ${url}`, unknown, async () =>
@@ -47,13 +49,13 @@ export class IssuerKeys {
     );
   }
 
-  /** The issuer's discovery document. */
+  /** Fetches the issuer's discovery document. */
   discover({ appId, issuer }: Place): Promise<IssuerMetadata> {
     return this.#cached(this.#metadata, `${appId} ${issuer}`, false, async () => {
       const found = await this.#fetchJson(appId, `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`);
       const { issuer: stated, jwks_uri: jwksUrl, authorization_endpoint: authorize, token_endpoint: token } = found;
       if (stated !== issuer || typeof jwksUrl !== 'string')
-        throw new Error('The discovery document is of another issuer.');
+        throw new Error('The discovery document belongs to another issuer.');
       const optional = (value: unknown) => (typeof value === 'string' ? value : undefined);
       return { jwksUrl, authorizationEndpoint: optional(authorize), tokenEndpoint: optional(token) };
     });
@@ -102,17 +104,18 @@ export class IssuerKeys {
   }
 }
 
-/** A small JSON object that is not compressed. */
+/** Parses a response that must be a small, uncompressed JSON object. */
 export function readJson(status: number, headers: Record<string, string>, bytes: Uint8Array): Record<string, unknown> {
   if (status !== 200) throw new FetchError('bad_response', `The issuer returned ${status}.`);
   if ((headers['content-encoding'] ?? 'identity') !== 'identity')
     throw new FetchError('bad_response', 'The issuer sent a compressed response.');
   const value: unknown = JSON.parse(Buffer.from(bytes).toString());
-  if (typeof value !== 'object' || value === null) throw new FetchError('bad_response', 'The issuer sent no object.');
+  if (typeof value !== 'object' || value === null)
+    throw new FetchError('bad_response', 'The issuer did not send a JSON object.');
   return value as Record<string, unknown>;
 }
 
-/** Public keys for signatures alone: a symmetric key in the set would let anyone sign. */
+/** Keeps only public keys for signatures: a symmetric key in the set would let anyone sign. */
 function readKeys({ keys }: Record<string, unknown>): JSONWebKeySet {
   if (!Array.isArray(keys)) throw new Error('The key set has no keys.');
   const usable = keys.slice(0, keysMax).filter((key: unknown) => {

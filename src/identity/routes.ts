@@ -22,7 +22,7 @@ export function registerIdentityRoutes(api: Api, { identity, credentials, baseUr
     tag,
     about: {
       create:
-        'The app then accepts tokens of this OpenID Connect issuer along with its publishable key. `claims` may name only existing organisations and teams (422). 422 if the app has the issuer already.',
+        'The app then accepts tokens of this OpenID Connect issuer along with its publishable key. `claims` may name only existing organisations and teams (422). 422 if the app already has the issuer.',
       list: 'Newest first, without client secrets.',
       get: 'Without the client secret.',
       update:

@@ -39,15 +39,17 @@ export type ClaimMapping = Static<typeof claimsSchema>;
 const clientSchema = strict(
   {
     client_id: Type.String({ minLength: 1, maxLength: limits.nameCharactersMax }),
-    client_secret: Type.Optional(Type.String({ minLength: 1, maxLength: 1_000, description: 'Never shown again.' })),
+    client_secret: Type.Optional(
+      Type.String({ minLength: 1, maxLength: 1_000, description: 'Write-only: never returned.' }),
+    ),
   },
-  { description: 'This server as a client of the issuer, for signing in to the web console.' },
+  { description: 'The client that this server is at the issuer, for signing in to the web console.' },
 );
 
 const members = {
-  issuer: url('The issuer exactly as in its tokens, such as https://login.example.com.'),
-  audience: Type.String({ minLength: 1, maxLength: 2_000, description: 'The audience that tokens for this app have.' }),
-  jwks_url: Type.Union([url('The URL of the issuer’s keys. By default it is discovered.'), Type.Null()]),
+  issuer: url('The issuer, exactly as its tokens name it, such as https://login.example.com.'),
+  audience: Type.String({ minLength: 1, maxLength: 2_000, description: 'The audience of tokens for this app.' }),
+  jwks_url: Type.Union([url('The URL of the issuer’s keys. By default, it is discovered.'), Type.Null()]),
   create_users: Type.Boolean({ description: 'Whether an unknown account becomes a new user. Default false.' }),
   link_by_email: Type.Boolean({
     description:

@@ -18,7 +18,7 @@ export type IdentityService = ReturnType<typeof createIdentityService>;
 
 type IdentityDeps = { db: Database; clock: Clock; secrets: Secrets; fetcher: Pick<Fetcher, 'check'> };
 
-/** The issuers that an app trusts. */
+/** Manages the issuers that an app trusts. */
 export function createIdentityService({ db, clock, secrets, fetcher }: IdentityDeps) {
   function checkUrl(field: string, text: string): void {
     const checked = fetcher.check(text);
@@ -28,7 +28,7 @@ export function createIdentityService({ db, clock, secrets, fetcher }: IdentityD
       throw invalidField(field, 'must have no query or fragment.');
   }
 
-  /** 422 when the mapping names an organisation or team of another app. */
+  /** 422 if the mapping names an organisation or team of another app. */
   async function checkMapping(caller: Caller, { org, teams }: ClaimMapping): Promise<void> {
     for (const [value, id] of Object.entries(org?.values ?? {})) {
       const field = `claims.org.values.${value}`;
@@ -93,12 +93,12 @@ export function createIdentityService({ db, clock, secrets, fetcher }: IdentityD
       return row;
     },
 
-    /** Its tokens are refused from now on. Users and accounts stay, in case it is added again. */
+    /** Deletes an issuer: its tokens are refused from now on. Users and accounts stay, in case it is added again. */
     async remove(caller: Caller, id: string): Promise<void> {
       if (!(await store.deleteIssuer(db, caller, pathId('identityIssuer', id)))) throw notFound();
     },
 
-    /** The issuers of the app of a publishable key. */
+    /** The issuers of the app that a publishable key belongs to. */
     async listOf(scope: Scope): Promise<store.IssuerRow[]> {
       const [rows] = await store.listIssuers(db, scope, { page: 1, pageSize: issuersMax, offset: 0 });
       return rows;

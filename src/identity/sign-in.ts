@@ -20,7 +20,7 @@ type SignInDeps = {
   keys: IssuerKeys;
 };
 
-/** What the browser keeps, encrypted, while the user is at the issuer. */
+/** What the browser keeps, encrypted, while the user signs in at the issuer. */
 type Pending = Scope & {
   issuer: string;
   state: string;
@@ -30,7 +30,7 @@ type Pending = Scope & {
   until: number;
 };
 
-/** How long signing in at the issuer may take. */
+/** How long the user may take to sign in at the issuer. */
 export const pendingSeconds = 600;
 const timeoutMs = 10_000;
 const bytesMax = 64 * 1024;
@@ -38,7 +38,10 @@ const issuersMax = 20;
 
 export type ExternalSignIn = ReturnType<typeof createExternalSignIn>;
 
-/** Signing in to the web console at an issuer: authorization code with PKCE (RFC 7636), for this server as a client. */
+/**
+ * Signs users in to the web console at an issuer: authorization code with PKCE (RFC 7636), with this server as the
+ * client.
+ */
 export function createExternalSignIn({ db, clock, secrets, fetcher, keys }: SignInDeps) {
   function readPending(cookie: string | undefined, state: unknown): Pending {
     let pending: Pending | undefined;
@@ -74,18 +77,18 @@ export function createExternalSignIn({ db, clock, secrets, fetcher, keys }: Sign
       ...{ lane: issuer.appId, redirect: 'manual', bytesMax, timeoutMs },
     });
     const { id_token: token } = readJson(response.status, response.headers, await response.bytes());
-    if (typeof token !== 'string') throw new FetchError('bad_response', 'The issuer sent no id_token.');
+    if (typeof token !== 'string') throw new FetchError('bad_response', 'The issuer did not send an id_token.');
     return token;
   }
 
   return {
-    /** The issuers of an app at which its users may sign in to the console. */
+    /** The issuers at which an app's users may sign in to the console. */
     async list(scope: Scope): Promise<IssuerRow[]> {
       const [rows] = await listIssuers(db, scope, { page: 1, pageSize: issuersMax, offset: 0 });
       return rows.filter(({ clientId }) => clientId !== null);
     },
 
-    /** Where to send the browser, and the cookie that it must return with. */
+    /** Returns the URL to send the browser to, and the cookie that it must return with. */
     async begin(scope: Scope, issuerId: string, redirect: string): Promise<{ url: string; cookie: string }> {
       const id = parseId('identityIssuer', issuerId);
       const issuer = found(id === undefined ? undefined : await findIssuer(db, scope, id));
@@ -110,7 +113,7 @@ export function createExternalSignIn({ db, clock, secrets, fetcher, keys }: Sign
       return { url: url.href, cookie: secrets.wrap(Buffer.from(JSON.stringify(pending))).toString('base64url') };
     },
 
-    /** The user who returns from the issuer. 401 unless everything matches. */
+    /** Returns the user who comes back from the issuer. 401 unless everything matches. */
     async finish(
       cookie: string | undefined,
       { code, state }: { code?: unknown; state?: unknown },

@@ -21,7 +21,7 @@ export type IssuerRow = Scope & {
   updatedAt: Date;
 };
 
-/** The organisation, role and teams that a token's claims are mapped to. Undefined: the mapping has none. */
+/** The organisation, role and teams to which a token's claims are mapped. Undefined: the mapping has none. */
 export type MappedRights = {
   org?: { id: string | null; role: OrgRole; of: string[] };
   teams?: { ids: string[]; of: string[] };
@@ -68,7 +68,7 @@ export async function deleteIssuer(db: Db, scope: Scope, id: string): Promise<bo
   return (await db`delete from identity_issuers i where ${inScope(db, scope, 'i')} and i.id = ${id}`).count > 0;
 }
 
-/** An account of an issuer. Its user is null after the user was deleted. */
+/** An account at an issuer. Its user is null after the user was deleted. */
 type AccountRow = {
   userId: string | null;
   epoch: number | null;
@@ -89,7 +89,7 @@ export async function findAccount(
   return row;
 }
 
-/** False when the account, or another one of this issuer for this user, exists. */
+/** Returns false if the account, or another account of this issuer for this user, exists. */
 export async function insertAccount(
   db: Db,
   { appId, sandboxId, issuer }: IssuerRow,
@@ -109,8 +109,8 @@ export async function findUserByEmail(db: Db, scope: Scope, email: string): Prom
 }
 
 /**
- * Applies what a token says, unless a younger one was applied. Only the organisations and teams that the app has mapped
- * change: a user leaves those that the token no longer names.
+ * Applies what a token says, unless a newer token was applied. Only the organisations and teams that the app has
+ * mapped change: a user leaves those that the token no longer names.
  */
 export async function applyRights(
   db: Db,

@@ -7,7 +7,7 @@ import type { IssuerRow } from './store.ts';
 
 const jose = lazyPackage<typeof import('jose')>('jose');
 
-/** Only signatures by a private key. `none` and shared secrets (HS256 …) are never accepted. */
+/** Only signatures by a private key. `none` and shared secrets (HS256 and others) are never accepted. */
 const algorithms = [
   ...['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'],
   ...['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'],
@@ -17,7 +17,7 @@ const subjectCharactersMax = 255;
 
 export type VerifiedToken = { subject: string; issuedAt: Date; expiresAtMs: number; claims: JWTPayload };
 
-/** The claims of a token of this issuer for one of these audiences. 401 unless it is valid now. */
+/** Returns the claims of a token from this issuer for one of these audiences. 401 unless it is currently valid. */
 export async function verifyToken(
   keys: IssuerKeys,
   issuer: IssuerRow,

@@ -20,7 +20,7 @@ export function registerInstallationRoutes(api: Api, { installations, inboundUrl
     tag: 'Installations',
     about: {
       create:
-        'Creates the agent’s knowledge source of this kind with it, in one transaction. For `webhook/inbound`, the response contains its secret URL.',
+        'Also creates the agent’s knowledge source of this kind, in the same transaction. For `webhook/inbound`, the response contains the secret URL of the source.',
       list: 'All installations of the app or sandbox, newest first.',
       get: 'With the secret URL of a `webhook/inbound` source.',
       update:
@@ -32,13 +32,13 @@ export function registerInstallationRoutes(api: Api, { installations, inboundUrl
     create: {
       callers: operators,
       body: installationCreateSchema,
-      // The response has the source's secret URL.
+      // The response contains the secret URL of the source.
       idempotency: ({ kind }) => (kind === 'webhook/inbound' ? 'credential' : 'kept'),
       run: installations.create,
     },
     list: { callers: operators, run: installations.list },
     get: { callers: operators, run: installations.get },
-    // An installation has nothing to change. The operation exists so that every resource has the same five.
+    // Nothing can change. The operation exists so that every resource has the same five operations.
     update: { callers: operators, body: installationUpdateSchema, run: (caller, id) => installations.get(caller, id) },
     remove: { callers: operators, run: installations.remove },
   });

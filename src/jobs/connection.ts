@@ -4,24 +4,27 @@ import { Client } from '../db/client.ts';
 import { SilenceWatch } from '../db/silence.ts';
 import type { Logger } from '../log.ts';
 
-/** Statements of the job queue are short; one that PostgreSQL works on for so long is given up. */
+/** Statements of the job queue are short. One that PostgreSQL works on for this long is cancelled. */
 const statementMsMax = 60_000;
 const timeoutMsDefault = 10_000;
 
 type JobConnectionsOptions = {
   target: DatabaseTarget;
-  /** How long a connection attempt may take, and PostgreSQL be silent, before it counts as unresponsive. */
+  /** How long a connection attempt may take, and how long PostgreSQL may be silent before it counts as unresponsive. */
   timeoutMs?: number | undefined;
   log: Logger;
 };
 
-/** Connections of the driver that the job library requires. Those whose server no longer responds end, like all others. */
+/**
+ * Connections of the driver that the job library requires. Like all others, they end if their server stops
+ * responding.
+ */
 export class JobConnections {
   readonly target: DatabaseTarget;
   readonly #timeoutMs: number;
   readonly #log: Logger;
   readonly #watched = new Set<Client>();
-  /** Connections of pools that nobody uses. */
+  /** Idle connections in the pools. */
   readonly #free = new Set<Client>();
   readonly #silence: SilenceWatch;
 
@@ -40,7 +43,7 @@ export class JobConnections {
     const { target } = this;
     const timeoutMs = this.#timeoutMs;
     const watch = (client: Client) => this.#watch(client);
-    // Each new connection leads to the server that is the primary then.
+    // Each new connection goes to the server that is the primary at that time.
     class PooledClient extends Client {
       constructor() {
         super(target, settings, { timeoutMs });
@@ -58,7 +61,7 @@ export class JobConnections {
     return pool;
   }
 
-  /** A client of its own, not yet connected. */
+  /** Creates a separate client, not yet connected. */
   open(applicationName: string): Client {
     const client = new Client(this.target, settingsOf(applicationName), { timeoutMs: this.#timeoutMs });
     this.#watch(client);
@@ -68,8 +71,8 @@ export class JobConnections {
   #dropFree(): void {
     for (const client of [...this.#free]) {
       this.#free.delete(client);
-      // With this, its pool gives it to nobody from now on. The end of the session comes later.
-      client.emit('error', new Error('The network has forgotten another connection of the pool.'));
+      // This makes the pool stop giving out the client. Its session ends later.
+      client.emit('error', new Error('The network dropped another connection of the pool.'));
       client.destroy();
     }
   }

@@ -6,7 +6,7 @@ export const crashesMax = 3;
 /** Jobs that were active in two crashes run one at a time, to find the one that causes them. */
 export const suspectsQueue = 'suspects';
 
-/** A job held by this process: its row in the queue, locked in the name of its worker pool. */
+/** A job that this process holds: its row in the queue, locked in the name of its worker pool. */
 export class HeldJob {
   readonly #pool: pg.Pool;
   readonly #poolId: string;
@@ -19,8 +19,9 @@ export class HeldJob {
   }
 
   /**
-   * Detaches the job from the library by changing its id, so that the library does not end it with the task. It stays
-   * locked, so it is recovered if the process dies. False for a job in a named queue, and for one that was lost.
+   * Detaches the job from the library by changing its id, so that the library does not end the job with the task. The
+   * job stays locked, so it is recovered if the process dies. Returns false for a job in a named queue and for one
+   * that was lost.
    */
   async detach(): Promise<boolean> {
     const { rows } = await this.#pool.query<{ id: string }>(
@@ -65,12 +66,12 @@ export class HeldJob {
     );
   }
 
-  /** Releases the job, as if it never started. It becomes due after `delayMs`. */
+  /** Releases the job as if it had never started. It becomes due after `delayMs`. */
   async release(delayMs = 0): Promise<void> {
     await releaseJobs(this.#pool, this.#poolId, [this.#id], delayMs);
   }
 
-  /** Records an uncaught exception of the job; the third one sets it aside. */
+  /** Records an uncaught exception of the job. The third one sets it aside. */
   async noteCrash(reason: string): Promise<void> {
     await this.#pool.query(
       `update graphile_worker._private_jobs set ${crashColumns} where id = $1 and locked_by = $2`,
@@ -81,14 +82,14 @@ export class HeldJob {
 
 /**
  * SQL that records one more crash of jobs; $3 is the reason. After the last allowed crash, a job is not retried. The
- * caller adds the `update` of `jobs` and its condition.
+ * caller adds the `update` of `jobs` and the condition.
  */
 export const crashColumns = `
   flags = coalesce(flags, '{}') - 'waits' || jsonb_build_object('crashes', coalesce((flags->>'crashes')::integer, 0) + 1),
   attempts = case when coalesce((flags->>'crashes')::integer, 0) + 1 >= ${crashesMax} then max_attempts else attempts end,
   last_error = $3`;
 
-/** Releases jobs, as if they never started: all jobs of this pool unless some are named. */
+/** Releases jobs as if they had never started: the named jobs, or all jobs of this pool. */
 export async function releaseJobs(
   pool: pg.Pool,
   poolId: string,
@@ -107,7 +108,7 @@ export async function releaseJobs(
   if (delayMs === 0) await pool.query(announceJobs);
 }
 
-/** Releases jobs that were locked for this pool by a claim whose response was lost: all but those that it knows. */
+/** Releases jobs that a claim with a lost response locked for this pool: all jobs except those that the pool knows. */
 export async function releaseOtherJobs(pool: pg.Pool, poolId: string, knownIds: string[]): Promise<void> {
   const { rows } = await pool.query<{ id: string }>(
     `select id from graphile_worker._private_jobs

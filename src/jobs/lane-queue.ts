@@ -1,31 +1,31 @@
 import type { Job } from 'graphile-worker';
 import type pg from 'pg';
 
-/** SQL for the job queue by lanes: one for each app, and one for jobs without an app. */
+/** SQL for taking jobs by lane. There is one lane for each app, and one for jobs without an app. */
 
 /** The app in the job's payload. */
 export const lane = `coalesce(payload->>'appId', payload->>'app_id', '')`;
-/** What a job has unless its creator says otherwise; larger numbers run later. */
+/** The default priority. Larger numbers run later. */
 const usualPriority = 0;
-/** Lanes in one read; the next read starts after them. */
+/** The number of lanes in one read. The next read starts after them. */
 const lanesMax = 200;
 
 export type DueJob = { id: string; lane: string };
 
-/** For reading the first jobs of each lane without scanning the others. */
+/** An index for reading the first jobs of each lane without scanning the others. */
 export const laneIndex = `
   create index if not exists quarry_jobs_by_lane on graphile_worker._private_jobs ((${lane}), priority, run_at)
   where is_available`;
 
-/** For counting the jobs that hold a slot, of which there are few, without reading the waiting ones. */
+/** For counting the few jobs that hold a slot without reading the waiting ones. */
 const holdsSlot = `locked_by is not null and not coalesce(flags ? 'waits', false)`;
 export const slotIndex = `
   create index if not exists quarry_jobs_in_slots on graphile_worker._private_jobs ((${lane}), locked_by) where ${holdsSlot}`;
 
-/** Processes take turns at claiming jobs, so that each sees what the others have. */
+/** Processes claim jobs one after another, so that each sees what the others hold. */
 const claimLock = 'pg_advisory_xact_lock(7130241004)';
 
-/** The ids of these tasks in the queue. */
+/** The ids of these tasks in the job queue's tables. */
 export async function findTaskIds(pool: pg.Pool, tasks: string[]): Promise<Map<number, string>> {
   await pool.query(
     `insert into graphile_worker._private_tasks (identifier) select unnest($1::text[]) on conflict do nothing`,
@@ -41,8 +41,8 @@ export async function findTaskIds(pool: pg.Pool, tasks: string[]): Promise<Map<n
 type DueFilter = { taskIds: number[]; lowPriority: boolean; ofLaneMax: number; after: string };
 
 /**
- * The first due jobs of each lane after `after`, in order; without `lowPriority`, none behind the usual priority. `last`
- * is where the next read starts.
+ * The first due jobs of each lane after `after`, in order. Without `lowPriority`, jobs below the default priority are
+ * left out. `last` is where the next read starts.
  */
 export async function findDueJobs(
   pool: pg.Pool,
@@ -78,9 +78,9 @@ export async function findDueJobs(
 }
 
 /**
- * Locks the jobs that `choose` names, given the number of jobs that each lane has in the slots of other processes. No
- * process claims jobs between the count and the lock. A claim that the database forgets when it crashes is no loss: it
- * was committed before anything that the job wrote.
+ * Locks the jobs that `choose` returns. `choose` gets the number of jobs that each lane holds in the slots of other
+ * processes, and no process claims jobs between that count and the lock. A claim that the database loses in a crash
+ * does no harm: it was committed before anything that the job wrote.
  */
 export async function claimJobs(
   pool: pg.Pool,
@@ -90,7 +90,7 @@ export async function claimJobs(
   const client = await pool.connect();
   let failure: Error | undefined;
   try {
-    // One round trip. The driver returns the results of several statements as an array, which its types do not say.
+    // One round trip. For several statements, the driver returns an array of results, which its types do not declare.
     const results: unknown = await client.query(
       `begin; set local synchronous_commit = off; select ${claimLock};
        select ${lane} as lane, count(*)::integer as held from graphile_worker._private_jobs
@@ -105,14 +105,14 @@ export async function claimJobs(
     failure = error instanceof Error ? error : new Error(String(error));
     throw error;
   } finally {
-    // A connection whose transaction failed is closed.
+    // The connection of a failed transaction is closed.
     client.release(failure);
   }
 }
 
 type LockedJob = Omit<Job, 'task_identifier'>;
 
-/** Locks these jobs for a worker pool, except those taken in the meantime; at most one of each named queue. */
+/** Locks these jobs for a worker pool, except those taken in the meantime, and at most one of each named queue. */
 export async function lockJobs(db: pg.Pool | pg.PoolClient, poolId: string, ids: string[]): Promise<LockedJob[]> {
   const { rows } = await db.query<LockedJob>({
     name: 'lock-jobs',

@@ -14,24 +14,24 @@ type LoopOptions = {
   pool: pg.Pool;
   connections: JobConnections;
   tasks: string[];
-  /** Concurrent jobs of one app in each process; the same number again is left for other apps. */
+  /** The maximum number of concurrent jobs of one app in each process. As many slots again are left for other apps. */
   concurrency: number;
-  /** Processes that take jobs from this database, including this one. */
+  /** The number of processes that take jobs from this database, including this one. */
   workers(): number;
-  /** Work of this process that jobs of a low priority wait for; undefined while there is none. */
+  /** Work of this process that low-priority jobs wait for; undefined while there is none. */
   urgentWork(): Promise<void> | undefined;
-  /** Runs a job. Resolves when the loop may take the next one, rejects when the job must be retried. */
+  /** Runs a job. Resolves when the loop may take the next job, rejects if the job must be retried. */
   run(job: Job): Promise<void>;
   log: Logger;
 };
 
-/** Notifications announce due jobs; this finds jobs that became due later and those whose notification was lost. */
+/** Notifications announce due jobs. Polling finds jobs that became due later and those whose notification was lost. */
 const pollMs = 1_000;
 const reconnectMs = 500;
 
 /**
- * Takes due jobs and runs them, with a lane for each app: an app with a million jobs gets as many slots as one with
- * two. graphile-worker defines how jobs are stored, added, retried and recovered.
+ * Takes due jobs and runs them, with a lane for each app: an app with a million jobs gets as many slots as an app
+ * with two. graphile-worker defines how jobs are stored, added, retried and recovered.
  */
 export class JobLoop {
   readonly #options: LoopOptions;
@@ -41,15 +41,15 @@ export class JobLoop {
   #listener: Client | undefined;
   #tasks: Map<number, string> | undefined;
   #after = '';
-  /** There may be due jobs that were not read yet. */
+  /** Whether there may be due jobs that were not read yet. */
   #isNews = false;
-  /** A claim failed, perhaps after the database had carried it out. */
+  /** Whether a claim failed, perhaps after the database had carried it out. */
   #isUnsure = false;
   readonly #jobIds = new Set<string>();
-  /** There are due jobs whose lanes have no free slot. */
+  /** Whether there are due jobs in lanes without a free slot. */
   #isBlocked = false;
   #filling: Promise<void> | undefined;
-  /** The urgent work at the last look. */
+  /** The urgent work when it was last checked. */
   #urgent: Promise<void> | undefined;
   #stopped = false;
 
@@ -61,7 +61,7 @@ export class JobLoop {
     this.#wake();
   }
 
-  /** Takes no more jobs. Resolves when active ones have ended. */
+  /** Stops taking jobs. Resolves when the active ones have ended. */
   async stop(): Promise<void> {
     this.#stopped = true;
     clearInterval(this.#timer);
@@ -88,7 +88,10 @@ export class JobLoop {
       });
   }
 
-  /** Takes jobs until none is due or no lane with due jobs has a free slot; then the end of a job starts the next read. */
+  /**
+   * Takes jobs until none is due or no lane with due jobs has a free slot. In the second case, the end of a job
+   * starts the next read.
+   */
   async #takeDueJobs(): Promise<void> {
     const { id, pool, tasks, concurrency } = this.#options;
     this.#isNews = false;
@@ -110,14 +113,14 @@ export class JobLoop {
       this.#isBlocked ||= due.length > chosen;
       if (chosen > 0) idlePages = 0;
       else {
-        // A page that starts in the middle does not cover the lanes before it; the next pages start there.
+        // A page that starts in the middle does not cover the lanes before it. The next pages start with those.
         idlePages += 1;
         if (last === '' && (from === '' || idlePages > 1)) return;
       }
     }
   }
 
-  /** Whether the process has urgent work. Its end starts the next read. */
+  /** Whether the process has urgent work. When it ends, the next read starts. */
   #isUrgent(): boolean {
     const urgent = this.#options.urgentWork();
     if (urgent !== undefined && urgent !== this.#urgent) void urgent.then(() => this.#wake());
@@ -125,14 +128,14 @@ export class JobLoop {
     return urgent !== undefined;
   }
 
-  /** Starts the due jobs whose lanes have a free slot. Returns how many it started. */
+  /** Starts the due jobs whose lanes have a free slot. Returns the number of jobs it started. */
   async #claim(due: DueJob[]): Promise<number> {
     const { id, pool, concurrency, workers } = this.#options;
     for (const job of due) this.#lanes.add(job.lane, job);
     const chosen: DueJob[] = [];
     const choose = (held: Map<string, number>): string[] => {
       const heldElsewhere = [...held.values()].reduce((sum, count) => sum + count, 0);
-      // The other processes are taken to have as many slots as this one.
+      // Assumes that each other process has as many slots as this one.
       const elsewhere = { free: (workers() - 1) * 2 * concurrency - heldElsewhere, held };
       for (let next = this.#lanes.take(elsewhere); next; next = this.#lanes.take(elsewhere)) chosen.push(next.item);
       return chosen.map(({ id }) => id);
@@ -158,7 +161,7 @@ export class JobLoop {
       this.#running.add(running);
       void running.finally(() => this.#running.delete(running));
     }
-    // Another process was faster.
+    // Another process claimed the job first.
     for (const lane of lanes.values()) this.#lanes.release(lane, 0);
   }
 
@@ -170,20 +173,20 @@ export class JobLoop {
       () => undefined,
       (error: unknown) => (error instanceof Error ? error.message : String(error)),
     );
-    await this.#untilWritten(() => (failure === undefined ? held.complete() : held.fail(failure)));
+    await this.#retryUntilWritten(() => (failure === undefined ? held.complete() : held.fail(failure)));
     this.#jobIds.delete(job.id);
     this.#lanes.release(lane, performance.now() - startedMs);
     if (this.#isBlocked) this.#fill();
   }
 
-  /** Retried, so that a finished job does not stay locked because the database was briefly unavailable. */
-  async #untilWritten(write: () => Promise<void>): Promise<void> {
+  /** Retries the write, so that a finished job does not stay locked because the database was briefly unavailable. */
+  async #retryUntilWritten(write: () => Promise<void>): Promise<void> {
     for (;;) {
       try {
         return await write();
       } catch (error) {
         if (this.#stopped) return;
-        this.#options.log.warn({ err: error }, 'Could not store the end of a job');
+        this.#options.log.warn({ err: error }, 'Could not store the outcome of a job');
         await wait(pollMs, undefined, { ref: false });
       }
     }

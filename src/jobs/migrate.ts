@@ -7,7 +7,7 @@ import { JobConnections } from './connection.ts';
 import { laneIndex, slotIndex } from './lane-queue.ts';
 import { setAsideIndex } from './set-aside.ts';
 
-/** One process at a time creates the tables of the job queue. Any number works that no other lock uses. */
+/** The key of the lock that lets one process at a time create the job queue's tables. Any unused number works. */
 const lockKey = 7_130_241_003;
 
 /** Migrates the job queue's own tables (schema `graphile_worker`) to the installed release of the library. */
@@ -30,7 +30,7 @@ export async function migrateJobs(db: Database, target: DatabaseTarget, log: Log
   }
 }
 
-/** The release whose tables the database has. */
+/** The release of the library whose tables the database has. */
 async function findInstalled(db: Db): Promise<string | undefined> {
   const [row] = await db<{ exists: boolean }[]>`
     select to_regclass('graphile_worker._private_jobs') is not null as exists`;

@@ -8,14 +8,14 @@ import { announceJobs, crashColumns, suspectsQueue } from './held-job.ts';
 /** Half of a 64-bit advisory lock key; the other half is the hash of the worker pool's name. */
 export const presenceLockSpace = 7_130_241;
 const sweepMs = 1_500;
-/** The library releases a job that has been locked for four hours. */
+/** The library releases a job that has been locked for four hours. This renews the lock well before. */
 const keepMs = 30 * 60_000;
 const reconnectMs = 500;
 
 /**
- * Shows that the worker pool `poolId` is alive, with a session lock that the database drops when the process dies, and
- * releases the jobs of pools without a lock. A pool is dead when two checks in a row miss its lock, so that a pool that
- * is starting or reconnecting keeps its jobs.
+ * Shows that the worker pool `poolId` is alive, through a session lock that the database drops when the process dies,
+ * and releases the jobs of pools without a lock. A pool counts as dead when two checks in a row miss its lock, so a
+ * pool that is starting or reconnecting keeps its jobs.
  */
 export class Presence {
   readonly #connections: JobConnections;
@@ -38,7 +38,7 @@ export class Presence {
     this.#done = this.#run();
   }
 
-  /** Living worker pools, including this one, as of the last check. */
+  /** The number of living worker pools, including this one, at the last check. */
   get workers(): number {
     return this.#workers;
   }
@@ -109,7 +109,7 @@ export class Presence {
     this.#log.warn({ workerPools: dead }, 'Released the jobs of dead workers');
   }
 
-  /** A waiting job did not cause the crash. An active one may have: from its second crash on, it runs alone. */
+  /** A waiting job did not cause the crash. An active one may have: after its second crash, it runs alone. */
   async #noteCrashes(client: pg.Client, dead: string[]): Promise<void> {
     await client.query(
       'insert into graphile_worker._private_job_queues (queue_name) values ($1) on conflict do nothing',
@@ -134,7 +134,7 @@ export class Presence {
     }
   }
 
-  /** Shows the library that this pool's jobs are not stale. */
+  /** Shows the library that the jobs of this pool are not stale. */
   async #keep(client: pg.Client): Promise<void> {
     if (performance.now() - this.#keptAt < keepMs) return;
     await client.query('update graphile_worker._private_jobs set locked_at = now() where locked_by = $1', [

@@ -1,6 +1,6 @@
 /**
- * The names of background jobs, each a verb and its object. They are stored and therefore public: another version of
- * this process finds its jobs by them.
+ * The names of background jobs, each a verb and its object. They are stored and therefore public: another release
+ * finds its jobs by them.
  */
 export const taskNames = {
   advanceRun: 'advance_run',

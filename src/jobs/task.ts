@@ -6,21 +6,24 @@ export type JobContext = {
   /** 1 for the first attempt. */
   attempt: number;
   isLastAttempt: boolean;
-  /** Aborted when this process stops: save progress and throw. The job resumes elsewhere and does not count as failed. */
+  /**
+   * Aborted when this process stops: save progress and throw. The job resumes in another process and does not count
+   * as failed.
+   */
   signal: AbortSignal;
   log: Logger;
   /**
-   * Waits for an external response without holding one of this process's job slots. Thousands of jobs can wait like
-   * this. If the process dies, the job is repeated elsewhere, like any other.
+   * Waits for an external response without holding one of this process's job slots, so thousands of jobs can wait. If
+   * the process dies, the job is repeated elsewhere like any other.
    */
   waitOutside: WaitOutside;
-  /** True when this task has reached its limit of waiting jobs: a job that has waited long should make room. */
+  /** Whether this task has reached its limit of waiting jobs. A job that has waited long should then make room. */
   isCrowded(): boolean;
 };
 
 export type WaitOutside = <T>(wait: () => Promise<T>) => Promise<T>;
 
-/** Runs one job. May run more than once for the same job, in rare cases concurrently: it must be safe to repeat. */
+/** Runs one job. A job may run more than once, in rare cases concurrently, so it must be safe to repeat. */
 export type Task = TaskShape['run'];
-/** A method, so that a task can declare the members of its own payload. */
+/** Declared as a method, so that a task can declare the members of its own payload. */
 type TaskShape = { run(payload: JobPayload, context: JobContext): Promise<void> };

@@ -6,11 +6,11 @@ import type { JobPayload } from './queue.ts';
 import type { Task } from './task.ts';
 
 /*
- * A job that was active in two crashes runs in a process of its own. When that process ends and this one does not, the
- * job is the cause. When both end, somebody killed the server, and the job is not to blame.
+ * A job that was active in two crashes runs in a separate process. If that process ends and this one does not, the
+ * job is the cause. If both end, the server was killed, and the job is not to blame.
  */
 
-/** The job, as the process that runs it alone receives it. */
+/** The job as sent to the process that runs it. */
 type TrialJob = {
   target: DatabaseTarget;
   baseUrl: string;
@@ -21,10 +21,10 @@ type TrialJob = {
   isLastAttempt: boolean;
 };
 
-/** Runs a job in a process of its own. Rejects with the job's error, or with JobCrash. */
+/** Runs a job in a separate process. Rejects with the job's error, or with JobCrash. */
 export type Trial = (job: Omit<TrialJob, 'target' | 'baseUrl'>, signal: AbortSignal) => Promise<void>;
 
-/** The job threw an uncaught exception, or ended the process that ran nothing else. */
+/** The job threw an uncaught exception, or its separate process ended. */
 export class JobCrash extends Error {}
 
 type Report = { state: 'started' | 'done' } | { state: 'failed' | 'crashed'; message: string };
@@ -32,10 +32,10 @@ type Report = { state: 'started' | 'done' } | { state: 'failed' | 'crashed'; mes
 const trialMsMax = 60 * 60_000;
 
 /**
- * Runs one job at a time in this way: each costs a whole process.
- * @param file a program that calls `serveTrial`.
+ * Returns a Trial that runs one job at a time, because each costs a whole process.
+ * @param file a program that calls `serveTrial`
  */
-export function trialIn(file: string, facts: () => Pick<TrialJob, 'target' | 'baseUrl'>): Trial {
+export function createTrial(file: string, facts: () => Pick<TrialJob, 'target' | 'baseUrl'>): Trial {
   let last: Promise<unknown> = Promise.resolve();
   return (job, signal) => {
     const ended = last.then(() => runAlone(file, { ...facts(), ...job }, signal));
@@ -57,7 +57,7 @@ async function runAlone(file: string, job: TrialJob, signal: AbortSignal): Promi
   child.on('error', end.reject);
   const giveUp = (): void => end.reject(signal.reason);
   signal.addEventListener('abort', giveUp, { once: true });
-  const late = new Error('The job did not end within an hour in a process of its own.');
+  const late = new Error('The job did not end within an hour in a separate process.');
   const timer = setTimeout(() => end.reject(late), trialMsMax);
   try {
     child.send(job, () => {});
@@ -65,7 +65,7 @@ async function runAlone(file: string, job: TrialJob, signal: AbortSignal): Promi
     if (report === undefined)
       throw hasStarted
         ? new JobCrash('The job ended a process that ran nothing else.')
-        : new Error('The process for this job alone did not start.');
+        : new Error('The separate process for this job did not start.');
     if (report.state === 'crashed') throw new JobCrash(report.message);
     if (report.state === 'failed') throw new Error(report.message);
   } finally {
@@ -75,7 +75,7 @@ async function runAlone(file: string, job: TrialJob, signal: AbortSignal): Promi
   }
 }
 
-/** The other side: runs the one job that the parent sends. Ends with the parent. */
+/** Runs in the separate process: executes the one job that the parent sends, and ends with the parent. */
 export function serveTrial(open: (job: TrialJob) => Promise<{ run: Task; log: Logger }>): void {
   const report = (message: Report): void => void process.send?.(message);
   process.on('disconnect', () => process.exit(1));

@@ -1,10 +1,10 @@
-/** Concurrent waits of one task in this process: in total and for one app. */
+/** The maximum number of concurrent waits of one task in this process: in total and for one app. */
 export type WaitBounds = { jobsMax: number; jobsOfAppMax: number };
 
 const retryMsMin = 5_000;
 const retryMsMax = 15_000;
 
-/** The jobs of this process that wait for an external response, or resume after one. */
+/** The jobs of this process that wait for an external response or resume after one. */
 export class WaitingJobs {
   readonly #bounds: Record<string, WaitBounds>;
   /** By task, then by app. */
@@ -15,7 +15,7 @@ export class WaitingJobs {
     this.#bounds = bounds;
   }
 
-  /** Whether one more job of the task and app may start that may have to wait. */
+  /** Whether one more job of the task and app, which may have to wait, may start. */
   hasRoom(task: string, app: string): boolean {
     const bounds = this.#bounds[task];
     if (bounds === undefined) return true;
@@ -24,7 +24,7 @@ export class WaitingJobs {
     return total < bounds.jobsMax && (apps.get(app) ?? 0) < bounds.jobsOfAppMax;
   }
 
-  /** Different for each job, so that they do not all return together. */
+  /** The delay before a retry. Random, so that jobs do not all return together. */
   retryMs(): number {
     return retryMsMin + Math.random() * (retryMsMax - retryMsMin);
   }

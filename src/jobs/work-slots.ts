@@ -1,6 +1,6 @@
 import { Lanes } from '../lanes.ts';
 
-/** Slots for the work after a wait. Apps share them fairly: a thousand responses for one app delay no other. */
+/** Slots for the work after a wait. Apps share them fairly: a thousand responses for one app delay no other app. */
 export class WorkSlots {
   readonly #lanes: Lanes<() => void>;
   #isOpen = false;
@@ -9,7 +9,7 @@ export class WorkSlots {
     this.#lanes = new Lanes({ slots: count, waitingMax: Number.POSITIVE_INFINITY });
   }
 
-  /** Waits for a slot. The returned function releases it. */
+  /** Waits for a slot. Returns a function that releases it. */
   async take(lane: string): Promise<() => void> {
     if (this.#isOpen) return () => {};
     await new Promise<void>((resolve) => {
@@ -33,7 +33,7 @@ export class WorkSlots {
     }
   }
 
-  /** Lets all work through without a slot from now on: this process is stopping. */
+  /** From now on, lets all work pass without a slot, because this process is stopping. */
   open(): void {
     this.#isOpen = true;
     for (const resolve of this.#lanes.drain()) resolve();

@@ -19,35 +19,37 @@ import { WorkSlots } from './work-slots.ts';
 
 export type { JobContext, Task, WaitOutside };
 
-/** A recurring task: runs once per period across all processes. */
+/** A recurring task, which runs once per period across all processes. */
 export type Recurring = { task: string; everySeconds: number };
 
 export type WorkersOptions = {
-  /** A direct connection: LISTEN and session locks do not work through a transaction pooler. */
+  /** A direct connection, because LISTEN and session locks do not work through a transaction pooler. */
   target: DatabaseTarget;
-  /** How long a connection attempt may take, and PostgreSQL be silent, before it counts as unresponsive. */
+  /** How long a connection attempt may take, and how long PostgreSQL may be silent before it counts as unresponsive. */
   timeoutMs?: number;
   tasks: Record<string, Task>;
   recurring?: Recurring[];
-  /** Concurrent jobs of one app in this process; the same number again is left for other apps. */
+  /** The maximum number of concurrent jobs of one app in this process. As many slots again are left for other apps. */
   concurrency: number;
-  /** How many jobs of each task may wait for external responses. Further jobs are retried later. */
+  /** The maximum number of jobs of each task that wait for external responses. Further jobs are retried later. */
   waits?: Record<string, WaitBounds>;
-  /** Work of this process that jobs of a low priority wait for: resolves at its end; undefined while there is none. */
+  /**
+   * Work of this process that low-priority jobs wait for: resolves when the work ends; undefined while there is none.
+   */
   urgentWork?: () => Promise<void> | undefined;
   /** Called for each job that crashed its process or threw an uncaught exception. */
   onCrash?: (task: string) => void;
-  /** Runs a job that is suspected of ending its process in a process of its own. */
+  /** Runs a job that may have crashed its process in a separate process. */
   trial?: Trial;
   log: Logger;
 };
 
 export type Workers = {
-  /** Takes no more jobs, lets active ones finish for `patienceMs`, and releases the rest. Safe to call again. */
+  /** Stops taking jobs, lets active ones finish for `patienceMs`, and releases the rest. Safe to call again. */
   stop(patienceMs: number): Promise<void>;
 };
 
-/** Runs the jobs of these tasks until stopped. */
+/** Runs the jobs of these tasks until it is stopped. */
 export async function startWorkers(options: WorkersOptions): Promise<Workers> {
   const { tasks, recurring = [], concurrency, waits = {}, onCrash = () => {}, trial, log } = options;
   const { urgentWork = () => undefined } = options;
@@ -101,14 +103,14 @@ type Running = {
   onCrash(task: string): void;
   trial: Trial | undefined;
   stopping: AbortController;
-  /** For jobs that resume after a wait. */
+  /** Slots for jobs that resume after a wait. */
   workSlots: WorkSlots;
   waiting: WaitingJobs;
 };
 
 type NamedTask = { name: string; task: Task; repeat: Recurring | undefined };
 
-/** Resolves when the job has ended, or when it waits for an external response and its slot is free. */
+/** Resolves when the job has ended, or when it waits for an external response and its slot is free again. */
 async function startTask(running: Running, named: NamedTask, payload: JobPayload, job: Job): Promise<void> {
   const { stopping, waiting } = running;
   const held = new HeldJob(running.pool, running.poolId, job);
@@ -122,11 +124,11 @@ async function startTask(running: Running, named: NamedTask, payload: JobPayload
   let giveBack = (): void => {};
   const waitOutside: WaitOutside = async (wait) => {
     const waited = wait();
-    // The caller learns of a failure below, after the job has released its slot.
+    // The job's failure reaches the caller below, after the job has released its slot.
     waited.catch(() => {});
     if (!isOutside) {
       isOutside = await held.detach().catch(() => false);
-      // A job that cannot release its slot waits in it.
+      // A job that cannot release its slot keeps it while it waits.
       if (!isOutside) return waited;
       waiting.add(named.name, app, ended);
       left.resolve();
@@ -141,12 +143,12 @@ async function startTask(running: Running, named: NamedTask, payload: JobPayload
   const ended = (isTracing() ? traceJob(named.name, job, run) : run())
     .then(
       async () => {
-        if (isOutside) await untilDone(running, () => held.complete());
+        if (isOutside) await retryUntilDone(running, () => held.complete());
       },
       async (error: unknown) => {
         if (!isOutside) throw error;
         if (!stopping.signal.aborted)
-          await untilDone(running, () => held.fail(error instanceof Error ? error.message : String(error)));
+          await retryUntilDone(running, () => held.fail(error instanceof Error ? error.message : String(error)));
       },
     )
     .finally(() => {
@@ -174,10 +176,10 @@ async function runTask(
   const { signal } = running.stopping;
   const log = running.log.child({ task: name, jobId: job.id });
   try {
-    // Fetched while the process was stopping: another process runs it.
+    // The job was fetched while the process was stopping: another process runs it.
     signal.throwIfAborted();
     const isCrowded = () => !running.waiting.hasRoom(name, appOf(payload));
-    const run = isSuspect(job) && running.trial !== undefined ? inTrial(running.trial, name) : task;
+    const run = isSuspect(job) && running.trial !== undefined ? runInTrial(running.trial, name) : task;
     const context = { ...describe(job), signal, log, waitOutside, isCrowded };
     await contain(() => runForApp(appOf(payload), () => run(payload, context)));
   } catch (error) {
@@ -197,15 +199,15 @@ async function runTask(
   }
 }
 
-/** The next crash would set it aside. */
+/** The job would be set aside at the next crash. */
 function isSuspect({ flags }: Job): boolean {
   return Number((flags as { crashes?: number } | null)?.crashes ?? 0) >= crashesMax - 1;
 }
 
-/** The job waits in this process meanwhile: what ends this process now is not counted against it. */
-function inTrial(trial: Trial, task: string): Task {
+/** The job waits in this process meanwhile, so the end of this process now does not count against it. */
+function runInTrial(trial: Trial, task: string): Task {
   return async (payload, { jobId, attempt, isLastAttempt, signal, log, waitOutside }) => {
-    log.warn({ attempt }, 'Running a job that was active in two crashes in a process of its own');
+    log.warn({ attempt }, 'Running a job that was active in two crashes in a separate process');
     await waitOutside(() => trial({ task, payload, jobId, attempt, isLastAttempt }, signal));
   };
 }
@@ -216,14 +218,14 @@ function appOf(payload: JobPayload): string {
   return appId ?? app_id ?? '';
 }
 
-/** Retried, so that a finished job does not stay locked because the database was briefly unavailable. */
-async function untilDone({ stopping, log }: Running, write: () => Promise<void>): Promise<void> {
+/** Retries the write, so that a finished job does not stay locked because the database was briefly unavailable. */
+async function retryUntilDone({ stopping, log }: Running, write: () => Promise<void>): Promise<void> {
   for (;;) {
     try {
       return await write();
     } catch (error) {
       if (stopping.signal.aborted) return;
-      log.warn({ err: error }, 'Could not store the end of a job');
+      log.warn({ err: error }, 'Could not store the outcome of a job');
       await wait(pollMs, undefined, { ref: false });
     }
   }
@@ -234,8 +236,8 @@ function describe(job: Job): { jobId: string; attempt: number; isLastAttempt: bo
 }
 
 /**
- * The next run of a recurring task. The task's name is its key, so only one job exists however many processes add it.
- * Its time is a multiple of the period by the database's clock, so all processes agree on it.
+ * Adds the next run of a recurring task. The task's name is the job's key, so only one job exists however many
+ * processes add it. Its time is a multiple of the period by the database's clock, so all processes agree on it.
  */
 async function addNext(pool: pg.Pool, { task, everySeconds }: Recurring): Promise<void> {
   await pool.query(

@@ -39,9 +39,9 @@ type KnowledgeDeps = {
   /** Language of the words in sources that do not name one. */
   language: StemLanguage;
   fetcher: Pick<Fetcher, 'check'>;
-  /** Memory that search may use to cache the index. */
+  /** Memory that search may use to cache the index, in bytes. */
   cacheBytesMax: number;
-  /** Time a search waits for its query's vector. */
+  /** Time that a search waits for its query's vector, in milliseconds. */
   queryEmbeddingMs: number;
   reranker: Reranker | undefined;
   rerankPassages: number;
@@ -52,7 +52,7 @@ type KnowledgeDeps = {
 
 export type Knowledge = ReturnType<typeof createKnowledge>['service'];
 
-/** Everything about sources, ingestion, documents and search. */
+/** Sources, ingestion, documents and search. */
 export function createKnowledge(deps: KnowledgeDeps) {
   const { db, clock, log, embedder, fetcher } = deps;
   const checkUrl = (url: string) => {
@@ -79,7 +79,7 @@ export function createKnowledge(deps: KnowledgeDeps) {
     }
   }
 
-  /** Deletes the ids of messages whose senders have stopped to retry. */
+  /** Deletes the ids of messages that their senders no longer retry. */
   async function forgetMessages(): Promise<void> {
     const before = new Date(clock.now().getTime() - messageKeptMs);
     while ((await deleteInboundMessages(db, before, messagesBatch)) === messagesBatch);
@@ -89,7 +89,7 @@ export function createKnowledge(deps: KnowledgeDeps) {
     const { appId, ingestionId } = payload as { appId: string; ingestionId: string };
     if (await work.runIngestion(appId, ingestionId, context)) return;
     context.signal.throwIfAborted();
-    // Another process holds it: look again when its lease ends.
+    // Another process holds the ingestion: try again when its lease ends.
     await addJob(db, taskNames.ingest, payload, {
       key: `ingest/${ingestionId}`,
       runAt: new Date(Date.now() + leaseSeconds * 1000),

@@ -18,11 +18,13 @@ const metadata = Type.Optional(freeMap('Free key-value map.'));
 const learnedModel = Type.Object({
   status: Type.Enum(['ready', 'over_quota'], {
     description:
-      '`over_quota`: the latest model would exceed the app’s quota of bytes and is not stored. Search uses the one before it, or its text and vectors alone, until there is room.',
+      '`over_quota`: the latest model would exceed the app’s quota of bytes and is not stored. Until there is room, search uses the previous model, or only text and vectors.',
   }),
-  bytes: Type.Integer({ description: 'Bytes of the model in use; 0 without one. They count as `file_bytes`.' }),
+  bytes: Type.Integer({
+    description: 'The size in bytes of the model in use; 0 without one. It counts towards `file_bytes`.',
+  }),
   bytes_needed: Type.Union([Type.Integer(), Type.Null()], {
-    description: 'Bytes of the model that was not stored; null when `ready`.',
+    description: 'The size in bytes of the model that was not stored; null if `ready`.',
   }),
   trained_at: Type.Union([Type.String(), Type.Null()], { description: 'When the model in use was stored.' }),
 });
@@ -155,7 +157,7 @@ export const ingestionSchema = Type.Object(
     created_at: text,
     updated_at: text,
   },
-  { $id: 'KnowledgeIngestion', description: 'One run of content into a source.' },
+  { $id: 'KnowledgeIngestion', description: 'A job that adds content to a source.' },
 );
 
 export const documentSchema = Type.Object(
@@ -211,9 +213,9 @@ export const documentChunkSchema = Type.Object(
     content: Type.String(),
     heading_path: Type.Array(Type.String(), { description: 'The headings above it, outermost first.' }),
     start_line: Type.Integer(),
-    end_line: Type.Integer({ description: 'Counted from 1; this line included.' }),
+    end_line: Type.Integer({ description: 'The last line, counted from 1 (inclusive).' }),
     start_byte: Type.Integer(),
-    end_byte: Type.Integer({ description: 'Counted from 0; this byte not included.' }),
+    end_byte: Type.Integer({ description: 'The end in bytes, counted from 0 (exclusive).' }),
   },
   { $id: 'KnowledgeDocumentChunk', description: 'A part of a document that searches return.' },
 );
@@ -307,9 +309,9 @@ const searchHitSchema = Type.Object(
     highlights: Type.Optional(
       Type.Array(
         Type.Object({
-          start: Type.Integer({ description: 'In `content`, in UTF-16 code units.' }),
-          end: Type.Integer({ description: 'Exclusive.' }),
-          start_byte: Type.Integer({ description: "In the document's text." }),
+          start: Type.Integer({ description: 'The start of the match in `content`, in UTF-16 code units.' }),
+          end: Type.Integer({ description: 'The end of the match (exclusive).' }),
+          start_byte: Type.Integer({ description: "The start of the match in the document's text, in bytes." }),
           end_byte: Type.Integer(),
         }),
       ),
@@ -345,9 +347,9 @@ export const searchResultSchema = Type.Object({
 
 export const inboundUrlSchema = Type.Object({
   url: text,
-  signed: Type.Boolean({ description: 'Whether posts must carry a signature of Standard Webhooks.' }),
+  signed: Type.Boolean({ description: 'Whether posts must be signed as in Standard Webhooks.' }),
   previous_secret_until: Type.Optional(
-    Type.String({ description: 'Until then signatures of the previous secret are accepted too.' }),
+    Type.String({ description: 'Until then, signatures with the previous secret are also accepted.' }),
   ),
 });
 
@@ -356,14 +358,14 @@ export const inboundSecretInputSchema = strict({
   secret: Type.Optional(
     Type.String({
       maxLength: 100,
-      description: 'whsec_…, the secret that the sender shows. Default: a new one, to give to the sender.',
+      description: 'whsec_…, the secret that the sender provides. Default: a new one, to give to the sender.',
     }),
   ),
   overlap_seconds: Type.Optional(
     Type.Integer({
       minimum: 0,
       maximum: 7 * 24 * 3_600,
-      description: 'How long signatures of the previous secret are accepted too. Default 86400, a day.',
+      description: 'How long signatures with the previous secret are also accepted, in seconds. Default 86400, a day.',
     }),
   ),
 });

@@ -117,7 +117,7 @@ const batchResult = Type.Object(
     key: Type.String(),
     entry: Type.Optional(Type.Union([ref(kvEntrySchema), Type.Null()])),
     etag: Type.Optional(Type.String({ description: 'The state of the entry, for `if_match`.' })),
-    deleted: Type.Optional(Type.Boolean({ description: 'Of a delete: whether there was an entry.' })),
+    deleted: Type.Optional(Type.Boolean({ description: 'For a delete: whether the entry existed.' })),
   },
   { $id: 'KvBatchResult', description: 'The result of one operation of a batch.' },
 );

@@ -5,7 +5,7 @@ import { taskNames } from '../jobs/task-names.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
 import { createLedger, type Ledger } from './seal.ts';
 
-/** The interval at which committed records are sealed. */
+/** How often committed records are sealed. */
 const sealing = { task: taskNames.sealLedger, everySeconds: 15 };
 
 export function createLedgers(deps: { db: Database; secrets: Secrets; clock: Clock }): Domain<Ledger> {

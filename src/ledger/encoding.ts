@@ -2,8 +2,8 @@ import { hash } from 'node:crypto';
 import { formatUuidBytes, uuidBytes } from '../ids.ts';
 
 /*
- * The bytes that digests and signatures are made of. docs/verify.md describes them, for programs in other languages, and
- * migrations/0021_ledger.sql has the same for journal entries that have no link yet.
+ * The bytes that digests and signatures cover. docs/verify.md describes them for programs in other languages, and
+ * migrations/0021_ledger.sql encodes journal entries that have no link yet in the same way.
  */
 
 const digestBytes = 32;
@@ -54,7 +54,7 @@ export function digestRunEntry(entry: RunEntry): Buffer {
   ]);
 }
 
-/** The links of entries after a link, one after the other. */
+/** The links of entries that follow a link, one after the other. */
 export function foldLinks(after: Uint8Array | null, digests: readonly Uint8Array[]): Buffer {
   let link: Uint8Array = after ?? origin;
   return Buffer.concat(
@@ -67,9 +67,9 @@ export function foldLinks(after: Uint8Array | null, digests: readonly Uint8Array
 
 /** One record of a segment: an audit entry, or the anchor of a run. */
 export type Item = {
-  /** The entry's or the run's. */
+  /** The id of the entry or the run. */
   id: string;
-  /** The sequence that the run had; 0 for an audit entry. */
+  /** The run's sequence at that time; 0 for an audit entry. */
   sequence: number;
   atMicros: number;
   digest: Buffer;
@@ -77,7 +77,10 @@ export type Item = {
 
 const itemBytes = 60;
 
-/** For each item: the uuid, the sequence (32 bits), the time in microseconds since 1970 (64 bits), and the digest. */
+/**
+ * Encodes for each item: the uuid, the sequence (32 bits), the time in microseconds since 1970 (64 bits), and the
+ * digest.
+ */
 export function encodeItems(items: readonly Item[]): Buffer {
   const list = Buffer.alloc(items.length * itemBytes);
   for (const [index, { id, sequence, atMicros, digest }] of items.entries()) {
@@ -137,7 +140,7 @@ export function encodeHeader(header: SegmentHeader): Buffer {
   ]);
 }
 
-/** A time as the ledger writes it. */
+/** Formats a time as the ledger does. */
 export function formatMicros(micros: number): string {
   const ms = Math.floor(micros / 1_000);
   return new Date(ms).toISOString().replace('Z', `${String(micros - ms * 1_000).padStart(3, '0')}Z`);

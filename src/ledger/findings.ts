@@ -15,7 +15,7 @@ export type Problem = {
   kind: ProblemKind;
   /** The ledger or the journal, such as `audit dap_… sbx_…` or `journal atr_…`. */
   chain: string;
-  /** The record: an id; for an entry of a journal, its sequence. */
+  /** The record: an id, or for an entry of a journal its sequence. */
   record?: string;
   segment?: number;
   message: string;
@@ -26,9 +26,9 @@ export type Counts = {
   records: number;
   runs: number;
   entries: number;
-  /** Records that retention or a deletion has removed, as a signed segment states. */
+  /** The number of records that retention or a deletion removed, as a signed segment states. */
   removed: number;
-  /** Records that no segment covers yet. */
+  /** The number of records that no segment covers yet. */
   unsealed: number;
 };
 
@@ -37,7 +37,7 @@ export type Position =
   | { phase: 'records'; kind: RecordKind; after: string }
   | { phase: 'runs'; after: string };
 
-/** The part of a verification from one position on. `next` is undefined at the end. */
+/** The result of verifying from one position. `next` is undefined at the end. */
 export type Verified = { problems: Problem[]; counts: Counts; next: Position | undefined };
 
 export function noCounts(): Counts {

@@ -44,7 +44,7 @@ export function presentHead(row: SegmentRow, publicKey: Uint8Array | undefined):
 
 export type ReadHead = KnownHead & { appId: string; sandboxId: string; publicKey: Buffer };
 
-/** Checks an exported head by itself. Undefined when its signature does not match. */
+/** Checks an exported head by itself. Undefined if its signature does not match. */
 export function readHead(head: ExportedHead): ReadHead | undefined {
   const appId = parseId('app', String(head.app));
   const sandboxId = parseId('sandbox', String(head.sandbox));

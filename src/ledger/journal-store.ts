@@ -10,7 +10,7 @@ export type RunLinks = {
   sequence: number;
   link: Buffer | null;
   linked: number;
-  /** The run is older than the upgrade to ledgers and not linked yet. */
+  /** Whether the run is older than the upgrade to ledgers and is not linked yet. */
   isInherited: boolean;
   /** `link` in hex. */
   anchors: { sequence: number; link: string }[];
@@ -31,7 +31,7 @@ export async function listRunLinks(
     order by r.id limit ${countMax}`;
 }
 
-/** Entries with their canonical fields. */
+/** Reads entries with their canonical fields. */
 export async function listEntryFields(
   db: Db,
   run: { appId: string; id: string },

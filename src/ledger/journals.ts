@@ -5,14 +5,14 @@ import { digestFields, origin, sha256 } from './encoding.ts';
 import type { Problem, ProblemKind, Verified } from './findings.ts';
 import * as store from './journal-store.ts';
 
-/** An entry may have a megabyte or more. */
+/** An entry may be larger than a megabyte. */
 const entriesPageMax = 20;
-/** After this many entries, the remaining runs are left to the next page. */
+/** After this many entries, the remaining runs are left for the next page. */
 const entriesMax = 5_000;
-/** Problems of one journal: an inserted entry changes all that follow. */
+/** The number of problems reported for one journal, because an inserted entry changes all that follow. */
 const problemsMax = 100;
 
-/** Verifies the journals of the runs after this one. Returns the last run while there are more. */
+/** Verifies the journals of the runs after this one. Returns the last run if there are more. */
 export async function checkRuns(
   db: Db,
   scope: Scope,
@@ -28,7 +28,7 @@ export async function checkRuns(
   return runs.length === countMax ? runs.at(-1)?.id : undefined;
 }
 
-/** Folds the entries of a journal into links, and compares them with the stored links and the run's anchors. */
+/** Folds the entries of a journal into links, and compares these with the stored links and the run's anchors. */
 async function checkJournal(db: Db, run: store.RunLinks, { problems, counts }: Verified): Promise<void> {
   const chain = `journal ${formatId('automationRun', run.id)}`;
   let reported = 0;
@@ -40,14 +40,14 @@ async function checkJournal(db: Db, run: store.RunLinks, { problems, counts }: V
   const anchors = new Map(run.anchors.map(({ sequence, link }) => [sequence, Buffer.from(link, 'hex')]));
   counts.runs += 1;
   let state: Buffer = origin;
-  /** False after a gap, until an entry with a link. */
+  /** False after a gap, until an entry that has a link. */
   let isKnown = true;
   let sequence = 0;
-  /** Entries without a link of their own since the last one that has one. */
+  /** The number of entries without a link since the last one that has a link. */
   let unlinked = 0;
-  /** An entry before this one is missing or changed, so that no later link can match. */
+  /** An entry before this one is missing or changed, so no later link can match. */
   let isBroken = false;
-  /** Whether the entries lead to the link that the run's row has. */
+  /** Whether the entries lead to the link in the run's row. */
   let leads = true;
   const advanceTo = (target: number) => {
     for (let gone = sequence + 1; gone < target && gone <= sequence + problemsMax; gone += 1)
@@ -63,7 +63,7 @@ async function checkJournal(db: Db, run: store.RunLinks, { problems, counts }: V
       if (entry.sequence > sequence + 1) isKnown = false;
       sequence = entry.sequence;
       state = sha256(state, digestFields(fields));
-      if (sequence > run.sequence) report('inserted', sequence, 'The run has no entry of this number.');
+      if (sequence > run.sequence) report('inserted', sequence, 'The run has no entry with this number.');
       else if (link === null) unlinked += 1;
       else {
         if (isKnown && !link.equals(state)) {
@@ -76,14 +76,14 @@ async function checkJournal(db: Db, run: store.RunLinks, { problems, counts }: V
             );
           isBroken = true;
         }
-        // The next entry is compared with what this one says, so that each changed entry is named.
+        // The next entry is compared with the link that this one states, so that each changed entry is reported.
         state = link;
         isKnown = true;
         unlinked = 0;
       }
       const anchor = anchors.get(sequence);
       if (anchor !== undefined && !anchor.equals(state) && !isBroken) {
-        report('changed', sequence, 'The journal up to this entry is not the one that was sealed.');
+        report('changed', sequence, 'The journal up to this entry does not match what was sealed.');
         isBroken = true;
       }
       if (sequence === run.linked && run.link !== null) leads = run.link.equals(state);

@@ -2,7 +2,9 @@ import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 
 import type { Secrets } from '../tenancy/secrets.ts';
 import { encodeFields, sha256 } from './encoding.ts';
 
-/** Ed25519 keys of the ledger. The private keys are derived from the root secret, so nothing stored can sign. */
+/**
+ * The ledger's Ed25519 keys. The private keys are derived from the root secret, so nothing in the database can sign.
+ */
 export type SigningKey = { id: string; publicKey: Buffer; sign(bytes: Uint8Array): Buffer };
 
 /** A stored public key. The key that replaced it vouches for it. */
@@ -13,11 +15,11 @@ export type PublicKeyRow = {
   endorsement: Buffer | null;
 };
 
-/** What comes before the 32 bytes of a key in PKCS #8 and in SPKI (RFC 8410). */
+/** The bytes before a 32-byte key in PKCS #8 and in SPKI (RFC 8410). */
 const privatePrefix = Buffer.from('302e020100300506032b657004220420', 'hex');
 const publicPrefix = Buffer.from('302a300506032b6570032100', 'hex');
 
-/** The key of the root secret, then the one of the previous secret. */
+/** The key of the current root secret, then the key of the previous one. */
 export function signingKeys(secrets: Secrets): SigningKey[] {
   return secrets.keys('ledger').map((seed) => {
     const key = createPrivateKey({ key: Buffer.concat([privatePrefix, seed]), format: 'der', type: 'pkcs8' });
@@ -30,12 +32,12 @@ export function keyId(publicKey: Uint8Array): string {
   return sha256(publicKey).toString('hex').slice(0, 16);
 }
 
-/** The text that the next key signs to vouch for a key. */
+/** The text that the next key signs to vouch for this key. */
 export function endorsementText(publicKey: Uint8Array): Buffer {
   return encodeFields(['quarry:key:1', Buffer.from(publicKey).toString('hex')]);
 }
 
-/** Trusted public keys: the given ones, and those that one of them vouches for. */
+/** The trusted public keys: the given ones, and those that a trusted key vouches for. */
 export class TrustedKeys {
   readonly #keys = new Map<string, KeyObject>();
 
@@ -53,7 +55,7 @@ export class TrustedKeys {
     return this.#keys.has(id);
   }
 
-  /** Whether a trusted key of this id has signed the bytes. */
+  /** Whether a trusted key with this id signed the bytes. */
   verify(id: string, bytes: Uint8Array, signature: Uint8Array): boolean {
     const key = this.#keys.get(id);
     return key !== undefined && verify(null, bytes, key, signature);

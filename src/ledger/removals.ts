@@ -8,8 +8,8 @@ const retentionsAtOnce = 10;
 const automationsAtOnce = 100;
 
 /**
- * What a ledger states about removed records, looked up for those that a verification misses. Only what a trusted key has
- * signed counts.
+ * Looks up what a ledger states about removed records, for records that a verification does not find. Only statements
+ * signed with a trusted key count.
  */
 export class Removals {
   readonly #db: Db;
@@ -23,13 +23,13 @@ export class Removals {
     this.#trusted = trusted;
   }
 
-  /** Whether retention has removed the audit entries of this time. */
+  /** Whether retention removed the audit entries of this time. */
   async coversEntry(at: string): Promise<boolean> {
     this.#before ??= this.#readBefore();
     return at < (await this.#before);
   }
 
-  /** Those of these automations whose runs a deletion has removed. */
+  /** The automations among these whose runs were removed by a deletion. */
   async findDeleted(automations: readonly string[]): Promise<Set<string>> {
     const deleted = new Set<string>();
     for (let from = 0; from < automations.length; from += automationsAtOnce) {
@@ -43,7 +43,7 @@ export class Removals {
     return deleted;
   }
 
-  /** The time before which entries are removed; empty when the ledger states none. */
+  /** The time before which entries are removed, or '' if the ledger states none. */
   async #readBefore(): Promise<string> {
     for (let skip = 0; ; skip += retentionsAtOnce) {
       const notes = await store.listRetentions(this.#db, this.#scope, skip, retentionsAtOnce);

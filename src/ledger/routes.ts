@@ -4,7 +4,7 @@ import { formatCursor, type LedgerService } from './service.ts';
 
 const tag = 'Audit';
 
-/** Where the ledger of an app or sandbox ends, and whether anything in it was changed. */
+/** Operations that export the head of a ledger and verify that nothing in it was changed. */
 export function registerLedgerRoutes(api: Api, { ledgers }: { ledgers: LedgerService }): void {
   api.provisioning(operators, {
     method: 'GET',
@@ -13,7 +13,7 @@ export function registerLedgerRoutes(api: Api, { ledgers }: { ledgers: LedgerSer
     tag,
     summary: 'Export the head of the ledger',
     description:
-      'Seals what is committed, and returns the newest segment with its signature. Store it elsewhere, to compare the ledger with it later.',
+      'Seals what is committed, and returns the newest segment with its signature. Store it elsewhere to compare the ledger with it later.',
     query: ledgerQuery,
     responses: { 200: ref(ledgerHeadSchema) },
     handler: ({ caller, query }) => ledgers.head(caller, query.segment),
@@ -25,7 +25,7 @@ export function registerLedgerRoutes(api: Api, { ledgers }: { ledgers: LedgerSer
     tag,
     summary: 'Verify a part of the ledger',
     description:
-      'Compares segments, audit entries and journals of runs with their digests and signatures. Repeat it with `next_cursor` until there is none. Here the server verifies its own data. `quarry verify` on a backup does not depend on the server.',
+      'Compares segments, audit entries and journals of runs with their digests and signatures. Repeat the request with `next_cursor` until the response has none. Here the server verifies its own data; `quarry verify` on a backup does not depend on the server.',
     query: verificationQuery,
     responses: { 200: ref(ledgerVerificationSchema) },
     handler: async ({ caller, query }) => {

@@ -8,16 +8,16 @@ export const ledgerHeadSchema = Type.Object(
   {
     app: Type.String({ description: 'dap_…' }),
     sandbox: Type.String({ description: 'sbx_…' }),
-    segment: Type.Integer({ description: 'Its number, from 1.' }),
+    segment: Type.Integer({ description: 'The number of the segment, from 1.' }),
     kind: Type.Enum(['start', 'audit', 'runs', 'retention', 'deletion']),
-    sealed_at: Type.String({ description: 'UTC, with microseconds.' }),
-    records: Type.Integer({ description: 'How many records it lists.' }),
-    last_at: orNull('The time of its newest record.'),
+    sealed_at: Type.String({ description: 'When it was sealed, in UTC with microseconds.' }),
+    records: Type.Integer({ description: 'The number of records that it lists.' }),
+    last_at: orNull('The time of the newest record.'),
     list_digest: hex('The digest of its list of records'),
     detail: orNull('What retention or a deletion removes, as JSON text.'),
     previous: hex('The digest of the previous segment'),
-    key_id: Type.String({ description: 'The key that signed it.' }),
-    public_key: hex('That key, an Ed25519 key of 32 bytes'),
+    key_id: Type.String({ description: 'The id of the key that signed it.' }),
+    public_key: hex('The public key, an Ed25519 key of 32 bytes'),
     signature: hex('Ed25519 over the fields above'),
     digest: hex('The SHA-256 of the fields above'),
   },
@@ -35,7 +35,7 @@ export const ledgerVerificationSchema = Type.Object(
           ...['changed', 'removed', 'inserted', 'moved', 'segment_changed', 'segment_removed'],
           ...['signature', 'head', 'truncated'],
         ] as const),
-        chain: Type.String({ description: 'The ledger, or the journal of a run.' }),
+        chain: Type.String({ description: 'The ledger or the journal of a run.' }),
         record: Type.Optional(Type.String({ description: 'The id of the record; for a journal, the sequence.' })),
         segment: Type.Optional(Type.Integer()),
         message: Type.String(),
@@ -46,17 +46,23 @@ export const ledgerVerificationSchema = Type.Object(
       records: Type.Integer(),
       runs: Type.Integer(),
       entries: Type.Integer(),
-      removed: Type.Integer({ description: 'Removed by retention or a deletion, as a signed segment states.' }),
-      unsealed: Type.Integer({ description: 'Not in a segment yet.' }),
+      removed: Type.Integer({
+        description: 'Records that retention or a deletion removed, as a signed segment states.',
+      }),
+      unsealed: Type.Integer({ description: 'Records that are not in a segment yet.' }),
     }),
-    next_cursor: Type.Optional(Type.String({ description: 'Absent at the end.' })),
+    next_cursor: Type.Optional(Type.String({ description: 'Absent in the last part.' })),
   },
-  { $id: 'LedgerVerification', description: 'A part of a verification.' },
+  { $id: 'LedgerVerification', description: 'The result of one part of a verification.' },
 );
 
 export const ledgerQuery = Type.Object({
   segment: Type.Optional(
-    Type.Integer({ ...integerRange, minimum: 1, description: 'This segment instead of the newest one.' }),
+    Type.Integer({
+      ...integerRange,
+      minimum: 1,
+      description: 'Returns the segment with this number instead of the newest one.',
+    }),
   ),
 });
 

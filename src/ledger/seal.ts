@@ -18,7 +18,7 @@ import * as store from './store.ts';
 
 const segmentRecordsMax = 1_000;
 const scopesPageMax = 100;
-/** Batches that are sealed while a caller waits; the job seals the rest. */
+/** The number of batches that are sealed while a caller waits. The job seals the rest. */
 const headBatchesMax = 10;
 const inheritedRunsMax = 500;
 const deletedAutomationsMax = 1_000;
@@ -28,7 +28,7 @@ export type Ledger = ReturnType<typeof createLedger>;
 type NewSegment = { kind: SegmentKind; items?: readonly Item[]; detail?: unknown };
 
 /**
- * Seals records after they are committed, so that no writer waits for another one: a short transaction takes a ledger's
+ * Seals records after they are committed, so that no writer waits for another: a short transaction takes a ledger's
  * lock, digests its unsealed records and appends a signed segment.
  */
 export function createLedger({ db, secrets, clock }: { db: Database; secrets: Secrets; clock: Clock }) {
@@ -54,7 +54,9 @@ export function createLedger({ db, secrets, clock }: { db: Database; secrets: Se
     return saved;
   }
 
-  /** Appends to a ledger whose lock the transaction holds. The first segment of a ledger says when it starts. */
+  /**
+   * Appends a segment to a ledger that the transaction has locked. The first segment of a ledger says when it starts.
+   */
   async function append(tx: Db, scope: Scope, { kind, items = [], detail }: NewSegment): Promise<number> {
     const key = await currentKey();
     let last = await store.lockLedger(tx, scope);
@@ -90,7 +92,7 @@ export function createLedger({ db, secrets, clock }: { db: Database; secrets: Se
   async function sealBatch(kind: store.RecordKind, scope: Scope): Promise<number> {
     await currentKey();
     return db.begin(async (tx) => {
-      // Lock the ledger first: another process that seals waits here and locks no record.
+      // The ledger is locked first: another process that seals waits here and locks no record.
       await store.lockLedger(tx, scope);
       const rows = await store.takeUnsealed(tx, kind, scope, clock.now(), segmentRecordsMax);
       if (rows.length === 0) return 0;
@@ -102,7 +104,7 @@ export function createLedger({ db, secrets, clock }: { db: Database; secrets: Se
   }
 
   return {
-    /** Seals the committed records of this app and sandbox, up to a bound, and returns the head. */
+    /** Seals the committed records of this app and sandbox, up to a limit, and returns the head. */
     async head({ appId, sandboxId }: Scope): Promise<store.SegmentRow> {
       const scope = { appId, sandboxId };
       for (const kind of kinds)
@@ -114,7 +116,10 @@ export function createLedger({ db, secrets, clock }: { db: Database; secrets: Se
       return this.head(scope);
     },
 
-    /** Seals one segment of each kind for each ledger that has records, until none has. Safe in any number of processes. */
+    /**
+     * Seals one segment of each kind for each ledger that has records, until no ledger has any. Safe in any number of
+     * processes.
+     */
     async sealAll(): Promise<void> {
       while (await db.begin((tx) => store.linkInheritedRuns(tx, clock.now(), inheritedRunsMax)));
       for (const kind of kinds)
@@ -129,7 +134,7 @@ export function createLedger({ db, secrets, clock }: { db: Database; secrets: Se
         }
     },
 
-    /** States that entries from before this time are removed, then removes them. */
+    /** Appends a statement that entries from before this time are removed, then removes them. */
     async removeOld(before: Date, deleteEntries: () => Promise<number>): Promise<number> {
       const scopes = await store.listScopesWithOldEntries(db, before);
       const detail = { before: formatMicros(before.getTime() * 1_000) };
@@ -139,9 +144,9 @@ export function createLedger({ db, secrets, clock }: { db: Database; secrets: Se
       return deleted;
     },
 
-    /** States that automations and their runs are removed. Called before they are. */
+    /** Appends a statement that automations and their runs are removed. Call it before they are. */
     async noteDeletion({ appId, sandboxId }: Scope, removed: Removed): Promise<void> {
-      // A caller has more members than these, and a segment takes all.
+      // A caller has more members than these, and a segment would store all of them.
       const scope = { appId, sandboxId };
       const { automations, ...reason } = await describe(scope, removed);
       if (automations === null)
@@ -164,5 +169,5 @@ export function createLedger({ db, secrets, clock }: { db: Database; secrets: Se
   }
 }
 
-/** What is deleted, with the automations that it owns. */
+/** What is deleted, together with the automations that it owns. */
 type Removed = { kind: 'automation' | 'team' | 'user' | 'sandbox'; id: string };

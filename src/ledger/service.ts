@@ -13,16 +13,19 @@ type LedgerServiceDeps = {
   db: Database;
   secrets: Secrets;
   ledger: Ledger;
-  /** Entries of the audit log that wait in memory. */
+  /** Flushes the audit log entries that wait in memory. */
   audit: { flush(): Promise<void> } | undefined;
 };
 
 export type LedgerService = ReturnType<typeof createLedgerService>;
 
-/** The ledger of one app and sandbox, for those who may read its audit log. */
+/** Serves the ledger of one app and sandbox to callers who may read its audit log. */
 export function createLedgerService({ db, secrets, ledger, audit }: LedgerServiceDeps) {
   return {
-    /** The newest segment, after what is committed has been sealed; or an older one. 404 when there is none. */
+    /**
+     * Seals what is committed and returns the newest segment, or returns the older one with this number. 404 if there
+     * is none.
+     */
     async head({ appId, sandboxId }: Scope, number: number | undefined): Promise<ExportedHead> {
       const scope = { appId, sandboxId };
       await audit?.flush();
@@ -33,7 +36,7 @@ export function createLedgerService({ db, secrets, ledger, audit }: LedgerServic
       return presentHead(segment, key?.publicKey);
     },
 
-    /** One part of a verification, and the cursor of the next. */
+    /** Verifies one part, and returns the cursor of the next. */
     async verify({ appId, sandboxId }: Scope, cursor: string | undefined): Promise<Verified> {
       const position = cursor === undefined ? start : readCursor(cursor);
       if (position === undefined)

@@ -20,7 +20,7 @@ export type RecordKind = 'audit' | 'runs';
 
 const tables = { audit: 'audit_entries', runs: 'run_anchors' } as const;
 
-/** How long an entry waits for its outcome, or for more attempts of its kind, before it is sealed without. */
+/** How long an entry may wait for its outcome, or for more attempts of its kind, before it is sealed as it is. */
 const settleMs = { outcome: 60 * 60_000, attempts: 5 * 60_000 };
 
 function recordColumns(db: Db, kind: RecordKind) {
@@ -37,7 +37,7 @@ function idColumn(db: Db, kind: RecordKind) {
   return kind === 'audit' ? db`id` : db`run_id`;
 }
 
-/** Whether a record no longer changes. */
+/** SQL condition: the record no longer changes. */
 function isSettled(db: Db, kind: RecordKind, now: Date) {
   if (kind === 'runs') return db`true`;
   const before = (ms: number) => new Date(now.getTime() - ms);
@@ -45,7 +45,7 @@ function isSettled(db: Db, kind: RecordKind, now: Date) {
     else status is not null or at < ${before(settleMs.outcome)} end`;
 }
 
-/** Up to `countMax` apps and sandboxes after this one with records to seal, in order. */
+/** Up to `countMax` apps and sandboxes after this one that have records to seal, in order. */
 export async function listUnsealedScopes(
   db: Db,
   kind: RecordKind,
@@ -93,7 +93,7 @@ export async function setSegment(
       where a.app_id = ${appId} and a.run_id = given.run_id and a.sequence = given.sequence`;
 }
 
-/** The last segment of a ledger, locked until the transaction ends. Undefined for a ledger that has none. */
+/** Locks and returns the last segment of a ledger until the transaction ends. Undefined if the ledger has none. */
 export async function lockLedger(
   db: Db,
   { appId, sandboxId }: Scope,
@@ -134,7 +134,7 @@ export async function listSegments(
     where app_id = ${appId} and sandbox_id = ${sandboxId} and number > ${after} order by number limit ${countMax}`;
 }
 
-/** Statements that retention has removed entries, the one that removed most first. */
+/** Statements that retention removed entries, starting with the one that removed most. */
 export async function listRetentions(
   db: Db,
   { appId, sandboxId }: Scope,
@@ -148,7 +148,7 @@ export async function listRetentions(
     order by ledger_removed_before(detail) collate "C" desc offset ${skip} limit ${countMax}`;
 }
 
-/** Statements that one of these automations was deleted, or all of its sandbox. */
+/** Statements that one of these automations was deleted, or all automations of its sandbox. */
 export async function listDeletions(
   db: Db,
   { appId, sandboxId }: Scope,
@@ -161,7 +161,7 @@ export async function listDeletions(
     limit ${deletionsMax}`;
 }
 
-/** Each automation is deleted once. More statements would be forged. */
+/** Each automation is deleted once, so more statements than this would be forged. */
 const deletionsMax = 1_000;
 
 export async function findLastSegment(db: Db, { appId, sandboxId }: Scope): Promise<SegmentRow | undefined> {
@@ -184,7 +184,7 @@ export async function listScopesWithOldEntries(db: Db, before: Date): Promise<Sc
   return db<Scope[]>`select distinct app_id, sandbox_id from audit_entries where at < ${before}`;
 }
 
-/** Deletes the lists of segments all of whose entries are from before this time. */
+/** Deletes the lists of segments whose entries are all from before this time. */
 export async function deleteOldLists(db: Db, { appId, sandboxId }: Scope, before: Date): Promise<void> {
   await db`
     update ledger_segments set list = null
@@ -204,7 +204,7 @@ export async function saveKey(db: Db, key: PublicKeyRow): Promise<void> {
       endorsement = coalesce(excluded.endorsement, ledger_keys.endorsement)`;
 }
 
-/** The automations that are deleted with their owner. */
+/** The automations that are deleted together with their owner. */
 export async function listAutomationsOf(
   db: Db,
   { appId, sandboxId }: Scope,
@@ -217,7 +217,7 @@ export async function listAutomationsOf(
 }
 
 /**
- * Links the journals of up to `countMax` runs from before the upgrade that have ended, and anchors them. Returns false
+ * Links the journals of up to `countMax` ended runs that are older than the upgrade, and anchors them. Returns false
  * when all are linked.
  */
 export async function linkInheritedRuns(db: Db, now: Date, countMax: number): Promise<boolean> {
@@ -244,7 +244,7 @@ export async function linkInheritedRuns(db: Db, now: Date, countMax: number): Pr
   return last !== undefined;
 }
 
-/** The records of these items, wherever they are now. */
+/** The records of these items, whichever segment they are in now. */
 export async function findRecords(
   db: Db,
   kind: RecordKind,
@@ -266,7 +266,7 @@ export async function findExistingRuns(db: Db, { appId }: Scope, ids: readonly s
   return new Set(rows.map(({ id }) => id));
 }
 
-/** The records of a ledger by id, with the segments that they claim to be in. A run's anchors come together. */
+/** The records of a ledger by id, with the segments that they claim to be in. All anchors of a run are in one page. */
 export async function listClaims(
   db: Db,
   kind: RecordKind,

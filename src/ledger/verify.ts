@@ -9,7 +9,7 @@ import { Removals } from './removals.ts';
 import * as store from './store.ts';
 
 /*
- * Compares a ledger with itself, with exported heads and with the records that it covers. It is read in pages, so that
+ * Compares a ledger with itself, with exported heads and with the records that it covers. It is read in pages, so
  * memory does not grow with the ledger.
  */
 
@@ -24,7 +24,7 @@ const pageRunsMax = 100;
 
 export const start: Position = { phase: 'segments', after: 0 };
 
-/** Verifies one page. In one transaction, so that it sees a segment and its records at the same time. */
+/** Verifies one page. Call it in one transaction, so that it sees a segment and its records in the same state. */
 export async function verifyPage(db: Db, input: VerifyInput, position: Position): Promise<Verified> {
   const found: Verified = { problems: [], counts: noCounts(), next: undefined };
   if (position.phase === 'segments') await checkSegments(db, input, position.after, found);
@@ -33,7 +33,7 @@ export async function verifyPage(db: Db, input: VerifyInput, position: Position)
   return found;
 }
 
-/** Verifies a ledger page by page, each in a snapshot of its own. */
+/** Verifies a ledger page by page, each page in a separate snapshot. */
 export async function* verifyLedger(db: Database, input: VerifyInput): AsyncGenerator<Verified> {
   for (let position: Position | undefined = start; position !== undefined; ) {
     const at: Position = position;
@@ -74,7 +74,7 @@ async function checkSegments(db: Db, input: VerifyInput, after: number, found: V
     if (!trusted.has(segment.keyId))
       report('signature', segment.number, `The segment is signed with ${segment.keyId}, which is not a trusted key.`);
     else if (!trusted.verify(segment.keyId, bytes, segment.signature))
-      report('segment_changed', segment.number, 'The segment is not what was signed.');
+      report('segment_changed', segment.number, 'The segment does not match its signature.');
     else if (segment.number === number + 1 && !segment.previous.equals(previous))
       report('segment_changed', segment.number, 'The segment does not follow the one before it.');
     const digest = sha256(bytes);
@@ -93,7 +93,7 @@ async function checkSegments(db: Db, input: VerifyInput, after: number, found: V
       report(
         'truncated',
         end?.number ?? 0,
-        `The ledger ends with segment ${number}, and should with ${end?.number ?? 0}.`,
+        `The ledger ends with segment ${number}, but should end with ${end?.number ?? 0}.`,
       );
     for (const head of heads)
       if (head.number > number)
@@ -148,7 +148,7 @@ async function checkList(
         'changed',
         kind === 'audit' ? 'The entry was changed.' : `The anchor of entry ${item.sequence} was changed.`,
       );
-    else if (row.segment !== number) report('moved', `The record says that it is in segment ${row.segment}.`);
+    else if (row.segment !== number) report('moved', `The record claims to be in segment ${row.segment}.`);
     else if (!runs.has(item.id)) {
       if (deleted.has(automationOf(row))) counts.removed += 1;
       else report('removed', 'The run and its journal were removed.');
@@ -156,7 +156,7 @@ async function checkList(
   }
 }
 
-/** Of the anchor of a run. */
+/** The automation in the anchor of a run. */
 function automationOf({ fields }: { fields: (string | null)[] }): string {
   return fields[5] ?? '';
 }

@@ -1,10 +1,13 @@
-/** The JSON value that a model wrote, also within a fence or between sentences; undefined when there is none. */
+/**
+ * Finds the JSON value in a model's output, even within a code fence or between sentences. Undefined if there is
+ * none.
+ */
 export function readJsonOutput(text: string): unknown {
   for (const part of candidatesOf(text)) {
     try {
       return JSON.parse(part);
     } catch {
-      // The next candidate may be JSON.
+      // Not JSON: try the next candidate.
     }
   }
   return undefined;

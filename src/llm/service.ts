@@ -14,44 +14,44 @@ import { AppError } from '../errors.ts';
 import type { Logger } from '../log.ts';
 import { readJsonOutput } from './json-output.ts';
 
-/** The tokens of all requests for one text, and how many requests there were. */
+/** The tokens of all requests for one text, and the number of requests. */
 export type GenerationUsage = TokenUsage & { requests: number };
 
 export type GenerationInput = {
   messages: readonly ChatMessage[];
-  /** JSON Schema that the output must validate against. */
+  /** A JSON Schema that the output must match. */
   schema?: unknown;
   temperature?: number | undefined;
-  /** The most tokens that one request may write. */
+  /** The maximum number of tokens that one request may generate. */
   tokens: number;
 };
 
 export type Generated = {
   text: string;
-  /** The output as JSON, when there is a schema. */
+  /** The output as JSON, if there is a schema. */
   data?: unknown;
   model: string;
   finish_reason: string;
   usage: GenerationUsage;
 };
 
-/** Tokens are reserved before a request is sent and settled once it is known how many it used. */
+/** Reserves tokens before a request is sent, and settles the reservation when the number used is known. */
 export type TokenBudget = {
   /** Throws AppError `token_budget_exceeded`. */
   reserve(tokens: number): Promise<{ settle(used: number): Promise<void> }>;
 };
 
-/** Who asks. `lane` is the app. */
+/** Who requests the text. `lane` is the app. */
 type GenerationContext = {
   lane: string;
   budget: TokenBudget;
   signal: AbortSignal;
-  /** Another request begins: text that came before is replaced by what follows. */
+  /** Called when another request begins: the text so far will be replaced by what follows. */
   onRequest?(): void;
   onText?(text: string): void;
 };
 
-/** No usable output. `code` and `message` are for the caller, `usage` is what it cost. */
+/** The model gave no usable output. `code` and `message` are for the caller; `usage` is what it cost. */
 export class GenerationError extends Error {
   readonly code: LlmError['code'] | 'invalid_output';
   readonly usage: GenerationUsage;
@@ -64,7 +64,7 @@ export class GenerationError extends Error {
   }
 }
 
-/** Requests after the first one for an output that validates. */
+/** Further requests after the first for output that matches the schema. */
 const repairsMax = 2;
 const problemsShownMax = 20;
 const problemCharactersMax = 2_000;
@@ -80,19 +80,19 @@ type LlmDeps = {
   config: LlmSettings;
   log: Logger;
   resolve: Resolver;
-  /** How a value violates a JSON Schema. Throws for a schema that is none. */
+  /** Lists how a value violates a JSON Schema. Throws if the schema itself is invalid. */
   checkSchema(lane: string, schema: unknown, value: unknown): Promise<{ path: string; message: string }[]>;
 };
 
 export type Llm = ReturnType<typeof createLlm>;
 
-/** The language model that the settings name, shared by all apps. */
+/** The language model from the settings, shared by all apps. */
 export function createLlm({ config, log, checkSchema, resolve }: LlmDeps) {
   const client = openClient(config, resolve);
   const refuse = () => new AppError('unavailable', 'Too many requests of this app wait for the language model.');
   const callInLane = openCallLanes(config.llmConcurrency, refuse);
 
-  /** 501 when the settings name no model. */
+  /** 501 if the settings name no model. */
   function requireClient(): LlmClient {
     if (client === undefined)
       throw new AppError(
@@ -102,7 +102,7 @@ export function createLlm({ config, log, checkSchema, resolve }: LlmDeps) {
     return client;
   }
 
-  /** Sends one request. Settles its tokens, whether it succeeds or fails. */
+  /** Sends one request and settles its tokens, whether it succeeds or fails. */
   async function complete(
     model: LlmClient,
     messages: readonly ChatMessage[],
@@ -138,7 +138,7 @@ export function createLlm({ config, log, checkSchema, resolve }: LlmDeps) {
     for (let repairs = 0; ; repairs++) {
       const completed = await complete(model, messages, input, of).catch((error: unknown) => {
         if (!(error instanceof LlmError)) throw error;
-        log.warn({ err: error, cause: error.cause }, 'The language model failed');
+        log.warn({ err: error, cause: error.cause }, 'A request to the language model failed');
         throw new GenerationError(error.code, error.message, count(error.usage));
       });
       usage = count(completed.usage);
@@ -171,7 +171,7 @@ export function createLlm({ config, log, checkSchema, resolve }: LlmDeps) {
     requireModel(): void {
       requireClient();
     },
-    /** Throws GenerationError, AppError, and the signal's reason when that is aborted. */
+    /** Throws GenerationError, AppError, or the signal's reason if the signal is aborted. */
     generate(input: GenerationInput, of: GenerationContext): Promise<Generated> {
       requireClient();
       return callInLane(of.lane, of.signal, () => generate(input, of));
@@ -185,8 +185,8 @@ function openClient({ llmUrl, llmKey, llmModel }: LlmSettings, resolve: Resolver
 }
 
 /**
- * The messages with an instruction in words, for a server that cannot constrain the output. Many models know one system
- * message only.
+ * Adds the instruction to the messages, for a server that cannot constrain the output. Many models accept only one
+ * system message.
  */
 export function withSchema(messages: readonly ChatMessage[], schema: unknown): ChatMessage[] {
   const instruction = `Write one JSON value that validates against this JSON Schema, and nothing else:\n${JSON.stringify(schema)}`;

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { ownHeaders } from '../http/credential-headers.ts';
-import { idempotencyHeader, readIdempotencyKey } from '../http/idempotency.ts';
+import { callerHeaders } from '../http/credential-headers.ts';
+import { idempotencyHeader, readIdempotencyKey } from '../http/idempotency-key.ts';
 
 type ApiCallOptions = {
   query?: Record<string, string | number | undefined>;
@@ -36,7 +36,7 @@ export class ApiError extends Error {
 
 /** Sends requests within this process, through the hooks, checks and handlers of the routes. */
 export function createApiClient(fastify: FastifyInstance, request: FastifyRequest): ApiClient {
-  const own = ownHeaders(request);
+  const own = callerHeaders(request);
   const key = readIdempotencyKey(request);
   return async <T>(method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string, { query, body }: ApiCallOptions = {}) => {
     const search = new URLSearchParams();

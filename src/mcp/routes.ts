@@ -3,6 +3,7 @@ import type { ReadableStream } from 'node:stream/web';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { AppError } from '../errors.ts';
+import { AppShares } from '../http/app-shares.ts';
 import { bodyBudgets } from '../http/body-budgets.ts';
 import { appOf } from '../http/intake.ts';
 import { type Api, everyCaller } from '../http/route.ts';
@@ -14,6 +15,8 @@ type McpDeps = {
   fastify: FastifyInstance;
   baseUrl: () => string;
   corsOrigins: string[];
+  /** Calls of all apps that may wait for work. */
+  waitsMax: number;
   /** Bytes of a file visible to the caller. */
   readFile(caller: Caller, file: string, start: number, end: number): Promise<Buffer>;
 };
@@ -24,6 +27,7 @@ type McpDeps = {
  */
 export function registerMcpRoutes(api: Api, deps: McpDeps): { stopWaiting(): void } {
   const waiting = new Set<AbortController>();
+  const shares = new AppShares(deps.waitsMax, 'calls of tools that wait');
   const common = {
     method: 'POST',
     protocol: 'json-or-events',
@@ -38,7 +42,16 @@ export function registerMcpRoutes(api: Api, deps: McpDeps): { stopWaiting(): voi
   const handle = async ({ caller, request, reply }: McpCall) => {
     requireOwnOrigin(deps, request.headers.origin);
     requireFewMessages(request.body);
-    const long = await shareLongArguments(request.body, appOf(request));
+    const app = appOf(request);
+    // Loaded on first use: the protocol's library costs 36 MiB and a sixth of a second.
+    const { countWaits, handleMcpRequest } = await import('./server.ts');
+    const waits = countWaits(request.body);
+    if (waits > 0) {
+      shares.take(app, waits);
+      if (reply.raw.closed) shares.release(app, waits);
+      else reply.raw.once('close', () => shares.release(app, waits));
+    }
+    const long = await shareLongArguments(request.body, app);
     const gone = new AbortController();
     const patience = new AbortController();
     waiting.add(patience);
@@ -49,8 +62,6 @@ export function registerMcpRoutes(api: Api, deps: McpDeps): { stopWaiting(): voi
       patience.abort();
       gone.abort();
     });
-    // Loaded on first use: the protocol's library costs 36 MiB and a sixth of a second.
-    const { handleMcpRequest } = await import('./server.ts');
     const response = await handleMcpRequest(webRequest(deps, request, gone.signal), request.body, {
       api: createApiClient(deps.fastify, request),
       readFile: (file, start, end) => deps.readFile(caller, file, start, end),

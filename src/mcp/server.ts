@@ -39,6 +39,15 @@ type McpContext = Omit<ToolContext, 'report'> & {
   onRefusal(error: unknown): void;
 };
 
+/** How many calls of tools that may wait are in the body of a request. */
+export function countWaits(body: unknown): number {
+  const messages = (Array.isArray(body) ? body : [body]) as ({ method?: unknown; params?: ToolCall } | null)[];
+  const calls = messages.filter((message) => message?.method === 'tools/call');
+  return calls.filter((call) => byName.get(String(call?.params?.name))?.mayWait(call?.params?.arguments)).length;
+}
+
+type ToolCall = { name?: unknown; arguments?: unknown } | null;
+
 /** Handles one request, whose JSON is parsed, and returns the response. Keeps no state. */
 export function handleMcpRequest(request: Request, parsedBody: unknown, context: McpContext): Promise<Response> {
   // The lists of tools and prompts never change, so clients have nothing to subscribe to.

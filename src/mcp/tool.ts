@@ -50,6 +50,8 @@ export type Tool = {
     outputSchema: { type: 'object'; [member: string]: unknown };
     annotations: Record<string, boolean>;
   };
+  /** Whether a call with these arguments waits for work that is not done. */
+  mayWait(given: unknown): boolean;
   /** Validates the arguments and runs the tool. Throws AppError or ApiError. */
   call(given: unknown, context: ToolContext): Promise<ToolResult<Record<string, unknown>>>;
 };
@@ -76,6 +78,10 @@ export function defineTool<I extends TObject, O extends TObject>(tool: {
         idempotentHint: hints.repeatable ?? hints.reads,
         openWorldHint: hints.reachesOut ?? false,
       },
+    },
+    mayWait(given) {
+      const byDefault = tool.input.properties.wait_seconds === waitInput ? toolLimits.waitSecondsDefault : 0;
+      return ((given as { wait_seconds?: unknown } | undefined)?.wait_seconds ?? byDefault) !== 0;
     },
     call: async (given, context) => {
       const result = await tool.run(checkBody(tool.input, given), context);

@@ -12,24 +12,24 @@ type MonitoringDeps = {
   parser: ParserPool;
   streams: StreamHub;
   databasePoolSize: number;
-  /** How long numbers from the database are cached. */
+  /** How long values from the database are cached. */
   keptMs?: number;
 };
 
-/** All numbers from the database, read together. */
+/** All values from the database, read together. */
 type Snapshot = {
   jobs: store.Group[];
   work: store.Group[];
   connections: store.Group[];
   workers: number;
-  /** The wait for a connection. */
+  /** How long the read waited for a connection. */
   waitSeconds: number;
 };
 
 const keptMsDefault = 5_000;
 const statementTimeoutMs = 2_000;
 
-/** Registers the metrics that show whether anything is stuck. docs/metrics.md explains them. */
+/** Registers the metrics that show whether work is stuck. docs/metrics.md explains them. */
 export function registerMonitoring(deps: MonitoringDeps): void {
   const { metrics, parser, streams } = deps;
   const snapshot = cacheSnapshot(deps);
@@ -112,11 +112,16 @@ export function registerMonitoring(deps: MonitoringDeps): void {
   );
   metrics.gauge('quarry_streams_open', 'Open event streams', () => streams.size);
   metrics.gauge('quarry_stream_topics', 'Resources shown by open event streams', () => streams.topicCount);
+  metrics.gauge(
+    'quarry_stream_unread_bytes',
+    'Bytes that event streams have sent and their readers have not read',
+    () => streams.unreadBytes,
+  );
 }
 
 const emptySnapshot: Snapshot = { jobs: [], work: [], connections: [], workers: 0, waitSeconds: 0 };
 
-/** Reads the database once for every metric, and for all scrapes within a few seconds. Undefined when it fails. */
+/** Reads the database once for all metrics and for all scrapes within a few seconds. Undefined if the read fails. */
 function cacheSnapshot({ db, log, keptMs = keptMsDefault }: MonitoringDeps): () => Promise<Snapshot | undefined> {
   let kept: Promise<Snapshot | undefined> | undefined;
   let until = 0;
@@ -125,7 +130,7 @@ function cacheSnapshot({ db, log, keptMs = keptMsDefault }: MonitoringDeps): () 
     if (kept !== undefined && now < until) return kept;
     until = now + keptMs;
     kept = readSnapshot(db).catch((error: unknown) => {
-      log.warn({ err: error }, 'Could not read the numbers for /metrics from the database');
+      log.warn({ err: error }, 'Could not read the values for /metrics from the database');
       return undefined;
     });
     return kept;

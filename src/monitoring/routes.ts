@@ -10,7 +10,7 @@ import type { SetAsideJobRow } from './store.ts';
 
 const tag = 'Jobs';
 
-/** Background jobs that are not tried any more, for those who run the app. */
+/** Operations on background jobs that are no longer retried, for those who run the app. */
 export function registerSetAsideJobRoutes(api: Api, { setAsideJobs }: { setAsideJobs: SetAsideJobService }): void {
   api.provisioning(operators, {
     method: 'GET',
@@ -40,7 +40,7 @@ export function registerSetAsideJobRoutes(api: Api, { setAsideJobs }: { setAside
     tag,
     summary: 'Retry a job that is set aside',
     description:
-      'Returns immediately. The next free worker runs the job from its start. 404 if the job is no longer set aside.',
+      'Returns immediately. The next free worker runs the job from the start. 404 if the job is no longer set aside.',
     responses: { 202: ref(setAsideJobSchema) },
     handler: async ({ caller, params }) =>
       presentJob(caller, await setAsideJobs.retry(caller, (params as { job: string }).job)),

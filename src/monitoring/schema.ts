@@ -12,7 +12,7 @@ export const setAsideJobSchema = Type.Object(
     reason: Type.String({ description: 'Why its last attempt failed.' }),
     attempts: Type.Integer({ description: 'The number of attempts.' }),
     crashes: Type.Integer({
-      description: 'How often its process died while it was active, or it threw an uncaught exception.',
+      description: 'How often its process died while the job was active, or the job threw an uncaught exception.',
     }),
     set_aside_at: Type.String(),
   },

@@ -8,7 +8,7 @@ import * as store from './store.ts';
 
 export type SetAsideJobService = ReturnType<typeof createSetAsideJobService>;
 
-/** The jobs of an app that are set aside, for its operators to view and retry. */
+/** Lists and retries the jobs of an app that are set aside, for its operators. */
 export function createSetAsideJobService({ db }: { db: Database }) {
   return {
     list: (scope: Scope, page: PageRequest) => store.listSetAsideJobs(db, scope, page),
@@ -24,7 +24,7 @@ export function createSetAsideJobService({ db }: { db: Database }) {
   };
 }
 
-/** The queue numbers its jobs. Their public ids are of the shape that every id has. */
+/** The queue numbers its jobs. The public id wraps the number in the format of all ids. */
 export function jobUuid(number: string): string {
   const hex = BigInt(number).toString(16).padStart(16, '0');
   return `${unusedHalf}-${hex.slice(0, 4)}-${hex.slice(4)}`;

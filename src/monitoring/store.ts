@@ -4,14 +4,14 @@ import { presenceLockSpace } from '../jobs/presence.ts';
 import { taskNames } from '../jobs/task-names.ts';
 import type { Scope } from '../tenancy/caller.ts';
 
-/** A count by kind and state, with the age of the oldest in seconds. */
+/** A count by kind and state, and the age of the oldest in seconds. */
 export type Group = { kind: string; state: string; count: number; oldestSeconds: number };
 
-/** Rows counted of each kind; higher counts are cut off. */
+/** The maximum number of rows counted of each kind. Higher counts are cut off. */
 const rowsMax = 10_000;
 const jobsMax = 100_000;
 
-/** Jobs by task: `ready` jobs are due, `scheduled` jobs are due later, `failed` jobs are not retried. */
+/** Counts jobs by task: `ready` jobs are due, `scheduled` jobs are due later, `failed` jobs are not retried. */
 export function countJobs(tx: Transaction): Promise<Group[]> {
   return tx<Group[]>`
     select kind, state, count(*) as count, extract(epoch from now() - min(since))::float8 as oldest_seconds
@@ -23,7 +23,7 @@ export function countJobs(tx: Transaction): Promise<Group[]> {
     group by kind, state`;
 }
 
-/** Work in progress on behalf of users. */
+/** Counts work in progress on behalf of users. */
 export function countWork(tx: Transaction): Promise<Group[]> {
   return tx<Group[]>`
     select kind, state, count(*) as count, extract(epoch from now() - min(since))::float8 as oldest_seconds
@@ -55,7 +55,7 @@ export function countWork(tx: Transaction): Promise<Group[]> {
     group by kind, state`;
 }
 
-/** Processes that run background jobs: each holds a session lock. */
+/** Counts processes that run background jobs: each holds a session lock. */
 export async function countWorkers(tx: Transaction): Promise<number> {
   const [row] = await tx<[{ count: number }]>`
     select count(distinct objid) as count from pg_locks
@@ -64,7 +64,7 @@ export async function countWorkers(tx: Transaction): Promise<number> {
   return row.count;
 }
 
-/** Connections to the database by application and state, with the age of the oldest transaction. */
+/** Counts connections to the database by application and state, with the age of the oldest transaction. */
 export function countConnections(tx: Transaction): Promise<Group[]> {
   return tx<Group[]>`
     select case when application_name like 'quarry%' then application_name else 'other' end as kind,
@@ -73,10 +73,10 @@ export function countConnections(tx: Transaction): Promise<Group[]> {
     from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() group by 1, 2`;
 }
 
-/** What a job is about. */
+/** The kind of resource that a job works on. */
 type Subject = 'automationRun' | 'event' | 'extraction' | 'ingestion' | 'source';
 
-/** A background job of an app that is not tried any more. */
+/** A background job of an app that is no longer retried. */
 export type SetAsideJobRow = {
   id: string;
   task: string;
@@ -88,7 +88,7 @@ export type SetAsideJobRow = {
   setAsideAt: Date;
 };
 
-/** The jobs of the scope that are set aside, the newest first. */
+/** The jobs of the scope that are set aside, newest first. */
 export async function listSetAsideJobs(
   db: Db,
   scope: Scope,
@@ -107,8 +107,8 @@ export async function findSetAsideJob(db: Db, scope: Scope, id: string): Promise
 }
 
 /**
- * A job has no sandbox of its own: it belongs to the sandbox of its resource, and is hidden when that was deleted. A job
- * that embeds all documents of an app belongs to production.
+ * A job has no sandbox of its own: it belongs to the sandbox of its resource, and is hidden if that was deleted. A
+ * job that embeds all documents of an app belongs to production.
  */
 function setAsideJobs(db: Db, { appId, sandboxId }: Scope) {
   return db`(

@@ -3,7 +3,7 @@ import { Type } from 'typebox';
 import { oneHeader } from '../http/headers.ts';
 import { openAiErrorSchema } from './errors.ts';
 
-/** What every route under `/v1` has. */
+/** Options of every route under `/v1`. */
 export const common = { tag: 'OpenAI-compatible', keyAsBearer: true, errors: openAiErrorSchema } as const;
 
 const organizationHeader = 'openai-organization';
@@ -11,7 +11,8 @@ const organizationHeader = 'openai-organization';
 export const organization = {
   [organizationHeader]: Type.Optional(
     Type.String({
-      description: 'The id of the organisation that owns what is created. By default the user, or for a key the app.',
+      description:
+        'The id of the organisation that owns what is created. By default, the owner is the user, or for a key the app.',
     }),
   ),
 };

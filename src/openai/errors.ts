@@ -7,19 +7,19 @@ export const openAiErrorSchema = Type.Object(
     error: Type.Object({
       message: Type.String(),
       type: Type.String(),
-      param: Type.Union([Type.String(), Type.Null()], { description: 'The member of the request that is wrong.' }),
-      code: Type.Union([Type.String(), Type.Null()], { description: 'A code of docs/errors.md.' }),
+      param: Type.Union([Type.String(), Type.Null()], { description: 'The invalid member of the request.' }),
+      code: Type.Union([Type.String(), Type.Null()], { description: 'An error code from docs/errors.md.' }),
     }),
   },
   {
     $id: 'OpenAIError',
-    description: 'Why the request was refused or failed, in the shape that clients of OpenAI read.',
+    description: 'Why the request was refused or failed, in the shape that OpenAI’s clients expect.',
   },
 );
 
 type ErrorBody = Static<typeof openAiErrorSchema>;
 
-/** Errors under `/v1`: the codes of Quarry in OpenAI's shape. A wrong parameter is 400 there. */
+/** Errors under `/v1`: Quarry's codes in OpenAI's shape. There, an invalid parameter is 400. */
 export const openAiErrors: ErrorDialect = {
   prefix: '/v1/',
   present(error) {
@@ -39,8 +39,8 @@ function typeOf(status: number): string {
   );
 }
 
-/** Runs work whose 404 is about what a member of the request names. */
-export async function naming<T>(param: string, work: Promise<T>): Promise<T> {
+/** Runs work for a member of the request, so that a 404 names that member. */
+export async function nameMissing<T>(param: string, work: Promise<T>): Promise<T> {
   try {
     return await work;
   } catch (error) {

@@ -20,7 +20,7 @@ import { fileDeletedSchema, fileListQuery, fileObjectSchema, listOf, purposes } 
 const common = { ...shared, area: 'files' } as const;
 const params = Type.Object({ file: Type.String() });
 
-/** What a form says about its file. */
+/** The fields of an upload form. */
 const formFileSchema = strict({
   filename: Type.String({ minLength: 1, maxLength: limits.nameCharactersMax }),
   content_type: Type.String({ maxLength: 255, pattern: mediaTypePattern }),
@@ -80,7 +80,7 @@ export function registerFileRoutes(api: Api, { blobs, files, knowledge }: FileRo
     path: '/v1/files/:file',
     operationId: 'openaiGetFile',
     summary: 'Get a file',
-    description: 'Its name, size and purpose.',
+    description: 'Returns its name, size and purpose.',
     params,
     responses: { 200: ref(fileObjectSchema) },
     handler: async ({ caller, params: { file: id } }) => presentFile((await files.get(caller, nativeId(id))).file),
@@ -111,7 +111,7 @@ export function registerFileRoutes(api: Api, { blobs, files, knowledge }: FileRo
     path: '/v1/files/:file/content',
     operationId: 'openaiGetFileContent',
     summary: 'Download a file',
-    description: 'The bytes, always as an attachment.',
+    description: 'Returns the bytes, always as an attachment.',
     params,
     protocol: 'bytes',
     responses: { 200: Type.Any({ description: 'The contents.' }) },
@@ -139,7 +139,7 @@ export function registerFileRoutes(api: Api, { blobs, files, knowledge }: FileRo
 
 const asItIs = (body: AsyncIterable<Uint8Array>) => body;
 
-/** A key with scopes for files alone changes no vector store. */
+/** A key whose scopes cover only files must not change vector stores. */
 function mayChangeKnowledge(caller: Caller): boolean {
   return caller.kind !== 'server' || caller.scopes === undefined || caller.scopes.includes('knowledge');
 }

@@ -5,10 +5,10 @@ const conditionsMax = 100;
 const comparisons = new Set(['gt', 'gte', 'lt', 'lte', 'ne', 'in']);
 
 type Filter = Record<string, unknown>;
-/** How many conditions may follow. */
+/** How many more conditions the filter may have. */
 type Budget = { left: number };
 
-/** A comparison or compound filter of OpenAI as a filter of searches. Throws 422 with the member that is wrong. */
+/** Converts a comparison or compound filter of OpenAI to a search filter. Throws 422 and names the wrong member. */
 export function readFilters(filter: unknown): Filter {
   return readFilter(filter, 'filters', 0, { left: conditionsMax });
 }
@@ -34,7 +34,7 @@ function spend(budget: Budget, count: number): void {
 function readComparison(type: unknown, { key, value, ...others }: Filter, at: string, budget: Budget): Filter {
   requireNone(others, at);
   if (typeof key !== 'string' || key === '') throw invalidField(`${at}.key`, 'must be the name of an attribute');
-  // In the filters of searches these are not names of members.
+  // Search filters reserve these names.
   if (key === 'and' || key === 'or') throw invalidField(`${at}.key`, `must not be ${key}`);
   const isList = type === 'in' || type === 'nin';
   const values = isList && Array.isArray(value) ? value : [value];

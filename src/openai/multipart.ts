@@ -5,15 +5,15 @@ import { AppError, invalidField } from '../errors.ts';
 import { bodyOf } from '../files/receive.ts';
 import { lazyPackage } from '../lazy-package.ts';
 
-/** The file of a form. `bytes` ends when the whole form has arrived: then its fields are complete. */
+/** The file of a form. When `bytes` ends, the whole form has arrived and its fields are complete. */
 type FormFile = { filename: string; contentType: string; bytes: AsyncIterable<Uint8Array> };
 
 const busboy = lazyPackage<typeof import('@fastify/busboy')>('@fastify/busboy');
 const formLimits = { files: 1, fields: 20, fieldNameSize: 100, fieldSize: 1_024, headerPairs: 20, headerSize: 8_192 };
 
 /**
- * Reads a form (RFC 7578) with one file in the field `file`, which `take` stores while it arrives; the fields may come
- * after it. Nothing is buffered. 400 on what is no such form.
+ * Reads a form (RFC 7578) with one file in the field `file`. `take` stores the file while it arrives; other fields
+ * may follow it. Nothing is buffered. 400 if the body is not such a form.
  */
 export async function receiveForm<T>(
   request: FastifyRequest,
@@ -31,7 +31,7 @@ export async function receiveForm<T>(
   for (const { promise } of [whole, failed]) promise.catch(() => {});
   form.on('field', (name, value, nameCut, valueCut) => {
     if (nameCut || valueCut) failed.reject(invalidField(name, `is longer than ${formLimits.fieldSize} bytes`));
-    else if (fields.has(name)) failed.reject(invalidField(name, 'is given twice'));
+    else if (fields.has(name)) failed.reject(invalidField(name, 'is sent twice'));
     else fields.set(name, value);
   });
   form.on('file', (name, stream, filename, _encoding, contentType) => {
@@ -42,7 +42,7 @@ export async function receiveForm<T>(
       return;
     }
     bytes = stream;
-    taken = take({ filename, contentType, bytes: untilEnd(stream, whole.promise) }, fields);
+    taken = take({ filename, contentType, bytes: readUntilFormEnds(stream, whole.promise) }, fields);
     taken.catch(failed.reject);
   });
   form.on('filesLimit', () => failed.reject(invalidField('file', 'must be one file')));
@@ -82,7 +82,7 @@ function openForm(contentType: string) {
   }
 }
 
-async function* untilEnd(stream: BusboyFileStream, whole: Promise<void>): AsyncGenerator<Uint8Array> {
+async function* readUntilFormEnds(stream: BusboyFileStream, whole: Promise<void>): AsyncGenerator<Uint8Array> {
   for await (const chunk of stream.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) yield chunk;
   await whole;
 }

@@ -14,7 +14,7 @@ const batchId = (uuid: string) => `vsfb_${suffixOf(formatId('ingestion', uuid))}
 
 const secondsOf = (date: Date) => Math.floor(date.getTime() / 1_000);
 
-/** The purpose of a file that did not come by this API. */
+/** The purpose of a file that was not uploaded through this API. */
 const purposeDefault = 'user_data';
 
 export function presentFile(file: FileRow) {
@@ -30,7 +30,7 @@ export function presentFile(file: FileRow) {
   };
 }
 
-/** A list with its cursors. */
+/** A page of a list, with its cursors. */
 export function presentList<T extends { id: string }>(data: T[], hasMore: boolean) {
   return {
     data,
@@ -41,7 +41,7 @@ export function presentList<T extends { id: string }>(data: T[], hasMore: boolea
   };
 }
 
-/** The member of a source's metadata that has what a vector store has and a source does not. */
+/** The member of a source's metadata that stores what only a vector store has. */
 export const storeMember = 'vector_store';
 
 type StoreMember = { name?: string; description?: string };
@@ -104,7 +104,7 @@ export function presentStoreFiles(source: SourceRow, { rows, hasMore }: KeysetPa
   );
 }
 
-/** The error of the file itself, or of its processing. */
+/** Error codes that blame the file itself. All others blame its processing. */
 const fileFaults: Record<string, 'unsupported_file' | 'invalid_file'> = {
   unsupported_content: 'unsupported_file',
   extraction_failed: 'invalid_file',

@@ -31,10 +31,10 @@ export function readCursors({ limit, order, after, before }: CursorQuery, ...kin
   };
 }
 
-/** 422 on any strategy but the one that Quarry has. */
+/** 422 on any strategy other than the one that Quarry has. */
 export function requireAutoChunking(strategy: unknown, field = 'chunking_strategy'): void {
   if (strategy === undefined) return;
   const { type, ...others } = (strategy ?? {}) as { type?: unknown };
   if (type === 'auto' && Object.keys(others).length === 0) return;
-  throw invalidField(field, 'must be {"type": "auto"}: documents are cut at their headings and paragraphs');
+  throw invalidField(field, 'must be {"type": "auto"}: documents are split at headings and paragraphs');
 }

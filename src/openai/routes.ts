@@ -10,7 +10,7 @@ import { registerStoreRoutes } from './store-routes.ts';
 
 type OpenAiDeps = { db: Database; blobs: BlobStore; files: FileService; knowledge: Knowledge };
 
-/** Files and vector stores as OpenAI's clients call them, under `/v1`. */
+/** Files and vector stores for OpenAI's clients, under `/v1`. */
 export function registerOpenAiRoutes(api: Api, deps: OpenAiDeps): void {
   const service = createOpenAiService(deps);
   registerFileRoutes(api, deps);

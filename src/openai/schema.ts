@@ -3,7 +3,7 @@ import { ref, strict } from '../http/route.ts';
 import { jsonBytes } from '../http/validation.ts';
 import { limits } from '../limits.ts';
 
-/* The shapes of OpenAI's API, as far as Quarry has what they are about. */
+/* The shapes of OpenAI's API, limited to what Quarry supports. */
 
 const text = Type.String();
 const count = Type.Integer({ minimum: 0 });
@@ -14,7 +14,7 @@ export const purposes = ['assistants', 'user_data', 'vision'] as const;
 
 export const fileObjectSchema = Type.Object(
   {
-    id: Type.String({ description: 'file-…, the id of the file with another prefix.' }),
+    id: Type.String({ description: 'file-…: the id of the file with a different prefix.' }),
     object: Type.Literal('file'),
     bytes: count,
     created_at: seconds,
@@ -40,13 +40,13 @@ const cursor = (what: string) => Type.Optional(Type.String({ description: `An id
 export const fileListQuery = Type.Object({
   limit,
   order,
-  after: cursor('the page begins after it'),
+  after: cursor('the page starts after it'),
   purpose: Type.Optional(Type.Enum([...purposes])),
 });
 export const listQuery = Type.Object({
   limit,
   order,
-  after: cursor('the page begins after it'),
+  after: cursor('the page starts after it'),
   before: cursor('the page ends before it'),
 });
 export const storeFileListQuery = Type.Object({
@@ -73,12 +73,12 @@ const countsSchema = Type.Object({
 
 export const vectorStoreSchema = Type.Object(
   {
-    id: Type.String({ description: 'vs_…, the id of the source with another prefix.' }),
+    id: Type.String({ description: 'vs_…: the id of the source with a different prefix.' }),
     object: Type.Literal('vector_store'),
     created_at: seconds,
     name: text,
     description: orNull(text),
-    usage_bytes: Type.Integer({ minimum: 0, description: 'Bytes of text.' }),
+    usage_bytes: Type.Integer({ minimum: 0, description: 'The size of the text in bytes.' }),
     file_counts: countsSchema,
     status: Type.Enum(['in_progress', 'completed']),
     last_active_at: seconds,
@@ -97,15 +97,15 @@ const keyed = <T extends TSchema>(value: T, description: string) =>
     description,
   });
 const attributes = orNull(
-  keyed(attributeValue, 'At most 16 values of up to 512 characters: metadata of the document.'),
+  keyed(attributeValue, 'Metadata of the document: at most 16 values of up to 512 characters.'),
 );
-const metadata = orNull(keyed(Type.String({ maxLength: 512 }), 'At most 16 texts of up to 512 characters.'));
+const metadata = orNull(keyed(Type.String({ maxLength: 512 }), 'At most 16 strings of up to 512 characters.'));
 const chunkingStrategy = Type.Unsafe<unknown>({
-  description: 'Only `{"type": "auto"}`: documents are cut at their headings and paragraphs.',
+  description: 'Only `{"type": "auto"}`: documents are split at headings and paragraphs.',
 });
 const expiresAfter = Type.Optional(Type.Null({ description: 'Only null: vector stores do not expire.' }));
 
-/** The files of one batch. */
+/** The maximum number of files in one batch. */
 const batchFilesMax = 500;
 const fileIds = Type.Array(text, { minItems: 1, maxItems: batchFilesMax });
 
@@ -157,7 +157,7 @@ export const storeFileSchema = Type.Object(
 
 export const batchSchema = Type.Object(
   {
-    id: Type.String({ description: 'vsfb_…, the id of the ingestion with another prefix.' }),
+    id: Type.String({ description: 'vsfb_…: the id of the ingestion with a different prefix.' }),
     object: Type.Literal('vector_store.files_batch'),
     created_at: seconds,
     vector_store_id: text,
@@ -192,17 +192,17 @@ export const searchSchema = strict({
   ),
   ranking_options: Type.Optional(
     strict({
-      ranker: Type.Optional(Type.Enum(['auto', 'none'], { description: '`none`: without reranking.' })),
+      ranker: Type.Optional(Type.Enum(['auto', 'none'], { description: '`none` turns reranking off.' })),
       score_threshold: Type.Optional(
         Type.Number({
           minimum: 0,
           maximum: 1,
-          description: 'More than 0: results are ranked by similarity alone, and scores are cosines.',
+          description: 'If above 0, results are ranked by similarity alone, and scores are cosine similarities.',
         }),
       ),
     }),
   ),
-  rewrite_query: Type.Optional(Type.Literal(false, { description: 'Only false: queries are not rewritten.' })),
+  rewrite_query: Type.Optional(Type.Literal(false, { description: 'Must be false: queries are not rewritten.' })),
 });
 
 const searchHitSchema = Type.Object(

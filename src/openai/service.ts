@@ -9,7 +9,7 @@ import { documents } from '../knowledge/kinds/documents.ts';
 import type { VisibleSource } from '../knowledge/sources/service.ts';
 import type { SourceRow } from '../knowledge/sources/store.ts';
 import type { Caller } from '../tenancy/caller.ts';
-import { naming } from './errors.ts';
+import { nameMissing } from './errors.ts';
 import { readFilters } from './filters.ts';
 import { storeMember, storeMemberOf } from './present.ts';
 import { requireAutoChunking } from './request.ts';
@@ -21,18 +21,18 @@ type StoreWithTally = { source: SourceRow; tally: Tallied | undefined };
 
 const resultsDefault = 10;
 
-/** Vector stores are sources of documents. What they have in addition is in the metadata of the source. */
+/** Vector stores are sources of documents. Members that a source does not have are stored in its metadata. */
 export function createOpenAiService({ db, knowledge }: { db: Database; knowledge: Knowledge }) {
   const { sources, attachments, search } = knowledge;
 
-  /** 404 unless the caller sees it. */
+  /** 404 unless the caller may see it. */
   async function getStore(caller: Caller, id: string): Promise<VisibleSource> {
     const source = await sources.get(db, caller, nativeId(id));
     if (source.type !== documents.type) throw notFound();
     return source;
   }
 
-  /** 404 unless the caller sees it, 403 unless they may change it. */
+  /** 404 unless the caller may see it, 403 unless they may change it. */
   async function getStoreForChange(caller: Caller, id: string): Promise<VisibleSource> {
     await getStore(caller, id);
     return sources.getForChange(db, caller, nativeId(id), 'update');
@@ -44,14 +44,14 @@ export function createOpenAiService({ db, knowledge }: { db: Database; knowledge
 
   async function attachFiles(caller: Caller, source: VisibleSource, input: Static<typeof batchCreateSchema>) {
     const given = readBatch(input);
-    return naming('file_ids', attachments.attachBatch(db, caller, source, given));
+    return nameMissing('file_ids', attachments.attachBatch(db, caller, source, given));
   }
 
   return {
     getStore,
     getStoreForChange,
 
-    /** @param org the owning organisation; otherwise the calling user, or for a key the app itself. */
+    /** @param org the owning organisation; by default the calling user, or for a key the app itself */
     async createStore(
       caller: Caller,
       input: Static<typeof vectorStoreCreateSchema>,
@@ -70,7 +70,7 @@ export function createOpenAiService({ db, knowledge }: { db: Database; knowledge
         if (input.file_ids?.length) {
           const source = await sources.get(tx, caller, formatId('source', row.id));
           const files = readBatch({ file_ids: input.file_ids });
-          await naming('file_ids', attachments.attachBatch(tx, caller, source, files));
+          await nameMissing('file_ids', attachments.attachBatch(tx, caller, source, files));
         }
         return row;
       });
@@ -144,12 +144,12 @@ function metadataOf(members: Record<string, unknown>, store: Record<string, unkn
   return Object.keys(store).length === 0 ? members : { ...members, [storeMember]: store };
 }
 
-/** The members that are not texts, which `metadata` of a vector store cannot show or change. */
+/** The members of a source's metadata that are not text, which a vector store's `metadata` cannot show or change. */
 function objectsOf(metadata: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(metadata).filter(([, value]) => typeof value !== 'string'));
 }
 
-/** Exactly one of `file_ids`, with attributes for all, and `files`, each with its own. */
+/** Reads either `file_ids`, with attributes for all of them, or `files`, each with its own. */
 function readBatch({
   file_ids: ids,
   files,
@@ -158,14 +158,15 @@ function readBatch({
 }: Static<typeof batchCreateSchema>) {
   if ((ids === undefined) === (files === undefined))
     throw invalidField('file_ids', 'exactly one of file_ids and files is required');
-  if (files !== undefined && attributes !== undefined) throw invalidField('attributes', 'belong to each of files');
+  if (files !== undefined && attributes !== undefined)
+    throw invalidField('attributes', 'must be set for each of files');
   requireAutoChunking(strategy);
   const listed = files ?? ids?.map((file_id) => ({ file_id, attributes, chunking_strategy: undefined })) ?? [];
   const seen = new Set<string>();
   return listed.map(({ file_id: id, attributes: own, chunking_strategy: ownStrategy }, i) => {
     requireAutoChunking(ownStrategy, `files.${i}.chunking_strategy`);
     const file = nativeId(id);
-    if (seen.has(file)) throw invalidField(files === undefined ? `file_ids.${i}` : `files.${i}`, 'is given twice');
+    if (seen.has(file)) throw invalidField(files === undefined ? `file_ids.${i}` : `files.${i}`, 'is sent twice');
     seen.add(file);
     return { file, attributes: own ?? undefined };
   });

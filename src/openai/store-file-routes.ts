@@ -6,7 +6,7 @@ import { type Api, everyCaller, ref } from '../http/route.ts';
 import { formatId, nativeId } from '../ids.ts';
 import type { Knowledge } from '../knowledge/domain.ts';
 import { common as shared } from './common.ts';
-import { naming } from './errors.ts';
+import { nameMissing } from './errors.ts';
 import { presentBatch, presentStoreFile, presentStoreFiles } from './present.ts';
 import { readCursors, requireAutoChunking } from './request.ts';
 import * as schema from './schema.ts';
@@ -21,7 +21,7 @@ const sourceParams = Type.Object({ source: Type.String() });
 const fileParams = Type.Object({ source: Type.String(), file: Type.String() });
 const batchParams = Type.Object({ source: Type.String(), ingestion: Type.String() });
 
-/** How soon a client may look again: its own default is 5 s. */
+/** How soon a client should poll again. The client's own default is 5 s. */
 const pollAfterMs = 500;
 
 type Deps = { service: OpenAiService; knowledge: Knowledge };
@@ -48,7 +48,7 @@ function registerAttachmentRoutes(api: Api, { service, knowledge: { attachments,
       requireAutoChunking(body.chunking_strategy);
       const source = await service.getStoreForChange(caller, params.source);
       const given = { file: nativeId(body.file_id), attributes: body.attributes ?? undefined };
-      const attached = await naming('file_id', attachments.attach(caller, source, given));
+      const attached = await nameMissing('file_id', attachments.attach(caller, source, given));
       return suggestPoll(reply, presentStoreFile(source, attached));
     },
   });
@@ -59,7 +59,7 @@ function registerAttachmentRoutes(api: Api, { service, knowledge: { attachments,
     path: files,
     operationId: 'openaiListVectorStoreFiles',
     summary: 'List the files of a vector store',
-    description: 'By cursor, in the order in which the files were uploaded. `filter` selects one status.',
+    description: 'Paged by cursor, in the order in which the files were uploaded. `filter` selects one status.',
     params: sourceParams,
     query: schema.storeFileListQuery,
     responses: { 200: schema.listOf(ref(schema.storeFileSchema)) },
@@ -91,7 +91,8 @@ function registerAttachmentRoutes(api: Api, { service, knowledge: { attachments,
     path: file,
     operationId: 'openaiUpdateVectorStoreFile',
     summary: 'Replace the attributes of a file',
-    description: 'They are metadata of the document, which searches can filter by. 409 while the file is processed.',
+    description:
+      'The attributes are metadata of the document, and searches can filter by them. 409 while the file is being processed.',
     params: fileParams,
     body: schema.storeFileUpdateSchema,
     responses: { 200: ref(schema.storeFileSchema) },
@@ -108,7 +109,7 @@ function registerAttachmentRoutes(api: Api, { service, knowledge: { attachments,
     path: file,
     operationId: 'openaiDeleteVectorStoreFile',
     summary: 'Remove a file from a vector store',
-    description: 'Searches no longer find it; the file stays. 409 while it is processed.',
+    description: 'Searches no longer find the file, but the file itself stays. 409 while it is being processed.',
     params: fileParams,
     responses: { 200: schema.storeFileDeletedSchema },
     handler: async ({ caller, params }) => {
@@ -126,14 +127,14 @@ function registerAttachmentRoutes(api: Api, { service, knowledge: { attachments,
     path: `${file}/content`,
     operationId: 'openaiGetVectorStoreFileContent',
     summary: 'Read the text of a file of a vector store',
-    description: 'The whole text of its document. 409 while the file is processed, 404 when it failed.',
+    description: 'The whole text of its document. 409 while the file is being processed, 404 if processing failed.',
     params: fileParams,
     responses: { 200: schema.storeFileContentSchema },
     handler: async ({ caller, params }) => {
       const source = await service.getStore(caller, params.source);
       const attached = await attachments.get(source, nativeId(params.file));
       if (attached.status === 'in_progress')
-        throw new AppError('conflict', 'The file is being processed. Try again when it is done.');
+        throw new AppError('conflict', 'The file is being processed. Try again later.');
       if (attached.documentId === null) throw notFound();
       const { content } = await documents.content(caller, formatId('document', attached.documentId), {});
       return {
@@ -155,7 +156,7 @@ function registerBatchRoutes(api: Api, { service, knowledge: { attachments } }: 
     rateGroup: 'extractions',
     summary: 'Attach several files to a vector store',
     description:
-      'Give exactly one of `file_ids`, with `attributes` for all, and `files`, each with its own. Files that are already attached are processed again.',
+      'Send either `file_ids`, with `attributes` for all of them, or `files`, each with its own. Files that are already attached are processed again.',
     params: sourceParams,
     body: schema.batchCreateSchema,
     budget: bodyBudgets.map,
@@ -173,7 +174,7 @@ function registerBatchRoutes(api: Api, { service, knowledge: { attachments } }: 
     operationId: 'openaiGetFileBatch',
     summary: 'Get a batch of files',
     description:
-      'Poll until `status` is no longer `in_progress`. A batch is `failed` when none of its files could be processed.',
+      'Poll until `status` is no longer `in_progress`. A batch is `failed` if none of its files could be processed.',
     params: batchParams,
     responses: { 200: ref(schema.batchSchema) },
     handler: async ({ caller, params, reply }) => {
@@ -189,7 +190,7 @@ function registerBatchRoutes(api: Api, { service, knowledge: { attachments } }: 
     path: `${batch}/cancel`,
     operationId: 'openaiCancelFileBatch',
     summary: 'Cancel a batch of files',
-    description: 'Files that are done stay. A batch that has ended does not change.',
+    description: 'Files that are already processed stay attached. Cancelling a batch that has ended changes nothing.',
     params: batchParams,
     responses: { 200: ref(schema.batchSchema) },
     handler: async ({ caller, params }) => {
@@ -204,7 +205,7 @@ function registerBatchRoutes(api: Api, { service, knowledge: { attachments } }: 
     path: `${batch}/files`,
     operationId: 'openaiListFileBatchFiles',
     summary: 'List the files of a batch',
-    description: 'Those that the vector store still has, by cursor.',
+    description: 'The files of the batch that are still in the vector store, paged by cursor.',
     params: batchParams,
     query: schema.storeFileListQuery,
     responses: { 200: schema.listOf(ref(schema.storeFileSchema)) },
@@ -217,7 +218,7 @@ function registerBatchRoutes(api: Api, { service, knowledge: { attachments } }: 
   });
 }
 
-/** Tells the helpers of the client when to look again. */
+/** Tells the polling helpers of OpenAI's client when to poll again. */
 function suggestPoll<T extends { status: string }>(reply: FastifyReply, presented: T): T {
   if (presented.status === 'in_progress') reply.header('openai-poll-after-ms', String(pollAfterMs));
   return presented;

@@ -20,7 +20,7 @@ export function registerStoreRoutes(api: Api, { service }: { service: OpenAiServ
     operationId: 'openaiCreateVectorStore',
     summary: 'Create a vector store',
     description:
-      'A source of type `knowledge/documents`, with the files of `file_ids` attached. An unknown file is 404, and nothing is created.',
+      'A source of type `knowledge/documents`, with the files of `file_ids` attached. If a file is unknown, returns 404 and creates nothing.',
     headers: Type.Object(organization),
     body: schema.vectorStoreCreateSchema,
     budget: bodyBudgets.map,
@@ -37,7 +37,7 @@ export function registerStoreRoutes(api: Api, { service }: { service: OpenAiServ
     path,
     operationId: 'openaiListVectorStores',
     summary: 'List vector stores',
-    description: 'The sources of type `knowledge/documents` visible to the caller, by cursor.',
+    description: 'The sources of type `knowledge/documents` visible to the caller, paged by cursor.',
     query: schema.listQuery,
     responses: { 200: schema.listOf(ref(schema.vectorStoreSchema)) },
     handler: async ({ caller, query }) => {
@@ -104,7 +104,7 @@ export function registerStoreRoutes(api: Api, { service }: { service: OpenAiServ
     rateGroup: 'search',
     summary: 'Search a vector store',
     description:
-      'Finds passages, best first, as the hybrid search of the source does. Scores order the results of one search; with `score_threshold` they are cosines.',
+      'Returns passages, best first, from the source’s hybrid search. Scores rank the results of one search; with `score_threshold` they are cosine similarities.',
     params,
     body: schema.searchSchema,
     budget: bodyBudgets.map,

@@ -8,7 +8,7 @@ import { orgCreateSchema, orgSchema, orgUpdateSchema } from './schema.ts';
 import type { OrgService } from './service.ts';
 import type { OrgRow } from './store.ts';
 
-/** End users read their own organisation; keys and developers manage all. */
+/** End users read their own organisation; keys and developers manage all organisations. */
 export function registerOrgRoutes(api: Api, deps: FileLinks & { orgs: OrgService }): void {
   const { orgs } = deps;
   registerResource(api, {
@@ -24,7 +24,7 @@ export function registerOrgRoutes(api: Api, deps: FileLinks & { orgs: OrgService
       update:
         'Omitted members keep their values. A new logo replaces the old one, whose URL stops working; `null` removes it. 422 if the slug is taken.',
       remove:
-        'Permanent. What belongs to the organisation alone is deleted; users, teams and what they own stay without it.',
+        'Permanent. Resources that belong only to the organisation are deleted. Its users and teams stay, with what they own, but no longer belong to an organisation.',
     },
     schema: orgSchema,
     present: (row: OrgRow) => presentOrg(deps, row),

@@ -20,8 +20,8 @@ export function createOrgService({ db, files }: { db: Database; files: FileServi
   }
 
   /**
-   * A transaction that writes the org with its logo: null removes it, undefined keeps it. A new logo is a new file. The
-   * old file, and with it its capability URL, is deleted.
+   * Writes the org and its logo in one transaction: null removes the logo, undefined keeps it. A new logo is a new file.
+   * The old file is deleted, and with it its capability URL.
    */
   function beginWithLogo(
     caller: Caller,

@@ -1,6 +1,6 @@
 /*
  * Triggers of orgs: delete_agents, delete_automations, delete_configs, delete_extractions, delete_files,
- * delete_knowledge_sources and delete_threads delete what is org-level; orgs_grants deletes the grants to the org;
+ * delete_knowledge_sources and delete_threads delete the org-level rows; orgs_grants deletes the grants to the org;
  * orgs_logo_replaced and orgs_logo_removed delete the file of its logo.
  */
 import type { Db } from '../db/database.ts';

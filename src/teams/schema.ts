@@ -13,7 +13,7 @@ export const teamSchema = Type.Object(
     description: optionalText,
     org: optionalText,
     membership_status: Type.Optional(
-      Type.Enum(['joined', 'not_joined'], { description: 'Membership of the calling user.' }),
+      Type.Enum(['joined', 'not_joined'], { description: 'The membership status of the calling user.' }),
     ),
     metadata: Type.Record(Type.String(), Type.Unknown()),
     sandbox: optionalText,

@@ -129,7 +129,7 @@ export function createTeamService({ db, ledger }: { db: Database; ledger: Ledger
       await removeMembership(caller, team, await getMembership(caller, team, member));
     },
 
-    /** The same with the member in the body or the query, as some clients send it. */
+    /** Like `removeMember`, for clients that send the member in the body. */
     async removeNamedMember(caller: Caller, teamId: string, input: Static<typeof memberRemoveSchema>): Promise<void> {
       const team = await get(caller, teamId);
       const field = requireOneMember(input);
@@ -142,7 +142,7 @@ export function createTeamService({ db, ledger }: { db: Database; ledger: Ledger
 
 /**
  * Owners and admins of the team and admins of its organisation may manage it. Other members can see it, so they get 403.
- * An admin of the team can neither add nor change an owner: `memberRole` is the role granted or removed.
+ * `memberRole` is the role to grant or remove: an admin of the team can neither add nor change an owner.
  */
 function requireManages(caller: Caller, team: store.TeamRow, memberRole?: TeamRole): void {
   if (canSeeWholeApp(caller)) return;

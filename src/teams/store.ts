@@ -111,7 +111,7 @@ export async function insertMembership(
     values (${appId}, ${member.id}, ${member.teamId}, ${member.userId}, ${member.agentId}, ${member.role})`;
 }
 
-/** A membership of the team, by its own id, its user or its agent. */
+/** Finds a membership of the team by its own id, its user or its agent. */
 export async function findMembership(db: Db, appId: string, teamId: string, anyId: string) {
   const [row] = await db<MembershipRow[]>`${withMember(db)}
     where m.app_id = ${appId} and m.team_id = ${teamId}

@@ -19,7 +19,7 @@ export function registerThreadRoutes(api: Api, { threads }: { threads: ThreadSer
       list: 'All threads of the app or sandbox, newest first.',
       get: '404 outside the app or sandbox of the caller.',
       update: 'Changes the title. Omitted members keep their values.',
-      remove: 'Permanent. Knowledge sources that name the thread stay without it.',
+      remove: 'Permanent. Knowledge sources that name the thread stay, but no longer name it.',
     },
     schema: threadSchema,
     present: presentThread,

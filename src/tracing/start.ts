@@ -8,7 +8,7 @@ import type { Logger } from '../log.ts';
 import { version } from '../version.ts';
 import { setTracing } from './trace.ts';
 
-/** Spans that wait to be sent; further ones are dropped. */
+/** The number of spans that may wait to be sent. Further spans are dropped. */
 const waitingSpansMax = 4_096;
 const spansPerRequestMax = 512;
 const sendEveryMs = 2_000;
@@ -19,7 +19,10 @@ const eventsOfSpanMax = 256;
 
 type Load = (name: string) => unknown;
 
-/** Starts to record spans and send them to the collector. Returns what sends the rest and stops, or undefined when off. */
+/**
+ * Starts to record spans and send them to the collector. Returns a function that sends the rest and stops, or
+ * undefined if tracing is off.
+ */
 export function startTracing(
   config: Config,
   log: Logger,
@@ -34,7 +37,7 @@ export function startTracing(
       'service.instance.id': String(process.pid),
       'quarry.role': config.role,
     }),
-    // It decides by the trace id alone, so every process decides the same, and no caller can ask for more.
+    // Decides by the trace id alone, so every process decides the same way, and no caller can ask for more.
     sampler: new sdk.TraceIdRatioBasedSampler(config.otlpSampleRatio),
     spanLimits: { attributeValueLengthLimit: attributeCharactersMax, eventCountLimit: eventsOfSpanMax },
     spanProcessors: [
@@ -55,7 +58,7 @@ export function startTracing(
   };
 }
 
-/** The client of the collector. */
+/** Creates the client of the collector. */
 export function createExporter(
   config: Config,
   load: Load = createRequire(import.meta.url),
@@ -69,7 +72,7 @@ export function createExporter(
   });
 }
 
-/** Logs when sending starts to fail and when it works again, not every time. */
+/** Logs when sending starts to fail and when it works again, not every failure. */
 function reportFailures(exporter: Sdk.SpanExporter, log: Logger): Sdk.SpanExporter {
   let isFailing = false;
   return {
@@ -102,7 +105,7 @@ function loadPackages(load: Load) {
   }
 }
 
-/** `name=value,name=value`, each value percent-encoded, as OpenTelemetry defines it. */
+/** Parses `name=value,name=value`, each value percent-encoded, as OpenTelemetry defines it. */
 function readHeaders(text: string): Record<string, string> {
   const headers: Record<string, string> = {};
   for (const pair of text.split(',')) {

@@ -2,8 +2,8 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type * as Api from '@opentelemetry/api';
 
 /*
- * Spans of the work of this process. Without a tracer nothing is recorded. Frequent operations check `isTracing`, which is
- * one comparison, before they create anything.
+ * Spans for the work of this process. Without a tracer, nothing is recorded. Frequent operations check `isTracing`, a
+ * single comparison, before they create anything.
  */
 
 type Tracing = { api: typeof Api; tracer: Api.Tracer };
@@ -11,16 +11,16 @@ type SpanKind = 'internal' | 'server' | 'client' | 'consumer';
 
 type SpanOptions = {
   kind?: SpanKind;
-  /** Ids, counts and names of the program's own; never values, URLs, messages or contents. */
+  /** Ids, counts and names from the program itself; never values, URLs, messages or contents. */
   attributes?: Api.Attributes;
 };
 
 type BeginOptions = SpanOptions & {
-  /** The stored or received `traceparent` of the trace that this work belongs to. */
+  /** The stored or received `traceparent` of the trace that the work belongs to. */
   continues?: string | null | undefined;
 };
 
-/** A span until it ends. */
+/** A span that has not ended yet. */
 export type OpenSpan = {
   readonly span: Api.Span;
   readonly traceparent: string;
@@ -41,13 +41,13 @@ export function isTracing(): boolean {
   return tracing !== undefined;
 }
 
-/** The span that the calling code is part of. Work that outlives its span is part of none. */
+/** The span that the calling code belongs to. Work that outlives its span belongs to none. */
 export function currentSpan(): OpenSpan | undefined {
   const current = tracing === undefined ? undefined : active.getStore();
   return current?.isOver ? undefined : current;
 }
 
-/** The trace that the calling code is part of, in the format of W3C Trace Context. */
+/** The trace that the calling code belongs to, in the format of W3C Trace Context. */
 export function currentTraceparent(): string | undefined {
   return currentSpan()?.traceparent;
 }
@@ -58,12 +58,12 @@ export function traceIds(): { trace_id?: string; span_id?: string } {
   return context === undefined ? {} : { trace_id: context.traceId, span_id: context.spanId };
 }
 
-/** Runs work as part of this span, or of none. */
+/** Runs work as part of this span, or outside of any span. */
 export function runWithin<T>(span: OpenSpan | undefined, work: () => T): T {
   return active.run(span, work);
 }
 
-/** Begins a span that continues a trace, or begins one. Undefined when tracing is off. */
+/** Opens a span that continues a trace or starts one. Undefined if tracing is off. */
 export function openSpan(name: string, options: BeginOptions = {}): OpenSpan | undefined {
   if (tracing === undefined) return undefined;
   const { api, tracer } = tracing;
@@ -89,18 +89,21 @@ export function endSpan(open: OpenSpan, failure?: { error: unknown }): void {
   open.span.end();
 }
 
-/** Runs work in a span that continues a trace, or begins one. */
+/** Runs work in a span that continues a trace or starts one. */
 export function traceFrom<T>(name: string, options: BeginOptions, work: () => Promise<T>): Promise<T> {
   const open = openSpan(name, options);
-  return open === undefined ? work() : runTo(open, work);
+  return open === undefined ? work() : runAndEnd(open, work);
 }
 
-/** Runs work in a span of the current trace. Outside any trace it only runs: the process's own housekeeping has none. */
+/**
+ * Runs work in a span of the current trace. Outside of a trace, it only runs the work: the process's own housekeeping
+ * is not traced.
+ */
 export function trace<T>(name: string, options: SpanOptions, work: () => Promise<T>): Promise<T> {
   return currentSpan() === undefined ? work() : traceFrom(name, options, work);
 }
 
-async function runTo<T>(open: OpenSpan, work: () => Promise<T>): Promise<T> {
+async function runAndEnd<T>(open: OpenSpan, work: () => Promise<T>): Promise<T> {
   try {
     const result = await active.run(open, work);
     endSpan(open);
@@ -111,7 +114,7 @@ async function runTo<T>(open: OpenSpan, work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Notes something that happened in the current span. */
+/** Records an event in the current span. */
 export function noteEvent(name: string, attributes: Api.Attributes): void {
   currentSpan()?.span.addEvent(name, attributes);
 }
@@ -120,13 +123,13 @@ export function noteAttributes(attributes: Api.Attributes): void {
   currentSpan()?.span.setAttributes(attributes);
 }
 
-/** The payload of a job, with the trace that it belongs to. */
+/** Adds the current trace to the payload of a job. */
 export function withTraceparent<T extends object>(payload: T): T & { traceparent?: string } {
   const traceparent = currentTraceparent();
   return traceparent === undefined ? payload : { ...payload, traceparent };
 }
 
-/** A code or a class: the message of an error may quote what it failed for. */
+/** Returns a code or a class name: the message of an error may quote the data that it failed on. */
 function kindOf(error: unknown): string {
   const { code, name } = (error ?? {}) as { code?: unknown; name?: unknown };
   return String(code ?? name ?? 'unknown');

@@ -4,12 +4,12 @@ import { AppError } from '../errors.ts';
 import { newUuid } from '../ids.ts';
 import * as store from './store.ts';
 
-/** Hashes of uploads that are kept between two requests. */
+/** The number of uploads whose hash is kept between two requests. */
 const hashesMax = 256;
 
 /**
- * The uploads that this process appends to. Only one request of all processes holds an upload; what a process that died
- * held is free as soon as the database drops its session.
+ * The uploads that this process appends to. Across all processes, only one request holds an upload. What a dead
+ * process held is free as soon as the database drops its session.
  */
 export class UploadHolds {
   readonly #db: Db;
@@ -17,7 +17,7 @@ export class UploadHolds {
   readonly #holder = newUuid();
   readonly #held = new Set<string>();
 
-  /** @param session one direct connection, kept open: it shows others that this process lives. */
+  /** @param session a direct connection that stays open: it shows others that this process is alive */
   constructor(db: Db, session: Db) {
     this.#db = db;
     this.#session = session;
@@ -27,7 +27,7 @@ export class UploadHolds {
     return this.#holder;
   }
 
-  /** Runs work while this process holds the upload, with its current row. 423 when another request holds it. */
+  /** Runs work with the upload's current row while this process holds the upload. 423 if another request holds it. */
   async hold<T>(upload: store.UploadRow, work: (current: store.UploadRow) => Promise<T>): Promise<T> {
     const { id } = upload;
     if (this.#held.has(id)) throw locked();
@@ -41,7 +41,7 @@ export class UploadHolds {
     }
   }
 
-  /** The same for an upload that `insert` creates with this process as its holder. */
+  /** Like `hold`, for an upload that `insert` creates with this process as its holder. */
   async holdNew<T>(insert: () => Promise<store.UploadRow>, work: (current: store.UploadRow) => Promise<T>): Promise<T> {
     await store.showHolder(this.#session, this.#holder);
     const upload = await insert();
@@ -57,26 +57,26 @@ export class UploadHolds {
     try {
       return await work();
     } finally {
-      // If this fails, this process may still hold it again.
+      // If this fails, this process can still hold the upload again.
       await store.releaseUpload(this.#db, upload, this.#holder).catch(() => {});
     }
   }
 }
 
 function locked(): AppError {
-  return new AppError('locked', 'Another request is working on this upload. Try again when it has ended.', {
+  return new AppError('locked', 'Another request is working on this upload. Try again when that request has ended.', {
     headers: { 'retry-after': '1' },
   });
 }
 
 /**
- * The hashes of the bytes that this process has received. An upload that another process has continued has none: its
- * file is read once at the end.
+ * The hashes of the bytes that this process has received. An upload that another process continued has none: its file
+ * is read once at the end.
  */
 export class RunningHashes {
   readonly #hashes = new Map<string, { size: number; hash: Hash }>();
 
-  /** Takes the hash of an upload's stored bytes. */
+  /** Removes and returns the hash of an upload's stored bytes. */
   take({ id, received }: store.UploadRow): RunningHash | undefined {
     const kept = this.#hashes.get(id);
     this.#hashes.delete(id);
@@ -84,7 +84,7 @@ export class RunningHashes {
     return kept?.size === received ? kept : undefined;
   }
 
-  /** Keeps it for the next request, if it is the hash of exactly the stored bytes. */
+  /** Keeps the hash for the next request if it covers exactly the stored bytes. */
   keep(id: string, stored: number, running: RunningHash | undefined): void {
     if (running?.size !== stored) return;
     this.#hashes.set(id, running);

@@ -20,7 +20,7 @@ export function presentUpload(upload: UploadRow) {
   });
 }
 
-/** The headers of tus. `x-file` is ours: the id of the file, once it exists. */
+/** The headers of tus. `x-file`, the id of the file once it exists, is our own. */
 export function uploadHeaders(upload: UploadRow): Record<string, string> {
   return {
     'tus-resumable': tusVersion,

@@ -13,7 +13,7 @@ export const tusVersion = '1.0.0';
 export const bodyType = 'application/offset+octet-stream';
 const checksumAlgorithms = ['sha1', 'sha256', 'sha512'];
 
-/** What OPTIONS says. */
+/** The headers of a response to OPTIONS. */
 export function describeProtocol(bytesMax: number): Record<string, string> {
   return {
     'tus-resumable': tusVersion,
@@ -24,7 +24,7 @@ export function describeProtocol(bytesMax: number): Record<string, string> {
   };
 }
 
-/** Throws 412 unless the request names this version of tus. Unless it is `required`, the header may be absent. */
+/** 412 unless the request names this version of tus. The header may be absent unless it is `required`. */
 export function requireVersion(request: FastifyRequest, required: boolean): void {
   const version = oneHeader(request, 'tus-resumable');
   if (version === tusVersion || (version === undefined && !required)) return;
@@ -33,7 +33,7 @@ export function requireVersion(request: FastifyRequest, required: boolean): void
   });
 }
 
-/** 415 for a body of another type. A request without a body needs none. */
+/** 415 for a body of any other type. A request without a body needs no type. */
 export function requireBodyType(request: FastifyRequest, required: boolean): void {
   const type = request.headers['content-type'];
   if (type === bodyType || (!required && !hasBody(request))) return;
@@ -44,7 +44,7 @@ export function hasBody({ headers }: FastifyRequest): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 
-/** A count of bytes in a header; 422 otherwise. */
+/** Reads a number of bytes from a header; 422 if it is not one. */
 export function readByteCount(request: FastifyRequest, name: string): number {
   const text = oneHeader(request, name);
   if (text === undefined) throw invalidField(name, 'is required');
@@ -56,14 +56,14 @@ export function readByteCount(request: FastifyRequest, name: string): number {
 /** What the metadata of an upload says about its file. */
 type UploadedFile = Static<typeof uploadedFileSchema>;
 
-/** Reads Upload-Metadata: pairs of a name and a base64 text. 422 on an invalid or unknown one. */
+/** Reads Upload-Metadata: pairs of a name and a base64 text. 422 on an invalid or unknown pair. */
 export function readMetadata(header: string | undefined): UploadedFile {
   const members: Record<string, unknown> = {};
   for (const pair of (header ?? '').split(',').filter((part) => part.trim() !== '')) {
     const [key = '', encoded = '', ...rest] = pair.trim().split(/ +/);
     if (rest.length > 0) throw invalidField('upload-metadata', 'must be pairs of a name and a base64 text');
     const name = key === 'filetype' ? 'content_type' : key;
-    if (Object.hasOwn(members, name)) throw invalidField(name, 'is given twice');
+    if (Object.hasOwn(members, name)) throw invalidField(name, 'is sent twice');
     members[name] = readMember(name, readText(name, encoded));
   }
   const file = checkBody(uploadedFileSchema, members);
@@ -80,7 +80,7 @@ function readText(name: string, encoded: string): string {
   }
 }
 
-/** Every value of metadata is a text: of JSON for the members that are no strings. */
+/** Metadata values are text. For members that are not strings, the text is JSON. */
 function readMember(name: string, text: string): unknown {
   if (name !== 'share' && name !== 'acl' && name !== 'provider_metadata') return text;
   try {
@@ -90,10 +90,10 @@ function readMember(name: string, text: string): unknown {
   }
 }
 
-/** Passes a body on, and throws 460 at its end when it does not have the announced checksum. */
+/** Passes a body on. At the end, throws 460 if the body does not have the announced checksum. */
 export type BodyCheck = (body: AsyncIterable<Uint8Array>) => AsyncIterable<Uint8Array>;
 
-/** Reads Upload-Checksum; undefined without one, 422 when it is not an algorithm and a base64 digest. */
+/** Reads Upload-Checksum. Undefined without the header, 422 unless it is an algorithm and a base64 digest. */
 export function readChecksum(request: FastifyRequest): BodyCheck | undefined {
   const header = oneHeader(request, 'upload-checksum');
   if (header === undefined) return undefined;
@@ -108,6 +108,6 @@ export function readChecksum(request: FastifyRequest): BodyCheck | undefined {
       yield chunk;
     }
     if (!hash.digest().equals(expected))
-      throw new AppError('checksum_mismatch', 'The body does not have this Upload-Checksum; none of it was kept.');
+      throw new AppError('checksum_mismatch', 'The body does not match its Upload-Checksum. None of it was stored.');
   };
 }

@@ -31,7 +31,7 @@ const checksum = Type.Optional(
 
 type UploadRouteDeps = { uploads: UploadService; resumableBytesMax: number };
 
-/** Resumable uploads by tus 1.0. HEAD is GET without the body. */
+/** Registers resumable uploads by tus 1.0. HEAD is GET without the body. */
 export function registerUploadRoutes(api: Api, { uploads, resumableBytesMax }: UploadRouteDeps): void {
   const senderOf = (caller: Caller, request: FastifyRequest) => ({ caller, credential: request.credential });
   const bodyIn = (request: FastifyRequest) => ({
@@ -50,10 +50,10 @@ export function registerUploadRoutes(api: Api, { uploads, resumableBytesMax }: U
     tag,
     summary: 'Start a resumable upload',
     description:
-      'Implements tus 1.0, so any tus client can be used. `Upload-Metadata` carries the members of `POST /api/v1/files` without `data`, and `provider_metadata`; `filetype` is another name of `content_type`, and `share`, `acl` and `provider_metadata` are JSON. The path of the upload is in `Location`. A body, if any, contains the first bytes.',
+      'Implements tus 1.0, so any tus client can be used. `Upload-Metadata` carries the members of `POST /api/v1/files` without `data`, and `provider_metadata`; `filetype` is an alias of `content_type`; `share`, `acl` and `provider_metadata` are JSON. The path of the upload is in `Location`. A body, if any, contains the first bytes.',
     headers: Type.Object({
       'tus-resumable': version,
-      'upload-length': Type.String({ description: 'Bytes of the whole file.' }),
+      'upload-length': Type.String({ description: 'The size of the whole file in bytes.' }),
       'upload-metadata': Type.String({ description: 'Comma-separated pairs of a name and a base64 value.' }),
       'upload-checksum': checksum,
     }),
@@ -80,7 +80,7 @@ export function registerUploadRoutes(api: Api, { uploads, resumableBytesMax }: U
     operationId: 'listUploads',
     tag,
     summary: 'List unfinished uploads',
-    description: 'Newest first. End users see their own, other callers those of the app.',
+    description: 'Newest first. End users see their own uploads, other callers those of the app.',
     query: uploadListQuery,
     responses: { 200: pageOf(ref(uploadSchema)) },
     handler: async ({ caller, query }) => {
@@ -97,7 +97,7 @@ export function registerUploadRoutes(api: Api, { uploads, resumableBytesMax }: U
     tag,
     summary: 'Read how much of an upload is stored',
     description:
-      'The same values are in the headers `Upload-Offset`, `Upload-Length`, `Upload-Metadata` and `Upload-Expires`, which HEAD returns. Once it is finished, `x-file` is the id of the file. If all bytes are stored and the end was interrupted, a caller who may append finishes it.',
+      'The same values are in the headers `Upload-Offset`, `Upload-Length`, `Upload-Metadata` and `Upload-Expires`, which HEAD returns. Once the upload is finished, `x-file` is the id of the file. If all bytes are stored but finishing was interrupted, a request from a caller who may append finishes it.',
     params,
     responses: { 200: ref(uploadSchema) },
     handler: async ({ caller, params: { upload: id }, request, reply }) => {
@@ -116,11 +116,11 @@ export function registerUploadRoutes(api: Api, { uploads, resumableBytesMax }: U
     tag,
     summary: 'Append bytes to an upload',
     description:
-      '`Upload-Offset` of the response is the number of durable bytes. 409 at another offset, 423 while another request appends, 460 when the body does not match its `Upload-Checksum`. With the last byte, the upload becomes a file, and `x-file` is its id; the rights of the caller are checked again.',
+      '`Upload-Offset` of the response is the number of durable bytes. 409 at any other offset, 423 while another request appends, 460 if the body does not match its `Upload-Checksum`. With the last byte, the caller’s rights are checked again and the upload becomes a file; `x-file` is its id.',
     params,
     headers: Type.Object({
       'tus-resumable': version,
-      'upload-offset': Type.String({ description: 'Bytes that are stored before this body.' }),
+      'upload-offset': Type.String({ description: 'The number of bytes stored before this body.' }),
       'upload-checksum': checksum,
     }),
     rawBody: bodyType,

@@ -20,7 +20,7 @@ import * as store from './store.ts';
 type Upload = store.UploadRow;
 
 export type UploadDeps = Pick<FileDeps, 'db' | 'blobs' | 'log' | 'imageSize' | 'clock' | 'credentials'> & {
-  /** One direct connection, kept open, for locks that end with this process. */
+  /** A direct connection that stays open, for locks that end with this process. */
   session: Db;
   resumableBytesMax: number;
   unfinishedUploadsMax: number;
@@ -48,7 +48,7 @@ export function createUploadService(deps: UploadDeps) {
     return found(await store.findVisibleUpload(db, caller, pathId('upload', id), clock.now()));
   }
 
-  /** Appends a body to an upload that this process holds, and finishes it with its last byte. */
+  /** Appends a body to an upload that this process holds. The last byte finishes the upload. */
   async function append(sender: Sender, upload: Upload, { bytes, length, check }: Body): Promise<Upload> {
     const left = upload.length - upload.received;
     if (length !== undefined && length > left) throw tooLong(left);
@@ -79,8 +79,8 @@ export function createUploadService(deps: UploadDeps) {
   }
 
   /**
-   * Makes an upload whose bytes are all stored a file, in one transaction. Whatever is interrupted before it is repeated
-   * by the next request.
+   * Turns an upload whose bytes are all stored into a file, in one transaction. If it is interrupted before that, the
+   * next request repeats it.
    */
   async function finish({ caller, credential }: Sender, upload: Upload): Promise<Upload> {
     const { owned, blobKey, state } = upload;
@@ -101,7 +101,7 @@ export function createUploadService(deps: UploadDeps) {
         const { provider_metadata: providerMetadata } = file;
         if (providerMetadata !== undefined) await updateFile(tx, appId, id, { providerMetadata });
       });
-      if (state.uploadId !== undefined) await store.doomPartial(tx, upload);
+      if (state.uploadId !== undefined) await store.markPartialForDeletion(tx, upload);
     });
     return { ...upload, finishedAt };
   }
@@ -124,7 +124,7 @@ export function createUploadService(deps: UploadDeps) {
   }
 
   return {
-    /** Creates an upload, and appends the body, if there is one. */
+    /** Creates an upload and appends the body, if there is one. */
     async create(sender: Sender, metadata: string, length: number, body: Body | undefined): Promise<Upload> {
       const { caller } = sender;
       const file = readMetadata(metadata);
@@ -163,7 +163,7 @@ export function createUploadService(deps: UploadDeps) {
       }
     },
 
-    /** Appends a body at an offset. 409 unless that is where the stored bytes end; 423 while another request appends. */
+    /** Appends a body at an offset. 409 if the stored bytes do not end there; 423 while another request appends. */
     async append(sender: Sender, id: string, offset: number, body: Body): Promise<Upload> {
       const seen = await getVisible(sender.caller, id);
       requireOffset(seen, offset);
@@ -179,8 +179,8 @@ export function createUploadService(deps: UploadDeps) {
     },
 
     /**
-     * The upload. One whose bytes are all stored, and whose end was interrupted, is finished first, unless the caller may
-     * only read.
+     * Returns the upload. If all its bytes are stored but finishing was interrupted, finishes it first, unless the
+     * caller may only read.
      */
     async get(sender: Sender, id: string): Promise<Upload> {
       const { caller } = sender;

@@ -13,7 +13,7 @@ export type UploadRow = {
   id: string;
   sandboxId: string;
   userId: string | null;
-  /** The header Upload-Metadata. */
+  /** The value of the header Upload-Metadata. */
   metadata: string;
   owned: Owned;
   length: number;
@@ -33,7 +33,7 @@ const visible = (db: Db, caller: Caller) =>
     ? inScope(db, caller, 'u')
     : db`(${inScope(db, caller, 'u')} and u.user_id = ${caller.kind === 'user' ? caller.userId : null})`;
 
-/** Counts the unfinished uploads of an app, and makes others who count them wait for the end of the transaction. */
+/** Counts the unfinished uploads of an app. Other transactions that count them wait until this one ends. */
 export async function countUnfinished(tx: Db, appId: string): Promise<number> {
   await tx`select pg_advisory_xact_lock(hashtextextended('uploads ' || ${appId}::text, 0))`;
   const [row] = await tx<[{ count: number }]>`
@@ -60,7 +60,7 @@ export async function findVisibleUpload(db: Db, caller: Caller, id: string, now:
   return row;
 }
 
-/** A page of the unfinished uploads visible to the caller, newest first, and the total. */
+/** A page of the unfinished uploads that the caller may see, newest first, and the total. */
 export async function listVisibleUploads(
   db: Db,
   caller: Caller,
@@ -75,7 +75,7 @@ export async function listVisibleUploads(
   return [rows, count.total];
 }
 
-/** Records what has become durable. False when the holder lost the upload, or it is gone. */
+/** Records which bytes have become durable. Returns false if the holder lost the upload or it no longer exists. */
 export async function saveState(db: Db, { appId, id }: Key, holder: string, state: PartialState): Promise<boolean> {
   const saved = await db`
     update uploads set received = ${state.size}, state = ${db.json(state as never)}
@@ -91,8 +91,8 @@ export async function finishUpload(tx: Db, { appId, id }: Key, holder: string, n
   return finished.count > 0;
 }
 
-/** Lists what is stored beside a complete blob for deletion. */
-export async function doomPartial(tx: Db, { appId, blobKey, state }: UploadRow): Promise<void> {
+/** Marks what is stored beside a complete blob for deletion. */
+export async function markPartialForDeletion(tx: Db, { appId, blobKey, state }: UploadRow): Promise<void> {
   await tx`
     insert into doomed_blobs (app_id, blob_key, partial) values (${appId}, ${blobKey}, ${tx.json(state as never)})
     on conflict (app_id, blob_key) do update set due_at = now(), partial = excluded.partial`;
@@ -107,7 +107,7 @@ export async function deleteUpload(db: Db, { appId, id }: Key): Promise<boolean>
   return gone.count > 0;
 }
 
-/** Deletes up to `limit` uploads that have expired. Returns how many. */
+/** Deletes up to `limit` expired uploads. Returns how many it deleted. */
 export async function deleteExpired(db: Db, now: Date, limit: number): Promise<number> {
   const gone = await db`
     delete from uploads where (app_id, id) in (
@@ -120,8 +120,8 @@ export async function deleteExpired(db: Db, now: Date, limit: number): Promise<n
 const holderLockSpace = 7_130_245;
 
 /**
- * Holds an upload for this process, unless another one that lives holds it. `session` keeps the lock that shows that
- * this process lives; it is taken each time, because a lost connection has lost it.
+ * Holds an upload for this process, unless another living process holds it. `session` keeps the lock that shows that
+ * this process is alive. The lock is taken each time, because a lost connection loses it.
  */
 export async function holdUpload(session: Db, { appId, id }: Key, holder: string): Promise<UploadRow | undefined> {
   const [row] = await session<UploadRow[]>`
@@ -133,7 +133,7 @@ export async function holdUpload(session: Db, { appId, id }: Key, holder: string
   return row;
 }
 
-/** Shows that this process lives, before it inserts an upload that it holds. */
+/** Takes the lock that shows that this process is alive, before it inserts an upload that it holds. */
 export async function showHolder(session: Db, holder: string): Promise<void> {
   await session`select pg_try_advisory_lock(${holderLockSpace}, hashtext(${holder}))`;
 }

@@ -7,7 +7,7 @@ export const uploadSweepJob = { task: taskNames.sweepUploads, everySeconds: 600 
 
 const batchMax = 500;
 
-/** Deletes uploads that have expired; the sweep of blobs deletes their bytes. Safe in any number of processes. */
+/** Deletes expired uploads. The sweep of blobs deletes their bytes. Safe in any number of processes. */
 export async function sweepUploads({ db, clock }: { db: Db; clock: Clock }): Promise<void> {
   while ((await deleteExpired(db, clock.now(), batchMax)) === batchMax);
 }

@@ -3,18 +3,26 @@ import { strict } from '../http/route.ts';
 import type { Measure } from '../tenancy/quotas.ts';
 
 const used = Type.Integer({ description: 'Current usage.' });
-const limit = Type.Union([Type.Integer(), Type.Null()], { description: 'The limit; null for none.' });
+const limit = Type.Union([Type.Integer(), Type.Null()], { description: 'The limit, or null if there is none.' });
 
 export const usageSchema = Type.Object(
   {
     file_bytes: Type.Object({ used, limit }, { description: 'Bytes of files and of learned search models.' }),
     documents: Type.Object({ used, limit }, { description: 'Knowledge documents.' }),
     pages: Type.Object(
-      { used, limit, resets_at: Type.String({ description: 'The end of the day (UTC).' }) },
+      {
+        used,
+        limit,
+        resets_at: Type.String({ description: 'When the day (UTC) ends and the count starts at 0 again.' }),
+      },
       { description: 'Pages extracted or pulled today.' },
     ),
     tokens: Type.Object(
-      { used, limit, resets_at: Type.String({ description: 'The end of the day (UTC).' }) },
+      {
+        used,
+        limit,
+        resets_at: Type.String({ description: 'When the day (UTC) ends and the count starts at 0 again.' }),
+      },
       { description: 'Tokens of the language model used today, including those reserved by requests in progress.' },
     ),
     sandboxes: Type.Object({ used, limit }, { description: 'Sandboxes, counted in production.' }),

@@ -11,7 +11,7 @@ type Usage = Record<Measure, { used: number; limit: number | null }> & { resetsA
 
 const dayMs = 24 * 60 * 60 * 1_000;
 
-/** Usage and quotas of apps. */
+/** Reads the usage and sets the quotas of apps. */
 export function createUsageService({ db, clock }: { db: Database; clock: Clock }) {
   return {
     async get(scope: Scope): Promise<Usage> {

@@ -4,14 +4,14 @@ import { type Measure, measures } from '../tenancy/quotas.ts';
 
 type UsageRow = { measure: Measure; used: number; bound: number | null };
 
-/** The current usage and the effective limit of every measure. */
+/** The current usage and the effective limit of each measure. */
 export function readUsage(db: Db, { appId, sandboxId }: Scope): Promise<UsageRow[]> {
   return db<UsageRow[]>`
     select measure, app_used(${appId}, ${sandboxId}, measure) as used, quota_bound(${appId}, measure) as bound
     from unnest(${[...measures]}::text[]) measure`;
 }
 
-/** The operator's limits for the app, without its own limits; null for no limit. */
+/** The operator's limit for the app, regardless of the app's own limit; null for no limit. */
 export async function findOperatorLimit(db: Db, appId: string, measure: Measure): Promise<number | null> {
   const [row] = await db<{ bound: number | null }[]>`
     select coalesce((select operator_bound from app_quotas where app_id = ${appId} and measure = ${measure}),
@@ -25,14 +25,14 @@ export async function setOwnLimit(db: Db, appId: string, measure: Measure, bound
     on conflict (app_id, measure) do update set own_bound = excluded.own_bound`;
 }
 
-/** Null restores the default. */
+/** Sets the operator's limit for the app. Null restores the default. */
 export async function setOperatorLimit(db: Db, appId: string, measure: Measure, bound: number | null): Promise<void> {
   await db`
     insert into app_quotas (app_id, measure, operator_bound) values (${appId}, ${measure}, ${bound})
     on conflict (app_id, measure) do update set operator_bound = excluded.operator_bound`;
 }
 
-/** Sets the default limits of apps, for every process on this database. */
+/** Stores the default limits of apps, for every process on this database. */
 export async function saveDefaultLimits(db: Db, bounds: Record<Measure, number | undefined>): Promise<void> {
   for (const [measure, bound] of Object.entries(bounds)) {
     if (bound === undefined) await db`delete from quota_defaults where measure = ${measure}`;
@@ -45,8 +45,8 @@ export async function saveDefaultLimits(db: Db, bounds: Record<Measure, number |
 export type Drift = { appId: string; sandboxId: string; measure: Measure; booked: number; counted: number };
 
 /**
- * The counters that differ from the actual values. The lock waits for active writers and blocks new ones, so that both
- * numbers are consistent.
+ * Finds counters that differ from the actual values. The lock waits for active writers and blocks new ones, so that
+ * both numbers are consistent.
  */
 export async function findDrift(tx: Transaction): Promise<Drift[]> {
   await tx`lock table app_usage in exclusive mode`;
@@ -73,7 +73,7 @@ export async function findDrift(tx: Transaction): Promise<Drift[]> {
   return [...rows];
 }
 
-/** Corrects the counters. */
+/** Sets the counters to the actual values. */
 export async function correctDrift(tx: Transaction, drift: Drift[]): Promise<void> {
   for (const { appId, sandboxId, measure, counted } of drift) {
     await tx`delete from app_usage where app_id = ${appId} and sandbox_id = ${sandboxId} and measure = ${measure}`;
@@ -82,7 +82,7 @@ export async function correctDrift(tx: Transaction, drift: Drift[]): Promise<voi
   }
 }
 
-/** Deletes counts of past days and rate-limit budgets that have long been full. Returns the number of rows. */
+/** Deletes counts of past days, and rate-limit budgets that have long been full. Returns the number of deleted rows. */
 export async function deleteOldCounts(db: Db, daysKept: number): Promise<number> {
   const days = await db`
     delete from app_usage where measure in ('pages', 'tokens') and period < current_date - ${daysKept}::integer`;

@@ -24,8 +24,8 @@ export function createUserService({ db, clock, ledger }: { db: Database; clock: 
   return {
     get,
 
-    /** Finds users and their passwords within app and sandbox, for sign-in. */
-    findSignedIn: (scope: Scope, id: string) => store.findUserInScope(db, scope, id),
+    /** Finds a user and a password hash without a visibility check, for sign-in. */
+    findInScope: (scope: Scope, id: string) => store.findUserInScope(db, scope, id),
     findPassword: (scope: Scope, email: string) => store.findPassword(db, scope, email),
 
     async create(caller: Caller, input: Static<typeof userCreateSchema>): Promise<store.UserRow> {
@@ -76,7 +76,7 @@ export function createUserService({ db, clock, ledger }: { db: Database; clock: 
       return get(caller, id);
     },
 
-    /** Ends all access, refresh and personal tokens and console sessions of the user. End users can only end their own. */
+    /** Ends the user's access, refresh and personal tokens and console sessions. End users can only end their own. */
     async endSessions(caller: Caller, id: string): Promise<void> {
       requireSelf(caller, id);
       const user = await get(caller, id);
@@ -101,7 +101,7 @@ function userPathId(caller: Caller, text: string): string {
   return caller.userId;
 }
 
-/** 403 for an end user who names anyone else, whether or not that user exists. */
+/** 403 for an end user who names another user, whether or not that user exists. */
 export function requireSelf(caller: Caller, text: string): void {
   if (caller.kind !== 'user' || text === 'me' || parseId('user', text) === caller.userId) return;
   throw new AppError('forbidden', 'You may do this only for yourself.');

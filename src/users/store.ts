@@ -1,6 +1,6 @@
 /*
- * Triggers of users: users_grants deletes the grants to the user; users_changed tells every process that rights have
- * changed; pause_automations pauses the automations that run as the user.
+ * Triggers of users: users_grants deletes the grants to the user; users_changed notifies every process of changed
+ * rights; pause_automations pauses the automations that run as the user.
  */
 import type { Db } from '../db/database.ts';
 import type { PageRequest } from '../http/pages.ts';
@@ -50,7 +50,7 @@ export async function findUser(db: Db, caller: Caller, id: string): Promise<User
   return row;
 }
 
-/** A user of the app and sandbox without a visibility check: for the user's own sign-in. */
+/** Finds a user of the app and sandbox without a visibility check: for the user's own sign-in. */
 export async function findUserInScope(db: Db, scope: Scope, id: string): Promise<UserRow | undefined> {
   const [row] = await db<UserRow[]>`select ${columns(db)} where u.id = ${id} and ${inScope(db, scope, 'u')}`;
   return row;

@@ -28,7 +28,7 @@ export type DeliveryRow = {
 
 export type DeliveryKey = { appId: string; webhookId: string };
 
-/** A delivery that this process attempts. */
+/** A delivery that this process is attempting. */
 export type ClaimedDelivery = DeliveryKey & {
   id: string;
   attempts: number;
@@ -44,10 +44,10 @@ export type ClaimedDelivery = DeliveryKey & {
   emittedAt: Date;
 };
 
-/** The attempts that the log shows. */
+/** The number of attempts that the log keeps. */
 const loggedAttemptsMax = 20;
 
-/** Queues events for the webhooks that take them. Returns the webhooks with new deliveries. */
+/** Queues events for the webhooks that subscribe to them. Returns the webhooks with new deliveries. */
 export async function queueDeliveries(
   tx: Db,
   { appId, sandboxId }: Scope,
@@ -66,7 +66,7 @@ export async function queueDeliveries(
   return rows.map(({ webhookId }) => webhookId);
 }
 
-/** Takes due deliveries of an active webhook for one attempt. After `claimedUntil` another process may repeat it. */
+/** Claims due deliveries of an active webhook for one attempt. After `claimedUntil`, another process may repeat it. */
 export async function claimDeliveries(
   db: Db,
   { appId, webhookId }: DeliveryKey,
@@ -103,7 +103,7 @@ export async function endAttempt(
     where app_id = ${delivery.appId} and id = ${delivery.id} and attempts = ${delivery.attempts} and state = 'pending'`;
 }
 
-/** Undoes a claim whose attempt was broken off: it is due again, and not counted. */
+/** Undoes a claim whose attempt was interrupted: the delivery is due again, and the attempt does not count. */
 export async function returnClaim(db: Db, delivery: ClaimedDelivery, now: Date): Promise<void> {
   await db`
     update webhook_deliveries set attempts = attempts - 1, tries = tries - 1, next_attempt_at = ${now}
@@ -152,7 +152,7 @@ export async function listDeliveries(
   return [rows, count.total];
 }
 
-/** Makes a delivery due, with all its retries. */
+/** Makes a delivery due again, with all its retries. */
 export async function restartDelivery(db: Db, key: DeliveryKey, id: string, now: Date): Promise<boolean> {
   const { count } = await db`
     update webhook_deliveries set state = 'pending', tries = 0, next_attempt_at = ${now}, updated_at = ${now}

@@ -3,7 +3,7 @@ import { formatId } from '../ids.ts';
 import type { DeliveryRow } from './delivery-store.ts';
 import type { WebhookRow } from './store.ts';
 
-/** @param secret shown only where it was made */
+/** `plainSecret` is present only in responses that create it. */
 export function presentWebhook(row: WebhookRow & { plainSecret?: string }) {
   return {
     ...compact({

@@ -43,10 +43,10 @@ export function registerWebhookRoutes(api: Api, { webhooks }: { webhooks: Webhoo
     [
       'pause',
       'Stop deliveries',
-      'Its events are kept for seven days, and delivered when it is resumed.',
+      'Events are kept for seven days and delivered once the webhook is resumed.',
       webhooks.pause,
     ],
-    ['resume', 'Continue deliveries', 'The webhook also receives the events of the pause.', webhooks.resume],
+    ['resume', 'Continue deliveries', 'Events of the pause are also delivered.', webhooks.resume],
   ] as const)
     api.provisioning(operators, {
       method: 'POST',
@@ -84,7 +84,7 @@ export function registerWebhookRoutes(api: Api, { webhooks }: { webhooks: Webhoo
     tag,
     changesRights: false,
     summary: 'Send a test event',
-    description: 'Sends an event `webhook.test` to this webhook alone. 409 while it is paused.',
+    description: 'Sends the event `webhook.test` to this webhook only. 409 while it is paused.',
     params,
     responses: { 201: ref(deliverySchema) },
     handler: async ({ caller, params }) => presentDelivery(await webhooks.test(caller, params.webhook)),
@@ -118,7 +118,7 @@ function registerDeliveries(api: Api, webhooks: WebhookService): void {
     changesRights: false,
     summary: 'Deliver an event again',
     description:
-      'Whatever the state of the delivery, with the same id and body, and with all retries. 409 while the webhook is paused.',
+      'Works in every state of the delivery. Sends the same id and body, with all retries. 409 while the webhook is paused.',
     params: Type.Object({ webhook: Type.String(), delivery: Type.String() }),
     responses: { 200: ref(deliverySchema) },
     handler: async ({ caller, params }) =>

@@ -23,14 +23,16 @@ export const webhookSchema = Type.Object(
     events: Type.Array(Type.String()),
     status: Type.Enum(['active', 'paused']),
     paused_reason: optionalText,
-    failing_since: Type.Optional(Type.String({ description: 'The first failed attempt since the last success.' })),
+    failing_since: Type.Optional(
+      Type.String({ description: 'The time of the first failed attempt since the last success.' }),
+    ),
     secret: Type.Optional(
       Type.String({
-        description: 'whsec_…, only in the response that creates or rotates it: it cannot be read again.',
+        description: 'whsec_…: returned only in the response that creates or rotates it.',
       }),
     ),
     previous_secret_until: Type.Optional(
-      Type.String({ description: 'Until then deliveries are also signed with the previous secret.' }),
+      Type.String({ description: 'Until this time, deliveries are also signed with the previous secret.' }),
     ),
     created_at: Type.String(),
     updated_at: Type.String(),

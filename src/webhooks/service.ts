@@ -26,11 +26,11 @@ type WebhookDeps = {
   secrets: Secrets;
   fetcher: Pick<Fetcher, 'check'>;
   onLogged: OnLogged;
-  /** Delivers what is due. */
+  /** Queues the job that sends the due deliveries of a webhook. */
   deliver(db: Db, webhook: { appId: string; webhookId: string }): Promise<void>;
 };
 
-/** Of production, and of each sandbox. */
+/** Webhooks of production, and of each sandbox. */
 const webhooksMax = 50;
 
 const testEventName = 'webhook.test';
@@ -44,7 +44,7 @@ export function createWebhookService({ db, clock, secrets, fetcher, onLogged, de
 
   async function getActive(caller: Caller, id: string): Promise<store.WebhookRow> {
     const webhook = await get(caller, id);
-    if (webhook.status === 'paused') throw new AppError('conflict', 'This webhook is paused: resume it first.');
+    if (webhook.status === 'paused') throw new AppError('conflict', 'This webhook is paused. Resume it first.');
     return webhook;
   }
 
@@ -67,7 +67,7 @@ export function createWebhookService({ db, clock, secrets, fetcher, onLogged, de
         if ((await lockLog(tx, caller)) === undefined) throw notFound();
         const used = await store.countWebhooks(tx, caller);
         if (used >= webhooksMax)
-          throw new AppError('quota_exceeded', `There may be at most ${webhooksMax} webhooks.`, {
+          throw new AppError('quota_exceeded', `There can be at most ${webhooksMax} webhooks.`, {
             details: { quota: 'webhooks', limit: webhooksMax, used, requested: 1 },
           });
         return store.insertWebhook(tx, caller, { id: newUuid(), url, description, events, secret, now: clock.now() });
@@ -90,7 +90,7 @@ export function createWebhookService({ db, clock, secrets, fetcher, onLogged, de
       return found(await store.setWebhookStatus(db, caller, pathId('webhook', id), 'paused', clock.now()));
     },
 
-    /** Also delivers the events of the pause. */
+    /** Resumes deliveries, including those of events of the pause. */
     async resume(caller: Caller, id: string): Promise<store.WebhookRow> {
       return db.begin(async (tx) => {
         const row = found(await store.setWebhookStatus(tx, caller, pathId('webhook', id), 'active', clock.now()));
@@ -111,7 +111,7 @@ export function createWebhookService({ db, clock, secrets, fetcher, onLogged, de
       return { ...found(await store.replaceSecret(db, caller, pathId('webhook', id), next)), plainSecret };
     },
 
-    /** Sends an event to this webhook alone. */
+    /** Sends a test event to this webhook only. */
     async test(caller: Caller, id: string): Promise<DeliveryRow> {
       const webhook = await getActive(caller, id);
       const event = {

@@ -104,7 +104,7 @@ export async function deleteWebhook(db: Db, scope: Scope, id: string): Promise<b
   return gone.count > 0;
 }
 
-/** An event for one webhook alone. It starts no automation. */
+/** Inserts an event for one webhook only. It starts no automation. */
 export async function insertTestEvent(
   db: Db,
   webhook: WebhookRow,
@@ -123,7 +123,7 @@ export async function noteSuccess(db: Db, webhook: { appId: string; id: string }
     where app_id = ${webhook.appId} and id = ${webhook.id} and failing_since is not null`;
 }
 
-/** Pauses the webhook when its receiver is gone, or nothing has succeeded since `failingBefore`. */
+/** Records a failure. Pauses the webhook if its receiver is gone, or if nothing has succeeded since `failingBefore`. */
 export async function noteFailure(
   db: Db,
   webhook: { appId: string; id: string },

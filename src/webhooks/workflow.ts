@@ -30,29 +30,29 @@ type WebhookWorkDeps = { db: Database; clock: Clock; secrets: Secrets; fetcher: 
 /** Concurrent requests of one process to one webhook. */
 const requestsMax = 8;
 const timeoutMs = 15_000;
-/** A process that has not recorded an attempt by then has died: the delivery is due again. */
+/** If an attempt is not recorded after this time, its process has died, and the delivery is due again. */
 const claimMs = 30_000;
 const secondMs = 1_000;
 /** The waits between the ten attempts, three days in total. Each is up to a tenth longer, at random. */
 const retrySeconds = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 73_495];
 const retriedMs = retrySeconds.reduce((sum, seconds) => sum + seconds, 0) * secondMs;
 
-/** In the transaction that logs events: queues them for webhooks, with the jobs that deliver them. */
+/** Queues events for webhooks and the jobs that deliver them, in the transaction that logs the events. */
 export async function deliverEvents(tx: Db, scope: Scope, positions: Positions, now: Date): Promise<void> {
   for (const webhookId of await queueDeliveries(tx, scope, positions, now))
     await addDeliverJob(tx, { appId: scope.appId, webhookId });
 }
 
-/** One job of a webhook waits at a time. It delivers whatever is due. */
+/** Queues a job that sends all due deliveries of a webhook. At most one job of a webhook waits at a time. */
 export function addDeliverJob(db: Db, { appId, webhookId }: DeliveryKey): Promise<void> {
   return addJob(db, taskNames.deliverWebhook, { appId, webhookId }, { key: `webhook/${webhookId}` });
 }
 
 /** The deliveries of a webhook in this process. */
 type Running = {
-  /** Deliveries that are attempted, or claimed for it. */
+  /** Deliveries that are being claimed or attempted. */
   open: number;
-  /** Counts jobs, so that a look that began before the last one is repeated. */
+  /** Counts jobs, so that a claim that began before the last job is repeated. */
   jobs: number;
 };
 
@@ -81,8 +81,8 @@ export function createWebhookWork(deps: WebhookWorkDeps): Tasks {
     return claimed;
   }
 
-  /** Attempts this delivery and then whichever is due, until none is. */
-  async function deliverOn(key: DeliveryKey, running: Running, first: ClaimedDelivery, signal: AbortSignal) {
+  /** Attempts this delivery, and then others until none is due. */
+  async function deliverUntilNoneDue(key: DeliveryKey, running: Running, first: ClaimedDelivery, signal: AbortSignal) {
     try {
       for (let next: ClaimedDelivery | undefined = first; next !== undefined; ) {
         await attempt(deps, next, signal);
@@ -105,7 +105,7 @@ export function createWebhookWork(deps: WebhookWorkDeps): Tasks {
       const claimed = await claimFirst(key, running);
       if (claimed.length === 0) return;
       await waitOutside(async () => {
-        const ends = await Promise.allSettled(claimed.map((first) => deliverOn(key, running, first, signal)));
+        const ends = await Promise.allSettled(claimed.map((first) => deliverUntilNoneDue(key, running, first, signal)));
         for (const end of ends) if (end.status === 'rejected') throw end.reason;
       });
     } finally {
@@ -153,7 +153,7 @@ async function attempt(deps: WebhookWorkDeps, delivery: ClaimedDelivery, signal:
 
 type Outcome = Pick<Attempt, 'status' | 'error'>;
 
-/** Undefined when the process stops meanwhile. The body of the response is never read. */
+/** Returns undefined if the process stops meanwhile. The body of the response is never read. */
 async function send(
   { fetcher, secrets }: WebhookWorkDeps,
   delivery: ClaimedDelivery,
@@ -184,6 +184,8 @@ async function send(
 function errorOfStatus(status: number): Pick<Outcome, 'error'> {
   if (status >= 200 && status < 300) return {};
   if (status >= 300 && status < 400)
-    return { error: { code: 'redirected', message: 'The receiver redirects, and redirects are not followed.' } };
+    return {
+      error: { code: 'redirected', message: 'The receiver returned a redirect, and redirects are not followed.' },
+    };
   return { error: { code: 'refused', message: `The receiver returned ${status}.` } };
 }

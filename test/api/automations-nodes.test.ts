@@ -6,8 +6,8 @@ import { gzipSync } from 'node:zlib';
 import { createAutomationService } from '../../src/automations/definitions/service.ts';
 import { createExpressions } from '../../src/automations/engine/expressions.ts';
 import { createGraphLoader } from '../../src/automations/engine/workflow.ts';
-import { startDueSchedules } from '../../src/automations/runs/dispatch.ts';
 import { createRunService } from '../../src/automations/runs/service.ts';
+import { startDueSchedules } from '../../src/automations/triggers/schedules.ts';
 import { formatId, parseId } from '../../src/ids.ts';
 import { createLedger } from '../../src/ledger/seal.ts';
 import { AutomationsClient, entryTypes, graphOf, type Run } from '../support/automations.ts';
@@ -280,7 +280,7 @@ test('many concurrent checks of a due schedule start one run', async () => {
   const automations = createAutomationService({ db, clock, secrets, ledger, expressions });
   const runs = createRunService({ db, clock, secrets, expressions, automations, loadGraph: createGraphLoader(db) });
   await db`update automations set next_tick_at = now() - interval '2 hours' where schedule = ${schedule}`;
-  await Promise.all(Array.from({ length: 8 }, () => startDueSchedules({ db, clock, log, expressions, runs })));
+  await Promise.all(Array.from({ length: 8 }, () => startDueSchedules({ db, clock, log, runs })));
   await firstRun(id);
   const all = await client.call<{ data: Run[] }>('GET', `/automations/${id}/runs`);
   assert.equal(all.body.data.length, 1);

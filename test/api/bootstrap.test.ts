@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, test } from 'node:test';
-import { type AppCredentials, bootstrapIfEmpty, mintCredentials, rewrapKeys } from '../../src/apps/bootstrap.ts';
+import { type AppCredentials, bootstrapIfEmpty, mintCredentials } from '../../src/apps/bootstrap.ts';
+import { rewrapKeys } from '../../src/tenancy/rotation-store.ts';
 import { Secrets } from '../../src/tenancy/secrets.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 

@@ -3,6 +3,7 @@ import { randomInt } from 'node:crypto';
 import { after, test } from 'node:test';
 import { parseId } from '../../src/ids.ts';
 import { checkIndexes, type IndexFinding } from '../../src/knowledge/index/check.ts';
+import { type DocumentPlace, findNextDocument } from '../../src/knowledge/index/check-store.ts';
 import { knowledgeOf } from '../support/knowledge.ts';
 import { createRandom } from '../support/rounds.ts';
 import { startTestServer } from '../support/server.ts';
@@ -149,4 +150,31 @@ test('each kind of damage is found, and a repaired index is read again from the 
   await db`delete from knowledge_texts where document_id = ${uuid}`;
   const lost = await check(true);
   assert.deepEqual([lost.kinds, lost.report.unrepaired], [['missing_text'], 1]);
+});
+
+test('a check reads each document of a source once, however many there are', async () => {
+  const documents = 300;
+  const source = await knowledge.createSource({ org: org.id });
+  const key = { appId, sourceId: parseId('source', source) ?? '' };
+  await knowledge.push(source, 'A text of the northern harbour.');
+  await db`
+    insert into knowledge_documents
+    select (jsonb_populate_record(d, jsonb_build_object('id', gen_random_uuid(), 'first_ordinal', n))).*
+    from knowledge_documents d, generate_series(1, ${documents - 1}) n
+    where d.app_id = ${appId} and d.source_id = ${key.sourceId}`;
+  await db.begin(async (tx) => {
+    await tx`analyze knowledge_documents`;
+    const seen = new Set<string>();
+    for (let after: DocumentPlace | undefined; ; ) {
+      after = await findNextDocument(tx, key, after);
+      if (after === undefined) break;
+      seen.add(after.id);
+    }
+    assert.equal(seen.size, documents);
+    const [row] = await tx<{ rows: number }[]>`
+      select sum(seq_tup_read + idx_tup_fetch)::int as rows from pg_stat_xact_user_tables
+      where relname like 'knowledge_documents%'`;
+    assert.ok((row?.rows ?? Infinity) < 3 * documents, `${row?.rows} rows were read`);
+  });
+  await db`delete from knowledge_documents where source_id = ${key.sourceId} and first_ordinal > 0`;
 });

@@ -55,7 +55,7 @@ function waitForRequests(count: number): Promise<void> {
   });
 }
 
-test('requests that wait in a killed process are repeated by another one, under the same key', async () => {
+test('requests that wait in a killed process are repeated by another process, with the same key', async () => {
   const client = new AutomationsClient(server, await server.provision.app());
   const call = { id: 'call', kind: 'http_request', method: 'POST', url: `${site.origin}/`, timeout_seconds: 3_600 };
   const { id } = await client.createAutomation({ workflow: graphOf(call) });

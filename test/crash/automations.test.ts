@@ -13,8 +13,8 @@ import type { TestApp, TestUser } from '../support/provisioner.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 
 /*
- * Workers are killed at random moments while runs with waits, retries, signals, fan-outs and children are in progress.
- * `npm run crash` makes it 50 kills and 500 runs; npm test a short round.
+ * Workers are killed at random moments while runs with waits, retries, signals, fan-outs and children are in
+ * progress. `npm run crash` makes 50 kills and 500 runs; npm test makes a short round.
  */
 const kills = Number(process.env.CRASH_KILLS ?? 2);
 const runCount = Number(process.env.CRASH_RUNS ?? 15);
@@ -125,7 +125,7 @@ test('killed workers lose nothing and do nothing twice', { timeout: 1_800_000 },
   await checkEffects(ids);
 });
 
-/** No timed assertion: the runner's own limit ends a run that hangs. */
+/** No assertion about time: the runner's own limit ends a run that hangs. */
 async function ended(client: AutomationsClient, run: string): Promise<void> {
   for (;;) {
     const { status } = await client.run(run);

@@ -29,7 +29,7 @@ const pagesCount = 6;
 
 type Kept = { id: string; checksum: string };
 
-/** What writers were told that is kept. Files that a writer deletes again are not among it. */
+/** The kept writes that were acknowledged. Files that a writer deletes again are not among them. */
 class Acknowledged {
   readonly files: Kept[] = [];
   readonly entries = new Map<string, number>();
@@ -46,7 +46,7 @@ class Acknowledged {
   }
 }
 
-/** Uploads, deletes and counts up, one request after the other, until it is told to stop. */
+/** Uploads, deletes and counts up, one request after another, until it is stopped. */
 async function write(baseUrl: string, key: string, user: string, name: string, acknowledged: Acknowledged) {
   for (let turn = 1; !acknowledged.stopped; turn++) {
     const bytes = randomBytes(20_000 + (turn % 7) * 30_000);
@@ -64,7 +64,7 @@ async function write(baseUrl: string, key: string, user: string, name: string, a
   }
 }
 
-test('a backup taken under load restores to a working server that has everything acknowledged before', async () => {
+test('a backup taken under load restores to a working server with everything that was acknowledged before', async () => {
   const [dataDir, restoredDir, backup] = [join(root, 'a'), join(root, 'b'), join(root, 'backup')];
   const serve = await startServe({ ...lean, QUARRY_DATA_DIR: dataDir });
   const { secret_key: key } = JSON.parse(readFileSync(join(dataDir, 'credentials.json'), 'utf8')) as {
@@ -77,7 +77,7 @@ test('a backup taken under load restores to a working server that has everything
   };
   const user = await post<{ id: string }>(serve.baseUrl, '/users', { email: 'a@example.com', name: 'A' });
 
-  // A run that waits, and a crawl that stands on its last page.
+  // A run that waits, and a crawl that has reached its last page.
   const automation = await post<{ id: string }>(serve.baseUrl, '/automations', {
     name: 'waits',
     type: 'invoked',
@@ -116,7 +116,7 @@ test('a backup taken under load restores to a working server that has everything
     });
     assert.equal(taken.code, 0, taken.stderr);
     const later = acknowledged.files.length;
-    assert.ok(later > files.length, 'writing went on meanwhile');
+    assert.ok(later > files.length, 'writing continued meanwhile');
     acknowledged.stopped = true;
     await Promise.all(writers);
     await serve.kill();
@@ -166,7 +166,7 @@ test('a backup taken under load restores to a working server that has everything
       assert.equal(await again.stop(), 0);
     }
 
-    // Killed where blobs are copied or before: whatever it left is no backup.
+    // Killed while blobs are copied or before: what it leaves behind is not a valid backup.
     const killed = new AbortController();
     const second = join(root, 'second');
     const dying = runQuarry(['backup', second], { env, signal: killed.signal });
@@ -176,7 +176,7 @@ test('a backup taken under load restores to a working server that has everything
     assert.ok(!existsSync(second));
     const refused = await runQuarry(['backup', 'verify', `${second}.unfinished`]);
     assert.match(refused.stderr, /not a complete backup|ENOENT/);
-    assert.equal((await runQuarry(['backup', second], { env })).code, 0, 'the next one clears it away');
+    assert.equal((await runQuarry(['backup', second], { env })).code, 0, 'the next backup removes it');
     assert.ok(!existsSync(`${second}.unfinished`));
   } finally {
     await site.close();

@@ -12,7 +12,7 @@ const dataDir = mkdtempSync(join(tmpdir(), 'quarry-crash-crawl-'));
 chmodSync(dataDir, 0o755);
 after(() => rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 }));
 
-/** More for a long look: QUARRY's own check repeats it twenty times. */
+/** Set CRASH_ROUNDS for a longer test. */
 const rounds = Number(process.env.CRASH_ROUNDS ?? 2);
 const pagesCount = 60;
 const concurrency = 4;
@@ -24,7 +24,7 @@ const env = {
   QUARRY_PARSE_WORKERS: '1',
 };
 
-test('a crawl resumes by itself after everything was killed, and ends with every page exactly once', async () => {
+test('a crawl resumes by itself after every process was killed, and ends with every page exactly once', async () => {
   let serve = await startServe(env);
   const { secret_key: key } = JSON.parse(readFileSync(join(dataDir, 'credentials.json'), 'utf8')) as {
     secret_key: string;
@@ -43,7 +43,7 @@ test('a crawl resumes by itself after everything was killed, and ends with every
       });
       assert.equal(answer.status, 202);
       const { id } = (await answer.json()) as TestExtraction;
-      // A page of the middle, another one each round.
+      // A page in the middle, a different one each round.
       await site.waitForRequest(`/p/${11 + ((round * 7) % 40)}`);
       await serve.kill();
       killEmbeddedPostgres(dataDir);

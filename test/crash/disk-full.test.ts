@@ -17,7 +17,7 @@ import { knowledgeOf } from '../support/knowledge.ts';
 import { type ApiResponse, startTestServer } from '../support/server.ts';
 import { metadataOf, offsetType, tus } from '../support/uploads.ts';
 
-/* The directories of file contents and of a backup are small file systems of their own, which get full and read-only. */
+/* The directories of file contents and of a backup are small file systems that become full and read-only. */
 const dataDir = mkdtempSync(join(tmpdir(), 'quarry-disk-full-'));
 const blobs = join(dataDir, 'blobs');
 const backups = join(dataDir, 'backups');
@@ -161,7 +161,7 @@ for (const [what, damage, heal] of [
   ['full', () => fill(blobs), () => rmSync(join(blobs, 'filler'))],
   ['read-only', () => assert.ok(mount('-o', 'remount,ro', blobs)), () => assert.ok(mount('-o', 'remount,rw', blobs))],
 ] as const)
-  test(`a ${what} disk is an honest 503 for every write, reads go on, and space is all that it needs`, {
+  test(`a ${what} disk returns 503 for every write, reads continue, and free space is enough to recover`, {
     skip,
   }, async (context) => {
     const writes = await listWrites();
@@ -190,7 +190,7 @@ for (const [what, damage, heal] of [
     assert.equal((await api('GET', pathname + search)).text, 'Kept.');
     const put = await api('PUT', '/api/v1/kv/key', { key, body: { user: user.id, value: what } });
     assert.equal(put.status, 200);
-    // A document that is pushed is in the database.
+    // A document that is pushed is stored in the database.
     await knowledge.push(source, text);
     mend();
     for (const { name, send, done } of writes) {
@@ -204,7 +204,7 @@ for (const [what, damage, heal] of [
     assert.deepEqual(findings, []);
   });
 
-test('a backup that finds its disk full leaves nothing behind, and succeeds when there is space', {
+test('a backup to a full disk leaves nothing behind, and succeeds when there is space', {
   skip,
 }, async () => {
   const { directTarget, secrets, blobs: store } = server.services;

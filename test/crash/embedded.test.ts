@@ -33,7 +33,7 @@ after(() => {
   rmSync(root, { recursive: true, force: true, maxRetries: 5 });
 });
 
-/** A data directory whose database was created before. */
+/** A data directory with an existing database. */
 function madeDirectory(name: string): string {
   const dataDir = join(root, name);
   installCluster(dataDir);
@@ -114,7 +114,7 @@ test('only the server can enter the socket directory', async () => {
   assert.equal(mode, 0o700);
 });
 
-test('the environment of the server is not handed to PostgreSQL', { skip: process.platform !== 'linux' }, async () => {
+test('the environment of the server is not passed to PostgreSQL', { skip: process.platform !== 'linux' }, async () => {
   process.env.EMBEDDED_TEST_SECRET = 'hunter2hunter2';
   const dataDir = madeDirectory('environment');
   const server = await startEmbeddedPostgres({ dataDir, log });
@@ -125,7 +125,7 @@ test('the environment of the server is not handed to PostgreSQL', { skip: proces
   assert.ok(!environment.includes('hunter2'));
 });
 
-test('a second server on the same data directory is refused and told who holds it', async () => {
+test('a second server on the same data directory is refused with the process that holds it', async () => {
   const dataDir = madeDirectory('twice');
   const holder = await startChild(dataDir);
   await assert.rejects(startEmbeddedPostgres({ dataDir, log }), (error) => {
@@ -173,7 +173,7 @@ test('after kill -9 of the server and of PostgreSQL the next start recovers', as
   assert.deepEqual([...rows], [{ id: 1 }]);
 });
 
-test('a pid file whose number now belongs to another program does not prevent the start', async () => {
+test('a pid file with an id that now belongs to another program does not prevent the start', async () => {
   const dataDir = madeDirectory('stale');
   const first = await startEmbeddedPostgres({ dataDir, log });
   const pidFile = join(dataDir, 'postgres', 'cluster', 'postmaster.pid');
@@ -211,7 +211,7 @@ test('a server killed while it creates the database leaves nothing that prevents
   assert.deepEqual([...rows], [{ one: 1 }]);
 });
 
-test('a cluster of another major version is refused in words and left alone', async () => {
+test('a cluster of another major version is refused with a reason and left unchanged', async () => {
   const dataDir = join(root, 'older');
   const cluster = join(dataDir, 'postgres', 'cluster');
   mkdirSync(cluster, { recursive: true });
@@ -224,7 +224,7 @@ test('a cluster of another major version is refused in words and left alone', as
   assert.equal(readFileSync(join(cluster, 'PG_VERSION'), 'utf8'), '16\n');
 });
 
-test('a data directory too deep for a socket path works all the same', async () => {
+test('a data directory with a path too long for a socket works', async () => {
   const dataDir = join(root, 'd'.repeat(100));
   const server = await startEmbeddedPostgres({ dataDir, log });
   const rows = await query(server.address, (sql) => sql`select 1 as one`);

@@ -30,7 +30,7 @@ after(async () => {
 });
 
 for (let round = 1; round <= failovers; round++)
-  test(`a killed primary costs retries only, and every process follows the promoted standby (${round})`, async (context) => {
+  test(`a killed primary costs only retries, and every process follows the promoted standby (${round})`, async (context) => {
     const pair = await startPostgresPair({ synchronous: true });
     const processes: ServedProcess[] = [];
     running.push({
@@ -87,7 +87,7 @@ for (let round = 1; round <= failovers; round++)
     context.diagnostic(`every process is ready ${Math.round(performance.now() - promotedAt)} ms after the promotion`);
     assert.ok(performance.now() - promotedAt < reconnectMsMax);
 
-    // A watcher that reconnects as browsers do sees what changes.
+    // A watcher that reconnects as browsers do sees the changes.
     const written = await sendRequest(first.baseUrl, 'PUT', '/api/v1/kv/after', {
       ...{ key, body: { user: fixture.user, value: 'the failover' } },
     });

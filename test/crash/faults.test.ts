@@ -8,14 +8,14 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { checkLedger, createFixture, Ledger, startActors } from '../support/crash-ledger.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { type Fault, type FaultProxy, openFaultProxy } from '../support/fault-proxy.ts';
-import { createRandom } from '../support/rounds.ts';
+import { createRandom, reportProgress } from '../support/rounds.ts';
 import { startS3Server } from '../support/s3-server.ts';
 import { startTestServer } from '../support/server.ts';
 
 /*
  * PostgreSQL and the blob store fail under mixed load: connections are cut in the middle of a statement or an object,
- * refused, silent or slow, and the store returns 500. Clients see an honest 503 with Retry-After or a lost connection;
- * when the component is back, the server recovers by itself and nothing that was acknowledged is lost.
+ * refused, silent or slow, and the store returns 500. Clients get a 503 with Retry-After or lose their connection.
+ * When the component is back, the server recovers by itself and nothing acknowledged is lost.
  *   FAULTS=100 FAULT_SEED=1 node test/run.ts test/crash/faults.test.ts
  */
 const faultsMax = Number(process.env.FAULTS ?? 3);
@@ -81,8 +81,10 @@ test('whatever the database and the blob store do under load, the server recover
     isOver = true;
     await actors;
     counts[what] = Math.max(counts[what] ?? 0, Math.round(performance.now() - healed));
-    await checkLedger(connection(), fixture, ledger);
+    await checkLedger(connection(), fixture, ledger, 'new');
+    reportProgress(number + 1, faultsMax, `faults, ${ledger.acknowledged} acknowledged writes`);
   }
+  await checkLedger(connection(), fixture, ledger);
   context.diagnostic(`${faultsMax} faults, ${ledger.acknowledged} acknowledged writes, ${ledger.retries} retries`);
   context.diagnostic(`longest recovery in ms: ${JSON.stringify(counts)}`);
 });

@@ -13,8 +13,8 @@ import { type ServedProcess, startServe } from '../support/serve.ts';
 import { openTcpProxy } from '../support/tcp-proxy.ts';
 
 /*
- * A fleet over an external PostgreSQL, of which any process may be killed at any time under mixed load. A killed process
- * starts again, as an orchestrator would have it.
+ * A fleet on an external PostgreSQL. Any process may be killed at any time under mixed load, and starts again, as an
+ * orchestrator would restart it.
  *   CRASH_SECONDS=600 CRASH_HTTP=3 CRASH_WORKERS=2 CRASH_SEED=1 node test/run.ts test/crash/fleet.test.ts
  */
 const secondsMax = Number(process.env.CRASH_SECONDS ?? 1);
@@ -22,7 +22,7 @@ const httpCount = Number(process.env.CRASH_HTTP ?? 2);
 const workerCount = Number(process.env.CRASH_WORKERS ?? 1);
 const seed = Number(process.env.CRASH_SEED ?? randomInt(2 ** 31));
 const killsMin = 2;
-/** On average; a process needs a second or two to start again. */
+/** An average. A process needs a second or two to start again. */
 const killEveryMs = secondsMax > 60 ? 6_000 : 1_000;
 
 const dataDir = mkdtempSync(join(tmpdir(), 'quarry-fleet-'));
@@ -47,7 +47,7 @@ const env = {
   QUARRY_DB_POOL: '4',
 };
 const start = (role: 'http' | 'worker') =>
-  // Links of background jobs need an address, which no test follows.
+  // Links created by background jobs need an address, which no test requests.
   startServe(role === 'worker' ? { ...env, QUARRY_PUBLIC_URL: 'http://127.0.0.1:1' } : env, ['--only', role]);
 
 test('whichever process of a fleet is killed, clients see only retries and nothing is lost or stuck', async (context) => {
@@ -69,7 +69,7 @@ test('whichever process of a fleet is killed, clients see only retries and nothi
   let kills = 0;
   while (!isOver && (kills < killsMin || performance.now() < end)) {
     await Promise.race([actors, wait(random() * 2 * killEveryMs)]);
-    // Each role has its turn in short rounds; which of its processes, and when, is random.
+    // In short rounds, each role has its turn. Which of its processes is killed, and when, is random.
     const victim = kills < killsMin ? (kills % 2 === 0 ? httpCount : 0) : Math.floor(random() * fleet.length);
     await fleet[victim]?.kill();
     fleet[victim] = await start(roles[victim] ?? 'http');

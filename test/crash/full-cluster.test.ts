@@ -22,8 +22,8 @@ import { checkLedger, createFixture, Ledger, startActors } from '../support/cras
 import { startServe } from '../support/serve.ts';
 
 /*
- * The embedded default has one disk for its PostgreSQL and its files. It gets full under mixed load, and so does the
- * disk of a backup.
+ * The embedded default has one disk for its PostgreSQL and its files. That disk becomes full under mixed load, and so
+ * does the disk of a backup.
  *   FULL_DISKS=10 node test/run.ts test/crash/full-cluster.test.ts
  */
 const fullDisks = Number(process.env.FULL_DISKS ?? 0);
@@ -43,7 +43,7 @@ after(() => {
 });
 const env = { QUARRY_DATA_DIR: dataDir, QUARRY_LOG_LEVEL: 'silent', QUARRY_PARSE_WORKERS: '1' };
 
-/** Takes every free byte of a directory's file system, and what is freed, until it is told to stop. */
+/** Takes every free byte of a directory's file system, including bytes freed later, until it is stopped. */
 function keepFull(directory: string): () => void {
   const path = join(directory, 'filler');
   const file = openSync(path, 'w', 0o600);
@@ -67,7 +67,7 @@ function fits(file: number, size: number): boolean {
   }
 }
 
-test('when the disk of the embedded PostgreSQL and the files is full, nothing acknowledged is lost, and space is all that it needs', {
+test('when the disk of the embedded PostgreSQL and the files is full, nothing acknowledged is lost, and free space is enough to recover', {
   skip,
 }, async (context) => {
   let server = await startServe(env);
@@ -94,7 +94,7 @@ test('when the disk of the embedded PostgreSQL and the files is full, nothing ac
     const free = keepFull(dataDir);
     try {
       await reach(() => hasEnded || ledger.retries >= retries + 12);
-      // Every other time, PostgreSQL has no room for its log either.
+      // Every other time, PostgreSQL also has no room for its log.
       if (round % 2 === 1) await exhaustLog();
     } finally {
       free();
@@ -103,7 +103,7 @@ test('when the disk of the embedded PostgreSQL and the files is full, nothing ac
     const hasRecovered = () => ledger.acknowledged >= healed + 10;
     await reach(() => hasEnded || hasRecovered());
     if (hasEnded) {
-      // The server ends with its PostgreSQL. This stands for the supervisor of the operator.
+      // The server ends with its PostgreSQL. This restart stands for the operator's supervisor.
       server = await startServe(env);
       restarts += 1;
       await reach(hasRecovered);
@@ -130,7 +130,7 @@ test('when the disk of the embedded PostgreSQL and the files is full, nothing ac
   await server.stop();
 });
 
-/** Asks PostgreSQL for new files of its log until it cannot create one. */
+/** Makes PostgreSQL create new log files until it cannot create another. */
 async function exhaustLog(): Promise<void> {
   const address = findEmbeddedPostgres(dataDir);
   if (address === undefined) return;
@@ -148,7 +148,7 @@ async function exhaustLog(): Promise<void> {
   }
 }
 
-/** Of 16 MB each: more than fit. */
+/** 16 MB each: more than fit. */
 const logFilesMax = 60;
 
 async function until(condition: () => boolean): Promise<void> {

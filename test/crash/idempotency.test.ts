@@ -41,13 +41,13 @@ test('a process killed between the effect and its record leaves neither, and the
         headers: { 'idempotency-key': 'once' },
       });
     const teams = async () => (await db`select 1 from teams where name = 'Once'`).length;
-    // The effect is written, the record is not; claims can be made and read.
+    // The effect is written, the record is not. Claims can still be made and read.
     await killInWrite(db, serve, { table: 'idempotency_records', column: 'status' }, send);
     assert.equal(await teams(), 0);
 
     serve = await startServe(env);
     assert.equal((await send()).status, 409);
-    // The claim of the dead process ends after 30 s.
+    // The claim of the dead process would end after 30 s.
     await db`update idempotency_records set claimed_until = now() where status is null`;
     const first = await send();
     const again = await send();

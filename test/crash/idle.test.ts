@@ -9,7 +9,7 @@ import { projectRoot } from '../support/source.ts';
 const dataDir = mkdtempSync(join(tmpdir(), 'quarry-idle-'));
 after(() => rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 }));
 
-/** 130 MB. Measured: 114 to 116 MiB. */
+/** 130 MB. 114 to 116 MiB were measured. */
 const idleMibMax = 124;
 
 test('a server that has nothing to do takes at most 124 MiB', {

@@ -38,7 +38,7 @@ async function start(tasks: Record<string, Task>, more: Partial<WorkersOptions> 
   return workers;
 }
 
-/** A worker process and a way to wait for a line of it. */
+/** A worker process, with a way to wait for one of its output lines. */
 function spawnWorker() {
   const child = spawn(process.execPath, [workerFile, JSON.stringify(database.target)], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -66,14 +66,14 @@ async function jobOf(task: string): Promise<JobRow | undefined> {
   return row;
 }
 
-/** The waits between tries grow to seconds; a test has no use for them. */
+/** Makes all jobs due: the waits between attempts grow to seconds, which a test does not need. */
 function runNow() {
   return database.db`
     with due as (update graphile_worker._private_jobs set run_at = now() where locked_at is null)
     select pg_notify('jobs:insert', '{"r":1,"count":10}')`;
 }
 
-test('jobs that wait outside hold no place, and all of them end', async () => {
+test('jobs that wait outside hold no slot, and all of them end', async () => {
   const gate = Promise.withResolvers<void>();
   const allWait = Promise.withResolvers<void>();
   const calm = Promise.withResolvers<void>();
@@ -108,7 +108,7 @@ test('jobs that wait outside hold no place, and all of them end', async () => {
   assert.equal(await jobOf('waits'), undefined);
 });
 
-test('a job whose wait fails is tried again like any other', async () => {
+test('a job with a failed wait is retried like any other', async () => {
   const attempts: number[] = [];
   const done = Promise.withResolvers<void>();
   await start({
@@ -125,7 +125,7 @@ test('a job whose wait fails is tried again like any other', async () => {
   assert.deepEqual(attempts, [1, 2]);
 });
 
-test('a job that waits outside in a process that is killed is done elsewhere', async () => {
+test('a job that waits outside in a killed process is done in another process', async () => {
   const victim = spawnWorker();
   await addJob(database.db, 'waits', { number: 7 });
   await victim.said('took waits');
@@ -137,7 +137,7 @@ test('a job that waits outside in a process that is killed is done elsewhere', a
   assert.deepEqual(await again.promise, { number: 7 });
 });
 
-test('a job that waits outside when its process stops is given back and not counted as failed', async () => {
+test('a job that waits outside when its process stops is released and not counted as failed', async () => {
   const waits = Promise.withResolvers<void>();
   const first = await start({
     async waits(_payload, { waitOutside, signal }) {
@@ -156,7 +156,7 @@ test('a job that waits outside when its process stops is given back and not coun
   assert.equal(await attempt.promise, 1);
 });
 
-test('an app may have its share of jobs waiting outside, and other apps are not delayed', async () => {
+test('an app can use its whole share of waiting jobs without delaying other apps', async () => {
   const waiting: string[] = [];
   const all = Promise.withResolvers<void>();
   const gate = Promise.withResolvers<void>();
@@ -186,7 +186,7 @@ test('an app may have its share of jobs waiting outside, and other apps are not 
   gate.resolve();
 });
 
-test('an uncaught exception in a job ends no process, and the third one sets the job aside', async () => {
+test('an uncaught exception in a job does not end the process, and the third one sets the job aside', async () => {
   const worker = spawnWorker();
   await addJob(database.db, 'throws', {});
   for (let crash = 1; crash <= 3; crash++) {
@@ -213,7 +213,7 @@ test('a job that ends its process runs alone the third time, is set aside, and e
     assert.equal(worker.times('took dies'), 1);
   }
   const last = spawnWorker();
-  // First for the process that has died, then for the one in which it ran alone.
+  // First for the process that has died, then for the process in which it ran alone.
   await last.said('took dies');
   while (last.times('crash of dies') < 2) await last.next();
   await addJob(database.db, 'calm', {});
@@ -224,7 +224,7 @@ test('a job that ends its process runs alone the third time, is set aside, and e
   assert.match(job?.lastError ?? '', /ended a process that ran nothing else/);
 });
 
-test('a job whose server is killed again and again is never set aside for it', async () => {
+test('a job is never set aside because its server is killed repeatedly', async () => {
   await addJob(database.db, 'stuck', {});
   for (let death = 0; death < 4; death++) {
     const worker = spawnWorker();
@@ -237,7 +237,7 @@ test('a job whose server is killed again and again is never set aside for it', a
   await again.promise;
 });
 
-test('the server runs a suspected job in a process of its own, with all that the job needs', async () => {
+test('the server runs a suspected job in a separate process, with everything that the job needs', async () => {
   const proxy = await openTcpProxy(database.target);
   const dataDir = mkdtempSync(join(tmpdir(), 'quarry-trial-'));
   const server = await startServe({
@@ -251,7 +251,7 @@ test('the server runs a suspected job in a process of its own, with all that the
     });
     while ((await database.db`select 1 from graphile_worker.jobs where key = 'suspected'`).length > 0)
       await new Promise((resolve) => setTimeout(resolve, 50));
-    assert.match(server.output(), /in a process of its own/);
+    assert.match(server.output(), /in a separate process/);
     assert.doesNotMatch(server.output(), /Job failed/);
   } finally {
     await server.stop();

@@ -56,7 +56,7 @@ test('a live worker keeps its job, however long it takes', async () => {
   });
   await addJob(database.db, 'slow', {});
   await begun.promise;
-  // The other pool looks at least twice before it runs this job, which is due after two looks.
+  // The other pool checks at least twice before it runs this job, which is due after two checks.
   const later = Promise.withResolvers<void>();
   await start({
     async slow() {
@@ -70,7 +70,7 @@ test('a live worker keeps its job, however long it takes', async () => {
   finish.resolve();
 });
 
-test('a job that was locked by a claim whose response was lost is taken again', async () => {
+test('a job locked by a claim with a lost response is taken again', async () => {
   const began = Promise.withResolvers<string>();
   const finish = Promise.withResolvers<void>();
   const ran = Promise.withResolvers<void>();
@@ -87,7 +87,7 @@ test('a job that was locked by a claim whose response was lost is taken again', 
   });
   await addJob(database.db, 'first', {});
   const worker = await began.promise;
-  // What is left behind when the connection breaks after the commit, and before the response.
+  // What remains if the connection breaks after the commit and before the response.
   await database.db.begin(async (tx) => {
     await addJob(tx, 'lost', {}, { key: 'lost' });
     await tx`update graphile_worker._private_jobs set locked_by = ${worker}, locked_at = now(), attempts = 1 where key = 'lost'`;
@@ -104,7 +104,7 @@ test('a job that was locked by a claim whose response was lost is taken again', 
   finish.resolve();
 });
 
-test('a job that is running when its process stops is given back and not counted as failed', async () => {
+test('a job that is running when its process stops is released and not counted as failed', async () => {
   const begun = Promise.withResolvers<void>();
   const first = await start({
     handed: async (_payload, { signal }) => {
@@ -121,7 +121,7 @@ test('a job that is running when its process stops is given back and not counted
   assert.equal(await attempt.promise, 1);
 });
 
-test('a job that does not finish before the shutdown deadline is given back', async () => {
+test('a job that does not finish before the shutdown deadline is released', async () => {
   const begun = Promise.withResolvers<void>();
   const first = await start({
     deaf: async () => {
@@ -157,8 +157,8 @@ test('a job exists only when the transaction that added it commits', async () =>
   assert.deepEqual(ran, [{ number: 2 }]);
 });
 
-test('a recurring task runs once a turn, however many processes share it', async () => {
-  // By the time at which each was due: one that is late may run in the same second as the next.
+test('a recurring task runs once per period, however many processes share it', async () => {
+  // By the time at which each run was due: a late one may run in the same second as the next.
   const turns: string[] = [];
   const enough = Promise.withResolvers<void>();
   const tick: Task = async (_payload, { jobId }) => {
@@ -177,7 +177,7 @@ test('a recurring task runs once a turn, however many processes share it', async
   assert.equal(new Set(turns).size, turns.length, `turns ${turns}`);
 });
 
-test('of jobs with one key that wait, the last one runs', async () => {
+test('of waiting jobs with the same key, the last one runs', async () => {
   await addJob(database.db, 'keyed', { number: 1 }, { key: 'only' });
   await addJob(database.db, 'keyed', { number: 2 }, { key: 'only' });
   const ran = Promise.withResolvers<object>();

@@ -11,12 +11,12 @@ const dataDir = mkdtempSync(join(tmpdir(), 'quarry-crash-knowledge-'));
 chmodSync(dataDir, 0o755);
 after(() => rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 }));
 
-/** Kills in one run; `npm run crash` asks for 20. */
+/** The number of kills in one run. `npm run crash` makes 20. */
 const rounds = Number(process.env.CRASH_ROUNDS ?? 3);
 const documentsPerRound = 40;
 const env = { QUARRY_DATA_DIR: dataDir, QUARRY_PARSE_WORKERS: '1' };
 
-test('an ingestion resumes after its server is killed: every document once, none partial', async () => {
+test('an ingestion resumes after its server is killed: every document exists once, none is partial', async () => {
   let server = await startServe(env);
   const { secret_key: key } = JSON.parse(readFileSync(join(dataDir, 'credentials.json'), 'utf8')) as {
     secret_key: string;
@@ -29,7 +29,7 @@ test('an ingestion resumes after its server is killed: every document once, none
   let before = 0;
   for (let round = 0; round < rounds; round++) {
     const items = Array.from({ length: documentsPerRound }, (_item, i) => ({
-      // Through the parsers and over several chunks, so that a kill meets every step.
+      // The content passes the parsers and has several chunks, so that a kill can hit every step.
       content: {
         data: Buffer.from(
           `# Round ${round} item ${i}\n\n${'Words of a document that is killed. '.repeat(120)}`,
@@ -41,7 +41,7 @@ test('an ingestion resumes after its server is killed: every document once, none
     }));
     const started = await call<TestIngestion>('POST', `/knowledge_sources/${source}/ingest/batch`, { items });
     assert.equal(started.status, 201, started.text);
-    // A different moment each time: between no document done and nearly all of them.
+    // A different moment in each round: between no document done and nearly all done.
     const share = (round % 5) / 5;
     const count = async () =>
       (await call<{ total_entries: number }>('GET', `/knowledge_documents?source=${source}&page_size=1`)).body

@@ -13,11 +13,11 @@ const dataDir = mkdtempSync(join(tmpdir(), 'quarry-crash-learning-'));
 chmodSync(dataDir, 0o755);
 after(() => rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 }));
 
-/** A killed training keeps its claim for 30 seconds, so this runs with `npm run crash` only. */
+/** A killed training keeps its claim for 30 seconds, so this test runs only with `npm run crash`. */
 const skip = process.env.CRASH_ROUNDS === undefined && 'it waits for claims to expire';
 const rounds = 3;
 
-test('a server killed while it learns from a source finds what it found before, and learns after its start', {
+test('a server killed while it learns from a source still finds what it found before, and learns after its start', {
   skip,
   timeout: 900_000,
 }, async () => {
@@ -43,7 +43,7 @@ test('a server killed while it learns from a source finds what it found before, 
   let documents = 0;
   let version = 0;
   for (let round = 0; round < rounds; round++) {
-    // Each time half as many again, so that a training is due.
+    // Each time, the source grows by more than half, so that a training is due.
     const more = documents === 0 ? 300 : Math.ceil(documents * 0.6);
     const items = Array.from({ length: more }, (_item, i) => ({
       content: {
@@ -62,7 +62,7 @@ test('a server killed while it learns from a source finds what it found before, 
     }
     documents += more;
     while (!isLearning(server.pid) && (await search('number7')).version === version) await wait();
-    // Another moment of the training each time.
+    // A different moment of the training in each round.
     for (let i = 0; i < round * 20; i++) await wait();
     await server.kill();
     server = await startServe(env);
@@ -80,7 +80,7 @@ test('a server killed while it learns from a source finds what it found before, 
 
 const subjects = ['rivers', 'mountains', 'harbours', 'gardens', 'railways', 'bridges', 'castles'];
 
-/** Whether a process of this one is training a model. */
+/** Whether a child process of this process is training a model. */
 function isLearning(pid: number): boolean {
   const all = execFileSync('ps', ['-eo', 'ppid=,args='], { encoding: 'utf8' });
   return all.split('\n').some((line) => line.trim().startsWith(`${pid} `) && line.includes('content/learn/worker'));

@@ -24,7 +24,7 @@ after(async () => {
   rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 });
 });
 
-test('a process killed while it seals leaves no part of a segment, and the next one continues the ledger', async () => {
+test('a process killed while it seals leaves no partial segment, and the next process continues the ledger', async () => {
   const db = openDatabase(target, { poolSize: 2, applicationName: 'quarry-test' });
   const secret = randomBytes(32).toString('hex');
   const env = { QUARRY_DATA_DIR: dataDir, QUARRY_SECRET: secret, QUARRY_LOG_LEVEL: 'silent', DATABASE_URL: proxy.url };
@@ -47,7 +47,7 @@ test('a process killed while it seals leaves no part of a segment, and the next 
     await seal();
     const head = await headOf(db, scope);
     await change();
-    // The segment is written, its records are not.
+    // The segment is written, but its records are not updated.
     await killInWrite(db, serve, { table: 'audit_entries', column: 'segment' }, seal);
     assert.equal((await headOf(db, scope)).number, head.number);
     assert.deepEqual((await verify()).problems, []);

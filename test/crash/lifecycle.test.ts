@@ -101,7 +101,7 @@ test('the server finishes active requests before it stops', async () => {
   const dataDir = newDataDir();
   const server = await startServe({ ...lean, QUARRY_DATA_DIR: dataDir });
   const { secret_key: key } = credentials(dataDir);
-  // The head is sent, the body waits until the server has begun to stop.
+  // The request's head is sent. Its body waits until the server has begun to stop.
   const url = new URL('/api/v1/orgs', server.baseUrl);
   const sent = request(url, {
     method: 'POST',
@@ -121,7 +121,7 @@ test('a second signal ends the server and its PostgreSQL immediately', async () 
   const dataDir = newDataDir();
   const server = await startServe({ ...lean, QUARRY_DATA_DIR: dataDir });
   const postgres = postgresPid(dataDir);
-  // A request whose body never comes keeps the drain waiting.
+  // A request whose body never arrives keeps the server draining.
   const held = request(new URL('/api/v1/orgs', server.baseUrl), {
     method: 'POST',
     headers: {
@@ -137,7 +137,7 @@ test('a second signal ends the server and its PostgreSQL immediately', async () 
   const code = await server.stop();
   clearInterval(again);
   assert.equal(code, 1);
-  // It has its signal; the directory is free as soon as it has gone.
+  // It has received its signal. The directory is free as soon as it has ended.
   await until(() => !isRunning(postgres));
 });
 
@@ -260,7 +260,7 @@ test('root may run it from a clone that only root can enter', { skip: !isRoot },
   for (const name of ['src', 'migrations', 'package.json'])
     cpSync(join(projectRoot, name), join(clone, name), { recursive: true });
   symlinkSync(join(projectRoot, 'node_modules'), join(clone, 'node_modules'));
-  // The packages are then seen where the clone has them, as they are after an installation there.
+  // The packages are then found in the clone, as after an installation there.
   const asInstalled = ['--preserve-symlinks', '--preserve-symlinks-main'];
   const dataDir = join(clone, 'data');
   const child = spawn(node, [...asInstalled, join(clone, 'src/main.ts'), 'serve'], {
@@ -276,7 +276,7 @@ test('root may run it from a clone that only root can enter', { skip: !isRoot },
   rmSync(place, { recursive: true, force: true });
 });
 
-test('bin/quarry.js finds the Node that the project brings, and passes on signals and the exit code', async () => {
+test('bin/quarry.js uses the Node that the project installs, and passes on signals and the exit code', async () => {
   const bin = join(projectRoot, 'bin/quarry.js');
   const dataDir = newDataDir();
   const child = spawn(node, [bin, 'serve'], { env: environment({ QUARRY_DATA_DIR: dataDir }) });

@@ -16,7 +16,7 @@ import { uploadWithClient } from '../support/uploads.ts';
 const bytesMb = Number(process.env.CRASH_UPLOAD_MB ?? 24);
 const size = bytesMb * 1024 * 1024;
 const breaks = 10;
-/** The breaks at which the server is killed as well. */
+/** The interruptions at which the server is killed as well. */
 const kills = bytesMb > 100 ? [3, 8] : [5];
 const retryMs = 100;
 
@@ -24,7 +24,7 @@ const directory = mkdtempSync(join(tmpdir(), 'quarry-crash-resumable-'));
 chmodSync(directory, 0o755);
 after(() => rmSync(directory, { recursive: true, force: true, maxRetries: 5 }));
 
-/** A sparse file with random bytes at each break and between: a byte in a wrong place shows. */
+/** A sparse file with random bytes at each interruption and in between, so that a byte in the wrong place shows. */
 function writeSource(path: string): void {
   const file = openSync(path, 'w');
   const mark = randomBytes(4_096);
@@ -46,7 +46,7 @@ function peakMemoryMb(pid: number): number {
   return Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) / 1024;
 }
 
-test(`an upload of ${bytesMb} MB that breaks off ten times, with the server killed in between, becomes one file`, async (t) => {
+test(`an upload of ${bytesMb} MB that is interrupted ten times, once by killing the server, becomes one file`, async (t) => {
   const source = join(directory, 'source');
   writeSource(source);
   const env = { QUARRY_DATA_DIR: join(directory, 'data'), QUARRY_LOG_LEVEL: 'silent', QUARRY_PROCESSES: '1' };

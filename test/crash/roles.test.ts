@@ -52,7 +52,7 @@ async function start(role: 'http' | 'worker'): Promise<ServedProcess> {
   return served;
 }
 
-/** What `quarry serve` says when it does not start. */
+/** The error of `quarry serve` when it does not start. */
 async function refusal(env: Record<string, string>, args: string[]): Promise<string> {
   try {
     const served = await startServe(env, args);
@@ -63,7 +63,7 @@ async function refusal(env: Record<string, string>, args: string[]): Promise<str
   }
 }
 
-test('an http process takes a crawl that only a worker does, and a second worker finishes what a killed one began', async () => {
+test('an http process accepts a crawl that only a worker runs, and a second worker finishes what a killed one began', async () => {
   const { secret_key: key } = JSON.parse(readFileSync(join(dataDir, 'credentials.json'), 'utf8')) as {
     secret_key: string;
   };
@@ -81,7 +81,7 @@ test('an http process takes a crawl that only a worker does, and a second worker
     body: { destination_kind: 'storage', url: `${site.origin}/`, mode: 'site', sitemap: 'skip' },
   });
   assert.equal(created.status, 202);
-  // Documents that are sent along are read within the request, by the parsers of the http process itself.
+  // Documents in a request are read within the request, by the parsers of the http process itself.
   const file = await sendRequest<{ id: string }>(http.baseUrl, 'POST', '/api/v1/files', {
     key,
     body: { filename: 'a.html', content_type: 'text/html', data: Buffer.from('<h1>Inline</h1>').toString('base64') },
@@ -113,7 +113,7 @@ test('an http process takes a crawl that only a worker does, and a second worker
 
   assert.equal(await second.stop(), 0);
   assert.equal(await http.stop(), 0);
-  // PostgreSQL may still be ending the sessions of a process that has ended.
+  // PostgreSQL may still be ending the sessions of the process.
   const sessions = () =>
     database.db`select application_name from pg_stat_activity
       where application_name like 'quarry-p%' and datname = current_database()`;
@@ -121,7 +121,7 @@ test('an http process takes a crawl that only a worker does, and a second worker
   assert.deepEqual([...(await sessions())], []);
 });
 
-test('a process that would keep files elsewhere than the others does not start', async () => {
+test('a process that would store files in a different place from the others does not start', async () => {
   const other = join(dataDir, 'other');
   assert.match(await refusal(settings({ QUARRY_DATA_DIR: other }), ['--only', 'http']), /in another blob store/);
 });

@@ -78,7 +78,7 @@ const knowledge = knowledgeOf(server, { key });
 const automations = new AutomationsClient(server, world.app);
 const webhooks = new WebhooksClient(server, key);
 
-/** Uses a component during a fault; returns what must hold once the fault is over. */
+/** Uses a component during a fault. Returns what must hold after the fault. */
 type Use = (fault: Fault, round: number) => Promise<() => Promise<void>>;
 
 const source = await knowledge.createSource({ org: world.org.id });
@@ -89,7 +89,7 @@ async function search(body: Json): Promise<Found> {
   return found.body;
 }
 
-/** A push is stored and found by its words, whatever the embedder does; its vectors come later. */
+/** A pushed document is stored and found by its words, whatever the embedder does. Its vectors follow later. */
 const useEmbedder: Use = async (_fault, round) => {
   const word = `gannet${round}`;
   const body = { content: { data: `The ${word} is white.` } };
@@ -105,7 +105,7 @@ const useEmbedder: Use = async (_fault, round) => {
       return data.some(({ content }) => String(content).includes(word));
     };
     assert.ok(await finds('fulltext'));
-    // Does now what happens every thirty seconds.
+    // Embeds what is due now, as the server does every thirty seconds.
     await addJob(server.db, 'embed_documents', {});
     await until(() => finds('vector'));
     const { body } = await knowledge.send<{ metadata: Json }>('GET', `/knowledge_ingestions/${pushed.body.id}`);
@@ -113,7 +113,7 @@ const useEmbedder: Use = async (_fault, round) => {
   };
 };
 
-/** Results come in the order before reranking, and say so. */
+/** Results keep the order from before reranking, and say so. */
 const useReranker: Use = async (fault) => {
   const body = { query: 'puffin', mode: 'fulltext', rerank: true };
   const { data, rerank_unavailable: reason } = await search(body);
@@ -142,7 +142,7 @@ const useModel: Use = async (fault) => {
   };
 };
 
-/** Users whose keys are cached stay signed in; others get a 503 that says when to try again. */
+/** Users whose keys are cached stay signed in. Others get a 503 that says when to try again. */
 async function trustingApp() {
   const app = await provision.app();
   const body = { issuer: services.issuer.issuer, audience, create_users: true };
@@ -169,7 +169,7 @@ const useIssuer: Use = async (fault) => {
   };
 };
 
-/** A delivery waits, and arrives unchanged. */
+/** A delivery waits and then arrives unchanged. */
 const { port } = proxies.receiver;
 const byAddress = await webhooks.create(at(proxies.receiver, '/address'), ['round']);
 const byName = await webhooks.create(`http://receiver.example:${port}/name`, ['round']);
@@ -177,7 +177,7 @@ const useReceiver: Use = async (fault, round) => {
   const event = await webhooks.emit('round', { round });
   const hooks = [byAddress, byName];
   const newest = async ({ id }: { id: string }) => (await webhooks.deliveries(id)).find((one) => one.event === event);
-  // A silent receiver would be awaited for fifteen seconds; the end of the fault ends its connection.
+  // The server waits fifteen seconds for a silent receiver; the end of the fault ends its connection earlier.
   if (fault.kind !== 'silence')
     for (const hook of hooks) await until(async () => ((await newest(hook))?.log.length ?? 0) > 0);
   return async () => {
@@ -196,7 +196,7 @@ const useReceiver: Use = async (fault, round) => {
       const messages = services.receiver.messages.filter(
         ({ path, event: { id } }) => path === pathname && id === event,
       );
-      // The proxy returned 200 in its place, which is all that counts of a response.
+      // The proxy itself returned 200, which is all that matters in a response.
       const wasSwallowed = acknowledges(fault);
       assert.ok(messages.length > 0 || wasSwallowed, `${pathname}: the message was lost`);
       assert.equal(new Set(messages.map(({ body }) => body)).size, messages.length > 0 ? 1 : 0);
@@ -212,7 +212,7 @@ const components: [FaultProxy, Use][] = [
   [proxies.receiver, useReceiver],
 ];
 
-test('whatever the services around it do, the server falls back as documented, recovers and loses nothing', async (context) => {
+test('whatever external services do, the server falls back as documented, recovers and loses nothing', async (context) => {
   context.diagnostic(`repeat with FAULT_SEED=${seed}`);
   for (const text of ['The puffin is best.', 'A puffin.']) await knowledge.push(source, text);
   assert.equal((await signInCached()).status, 200);
@@ -240,7 +240,7 @@ test('whatever the services around it do, the server falls back as documented, r
   context.diagnostic(`recovery in ms: ${JSON.stringify(longest)}`);
 });
 
-/** Each fault of a service, and what happens to names meanwhile. */
+/** Each fault of a service, and what name resolution does meanwhile. */
 function listFaults(random: () => number): [string, Fault, () => Promise<string[]>][] {
   const bytes = (max: number) => 1 + Math.floor(random() * max);
   const noise = Buffer.from(Array.from({ length: 4_000 }, () => Math.floor(random() * 256)));

@@ -17,7 +17,7 @@ after(async () => {
   rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 });
 });
 
-/** Requests of one extraction that are in flight at the same time. */
+/** The number of requests of one extraction that are in flight at the same time. */
 const inFlightMax = 4;
 const env = {
   QUARRY_DATA_DIR: dataDir,
@@ -29,7 +29,7 @@ const env = {
 };
 const chapters = Array.from({ length: 24 }, (_, n) => `# Chapter ${n}\n\nWord${n}. ${'Filler text. '.repeat(120)}\n`);
 
-test('a structured extraction resumes after everything was killed, and repeats only what was in flight', async () => {
+test('a structured extraction resumes after every process was killed, and repeats only what was in flight', async () => {
   let serve = await startServe(env);
   const { secret_key: key } = JSON.parse(readFileSync(join(dataDir, 'credentials.json'), 'utf8')) as {
     secret_key: string;
@@ -40,7 +40,7 @@ test('a structured extraction resumes after everything was killed, and repeats o
     const words = [...(messages[1]?.content ?? '').matchAll(/Word\d+/g)].map(([word]) => word);
     asked.push(words.join());
     if (number === 12) halfway.resolve();
-    // What is asked from now on is not answered before the process dies.
+    // Requests from now on get no response before the process dies.
     if (number >= 12 && number < 12 + inFlightMax && !resumed) return { respond: () => {} };
     return { text: JSON.stringify(words), usage: [100, 10] };
   };

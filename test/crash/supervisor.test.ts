@@ -35,7 +35,7 @@ after(async () => {
 
 type Reply = { status: number; headers: Record<string, unknown>; body: string };
 
-/** A request on a connection of its own: the supervisor passes connections to its processes in turn. */
+/** Sends a request on a new connection: the supervisor passes connections to its processes in turn. */
 function call(method: string, path: string, body?: unknown, apiKey = key): Promise<Reply> {
   return new Promise((resolve, reject) => {
     const headers = { 'x-api-key': apiKey, 'content-type': 'application/json' };
@@ -55,7 +55,7 @@ function call(method: string, path: string, body?: unknown, apiKey = key): Promi
   });
 }
 
-/** The lines of the log with this message, oldest first. */
+/** The log lines with this message, oldest first. */
 function logged(message: string): { process: string; childPid: number }[] {
   const lines = server.output().split('\n');
   return lines
@@ -81,7 +81,7 @@ function isRunning(pid: number): boolean {
   }
 }
 
-/** The processes below this one, at any depth. */
+/** The processes below this one at any depth. */
 function descendants(pid: number): number[] {
   const parents = readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -154,7 +154,7 @@ test('when processes are killed under load, clients see only retries, nothing ac
       } catch {
         retries += 1;
       }
-      // A process that starts again needs the processor.
+      // A process that is starting needs the processor.
       if (isStarting) await new Promise((resolve) => setTimeout(resolve, pollMs));
     }
   };
@@ -260,7 +260,7 @@ test('one process needs no supervisor', async () => {
   assert.equal(await server.stop(), 0);
 });
 
-test('a port in use ends the supervisor with the reason', async () => {
+test('if the port is in use, the supervisor ends with the reason', async () => {
   const blocker = createServer().listen(0, '127.0.0.1');
   await once(blocker, 'listening');
   const { port } = blocker.address() as { port: number };

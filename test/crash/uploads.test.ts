@@ -24,7 +24,7 @@ const acknowledgedPerRound = 25;
 
 type Acknowledged = { id: string; checksum: string };
 
-/** Uploads one file after another, raw ones in chunks and JSON ones, until the server is gone. */
+/** Uploads one file after another, raw ones in chunks and JSON ones, until the server has ended. */
 async function uploadUntilGone(baseUrl: string, key: string, seed: number, done: (file: Acknowledged) => void) {
   for (let turn = 0; ; turn++) {
     const bytes = bytesOf(50_000 + ((seed * 7_919 + turn * 104_729) % 900_000));
@@ -54,7 +54,7 @@ async function uploadUntilGone(baseUrl: string, key: string, seed: number, done:
   }
 }
 
-test('a server killed during uploads keeps every acknowledged file and leaves nothing that a sweep does not remove', async () => {
+test('a server killed during uploads keeps every acknowledged file, and a sweep removes everything else', async () => {
   const acknowledged: Acknowledged[] = [];
   for (let round = 0; round < rounds; round++) {
     const serve = await startServe({ QUARRY_DATA_DIR: dataDir, QUARRY_LOG_LEVEL: 'silent' });
@@ -90,12 +90,12 @@ test('a server killed during uploads keeps every acknowledged file and leaves no
     const checksums = new Set(kept.map(({ checksum }) => checksum.toString('hex')));
     for (const { checksum } of acknowledged) assert.ok(checksums.has(checksum));
     assert.deepEqual(await db.begin(findDrift), []);
-    // A day later.
+    // Moves the clock forward by a day.
     await db`update doomed_blobs set due_at = now()`;
     await sweepBlobs({ db, blobs });
     await blobs.sweepTemporary(0);
     assert.equal((await db`select 1 from doomed_blobs`).length, 0);
-    // Beside them, the store's own id.
+    // The only other file is the store's own id.
     const onDisk = readdirSync(join(dataDir, 'blobs'), { recursive: true, withFileTypes: true });
     assert.equal(onDisk.filter((entry) => entry.isFile()).length, kept.length + 1);
   } finally {

@@ -22,7 +22,7 @@ const secondsMax = Number(process.env.CRASH_SECONDS ?? 2);
 /** Each process is killed once. */
 const killsMin = 2;
 const killEverySeconds = secondsMax / Math.min(60, Math.max(killsMin, secondsMax / 10));
-/** Mean time until a watcher drops its connection by itself. */
+/** The mean time until a watcher drops its connection by itself. */
 const dropSeconds = Math.max(2, secondsMax / 20);
 const watchersPerUser = 10;
 const catchUpMs = 60_000;
@@ -55,7 +55,7 @@ type Subscription = {
   take(event: StreamEvent): void;
 };
 
-/** Reads a stream until it is told to stop, and resumes it after the last event whenever it ends. */
+/** Reads a stream until it is stopped. Whenever the stream ends, resumes after the last event. */
 class Watcher {
   connections = 0;
   readonly #subscription: Subscription;
@@ -114,7 +114,7 @@ class Watcher {
   }
 }
 
-/** The increments of one user's entries: each value must follow the one before. */
+/** Checks the increments of one user's entries: each value must follow the previous one. */
 class Counts {
   readonly last = new Map<string, number>();
 
@@ -126,7 +126,7 @@ class Counts {
   }
 }
 
-/** Events of the app by their sequence, from which none may be left out. */
+/** Checks the events of the app by their sequence: none may be missing. */
 class Sequence {
   static readonly ids = new Map<number, string>();
   last = 0;
@@ -181,7 +181,7 @@ test('watchers that resume miss nothing and get nothing twice, whichever process
       const take = (event: StreamEvent) => count.take(event);
       watchers.push(new Watcher({ path: `/api/v1/kv_watch?user=${user}${query}`, headers, take }, processes));
     }
-    // A failed watcher fails the test while it runs.
+    // A watcher that fails makes the test fail while it runs.
     const failed = Promise.withResolvers<never>();
     for (const watcher of watchers) watcher.ended.catch(failed.reject);
     failed.promise.catch(() => {});

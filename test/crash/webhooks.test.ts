@@ -70,7 +70,7 @@ test('each change is delivered and none is invented, whenever the process is kil
       isOver = true;
       await Promise.all(writers);
       receiver.respond = (response) => response.end();
-      // The attempts of a dead process are repeated after 30 seconds.
+      // A dead process's attempts would be repeated after 30 seconds.
       await db`update webhook_deliveries set next_attempt_at = now() where state = 'pending'`;
       serve = await startServe(env);
     }

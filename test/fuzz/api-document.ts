@@ -34,7 +34,7 @@ function resolve(document: ApiDocument, schema: JsonSchema): JsonSchema {
   return named === undefined ? schema : resolve(document, named);
 }
 
-/** Values for members and parameters with these names, wherever they appear. */
+/** Values for members and parameters by name, wherever they appear. */
 export type Known = Record<string, unknown>;
 
 /** The smallest request body that the schema accepts. */
@@ -64,7 +64,7 @@ export function sample(document: ApiDocument, given: JsonSchema, known: Known, n
   }
 }
 
-/** The paths of all members that a body may have, up to this depth; `[]` is the body itself. */
+/** The paths of all members that a body may have, up to this depth. `[]` is the body itself. */
 export function memberPaths(document: ApiDocument, given: JsonSchema, depthMax = 4): (string | number)[][] {
   const paths: (string | number)[][] = [[]];
   const visit = (each: JsonSchema, at: (string | number)[]) => {
@@ -84,7 +84,7 @@ export function memberPaths(document: ApiDocument, given: JsonSchema, depthMax =
   return [...new Map(paths.map((path) => [path.join('.'), path])).values()];
 }
 
-/** A copy of a body with another value at one path; missing parents are created. */
+/** A copy of a body with a different value at one path. Missing parents are created. */
 export function withValue(body: unknown, [step, ...rest]: (string | number)[], value: unknown): unknown {
   if (step === undefined) return value;
   if (typeof step === 'number') {

@@ -11,20 +11,23 @@ import { until } from '../support/until.ts';
 import { metadataOf, tus } from '../support/uploads.ts';
 import type { Known } from './api-document.ts';
 
-/** What requests name, so that each operation can succeed. Keys are operations, of both kinds unless one is named. */
+/**
+ * What requests name, so that each operation can succeed. Keys are operation ids, for both kinds of path unless one
+ * is named.
+ */
 export type Resources = {
   known: Known;
   /** Resources that some operations use instead, so that they do not change the shared ones. */
   others: Record<string, Known>;
-  /** Each is sent alone: operations for a secret key, and those for an end user. */
+  /** The headers of operations for a secret key, and of those for an end user. Each set is sent alone. */
   headersFor(operationId: string, template: string, callers: string[]): Record<string, string>[];
-  /** Query parameters that an operation needs, although they are not required of every caller. */
+  /** Query parameters that an operation needs although not every caller must send them. */
   queries: Record<string, string[]>;
-  /** Members that a body needs in addition to those that its schema requires. */
+  /** Members that a body needs although its schema does not require them. */
   bodies: Record<string, object>;
 };
 
-/** A server of the world outside: a page to send webhooks to, and an issuer of identities. */
+/** A server outside: a page to send webhooks to, and an issuer of identities. */
 export type Outside = { origin: string; provider: Awaited<ReturnType<typeof startProvider>> };
 
 type World = { server: TestServer; outside: Outside; app: TestApp; user: TestUser; password: string };
@@ -70,7 +73,7 @@ export async function createResources(server: TestServer, outside: Outside): Pro
   const webhooks = await createWebhooks(outside, create);
   const installations = await createInstallations(server, create, key, agent);
   const signIn = await createSignIn(world, create);
-  // The first look reads all migrations.
+  // The first call reads all migrations.
   await api('GET', '/readyz');
   const upload = async () => {
     const made = await api<Made>('POST', '/api/v1/uploads', { key, headers: uploadHeaders });
@@ -123,10 +126,10 @@ export async function createResources(server: TestServer, outside: Outside): Pro
   return {
     known,
     others: {
-      // Both end the sessions of the user whose token the other requests use.
+      // Both end the sessions of the user with whose token the other requests are sent.
       updateUser: { user: spareUser.id },
       revokeUserSessions: { user: spareUser.id },
-      // Another `lookup_key` would make the agent match a path that deletes it.
+      // A different `lookup_key` would make the agent match a path that deletes it.
       updateAgent: { agent: await spareAgent('Spare') },
       developerUpdateAgent: { agent: await spareAgent('Another') },
       getKey: { key: await post('/keys', { type: 'publishable' }) },
@@ -190,7 +193,7 @@ async function createKnowledge({ api }: TestServer, create: Create, key: string,
   return { source, ingestion, document: documents.body.data[0]?.id };
 }
 
-/** For the routes under `/v1`: a document as a file of its source, and batches of it. */
+/** For the routes under `/v1`: a document as a file of its source, and batches. */
 async function createOpenAiThings(create: Create, file: string, { source, document }: Known, user: string) {
   const batch = async () =>
     (await create(`/knowledge_sources/${source}/ingest/batch`, { items: [{ content: { data: 'Text.' } }] })).id;
@@ -204,14 +207,14 @@ async function createOpenAiThings(create: Create, file: string, { source, docume
       openaiGetFileBatch: ofBatch,
       openaiListFileBatchFiles: ofBatch,
       openaiCancelFileBatch: { ingestion: await batch() },
-      // In the other source the file is being processed.
+      // In the other source, the file is still being processed.
       openaiCreateFileBatch: { source: (await create('/knowledge_sources', { type: 'knowledge/documents', user })).id },
     },
     bodies: { openaiCreateFileBatch: { file_ids: [file] } },
   };
 }
 
-/** Runs that wait for a worker, that wait for a signal, and that have ended: what each operation needs. */
+/** Creates runs that wait for a worker, runs that wait for a signal, and ended runs, as each operation needs. */
 async function createAutomations({ server, app, user }: World, create: Create) {
   const client = new AutomationsClient(server, app);
   const [automation, spare] = await Promise.all([1, 2].map(() => client.createAutomation({ user: user.id })));
@@ -266,7 +269,7 @@ async function createWebhooks({ origin }: Outside, create: Create) {
   };
 }
 
-/** Installations that receive posts: one for them, the others to rotate its address and set its secret. */
+/** Creates installations that receive posts: one for posts, the others to rotate its URL and set its secret. */
 async function createInstallations({ api }: TestServer, create: Create, key: string, agent: string) {
   const inbound = async () => {
     const { id, inbound_url: url } = await create<Made & { inbound_url: string }>('/installations', {
@@ -296,7 +299,7 @@ async function createInstallations({ api }: TestServer, create: Create, key: str
   };
 }
 
-/** Addresses that open a file without another credential. */
+/** URLs that open a file without another credential. */
 async function createFileUrls(
   create: Create,
   read: Create,
@@ -331,7 +334,7 @@ async function createFileUrls(
   };
 }
 
-/** A session to refresh, one of the console, and a sign-in at an issuer that is almost complete. */
+/** A session to refresh, a console session, and a sign-in at an issuer that is almost complete. */
 async function createSignIn({ server: { api }, outside, app, user, password }: World, create: Create) {
   const client = { client_id: 'console', client_secret: 'console-secret' };
   const audience = 'https://quarry.example';

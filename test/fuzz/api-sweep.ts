@@ -20,19 +20,22 @@ import { createMcpCheck, list, type McpTool, mcpCases, repliesOf, revision } fro
 type SweepOptions = {
   server: TestServer;
   outside: Outside;
-  /** Sends one of every so many requests; 1 sends all. */
+  /** Sends one of every `oneOf` requests; 1 sends all. */
   oneOf: number;
-  /** Which of them: the first, unless given. */
+  /** Which of them to send. By default the first. */
   seed?: number;
 };
 
 type SweepReport = {
   requests: number;
-  /** How many there would be with `oneOf` 1. */
+  /** The number of requests with `oneOf` 1. */
   possible: number;
   /** The number of responses by status. */
   statuses: Record<string, number>;
-  /** Operations and MCP tools for which no request succeeded. Deletions have no content that could be checked. */
+  /**
+   * Operations and MCP tools of which no request succeeded. Deletions are left out: their responses have no content
+   * to check.
+   */
   neverSucceeded: string[];
   slowestMs: number;
   slowest: string;
@@ -45,7 +48,7 @@ type Case = {
   operation: ApiOperation;
   method: string;
   template: string;
-  /** Built when it is sent: bodies are large. */
+  /** Built when it is sent, because bodies are large. */
   send(): Sent;
   tool?: McpTool;
   /** Whether it must be refused. */
@@ -74,7 +77,7 @@ export async function sweepApi({ server, outside, oneOf, seed = 0 }: SweepOption
     problems: [],
   };
   const succeeded = new Set<string>();
-  /** The responses to plain requests, to explain an operation that never succeeded. */
+  /** The responses to plain requests, which explain why an operation never succeeded. */
   const refused = new Map<string, string>();
   const list = () => {
     report.possible = 0;
@@ -124,7 +127,7 @@ function* plainOf(cases: Generator<Case>): Generator<Case> {
   for (const each of cases) if (each.isPlain) yield each;
 }
 
-/** One of every so many requests with an awkward value. */
+/** One of every `oneOf` requests with an awkward value. */
 function* chooseAwkward(cases: Generator<Case>, oneOf: number, seed: number): Generator<Case> {
   let index = oneOf - (seed % oneOf);
   for (const each of cases) if (!each.isPlain && index++ % oneOf === 0) yield each;
@@ -158,7 +161,9 @@ async function send(server: TestServer, each: Case): Promise<Outcome | string> {
     }
     return { status: response.status, type, text: await response.text() };
   } catch (error) {
-    return timeout.aborted ? `no answer within ${hangMs} ms` : `broken off: ${String((error as Error).cause ?? error)}`;
+    return timeout.aborted
+      ? `no response within ${hangMs} ms`
+      : `broken off: ${String((error as Error).cause ?? error)}`;
   }
 }
 
@@ -173,7 +178,7 @@ function problemOf(
   if (status >= 500 && status !== 501) return `${status} ${text.slice(0, 200)}`;
   if (!/^application\/json/.test(type)) return status >= 400 ? `${status} is not JSON: ${type}` : undefined;
   const value: unknown = JSON.parse(text);
-  // Errors of the protocol are of its own shape.
+  // Protocol errors have a different shape.
   if (template.startsWith('/mcp') && (Array.isArray(value) || Object.hasOwn(value as object, 'jsonrpc')))
     return undefined;
   return fits(template, method, status, value);
@@ -232,7 +237,7 @@ function* casesOf(document: ApiDocument, resources: Resources, tools: McpTool[])
         for (const [index, headers] of all.entries())
           yield* casesOfMcp(document, resources, tools, { template, operation, headers, isFirst: index === 0 });
       if (operationId === 'postInbound') yield* casesOfInbound(resources, template, operation);
-      // Deletions name nothing that exists, so that resources stay; only their own parameters are awkward.
+      // Deletions name nothing that exists, so that the resources stay. Only their own parameters are awkward.
       const things =
         method === 'DELETE'
           ? { app: known.app, key: 'key', name: 'NAME' }
@@ -246,7 +251,7 @@ function* casesOf(document: ApiDocument, resources: Resources, tools: McpTool[])
     }
 }
 
-/** What differs from the plain request: a parameter, or the member of the body at this path. */
+/** The difference from the plain request: a parameter, or the member of the body at this path. */
 type Change = { parameter?: Parameter; at?: (string | number)[]; value?: unknown };
 
 type McpPlan = { template: string; operation: ApiOperation; headers: Record<string, string>; isFirst: boolean };
@@ -258,7 +263,7 @@ function* casesOfMcp(
   { template, operation, headers, isFirst }: McpPlan,
 ): Generator<Case> {
   for (const { what, isPlain = false, body, headers: own, tool } of mcpCases(document, tools, known, others)) {
-    // Callers differ in what they may do, not in how arguments are read.
+    // Callers differ in their rights, not in how arguments are read.
     if (!isFirst && !isPlain) continue;
     const texts = Object.entries(own).map(([name, value]) => [name, headerText(value)]);
     yield {
@@ -367,7 +372,7 @@ function pathOf(
   return query.length === 0 ? path : `${path}?${query.join('&')}`;
 }
 
-/** Like encodeURIComponent, which rejects lone surrogates: their bytes are sent anyway. */
+/** Like encodeURIComponent, but sends the bytes of lone surrogates instead of rejecting them. */
 function percentEncode(text: string): string {
   return text
     .split(/([\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff])/)
@@ -375,7 +380,7 @@ function percentEncode(text: string): string {
     .join('');
 }
 
-/** A header cannot contain every byte: values that no client could send are left out. */
+/** A header cannot contain every byte. Values that no client could send are left out. */
 function headerText(value: string): string {
   return Buffer.from(value, 'utf8')
     .toString('latin1')

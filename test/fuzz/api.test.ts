@@ -6,7 +6,7 @@ import { startProvider } from '../support/oidc-provider.ts';
 import { startTestServer } from '../support/server.ts';
 import { sweepApi } from './api-sweep.ts';
 
-/** Sends one of every so many requests, others with each seed; `npm run fuzz -- --api` sends them all. */
+/** Sends one of every `oneOf` requests; each seed selects others. `npm run fuzz -- --api` sends them all. */
 const oneOf = Number(process.env.FUZZ_API_ONE_OF ?? 60);
 const seed = Number(process.env.FUZZ_SEED ?? randomInt(2 ** 31));
 

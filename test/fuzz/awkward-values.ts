@@ -1,4 +1,4 @@
-/** JSON that JSON.stringify does not write; sent unchanged. */
+/** JSON that JSON.stringify cannot write. Sent unchanged. */
 export class RawJson {
   readonly text: string;
   constructor(text: string) {
@@ -6,7 +6,7 @@ export class RawJson {
   }
 }
 
-/** Text that has broken a parser, a column, a header or a path somewhere. */
+/** Texts that have broken a parser, a column, a header or a path in some program. */
 export const awkwardTexts: readonly string[] = [
   '',
   ' ',

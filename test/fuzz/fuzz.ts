@@ -2,11 +2,12 @@ import { ParserPool } from '../../src/content/parse/pool/pool.ts';
 import { ParseError } from '../../src/content/parse/types.ts';
 import type { Logger } from '../../src/log.ts';
 import type { SampleDocument } from '../support/documents.ts';
+import { reportProgress } from '../support/rounds.ts';
 import { Mutator } from './mutate.ts';
 
 type FuzzOptions = {
   documents: SampleDocument[];
-  /** So many of them, the last ones, are made small pictures instead of being read. */
+  /** The last files, as many as this, are made into small pictures instead of being read. */
   pictures?: number;
   files: number;
   seed: number;
@@ -29,8 +30,9 @@ type FuzzReport = {
 const parallel = 2;
 const graceMs = 2_000;
 const growthMbMax = 128;
+const filesPerReport = 1_000;
 
-/** Sends this many damaged copies of the documents through its own pool. */
+/** Sends this many damaged copies of the documents through a separate pool. */
 export async function fuzz(options: FuzzOptions): Promise<FuzzReport> {
   const pool = new ParserPool({
     workers: parallel,
@@ -87,7 +89,7 @@ async function consume(
     try {
       if (isPicture) await pool.picture(bytes, { width: 256, format: 'webp' });
       else {
-        // A message in a message that ends its process fails alone, but it must be told.
+        // A message within a message may fail alone when it ends its process, but the failure must be reported.
         const { parts = [] } = await pool.parse({ bytes, filename }, { parts: 'apart' });
         for (const { error } of parts) if (error) noteEnd(error.message);
       }
@@ -98,6 +100,7 @@ async function consume(
     }
     const tookMs = Math.round(performance.now() - started);
     report.files += 1;
+    if (report.files % filesPerReport === 0) reportProgress(report.files, options.files, 'damaged files');
     report.outcomes[outcome] = (report.outcomes[outcome] ?? 0) + 1;
     if (tookMs > report.slowestMs) Object.assign(report, { slowestMs: tookMs, slowestFile: name });
     if (tookMs > options.deadlineMs + graceMs) report.problems.push(`${name}: took ${tookMs} ms`);

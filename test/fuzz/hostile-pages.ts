@@ -1,11 +1,11 @@
 import type { ServerResponse } from 'node:http';
 import type { Mutator } from './mutate.ts';
 
-/** What a page may do to its renderer, and the ways in which it may try to leave it. */
+/** Something that a page may do to its renderer, or a way in which it may try to escape. */
 
 type Trap = { name: string; html: string };
 
-/** A page of traps, perhaps damaged, and the way in which its server sends it. */
+/** A page of traps, perhaps damaged, and how its server sends it. */
 export type HostilePage = { name: string; html: Buffer; respond: (response: ServerResponse, html: Buffer) => void };
 
 /** @param canary `host:port` of a service that nothing may reach. */
@@ -262,7 +262,7 @@ function ways(canary: string): Way[] {
   ];
 }
 
-/** Pages in an endless order that the seed decides; each trap comes up once before any comes up again. */
+/** Pages in an endless order that the seed decides. Each trap comes up once before any comes up again. */
 export function* hostilePages(mutator: Mutator, canary: string): Generator<HostilePage> {
   const all = traps(canary);
   const sendings = ways(canary);

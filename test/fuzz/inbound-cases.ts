@@ -7,11 +7,14 @@ type InboundCase = {
   isPlain?: true;
   token: string;
   isForged?: true;
-  /** Built when it is sent, so that the signed time is the current one. */
+  /** Built when it is sent, so that the signed time is current. */
   build(): { headers: Record<string, string>; body: string };
 };
 
-/** Posts to a URL that accepts only signed messages, and to one that accepts all: each header and body is awkward. */
+/**
+ * Posts to a URL that accepts only signed messages, and to one that accepts all messages. Each header and body is
+ * awkward.
+ */
 export function* inboundCases(open: string, signed: { token: string; secret: string }): Generator<InboundCase> {
   const { token, secret } = signed;
   let number = 0;
@@ -74,5 +77,5 @@ export function* inboundCases(open: string, signed: { token: string; secret: str
     };
 }
 
-/** Of HMAC-SHA256. */
+/** The number of bits in HMAC-SHA256. */
 const signatureBits = 256;

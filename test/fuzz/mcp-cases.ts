@@ -5,7 +5,7 @@ import { awkwardJson, awkwardTexts } from './awkward-values.ts';
 /** A tool as `tools/list` describes it. */
 export type McpTool = { name: string; inputSchema: JsonSchema; outputSchema: object };
 
-/** One POST to /mcp. `tool` is set when the body calls a tool with its name and protocol intact. */
+/** One POST to /mcp. `tool` is set if the body calls a tool with its name and envelope unchanged. */
 type McpCase = { what: string; isPlain?: true; body: unknown; headers: Record<string, string>; tool?: McpTool };
 
 export const revision = { accept: 'application/json, text/event-stream', 'mcp-protocol-version': '2025-06-18' };
@@ -40,7 +40,7 @@ export function* mcpCases(
       ...(sample(document, tool.inputSchema, things) as object),
       ...needed[tool.name]?.(known),
       ...('user' in properties ? { user: known.user } : {}),
-      // A tool would wait longer than the sweep does.
+      // The tool would wait longer than the sweep does.
       ...('wait_seconds' in properties ? { wait_seconds: 0 } : {}),
     };
     const call = (args: unknown) => message({ name: tool.name, arguments: args });
@@ -80,7 +80,7 @@ type Reply = {
 
 const internalError = -32_603;
 
-/** The messages of a response of /mcp, as JSON or as events. */
+/** The messages in a response of /mcp, sent as JSON or as events. */
 export function repliesOf(type: string, text: string): Reply[] {
   if (text === '') return [];
   if (!type.startsWith('text/event-stream')) return [JSON.parse(text)].flat() as Reply[];
@@ -90,7 +90,7 @@ export function repliesOf(type: string, text: string): Reply[] {
 /** Checks results against the schema of their tool. */
 export function createMcpCheck() {
   const ajv = new Ajv({ strict: false, validateSchema: false, logger: false });
-  /** What is wrong, or whether the tool succeeded. */
+  /** Returns what is wrong with a response, or whether the tool succeeded. */
   return (type: string, text: string, tool: McpTool | undefined): { problem?: string; succeeded: boolean } => {
     let succeeded = false;
     for (const { error, result } of repliesOf(type, text)) {

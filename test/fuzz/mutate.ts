@@ -1,4 +1,4 @@
-/** Deterministic damage to files: the same seed gives the same bytes. */
+/** Damages files deterministically: the same seed gives the same bytes. */
 export class Mutator {
   #state: number;
 
@@ -16,7 +16,7 @@ export class Mutator {
     return this.#state % Math.max(1, below);
   }
 
-  /** The file with one kind of damage; `donor` is another file, whose head may be put on this one. */
+  /** Returns the file with one kind of damage. `donor` is another file, whose head may replace this one's. */
   mutate(bytes: Uint8Array, donor: Uint8Array): { kind: string; bytes: Uint8Array } {
     const copy = Buffer.from(bytes);
     switch (this.next(7)) {

@@ -7,6 +7,7 @@ import { Renderer } from '../../src/content/render/renderer.ts';
 import { createLogger } from '../../src/log.ts';
 import { responses, type SitePages, startSite } from '../support/fixture-site.ts';
 import { startChromium } from '../support/renderer.ts';
+import { reportProgress } from '../support/rounds.ts';
 import { type HostilePage, hostilePages } from './hostile-pages.ts';
 import { Mutator } from './mutate.ts';
 
@@ -22,13 +23,14 @@ type RenderFuzzReport = {
 };
 
 const parallel = 2;
-/** Beyond the time of a page: its context is closed within five seconds. */
+/** How much longer than its own time a page may take: its context is closed within five seconds. */
 const graceMs = 10_000;
 const leftMsMax = 20_000;
 const patientMs = 60_000;
+const pagesPerReport = 20;
 const bounds = { bytesMax: 2 * 1024 * 1024, requestsMax: 60, elementsMax: 50_000, charactersMax: 2 * 1024 * 1024 };
 
-/** Draws so many hostile pages in a Chromium of its own, and reports what broke a promise. */
+/** Draws this many hostile pages in a separate Chromium, and reports what broke a promise. */
 export async function fuzzRenderer({ pages, seed, timeoutMs }: RenderFuzzOptions): Promise<RenderFuzzReport> {
   const report: RenderFuzzReport = { pages: 0, outcomes: {}, slowestMs: 0, slowestPage: '', problems: [] };
   const drawing = new Set<string>();
@@ -36,7 +38,7 @@ export async function fuzzRenderer({ pages, seed, timeoutMs }: RenderFuzzOptions
   const ways = new Map<string, HostilePage>();
   const others: SitePages = { '/endless': responses.endless, '/silent': responses.silent, '/small': 'x' };
   const site = await startSite({}, (request, response, url) => {
-    // The proxy opens a connection for each request; a browser of its own accord keeps them.
+    // The proxy opens a connection for each request, where the browser itself would reuse them.
     if (request.headers.connection !== 'close') report.problems.push(`${url.pathname} was fetched without the proxy`);
     const page = ways.get(url.pathname);
     const other = others[url.pathname] ?? '<p>Another page.</p>';
@@ -49,7 +51,7 @@ export async function fuzzRenderer({ pages, seed, timeoutMs }: RenderFuzzOptions
   const chromium = await startChromium();
   const own = { address: chromium.address, proxyHost: '127.0.0.1', pages: parallel, bounds, fetcher };
   const renderer = new Renderer({ ...own, timeoutMs, log: createLogger('silent') });
-  /** For pages that harm nobody, however slow the machine is. */
+  /** For harmless pages, however slow the machine is. */
   const patient = new Renderer({ ...own, timeoutMs: patientMs, log: createLogger('silent') });
   const draw = (path: string, by = renderer) =>
     by.render({
@@ -82,6 +84,7 @@ export async function fuzzRenderer({ pages, seed, timeoutMs }: RenderFuzzOptions
           if (tookMs > report.slowestMs) Object.assign(report, { slowestMs: tookMs, slowestPage: page.name });
           if (tookMs > timeoutMs + graceMs) report.problems.push(`${page.name}: took ${tookMs} ms`);
           drawing.delete(page.name);
+          if (report.pages % pagesPerReport === 0) reportProgress(report.pages, pages, 'hostile pages');
         }
       }),
     );
@@ -105,7 +108,7 @@ function countServers(): number {
   return process.getActiveResourcesInfo().filter((name) => name === 'TCPServerWrap').length;
 }
 
-/** A service of the operator's machine, by TCP and UDP. */
+/** A service on the operator's machine, over TCP and UDP. */
 async function openCanary(onHeard: (what: string) => void) {
   let isTried = false;
   const hear = (what: string): void => {
@@ -123,7 +126,7 @@ async function openCanary(onHeard: (what: string) => void) {
   await once(udp, 'listening');
   return {
     address: `127.0.0.1:${port}`,
-    /** Whether it would have heard: a check that cannot fail is none. */
+    /** Whether it would notice a connection: a check that cannot fail proves nothing. */
     async canHear(): Promise<boolean> {
       isTried = true;
       const heard = once(tcp, 'connection').then(() => true);
@@ -139,7 +142,7 @@ async function openCanary(onHeard: (what: string) => void) {
 
 type Inside = { contexts: number; pages: number; processes: number };
 
-/** What Chromium has open, from its debugging port. */
+/** What Chromium has open, according to its debugging port. */
 async function lookInside(address: string): Promise<Inside> {
   const version = (await (await fetch(`${address}/json/version`)).json()) as { webSocketDebuggerUrl: string };
   const socket = new WebSocket(version.webSocketDebuggerUrl);
@@ -165,7 +168,10 @@ async function lookInside(address: string): Promise<Inside> {
   };
 }
 
-/** What is left of the pages after some time; undefined when nothing is. Chromium keeps a process ready for the next. */
+/**
+ * Returns what is left of the pages after some time, or undefined if nothing is. Chromium keeps a process ready for
+ * the next page.
+ */
 async function waitUntilEmpty(address: string, before: Inside): Promise<string | undefined> {
   const startedMs = performance.now();
   for (;;) {

@@ -1,4 +1,4 @@
-/* Loaded into the server of a soak: collects its garbage when the soak asks, so that samples show what is in use. */
+/* Loaded into the server of a soak. Collects garbage when the soak asks for it, so that samples show memory in use. */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 

@@ -1,9 +1,9 @@
 /** One part of the proof: what is run, and how often. */
 export type Part = {
   name: string;
-  /** What it tries, for the table. */
+  /** What it tries, as shown in the table. */
   what: string;
-  /** What node runs. */
+  /** The arguments of node. */
   command: string[];
   env: Record<string, string>;
 };
@@ -13,7 +13,7 @@ type Length = 'quick' | 'long';
 const minutesMs = 60_000;
 const testTimeout = `--test-timeout=${180 * minutesMs}`;
 
-/** The parts in the order in which they run. The seed decides what happens in each; a part adds nothing to it. */
+/** The parts in the order in which they run. The seed decides what happens in each part. */
 export function listParts(length: Length, seed: number): Part[] {
   const of = (quick: number, long: number) => String(length === 'long' ? long : quick);
   const tests = (name: string, what: string, files: string[], env: Record<string, string> = {}): Part => ({
@@ -63,7 +63,7 @@ export function listParts(length: Length, seed: number): Part[] {
     ),
     tests(
       'faults',
-      `${of(24, 240)} faults of PostgreSQL and the blob store under load, ${of(12, 120)} of the services around, full disks, wrong clocks`,
+      `${of(24, 240)} faults of PostgreSQL and the blob store under load, ${of(12, 120)} of external services, full disks, wrong clocks`,
       [
         ...['faults', 'service-faults', 'disk-full', 'full-cluster'].map(crash),
         'test/api/clock-skew.test.ts',

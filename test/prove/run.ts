@@ -1,18 +1,21 @@
 /**
- * Tries the promises of docs/reliability.md harder than `npm test` does, one part after the other.
+ * Tries the promises of docs/reliability.md harder than `npm test` does, part by part.
  *   npm run prove [-- --long] [--seed N] [--only PART[,PART…]] [--list]
  *   npm run prove -- --soak 60
- * About ten minutes on two cores, or several times that with `--long`. A part that fails does not stop the others; the exit
- * code says that one did. The output of each part is in test/output/prove. A seed repeats the same choices, but not the
- * moments at which processes meet.
+ * About ten minutes on two cores. With `--long`, about an hour; two parts run at a time. A part that fails does not stop
+ * the others; the exit code says that one did. The output of each part is in test/output/prove. A seed repeats the same
+ * choices, but not the moments at which processes meet.
  */
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { createWriteStream, mkdirSync, readFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { progressMark } from '../support/rounds.ts';
 import { listParts, type Part } from './parts.ts';
 import { soak } from './soak.ts';
 
@@ -22,12 +25,15 @@ const { values } = parseArgs({
     seed: { type: 'string', default: String(randomInt(2 ** 31)) },
     only: { type: 'string' },
     list: { type: 'boolean', default: false },
-    /** Minutes of mixed load on one server, instead of the parts. */
+    /** Minutes of mixed load on one server, in place of the parts. */
     soak: { type: 'string' },
   },
 });
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const nameWidth = 16;
+/** Most crashes and faults wait more than they compute. */
+const longAtOnce = 2;
+const progressEveryMs = 30_000;
 const outputDir = join(root, 'test', 'output', 'prove');
 
 type Outcome = Part & { seconds: number; passed: boolean; notes: string[] };
@@ -49,52 +55,71 @@ async function main(): Promise<number> {
   mkdirSync(outputDir, { recursive: true });
   if (values.soak !== undefined) return (await soak(Number(values.soak), join(outputDir, 'soak.svg'))) ? 0 : 1;
   let signal: NodeJS.Signals | undefined;
-  let stop = (_signal: NodeJS.Signals): void => {};
+  const running = new Set<ChildProcess>();
   for (const each of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
     process.on(each, () => {
       signal = each;
-      stop(each);
+      for (const child of running) child.kill(each);
     });
 
   const outcomes: Outcome[] = [];
-  for (const part of parts) {
-    console.log(`${part.name}: ${part.what}`);
-    const outcome = await run(part, (forward) => {
-      stop = forward;
-    });
-    if (signal !== undefined) return 128 + constants.signals[signal];
-    outcomes.push(outcome);
-    for (const note of outcome.notes) console.log(`  ${note}`);
-    if (!outcome.passed) {
-      const length = values.long ? ' --long' : '';
-      console.log(`  FAILED, see ${fileOf(part)}`);
-      console.log(`  repeat with: npm run prove -- --only ${part.name} --seed ${seed}${length}`);
+  const rest = parts.values();
+  const runNext = async () => {
+    for (const part of rest) {
+      console.log(`${part.name}: ${part.what}`);
+      const outcome = await run(part, running);
+      if (signal !== undefined) return;
+      outcomes.push(outcome);
+      console.log(`${part.name}: ${outcome.passed ? 'passed' : 'FAILED'} after ${outcome.seconds} s`);
+      for (const note of outcome.notes) console.log(`  ${note}`);
+      if (!outcome.passed) {
+        const length = values.long ? ' --long' : '';
+        console.log(`  see ${fileOf(part)}`);
+        console.log(`  repeat with: npm run prove -- --only ${part.name} --seed ${seed}${length}`);
+      }
     }
-  }
+  };
+  await Promise.all(Array.from({ length: values.long ? longAtOnce : 1 }, runNext));
+  if (signal !== undefined) return 128 + constants.signals[signal];
   console.log(`\n${tableOf(outcomes, seed)}`);
   return outcomes.every(({ passed }) => passed) ? 0 : 1;
 }
 
-async function run(part: Part, onStart: (forward: (signal: NodeJS.Signals) => void) => void): Promise<Outcome> {
+async function run(part: Part, running: Set<ChildProcess>): Promise<Outcome> {
   const started = performance.now();
   const file = createWriteStream(fileOf(part));
   const child = spawn(process.execPath, part.command, {
     cwd: root,
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, ...part.env },
+    env: { ...process.env, PROVE_PROGRESS: '1', ...part.env },
   });
-  onStart((signal) => child.kill(signal));
-  for (const stream of [child.stdout, child.stderr]) stream.pipe(file, { end: false });
+  running.add(child);
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.pipe(file, { end: false });
+    showProgress(part, stream, started);
+  }
   const code = await new Promise<number | null>((resolve, reject) => {
     child.once('error', reject);
     child.once('close', resolve);
   });
+  running.delete(child);
   await new Promise<void>((resolve) => file.end(resolve));
   const seconds = Math.round((performance.now() - started) / 1_000);
   return { ...part, seconds, passed: code === 0, notes: notesOf(readFileSync(fileOf(part), 'utf8')) };
 }
 
-/** What the tests say of themselves, and how many there were. */
+/** Prints the progress that the part reports, at intervals. */
+function showProgress({ name }: Part, output: Readable, started: number): void {
+  let shown = started;
+  createInterface({ input: output }).on('line', (line) => {
+    const now = performance.now();
+    if (!line.startsWith(progressMark) || now - shown < progressEveryMs) return;
+    shown = now;
+    console.log(`  ${name}: ${line.slice(progressMark.length).trim()}, ${Math.round((now - started) / 1_000)} s`);
+  });
+}
+
+/** What the tests print as notes, and the number of tests. */
 function notesOf(output: string): string[] {
   return [...output.matchAll(/^\s*ℹ (.*)$/gm)]
     .map(([, text = '']) => text)

@@ -1,9 +1,9 @@
 export type Series = {
   name: string;
   unit: string;
-  /** A change of less than this is noise. */
+  /** A smaller change than this is noise. */
   floor: number;
-  /** Whether it has to be flat. */
+  /** Whether the series has to be flat. */
   isJudged: boolean;
   points: [seconds: number, value: number][];
 };
@@ -18,12 +18,12 @@ type Verdict = {
   isJudged: boolean;
 };
 
-/** The part of its mean by which a flat series may change in the time that is judged. */
+/** The share of its mean by which a flat series may change during the judged time. */
 const changeShareMax = 0.1;
-/** Fewer say nothing. */
+/** Fewer points are not enough to judge. */
 const judgedPointsMin = 3;
 
-/** Fits a line through the points after the warm-up, and says whether it is flat. */
+/** Fits a line through the points after the warm-up, and says whether the series is flat. */
 export function judge({ name, unit, floor, isJudged, points }: Series, warmUpShare: number): Verdict {
   const judged = points.slice(Math.floor(points.length * warmUpShare));
   const seconds = (judged.at(-1)?.[0] ?? 0) - (judged[0]?.[0] ?? 0);
@@ -35,7 +35,7 @@ export function judge({ name, unit, floor, isJudged, points }: Series, warmUpSha
   return { name, unit, start, last, perHour: round(slope * 3_600), isFlat, isJudged };
 }
 
-/** Least squares. */
+/** The slope by least squares. */
 function slopeOf(points: Series['points']): number {
   const count = points.length;
   if (count < 2) return 0;
@@ -50,7 +50,7 @@ const width = 800;
 const panelHeight = 130;
 const left = 60;
 
-/** One panel for each series, as an SVG file. */
+/** Draws one panel for each series, as an SVG file. */
 export function drawPlot(series: Series[], verdicts: Verdict[]): string {
   const panels = series.map(({ name, unit, points }, index) => {
     const lastSecond = points.at(-1)?.[0] ?? 1;

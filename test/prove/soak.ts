@@ -6,18 +6,19 @@ import { sendRequest } from '../support/request.ts';
 import { type ServedProcess, startServe } from '../support/serve.ts';
 import { drawPlot, judge, type Series } from './slopes.ts';
 
-/** A request of the load waits so long after the last one: the server is busy, and not overloaded. */
+/** The pause between two requests of a client: the server is busy but not overloaded. */
 const paceMs = 50;
 const sampleMs = 5_000;
 /** The first part of the time fills caches, pools and tables. */
 const warmUpShare = 1 / 3;
-/** Fills within minutes at this pace, so that what grows later is no cache. */
+/** Full within minutes at this pace, so that whatever grows later is not this cache. */
 const searchCacheMb = '8';
 const collectGarbage = new URL('collect-garbage.ts', import.meta.url).href;
 
 /**
- * Mixed load on one server with its embedded database, for so many minutes. What the load creates, it deletes, so that
- * memory, handles, connections and the age of the queue stay flat. Writes a plot, and returns whether all were flat.
+ * Runs a mixed load on one server with its embedded database for this many minutes. The load deletes what it creates,
+ * so memory, handles, connections and the age of the queue should stay flat. Writes a plot, and returns whether all
+ * of them were flat.
  */
 export async function soak(minutes: number, plotFile: string): Promise<boolean> {
   const dataDir = mkdtempSync(join(tmpdir(), 'quarry-soak-'));
@@ -128,11 +129,11 @@ async function runLoad(server: ServedProcess, key: string, counts: Counts, isOve
   );
 }
 
-/** Everything that is watched, every few seconds, each time after a garbage collection. */
+/** Measures everything that is watched, every few seconds, each time after a garbage collection. */
 async function sample({ baseUrl, pid }: ServedProcess, dataDir: string, isOver: () => boolean): Promise<Series[]> {
   const series: Series[] = [
     { name: 'memory', unit: 'MB', floor: 24, isJudged: true, points: [] },
-    // Objects and buffers that are still in use.
+    // Objects and buffers that are in use.
     { name: 'heap', unit: 'MB', floor: 4, isJudged: true, points: [] },
     { name: 'handles', unit: 'handles', floor: 8, isJudged: true, points: [] },
     { name: 'connections', unit: 'connections', floor: 6, isJudged: true, points: [] },
@@ -183,7 +184,7 @@ function oldestJob(metrics: string): number {
 }
 
 function valuesOf(metrics: string, name: string, having = /./): number[] {
-  // A metric that has been renamed would be flat for ever.
+  // A metric that was renamed would look flat forever.
   if (!metrics.includes(`# TYPE ${name} `)) throw new Error(`/metrics has no ${name}.`);
   const isSample = (line: string) => line.startsWith(`${name}{`) || line.startsWith(`${name} `);
   const lines = metrics.split('\n').filter((line) => isSample(line) && having.test(line));

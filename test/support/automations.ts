@@ -1,7 +1,7 @@
 import type { TestApp } from './provisioner.ts';
 import type { ApiResponse, TestServer } from './server.ts';
 
-/** What tests of automations do again and again. */
+/** Helpers for tests of automations. */
 
 export type Run = {
   id: string;
@@ -38,7 +38,7 @@ type JournalPage = {
   resume_cursor?: string;
 };
 
-/** A graph of the given nodes, the first of them the start. */
+/** A graph of these nodes, which starts with the first. */
 export function graphOf(...nodes: Record<string, unknown>[]) {
   return { kind: 'WorkflowGraph', version: 1, start_node: nodes[0]?.id, nodes };
 }
@@ -62,7 +62,7 @@ export class AutomationsClient {
     });
   }
 
-  /** Creates and activates. Throws with the answer when either is refused. */
+  /** Creates and activates an automation. Throws with the response if either is refused. */
   async createAutomation(body: Record<string, unknown>): Promise<{ id: string }> {
     const created = await this.call<{ id: string }>('POST', '/automations', {
       name: 'test',
@@ -85,7 +85,7 @@ export class AutomationsClient {
     return (await this.call<Run>('GET', `/automation_runs/${id}`)).body;
   }
 
-  /** Waits until the run is as asked; fails with its journal when it ends otherwise or takes too long. */
+  /** Waits until the run is as wanted. Fails with its journal if the run ends otherwise or takes too long. */
   async waitUntil(id: string, wanted: (run: Run, journal: JournalPage) => boolean): Promise<Run> {
     const deadline = Date.now() + endTimeoutMs;
     for (;;) {
@@ -98,7 +98,7 @@ export class AutomationsClient {
     }
   }
 
-  /** Reads the journal, which may be long, only when the run does not end. */
+  /** Waits for the end of a run. Reads the journal, which may be long, only if the run does not end. */
   async waitForEnd(id: string): Promise<Run> {
     const deadline = Date.now() + endTimeoutMs;
     while (Date.now() < deadline) {
@@ -128,7 +128,7 @@ export class AutomationsClient {
     }
   }
 
-  /** Runs a graph once and answers the ended run. */
+  /** Runs a graph once and returns the ended run. */
   async runGraph(workflow: unknown, payload: Record<string, unknown> = {}): Promise<Run> {
     const { id } = await this.createAutomation({ workflow });
     return this.waitForEnd((await this.invoke(id, { payload })).id);

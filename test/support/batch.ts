@@ -6,12 +6,13 @@ import { shareAmongFiles } from './shared.ts';
 import { projectRoot } from './source.ts';
 
 /*
- * Runs the test files of its own URL (`batch.ts?file=…&file=…`) in one process, one after another. Each is a test named
- * after the file, with the file's tests and hooks below it, so its servers are closed before the next file begins.
+ * Runs the test files named in its own URL (`batch.ts?file=…&file=…`) in one process, one after another. Each file is
+ * a test named after it that contains the file's tests and hooks, so its servers are closed before the next file
+ * begins.
  */
-/** Of a file; each test in it has the timeout of the run. */
+/** The limit for one file. Each test in it also has the timeout of the run. */
 const fileTimeoutMs = 1_800_000;
-/** A process that has nothing left to test and does not end would keep the whole run from ending. */
+/** A process that has finished its tests but does not end would keep the whole run from ending. */
 const endTimeoutMs = 60_000;
 
 shareAmongFiles();

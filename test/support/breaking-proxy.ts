@@ -3,16 +3,16 @@ import { connect, createServer, type Socket } from 'node:net';
 
 type BreakingProxy = {
   url: string;
-  /** Where connections lead from now on. */
+  /** Where new connections lead. */
   target: string;
-  /** The next connections that send so many bytes from a PATCH on break there, one for each number, in order. */
+  /** Each number breaks one of the next connections after it has sent this many bytes from a PATCH on, in order. */
   breakAfter: number[];
   /** Called when a connection is broken. */
   onBreak: () => void;
   close(): Promise<void>;
 };
 
-/** A TCP proxy on this machine whose connections break in the middle, as those of mobile clients do. */
+/** A TCP proxy on this machine that breaks connections in the middle, as happens to mobile clients. */
 export async function openBreakingProxy(target: string): Promise<BreakingProxy> {
   const sockets = new Set<Socket>();
   const server = createServer((client) => {

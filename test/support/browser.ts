@@ -15,8 +15,8 @@ import { findShared } from './shared.ts';
 import { projectRoot, readProjectFile } from './source.ts';
 
 /**
- * With QUARRY_SCREENSHOTS=1, tests take pictures: those that docs/console.md shows go to docs/images, the others to a
- * folder that git ignores. Without it, only pages of failed tests are pictured.
+ * With QUARRY_SCREENSHOTS=1, tests take screenshots: those that docs/console.md shows go to docs/images, the others
+ * to a folder that git ignores. Without it, only the pages of failed tests are captured.
  */
 const takesPictures = process.env.QUARRY_SCREENSHOTS !== undefined || process.env.QUARRY_LOOK !== undefined;
 const scratch = join(projectRoot, 'test/output/screenshots');
@@ -32,10 +32,10 @@ const views: Record<View, BrowserContextOptions> = {
   phone: { viewport: { width: 390, height: 780 }, hasTouch: true, isMobile: true, deviceScaleFactor: 1 },
 };
 
-/** A server and a browser, with what the pages complained of. */
+/** A server, a browser, and the problems that its pages reported. */
 export class ConsoleTest {
   readonly server: TestServer;
-  /** What a page did that it may not: scripts that failed, policies that were violated, errors in the log. */
+  /** Forbidden behaviour of pages: scripts that failed, policies that were violated, errors in the log. */
   readonly problems: string[] = [];
   readonly #browser: Browser;
   readonly #contexts: BrowserContext[] = [];
@@ -54,7 +54,7 @@ export class ConsoleTest {
     return new ConsoleTest(server, browser, shared === undefined ? opened.close : async () => {});
   }
 
-  /** A page in a browser profile of its own, nobody signed in. */
+  /** Opens a page in a new browser profile, with nobody signed in. */
   async open(path: string, view: View = 'desktop', options: BrowserContextOptions = {}): Promise<Page> {
     const context = await this.#browser.newContext({
       baseURL: this.server.baseUrl,
@@ -68,7 +68,7 @@ export class ConsoleTest {
     this.#contexts.push(context);
     context.on('weberror', (error) => this.problems.push(`script failed: ${error.error().message}`));
     context.on('console', (message) => {
-      // The browser notes each refusal of the API as an error; those are answers that the page shows.
+      // The browser logs each 4xx of the API as an error. The page shows these responses itself.
       const refusal = /status of 4\d\d/.test(message.text());
       if (message.type() === 'error' && !refusal) this.problems.push(`${message.text()} (${message.location().url})`);
     });
@@ -77,7 +77,7 @@ export class ConsoleTest {
     return page;
   }
 
-  /** The same, signed in as the developer of the app and looking at it. */
+  /** The same, signed in as the developer of the app, with the app selected. */
   async openAsDeveloper(app: TestApp, path: string, view: View = 'desktop', options: BrowserContextOptions = {}) {
     const page = await this.open(path, view, options);
     await page.getByLabel('Developer token', { exact: true }).fill(app.developerToken);
@@ -96,7 +96,10 @@ export class ConsoleTest {
     await page.screenshot({ path: join(folder, `${name}.png`), animations: 'disabled', caret: 'hide' });
   }
 
-  /** Closes the pages of a test, with a picture of each when it failed; throws when one of them did what it may not. */
+  /**
+   * Closes the pages of a test, with a screenshot of each if the test failed. Throws if a page did something
+   * forbidden.
+   */
   closePages = async (test: object): Promise<void> => {
     if (!(test as { passed: boolean }).passed) {
       const pages = this.#contexts.flatMap((context) => context.pages());
@@ -134,18 +137,21 @@ async function launch(): Promise<Browser> {
   });
 }
 
-/** True when something sticks out to the side. */
+/** Whether the page can be scrolled sideways, because something is too wide. */
 export function scrollsSideways(page: Page): Promise<boolean> {
   return page.evaluate('document.documentElement.scrollWidth > document.documentElement.clientWidth');
 }
 
-/** The browser's own viewer is at work in a preview. */
+/** Waits until the browser's own viewer is at work in a preview. */
 export async function pdfShown(page: Page): Promise<void> {
   const isViewer = (frame: Frame) => frame.url().startsWith('chrome-extension:');
   if (!page.frames().some(isViewer)) await page.waitForEvent('framenavigated', isViewer);
 }
 
-/** And has drawn the first page. What it draws is in no DOM, but a picture of the empty viewer is small. */
+/**
+ * Waits until the viewer has drawn the first page. Its drawing is in no DOM, but a screenshot of the empty viewer is
+ * small.
+ */
 export async function pdfDrawn(page: Page): Promise<void> {
   await pdfShown(page);
   for (const deadline = Date.now() + waitMs; Date.now() < deadline; )

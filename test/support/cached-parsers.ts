@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { projectRoot } from './source.ts';
 
 /*
- * Lets the parser processes that this process starts read their code compiled. A parser may write nowhere, so it has no
- * compile cache and compiles a hundred files at each start. Only the programs named here have the cache: what tests say
- * of the confinement of a parser they say of one without it (faulty-parser.ts).
+ * Lets the parser processes that this process starts load their code compiled. A parser may not write anywhere, so it
+ * has no compile cache and compiles a hundred files at each start. Only the programs named here use the cache: tests
+ * of a parser's confinement use one without it (faulty-parser.ts).
  */
 const programs = ['parse/pool', 'learn'].map((path) => join(projectRoot, 'src/content', path, 'worker.ts'));
 const cacheDirectory = join(projectRoot, 'node_modules', '.cache', 'quarry-tests', 'parsers');
@@ -32,7 +32,7 @@ processes.spawn = ((command: string, args: string[], options: SpawnOptions) => {
 }) as typeof spawn;
 syncBuiltinESMExports();
 
-/** Writes what is not up to date in the cache: each program starts, without its bound of files, and ends by itself. */
+/** Updates the cache: each program starts, without its limit on files, and ends by itself. */
 export async function fillParserCache(): Promise<void> {
   const { findConfinement } = await import('../../src/content/parse/pool/confinement.ts');
   const { ParserProcess } = await import('../../src/content/parse/pool/process.ts');

@@ -2,7 +2,7 @@ import { Readable, Writable } from 'node:stream';
 import { parentPort } from 'node:worker_threads';
 import { runCommand } from '../../src/cli/program.ts';
 
-/** One command for this thread, which runs them one after the other. */
+/** One command for this thread, which runs them one after another. */
 export type ThreadCommand = { args: string[]; env: Record<string, string | undefined>; input: string | Uint8Array };
 
 parentPort?.on('message', async ({ args, env, input }: ThreadCommand) => {
@@ -16,7 +16,7 @@ parentPort?.on('message', async ({ args, env, input }: ThreadCommand) => {
   parentPort?.postMessage({ code, stdout: stdout(), stderr: stderr() });
 });
 
-/** Collects what the command writes, until the next one. */
+/** Collects what the command writes until the next command. */
 function replace(name: 'stdout' | 'stderr'): () => string {
   const chunks: Buffer[] = [];
   const stream = new Writable({

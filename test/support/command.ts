@@ -12,23 +12,23 @@ export type CommandResult = { code: number | null; stdout: string; stderr: strin
 type CommandOptions = {
   /** Settings, in addition to the basic environment. */
   env?: Record<string, string>;
-  /** Standard input; none unless given, and one that never ends when it is null. */
+  /** Standard input: none by default; null is an input that never ends. */
   input?: string | Uint8Array | null;
   cwd?: string;
   /** Kills the process, as a crash would. */
   signal?: AbortSignal;
 };
 
-/** What every process needs. Nothing else of the tests' own environment may leak into one. */
+/** The environment that every process needs. Nothing else from the tests' own environment may leak into it. */
 export function basicEnvironment() {
   const { PATH, HOME, NODE_COMPILE_CACHE } = process.env;
   return { PATH, HOME, NODE_COMPILE_CACHE };
 }
 
-/** The person who runs the tests may be logged in somewhere. */
+/** Prevents a login of the person who runs the tests from taking effect. */
 const environmentOf = (env: Record<string, string>) => ({ ...basicEnvironment(), QUARRY_PROFILE: noProfile, ...env });
 
-/** Starts one `quarry` command as a process of its own. */
+/** Starts one `quarry` command in a separate process. */
 export function startQuarry(args: string[], { env = {}, input, cwd, signal }: CommandOptions = {}) {
   const child = spawn(process.execPath, [mainFile, ...args], {
     env: environmentOf(env),
@@ -64,8 +64,9 @@ let thread: Worker | undefined;
 let lastCall: Promise<unknown> = Promise.resolve();
 
 /**
- * Runs one command to its end in a thread that loads the code once for all commands of a test file: a process of its own
- * costs ten times as much. What depends on the process, such as signals and the working directory, needs `runQuarry`.
+ * Runs one command to its end in a thread that loads the code once for all commands of a test file: a separate
+ * process costs ten times as much. Commands that depend on the process, for example on signals or the working
+ * directory, need `runQuarry`.
  */
 export function callQuarry(args: string[], { env = {}, input = '' }: CallOptions = {}): Promise<CommandResult> {
   const call = lastCall.then(() => callThread({ args, env: environmentOf(env), input }));
@@ -80,7 +81,7 @@ async function callThread(command: ThreadCommand): Promise<CommandResult> {
     thread = undefined;
     reject(new Error(`The thread ended while it ran: quarry ${command.args.join(' ')}`));
   };
-  // An idle thread does not keep the process of the test.
+  // The thread keeps the test's process alive only while a command runs.
   thread.ref();
   thread.once('message', resolve).once('error', reject).once('exit', ended);
   thread.postMessage(command);

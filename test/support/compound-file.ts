@@ -1,4 +1,4 @@
-/** Writes a compound file (version 3) of streams by path: enough for tests to read. */
+/** Writes a compound file (version 3) with streams by path: enough for tests to read. */
 export function compoundFile(streams: Record<string, Buffer>): Uint8Array {
   const sector = 512;
   const entries: Entry[] = [{ name: 'Root Entry', type: 5, child: -1, right: -1, start: -2, length: 0 }];
@@ -61,7 +61,7 @@ function addFolder(entries: Entry[], folders: Map<string, number>, path: string)
   return index;
 }
 
-/** Siblings hang to the right of one another: a tree all the same. */
+/** Each entry is the right sibling of the one before: a valid, if unbalanced, tree. */
 function addEntry(entries: Entry[], parent: number, entry: Pick<Entry, 'name' | 'type' | 'start' | 'length'>): number {
   const index = entries.length;
   entries.push({ ...entry, child: -1, right: -1 });

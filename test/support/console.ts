@@ -2,7 +2,7 @@ import type { Locator, Page } from 'playwright-core';
 import type { TestApp } from './provisioner.ts';
 import type { TestServer } from './server.ts';
 
-/** A picture that is worth looking at. */
+/** A picture for screenshots. */
 export const chart = Buffer.from(
   `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 360" width="640" height="360">
   <rect width="640" height="360" fill="#eaf4f1"/>
@@ -13,7 +13,7 @@ export const chart = Buffer.from(
 </svg>`,
 );
 
-/** An app with names that people would give. */
+/** Creates an app with realistic names. */
 export async function loadApp({ provision, db }: TestServer, name = 'Harbour authority'): Promise<TestApp> {
   const app = await provision.app();
   await db`update apps set name = ${name} where id = ${app.app.uuid}`;

@@ -10,7 +10,7 @@ import { WebhookReceiver } from './webhook-receiver.ts';
 /** Work of one kind in the mixed load. */
 type Area = {
   act: Actor;
-  /** Asserts, once no more is killed, that everything has ended as promised. */
+  /** After the last kill, asserts that everything has ended as promised. */
   finish(): Promise<void>;
   close(): Promise<void>;
 };
@@ -18,7 +18,7 @@ type Area = {
 export const areaNames = ['uploads', 'crawls', 'webhooks', 'training'] as const;
 type AreaName = (typeof areaNames)[number];
 
-/** Kinds of work beyond those of every mixed load. Their fixtures are created here. */
+/** Creates further kinds of work for a mixed load, with their fixtures. */
 export async function openAreas(connection: () => Connection, ledger: Ledger, names: readonly AreaName[]) {
   const areas = await Promise.all(names.map((name) => openArea[name](connection, ledger)));
   return {
@@ -29,7 +29,9 @@ export async function openAreas(connection: () => Connection, ledger: Ledger, na
 }
 
 const openArea: Record<AreaName, (connection: () => Connection, ledger: Ledger) => Promise<Area>> = {
-  /** Resumable uploads in three pieces, each of which may be cut: what the server says it has is not sent again. */
+  /**
+   * Resumable uploads in three pieces, each of which may be cut: what the server reports as stored is not sent again.
+   */
   async uploads(connection, ledger) {
     const pieceBytes = 40_000;
     return {
@@ -68,7 +70,7 @@ const openArea: Record<AreaName, (connection: () => Connection, ledger: Ledger) 
     }
   },
 
-  /** Pulls of a site: each ends, and the source has each page once. */
+  /** Pulls of a site: each pull ends, and the source has each page once. */
   async crawls(connection, ledger) {
     const paths = ['/', '/a', '/b', '/c', '/d', '/e'];
     const site = await startSite(Object.fromEntries(paths.map((path) => [path, htmlPage(`Page ${path}`, paths)])));
@@ -99,7 +101,7 @@ const openArea: Record<AreaName, (connection: () => Connection, ledger: Ledger) 
     };
   },
 
-  /** Every event that was acknowledged arrives, at least once. */
+  /** Every event that was acknowledged is delivered at least once. */
   async webhooks(connection, ledger) {
     const receiver = await WebhookReceiver.start();
     await create(connection(), '/webhooks', { url: `${receiver.origin}/hook`, events: ['crash'] });
@@ -118,7 +120,7 @@ const openArea: Record<AreaName, (connection: () => Connection, ledger: Ledger) 
           const seen = new Set(receiver.messages.map(({ event }) => event.id));
           return [...events].filter((id) => !seen.has(id));
         };
-        // The claim of a process that was killed expires after thirty seconds, and the next look comes within ten.
+        // The claim of a killed process expires after thirty seconds, and the next check follows within ten.
         for (const end = Date.now() + deliveryMsMax; missing().length > 0 && Date.now() < end; ) await wait(50);
         assert.deepEqual(missing(), [], 'Events were acknowledged and never delivered.');
       },
@@ -126,7 +128,7 @@ const openArea: Record<AreaName, (connection: () => Connection, ledger: Ledger) 
     };
   },
 
-  /** A source that grows until its search is trained again and again, while each document is found by its own word. */
+  /** A source that grows until its search model is trained repeatedly, while each document is found by its own word. */
   async training(connection, ledger) {
     const org = await create(connection(), '/orgs', { name: 'Training' });
     const source = await create(connection(), '/knowledge_sources', { type: 'knowledge/documents', org });
@@ -162,7 +164,7 @@ const openArea: Record<AreaName, (connection: () => Connection, ledger: Ledger) 
           const found = await search(connection(), source, query);
           assert.equal(found.data[0]?.title, query, JSON.stringify(found.data[0]));
         }
-        // A claim of thirty seconds may have to expire, and sources are looked at once a minute.
+        // A claim of thirty seconds may have to expire, and sources are checked once a minute.
         const isTrained = async () => (await search(connection(), source, 'number1x1')).explain.models !== undefined;
         for (const end = Date.now() + trainingMsMax; !(await isTrained()); await wait(500))
           assert.ok(Date.now() < end, 'The source was never trained.');
@@ -172,7 +174,7 @@ const openArea: Record<AreaName, (connection: () => Connection, ledger: Ledger) 
   },
 };
 
-/** Between the requests of work that is larger than a request. */
+/** The pause between the requests of work that takes several requests. */
 const pauseMs = 50;
 const deliveryMsMax = 120_000;
 const trainingMsMax = 240_000;

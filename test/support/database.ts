@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { type DatabaseTarget, withDatabase } from '../../src/db/address.ts';
 import { type Database, openDatabase } from '../../src/db/database.ts';
 
-/** The database that test/run.ts migrated once; every test file works on its own copy. */
+/** The database that test/run.ts migrates once. Every test file works on a copy. */
 export const templateDatabase = 'quarry_test_template';
 
 export type TestDatabase = {
@@ -22,7 +22,7 @@ export const createEmptyDatabase = () => createDatabase('template1');
 async function createDatabase(template: string): Promise<TestDatabase> {
   const server = serverOfRun();
   const name = `quarry_test_${randomBytes(6).toString('hex')}`;
-  // Copying files takes less than writing each page to the log, in a server that never waits for its disk.
+  // Copying files is cheaper than writing each page to the log, in a server that never waits for its disk.
   await administrate(server, (sql) => sql`create database ${sql(name)} template ${sql(template)} strategy file_copy`);
   const target = withDatabase(server, name);
   const db = openDatabase(target, { poolSize: 4, applicationName: 'quarry-test' });
@@ -36,7 +36,7 @@ async function createDatabase(template: string): Promise<TestDatabase> {
   };
 }
 
-/** Runs one piece of work on a connection of its own to the server's maintenance database. */
+/** Runs work on a separate connection to the server's maintenance database. */
 export async function administrate<T>(target: DatabaseTarget, work: (sql: Database) => Promise<T>): Promise<T> {
   const sql = openDatabase(target, { poolSize: 1, applicationName: 'quarry-test' });
   try {
@@ -46,7 +46,7 @@ export async function administrate<T>(target: DatabaseTarget, work: (sql: Databa
   }
 }
 
-/** How test/run.ts tells its test files where the database server is. */
+/** The variable in which test/run.ts passes the address of the database server. */
 export const runVariable = 'QUARRY_TEST_RUN_DATABASE';
 
 function serverOfRun(): DatabaseTarget {

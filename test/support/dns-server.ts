@@ -2,27 +2,27 @@ import { createSocket, type Socket as UdpSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { type AddressInfo, createServer, isIPv4, type Server } from 'node:net';
 
-/** What the server does with the questions for a name. */
+/** How the server responds to queries for a name. */
 export type DnsBehaviour =
-  /** Addresses of both kinds. Several lists: each question of a kind gets the next one, the last one stays. */
+  /** Addresses of both kinds. With several lists, each query of a kind gets the next list; the last list repeats. */
   | { addresses: string[] | string[][] }
   /** A response code: 1 FORMERR, 2 SERVFAIL, 3 NXDOMAIN, 4 NOTIMP, 5 REFUSED. */
   | { code: number }
   | { silent: true }
-  /** Truncated by UDP; the addresses come by TCP. */
+  /** Truncated over UDP; the addresses follow over TCP. */
   | { addresses: string[]; truncated: true }
-  /** These bytes after the id of the question; without `keepsId` also in its place. */
+  /** These bytes after the id of the query, or without `keepsId` also in place of the id. */
   | { bytes: Buffer; keepsId: boolean }
-  /** The addresses in the response to another question. */
+  /** Addresses in the response to a query for another name. */
   | { addresses: string[]; ofName: string }
-  /** An alias, which is asked for next. */
+  /** An alias, which the client queries next. */
   | { alias: string };
 
 type Question = { id: number; name: string; type: number; raw: Buffer };
 
 const types = { a: 1, cname: 5, aaaa: 28 } as const;
 
-/** A name server on loopback, by UDP and TCP. Names that it does not know do not exist. */
+/** A name server on loopback, over UDP and TCP. Names that it does not know do not exist. */
 export class DnsServer {
   readonly asked: { name: string; type: number; by: 'udp' | 'tcp' }[] = [];
   readonly #udp: UdpSocket;
@@ -62,7 +62,7 @@ export class DnsServer {
     return server;
   }
 
-  /** As `setServers` takes it. */
+  /** The address in the form that `setServers` takes. */
   get address(): string {
     return `127.0.0.1:${this.#udp.address().port}`;
   }
@@ -126,7 +126,7 @@ function message(
   return Buffer.concat([uint16(id), uint16(0x8180 | (isTruncated ? 0x200 : 0) | code), ...counts, raw, ...records]);
 }
 
-/** A record of the name in the question, which nobody may keep. */
+/** A record for the name in the query, which must not be cached. */
 function record(type: number, data: Buffer): Buffer {
   return Buffer.concat([uint16(0xc00c), uint16(type), uint16(1), Buffer.alloc(4), uint16(data.length), data]);
 }

@@ -1,4 +1,4 @@
-/** Small documents of every format, written here, for tests and the fuzz run. */
+/** Generates small documents of every format, for tests and the fuzz run. */
 import { readFileSync } from 'node:fs';
 import { buildPdf, samplePdf } from '../../src/content/parse/sample-pdf.ts';
 import { compoundFile } from './compound-file.ts';
@@ -44,7 +44,7 @@ export function pdf(): Uint8Array {
   return samplePdf();
 }
 
-/** A PDF of pages with the given lines, each page with a running head and a number at its foot. */
+/** A PDF whose pages have these lines, and optionally a running header and a page number at the foot. */
 export function pdfOfPages(pages: string[][], options: { head?: string; numbered?: boolean } = {}): Uint8Array {
   return buildPdf(
     pages.map((lines, index) => {
@@ -212,7 +212,7 @@ function numbers(...values: number[]): Buffer {
   return bytes;
 }
 
-/** An old presentation of one slide with a drawn table, each cell at its place: left, top, right, bottom. */
+/** An old presentation of one slide with a drawn table. Each cell has its position: left, top, right, bottom. */
 export function pptWithTable(cells: [text: string, place: number[]][]): Uint8Array {
   const container = 15;
   const tableMark = Buffer.concat([Buffer.from([0x9f, 0x03]), numbers(1)]);
@@ -241,7 +241,7 @@ export function pptWithTable(cells: [text: string, place: number[]][]): Uint8Arr
   });
 }
 
-/** An old presentation of two slides, as far as its list of slide texts. */
+/** An old presentation of two slides, up to its list of slide texts. */
 function ppt(): Uint8Array {
   const slide = (title: string, points: string): Buffer =>
     Buffer.concat([
@@ -259,7 +259,7 @@ function ppt(): Uint8Array {
   return compoundFile({ 'PowerPoint Document': atom(1000, list, 15) });
 }
 
-/** An Outlook message with an attachment that is a file without contents, and one that is a message. */
+/** An Outlook message with two attachments: a file without contents, and a message. */
 function msg(): Uint8Array {
   return outlookMessage('Harbour report', 'Ships came and went.', [
     { name: 'tides.pdf' },

@@ -6,26 +6,26 @@ type EmbeddingService = {
   url: string;
   /** Texts that were embedded, in order. */
   texts: string[];
-  /** How many texts each request had. */
+  /** The number of texts in each request. */
   batches: number[];
-  /** While set, every request is answered with this status. */
+  /** While set, every request returns this status. */
   broken: number | undefined;
   /** While set, changes the vectors of a response before it is sent. */
   alter: ((data: Record<string, unknown>[]) => void) | undefined;
   /** While set, a request with a text that contains this word is refused with 400. */
   refusedOn: string | undefined;
-  /** How many were. */
+  /** The number of refused requests. */
   refused: number;
   /** While set, a request with a text that contains this word gets no response. */
   silentOn: string | undefined;
-  /** The requests that got none. */
+  /** The requests that got no response. */
   hanging: ServerResponse[];
   /** Resolves when this many requests hang. */
   waitForOpenRequests(count: number): Promise<void>;
   close(): Promise<void>;
 };
 
-/** A local server that speaks OpenAI's `/v1/embeddings`, with vectors of 64 dimensions folded from the lexical ones. */
+/** A local server for OpenAI's `/v1/embeddings`. Its vectors have 64 dimensions, folded from the lexical ones. */
 export async function startEmbeddingService(): Promise<EmbeddingService> {
   const embedder = lexicalEmbedder();
   const service = {

@@ -5,7 +5,7 @@ import { type ClientRequest, type IncomingMessage, request } from 'node:http';
 // biome-ignore lint/suspicious/noExplicitAny: tests look into events of every shape.
 export type StreamEvent = { id: number; event: string; data: any };
 
-/** An open stream of Server-Sent Events, taken one by one. */
+/** An open stream of Server-Sent Events that is read one event at a time. */
 export class EventStream {
   readonly response: IncomingMessage;
   readonly #request: ClientRequest;
@@ -38,7 +38,7 @@ export class EventStream {
     return new EventStream(outgoing, response);
   }
 
-  /** The next event; undefined when the stream has ended. Heartbeats are skipped. */
+  /** The next event, or undefined if the stream has ended. Heartbeats are skipped. */
   async next(): Promise<StreamEvent | undefined> {
     for (;;) {
       const frame = await this.#frame();
@@ -56,7 +56,7 @@ export class EventStream {
     }
   }
 
-  /** The next event, which must be there. */
+  /** The next event. Fails if the stream has ended. */
   async take(): Promise<StreamEvent> {
     const event = await this.next();
     assert.ok(event, 'the stream has ended');

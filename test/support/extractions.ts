@@ -59,7 +59,7 @@ export async function extractUrl(
   return waitForExtraction(server.baseUrl, key, created.body.id);
 }
 
-/** Follows the extraction's own event stream to its end, and answers it whole. */
+/** Follows the extraction's event stream to its end, and returns the whole extraction. */
 export async function waitForExtraction(baseUrl: string, key: string, id: string): Promise<TestExtraction> {
   const stream = await fetch(`${baseUrl}/api/v1/extractions/${id}/stream`, { headers: { 'x-api-key': key } });
   if (stream.status !== 200) throw new Error(`The stream answered ${stream.status}`);

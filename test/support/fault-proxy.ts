@@ -3,10 +3,10 @@ import { connect, createServer, type Socket } from 'node:net';
 import { type DatabaseTarget, socketPath } from '../../src/db/address.ts';
 
 /**
- * What happens to connections: nothing; they end when one has carried so many bytes to the component, or from it; new
- * ones are refused and the others end; no byte passes and nothing ends, as when a cable is cut; bytes come late; every
- * request gets this HTTP status instead of the component's response, or bytes that may not even be HTTP and then the
- * end of the connection or its reset.
+ * What happens to connections: nothing; each ends after so many bytes to or from the component; new ones are refused
+ * and open ones end; no byte passes and nothing ends, as if a cable were cut; bytes arrive late; every request gets
+ * this HTTP status instead of the component's response, or bytes that need not be HTTP and then the end or the reset
+ * of the connection.
  */
 export type Fault =
   | { kind: 'none' | 'refuse' | 'silence' }
@@ -17,14 +17,14 @@ export type Fault =
 
 export type FaultProxy = {
   port: number;
-  /** How often a fault has hit since it was set. */
+  /** How often a fault took effect since it was set. */
   hits: number;
   /** Applies to all connections from now on. */
   set(fault: Fault): void;
   close(): Promise<void>;
 };
 
-/** A proxy before one component, which makes it fail in the ways that networks and services do. */
+/** A proxy in front of one component that makes it fail as networks and services do. */
 export async function openFaultProxy(target: DatabaseTarget | URL): Promise<FaultProxy> {
   let fault: Fault = { kind: 'none' };
   const sockets = new Set<Socket>();
@@ -60,7 +60,7 @@ export async function openFaultProxy(target: DatabaseTarget | URL): Promise<Faul
         return;
       }
       if (current.kind === 'status' || current.kind === 'noise') {
-        // What the component still sends on an older request is lost.
+        // Whatever the component still sends for an older request is discarded.
         if (way === 'cut-response' || client.writableEnded) return;
         proxy.hits += 1;
         client.end(current.kind === 'noise' ? current.bytes : responseOf(current), () => {
@@ -91,7 +91,7 @@ export async function openFaultProxy(target: DatabaseTarget | URL): Promise<Faul
     port: typeof address === 'object' && address !== null ? address.port : 0,
     hits: 0,
     set(next) {
-      // What was swallowed in silence cannot come later: those connections are lost.
+      // What was swallowed during the silence cannot arrive later: those connections are lost.
       if (fault.kind === 'silence' || next.kind === 'refuse') for (const pair of pairs) pair.end();
       fault = next;
       proxy.hits = 0;

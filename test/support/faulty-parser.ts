@@ -1,4 +1,4 @@
-/** A parser process that misbehaves on demand, for the tests of the pool. */
+/** A parser process that misbehaves on demand, for tests of the pool. */
 import { spawn } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import net from 'node:net';
@@ -19,7 +19,7 @@ serve({
   page: (bytes) => {
     const what = Buffer.from(bytes).toString();
     if (what === 'crash') process.abort();
-    // A thread that waits handles no event, like one in an endless loop, and leaves the processor to other tests.
+    // A blocked thread handles no event, like one in an endless loop, but leaves the processor to other tests.
     if (what === 'hang') Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
     if (what === 'heap') fillHeap();
     if (what === 'buffers') fillBuffers();

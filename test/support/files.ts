@@ -1,4 +1,4 @@
-/** A file as answers carry it, as far as tests look at it. */
+/** The members of a file in responses that tests check. */
 export type FileBody = {
   id: string;
   filename: string;
@@ -25,7 +25,7 @@ export const pixel = Buffer.from(
   'base64',
 );
 
-/** Bytes that differ from place to place, so that a range taken from the wrong one shows. */
+/** Bytes that differ by position, so that a range taken from the wrong position is noticed. */
 export function bytesOf(size: number): Buffer {
   const bytes = Buffer.alloc(size);
   for (let at = 0; at < size; at++) bytes[at] = (at * 31 + (at >> 8)) & 0xff;

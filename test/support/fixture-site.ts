@@ -7,20 +7,20 @@ export type SitePages = Record<string, string | Uint8Array | SiteResponse>;
 
 export type FixtureSite = {
   origin: string;
-  /** Requests by path with query, in the order they came, robots.txt and sitemaps included. */
+  /** Requests by path and query, in order of arrival, including robots.txt and sitemaps. */
   requests: string[];
-  /** How often a path was asked for. */
+  /** How often a path was requested. */
   requestCount(path: string): number;
-  /** Distinct pages asked for: without robots.txt and sitemaps. */
+  /** The distinct pages that were requested, without robots.txt and sitemaps. */
   requestedPages(): string[];
-  /** The most requests that were open at one time. */
+  /** The highest number of requests that were open at the same time. */
   maxConcurrency(): number;
-  /** Resolves when a path has been asked for. */
+  /** Resolves when a path has been requested. */
   waitForRequest(path: string): Promise<void>;
   close(): Promise<void>;
 };
 
-/** A website on a free port of this machine. What is not among `pages` goes to `fallback`, else it is 404. */
+/** A website on a free port of this machine. A path that is not in `pages` uses `fallback`, or is 404. */
 export async function startSite(pages: SitePages, fallback?: SiteResponse): Promise<FixtureSite> {
   const requests: string[] = [];
   const waiting = new Map<string, (() => void)[]>();
@@ -63,7 +63,7 @@ export async function startSite(pages: SitePages, fallback?: SiteResponse): Prom
   };
 }
 
-/** A page with some text of its own and links. */
+/** A page with unique text and links. */
 export function htmlPage(title: string, links: string[] = [], head = ''): string {
   return `<!doctype html><html lang="en"><head><title>${title}</title>${head}</head><body><nav><a href="/">Home</a></nav>
 <main><h1>${title}</h1><p>This is the page called ${title}, and these words are its text, long enough to be one.</p>
@@ -80,7 +80,7 @@ export const responses = {
     (location: string, status = 302): SiteResponse =>
     (_request, response) =>
       response.writeHead(status, { location }).end(),
-  /** Fails some times, then answers. */
+  /** Fails this many times, then responds. */
   flaky: (failures: number, page: string, headers: Record<string, string> = {}): SiteResponse => {
     let left = failures;
     return (_request, response) => {
@@ -88,13 +88,13 @@ export const responses = {
       else response.setHeader('content-type', 'text/html').end(page);
     };
   },
-  /** Every page leads to the next day, for ever. */
+  /** Every page links to the next day, forever. */
   calendar: (_request: IncomingMessage, response: ServerResponse, url: URL) => {
     const day = Number(url.searchParams.get('day') ?? 0);
     response.setHeader('content-type', 'text/html');
     response.end(htmlPage(`Day ${day}`, [`/calendar?day=${day + 1}`, `/calendar?day=${day + 2}`]));
   },
-  /** Never ends and never says anything sensible. */
+  /** A response that never ends and has no meaning. */
   endless: (_request: IncomingMessage, response: ServerResponse) => {
     response.setHeader('content-type', 'text/html');
     const piece = Buffer.alloc(256 * 1024, '<p>more ');

@@ -1,4 +1,4 @@
-/** The parser process, in which a text can crash it, hang, or exceed its memory. */
+/** A parser process in which certain texts make it crash, hang, or exceed its memory. */
 
 const { decode } = TextDecoder.prototype;
 TextDecoder.prototype.decode = function (this: InstanceType<typeof TextDecoder>, ...input) {

@@ -14,10 +14,10 @@ import { projectRoot, readProjectFile } from './source.ts';
 /** A fenced block of a page. */
 type Block = { language: string; text: string; heading: string; line: number };
 
-/** Commands, or a program, and what the page says that they print, where it says so. */
+/** A command or program, and the output that the page shows for it, if any. */
 export type Step = Block & { output: string | undefined };
 
-/** The fenced blocks of Markdown in their order. */
+/** The fenced blocks of Markdown in order. */
 export function readBlocks(markdown: string): Block[] {
   const blocks: Block[] = [];
   let heading = '';
@@ -36,7 +36,10 @@ export function readBlocks(markdown: string): Block[] {
 
 const notRun = /^(?:#|\/\/) Not run by the tests: ./;
 
-/** What is run of a page: `sh` and `ts` blocks, except those whose first line says why not. A `text` block is the output of the one before it. */
+/**
+ * The parts of a page that are run: `sh` and `ts` blocks, except those whose first line says why not. A `text` block
+ * is the output of the block before it.
+ */
 export function stepsOf(blocks: Block[]): Step[] {
   return blocks.flatMap((block, at) => {
     if (!['sh', 'ts'].includes(block.language) || notRun.test(block.text)) return [];
@@ -46,15 +49,16 @@ export function stepsOf(blocks: Block[]): Step[] {
 }
 
 /**
- * A directory like a clone of this project, its `data` holding the credentials of one server. Everything that commands
- * might remove or write is a link of its own, so that no page can do harm to the project.
+ * Creates a directory like a clone of this project, with the credentials of one server in its `data`. Everything that
+ * commands might remove or write is a separate link, so that no page can harm the project.
  */
 export function createClone(directory: string, credentials: object): void {
   mkdirSync(join(directory, 'data', 'try'), { recursive: true });
   writeFileSync(join(directory, 'data', 'credentials.json'), JSON.stringify(credentials));
   for (const name of ['bin', 'clients', 'migrations', 'src'])
     symlinkSync(join(projectRoot, name), join(directory, name));
-  // Without `bin`, and with the command where npx looks first: among links, it tries to install the clone itself.
+  // Without `bin`, and with the command where npx looks first: in a directory of links, npx would try to install the
+  // clone itself.
   const { bin: _bin, ...manifest } = JSON.parse(readFileSync(join(projectRoot, 'package.json'), 'utf8'));
   writeFileSync(join(directory, 'package.json'), JSON.stringify(manifest));
   linkAll(join(projectRoot, 'node_modules'), join(directory, 'node_modules'), '.bin');
@@ -66,7 +70,7 @@ export function createClone(directory: string, credentials: object): void {
   writeFileSync(join(commands, 'npx'), quickNpx, { mode: 0o755 });
 }
 
-/** npx and bin/quarry.js each start a Node of their own before the command. */
+/** npx and bin/quarry.js each start another Node before the command. */
 const quickCommands = '.quick';
 const quickNpx = `#!/bin/sh
 [ "$1" = quarry ] || exec "$(PATH="$SLOW_PATH" command -v npx)" "$@"
@@ -74,7 +78,7 @@ shift
 exec node --max-semi-space-size=8 ${join(projectRoot, 'src', 'main.ts')} "$@"
 `;
 
-/** Makes a directory of links to everything in another one, but for one name. */
+/** Creates a directory of links to everything in another directory, except for one name. */
 function linkAll(from: string, to: string, except: string): void {
   mkdirSync(to);
   for (const name of readdirSync(from)) if (name !== except) symlinkSync(join(from, name), join(to, name));
@@ -83,9 +87,10 @@ function linkAll(from: string, to: string, except: string): void {
 type PageResult = { code: number | null; errors: string; outputs: (string | undefined)[] };
 
 /**
- * Runs the steps of a page one after the other in one shell, after `before`. It stops at the first command that fails;
+ * Runs the steps of a page one after another in one shell, after `before`. Stops at the first command that fails;
  * steps that did not begin have no output.
- * @param options.picks where `pick` and `npx quarry` need no start of Node; without it, both are those of the page.
+ * @param options.picks makes `pick` and `npx quarry` run without starting Node; without it, both are those of the
+ * page
  */
 export async function runSteps(
   directory: string,
@@ -113,7 +118,7 @@ export async function runSteps(
       SLOW_PATH: path,
       HOME: join(directory, 'data'),
       NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
-      // npm asks the network for its own news otherwise.
+      // Otherwise, npm asks the network whether a newer npm exists.
       npm_config_update_notifier: 'false',
       npm_config_offline: 'true',
     },
@@ -134,14 +139,14 @@ export async function runSteps(
   return { code, errors, outputs };
 }
 
-/** The pages' way to read a member of a response, and one that fails when the member is missing. */
+/** The pages' way to read a member of a response, and a variant that fails if the member is missing. */
 const plainPick = 'node -p "JSON.parse(fs.readFileSync(0)).$1"';
 const strictPick =
   'node -e "const found = JSON.parse(fs.readFileSync(0)).$1; if (found === undefined) throw new Error(\'no $1\'); console.log(found)"';
 
 type PickServer = { command: string; close(): Promise<void> };
 
-/** Does for `pick` what `strictPick` does, without a start of Node for each member: the pages pick a hundred. */
+/** Does what `strictPick` does for `pick`, without starting Node for each member: the pages pick about a hundred. */
 export async function startPickServer(): Promise<PickServer> {
   const server = createServer(async (request, response) => {
     try {
@@ -166,7 +171,7 @@ export async function startPickServer(): Promise<PickServer> {
 
 const pageTimeoutMs = 150_000;
 
-/** A program loses its types here: Node would load its compiler for each of them. */
+/** Strips the types of a program here, because Node would load its compiler for each of them. */
 function commandsOf(directory: string, { language, text: shown }: Step, at: number): string {
   if (language === 'sh') return shown;
   const name = `step-${at}.js`;
@@ -174,7 +179,7 @@ function commandsOf(directory: string, { language, text: shown }: Step, at: numb
   return `node ${join(directory, name)}`;
 }
 
-/** Whether an output is what the page shows; `…` stands for anything. */
+/** Whether an output matches what the page shows. `…` stands for anything. */
 export function matchesShown(output: string, shown: string): boolean {
   const pattern = shown
     .trim()

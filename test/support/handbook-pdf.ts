@@ -1,7 +1,7 @@
-/** A piece of text on a page: where it begins, its size, and its font. */
+/** A piece of text on a page: its position, size and font. */
 type Drawn = { text: string; x: number; y: number; size?: number; font?: keyof typeof fonts };
 
-/** `hebrew…`: the letters A to Z stand for those of Hebrew, the digits for Arabic-Indic ones. */
+/** `hebrew…`: the letters A to Z stand for Hebrew letters, the digits for Arabic-Indic ones. */
 const fonts = {
   roman: ['F1', 'Times-Roman'],
   bold: ['F2', 'Times-Bold'],
@@ -13,7 +13,7 @@ const letters = '/CIDInit /ProcSet findresource begin 12 dict begin begincmap /C
 const toUnicode = `${letters}1 begincodespacerange <00> <ff> endcodespacerange
 2 beginbfrange <30> <39> <0660> <41> <5a> <05d0> endbfrange endcmap end end`;
 
-/** A PDF as handbooks are set: section titles in the size of the text, bold, and running heads. */
+/** A PDF set like a handbook: bold section titles in the size of the text, and running headers. */
 export function handbookPdf(pages: Drawn[][]): Uint8Array {
   const contents = pages.map((drawn) =>
     drawn

@@ -6,8 +6,8 @@ import { newUuid } from '../../src/ids.ts';
 import { createLogger } from '../../src/log.ts';
 
 /*
- * A process that crawls one host: as many requests as it is told go through its gate, and each is said on standard
- * output with the times of its start and end. Its only argument is JSON. With `holdMs` of 0 requests never end.
+ * A process that crawls one host: sends a number of requests through its gate, and prints the start and end time of
+ * each. Its only argument is JSON. With `holdMs` 0, requests never end.
  */
 const { target, host, count, holdMs, ...options } = JSON.parse(process.argv[2] ?? 'null');
 const db = openDatabase(target, { poolSize: 2, applicationName: 'quarry-test-crawler' });

@@ -1,14 +1,14 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { serveTrial, trialIn } from '../../src/jobs/trial.ts';
+import { createTrial, serveTrial } from '../../src/jobs/trial.ts';
 import { startWorkers, type Task } from '../../src/jobs/workers.ts';
 import { createLogger, type LogLevel } from '../../src/log.ts';
 
 /*
- * A worker process for crash tests, which says on standard output what it takes. Of its tasks `stuck` never finishes,
- * `waits` waits outside for ever, `throws` throws where nobody can catch it, `dies` ends the process, and `calm` is
- * done. `hangs` takes a slot for ever and says for which app. The arguments are the database's address as JSON, and the
- * log level, `silent` unless given. Forked, it runs one suspected job.
+ * A worker process for crash tests that prints which jobs it takes. Its tasks: `stuck` never finishes, `waits` waits
+ * outside forever, `throws` throws where nobody can catch it, `dies` ends the process, `calm` is done, and `hangs`
+ * takes a slot forever and prints its app. The arguments are the database's address as JSON, and the log level
+ * (default `silent`). Forked, it runs one suspected job.
  */
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 const tasks: Record<string, Task> = {
@@ -33,7 +33,7 @@ const tasks: Record<string, Task> = {
   },
   async dies() {
     say('took dies');
-    // The line has to be out before.
+    // The line must be written first.
     await wait(50);
     process.kill(process.pid, 'SIGKILL');
     await new Promise(() => {});
@@ -50,6 +50,6 @@ else {
   await startWorkers({
     ...{ target, concurrency: 1, log, tasks },
     onCrash: (task) => say(`crash of ${task}`),
-    trial: trialIn(fileURLToPath(import.meta.url), () => ({ target, baseUrl: '' })),
+    trial: createTrial(fileURLToPath(import.meta.url), () => ({ target, baseUrl: '' })),
   });
 }

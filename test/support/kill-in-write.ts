@@ -6,9 +6,9 @@ import { until } from './until.ts';
 const lockKey = 4711;
 
 /**
- * Kills a server in the middle of a transaction, when it is about to update this column, and waits until PostgreSQL has
- * ended its sessions.
- * @param send sends the request whose transaction that is. It may not get a response.
+ * Kills a server in the middle of a transaction, when it is about to update this column, and waits until PostgreSQL
+ * has ended its sessions.
+ * @param send sends the request whose transaction that is, and may not get a response
  */
 export async function killInWrite(
   db: Database,

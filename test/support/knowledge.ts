@@ -11,7 +11,7 @@ export type TestIngestion = {
   error?: { code: string; message: string };
 };
 
-/** Short ways to the knowledge routes of one server, as one caller. */
+/** Short calls of one server's knowledge routes, as one caller. */
 export function knowledgeOf(server: TestServer, auth: Auth) {
   const send = <T = Json>(method: string, path: string, body?: unknown) =>
     server.api<T>(method, `/api/v1${path}`, { ...auth, ...(body === undefined ? {} : { body }) });
@@ -34,7 +34,7 @@ export function knowledgeOf(server: TestServer, auth: Auth) {
       if (answer.status !== 201) throw new Error(answer.text);
       return answer.body.id;
     },
-    /** Ingests and waits for the end. */
+    /** Ingests and waits until the ingestion has ended. */
     async ingest(source: string, body: Json, route = 'ingest'): Promise<TestIngestion> {
       const answer = await send<TestIngestion>('POST', `/knowledge_sources/${source}/${route}`, body);
       if (answer.status !== 201) throw new Error(answer.text);

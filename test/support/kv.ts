@@ -4,7 +4,7 @@ import { type ApiOptions, type ApiResponse, sendExactPath, startTestServer } fro
 // biome-ignore lint/suspicious/noExplicitAny: tests read responses of every shape.
 type Api = (method: string, path: string, options?: ApiOptions) => Promise<ApiResponse<any>>;
 
-/** A test server for keys in paths, with users whose e-mail and name lists of entries can search. */
+/** A test server for keys in paths, with users whose e-mail and name can be found in lists of entries. */
 export async function startKv(env: Record<string, string> = {}) {
   const server = await startTestServer({ env });
   const { baseUrl, db, provision } = server;

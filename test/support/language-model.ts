@@ -16,7 +16,7 @@ type ChatRequest = {
 type Script =
   | { text: string; parts?: number; usage?: [prompt: number, completion: number] | null; finish?: string }
   | { status: number; body?: string; headers?: Record<string, string> }
-  /** Written as it stands, in this order; then the response ends, or its connection. */
+  /** Sent unchanged, in this order; then the response ends, or its connection breaks. */
   | { raw: string[]; type?: string; breaks?: boolean }
   /** Full control of the response. */
   | { respond(response: ServerResponse): void };
@@ -24,7 +24,7 @@ type Script =
 type LanguageModel = {
   url: string;
   requests: (ChatRequest & { authorization: string | undefined })[];
-  /** The response to a request; `text` as it is when it returns a string. */
+  /** The response to a request. A string is the text to return. */
   script: (request: ChatRequest, number: number) => Script | string;
   close(): Promise<void>;
 };
@@ -34,7 +34,7 @@ export function chatEvent(text: string, more: Record<string, unknown> = {}): str
   return `data: ${JSON.stringify({ object: 'chat.completion.chunk', choices: [{ index: 0, delta: { content: text }, ...more }] })}\n\n`;
 }
 
-/** A local server that speaks OpenAI's `POST /v1/chat/completions` with `stream`. */
+/** A local server for OpenAI's `POST /v1/chat/completions` with `stream`. */
 export async function startLanguageModel(): Promise<LanguageModel> {
   const model: Omit<LanguageModel, 'url' | 'close'> = { requests: [], script: () => 'Hello.' };
   const server = createServer(async (request, response) => {

@@ -4,7 +4,7 @@ import { formatId, type IdKind, newUuid, parseId } from '../../src/ids.ts';
 import type { TestApp } from './provisioner.ts';
 import type { TestServer } from './server.ts';
 
-/** What the pages of a large app show, by the ids of their addresses. */
+/** The ids in the addresses of a large app's pages. */
 type LargeApp = { source: string; automation: string; extraction: string; reader: { email: string; password: string } };
 
 const topics = ['mooring', 'pilotage', 'customs', 'weather', 'dredging'];
@@ -17,7 +17,7 @@ const people = [
   '李小龍',
 ];
 const office = 'application/vnd.openxmlformats-officedocument.wordprocessingml.document';
-/** Without the types that have small pictures, which would need contents. */
+/** Only types without small pictures, which would need contents. */
 const types: [type: string, ending: string][] = [
   ['text/csv; charset=utf-8', 'csv'],
   ['text/markdown; charset=utf-8', 'md'],
@@ -28,9 +28,9 @@ const types: [type: string, ending: string][] = [
 const states = ['completed', 'completed', 'completed', 'failed', 'running', 'cancelled', 'pending'];
 
 /**
- * Fills an app with so many files, documents, runs, audit entries, outputs of one extraction and entries of one
- * user, by SQL: rows as the stores write them, without the contents of the files. Users are a number of their own, as the
- * index for their search takes a millisecond for each.
+ * Fills an app by SQL with this many files, documents, runs, audit entries, outputs of one extraction and entries of
+ * one user. The rows are as the stores write them, but files have no contents. The number of users is separate,
+ * because the index for their search takes a millisecond for each.
  */
 export async function fillApp(
   server: TestServer,
@@ -45,7 +45,7 @@ export async function fillApp(
   const password = 'tide and time';
   const reader = await create('user', '/users', { email: 'ada@harbour.example', name: 'Ada Lind', password });
 
-  // What the rows of one number have in common; every table has its own row with this id.
+  // Rows with the same number share an id: every table has its own row with that id.
   const ids = Array.from({ length: rows }, () => newUuid());
   await db`create unlogged table sample (number integer, id uuid, file text, org uuid, topic text, at timestamptz(3))`;
   await db`

@@ -7,7 +7,7 @@ import { type KnownHead, start, verifyPage } from '../../src/ledger/verify.ts';
 import type { Scope } from '../../src/tenancy/caller.ts';
 import type { Secrets } from '../../src/tenancy/secrets.ts';
 
-/** Verifies a whole ledger in one transaction, which may have changes that are not committed. */
+/** Verifies a whole ledger in one transaction, which may contain uncommitted changes. */
 export async function verifyAll(
   db: Db,
   secrets: Secrets,
@@ -30,7 +30,7 @@ export async function verifyAll(
   return { problems, counts };
 }
 
-/** The head as an export has it. */
+/** The head in the form of an export. */
 export async function headOf(db: Db, scope: Scope): Promise<KnownHead> {
   const last = await findLastSegment(db, scope);
   if (last === undefined) throw new Error('The ledger has no segment.');

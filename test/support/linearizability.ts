@@ -1,20 +1,24 @@
-/** One operation of a history: when it was sent, when its response arrived, and what that response says. */
+/** One operation of a history: when it was sent, when its response arrived, and what the response says. */
 export type RecordedOperation<State> = {
   sentAt: number;
-  /** `Number.POSITIVE_INFINITY` when no response arrived: it may have taken effect at any later time, or never. */
+  /**
+   * `Number.POSITIVE_INFINITY` if no response arrived: the operation may have taken effect at any later time, or
+   * never.
+   */
   answeredAt: number;
-  /** The state after the operation; `impossible` when its response cannot come from this state. */
+  /** The state after the operation, or `impossible` if its response cannot come from this state. */
   apply(state: State): State | typeof impossible;
 };
 
 export const impossible = Symbol('impossible');
 
 /**
- * Whether some order explains a history: an order that keeps the real time of operations that did not overlap, and in
- * which each response follows from the state before it. Wing and Gong's search, with Lowe's memory of the states that
- * were seen (Testing and verifying concurrent objects, 1993; Testing for linearizability, 2017).
- * @param history operations on one object, in any order. The search is exponential in how many overlap, not in its length.
- * @param initial the state before. States must be equal exactly when their JSON is.
+ * Whether some order explains a history: an order that keeps the real-time order of operations that did not overlap,
+ * and in which each response follows from the state before it. Uses Wing and Gong's search with Lowe's cache of
+ * visited states (Testing and verifying concurrent objects, 1993; Testing for linearizability, 2017).
+ * @param history operations on one object, in any order. The search is exponential in how many overlap, not in the
+ * length.
+ * @param initial the state before. States must be equal exactly if their JSON is.
  */
 export function isLinearizable<State>(history: RecordedOperation<State>[], initial: State): boolean {
   const operations = history.toSorted((a, b) => a.sentAt - b.sentAt);
@@ -28,7 +32,7 @@ export function isLinearizable<State>(history: RecordedOperation<State>[], initi
     if (seen.has(place)) return false;
     seen.add(place);
     const open = operations.filter((operation) => !ordered.has(operation));
-    // What was sent after another operation had been answered cannot come before it.
+    // An operation sent after another one's response cannot come before it.
     const firstAnswer = Math.min(...open.map(({ answeredAt }) => answeredAt));
     for (const operation of open) {
       if (operation.sentAt > firstAnswer) break;

@@ -28,7 +28,9 @@ type Grant = {
   save(): Promise<string>;
 };
 
-/** An OpenID provider with two clients: `console` with a secret, and `mcp`, a public one. It lets everybody in. */
+/**
+ * An OpenID provider with two clients: `console`, which has a secret, and `mcp`, a public one. It signs everyone in.
+ */
 export async function startProvider({ redirectUris }: { redirectUris: string[] }): Promise<TestProvider> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

@@ -3,12 +3,12 @@ import type { TestServer } from './server.ts';
 import { openTcpProxy } from './tcp-proxy.ts';
 
 type Operator = {
-  /** Runs one command of the operator to its end. */
+  /** Runs one operator command to its end. */
   quarry(...args: string[]): Promise<CommandResult>;
   close(): Promise<void>;
 };
 
-/** Runs the commands of an operator on the database, the files and the secret of a test server, which keeps running. */
+/** Runs operator commands on the database, files and secret of a test server that keeps running. */
 export async function operatorOf({ services, dataDir }: TestServer): Promise<Operator> {
   const proxy = await openTcpProxy(services.directTarget);
   const env = {

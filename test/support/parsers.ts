@@ -5,7 +5,7 @@ import type { ParserPool } from '../../src/content/parse/pool/pool.ts';
 import { createLogger } from '../../src/log.ts';
 import { findShared } from './shared.ts';
 
-/** The pool that test servers with these settings share; undefined if a server opens its own. */
+/** The pool that test servers with these settings share, or undefined if a server opens its own. */
 export function findParsers(config: Config): ParserPool | undefined {
   const { parseWorkers, parseMemoryMb, parseSeconds, parseJobSeconds, ocrLanguages, ocrDataDir } = config;
   const settings = [parseWorkers, parseMemoryMb, parseSeconds, parseJobSeconds, ocrLanguages, ocrDataDir];

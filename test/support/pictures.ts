@@ -1,4 +1,4 @@
-/** Encoders of picture files, for tests. */
+/** Encodes picture files for tests. */
 import { crc32, deflateSync } from 'node:zlib';
 import type { GreyImage } from '../../src/content/parse/ocr/image.ts';
 import { encodePicture } from '../../src/content/parse/picture/codecs.ts';
@@ -20,7 +20,7 @@ export function encodePng({ width, height, pixels }: GreyImage): Uint8Array {
   ]);
 }
 
-/** A bitmap of 24 bits per pixel, its rows from the bottom up. */
+/** A bitmap with 24 bits per pixel and rows from the bottom up. */
 export function encodeBmp({ width, height, pixels }: GreyImage): Uint8Array {
   const rowBytes = Math.ceil((width * 3) / 4) * 4;
   const file = Buffer.alloc(54 + rowBytes * height);
@@ -104,7 +104,7 @@ export const animatedGif = Buffer.from(
   'hex',
 );
 
-/** A GIF of 2 by 2 pixels whose frame states that it is 40,000 wide and high. */
+/** A GIF of 2 by 2 pixels with a frame that states a width and height of 40,000. */
 export function gifOfLargeFrame(): Buffer {
   const gif = Buffer.from(animatedGif);
   const frame = gif.indexOf(0x2c);
@@ -112,7 +112,7 @@ export function gifOfLargeFrame(): Buffer {
   return gif;
 }
 
-/** One file of each type that small pictures are made of. */
+/** One file of each type from which small pictures are made. */
 export async function samplePictures(): Promise<SampleDocument[]> {
   const source = halves(90, 60);
   const jpeg = await encodePicture(source, 'jpeg');

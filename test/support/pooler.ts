@@ -9,14 +9,14 @@ import type { DatabaseAddress, DatabaseTarget } from '../../src/db/address.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { getPostgresAccount, ownAccount } from '../../src/db/postgres-account.ts';
 
-/** How test/run.ts tells test servers where the pooler is. */
+/** The variable in which test/run.ts passes the address of the pooler. */
 export const poolerVariable = 'QUARRY_TEST_RUN_POOLER';
 
-/** The same database behind the pooler of this run; undefined if there is none. */
+/** The same database behind this run's pooler, or undefined if there is none. */
 export function behindPooler(target: DatabaseTarget): DatabaseAddress | undefined {
   const port = process.env[poolerVariable];
   if (port === undefined || typeof target === 'string') return undefined;
-  // A server that a test started by itself has no pooler.
+  // A server that a test started itself has no pooler.
   if (!target.host.startsWith('/')) return undefined;
   return { host: '127.0.0.1', port: Number(port), database: target.database, username: target.username };
 }
@@ -31,7 +31,7 @@ export async function startPooler(target: DatabaseTarget): Promise<{ port: numbe
   const directory = mkdtempSync(join(tmpdir(), 'quarry-pgbouncer-'));
   const settings = join(directory, 'pgbouncer.ini');
   writeFileSync(settings, settingsOf(target, port), { mode: 0o644 });
-  // It refuses to run as root. Only the server's own user can enter the directory of its socket.
+  // PgBouncer refuses to run as root. Only the server's own user can enter the directory of its socket.
   const account = ownAccount() ? undefined : getPostgresAccount();
   if (account) for (const path of [directory, settings]) chownSync(path, account.uid, account.gid);
   const child = spawn(program, ['-q', settings], { stdio: ['ignore', 'ignore', 'pipe'], ...account });

@@ -14,15 +14,15 @@ type TestPostgres = {
   address: DatabaseAddress;
   /** A small pool for the test itself. */
   db: Database;
-  /** The postmaster. */
+  /** The process id of the postmaster. */
   pid: number;
-  /** Ends the server and every one of its processes, as a power cut of its machine would. */
+  /** Ends the server and all of its processes, as a power cut of its machine would. */
   kill(): Promise<void>;
 };
 
 type PostgresPair = {
   primary: TestPostgres;
-  /** Receives every commit of the primary; with `synchronous`, before it is acknowledged. */
+  /** Receives every commit of the primary. With `synchronous`, before the commit is acknowledged. */
   standby: TestPostgres;
   /** One URL that names both, the primary first. */
   url: string;
@@ -41,7 +41,7 @@ export async function startPostgresPair({ synchronous }: { synchronous: boolean 
   const run = { cwd: '/', env: postgresEnvironment, ...account };
   execFileSync(join(programs, 'initdb'), [...initOptions, '-D', first], { ...run, stdio: 'ignore' });
   appendFileSync(join(first, 'pg_hba.conf'), 'host replication all 127.0.0.1/32 trust\n');
-  // The cluster is at rest, so a copy of its files is a base backup.
+  // The cluster is stopped, so a copy of its files is a base backup.
   execFileSync('cp', ['-a', first, second], run);
   writeFileSync(join(second, 'standby.signal'), '');
   const ports = [await findFreePort(), await findFreePort()] as const;
@@ -88,7 +88,7 @@ export async function startPostgresPair({ synchronous }: { synchronous: boolean 
 const initOptions = ['-U', 'quarry', '--auth=trust', '--encoding=UTF8', '--no-sync', '--no-instructions'].concat(
   ['--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8'], // like the embedded one
 );
-/** Killed processes lose nothing that was written; the machine itself stays. */
+/** Killed processes lose nothing that was written, because the machine itself keeps running. */
 const commonSettings = {
   ...{ listen_addresses: '127.0.0.1', unix_socket_directories: '', max_connections: '200' },
   ...{ fsync: 'off', wal_level: 'replica', wal_keep_size: '512MB', hot_standby: 'on', jit: 'off', timezone: 'UTC' },
@@ -118,7 +118,7 @@ function killIfAlive(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL');
   } catch {
-    // It has ended.
+    // The process has ended.
   }
 }
 

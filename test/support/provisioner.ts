@@ -9,7 +9,7 @@ import { digest, generateCredential, type Secrets } from '../../src/tenancy/secr
 /** `id` as clients see it, `uuid` as the row has it. */
 export type TestResource = { id: string; uuid: string };
 
-/** Production of one app, or one sandbox of it: what everything below is made in. */
+/** Production of one app, or one of its sandboxes: the scope of everything created below. */
 export type TestScope = {
   app: TestResource;
   /** The nil uuid in production. */
@@ -22,7 +22,7 @@ export type TestApp = TestScope & { developerToken: string; developerUuid: strin
 type TestSandbox = TestScope & { sandbox: TestResource };
 export type TestUser = TestResource & { email: string; token: string };
 
-/** Two orgs of one app with users of every role, a user without an org, and a stranger in an app of its own. */
+/** Two orgs of one app with users of every role, a user without an org, and a stranger in another app. */
 export type TestTenants = {
   app: TestApp;
   org: TestResource;
@@ -36,7 +36,7 @@ export type TestTenants = {
   stranger: TestUser;
 };
 
-/** Makes tenants straight in the database, with credentials that work, for tests of anything else than provisioning. */
+/** Creates tenants directly in the database, with working credentials, for tests that are not about provisioning. */
 export class Provisioner {
   readonly #db: Database;
   readonly #secrets: Secrets;
@@ -67,7 +67,7 @@ export class Provisioner {
     };
   }
 
-  /** An app of a developer of its own, with one key of each type. */
+  /** A new developer with an app, and one key of each type. */
   async app(): Promise<TestApp> {
     const db = this.#db;
     const developerUuid = newUuid();
@@ -95,7 +95,7 @@ export class Provisioner {
     return org;
   }
 
-  /** A user who is signed in: `token` is an access token of an hour. */
+  /** A user who is signed in. `token` is an access token that is valid for an hour. */
   async user(scope: TestScope, options: { org?: TestResource; role?: OrgRole } = {}): Promise<TestUser> {
     const user = resource('user');
     const email = `${user.uuid}@example.test`;

@@ -8,7 +8,7 @@ import { webRtcFlag } from '../../src/content/render/renderer.ts';
 
 export type TestChromium = { address: string; close(): Promise<void> };
 
-/** A Chromium as an operator starts it for QUARRY_RENDERER. */
+/** Starts Chromium as an operator starts it for QUARRY_RENDERER. */
 export async function startChromium(flags: string[] = [webRtcFlag]): Promise<TestChromium> {
   const program = findBrowser();
   if (program === undefined)

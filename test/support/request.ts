@@ -6,7 +6,7 @@ export type ApiOptions = {
   key?: string;
   /** A bearer token. */
   token?: string;
-  /** Sent as JSON; a string or bytes are sent unchanged. */
+  /** Sent as JSON. A string or bytes are sent unchanged. */
   body?: unknown;
   headers?: Record<string, string>;
   signal?: AbortSignal;
@@ -15,7 +15,7 @@ export type ApiOptions = {
 export type ApiResponse<T> = {
   status: number;
   headers: Headers;
-  /** The parsed JSON; undefined when the response is not JSON. */
+  /** The parsed JSON, or undefined if the response is not JSON. */
   body: T;
   text: string;
   bytes: Buffer;
@@ -33,8 +33,8 @@ export type ErrorBody = {
 };
 
 /**
- * One request to the server at `baseUrl`, in this process or another. Redirects are not followed and bodies arrive as
- * sent. Costs half the processor time of `fetch`.
+ * Sends one request to the server at `baseUrl`, in this process or another. Does not follow redirects; bodies arrive
+ * as sent. Costs half the processor time of `fetch`.
  */
 export async function sendRequest<T = Record<string, unknown>>(
   baseUrl: string,
@@ -56,7 +56,7 @@ export async function sendRequest<T = Record<string, unknown>>(
   return readResponse(response.statusCode, received, Buffer.from(await response.body.arrayBuffer()));
 }
 
-/** Sends the path exactly as given, which other clients would normalise. The body is sent as JSON. */
+/** Sends the path exactly as given, where other clients would normalise it. The body is sent as JSON. */
 export function sendExactPath<T>(
   baseUrl: string,
   method: string,

@@ -2,20 +2,23 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 type RerankingService = {
-  /** The form of Text Embeddings Inference. */
+  /** The URL with the protocol of Text Embeddings Inference. */
   teiUrl: string;
-  /** The form that Cohere, Jina and vLLM share. */
+  /** The URL with the protocol that Cohere, Jina and vLLM share. */
   url: string;
   /** The bodies of the requests, in order. */
   requests: Record<string, unknown>[];
-  /** While set, every request is answered with this status and body. */
+  /** While set, every request returns this status and body. */
   broken: { status: number; body: string } | undefined;
   /** While true, requests get no response. */
   silent: boolean;
   close(): Promise<void>;
 };
 
-/** A local server that speaks both forms of `/rerank`. A text scores one for each "best" in it; best first, as the real ones. */
+/**
+ * A local server for both protocols of `/rerank`. A text scores one point for each "best" in it. Results are sorted
+ * best first, as in the real services.
+ */
 export async function startRerankingService(): Promise<RerankingService> {
   const service = {
     requests: [] as Record<string, unknown>[],

@@ -1,4 +1,6 @@
-/** The parser process, which rests after each picture that it recognises but the first, without using the processor. */
+/**
+ * A parser process that sleeps after each picture that it recognises, except the first, without using the processor.
+ */
 import { TesseractEngine } from '../../src/content/parse/ocr/engine.ts';
 
 const restMs = 1_500;

@@ -1,7 +1,7 @@
 import { startFauxqs } from 'fauxqs';
 import type { S3Options } from '../../src/blob/s3.ts';
 
-/** A server of the S3 protocol on this machine, its one empty bucket kept in memory. It takes any signature. */
+/** An S3 server on this machine with one empty bucket, kept in memory. It accepts any signature. */
 export async function startS3Server(): Promise<{ options: S3Options; stop(): Promise<void> }> {
   const bucket = 'blobs';
   const server = await startFauxqs({ port: 0, host: '127.0.0.1', logger: false });

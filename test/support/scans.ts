@@ -7,21 +7,21 @@ import { fixture, type SampleDocument } from './documents.ts';
 const dotsPerInch = 200;
 const pixelsMax = 12_000_000;
 
-/** How a page is spoiled on its way through a scanner. */
+/** How scanning degrades a page. */
 type Spoiling = {
-  /** Turned by up to this many degrees to either side. */
+  /** The page is turned by up to this many degrees to either side. */
   skewDegrees: number;
-  /** Weight of each neighbour in a 3 x 3 blur; the pixel itself has 1. */
+  /** The weight of each neighbour in a 3 x 3 blur. The pixel itself has weight 1. */
   blur: number;
-  /** Standard deviation of the grain in grey levels of 255. */
+  /** The standard deviation of the grain in grey levels (of 255). */
   grain: number;
-  /** Share of pixels that are black or white specks. */
+  /** The share of pixels that are black or white specks. */
   specks: number;
 };
 
 export const noisy: Spoiling = { skewDegrees: 1.5, blur: 0.4, grain: 14, specks: 0.001 };
 
-/** A PDF whose pages are pictures of the given one's, as a scanner makes them. The same for the same seed. */
+/** A PDF whose pages are pictures of another PDF's pages, as from a scanner. The same seed gives the same result. */
 export async function makeScan(pdf: Uint8Array, spoiling: Spoiling | undefined, seed: number): Promise<Uint8Array> {
   const document = await openPdf(pdf);
   const pages: GreyImage[] = [];
@@ -33,7 +33,7 @@ export async function makeScan(pdf: Uint8Array, spoiling: Spoiling | undefined, 
   return bookOf(pages);
 }
 
-/** The page that these drawing operations make, as a picture; only its upper part when a height in points is given. */
+/** Draws a page with these drawing operations as a picture, or only its upper part if a height in points is given. */
 export async function drawPicture(content: string, heightPoints = 792): Promise<GreyImage> {
   const document = await openPdf(buildPdf([content]));
   const drawn = document.withPage(0, (page) => page.renderGrey(dotsPerInch, pixelsMax));
@@ -58,7 +58,7 @@ function spoil(image: GreyImage, { skewDegrees, blur, grain, specks }: Spoiling,
   const turned = turn(image, (random() * 2 - 1) * skewDegrees);
   const pixels = blurred(blurred(turned, blur, 1), blur, width);
   for (let at = 0; at < pixels.length; at++) {
-    // The sum of four even numbers is near enough to a normal one.
+    // The sum of four uniform numbers is close enough to a normal distribution.
     const deviation = (random() + random() + random() + random() - 2) * Math.sqrt(3) * grain;
     const speck = random();
     const value = speck < specks / 2 ? 0 : speck < specks ? 255 : (pixels[at] ?? 0) * 0.86 + 14 + deviation;
@@ -98,7 +98,7 @@ function randomNumbers(seed: number): () => number {
   };
 }
 
-/** A PDF of pages that each are a picture, or draw their content with Helvetica as /F1. */
+/** A PDF whose pages each are a picture, or draw their content with Helvetica as /F1. */
 export function bookOf(pages: (GreyImage | string)[]): Uint8Array {
   const parts: Buffer[] = [Buffer.from('%PDF-1.4\n')];
   const offsets: number[] = [];
@@ -115,7 +115,7 @@ export function bookOf(pages: (GreyImage | string)[]): Uint8Array {
     if (stream) add(Buffer.from('stream\n'), stream, Buffer.from('\nendstream\n'));
     add(Buffer.from('endobj\n'));
   };
-  // A picture that several pages show is stored once.
+  // A picture on several pages is stored once.
   const pictures = [...new Set(pages)].filter((page) => typeof page !== 'string');
   const numberOf = (page: number): number => 4 + pictures.length + page * 2;
   object('<< /Type /Catalog /Pages 2 0 R >>');

@@ -6,21 +6,22 @@ import { basicEnvironment } from './command.ts';
 export type ServedProcess = {
   baseUrl: string;
   pid: number;
-  /** Everything it printed so far, both streams. */
+  /** Everything it has printed so far on both streams. */
   output(): string;
-  /** Ends it immediately, as a crash would, and waits until it is gone. */
+  /** Kills it, as a crash would, and waits until it has ended. */
   kill(): Promise<void>;
-  /** Asks it to drain and returns its exit code. */
+  /** Asks it to drain, and returns its exit code. */
   stop(signal?: NodeJS.Signals): Promise<number | null>;
-  /** Its exit code, once it has ended. */
+  /** Its exit code, when it has ended. */
   ended: Promise<number | null>;
 };
 
 /**
- * Starts `quarry serve` as a process of its own and waits until `/readyz` returns 200. Of an embedded database, the tables
- * are there at the first start.
- * @param env settings, in addition to the basic environment. With `NODE_COMPILE_CACHE`, it starts exactly as users start it.
- * @param args what follows `serve`.
+ * Starts `quarry serve` in a separate process and waits until `/readyz` returns 200. An embedded database already has
+ * its tables at the first start.
+ * @param env settings in addition to the basic environment; with `NODE_COMPILE_CACHE`, it starts exactly as users
+ * start it
+ * @param args what follows `serve`
  */
 export async function startServe(env: Record<string, string>, args: string[] = []): Promise<ServedProcess> {
   if (env.DATABASE_URL === undefined && env.QUARRY_DATA_DIR !== undefined) installCluster(env.QUARRY_DATA_DIR);

@@ -24,15 +24,15 @@ export type TestServerOptions = {
   /** Settings in addition to those of all tests, as environment variables. */
   env?: Record<string, string>;
   clock?: Clock;
-  /** Names of hosts, for the guarded fetch. */
+  /** Resolves host names for the guarded fetch. */
   resolve?: Resolver;
-  /** What is logged to standard error; `error` unless given. */
+  /** The lowest log level written to standard error. Default `error`. */
   logLevel?: LogLevel;
-  /** Running parsers, which the caller closes. Default: those that servers with these settings share. */
+  /** Running parsers, which the caller closes. By default, servers with the same settings share them. */
   parser?: ParserPool;
   /** A running server. The new one acts as a second process of the same installation, with its database and secret. */
   beside?: TestServer;
-  /** An installation that exists: its database, data directory and root secret, which the caller removes. */
+  /** An existing installation: its database, data directory and root secret, which the caller removes. */
   installed?: { target: DatabaseTarget; db: Database; dataDir: string; secret: string };
 };
 
@@ -42,7 +42,7 @@ export type TestServer = {
   server: QuarryServer;
   db: Database;
   dataDir: string;
-  /** Sends one request. The type parameter says what the response holds: `api<{ id: string }>('GET', …)`. */
+  /** Sends one request. The type parameter is the type of the response body: `api<{ id: string }>('GET', …)`. */
   api<T = Record<string, unknown>>(method: string, path: string, options?: ApiOptions): Promise<ApiResponse<T>>;
   /** Creates apps, orgs, users and their credentials by SQL, independent of the routes. */
   provision: Provisioner;

@@ -2,12 +2,12 @@ import { after } from 'node:test';
 
 type Closable = { close(): Promise<void> };
 
-/** What the test files of this process share, by its settings; undefined while every file has its own. */
+/** What the test files of this process share, by settings. Undefined while every file has its own. */
 let shared: Map<string, Closable> | undefined;
 
 /**
- * From now on, the test files of this process share what is slow to start: parser processes and the browser, which take
- * more processor time than most tests. They end after the last test.
+ * From now on, the test files of this process share what is slow to start: parser processes and the browser, which
+ * take more processor time than most tests. Both end after the last test.
  */
 export function shareAmongFiles(): void {
   const opened = new Map<string, Closable>();
@@ -17,7 +17,9 @@ export function shareAmongFiles(): void {
   });
 }
 
-/** What an earlier file opened under this key, or what `open` opens; undefined if every file opens and closes its own. */
+/**
+ * Returns what an earlier file opened under this key, or opens it. Undefined if every file opens and closes its own.
+ */
 export function findShared<T extends Closable>(key: string, open: () => T): T | undefined {
   if (shared === undefined) return undefined;
   const found = (shared.get(key) as T | undefined) ?? open();

@@ -5,7 +5,10 @@ import { socketPath } from '../../src/db/address.ts';
 
 type Link = { client: Socket; upstream: Socket; isForgotten: boolean };
 
-/** A network before a database that can fall silent: it accepts connections and delivers nothing, without closing. */
+/**
+ * A network in front of a database that can fall silent: it accepts connections and delivers nothing, without
+ * closing.
+ */
 export class SilentProxy {
   readonly url: string;
   readonly #server: ReturnType<typeof createServer>;
@@ -44,7 +47,7 @@ export class SilentProxy {
     return proxy;
   }
 
-  /** Delivers nothing, in one direction or both, until `speak`. New connections are accepted. */
+  /** Delivers nothing, in one direction or both, until `speak` is called. New connections are accepted. */
   silence({ requests = true, responses = true } = {}): void {
     this.#silences = { requests, responses };
     for (const link of this.#links) this.#apply(link);
@@ -55,7 +58,7 @@ export class SilentProxy {
     this.silence({ requests: false, responses: false });
   }
 
-  /** Silences the connections that exist, for ever. */
+  /** Silences the existing connections forever. */
   forget(): void {
     for (const link of this.#links) {
       link.isForgotten = true;

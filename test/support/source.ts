@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 
 export const projectRoot = fileURLToPath(new URL('../../', import.meta.url));
 
-/** A source file: its path from the project's root, and its text. */
+/** A source file: its path relative to the project's root, and its text. */
 export type Source = { name: string; text: string };
 
 /** Every TypeScript file below these directories of the project. */

@@ -5,7 +5,7 @@ import { socketPath } from '../../src/db/address.ts';
 
 export type TcpProxy = { url: string; close(): Promise<void> };
 
-/** Makes a database that listens on a socket file alone reachable by an ordinary URL, as an external one is. */
+/** Makes a database that listens only on a socket file reachable by an ordinary URL, like an external database. */
 export async function openTcpProxy(
   target: DatabaseTarget,
   onSent: (bytes: Buffer) => void = () => {},

@@ -3,20 +3,20 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { exportJWK, type JWK, type JWTPayload, SignJWT } from 'jose';
 
-/** An issuer of tokens whose every part a test can change. */
+/** An issuer of tokens of which a test can change every part. */
 type TestIssuer = {
-  /** Its name in tokens and in its discovery document; another one when a proxy stands before it. */
+  /** Its name in tokens and in its discovery document. A different one if a proxy is in front of it. */
   issuer: string;
-  /** Requests for keys so far. */
+  /** The number of requests for keys so far. */
   keyRequests(): number;
-  /** Signs with the current key. `header` and `payload` override what is usual. */
+  /** Signs with the current key. `header` and `payload` override the usual values. */
   sign(subject: string, payload?: JWTPayload, header?: Record<string, unknown>): Promise<string>;
   /** Publishes a new key and drops the old one. */
   rotate(): Promise<void>;
-  /** Serves these keys instead. */
+  /** Publishes these keys instead. */
   publish(keys: JWK[]): void;
   publicKey(): Promise<JWK>;
-  /** Fails every request from now on, or no longer. */
+  /** From now on, every request fails, or none does. */
   fail(isDown: boolean): void;
   close(): Promise<void>;
 };

@@ -17,9 +17,9 @@ type TraceCollector = {
   text(): string;
   /** The authorization header of each request. */
   authorizations: (string | undefined)[];
-  /** The span with this name in the trace; throws with all names when there is none. */
+  /** The span with this name in the trace. If there is none, throws an error that lists all names. */
   find(name: RegExp, traceId?: string): CollectedSpan;
-  /** The names from the span to the root of its trace. */
+  /** The names of the spans from this one to the root of its trace. */
   pathOf(span: CollectedSpan): string[];
   close(): void;
 };

@@ -33,7 +33,7 @@ export const offsetType = { 'content-type': 'application/offset+octet-stream' };
 type Send = <T>(method: string, path: string, options?: ApiOptions) => Promise<ApiResponse<T>>;
 type Who = Pick<ApiOptions, 'key' | 'token'>;
 
-/** The requests of tus, one by one. */
+/** Sends the requests of tus one by one. */
 export function uploadRequests(api: Send) {
   return {
     create: <T = UploadBody>(
@@ -69,7 +69,7 @@ export function uploadRequests(api: Send) {
   };
 }
 
-/** Uploads by the official client. Resolves with the id of the file. */
+/** Uploads with the official client. Resolves with the id of the file. */
 export function uploadWithClient(
   file: Buffer | Readable,
   options: UploadOptions & { onBegin?: (upload: Upload) => void },

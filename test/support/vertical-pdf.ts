@@ -1,4 +1,4 @@
-/** A PDF page of vertical Japanese: columns of the text from right to left, in a font of the viewer. */
+/** A PDF page of vertical Japanese: columns of text from right to left, in a font that the viewer provides. */
 export function verticalPdf(columns: string[], options: { horizontal?: string; size?: number } = {}): Uint8Array {
   const { horizontal, size = 12 } = options;
   const hex = (text: string) => [...text].map((c) => (c.codePointAt(0) ?? 0).toString(16).padStart(4, '0')).join('');

@@ -3,14 +3,14 @@ import { knowledgeOf } from './knowledge.ts';
 import type { TestResource, TestScope, TestUser } from './provisioner.ts';
 import type { TestServer } from './server.ts';
 
-/** Production of one app, or a sandbox of it, with everything in it. */
+/** Production of one app or one of its sandboxes, with everything in it. */
 export type Space = {
   scope: TestScope;
   orgs: TestResource[];
   teams: { id: string; members: Map<string, string> }[];
   users: (TestUser & { org: string | undefined; role: string | undefined })[];
   things: Thing[];
-  /** A key of each user, of the same name as everybody's. */
+  /** A key of each user. All users have the same key name. */
   entries: Map<string, string>;
 };
 
@@ -20,7 +20,7 @@ export type Thing = Owner & { kind: 'file' | 'source' | 'agent'; id: string; gra
 
 type Random = () => number;
 
-/** Random people, teams, agents, files with grants, sources with one document each, and entries. */
+/** Creates random people, teams, agents, files with grants, sources with one document each, and entries. */
 export async function createSpace(server: TestServer, scope: TestScope, random: Random, size: number): Promise<Space> {
   const { api, provision } = server;
   const key = scope.secretKey;
@@ -98,12 +98,12 @@ export async function createSpace(server: TestServer, scope: TestScope, random: 
   return space;
 }
 
-/** Responses spell the prefix of one team in several ways. */
+/** Responses use several prefixes for the same team id. */
 function isSame(one: string, other: string | undefined): boolean {
   return one.split('_')[1] === other?.split('_')[1];
 }
 
-/** What the documentation says of who sees what: docs/concepts.md and docs/files.md. */
+/** Who sees what according to the documentation: docs/concepts.md and docs/files.md. */
 export function sees({ users, teams, things }: Space, viewer: Space['users'][number], thing: Thing): boolean {
   const user = users.find(({ id }) => id === viewer.id);
   if (user === undefined) return false;

@@ -12,7 +12,7 @@ type ReceivedMessage = {
 
 type Respond = (response: ServerResponse, message: ReceivedMessage) => unknown;
 
-/** A receiver of webhooks on a free port of this machine. It returns 200 unless `respond` does something else. */
+/** A receiver of webhooks on a free port of this machine. It returns 200 unless `respond` overrides that. */
 export class WebhookReceiver {
   readonly messages: ReceivedMessage[] = [];
   respond: Respond = (response) => response.end();
@@ -29,7 +29,7 @@ export class WebhookReceiver {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** Resolves with the messages of a path once there are so many. */
+  /** Resolves with the messages of a path when at least this many have arrived. */
   async waitFor(path: string, count: number): Promise<ReceivedMessage[]> {
     for (;;) {
       const found = this.messages.filter((message) => message.path === path);

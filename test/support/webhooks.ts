@@ -28,7 +28,7 @@ export type TestDelivery = {
 
 const lookMs = 10;
 
-/** Webhooks of the app of this key. */
+/** The webhooks of the app that this key belongs to. */
 export class WebhooksClient {
   readonly #server: TestServer;
   readonly #key: string;
@@ -65,7 +65,7 @@ export class WebhooksClient {
     return list.body.data;
   }
 
-  /** Resolves with the webhook's newest delivery once it is as wanted. */
+  /** Resolves with the webhook's newest delivery when it is as wanted. */
   async waitForDelivery(id: string, isWanted: (delivery: TestDelivery) => boolean): Promise<TestDelivery> {
     for (;;) {
       const [newest] = await this.deliveries(id);
@@ -74,7 +74,7 @@ export class WebhooksClient {
     }
   }
 
-  /** Does now what happens every ten seconds. */
+  /** Delivers what is due now, as the server does every ten seconds. */
   async deliverDue(): Promise<void> {
     await addJob(this.#server.db, 'deliver_due', {});
   }

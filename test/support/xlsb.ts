@@ -1,6 +1,6 @@
 import { relations, zip } from './office-parts.ts';
 
-/** A record of a binary workbook: its type and length in pieces of seven bits. */
+/** A record of a binary workbook. Its type and length are in groups of seven bits. */
 export function record(type: number, ...fields: Buffer[]): Buffer {
   const body = Buffer.concat(fields);
   return Buffer.concat([Buffer.from([...varied(type), ...varied(body.byteLength)]), body]);
@@ -26,7 +26,7 @@ export function wide(text: string): Buffer {
   return Buffer.concat([integer(text.length), Buffer.from(text, 'utf16le')]);
 }
 
-/** Column and style of a cell. */
+/** The column and style of a cell. */
 export function cell(column: number, style = 0): Buffer {
   return Buffer.concat([integer(column), integer(style, 3), integer(0, 1)]);
 }
@@ -40,7 +40,7 @@ const sheetRecords = [
   record(5, cell(1, 1), double(45_292)),
 ];
 
-/** A binary Excel workbook of one sheet, of these records. */
+/** A binary Excel workbook of one sheet with these records. */
 export function xlsb(sheet: Buffer[] = sheetRecords): Uint8Array {
   const relation = (number: number, type: string, target: string): [string, string, string] => [
     `rId${number}`,

@@ -1,7 +1,10 @@
 import { constants, crc32, deflateRawSync } from 'node:zlib';
 import { Zip, ZipPassThrough } from 'fflate';
 
-/** A ZIP with one more entry of so many MiB of spaces. The first MiB is compressed, and its bytes are repeated. */
+/**
+ * A ZIP with one additional entry of this many MiB of spaces. The first MiB is compressed, and its bytes are
+ * repeated.
+ */
 export function zipBomb(entries: Record<string, Uint8Array>, filename: string, mib: number): Uint8Array {
   const chunks: Uint8Array[] = [];
   const archive = new Zip((error, chunk) => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { retryAfterMs, retryDelayMs } from '../../src/content/fetch/retry.ts';
 import { normalizeUrl } from '../../src/crawls/page-url.ts';
+import { retryAfterMs, retryDelayMs } from '../../src/crawls/retry.ts';
 import { checkScope } from '../../src/crawls/scope.ts';
 import { outputStem } from '../../src/extractions/names.ts';
 

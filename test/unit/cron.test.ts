@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { checkSchedule, latestTick, nextTick, ScheduleError } from '../../src/automations/definitions/cron.ts';
+import { checkSchedule, latestTick, nextTick, ScheduleError } from '../../src/automations/triggers/cron.ts';
 
 const at = (text: string) => new Date(text);
 

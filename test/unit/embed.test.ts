@@ -110,7 +110,7 @@ test('vectors for texts that were not sent are refused, however large their inde
   const embedder = openAiEmbedder({ baseUrl: service.url, model: 'm', dimensions: 64 });
   for (const index of [2, 4_294_967_294, -1, 0.5]) {
     service.alter = (data) => Object.assign(data[1] ?? {}, { index });
-    await assert.rejects(embedder.embed(['one', 'two'], 'passage'), /a text that it was not sent/, String(index));
+    await assert.rejects(embedder.embed(['one', 'two'], 'passage'), /a text that was not sent/, String(index));
   }
   service.alter = undefined;
 });

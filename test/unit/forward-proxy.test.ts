@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
@@ -114,6 +116,88 @@ test('the end of a page ends its connections', async () => {
   const closed = new Promise((resolve) => socket.once('close', resolve));
   passage.close();
   await closed;
+});
+
+/** A host whose connections the test controls. */
+async function startSilentHost() {
+  const sockets: Socket[] = [];
+  const server = createServer((socket) => sockets.push(socket.on('error', () => {})));
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const accept = async () => {
+    if (sockets.length === 0) await once(server, 'connection');
+    return sockets.shift() as Socket;
+  };
+  return { authority: `site.test:${(server.address() as AddressInfo).port}`, accept, close: () => server.close() };
+}
+
+/** A connection of a page to a proxy; `leave` closes it and waits until the proxy has noticed. */
+async function enter(through: ForwardProxy, request: string) {
+  const accepted = new Map<number | undefined, Socket>();
+  const note = (message: unknown) => {
+    const { socket } = message as { socket: Socket };
+    accepted.set(socket.remotePort, socket);
+  };
+  subscribe('net.server.socket', note);
+  const page = connect({ host: '127.0.0.1', port: Number(new URL(through.url).port) });
+  await once(page, 'connect');
+  page.write(request);
+  const leave = async () => {
+    const atProxy = accepted.get(page.localPort);
+    unsubscribe('net.server.socket', note);
+    assert.ok(atProxy);
+    // Not once(): the reset that closes the connection is an error.
+    const closed = new Promise((resolve) => atProxy.once('close', resolve));
+    page.resetAndDestroy();
+    await closed;
+  };
+  return { leave };
+}
+
+test('a response for a page that has closed its connection ends only that request', async () => {
+  const host = await startSilentHost();
+  const passage = proxy.open('app', bounds);
+  const { leave } = await enter(
+    proxy,
+    `GET http://${host.authority}/ HTTP/1.1\r\nhost: ${host.authority}\r\nproxy-authorization: ${headerOf(passage)}\r\n\r\n`,
+  );
+  const atHost = await host.accept();
+  await once(atHost, 'data');
+  await leave();
+  atHost.write('HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n');
+  await once(atHost, 'close');
+  assert.equal(await text(await ask(`http://site.test:${port}/plain`, headerOf(passage))), 'hello');
+  passage.close();
+  host.close();
+});
+
+test('a page that leaves while its connection opens leaves none open', async () => {
+  const host = await startSilentHost();
+  for (const method of ['GET', 'CONNECT']) {
+    const [resolving, resolved] = [Promise.withResolvers<void>(), Promise.withResolvers<string[]>()];
+    const slow = createFetcher({
+      allow: ['site.test'],
+      resolve: () => {
+        resolving.resolve();
+        return resolved.promise;
+      },
+    });
+    const through = await ForwardProxy.start(slow, '127.0.0.1');
+    const passage = through.open('app', bounds);
+    const target = method === 'CONNECT' ? host.authority : `http://${host.authority}/`;
+    const { leave } = await enter(
+      through,
+      `${method} ${target} HTTP/1.1\r\nhost: ${host.authority}\r\nproxy-authorization: ${headerOf(passage)}\r\n\r\n`,
+    );
+    await resolving.promise;
+    await leave();
+    resolved.resolve(['127.0.0.1']);
+    const atHost = await host.accept();
+    await once(atHost.resume(), 'close');
+    passage.close();
+    await through.close();
+    await slow.close();
+  }
+  host.close();
 });
 
 test('a response that HTTP does not allow fails one request, and nothing else of the process', async () => {

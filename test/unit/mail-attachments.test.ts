@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { readInTurns } from '../../src/content/parse/mail/read-in-turns.ts';
 import { parseDocument } from '../../src/content/parse/parse.ts';
 import { ParserPool } from '../../src/content/parse/pool/pool.ts';
-import { readInTurns } from '../../src/content/parse/pool/read-in-turns.ts';
 import { type ParsedDocument, ParseError } from '../../src/content/parse/types.ts';
 import { createLogger } from '../../src/log.ts';
 import { outlookMessage } from '../support/documents.ts';
@@ -103,7 +103,7 @@ test('a mail of nothing but crashes ends after a few processes, with every attac
   });
   assert.ok('parts' in document);
   assert.equal(processes, 5);
-  const notRead = 'The attachment was not read: 5 others ended their parser.';
+  const notRead = 'The attachment was not read, because 5 others made their parser crash or time out.';
   assert.deepEqual(
     outcomes(document),
     names.map((name, at) => `${name}: ${at < 5 ? crashed : notRead}`),

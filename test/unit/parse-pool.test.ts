@@ -58,7 +58,7 @@ test('a document is refused when no parser process starts', async () => {
     log,
     workerFile: '/no/such/parser.ts',
   });
-  await assert.rejects(broken.run('page', { bytes: Buffer.from('echo') }), /No parser process starts/);
+  await assert.rejects(broken.run('page', { bytes: Buffer.from('echo') }), /No parser process could be started/);
   await broken.close();
 });
 

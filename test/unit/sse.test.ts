@@ -31,6 +31,7 @@ before(async () => {
     log: createLogger('silent'),
     streamSecondsMax: 60,
     streamsMax: 100,
+    unreadBytesMax: 1024 * 1024 * 1024,
     heartbeatMs: 30,
     stalledMs: 0,
   });
@@ -120,9 +121,23 @@ test('a stalled reader holds one event at most, and is disconnected', async () =
     await new Promise((resolve) => setImmediate(resolve));
     assert.ok(response.writableLength < 3 * big.length);
   }
-  if (!response.destroyed) await once(response, 'close');
+  if (!response.closed) await once(response, 'close');
   assert.equal(hub.size, 0);
   stream.destroy();
+});
+
+test('an unread response counts after its stream has ended, until its reader is disconnected', async () => {
+  responses = [];
+  change('z'.repeat(16 * 1024 * 1024), true);
+  const stream = await open('/a');
+  stream.pause();
+  const [response] = responses;
+  assert.ok(response);
+  if (!response.closed) await once(response, 'close');
+  assert.equal(response.writableFinished, false);
+  assert.equal(hub.unreadBytes, 0);
+  stream.destroy();
+  state.ended = false;
 });
 
 test('a thing that is gone ends its streams', async () => {
@@ -205,7 +220,13 @@ test('changes that are no longer kept are reported, followed by the current stat
 });
 
 test('a stream ends when it has been open for as long as it may, and no heartbeat later', async () => {
-  const short = new StreamHub({ listenDatabase, log: createLogger('silent'), streamSecondsMax: 0.3, streamsMax: 10 });
+  const short = new StreamHub({
+    listenDatabase,
+    log: createLogger('silent'),
+    streamSecondsMax: 0.3,
+    streamsMax: 10,
+    unreadBytesMax: 1024,
+  });
   short.register('thing', {
     filterVisible: async (_caller, ids) => [...ids],
     event: 'changed',
@@ -236,6 +257,7 @@ test('the streams of an app with many changes leave every other app its turn', a
     log: createLogger('silent'),
     streamSecondsMax: 60,
     streamsMax: 100_000,
+    unreadBytesMax: 1024 * 1024 * 1024,
   });
   const loadedApps: string[] = [];
   busy.register('thing', {

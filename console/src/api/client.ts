@@ -1,6 +1,6 @@
 import type { Operations } from './generated.ts';
 
-/** An operation by method and path, as openapi.json has it. */
+/** An operation by method and path, as in openapi.json. */
 export type OperationName = keyof Operations;
 export type Result<K extends OperationName> = Operations[K]['result'];
 export type Item<K extends OperationName> = Result<K> extends { data: (infer T)[] } ? T : never;
@@ -43,7 +43,7 @@ export function isPartOf(field: string, name: string): boolean {
   return field === name || field.startsWith(`${name}.`);
 }
 
-/** The session and place of all requests. Only the session's provider sets it. */
+/** The session and the place (app, sandbox, org) of all requests. Only the session's provider sets it. */
 export const connection: {
   csrf: string | undefined;
   app: string | undefined;
@@ -67,7 +67,7 @@ export async function call<K extends OperationName>(operation: K, ...[input]: Ar
   return (await exchange(operation, ...([input] as Arguments<K>))).data;
 }
 
-/** The same, with the ETag of the response. */
+/** Like `call`, but also returns the ETag of the response. */
 export async function exchange<K extends OperationName>(
   operation: K,
   ...[input]: Arguments<K>
@@ -123,7 +123,7 @@ async function send(url: string, init: RequestInit): Promise<Response> {
   }
 }
 
-/** The URL of an operation; parts of the path and the query are escaped, lists repeat their name. */
+/** The URL of an operation. Escapes path parameters and the query; a list repeats its name. */
 export function urlOf(
   template: string,
   path: Record<string, string> = {},

@@ -58,7 +58,7 @@ export type OpenAIVectorStore = { id: string; object: 'vector_store'; created_at
 export type OpenAIVectorStoreFile = { id: string; object: 'vector_store.file'; created_at: number; usage_bytes: number; vector_store_id: string; status: 'in_progress' | 'completed' | 'failed' | 'cancelled'; last_error: { code: 'server_error' | 'unsupported_file' | 'invalid_file'; message: string } | null; attributes: Record<string, unknown>; chunking_strategy: { type: 'other' } };
 export type OpenAIFileBatch = { id: string; object: 'vector_store.files_batch'; created_at: number; vector_store_id: string; status: 'in_progress' | 'completed' | 'failed' | 'cancelled'; file_counts: { in_progress: number; completed: number; failed: number; cancelled: number; total: number } };
 export type ConsoleSession = { kind: 'user' | 'developer'; csrf_token: string; expires_at: string; user?: User; app?: App; developer?: { id: string; name: string } };
-/** Every operation by method and path: what goes in and what a success returns. */
+/** Every operation by method and path: its input, and the body of a successful response. */
 export type Operations = {
   'GET /healthz': { path: undefined; query: undefined; body: undefined; result: { status: 'ok' } };
   'GET /readyz': { path: undefined; query: undefined; body: undefined; result: { status: 'ready'; checks: { start: 'ok' | 'failed'; database: 'ok' | 'failed'; migrations: 'ok' | 'failed'; blobs: 'ok' | 'failed' } } };

@@ -2,14 +2,14 @@ import type { HttpResponse } from 'tus-js-client';
 import { call, readError, sessionHeaders, unreachable, urlOf } from './client.ts';
 import type { File as StoredFile } from './generated.ts';
 
-/** Larger files are sent so that a broken connection does not begin them again. */
+/** Larger files are sent as resumable uploads, so that a broken connection does not restart them. */
 const resumableBytesMin = 32 * 1024 * 1024;
-/** Waits before the next attempts, while no byte arrives. */
+/** The waits before the next attempts while no byte arrives. */
 const retryMs = [0, 1_000, 3_000, 5_000, 10_000, 20_000, 30_000];
 
 /**
  * Sends a file.
- * @param onProgress the part that was sent, from 0 to 1
+ * @param onProgress receives the share that was sent, from 0 to 1
  */
 export function uploadFile(
   file: File,
@@ -21,7 +21,7 @@ export function uploadFile(
   return upload(file, query, onProgress, signal);
 }
 
-/** By tus. An upload of the same file that was left unfinished, even in a page that was closed, is continued. */
+/** Uploads by tus. Continues an unfinished upload of the same file, even from a page that was closed. */
 async function uploadResumably(
   file: File,
   query: Record<string, string | undefined>,
@@ -47,7 +47,7 @@ async function uploadResumably(
     signal.addEventListener(
       'abort',
       () => {
-        // Its bytes are deleted; if that fails, they expire.
+        // Deletes its bytes. If that fails, they expire.
         void upload.abort(true).catch(() => {});
         reject(new DOMException('The upload was cancelled.', 'AbortError'));
       },
@@ -62,7 +62,7 @@ async function uploadResumably(
   return call('GET /api/v1/files/{file}', { path: { file: last.getHeader('x-file') ?? '' } });
 }
 
-/** With XMLHttpRequest, because only that reports upload progress. */
+/** Uses XMLHttpRequest, because only that reports upload progress. */
 function uploadWhole(
   file: File,
   query: Record<string, string | undefined>,
@@ -89,7 +89,7 @@ function uploadWhole(
   });
 }
 
-/** Types whose extension browsers do not know. */
+/** The type of a file whose extension browsers do not know. */
 function guessType(name: string): string {
   const ending = name.toLowerCase().split('.').at(-1) ?? '';
   return (

@@ -62,7 +62,7 @@ export function LedgerLine() {
   );
 }
 
-/** Where in the app's ledger a problem is. */
+/** Where in the app's ledger the problem is. */
 function Place({ problem: { chain, record, segment } }: { problem: Problem }) {
   const [kind, run] = chain.split(' ');
   if (kind === 'journal')

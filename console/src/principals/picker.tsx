@@ -18,11 +18,11 @@ export function PrincipalPicker({
   onChange,
 }: {
   label: string;
-  /** Of the control, for the label of a field. */
+  /** The id of the control, for the label of a field. */
   id?: string;
   kinds: PrincipalKind[];
   value: string;
-  /** The words for no choice. */
+  /** The text for no choice. */
   any: string;
   onChange: (value: string) => void;
 }) {
@@ -58,7 +58,7 @@ export function PrincipalPicker({
             className="picker-popover"
             align="start"
             sideOffset={4}
-            // A search is no text that could be lost.
+            // Typing a search must not count as unsaved text.
             onInput={(event: FormEvent) => event.stopPropagation()}
           >
             <Command shouldFilter={false} label={label}>

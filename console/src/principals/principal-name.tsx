@@ -16,7 +16,7 @@ export function PrincipalName({ id }: { id: string | null | undefined }) {
   return path === undefined ? name : <Link href={`${path}/${id}`}>{name}</Link>;
 }
 
-/** The owner of a thing, the narrowest first. */
+/** The owner of a resource: the narrowest of its owners. */
 export function Owner({
   of,
 }: {

@@ -55,7 +55,7 @@ async function findPrincipal(id: string): Promise<Principal> {
   }
 }
 
-/** The name behind an id; undefined until it is known, and where the caller may not see it. */
+/** The name for an id. Undefined until it is loaded, and if the caller may not see it. */
 export function usePrincipal(id: string | null | undefined): Principal | undefined {
   const known = id !== undefined && id !== null && kindByPrefix[id.slice(0, 3)] !== undefined;
   return useLoad(['principal', id], () => findPrincipal(id ?? ''), { enabled: known }).data;

@@ -2,8 +2,8 @@ import { useCallback } from 'react';
 import { useSearchParams } from 'wouter';
 
 /**
- * The filters, the page and the tab of a page, in its address: reload, back and links keep them. A value equal to its
- * default is left out. Any change but that of the page begins at the first page again.
+ * Keeps a page's filters, page number and tab in its address, so that reload, back and links preserve them. A value
+ * equal to its default is left out. Any change other than of the page number returns to the first page.
  */
 export function useFilters<F extends Record<string, string>>(
   defaults: F,
@@ -32,7 +32,7 @@ export function useFilters<F extends Record<string, string>>(
   return [values, change];
 }
 
-/** The page's number in an address, 1 for anything else. */
+/** The page number in an address; 1 for anything else. */
 export function pageNumber(text: string): number {
   return /^[1-9]\d{0,8}$/.test(text) ? Number(text) : 1;
 }

@@ -2,7 +2,7 @@ import { useState } from 'react';
 import { Button } from './button.tsx';
 import { Confirm } from './dialog.tsx';
 
-/** An action for the selected rows of a table; with `question`, after a confirmation. */
+/** An action on the selected rows of a table. With `question`, it asks for confirmation. */
 export function BulkButton({
   label,
   disabled = false,
@@ -13,7 +13,7 @@ export function BulkButton({
   label: string;
   disabled?: boolean;
   danger?: boolean;
-  /** What the confirmation says of the consequences. */
+  /** What the confirmation says about the consequences. */
   question?: string;
   onRun: () => Promise<void>;
 }) {

@@ -3,7 +3,7 @@ import { toast } from './toast.tsx';
 
 const concurrentMax = 4;
 
-/** Does the same to many things, a few at a time, and says how many it succeeded for. */
+/** Performs an action on many resources, a few at a time, and says how many succeeded. */
 export async function forEachOf<T>(things: T[], done: string, perform: (thing: T) => Promise<unknown>): Promise<void> {
   const queue = things.values();
   let succeeded = 0;

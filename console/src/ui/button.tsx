@@ -24,7 +24,7 @@ export function Button({
   );
 }
 
-/** A button with an icon alone. Its name is its label, and a tooltip shows it. */
+/** A button that shows only an icon. Its label is its accessible name and its tooltip. */
 export function IconButton({
   label,
   children,

@@ -5,7 +5,7 @@ import './chart.css';
 
 type Series = { name: string; tone: 'accent' | 'bad' | 'warn'; values: number[] };
 
-/** Lines over days, with the numbers as a table for those who do not see them. */
+/** Lines over days, with the numbers as a table for people who cannot see the lines. */
 export default function Chart({ label, times, series }: { label: string; times: number[]; series: Series[] }) {
   const host = useRef<HTMLDivElement>(null);
   const scheme = useScheme();
@@ -74,7 +74,7 @@ export default function Chart({ label, times, series }: { label: string; times: 
 
 const daySeconds = 86_400;
 
-/** A few days at least: one day alone has no width. */
+/** Widens the range to a few days, because a single day has no width. */
 function widen(from: number, to: number): [number, number] {
   return to - from >= 6 * daySeconds ? [from, to] : [to - 6 * daySeconds, to + daySeconds / 2];
 }
@@ -82,7 +82,7 @@ function widen(from: number, to: number): [number, number] {
 const system = window.matchMedia('(prefers-color-scheme: dark)');
 const readScheme = () => `${document.documentElement.dataset.theme} ${system.matches}`;
 
-/** The colours in use, which a canvas does not follow by itself: the choice in the page, and that of the system. */
+/** The colour scheme in use, chosen in the page or by the system. A canvas does not follow it by itself. */
 function useScheme(): string {
   const [scheme, setScheme] = useState(readScheme);
   useEffect(() => {

@@ -10,10 +10,10 @@ import { useEffect, useRef } from 'react';
 import './code-editor.css';
 import { pageNonce } from './nonce.ts';
 
-/** A mistake at a position of the text. */
+/** A mistake in a range of the text. */
 export type Mistake = { from: number; to: number; message: string };
 
-/** CodeMirror, loaded when an editor opens. Tab moves the focus on, as in every other field. */
+/** CodeMirror, loaded when an editor opens. As in every other field, Tab moves the focus to the next one. */
 export default function CodeEditor({
   labelledBy,
   label,
@@ -64,7 +64,7 @@ export default function CodeEditor({
           EditorView.updateListener.of(({ docChanged, state }) => {
             if (!docChanged) return;
             latest.current.onChange(state.doc.toString());
-            // A dialog notices typing by the events of its fields.
+            // A dialog detects typing through the events of its fields.
             host.current?.dispatchEvent(new Event('input', { bubbles: true }));
           }),
         ],
@@ -83,7 +83,7 @@ export default function CodeEditor({
   return <div ref={host} className="code-editor" style={{ ['--rows' as string]: rows }} />;
 }
 
-/** Values may be any text: only text that begins like JSON is checked as JSON. */
+/** A value may be any text. Only text that begins like JSON is checked as JSON. */
 const looksLikeJson = /^\s*[[{]/;
 
 const colours = HighlightStyle.define([

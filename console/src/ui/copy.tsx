@@ -13,7 +13,7 @@ export function Copy({ text, label = 'Copy' }: { text: string; label?: string })
   );
 }
 
-/** An id that one click copies. */
+/** An id that is copied with one click. */
 export function Id({ id, label }: { id: string; label?: string }) {
   const [copied, copy] = useCopy(id);
   return (
@@ -31,7 +31,7 @@ export function Id({ id, label }: { id: string; label?: string }) {
 function useCopy(text: string): [copied: boolean, copy: () => Promise<void>] {
   const [copied, setCopied] = useState(false);
   async function copy() {
-    // Without https, the clipboard API is not available, but a selection can be copied.
+    // Without https, the clipboard API is not available, but a selection can still be copied.
     if (navigator.clipboard) await navigator.clipboard.writeText(text);
     else copySelected(text);
     setCopied(true);

@@ -7,12 +7,12 @@ import './dialog.css';
 import { ErrorNotice } from './notice.tsx';
 import { useUnsaved } from './unsaved.ts';
 
-/** Closes the dialog around; asks first when something was typed. */
+/** Closes the surrounding dialog. Asks first if something was typed. */
 const CloseContext = createContext<(() => void) | undefined>(undefined);
 
 /**
- * A modal dialog. It traps the focus, which begins in the first field, and gives it back. What was typed is never lost
- * silently: Escape, a click outside and Cancel ask first.
+ * A modal dialog. It traps the focus, which starts in the first field, and restores it on close. Typed text is never
+ * lost silently: Escape, a click outside and Cancel ask first.
  */
 export function Dialog({
   title,
@@ -28,7 +28,7 @@ export function Dialog({
   const typed = useRef(false);
   const [isTyped, setTyped] = useState(false);
   const [asking, setAsking] = useState(false);
-  // There is no trigger that Radix knows: the dialog is there only while it is open.
+  // Radix knows no trigger, because the dialog is mounted only while it is open.
   const [opener] = useState(() => document.activeElement);
   useUnsaved(isTyped);
   const requestClose = () => {
@@ -69,7 +69,7 @@ export function Dialog({
               }}
             />
           ) : null}
-          {/* Last, so that the focus begins in the first field. */}
+          {/* The last element, so that the focus starts in the first field. */}
           <IconButton label="Close" className="dialog-close" onClick={requestClose}>
             <X size={18} aria-hidden="true" />
           </IconButton>
@@ -113,7 +113,7 @@ export function Form({
   submit: string;
   busy: boolean;
   error: ApiError | undefined;
-  /** Fields whose error stands at their control. */
+  /** Fields whose error is shown next to their control. */
   shownFields?: string[];
   danger?: boolean;
   children: ReactNode;
@@ -121,7 +121,7 @@ export function Form({
   const close = useContext(CloseContext);
   function send(event: FormEvent) {
     event.preventDefault();
-    // A form in a dialog that a form's page opened is not that page's form.
+    // A form in a dialog must not submit the form of the page that opened it.
     event.stopPropagation();
     onSubmit();
   }

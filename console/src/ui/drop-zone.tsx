@@ -2,7 +2,7 @@ import { type DragEvent, type ReactNode, useRef, useState } from 'react';
 import { Button } from './button.tsx';
 import './drop-zone.css';
 
-/** A place to drop files on, with the button that does the same by keyboard. */
+/** An area to drop files on, with a button that does the same for the keyboard. */
 export function DropZone({
   label,
   button = 'Choose files',

@@ -37,7 +37,7 @@ export function Field({
   );
 }
 
-/** A field for JSON, YAML and other code, with highlighting and mistakes at their line. */
+/** A field for JSON, YAML and other code, with highlighting and with mistakes marked at their line. */
 export function CodeField({
   label,
   hint,

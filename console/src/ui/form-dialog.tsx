@@ -15,14 +15,14 @@ export type FieldSpec = {
   hint?: string;
   required?: boolean;
   placeholder?: string;
-  /** Emptied in a change, it is sent as null and not left out. */
+  /** If it is emptied in a change, it is sent as null instead of being left out. */
   clearable?: boolean;
 };
 
-/** What a form sends: on a change only what differs from the beginning. */
+/** The body that a form sends. For a change, only what differs from the initial values. */
 type Body = Record<string, unknown>;
 
-/** A form in a dialog, from a list of its fields. Each error of the API stands at its field. */
+/** A form in a dialog, built from a list of fields. Each error from the API is shown next to its field. */
 export function FormDialog({
   title,
   lead,
@@ -38,7 +38,7 @@ export function FormDialog({
   submit: string;
   fields: FieldSpec[];
   initial?: Body;
-  /** The form changes a thing, and sends only what is different. */
+  /** Whether the form changes a resource. It then sends only what is different. */
   isChange?: boolean;
   onSubmit: (body: Body) => Promise<unknown>;
   onClose: () => void;

@@ -4,7 +4,7 @@ export function count(number: number, one: string, many = `${one}s`): string {
   return `${number.toLocaleString('en')} ${number === 1 ? one : many}`;
 }
 
-/** Sizes are in binary units, as in the settings, the limits and the errors of the API. */
+/** Formats a size in binary units, as in the settings, the limits and the errors of the API. */
 export function bytes(size: number): string {
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
   let value = size;
@@ -16,7 +16,7 @@ export function bytes(size: number): string {
   return `${unit === 0 ? value : value.toFixed(value < 10 ? 1 : 0)} ${units[unit]}`;
 }
 
-/** A duration in the two largest units that matter. */
+/** Formats a duration in its two largest units. */
 export function duration(ms: number): string {
   const whole = Math.max(0, ms);
   if (whole < 1_000) return `${Math.round(whole)} ms`;

@@ -39,7 +39,7 @@ const components: Components = {
   ),
 };
 
-/** Markdown as React elements. HTML in it is shown as text. */
+/** Renders Markdown as React elements. HTML in the text is shown as text. */
 export const MarkdownText = memo(({ text }: { text: string }) => (
   <div className="markdown">
     <Markdown remarkPlugins={plugins} components={components}>

@@ -1,5 +1,5 @@
-/** The nonce of this page, for the style elements that dialogs and editors make: the policy allows no others. */
+/** The nonce of this page, for style elements that dialogs and editors create. The policy allows no others. */
 export const pageNonce = document.querySelector<HTMLMetaElement>('meta[name="csp-nonce"]')?.nonce ?? '';
 
-// Where the scroll lock of Radix's dialogs looks for it.
+// The scroll lock of Radix's dialogs reads it from here.
 Object.assign(globalThis, { __webpack_nonce__: pageNonce });

@@ -2,20 +2,20 @@ import { type ApiError, isPartOf } from '../api/client.ts';
 import { Button } from './button.tsx';
 import './notice.css';
 
-/** An error, with advice. Each field that is wrong is named once. */
+/** An error, with advice. Each wrong field is named once. */
 export function ErrorNotice({
   error,
   shownFields = [],
   onRetry,
 }: {
   error: ApiError | undefined;
-  /** Fields whose message stands at their control. */
+  /** Fields whose message is shown next to their control. */
   shownFields?: string[];
   onRetry?: (() => void) | undefined;
 }) {
   if (!error) return null;
   const fields = error.fields.filter(({ field }) => !shownFields.some((name) => isPartOf(field, name)));
-  // The message of an invalid request repeats its fields.
+  // The message of an invalid request only repeats its fields.
   const message = error.fields.length > 0 && error.status === 422 ? '' : error.message;
   if (message === '' && fields.length === 0)
     return (

@@ -40,7 +40,7 @@ export function Empty({
   );
 }
 
-/** Names with their values. Absent values are left out. */
+/** Names and values. Rows with absent values are left out. */
 export function Details({ rows }: { rows: [name: string, value: ReactNode][] }) {
   return (
     <dl className="details">

@@ -14,7 +14,7 @@ type PageOf<T> = {
   has_prev: boolean;
 };
 
-/** A list of the API as a table with its pages; `empty` stands in its place when there is nothing. */
+/** A list from the API as a paged table. If there is nothing, shows `empty` instead. */
 export function PagedTable<T extends RowData>({
   loaded,
   empty,

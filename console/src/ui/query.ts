@@ -3,7 +3,7 @@ import { useCallback, useRef, useState } from 'react';
 import { ApiError, type Arguments, call, connection, type OperationName, type Result } from '../api/client.ts';
 import { toast } from './toast.tsx';
 
-/** Loading, caching and refetching of the whole console. */
+/** Loads, caches and refetches data for the whole console. */
 export const queries = new QueryClient({
   defaultOptions: {
     queries: {
@@ -24,14 +24,14 @@ export type Loaded<T> = {
 };
 
 type Options<T> = {
-  /** Milliseconds after which to load again; undefined when the data will not change. Less and less often. */
+  /** Returns the milliseconds until the next load, or undefined if the data will not change. The waits grow. */
   poll?: (data: T) => number | undefined;
   enabled?: boolean;
   /** Shows the last data while other input loads, for lists whose page or filter changes. */
   keep?: boolean;
 };
 
-/** Loads one operation of the API, and again after `refresh` of that operation. */
+/** Loads data with one operation of the API, and again after `refresh` of that operation. */
 export function useApi<K extends OperationName>(
   operation: K,
   ...[input, options = {}]: [...Arguments<K>, Options<Result<K>>?]
@@ -44,7 +44,7 @@ export function useApi<K extends OperationName>(
   );
 }
 
-/** Loads by any function. The key names what it loads. */
+/** Loads data with any function. The key identifies the data. */
 export function useLoad<T>(key: unknown[], load: () => Promise<T>, options: Options<T> = {}): Loaded<T> {
   const { poll, enabled = true, keep = false } = options;
   const whole = [key[0], connection.app, connection.sandbox, ...key.slice(1)];
@@ -74,7 +74,7 @@ export function useLoad<T>(key: unknown[], load: () => Promise<T>, options: Opti
 
 const slowestPollMs = 5_000;
 
-/** Loads everything that these operations have loaded again. */
+/** Reloads everything that was loaded with these operations. */
 export function refresh(...operations: OperationName[]): void {
   for (const operation of operations) void queries.invalidateQueries({ queryKey: [operation] });
 }

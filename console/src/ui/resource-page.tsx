@@ -10,7 +10,7 @@ import { useAction } from './query.ts';
 type TableProps = Parameters<typeof PagedTable>[0];
 type FormProps = Omit<Parameters<typeof FormDialog>[0], 'onClose'>;
 
-/** A list of one kind of resource: its table, its filters, and the form that makes one. */
+/** A list of one kind of resource: its table, its filters, and the form that creates one. */
 export function ResourcePage<T extends RowData>({
   title,
   lead,
@@ -23,11 +23,11 @@ export function ResourcePage<T extends RowData>({
   Pick<Parameters<typeof PagedTable<T>>[0], 'columns' | 'loaded' | 'rowId' | 'rowClass' | 'selection'> & {
     title: string;
     lead: string;
-    /** The button and the form of a new one. */
+    /** The button and the form for a new resource. */
     create?: (FormProps & { button: string }) | undefined;
     /** Filters above the table. */
     children?: ReactNode;
-    /** What is said of an app that has none. */
+    /** The text for an app that has none. */
     empty: string;
     filtered?: boolean;
   }) {
@@ -72,7 +72,7 @@ export function DeleteButton({
   title: string;
   action: string;
   label?: string;
-  /** In a row of a table; says what of. */
+  /** For a button in a table row: names what it deletes. */
   quiet?: string;
   perform: () => Promise<unknown>;
   children: ReactNode;

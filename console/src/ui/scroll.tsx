@@ -1,6 +1,6 @@
 import type { CSSProperties, ReactNode, Ref } from 'react';
 
-/** Content that scrolls in a box of its own: reachable by keyboard, and named for screen readers. */
+/** Content that scrolls separately from the page: reachable by keyboard, and named for screen readers. */
 export function Scroll({
   label,
   className,

@@ -3,7 +3,7 @@ import { ErrorNotice } from './notice.tsx';
 import type { Loaded } from './query.ts';
 import './skeleton.css';
 
-/** The loaded data; before that a placeholder, or the error with a button to retry. */
+/** Shows the loaded data, or before that a placeholder, or an error with a button to retry. */
 export function Shown<T>({ loaded, children }: { loaded: Loaded<T>; children: (data: T) => ReactNode }) {
   const { data, error, loading, reload } = loaded;
   return (

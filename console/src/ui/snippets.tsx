@@ -32,8 +32,8 @@ export function Snippets({ label, snippets }: { label: string; snippets: Partial
 }
 
 /**
- * A request that creates something, as curl, with the SDK and in Python.
- * @param key a new key, while it is shown; otherwise the key is a variable, never a secret in a page
+ * A request that creates something, with curl, the SDK and Python.
+ * @param key a new key, while it is shown; otherwise the snippet uses a variable, so that no page contains a secret
  */
 export function requestSnippets(
   method: string,
@@ -68,7 +68,7 @@ export function requestSnippets(
   };
 }
 
-/** The same first request everywhere, and how agents connect. */
+/** The first request, which is the same everywhere, and how agents connect. */
 export function firstSteps(key?: string) {
   const file = { filename: 'hello.md', content_type: 'text/markdown', data: btoa('# Hello\n') };
   const server = { type: 'http', url: `${location.origin}/mcp`, headers: { 'x-api-key': key ?? 'sk_…' } };

@@ -27,20 +27,20 @@ export type Column<T> = {
   id: string;
   name: string;
   cell: (row: T) => ReactNode;
-  /** What the column is sorted by; without it the column is not sortable. */
+  /** Returns what the column is sorted by. Without it, the column is not sortable. */
   sort?: (row: T) => string | number;
-  /** `main` is the row's name; `actions` and `thumb` have no heading; `wide` is left out where there is no room. */
+  /** `main` is the row's name. `actions` and `thumb` have no heading. `wide` is left out if there is no room. */
   look?: 'main' | 'number' | 'actions' | 'wide' | 'thumb';
 };
 
 type Selection<T> = { actions: (rows: T[], clear: () => void) => ReactNode; nameOf: (row: T) => string };
 
-/** Longer tables draw only the rows in view. */
+/** Longer tables render only the rows in view. */
 const drawnWholeMax = 60;
 
 /**
- * The console's table: sorting, selection, virtual rows. On a phone each row is a card with labelled cells.
- * @param order the order that the server sorts by; without it the rows that are here are sorted here
+ * The console's table, with sorting, selection and virtual rows. On a phone, each row is a card with labelled cells.
+ * @param order how the server sorts; without it, the loaded rows are sorted here
  */
 export function DataTable<T extends RowData>({
   label,
@@ -58,7 +58,7 @@ export function DataTable<T extends RowData>({
   rowId: (row: T) => string;
   selection?: Selection<T> | undefined;
   order?: { value: string; onChange: (value: string) => void };
-  /** There are more rows on other pages. */
+  /** Whether there are more rows on other pages. */
   isPart?: boolean;
   rowClass?: (row: T) => string;
 }) {
@@ -227,7 +227,7 @@ function SortIcon({ direction }: { direction: { desc: boolean } | undefined }) {
   return <Icon size={13} aria-hidden="true" />;
 }
 
-/** Takes the place of the rows that are not drawn. */
+/** Fills the space of rows that are not rendered. */
 function Gap({ width, height }: { width: number; height: number }) {
   return (
     <tr className="gap">

@@ -15,13 +15,13 @@ export function Tabs<K extends string>({
   value: K;
   onChange: (value: K) => void;
   tabs: { id: K; name: ReactNode; panel: ReactNode }[];
-  /** The panels hold text of their own: another tab is opened only when it is saved, or may be lost. */
+  /** Whether the panels hold text that may be unsaved. Another tab then opens only when it is saved or may be lost. */
   asks?: boolean;
 }) {
   return (
     <RadixTabs.Root
       value={value}
-      // Focus alone does not open a tab that asks: it would ask twice.
+      // Focus alone does not open a tab if it has to ask, because it would ask twice.
       activationMode={asks ? 'manual' : 'automatic'}
       onValueChange={(next) => {
         if (!asks || mayLeave()) onChange(next as K);

@@ -23,5 +23,5 @@ function apply(theme: Theme): void {
   else document.documentElement.dataset.theme = theme;
 }
 
-// Before the first paint, to avoid a flash.
+// Applied before the first paint, to avoid a flash.
 apply(readStoredTheme());

@@ -11,7 +11,7 @@ let numbers = 0;
 const listeners = new Set<() => void>();
 const shownMs = 5_000;
 
-/** Confirms what has happened, for a few seconds. */
+/** Shows a confirmation for a few seconds. */
 export function toast(text: string, tone: Shown['tone'] = 'good'): void {
   numbers += 1;
   change([...toasts, { id: numbers, text, tone }].slice(-3));

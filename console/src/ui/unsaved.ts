@@ -16,7 +16,7 @@ export function useUnsaved(typed: boolean): void {
 
 export const hasUnsaved = () => unsaved.size > 0;
 
-/** Asks the person when something was typed and not saved. A save that leads to another page does not ask. */
+/** Asks the user if text was typed but not saved. A save that leads to another page does not ask. */
 export function mayLeave(): boolean {
   return unsaved.size === 0 || window.confirm('Leave? What you typed is not saved.');
 }
@@ -25,7 +25,7 @@ window.addEventListener('beforeunload', (event) => {
   if (unsaved.size > 0) event.preventDefault();
 });
 
-// Before the router sees the click.
+// Runs before the router sees the click.
 document.addEventListener(
   'click',
   (event) => {
@@ -39,7 +39,7 @@ document.addEventListener(
 );
 
 let returning = false;
-// This module is loaded before the router listens, so that it can keep a step back from it.
+// This module is loaded before the router listens, so that it can hide a back navigation from the router.
 window.addEventListener('popstate', (event) => {
   if (returning || mayLeave()) {
     returning = false;

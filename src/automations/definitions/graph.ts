@@ -11,12 +11,12 @@ export const graphLimits = {
   journalEntriesMax: 10_000,
   journalBytesMax: 32 * 1024 * 1024,
   outputBytesMax: 256 * 1024,
-  /** Of all values that the expressions of one node select. */
+  /** All values that the expressions of one node select. */
   membersCharactersMax: 8 * 1024 * 1024,
   outputDepthMax: 200,
   itemsMax: 1_000,
   runDepthMax: 8,
-  /** For a run together with every run that it leads to, as children or by events. */
+  /** Limits of a tree: a run with every run that it leads to, as children or by events. */
   treeRunsMax: 10_000,
   treeEntriesMax: 250_000,
   nestingMax: 4,
@@ -48,7 +48,7 @@ const structural = new Set([...commonNames, 'node', 'nodes', 'on_true', 'on_fals
 
 export type GraphNode = Static<typeof commonMembers> & Record<string, unknown>;
 
-/** The shape of a graph as routes and the OpenAPI document know it; `checkGraph` checks the nodes. */
+/** The shape of a graph for routes and the OpenAPI document; `checkGraph` checks the nodes. */
 const graphSchema = Type.Object(
   {
     kind: Type.Literal('WorkflowGraph'),
@@ -77,7 +77,7 @@ export function checkGraph(value: unknown): GraphProblem[] {
   }
 }
 
-/** The same in steps of a few milliseconds: a graph may have thousands of expressions to parse. */
+/** Like `checkGraph`, in steps of a few milliseconds: a graph may have thousands of expressions to parse. */
 export function* checkGraphInSteps(value: unknown): Generator<undefined, GraphProblem[]> {
   const problems: GraphProblem[] = [];
   const report = (path: (string | number)[], node: string | undefined, message: string) => {
@@ -204,7 +204,7 @@ function checkBareExpression(value: unknown, path: (string | number)[], id: stri
   else attempt(() => checkExpression(unwrapExpression(value)), path, id, report);
 }
 
-/** `when` and `items` are bare expressions; one that is wrapped in `{{…}}` means what is inside. */
+/** `when` and `items` are bare expressions. If one is wrapped in `{{…}}`, only the inside counts. */
 export function unwrapExpression(text: string): string {
   if (!text.trimStart().startsWith('{{')) return text;
   const template = parseTemplate(text.trim());

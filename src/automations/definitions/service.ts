@@ -14,7 +14,7 @@ import { ExpressionError, type Expressions } from '../engine/expressions.ts';
 import { checkExpression, ExpressionSyntaxError } from '../engine/template.ts';
 import { queuePendingRuns } from '../runs/store.ts';
 import type { automationCreateSchema, automationUpdateSchema } from '../schema.ts';
-import { checkSchedule, nextTick, ScheduleError } from './cron.ts';
+import { checkSchedule, nextTick, ScheduleError } from '../triggers/cron.ts';
 import { checkGraphInSteps } from './graph.ts';
 import type { AutomationRow, AutomationValues, FullAutomation } from './store.ts';
 import * as store from './store.ts';
@@ -28,7 +28,7 @@ const secretsMax = 500;
 
 /** Definitions of automations, and the app's secrets. Runs are in runs/service.ts. */
 export function createAutomationService({ db, clock, secrets, ledger, expressions }: AutomationDeps) {
-  /** The automation that a path names by id or lookup key. Throws 404 when there is none. */
+  /** The automation that a path names by id or lookup key. Throws 404 if there is none. */
   async function get(scope: Scope, name: string): Promise<FullAutomation> {
     const id = parseId('automation', name);
     const found =
@@ -38,7 +38,7 @@ export function createAutomationService({ db, clock, secrets, ledger, expression
     return found;
   }
 
-  /** The same, without the graph. */
+  /** Like `get`, but without the graph; undefined if there is none. */
   async function findDefinition(scope: Scope, name: string): Promise<AutomationRow | undefined> {
     const id = parseId('automation', name);
     return (
@@ -103,7 +103,7 @@ export function createAutomationService({ db, clock, secrets, ledger, expression
     return agent.id;
   }
 
-  /** Checks what takes time. Never in a transaction: this waits for threads and turns that the app may have filled. */
+  /** Does the slow checks. Not in a transaction: it waits for threads and turns that the app may have filled. */
   async function checkParts(caller: Caller, input: Static<typeof automationUpdateSchema>): Promise<void> {
     if (input.input_schema !== undefined) await checkInputSchema(caller, input.input_schema);
     if (input.workflow !== undefined && input.workflow !== null) await requireGraph(caller.appId, input.workflow);
@@ -159,6 +159,19 @@ export function createAutomationService({ db, clock, secrets, ledger, expression
       return (await findDefinition(scope, name))?.id;
     },
 
+    async listVersions(caller: Caller, automation: string, page: PageRequest) {
+      return store.listGraphs(db, await getDefinition(caller, automation), page);
+    },
+
+    async getVersion(caller: Caller, automation: string, version: string) {
+      const definition = await getDefinition(caller, automation);
+      const found = /^[1-9]\d{0,8}$/.test(version)
+        ? await store.findGraphVersion(db, definition, Number(version))
+        : undefined;
+      if (!found) throw notFound();
+      return found;
+    },
+
     async create(caller: Caller, input: Static<typeof automationCreateSchema>): Promise<FullAutomation> {
       const named = await findNamedOwners(db, caller, { org: input.org, team: input.team, user: input.user });
       if (named.team && named.user) throw invalidField('user', 'cannot be combined with team');
@@ -204,7 +217,7 @@ export function createAutomationService({ db, clock, secrets, ledger, expression
           const present = await store.findAutomation(tx, caller, { id }, true);
           if (!present) throw notFound();
           const row = await applyInput(tx, caller, valuesOf(present), input);
-          // An unrelated change does not lose a tick that is already due.
+          // An unrelated change must not lose a tick that is already due.
           if (row.schedule === present.schedule && row.timezone === present.timezone)
             row.nextTickAt = present.nextTickAt;
           await writeGraph(tx, row, input.workflow, present.workflow);
@@ -272,7 +285,7 @@ const blank: Omit<AutomationValues, 'appId' | 'sandboxId' | 'id' | 'name' | 'typ
   nextTickAt: null,
 };
 
-/** Why an automation cannot be activated; undefined when it can. */
+/** Why an automation cannot be activated; undefined if it can. */
 export function pausedReason({ identityGone }: Pick<AutomationRow, 'identityGone'>): string | undefined {
   return identityGone === null
     ? undefined
@@ -291,7 +304,7 @@ function valueAfterPatch<T>(input: T | null | undefined, present: T | null): T |
   return input === undefined ? present : input;
 }
 
-/** Requires what starts runs of this type, and refuses what starts runs of another type. */
+/** Requires the members that start runs of this type, and refuses those of other types. */
 function checkStart(row: AutomationValues): void {
   const needs: [field: 'trigger' | 'schedule' | 'filter', type: store.AutomationType, required: boolean][] = [
     ['trigger', 'trigger', true],
@@ -319,7 +332,7 @@ function checkStart(row: AutomationValues): void {
   }
 }
 
-/** Throws 422 that names every wrong node and member. */
+/** Throws a 422 that names every invalid node and member. */
 async function requireGraph(appId: string, workflow: unknown): Promise<void> {
   const check = checkGraphInSteps(workflow);
   const problems = await completeInTurns(appId, check);
@@ -349,6 +362,6 @@ async function completeInTurns<T>(appId: string, steps: Iterator<undefined, T>):
 const turnMs = 10;
 
 function uniqueKey<T>(write: () => Promise<T>): Promise<T> {
-  const duplicate = { field: 'lookup_key', message: 'Another automation has this lookup key.' };
+  const duplicate = { field: 'lookup_key', message: 'Another automation already uses this lookup key.' };
   return refuseDuplicate('automations_lookup_key', duplicate, write);
 }

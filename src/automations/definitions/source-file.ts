@@ -2,7 +2,7 @@ import { Value } from 'typebox/value';
 import { isMap, isSeq, LineCounter, type Node, parseDocument } from 'yaml';
 import { checkExpression, ExpressionSyntaxError } from '../engine/template.ts';
 import { automationCreateSchema } from '../schema.ts';
-import { checkSchedule, ScheduleError } from './cron.ts';
+import { checkSchedule, ScheduleError } from '../triggers/cron.ts';
 import { checkGraph } from './graph.ts';
 
 /** An automation as people write it, in YAML or JSON: the body of `POST /automations`, or a bare graph. */

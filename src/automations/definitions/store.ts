@@ -2,10 +2,8 @@ import type { Db } from '../../db/database.ts';
 import type { PageRequest } from '../../http/pages.ts';
 import { type Caller, canSeeWholeApp, type Scope } from '../../tenancy/caller.ts';
 import { inScope, ownedVisible } from '../../tenancy/visible.ts';
-import type { RunStatus } from '../engine/fold.ts';
-import type { RunRow } from '../runs/store.ts';
 
-/** SQL for automations, invocations, secrets and lists of runs. */
+/** SQL for automations, their graphs, and the app's secrets. */
 
 export type AutomationType = 'trigger' | 'scheduled' | 'invoked';
 export type AutomationRow = {
@@ -26,7 +24,7 @@ export type AutomationRow = {
   invokeAuth: 'any' | 'secret_key' | 'user';
   runAsUserId: string | null;
   runAsAgentId: string | null;
-  /** The user or agent that it ran as was deleted; it cannot run until another is set. */
+  /** Set if the user or agent that it ran as was deleted; it cannot run until another is set. */
   identityGone: 'user' | 'agent' | null;
   orgId: string | null;
   teamId: string | null;
@@ -39,7 +37,7 @@ export type AutomationRow = {
   createdAt: Date;
   updatedAt: Date;
 };
-/** With the current graph. */
+/** An automation with its current graph. */
 export type FullAutomation = AutomationRow & { workflow: unknown };
 
 export type AutomationValues = Omit<
@@ -114,7 +112,7 @@ export async function nextGraphVersion(db: Db, automation: { appId: string; id: 
   return row.next;
 }
 
-/** By id or lookup key, without a visibility check; `lock` keeps it unchanged until the transaction ends. */
+/** Finds by id or lookup key, without a visibility check; `lock` locks the row until the transaction ends. */
 export async function findAutomation(
   db: Db,
   scope: Scope,
@@ -129,7 +127,7 @@ export async function findAutomation(
   return row;
 }
 
-/** The same, without the graph, for starting and listing runs. */
+/** Like `findAutomation`, without the graph: enough to start and list runs. */
 export async function findDefinition(
   db: Db,
   scope: Scope,
@@ -183,84 +181,6 @@ export async function listInvocable(db: Db, caller: Caller, page: PageRequest): 
   return [rows, total];
 }
 
-export async function findVisibleRun(db: Db, caller: Caller, id: string): Promise<RunRow | undefined> {
-  const [row] = await db<RunRow[]>`
-    select r.* from automation_runs r where r.id = ${id} and ${runVisible(db, caller)}`;
-  return row;
-}
-
-/** Those of these runs that the caller sees. */
-export async function filterVisibleRuns(db: Db, caller: Caller, ids: readonly string[]): Promise<string[]> {
-  const rows = await db<{ id: string }[]>`
-    select r.id from automation_runs r where r.id = any(${[...ids]}::uuid[]) and ${runVisible(db, caller)}`;
-  return rows.map(({ id }) => id);
-}
-
-/** SQL: the caller sees the run `r`: as its invoker, or through its automation's owner. */
-function runVisible(db: Db, caller: Caller) {
-  const invoked = caller.kind === 'user' ? db`r.invoked_by_user_id = ${caller.userId}` : db`false`;
-  return db`${inScope(db, caller, 'r')} and (${invoked} or ${ownedVisible(db, caller, 'r')})`;
-}
-
-export async function listRuns(
-  db: Db,
-  caller: Caller,
-  automationId: string,
-  status: string | undefined,
-  page: PageRequest,
-): Promise<[RunRow[], number]> {
-  const where = db`${inScope(db, caller, 'r')} and r.automation_id = ${automationId}
-    and (${status ?? null}::text is null or r.status = ${status ?? null})`;
-  const rows = await db<RunRow[]>`
-    select r.* from automation_runs r where ${where}
-    order by r.created_at desc, r.id desc limit ${page.pageSize} offset ${page.offset}`;
-  const [{ total }] = await db<[{ total: number }]>`select count(*) as total from automation_runs r where ${where}`;
-  return [rows, total];
-}
-
-/** What lists of runs show of one; payload and result are read run by run. */
-export type RunSummaryRow = Omit<RunRow, 'payload' | 'input' | 'participants' | 'result'> & { automationName: string };
-
-export type RunFilter = {
-  status?: RunStatus | 'waiting' | undefined;
-  automationId?: string | undefined;
-  since?: Date | undefined;
-  until?: Date | undefined;
-  /** The id of a run, or else a part of the name or lookup key of its automation. */
-  search?: { runId: string } | { text: string } | undefined;
-};
-
-/** The runs of all automations that the caller may see, newest first, from before this one. */
-export async function listVisibleRuns(
-  db: Db,
-  caller: Caller,
-  filter: RunFilter,
-  before: string | undefined,
-  count: number,
-): Promise<RunSummaryRow[]> {
-  const { status, automationId, since, until, search } = filter;
-  const inState = status === 'waiting' ? db`r.status = 'running' and r.waiting` : db`r.status = ${status ?? ''}`;
-  return db<RunSummaryRow[]>`
-    select r.app_id, r.id, r.sandbox_id, r.automation_id, a.name as automation_name, r.graph_version, r.type, r.status,
-      r.error, r.event_id, r.parent_run_id, r.retried_from, r.invoked_by_user_id, r.invoked_by_agent_id, r.org_id,
-      r.team_id, r.user_id, r.sequence, r.waiting, r.lease_until, r.started_at, r.completed_at, r.created_at, r.updated_at
-    from automation_runs r join automations a on a.app_id = r.app_id and a.id = r.automation_id
-    where ${runVisible(db, caller)}
-      ${before === undefined ? db`` : db`and r.id < ${before}`}
-      ${status === undefined ? db`` : db`and ${inState}`}
-      ${automationId === undefined ? db`` : db`and r.automation_id = ${automationId}`}
-      ${since === undefined ? db`` : db`and r.created_at >= ${since}`}
-      ${until === undefined ? db`` : db`and r.created_at < ${until}`}
-      ${search === undefined ? db`` : db`and ${matches(db, search)}`}
-    order by r.id desc limit ${count}`;
-}
-
-function matches(db: Db, search: NonNullable<RunFilter['search']>) {
-  if ('runId' in search) return db`r.id = ${search.runId}`;
-  return db`(strpos(lower(a.name), lower(${search.text})) > 0
-    or strpos(lower(coalesce(a.lookup_key, '')), lower(${search.text})) > 0)`;
-}
-
 export type GraphRow = { version: number; graph: unknown; createdAt: Date };
 
 /** The versions of an automation's graph, newest first. */
@@ -288,95 +208,9 @@ export async function findGraphVersion(
   return row;
 }
 
-export type InvocationRow = { requestDigest: Buffer; runId: string };
-
-/** Reserves an idempotency key for a run. Returns the earlier invocation when another one already holds the key. */
-export async function claimInvocation(
-  db: Db,
-  invocation: {
-    appId: string;
-    automationId: string;
-    caller: string;
-    idempotencyKey: string;
-    requestDigest: Buffer;
-    runId: string;
-  },
-): Promise<InvocationRow | undefined> {
-  const { appId, automationId, caller, idempotencyKey, requestDigest, runId } = invocation;
-  const inserted = await db`
-    insert into automation_invocations (app_id, automation_id, caller, idempotency_key, request_digest, run_id)
-    values (${appId}, ${automationId}, ${caller}, ${idempotencyKey}, ${requestDigest}, ${runId})
-    on conflict do nothing returning 1`;
-  return inserted.length === 1 ? undefined : findInvocation(db, invocation);
-}
-
-export async function findInvocation(
-  db: Db,
-  invocation: { appId: string; automationId: string; caller: string; idempotencyKey: string },
-): Promise<InvocationRow | undefined> {
-  const [row] = await db<InvocationRow[]>`
-    select request_digest, run_id from automation_invocations
-    where app_id = ${invocation.appId} and automation_id = ${invocation.automationId}
-      and caller = ${invocation.caller} and idempotency_key = ${invocation.idempotencyKey}`;
-  return row;
-}
-
-/** Deletes idempotency keys and dispatched events from before this time. Logged events are kept for longer. */
-export async function deleteOldInvocations(db: Db, before: Date): Promise<void> {
-  await db`delete from automation_invocations where created_at < ${before}`;
-  await db`delete from events where created_at < ${before} and dispatched_at is not null and not heard`;
-}
-
-/** The oldest run that waits for an external worker, now claimed. */
-export async function claimRun(
-  db: Db,
-  automation: { appId: string; id: string },
-  now: Date,
-  leaseSeconds: number,
-): Promise<RunRow | undefined> {
-  const leaseUntil = new Date(now.getTime() + leaseSeconds * 1_000);
-  const [row] = await db<RunRow[]>`
-    update automation_runs r set status = 'running', lease_until = ${leaseUntil}, lease_seconds = ${leaseSeconds},
-      version = r.version + 1, changes = note_change(r.changes, r.version + 1, 'running', ${now}, ${leaseUntil}),
-      started_at = coalesce(r.started_at, ${now}), updated_at = ${now}
-    from (select app_id, id from automation_runs
-      where app_id = ${automation.appId} and automation_id = ${automation.id} and status = 'pending'
-        and graph_version is null
-      order by created_at, id limit 1 for update skip locked) oldest
-    where r.app_id = oldest.app_id and r.id = oldest.id
-    returning r.*`;
-  return row;
-}
-
-export async function setLease(db: Db, run: { appId: string; id: string }, until: Date): Promise<void> {
-  await db`update automation_runs set lease_until = ${until} where app_id = ${run.appId} and id = ${run.id}`;
-}
-
-/** Sets runs with an expired claim back to pending and returns them. */
-export async function releaseExpiredLeases(
-  db: Db,
-  now: Date,
-  countMax: number,
-): Promise<{ appId: string; id: string }[]> {
-  return db`
-    update automation_runs r set status = 'pending', lease_until = null, version = r.version + 1,
-      changes = note_change(r.changes, r.version + 1, 'pending', ${now}, null), updated_at = ${now}
-    from (select app_id, id from automation_runs where lease_until <= ${now}
-      order by lease_until limit ${countMax} for update skip locked) late
-    where r.app_id = late.app_id and r.id = late.id and r.status = 'running'
-    returning r.app_id, r.id`;
-}
-
-export async function listChildRuns(db: Db, run: { appId: string; id: string }): Promise<string[]> {
-  const rows = await db<{ id: string }[]>`
-    select id from automation_runs
-    where app_id = ${run.appId} and parent_run_id = ${run.id} and status in ('pending', 'running')`;
-  return rows.map((row) => row.id);
-}
-
 export type SecretRow = { name: string; createdAt: Date; updatedAt: Date };
 
-/** Undefined when the scope already has `countMax` secrets and this would add one. */
+/** Returns undefined if the scope already has `countMax` secrets and this would add one. */
 export async function upsertSecret(
   db: Db,
   scope: Scope,

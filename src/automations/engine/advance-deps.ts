@@ -17,16 +17,16 @@ export type AdvanceDeps = {
   watch: RunWatch;
   expressions: Expressions;
   treeBudget: TreeBudget;
-  /** The writer, shown in every entry's environment. */
+  /** The process that writes, stored in every entry. */
   environment: { worker: string; version: string };
   loadGraph(run: RunRow): Promise<Graph>;
   /** Unwraps secrets, by name. */
   openSecrets(wrapped: Readonly<Record<string, string>>): Record<string, string>;
-  /** The services of nodes, bound to the identity that the run acts as. Throws NodeFailure when that identity is gone. */
+  /** The services of nodes, bound to the identity that the run acts as. Throws NodeFailure if it was deleted. */
   servicesFor(run: RunRow): Promise<NodeServices<Db>>;
   /** The child's result; undefined while it is active. */
   findChildEnd(run: RunRow, child: Child): Promise<ChildEnd | undefined>;
-  /** Ends a run and the runs that it started, in this transaction, unless they have ended. */
+  /** Cancels a run and the runs that it started in this transaction, unless they have ended. */
   cancelRun(tx: Db, appId: string, id: string): Promise<unknown>;
 };
 

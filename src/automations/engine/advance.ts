@@ -28,7 +28,7 @@ import { SecretValues } from './secret-values.ts';
 const stepsMax = 100_000;
 
 /**
- * Advances a run as far as possible: until it ends, waits, or another process works on it.
+ * Advances a run until it ends, waits, or another process works on it.
  * @param waitOutside waits for responses without holding a job slot. Without it, a node with external work is left
  *   to a job for that run alone.
  */
@@ -44,14 +44,14 @@ export async function advanceRun(
   const attributes = { 'quarry.app': row.appId, 'quarry.run': row.id, 'quarry.automation': row.automationId };
   await traceFrom('run', { continues: row.traceparent, attributes }, async () => {
     try {
-      await advance.go();
+      await advance.run();
     } finally {
       await advance.close();
     }
   });
 }
 
-/** The result of external work: an output, or a change that is still to be written. */
+/** The result of external work: an output, or a change that has yet to be written. */
 type Worked = { output: unknown } | { prepared: Prepared<Db> };
 
 class Advance {
@@ -65,7 +65,7 @@ class Advance {
   #services: Promise<NodeServices<Db>> | undefined;
   readonly #secrets: Record<string, string>;
   readonly #secretValues: SecretValues;
-  /** Children already checked, and work that another process does. */
+  /** Commands not to execute again: children already checked, and work that another process does. */
   readonly #leftAlone = new Set<string>();
 
   constructor(
@@ -86,13 +86,13 @@ class Advance {
     this.#outside = new OutsideWork(deps.claims.forRun(row), stopping);
   }
 
-  async go(): Promise<void> {
+  async run(): Promise<void> {
     await this.#journal.load();
     this.#journal.treeIsSpent = await this.#deps.treeBudget.isSpent(this.#row);
     for (let step = 0; step < stepsMax; step++) {
       const decision = this.#decide();
       if (decision.ended) return;
-      // When this throws, the job is given back and the run resumes elsewhere.
+      // If this throws, the job is released and the run resumes in another process.
       this.#stopping.throwIfAborted();
       this.#outside.abortExcept((commandId) => this.#journal.state.active.has(commandId));
       const finished = this.#outside.next;
@@ -113,8 +113,8 @@ class Advance {
   }
 
   /**
-   * Waits until external work has a result, something is due, or another process has written to the run. A cancelled
-   * run aborts its external work. False when the run is gone.
+   * Waits until external work has a result, a timer is due, or another process has written to the run. If the run was
+   * cancelled, its external work is aborted. Returns false if the run was deleted.
    */
   async #waitForResult(wakeAtMs: number | undefined): Promise<boolean> {
     const delayMs = wakeAtMs === undefined ? undefined : Math.max(0, wakeAtMs - this.#deps.clock.now().getTime());
@@ -144,13 +144,13 @@ class Advance {
 
   #isOurs(command: Command): boolean {
     if (command.do === 'write') return true;
-    // The work of the attempt before may still be ending.
+    // The work of the previous attempt may still be ending.
     if (command.do === 'start') return !this.#outside.has(command.commandId);
     const { commandId } = command.execution;
     return !this.#leftAlone.has(commandId) && !this.#outside.has(commandId);
   }
 
-  /** False when another process has continued this run. */
+  /** Returns false if another process has continued this run. */
   async #execute(command: Command): Promise<boolean> {
     switch (command.do) {
       case 'write':
@@ -226,14 +226,14 @@ class Advance {
         }
       }
     } catch (error) {
-      if (error instanceof JournalConflict) return this.#lost();
+      if (error instanceof JournalConflict) return this.#handleConflict();
       if (error instanceof JournalWriteError) throw error.cause;
       if (this.#journal.state.sequence !== before) throw error;
       return fail(nodeErrorOf(error, this.#deps.log), context);
     }
   }
 
-  /** A node that was started and has no result: another process died, or is still working on it. */
+  /** Resumes a node that was started and has no result: another process died, or is still working on it. */
   async #resume(execution: Execution): Promise<boolean> {
     const node = this.#graph.nodes.get(execution.nodeId);
     const work = node && nodeKinds.get(node.kind)?.work;
@@ -280,7 +280,7 @@ class Advance {
     });
   }
 
-  /** Applies the result of external work. Throws its fault, so that the job is retried. */
+  /** Applies the result of external work. Throws a fault of the infrastructure, so that the job is retried. */
   async #deliver(finished: FinishedWork<Worked>): Promise<boolean> {
     const { outcome } = finished;
     if ('fault' in outcome) throw outcome.fault;
@@ -295,7 +295,7 @@ class Advance {
             ? await this.#commit(node, execution, outcome.output.prepared)
             : await this.#append(draftEnd(node, execution, outcome.output.output, around));
       if (!written) return false;
-      // After a conflict the state has changed and the result is still to be applied.
+      // After a conflict, the state has changed and the result has yet to be applied.
       if (this.#findWorking(finished)) return true;
     } else if ('output' in outcome && 'prepared' in outcome.output) {
       await outcome.output.prepared.discard();
@@ -310,7 +310,7 @@ class Advance {
     return execution?.phase === 'working' && execution.attempt === attempt ? execution : undefined;
   }
 
-  /** Writes a prepared change in the same transaction as the entry for it: the node's end, or its child. */
+  /** Writes a prepared change in the transaction of its entry: the node's end, or its child. */
   async #commit(node: GraphNode, execution: Execution, prepared: Prepared<Db>): Promise<boolean> {
     const before = this.#journal.state.sequence;
     try {
@@ -324,7 +324,7 @@ class Advance {
       });
       return true;
     } catch (error) {
-      if (error instanceof JournalConflict) return this.#lost();
+      if (error instanceof JournalConflict) return this.#handleConflict();
       if (error instanceof JournalWriteError) throw error.cause;
       if (this.#journal.state.sequence !== before) throw error;
       const failure = nodeErrorOf(error, this.#deps.log);
@@ -333,7 +333,7 @@ class Advance {
     }
   }
 
-  /** An output over the limit fails the node. Throwing undoes the transaction, and with it the node's effect. */
+  /** Drafts the end of a node. If its output exceeds a limit, throws, which also rolls back the node's effect. */
   #endOfEffect(node: GraphNode, attempt: Attempt, output: unknown): DraftEntry[] {
     const ends = draftEnd(node, attempt, output, this.#journal.entryContext());
     if (ends[0]?.type === 'node_failed') throw new NodeFailure('output_too_large', 'The output is too large.');
@@ -357,7 +357,7 @@ class Advance {
     return this.#append(draftChildEnd(node, execution, child, end, this.#journal.entryContext()));
   }
 
-  /** A node's members with their templates resolved, and the copy that the journal may show. */
+  /** Resolves the templates in a node's members. Returns them with the copy that the journal may show. */
   #resolve(node: GraphNode, place: Place) {
     return resolveMembers(node, place, {
       journal: this.#journal,
@@ -392,12 +392,12 @@ class Advance {
       await this.#journal.append(entries);
       return true;
     } catch (error) {
-      if (error instanceof JournalConflict) return this.#lost();
+      if (error instanceof JournalConflict) return this.#handleConflict();
       throw error instanceof JournalWriteError ? error.cause : error;
     }
   }
 
-  /** How the run sleeps after the last applied entry; undefined when there is more to do. */
+  /** How the run sleeps after the last applied entry; undefined if there is more to do. */
   #restAfter(): SleepState {
     if (this.#outside.isBusy) return undefined;
     const next = this.#decide();
@@ -410,12 +410,12 @@ class Advance {
   }
 
   /**
-   * Another process has written to this run. A worker without results stops: the other process continues, or has queued
-   * a job. A worker with results reads the journal again and continues only to apply them. No journal holds the end of a
-   * child, and the other process may have checked too early, so a run that was active is checked once more. (A run that
-   * is queued is not, or it would be checked forever.)
+   * Handles a write by another process. A worker without external work stops: the other process continues, or has
+   * queued a job. A worker with external work reads the journal again, to apply the results. The end of a child is in
+   * no journal, and the other process may have checked for it too early, so a running run is queued for another check.
+   * (A pending run is not, or it would be checked forever.)
    */
-  async #lost(): Promise<boolean> {
+  async #handleConflict(): Promise<boolean> {
     this.#journal.forget();
     if (!this.#outside.isBusy) {
       if (this.#row.status === 'running') await store.queueAdvance(this.#deps.db, this.#row);

@@ -8,7 +8,7 @@ import type { DraftEntry } from './journal.ts';
 
 const childIdKinds = { run: 'automationRun', extraction: 'extraction', ingestion: 'ingestion' } as const;
 
-/** Extractions and ingestions may be deleted while a run waits for them; then no event comes. */
+/** The interval of checks: no event announces that an extraction or ingestion was deleted. */
 const childCheckMs = 60_000;
 
 export function draftChildStart(attempt: Attempt, child: Child, around: EntryContext): DraftEntry {

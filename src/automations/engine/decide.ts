@@ -25,7 +25,7 @@ export type Command =
 
 type Decision = { ended: true } | { ended: false; commands: Command[]; wakeAtMs: number | undefined };
 
-/** Some entries are reserved for the end of a run that reaches its limit. */
+/** Entries reserved for the end of a run that reaches its limit. */
 const reservedEntries = 3;
 
 /** Returns the next commands for a run in this state at this time. */
@@ -85,7 +85,7 @@ export function decide(graph: Graph, state: RunState, around: EntryContext): Dec
   return { ended: false, commands, wakeAtMs: dues.length === 0 ? undefined : Math.min(...dues) };
 }
 
-/** A node's timeout excludes the wait for its next attempt; for a signal it bounds the wait. */
+/** Phases that the node's timeout does not end: the wait for an attempt, and for a signal, which has a timer for it. */
 const untimed: ReadonlySet<Execution['phase']> = new Set(['retry', 'signal', 'fired']);
 
 function decideExecution(
@@ -170,7 +170,7 @@ function decideSignal(
     commands.push({ do: 'write', entries });
   } else if (due) {
     const timedOut = { ...draftNodeEntry(execution, around, 'signal_timed_out', {}), ...timerOf(execution) };
-    const error = { code: 'timeout', message: `The signal "${execution.signal}" did not come in time.` };
+    const error = { code: 'timeout', message: `The signal "${execution.signal}" did not arrive in time.` };
     const rest =
       node.on_timeout === undefined
         ? draftFailure(node, execution, error, around)

@@ -13,15 +13,15 @@ export type EntryContext = {
   input: unknown;
   timeoutSeconds: number | undefined;
   journalEntriesMax?: number;
-  /** The bytes of the journal's entries. */
+  /** Bytes of all entries of the journal. */
   journalBytes?: number;
   newCommandId(): string;
   newTimerId(): string;
-  /** The run's tree has used up its journal entries. */
+  /** Whether the run's tree has used up its journal entries. */
   treeIsSpent?: boolean;
 };
 
-/** An attempt about to start: at its place in the execution `parent`, or at the top level. */
+/** An attempt that is about to start, at its place in the execution `parent` or at the top level. */
 export type AttemptStart = {
   node: GraphNode;
   attempt: number;
@@ -30,7 +30,7 @@ export type AttemptStart = {
   index: number;
 };
 
-/** The entry that starts an attempt. `payload` is what the engine must keep about it, such as a fan-out's items. */
+/** The entry that starts an attempt. `payload` is state that the engine needs later, such as the items of a fan-out. */
 export function draftStart(
   start: AttemptStart,
   around: EntryContext,
@@ -73,7 +73,7 @@ export function draftEnd(
   return [draftNodeEntry(attempt, around, type, { payload, metadata })];
 }
 
-/** Without recursion, so that a deeply nested value cannot overflow the stack. */
+/** Works without recursion, so that a deeply nested value cannot overflow the stack. */
 function isDeeperThan(value: unknown, levels: number): boolean {
   let layer: object[] = typeof value === 'object' && value !== null ? [value] : [];
   for (let level = 1; layer.length > 0; level++) {
@@ -83,7 +83,7 @@ function isDeeperThan(value: unknown, levels: number): boolean {
   return false;
 }
 
-/** The entries of a failed attempt: the next attempt if any is left, otherwise the node's end. */
+/** The entries of a failed attempt: the wait for the next attempt if one is left, otherwise the node's end. */
 export function draftFailure(
   node: GraphNode,
   execution: Attempt,

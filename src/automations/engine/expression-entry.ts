@@ -5,7 +5,7 @@ import { parentPort } from 'node:worker_threads';
 /** This thread's directory under `/proc`, on Linux. */
 export type ThreadStarted = { threadPath: string | undefined };
 
-/** Tenants' expressions get a lower priority than the server and its database. Only Linux has thread priorities. */
+/** Gives tenants' expressions a lower priority than the server and its database. Only Linux has thread priorities. */
 function lowerPriority(): string | undefined {
   if (process.platform !== 'linux') return undefined;
   try {

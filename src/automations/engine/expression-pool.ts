@@ -6,12 +6,15 @@ import { programFile } from '../../program-file.ts';
 import type { ThreadStarted } from './expression-entry.ts';
 import type { ExpressionReply, ExpressionRequest, ThreadReady } from './expression-thread.ts';
 
-/** A single app gets half of the threads; the others start when another app needs one. */
+/** A single app gets half of the threads; the others start once another app needs one. */
 const threadsMax = 4;
 const threadMemoryMb = 64;
 const waitingMax = 10_000;
 const checkMs = 100;
-/** Where the thread's processor time is unknown, or it gets none for this long, the wall clock decides. */
+/**
+ * If a thread's processor time is unknown, its work may take this many times as long by the wall clock; if it is known,
+ * the square of that, for a thread that gets no processor.
+ */
 const wallFactor = 5;
 
 type ThreadTask = {
@@ -35,13 +38,13 @@ type Thread = {
   timer: NodeJS.Timeout | undefined;
 };
 
-/** Threads for tenants' expressions and schemas. Each app waits in its own lane. */
+/** Runs tenants' expressions and schemas in threads. Each app waits in its own lane. */
 export class ExpressionPool {
   readonly #threads: Thread[] = [];
   readonly #lanes = new Lanes<Task>({ slots: threadsMax, waitingMax });
   #closed = false;
 
-  /** Throws AppError `unavailable` when too much work of this lane waits. */
+  /** Throws AppError `unavailable` if too much work of this lane waits. */
   run(task: ThreadTask): Promise<ExpressionReply> {
     if (this.#closed) return Promise.resolve(closing);
     return new Promise((resolve, reject) => {
@@ -69,7 +72,7 @@ export class ExpressionPool {
     }
   }
 
-  /** A lane's own thread is warm for it. A lane whose thread was terminated starts another and takes no other lane's. */
+  /** The lane's previous thread, which is warm; otherwise a new one, or at the maximum that of another lane. */
   #threadFor(lane: string): Thread {
     const idle = this.#threads.filter(({ task }) => task === undefined);
     const own = idle.find((thread) => thread.lane === lane);

@@ -11,7 +11,7 @@ import { expressionDeadlineMs } from './template.ts';
 export type ExpressionRequest =
   | { kind: 'expression'; expression: string; input: string; bindings: string }
   | { kind: 'schema'; schema: string; value: string };
-/** `limit`: a bound ended it, and would end it again. */
+/** `limit`: a limit ended the work, and would end it again. */
 export type ExpressionReply = { json: string | undefined } | { problem: string; limit?: boolean };
 /** Sent once the thread has loaded its imports. */
 export type ThreadReady = { ready: true };
@@ -49,7 +49,7 @@ async function evaluate(request: Extract<ExpressionRequest, { kind: 'expression'
   return { json };
 }
 
-/** Repeats an evaluation that the wall clock ended before this thread used its deadline's processor time. */
+/** Repeats an evaluation that the wall clock ended before this thread had used that much processor time. */
 async function evaluateInTime(expression: jsonata.Expression, request: { input: string; bindings: string }) {
   for (let tries = 1; ; tries++) {
     const before = process.threadCpuUsage?.();

@@ -1,7 +1,7 @@
 import { ExpressionPool } from './expression-pool.ts';
 import type { ExpressionReply } from './expression-thread.ts';
 
-/** What an expression sees: `$` is `input`; the rest is bound by name. */
+/** The values that an expression can read: `$` is `input`, and the others are bound by name. */
 export type Scope = {
   input: unknown;
   nodes: Readonly<Record<string, unknown>>;
@@ -12,9 +12,9 @@ export type Scope = {
   index?: number;
 };
 
-/** An expression that returned no value. The message is for the author of the graph. */
+/** An expression failed. The message is for the author of the graph. */
 export class ExpressionError extends Error {
-  /** A deadline or another bound ended it, and would end it again. */
+  /** A deadline or another limit ended it, and would end it again. */
   readonly limit: boolean;
 
   constructor(message: string, limit: boolean) {
@@ -28,11 +28,11 @@ type SchemaProblem = { path: string; message: string };
 
 export type Expressions = {
   /**
-   * Evaluates an expression; undefined when it selects nothing. `lane` is the app that it belongs to.
-   * Throws ExpressionError, and AppError `unavailable` when too much work of this lane waits.
+   * Evaluates an expression; undefined if it selects nothing. `lane` is the app that it belongs to.
+   * Throws ExpressionError, and AppError `unavailable` if too much work of this lane waits.
    */
   evaluate(lane: string, expression: string, scope: Scope): Promise<unknown>;
-  /** How `value` violates a user's JSON Schema. Throws like `evaluate`, also when the schema itself is invalid. */
+  /** Returns how `value` violates a user's JSON Schema. Throws like `evaluate`, also for an invalid schema. */
   checkSchema(lane: string, schema: unknown, value: unknown): Promise<SchemaProblem[]>;
   close(): Promise<void>;
 };
@@ -40,7 +40,7 @@ export type Expressions = {
 /** Work that checks no clock (a regular expression, a native loop) ends with its thread after this processor time. */
 const expressionKillMs = 200;
 const schemaKillMs = 1_000;
-/** What an expression may name. It is serialised here, and more would hardly fit into the memory of a thread. */
+/** Characters that an expression can read. They are serialised, and more would exceed the memory of a thread. */
 const bindingsCharactersMax = 16 * 1024 * 1024;
 
 const names = ['nodes', 'participants', 'run', 'secrets', 'item', 'index'] as const;
@@ -81,7 +81,7 @@ function readReply(reply: ExpressionReply, what: string): string | undefined {
   return reply.json;
 }
 
-/** The bindings as JSON. Stops at the bound: what is left of many large outputs is not serialised. */
+/** The bindings as JSON. Stops at the limit, so that the rest of many large outputs is never serialised. */
 function serializeBindings(bindings: Record<string, unknown>, expression: string): string {
   let characters = 0;
   const write = (value: unknown): string => {
@@ -112,7 +112,7 @@ function bound(name: (typeof names)[number], expression: string, scope: Scope): 
   return Object.fromEntries(named.filter((id) => Object.hasOwn(scope.nodes, id)).map((id) => [id, scope.nodes[id]]));
 }
 
-/** The nodes whose outputs an expression can read; undefined when that may be any. */
+/** The nodes whose outputs an expression can read; undefined if it may read any. */
 export function findReferencedNodes(expression: string): string[] | undefined {
   const named = [...expression.matchAll(/\$nodes\s*\.\s*(?:([A-Za-z_]\w*)|`([^`]*)`|"([^"]*)"|'([^']*)')/g)];
   const uses = expression.split('$nodes').length - 1;
@@ -123,8 +123,8 @@ export function findReferencedNodes(expression: string): string[] | undefined {
 const pathPattern = /^\$(nodes|participants|run|secrets|item|index)?((?:\.(?:[A-Za-z_]\w*|`[^`]*`))*)$/;
 
 /**
- * The value of a plain path such as `$.a.b` or `$nodes.fetch.json.title`, without a thread. Undefined for any other
- * expression, and where JSONata would do more than walk: it maps a path over the items of an array.
+ * Evaluates a plain path such as `$.a.b` or `$nodes.fetch.json.title` without a thread. Undefined for any other
+ * expression, and for a path through an array, which JSONata maps over the items.
  */
 export function evaluatePlainPath(expression: string, scope: Scope): { value: unknown } | undefined {
   const match = pathPattern.exec(expression);
@@ -137,7 +137,7 @@ export function evaluatePlainPath(expression: string, scope: Scope): { value: un
     const member = step[1] ?? step[2] ?? '';
     value = Object.hasOwn(value, member) ? (value as Record<string, unknown>)[member] : undefined;
   }
-  // A copy, because the object itself keeps growing, even within values made from it.
+  // A copy, because the object itself grows later, and the value must not.
   return { value: value === scope.nodes ? { ...scope.nodes } : value };
 }
 

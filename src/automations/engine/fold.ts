@@ -20,7 +20,7 @@ export type Execution = {
   attempt: number;
   startedAtMs: number;
   /**
-   * `working`: started, no result yet. `timer`, `signal`, `child`: waits. `fired`, `child_ended`: the wait is over.
+   * `working`: started, no result yet. `timer`, `signal`, `child`: waiting. `fired`, `child_ended`: the wait has ended.
    * `retry`: waits for its next attempt. `fan_out`: its nodes are active.
    */
   phase: 'working' | 'timer' | 'fired' | 'signal' | 'child' | 'child_ended' | 'retry' | 'fan_out';
@@ -38,7 +38,7 @@ type FanOut = {
   items: readonly unknown[];
   concurrency: number;
   started: Set<number>;
-  /** Outputs by index; a missing index is not done. */
+  /** Outputs by index; a missing index has not ended. */
   results: Map<number, unknown>;
   failure: (NodeError & { node_id: string }) | undefined;
 };
@@ -48,9 +48,9 @@ export type RunState = {
   status: RunStatus;
   input: unknown;
   startedAtMs: number | undefined;
-  /** The next top-level node, when none is active there. */
+  /** The next top-level node, if none is active. */
   cursor: string | undefined;
-  /** How the run ends once nothing more is to be done. */
+  /** How the run ends once nothing is left to do. */
   ending: { status: 'completed'; result: unknown } | { status: 'failed'; error: RunError } | undefined;
   /** The value of `$nodes`. */
   outputs: Record<string, unknown>;
@@ -74,14 +74,14 @@ export function emptyState(): RunState {
   };
 }
 
-/** The state after a journal, or the beginning of one. */
+/** Computes the state after these entries: a whole journal, or its beginning. */
 export function foldJournal(graph: Graph, entries: readonly JournalEntry[]): RunState {
   const state = emptyState();
   for (const entry of entries) applyEntry(graph, state, entry);
   return state;
 }
 
-/** Applies one entry, in place. Throws when the entry does not follow the last one. */
+/** Applies one entry to the state, in place. Throws if the entry does not follow the last one. */
 export function applyEntry(graph: Graph, state: RunState, entry: JournalEntry): void {
   if (entry.sequence !== state.sequence + 1)
     throw new Error(`Journal entry ${entry.sequence} does not follow ${state.sequence}.`);
@@ -281,12 +281,12 @@ export function itemOf(
   return undefined;
 }
 
-/** A member of a value; undefined when the value is not an object. */
+/** A member of a value; undefined if the value is not an object. */
 function memberOf(value: unknown, name: string): unknown {
   return typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[name] : undefined;
 }
 
-/** The wait that a run sleeps for, if only the clock can end it. */
+/** The execution whose timer is due at this time, if only the clock can end its wait. */
 export function timerDueAt(state: RunState, atMs: number | undefined): Execution | undefined {
   return [...state.active.values()].find((one) => one.phase === 'timer' && one.dueAtMs === atMs);
 }

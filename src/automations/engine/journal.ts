@@ -34,21 +34,21 @@ export type EntryRecord = {
 export type EntryMetadata = {
   attempt?: number;
   duration_ms?: number;
-  /** The failed attempt is retried. */
+  /** Whether the failed attempt is retried. */
   will_retry?: boolean;
   /** For a nested node: the command of the node around it and its place in that node. */
   parent_command_id?: string;
   index?: number;
   /** The `signal_received` entry that a wait took. */
   signal_sequence?: number;
-  /** The wait timed out and continues by `on_timeout`. */
+  /** Whether the wait timed out and the run continues by `on_timeout`. */
   timed_out?: boolean;
   /** Positions of secrets in the payload. */
   redacted?: RedactedPlace[];
   [name: string]: unknown;
 };
 
-/** An entry that is not yet written; its sequence is assigned when it is. */
+/** An entry that is not yet written. Its sequence is assigned when it is written. */
 export type DraftEntry = {
   type: EntryType;
   nodeId?: string;

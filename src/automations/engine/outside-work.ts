@@ -11,13 +11,13 @@ type OutsideTask<Output> = {
   attempt: number;
   timeoutSeconds: number;
   run(signal: AbortSignal): Promise<Output>;
-  /** Turns an error into the node's failure. Throws faults. */
+  /** Converts an error into the node's failure. Throws faults of the infrastructure. */
   describe(error: unknown): NodeError;
 };
 
 /**
- * External work of a run that this process does, several pieces concurrently. Each is claimed before its start is
- * written and until its result is.
+ * The external work of a run in this process, several pieces concurrently. Each piece is claimed from before its start
+ * is written until its result is written.
  */
 export class OutsideWork<Output> {
   readonly #claims: RunClaims;
@@ -31,7 +31,7 @@ export class OutsideWork<Output> {
     this.#stopping = stopping;
   }
 
-  /** False when another process does this work. */
+  /** Claims the work. Returns false if another process does it. */
   take(commandId: string): Promise<boolean> {
     return this.#claims.take(commandId);
   }
@@ -74,7 +74,7 @@ export class OutsideWork<Output> {
     this.#wake();
   }
 
-  /** Whether any work is active, or done and not yet taken. */
+  /** Whether any work is active, or has a result that is not yet applied. */
   get isBusy(): boolean {
     return this.#active.size > 0 || this.#finished.length > 0;
   }
@@ -87,7 +87,7 @@ export class OutsideWork<Output> {
     return this.#active.has(commandId);
   }
 
-  /** The oldest result, kept until it is dropped. */
+  /** The oldest result, which is kept until `drop`. */
   get next(): FinishedWork<Output> | undefined {
     return this.#finished[0];
   }

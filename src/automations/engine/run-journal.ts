@@ -13,18 +13,18 @@ import type { SecretValues } from './secret-values.ts';
 type RunJournalDeps = {
   db: Database;
   clock: Clock;
-  /** The writer, shown in every entry's environment. */
+  /** The process that writes, stored in every entry. */
   environment: { worker: string; version: string };
   cancelRun(tx: Db, appId: string, id: string): Promise<unknown>;
 };
 
-/** How a run sleeps when there is nothing to do; undefined while there is. */
+/** How a run sleeps; undefined while there is something to do. */
 export type SleepState = { wakeAtMs: number | undefined } | undefined;
 
 /** Another process has written to the journal. */
 export class JournalConflict extends Error {}
 
-/** The journal could not be written: the node did not fail, and the job is retried. */
+/** The journal could not be written. The node has not failed; the job is retried. */
 export class JournalWriteError extends Error {
   override readonly cause: unknown;
 
@@ -34,21 +34,21 @@ export class JournalWriteError extends Error {
   }
 }
 
-/** A run's journal in one worker: the state that it folds to, and the way to append to it. */
+/** A run's journal in one worker: keeps the state that it folds to, and appends to it. */
 export class RunJournal {
   readonly row: store.WorkRow;
   readonly graph: Graph;
   readonly #deps: RunJournalDeps;
   readonly #secrets: SecretValues;
   readonly #restAfter: () => SleepState;
-  /** Secrets in outputs that no longer exist, by the output's node. */
+  /** Names of deleted secrets that outputs contain, by the node of the output. */
   readonly goneSecrets = new Map<string, string>();
   #state: RunState;
-  /** The run's tree has used up its journal entries. */
+  /** Whether the run's tree has used up its journal entries. */
   treeIsSpent = false;
-  /** Entries that are decided and go into the next commit. */
+  /** Entries held back for the next commit. */
   #held: DraftEntry[] = [];
-  /** The last written sleep of the run. */
+  /** How the run sleeps, as it was last written. */
   #slept: { waiting: boolean; wakeAtMs: number | undefined };
   readonly #last: store.LastLink;
 
@@ -79,7 +79,7 @@ export class RunJournal {
     if (this.row.sequence > 0) await this.#read();
   }
 
-  /** Reads the entries of other writers. False when the run is gone. */
+  /** Reads the entries of other writers. Returns false if the run was deleted. */
   async reload(): Promise<boolean> {
     this.forget();
     const row = await store.findRun(this.#deps.db, this.row.appId, this.row.id);
@@ -98,7 +98,7 @@ export class RunJournal {
     );
   }
 
-  /** The record as it is stored: positions of secrets instead of secrets. */
+  /** The record for storage, with the positions of secrets instead of their values. */
   #redact(record: EntryRecord): EntryRecord {
     const { value, places } = this.#secrets.redact(record.payload);
     const context = this.#secrets.redact(record.context).value as EntryRecord['context'];
@@ -126,15 +126,15 @@ export class RunJournal {
     return this.row.input ?? this.row.payload;
   }
 
-  /** Drops the entries held back for the next commit: another process has written first. */
+  /** Drops the entries held back for the next commit, because another process has written first. */
   forget(): void {
     this.#held = [];
   }
 
   /**
-   * Writes entries together with those held back and those that follow from them alone. The first entry of a run is held
-   * back for its first node's commit; a run's end is written with its last node. Throws JournalConflict or JournalWriteError.
-   * @param db when it is a transaction, everything written through it commits with the entries.
+   * Writes entries, together with those held back and those that follow from them alone: the first entry of a run is
+   * written with its first node, and the end of a run with its last node. Throws JournalConflict or JournalWriteError.
+   * @param db if it is a transaction, everything written through it commits with the entries.
    */
   async append(entries: DraftEntry[], db: Db = this.#deps.db): Promise<void> {
     const all = [...this.#held, ...entries];
@@ -155,7 +155,7 @@ export class RunJournal {
     }
     this.#held = [];
     const rest = this.#restAfter();
-    // Nothing waits for a child whose node has ended without it.
+    // No node waits any longer for a child whose node has ended before it.
     for (const { type, commandId } of all) if (type === 'child_run_ended') children.delete(commandId ?? '');
     for (const commandId of childRunsOf(this.#state).keys()) children.delete(commandId);
     const written = await this.#write(db, expected, all, rest, [...children.values()]);
@@ -206,7 +206,7 @@ export class RunJournal {
     }
   }
 
-  /** With a concurrency limit: starts only when a slot is free, and passes the slot on when it ends. */
+  /** Writes a run of an automation with a limit: it starts only if a slot is free, and its end frees the slot. */
   async #writeLimited(tx: Db, begins: boolean, append: store.Append): Promise<boolean> {
     const { appId, automationId } = this.row;
     const ended = append.status !== 'running';

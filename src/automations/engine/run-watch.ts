@@ -2,12 +2,12 @@ import type { Db } from '../../db/database.ts';
 import type { Logger } from '../../log.ts';
 import { listChangedRuns } from '../runs/store.ts';
 
-/** A cancelled run's requests are aborted within twice this time. */
-const lookMs = 1_000;
+/** The interval of checks. The requests of a cancelled run are aborted within twice this time. */
+const checkMs = 1_000;
 
 type Watched = { appId: string; id: string; sequence: number; onMoved: () => void };
 
-/** Checks whether another process has changed runs with external work in this one, with one query for all. */
+/** Checks with one query whether other processes have changed the runs whose external work this process does. */
 export class RunWatch {
   readonly #db: Db;
   readonly #log: Logger;
@@ -19,7 +19,7 @@ export class RunWatch {
     this.#log = log;
   }
 
-  /** Calls `onMoved` once when the journal has grown beyond `sequence` or the run is gone. Returns a function that stops it. */
+  /** Calls `onMoved` once if the journal grows beyond `sequence` or the run is deleted. Returns a function to stop. */
   add(run: { appId: string; id: string }, sequence: number, onMoved: () => void): () => void {
     const watched = { appId: run.appId, id: run.id, sequence, onMoved };
     this.#watched.add(watched);
@@ -28,7 +28,7 @@ export class RunWatch {
   }
 
   #schedule(): void {
-    this.#timer ??= setTimeout(() => void this.#checkRuns(), lookMs).unref();
+    this.#timer ??= setTimeout(() => void this.#checkRuns(), checkMs).unref();
   }
 
   async #checkRuns(): Promise<void> {

@@ -1,9 +1,9 @@
 import { TextIndex } from './text-index.ts';
 
 /**
- * Removes the values of secrets from what a run writes. They are found by value, in any string, key or number, plain or
- * encoded, and restored when the run's own engine reads its journal: the stored record names the secret at each
- * position.
+ * Redacts secrets in the data that a run writes. They are found by value, in any string, key or number, plain or
+ * encoded. The stored record names the secret at each position, so that the run's own engine can restore it when it
+ * reads the journal.
  */
 
 export const redactedText = '[redacted]';
@@ -12,14 +12,14 @@ export const redactedText = '[redacted]';
 export type RedactedPlace = {
   /** The path to the string in the redacted value. */
   path: Path;
-  /** The last step of the path, an object's key, is itself redacted. */
+  /** The last step of the path is an object's key, and the key itself is redacted. */
   key?: true;
-  /** Characters at the end of that key that only make it unique. */
+  /** The number of characters at the end of that key that only make it unique. */
   cut?: number;
-  /** The offset of `[redacted]` in that string, in UTF-16 units; absent when the secret is a whole number. */
+  /** The offset of `[redacted]` in that string, in UTF-16 units; absent if the secret was a JSON number. */
   at?: number;
   secret: string;
-  /** The secret's encoding; absent: plain. */
+  /** The secret's encoding; absent if it is plain. */
   form?: string;
 };
 
@@ -29,24 +29,24 @@ type Found = { at: number | undefined; form: Form };
 type Path = (string | number)[];
 type Holder = Record<string | number, unknown>;
 
-/** Shorter secrets are found only as a whole string: within strings they would match everywhere. */
+/** Shorter secrets are found only as a whole string, because within strings they would match everywhere. */
 const insideCharactersMin = 4;
 /** Encodings of shorter secrets are not searched for. */
 const encodedBytesMin = 8;
-/** So much of each secret is encoded in advance. The rest is encoded once a value contains one of these beginnings. */
+/** This much of each secret is encoded in advance. The rest is encoded once a value contains such a beginning. */
 const startCharacters = 24;
 
 export class SecretValues {
   readonly #values: Readonly<Record<string, string>>;
-  /** The secrets by the beginnings of their forms, and the same by JSON. */
+  /** Names of secrets by the beginnings of their forms, and by the same beginnings in JSON. */
   readonly #starts = new Map<string, string[]>();
   readonly #startsJson = new TextIndex<string[]>();
   /** The forms of secrets whose beginnings have been found. */
   readonly #forms = new Map<string, Form[]>();
   readonly #inside = new TextIndex<Form>();
-  /** Short ones are whole texts. */
+  /** Forms that are found only as whole strings. */
   readonly #whole = new Map<string, Form>();
-  /** Plain values, which may be whole numbers too. */
+  /** Plain values, which may also be JSON numbers. */
   readonly #plain = new Map<string, Form>();
 
   /** @param values by the secret's name. */
@@ -105,7 +105,8 @@ export class SecretValues {
   }
 
   /**
-   * The redacted beginning of a text that is still growing, and its rest: the end that a secret may have begun in.
+   * Redacts a text that is still growing. Returns its redacted beginning and the rest, which may end with the beginning
+   * of a secret.
    */
   redactBeginning(text: string): { done: string; rest: string } {
     this.#mayBeIn(JSON.stringify(text));
@@ -161,7 +162,7 @@ export class SecretValues {
     return forms.find((one) => one.form === form)?.text ?? value;
   }
 
-  /** The forms of a secret, which are found in texts from now on. */
+  /** The forms of a secret. From then on, they are found in texts. */
   #formsOf(secret: string, value: string): Form[] {
     const known = this.#forms.get(secret);
     if (known !== undefined) return known;
@@ -199,7 +200,7 @@ export class SecretValues {
     return false;
   }
 
-  /** The secrets in a text from left to right, the longest where several start. */
+  /** The secrets in a text from left to right; of several that start at one position, the longest. */
   #findIn(text: string): Match[] {
     const whole = this.#whole.get(text);
     if (whole !== undefined) return [{ start: 0, form: whole }];
@@ -214,7 +215,7 @@ function jsonOf(text: string): string {
 const base64s = ['base64', 'base64url'] as const;
 const byteShifts = [0, 1, 2];
 
-/** A secret plain, in a URL, in a form, in JSON text, and in base64 at any byte offset. */
+/** The forms of a secret: plain, in a URL, in a form body, in JSON text, and in base64 at any byte offset. */
 function formsOf(secret: string, value: string): Form[] {
   const forms = new Map<string, string | undefined>([[value, undefined]]);
   const add = (form: string, text: string) => {
@@ -233,9 +234,9 @@ function formsOf(secret: string, value: string): Form[] {
   return [...forms].map(([text, form]) => ({ secret, form, text }));
 }
 
-/** Texts of which every form of the value has one as its beginning. */
+/** Texts such that every form of the value begins with one of them. */
 function startsOf(value: string): Set<string> {
-  // Whole characters, because half of one is encoded in another way.
+  // Whole characters, because half a surrogate pair is encoded differently.
   const start = [...value.slice(0, 2 * startCharacters)].slice(0, startCharacters).join('');
   const bytes = Buffer.from(start, 'utf8');
   const starts = new Set([start]);
@@ -255,7 +256,7 @@ function base64Within(bytes: Buffer, encoding: (typeof base64s)[number], shift: 
   return text.slice(Math.ceil((shift * 8) / 6), Math.floor(((shift + bytes.length) * 8) / 6));
 }
 
-/** Where the text ends with the beginning of this form of a secret, or with all of it; its length when nowhere. */
+/** The offset of an end of the text that may be the beginning, or all, of this form; the text's length if none. */
 function startOfUnfinished(text: string, form: string): number {
   const first = form.charAt(0);
   let at = text.indexOf(first, Math.max(0, text.length - form.length));
@@ -269,7 +270,7 @@ type Steps = {
   keys(keys: string[], path: Path): string[];
 };
 
-/** Copies a JSON value through these steps, without recursion: its nesting is bounded only by its size. */
+/** Copies a JSON value through these steps, without recursion, because only the value's size limits its nesting. */
 function copyJson(value: unknown, steps: Steps): unknown {
   const root: Holder = { value: undefined };
   const open: { given: unknown; holder: Holder; step: string | number; path: Path }[] = [
@@ -295,7 +296,7 @@ function copyJson(value: unknown, steps: Steps): unknown {
   return root.value;
 }
 
-/** The container of the value at a path, and its last step. Throws when the value does not have the path. */
+/** The container of the value at a path, and the last step. Throws if the value does not have the path. */
 function holderOf(root: Holder, path: Path): { holder: Holder; step: string | number } {
   let holder = root;
   let step: string | number = 'value';
@@ -328,7 +329,7 @@ function renameKeys(holder: Holder, keys: ReadonlyMap<string, string>): void {
     });
 }
 
-/** @param tried the last number of each name, so that many equal names do not try the same ones again. */
+/** @param tried the last number tried for each name, so that many equal names do not try the same numbers again. */
 function unusedName(name: string, taken: ReadonlySet<string>, tried: Map<string, number>): string {
   for (let number = (tried.get(name) ?? 0) + 1; ; number++) {
     const numbered = number === 1 ? name : `${name}#${number}`;

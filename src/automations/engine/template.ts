@@ -19,19 +19,19 @@ export class ExpressionSyntaxError extends Error {
 }
 
 const expressionCharactersMax = 10_000;
-/** The time to parse a path grows with the square of its steps. */
+/** A limit, because the time to parse a path grows with the square of its steps. */
 const expressionDotsMax = 1_000;
 export const expressionDeadlineMs = 100;
 const cacheEntriesMax = 2_000;
 const templates = new Map<string, Template>();
 const parsedExpressions = new Set<string>();
 
-/** Whether a string contains an expression: a cheap check for the most frequent case. */
+/** Whether a string may contain an expression: a fast check for the most frequent case. */
 export function hasExpression(text: string): boolean {
   return text.includes('{{');
 }
 
-/** Throws ExpressionSyntaxError when the text is not a JSONata expression. */
+/** Throws ExpressionSyntaxError if the text is not a JSONata expression. */
 export function checkExpression(expression: string): void {
   if (parsedExpressions.has(expression)) return;
   if (expression.length > expressionCharactersMax)

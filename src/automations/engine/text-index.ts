@@ -6,12 +6,12 @@ const startLength = 3;
 const hashBits = 16;
 
 /**
- * Finds any of many texts within another, in one pass over it: most positions are ruled out by the characters that a
- * text begins with. The time does not grow with the number of texts.
+ * Finds any of many texts within another one, in one pass: the first characters of the texts rule out most positions,
+ * so the time does not grow with the number of texts.
  */
 export class TextIndex<T> {
   readonly #mayStart = new Uint8Array(1 << hashBits);
-  /** By their beginning, the longest first. */
+  /** Entries by their first characters, the longest first. */
   readonly #byStart = new Map<string, Entry<T>[]>();
 
   constructor(entries: readonly Entry<T>[] = []) {
@@ -27,7 +27,7 @@ export class TextIndex<T> {
     this.#byStart.set(start, known);
   }
 
-  /** The texts from left to right, the longest where several start; they do not overlap. */
+  /** The texts from left to right, without overlaps; of several that start at one position, the longest. */
   *find(within: string): Generator<Found<T>> {
     if (this.#byStart.size === 0) return;
     for (let at = 0; at <= within.length - startLength; ) {
@@ -40,7 +40,7 @@ export class TextIndex<T> {
     }
   }
 
-  /** Every text that occurs, also where several overlap. */
+  /** Every text that occurs, including those that overlap. */
   *findAll(within: string): Generator<T> {
     if (this.#byStart.size === 0) return;
     for (let at = 0; at <= within.length - startLength; at++) {

@@ -6,7 +6,7 @@ import * as store from '../runs/store.ts';
 const cachedMs = 1_000;
 const cachedMax = 10_000;
 
-/** Whether a tree's runs have used up their journal entries: counted once a second, not for each run. */
+/** Tells whether a tree's runs have used up their journal entries, which it counts once a second, not for each run. */
 export class TreeBudget {
   readonly #db: Database;
   readonly #clock: Clock;

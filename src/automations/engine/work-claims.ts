@@ -4,8 +4,8 @@ import type { Database } from '../../db/database.ts';
 const workerLockSpace = 7_130_244;
 
 /**
- * Claims on the external work of nodes: a row for each, and one session lock for the process, which shows others that
- * it is alive. A second worker that takes up the run does not repeat work that is still active.
+ * Claims on the external work of nodes: a row for each claim, and a session lock that shows other processes that this
+ * one is alive. A second worker that loads the run does not repeat work that is still active.
  * Correctness does not depend on it: the journal's sequence refuses a second result for a node.
  */
 export class WorkClaims {
@@ -31,7 +31,7 @@ export class WorkClaims {
     if (this.#held.has(commandId)) return false;
     this.#held.add(commandId);
     try {
-      // The lock is taken each time, because a lost connection has lost it.
+      // Takes the lock each time, because it ends with a lost connection.
       const rows = await this.#session`
         with present as materialized (select pg_try_advisory_lock(${workerLockSpace}, hashtext(${this.#worker})))
         insert into automation_work_claims as held (app_id, run_id, command_id, worker)
@@ -57,7 +57,7 @@ export class WorkClaims {
 }
 
 export type RunClaims = {
-  /** True when this process now does the command's work; false when another one, or this one, already does. */
+  /** Returns true if this process must do the command's work, false if another one or this one already does it. */
   take(commandId: string): Promise<boolean>;
   release(commandId: string): Promise<void>;
 };

@@ -7,15 +7,17 @@ import { taskNames } from '../../jobs/task-names.ts';
 import type { Logger } from '../../log.ts';
 import { type Graph, readGraph } from '../definitions/graph.ts';
 import type { AutomationService } from '../definitions/service.ts';
-import * as store from '../definitions/store.ts';
-import { isPassing } from '../nodes/errors.ts';
+import { isTemporaryError } from '../nodes/errors.ts';
 import type { NodeServices } from '../nodes/kind.ts';
-import { dispatchEvent, startDueSchedules } from '../runs/dispatch.ts';
 import { deleteOldOutput } from '../runs/generation-store.ts';
+import { deleteOldInvocations } from '../runs/invocation-store.ts';
+import { releaseExpiredLeases } from '../runs/program-work-store.ts';
 import type { RunService } from '../runs/service.ts';
 import type { RunRow } from '../runs/store.ts';
 import * as runStore from '../runs/store.ts';
 import { findNextWake, type WakeOrder, wakeDueRuns } from '../runs/wake-store.ts';
+import { dispatchEvent } from '../triggers/events.ts';
+import { dueSchedulesMax, startDueSchedules } from '../triggers/schedules.ts';
 import { advanceRun } from './advance.ts';
 import type { AdvanceDeps } from './advance-deps.ts';
 import type { Expressions } from './expressions.ts';
@@ -42,25 +44,25 @@ type WorkflowDeps = {
 /** Work that outlives requests: jobs by their stored name, and checks on a timer. */
 export type AutomationWorkflow = {
   tasks: Tasks;
-  /** Starts to check for due runs and schedules. */
+  /** Starts checking for due runs and schedules. */
   startTicking(): void;
   stopTicking(): Promise<void>;
-  /** One check, for tests that control the clock. Returns how long to pause before the next one. */
+  /** Does one check, for tests that control the clock. Returns the pause before the next one, in milliseconds. */
   tick(): Promise<number>;
-  /** Resolves when the runs that are being woken are awake; undefined when none are. */
+  /** Resolves once the due runs are awake; undefined if none are being woken. */
   waking(): Promise<void> | undefined;
 };
 
-/** The pause between two checks, unless a run is due before. */
+/** The pause between two checks, unless a run is due earlier. */
 const tickMs = 1_000;
 const tickMinMs = 50;
 const wakeBatchCount = 2_000;
-/** How long the first runs of a flood wait at most until all are awake. */
+/** The longest time that the first runs of a flood wait for the others to be woken. */
 const wakingMsMax = 3_000;
 const leasesBatchCount = 1_000;
 /** Runs of one job that advance concurrently. */
 const lanes = 4;
-/** Attempts for a run whose advance throws unexpectedly; a lost database does not count. */
+/** Attempts for a run whose advance throws unexpectedly. A lost database does not count. */
 const brokenTriesMax = 3;
 const sweepEveryTicks = 600;
 const keptInvocationsMs = 7 * 24 * 3_600_000;
@@ -86,8 +88,8 @@ export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow
   };
 
   /**
-   * Wakes due runs. More than one batch is a flood, which is woken on separate connections: the runs woken first would
-   * otherwise hold up the rest.
+   * Wakes due runs. More than one batch is a flood, which is woken on separate connections; otherwise, the runs woken
+   * first would delay the rest.
    */
   async function wakeRuns(): Promise<number> {
     const wakeBatch = (connection: Db, order?: WakeOrder) =>
@@ -108,7 +110,7 @@ export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow
 
   let waking: Promise<void> | undefined;
 
-  /** Until all due runs are awake, this process advances none of a flood: the last ones would be late. */
+  /** Wakes all due runs before this process advances any of a flood; otherwise, the last ones would be late. */
   async function wakeFirst(): Promise<number> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const end = () => {
@@ -127,10 +129,10 @@ export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow
 
   async function tick(): Promise<number> {
     const woken = await wakeFirst();
-    while ((await startDueSchedules(deps)) === 100);
-    for (const run of await store.releaseExpiredLeases(db, clock.now(), leasesBatchCount))
+    while ((await startDueSchedules(deps)) === dueSchedulesMax);
+    for (const run of await releaseExpiredLeases(db, clock.now(), leasesBatchCount))
       await runStore.announceRun(db, run);
-    // A run is woken on time. While one after the other is due, they are woken in batches, one each second.
+    // A single run is woken on time. While runs are due continuously, they are woken in batches, one per second.
     const next = woken > 0 ? undefined : await findNextWake(db);
     if (next === undefined) return tickMs;
     return Math.min(tickMs, Math.max(tickMinMs, next.getTime() - clock.now().getTime()));
@@ -143,7 +145,7 @@ export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow
     try {
       const pauseMs = await tick();
       if (++ticks % sweepEveryTicks === 0) {
-        await store.deleteOldInvocations(db, new Date(clock.now().getTime() - keptInvocationsMs));
+        await deleteOldInvocations(db, new Date(clock.now().getTime() - keptInvocationsMs));
         await deleteOldOutput(db, new Date(clock.now().getTime() - keptOutputMs));
       }
       return pauseMs;
@@ -168,19 +170,20 @@ export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow
         try {
           await advanceRun(advanceDeps, key, signal, waitOutside);
         } catch (error) {
-          if (signal.aborted || !(isLastAttempt || (attempt >= brokenTriesMax && !isPassing(error)))) throw error;
+          if (signal.aborted || !(isLastAttempt || (attempt >= brokenTriesMax && !isTemporaryError(error))))
+            throw error;
           log.error({ err: error, run: key.runId, attempt }, 'A run failed for the last time');
           await giveUpRun(advanceDeps, key);
         }
       },
-      /** Many runs that were woken together. One that cannot be advanced gets its own job with its own retries. */
+      /** Advances runs that were woken together. A run that cannot be advanced gets its own job with retries. */
       async [taskNames.advanceRuns](payload, { signal }) {
         const { runs } = payload as { runs: { appId: string; runId: string }[] };
         const advance = async (key: { appId: string; runId: string }) => {
           try {
             await advanceRun(advanceDeps, key, signal);
           } catch (error) {
-            // When this throws, the whole job is given back; finished work stays.
+            // If this throws, the whole job is released; finished work stays.
             if (signal.aborted) throw error;
             log.error({ err: error, run: key.runId }, 'Could not advance a woken run');
             await runStore.queueAdvance(db, { appId: key.appId, id: key.runId });

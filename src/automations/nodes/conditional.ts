@@ -14,7 +14,7 @@ export const conditional = defineNode({
   work: { style: 'pure', run: (members) => ({ result: truthy(members.when) }) },
 });
 
-/** JSONata's own cast (`$boolean`): empty strings, arrays and objects are false, and so is an array of false values. */
+/** Casts like JSONata's `$boolean`: empty strings, arrays and objects are false, and so is an array of false values. */
 export function truthy(value: unknown): boolean {
   if (Array.isArray(value)) return value.some(truthy);
   if (typeof value === 'object' && value !== null) return Object.keys(value).length > 0;

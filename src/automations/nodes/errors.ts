@@ -12,10 +12,10 @@ export const treeLimitError: NodeError = {
   message: `A run and the runs that it leads to have at most ${graphLimits.treeRunsMax} runs with ${graphLimits.treeEntriesMax} journal entries.`,
 };
 
-/** For an expression that a deadline or another bound ended. */
+/** The code of an expression that a deadline or another limit ended. */
 const expressionLimitCode = 'expression_limit';
 
-/** Errors that would recur: a node that failed with one of these codes is not retried. */
+/** Codes of errors that would recur. A node that failed with one of them is not retried. */
 export const nonRetryableCodes: ReadonlySet<string> = new Set([
   expressionLimitCode,
   treeLimitError.code,
@@ -25,8 +25,8 @@ export const nonRetryableCodes: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * The failure that the author of the graph sees. Throws errors that are not the node's: when the database is gone, the
- * job is retried.
+ * The failure that is shown to the author of the graph. Throws errors that are not the node's: if the database is
+ * unavailable, the job is retried.
  */
 export function nodeErrorOf(error: unknown, log: Logger): NodeError {
   if (error instanceof NodeFailure)
@@ -35,13 +35,13 @@ export function nodeErrorOf(error: unknown, log: Logger): NodeError {
   if (refused !== undefined) return { code: refused.code, message: refused.message };
   if (error instanceof ExpressionError)
     return { code: error.limit ? expressionLimitCode : 'expression_failed', message: error.message };
-  if (isPassing(error)) throw error;
+  if (isTemporaryError(error)) throw error;
   log.error({ err: error }, 'A node failed unexpectedly');
   return { code: 'internal_error', message: 'The node failed because of an internal error.' };
 }
 
-/** The database or a service was away, or the transaction must be repeated (SQLSTATE class 40). */
-export function isPassing(error: unknown): boolean {
+/** Whether a retry may help: the database or a service was unavailable, or the transaction must be repeated. */
+export function isTemporaryError(error: unknown): boolean {
   const code = typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : '';
   return isDatabaseUnavailable(error) || /^(ECONN|EPIPE|40)/.test(code);
 }

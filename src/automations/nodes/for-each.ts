@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { defineNode } from './kind.ts';
 
-/** Runs one node for every item, `concurrency` at a time; fails as soon as one has failed permanently. */
+/** Runs one node for every item, `concurrency` at a time. Fails as soon as one fails permanently. */
 export const forEach = defineNode({
   kind: 'for_each',
   members: Type.Object(

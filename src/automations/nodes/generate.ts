@@ -15,7 +15,7 @@ const message = Type.Object(
   { additionalProperties: false },
 );
 
-/** Calls the language model. Its output is data: it triggers no calls and acts for no caller. */
+/** Calls the language model. Its output is only data: it triggers no calls and has no rights. */
 export const generate = defineNode({
   kind: 'generate',
   members: Type.Object(

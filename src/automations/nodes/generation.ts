@@ -16,7 +16,7 @@ export type GenerationDeps = {
   runTokensMax: number;
 };
 
-/** Asks the language model for a node: within the budgets of its run and its app, with its text shown as it comes. */
+/** Calls the language model for a node, within the budgets of its run and app. Readers see the text as it arrives. */
 export async function generateForRun(
   deps: GenerationDeps,
   run: RunRow,
@@ -39,7 +39,7 @@ export async function generateForRun(
   }
 }
 
-/** The reservation of a killed process stays, because it is unknown how much of it was used. */
+/** The budget of a run. A killed process leaves its reservation, because it is unknown how much of it was used. */
 function budgetOf({ db, runTokensMax }: GenerationDeps, run: RunRow): TokenBudget {
   const max = runTokensMax === 0 ? Number.MAX_SAFE_INTEGER : runTokensMax;
   return {

@@ -46,11 +46,11 @@ export type NodeServices<Db> = {
   prepareIngestion(source: string, body: Record<string, unknown>): Promise<Prepared<Db>>;
   search(source: string, body: Record<string, unknown>): Promise<unknown>;
   fetch(request: Omit<HttpRequest, 'lane'>): Promise<HttpResponse>;
-  /** Asks the language model. What it writes is shown to readers of the run's output, through `redactBeginning`. */
+  /** Calls the language model. Readers of the run's output see its text, redacted by `redactBeginning`. */
   generate(attempt: GenerationAttempt, input: GenerationInput): Promise<Generated>;
 };
 
-/** The attempt of a node that a text is written for. */
+/** The attempt of a node for which a text is generated. */
 export type GenerationAttempt = {
   nodeId: string;
   commandId: string;
@@ -63,9 +63,9 @@ export type GenerationAttempt = {
 
 /** A change that is ready to be written. */
 export type Prepared<Db> = {
-  /** Writes it in the transaction of its journal entry. May be repeated in another transaction. */
+  /** Writes the change in the transaction of its journal entry. May be repeated in another transaction. */
   commit(db: Db): Promise<{ output: unknown } | { child: Child }>;
-  /** Called when it will not be written: releases what was reserved for it. */
+  /** Releases what was reserved for the change, if it will not be written. */
   discard(): Promise<void>;
 };
 
@@ -83,9 +83,9 @@ export type NodeContext<Db> = {
 /**
  * How a node's work relates to the journal.
  * - `pure`: start and end are one commit.
- * - `effect`: the same, and its writes commit with them.
+ * - `effect`: like `pure`, and its writes commit with them.
  * - `external`: the start is committed first; the work may be repeated after a crash.
- * - `prepared`: the same, up to a change that is written in the commit of the end, or of the child that it creates.
+ * - `prepared`: like `external`, but its result is a change that is written with its end, or with the child it creates.
  * - `child`: the start commits with the child's row; the end comes when the child ends.
  * - `timer`, `signal`, `fan-out`: done by the engine itself.
  */
@@ -109,7 +109,7 @@ export type NodeKind<Schema extends TObject = TObject> = {
   members: Schema;
   /** Members that are bare expressions. */
   expressions?: readonly string[];
-  /** Optional members that a template may set to null. In others, one that selects nothing omits the member. */
+  /** Optional members that a template may set to null. A template that selects nothing omits any other one. */
   nullable?: readonly string[];
   /** Members that become the payload of another run, and so must contain no secret. */
   handedOn?: readonly string[];
@@ -120,7 +120,7 @@ export type NodeKind<Schema extends TObject = TObject> = {
   work: NodeWork<Static<Schema>>;
 };
 
-/** Links the types of a node's members and its work; the table of kinds erases them. */
+/** Checks a node's work against the type of its members, which the table of kinds does not keep. */
 export function defineNode<Schema extends TObject>(kind: NodeKind<Schema>): NodeKind {
   return kind as unknown as NodeKind;
 }

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { defineNode } from './kind.ts';
 
-/** Deletes a user's entry; its output is null, also when there was no entry. */
+/** Deletes a user's entry; its output is null, whether or not there was an entry. */
 export const kvDelete = defineNode({
   kind: 'kv_delete',
   members: Type.Object(

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { defineNode } from './kind.ts';
 
-/** Reads a user's entry; its output is the entry, or null when there is none. */
+/** Reads a user's entry; its output is the entry, or null if there is none. */
 export const kvGet = defineNode({
   kind: 'kv_get',
   members: Type.Object(

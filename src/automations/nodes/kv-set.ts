@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { defineNode } from './kind.ts';
 
-/** Writes a user's entry in the transaction of its journal entry, and so exactly once. */
+/** Writes a user's entry in the transaction of its journal entry, and therefore exactly once. */
 export const kvSet = defineNode({
   kind: 'kv_set',
   members: Type.Object(

@@ -18,13 +18,12 @@ import { nodeKinds } from './index.ts';
 import { NodeFailure } from './kind.ts';
 import { refuseHandedOnSecrets, requireSecrets } from './secrets.ts';
 
-/** A node's instructions: its resolved members, and what the engine derives from some of them. */
-
+/** Where a node runs: at the top level, or at an index of the execution `parent`. */
 export type Place = { parent: string | undefined; index: number };
 
 /**
- * Resolves the templates in a node's members, and makes the copy that the journal may show. Throws NodeFailure and
- * ExpressionError.
+ * Resolves the templates in a node's members. Returns them with the copy that the journal may show. Throws NodeFailure
+ * and ExpressionError.
  */
 export async function resolveMembers(
   node: GraphNode,

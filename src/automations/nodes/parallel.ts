@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { defineNode } from './kind.ts';
 
-/** Runs several nodes concurrently; fails as soon as one has failed permanently. */
+/** Runs several nodes concurrently. Fails as soon as one fails permanently. */
 export const parallel = defineNode({
   kind: 'parallel',
   members: Type.Object({ nodes: Type.Unknown() }, { additionalProperties: false }),

@@ -5,8 +5,8 @@ import type { SecretValues } from '../engine/secret-values.ts';
 import { NodeFailure } from './kind.ts';
 
 /**
- * Throws NodeFailure if the node reads the output of another node whose secret was deleted since: a reader must not get
- * something else instead. `own` are the unresolved members; `parent` is the execution around the node, if any.
+ * Throws NodeFailure if the node reads an output that contained a secret which was deleted since: the node must not get
+ * `[redacted]` instead. `own` are the unresolved members; `parent` is the execution around the node, if any.
  */
 export function requireSecrets(
   node: GraphNode,

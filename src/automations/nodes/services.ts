@@ -1,10 +1,10 @@
 import type { Db } from '../../db/database.ts';
 import { AppError } from '../../errors.ts';
+import { type EventCause, emitEvent, setEventCause } from '../../events/emit.ts';
 import { formatId, parseId } from '../../ids.ts';
-import { type EventCause, emitEvent, setEventCause } from '../../jobs/events.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import type { ChildEnd } from '../engine/advance-deps.ts';
-import { runCaller } from '../runs/identity.ts';
+import { loadRunCaller } from '../runs/identity.ts';
 import type { RunService } from '../runs/service.ts';
 import type { RunRow } from '../runs/store.ts';
 import * as runStore from '../runs/store.ts';
@@ -23,9 +23,9 @@ export type NodeDomains = {
   };
   files: { prepare(caller: Caller, body: Record<string, unknown>): Promise<PreparedWrite<unknown>> };
   extractions: {
-    /** The slow part, such as reading a document, without a transaction. Its commit returns the UUID. */
+    /** Does the slow part, such as reading a document, without a transaction. Its commit returns the UUID. */
     prepare(caller: Caller, body: Record<string, unknown>, signal: AbortSignal): Promise<PreparedWrite<string>>;
-    /** How it ended, as the API shows it; undefined while it is active. Throws 404 when it is gone. */
+    /** How it ended, as the API shows it; undefined while it is active. Throws 404 if it was deleted. */
     findEnd(caller: Caller, id: string): Promise<ChildEnd | undefined>;
   };
   knowledge: {
@@ -37,7 +37,7 @@ export type NodeDomains = {
   fetch: (request: HttpRequest) => Promise<HttpResponse>;
 };
 
-/** A change that is ready to be written in a transaction; `discard` when it will not be. */
+/** A change that is ready to be written in a transaction. Call `discard` if it will not be written. */
 type PreparedWrite<Written> = { commit(tx: Db): Promise<Written>; discard(): Promise<void> };
 
 type NodeServiceDeps = GenerationDeps & { runs: RunService; domains: NodeDomains };
@@ -47,7 +47,7 @@ export function createNodeServices(deps: NodeServiceDeps) {
   const { db, runs, domains } = deps;
 
   async function servicesFor(run: RunRow): Promise<NodeServices<Db>> {
-    const caller = await runCaller(db, run);
+    const caller = await loadRunCaller(db, run);
     const cause: EventCause = { treeId: runStore.treeOf(run), depth: run.eventDepth + 1 };
     const caused = async <Written>(tx: Db, commit: (tx: Db) => Promise<Written>): Promise<Written> => {
       await setEventCause(tx, cause);
@@ -109,7 +109,7 @@ export function createNodeServices(deps: NodeServiceDeps) {
       const id = parseId('automationRun', child.id);
       return id === undefined ? gone : runEnd(await runStore.findRun(db, run.appId, id));
     }
-    const caller = await runCaller(db, run);
+    const caller = await loadRunCaller(db, run);
     try {
       return child.kind === 'extraction'
         ? await domains.extractions.findEnd(caller, child.id)

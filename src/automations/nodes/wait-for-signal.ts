@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { defineNode } from './kind.ts';
 
-/** Waits for a signal by name; its `timeout_seconds` (a common member) leads to `on_timeout`, else it fails. */
+/** Waits for a signal by name. After `timeout_seconds` (a common member), continues at `on_timeout` or fails. */
 export const waitForSignal = defineNode({
   kind: 'wait_for_signal',
   members: Type.Object(

@@ -3,8 +3,8 @@ import { AppError } from '../../errors.ts';
 import type { Secrets } from '../../tenancy/secrets.ts';
 
 /**
- * Positions in a journal for clients: opaque, bound to one run and signed, so that an altered cursor or one of another
- * run is refused.
+ * Cursors are positions in a journal for clients: opaque, bound to one run and signed, so that an altered cursor or
+ * the cursor of another run is refused.
  */
 const signatureBytes = 16;
 
@@ -16,7 +16,7 @@ export function writeCursor(secrets: Secrets, run: { appId: string; id: string }
   return Buffer.concat([place, sign(key, run, sequence)]).toString('base64url');
 }
 
-/** The sequence that a cursor points after. Throws 400 `invalid_cursor`. */
+/** Returns the sequence of the entry that the cursor points after. Throws 400 `invalid_cursor`. */
 export function readCursor(secrets: Secrets, run: { appId: string; id: string }, cursor: string): number {
   const bytes = Buffer.from(cursor, 'base64url');
   if (bytes.length !== 4 + signatureBytes || bytes.toString('base64url') !== cursor) throw invalidCursor();

@@ -2,7 +2,7 @@ import type { Db } from '../../db/database.ts';
 import { changeChannel } from '../../http/sse.ts';
 import type { RunStatus } from '../engine/fold.ts';
 
-/** SQL for what the language model writes for runs: the tokens used, and the text while it is written. */
+/** SQL for requests of runs to the language model: the tokens used, and the text while it is written. */
 
 export type RunKey = { appId: string; id: string };
 
@@ -13,17 +13,17 @@ export type OutputRow = OutputPart & { position: number; nodeId: string; command
 type RunOutput = {
   status: RunStatus;
   position: number;
-  /** Parts up to here are no longer kept. */
+  /** The position of the last part that is no longer kept. */
   keptAfter: number;
   rows: OutputRow[];
 };
 
-/** Parts that are kept of one run. */
+/** Parts kept for one run. */
 const partsMax = 1_000;
-/** Parts of one read. */
+/** Parts per read. */
 const readMax = 200;
 
-/** Adds to the tokens of a run. False when that would exceed the limit. */
+/** Adds to the tokens of a run. Returns false, and adds nothing, if that would exceed the limit. */
 export async function useRunTokens(tx: Db, run: RunKey, tokens: number, max: number): Promise<boolean> {
   const { count } = await tx`
     insert into automation_run_generations as g (app_id, run_id, tokens)
@@ -33,7 +33,7 @@ export async function useRunTokens(tx: Db, run: RunKey, tokens: number, max: num
   return count > 0;
 }
 
-/** Replaces a reservation by what was used. */
+/** Replaces a reservation by the tokens used: `change` is the difference. */
 export async function settleRunTokens(tx: Db, run: RunKey, change: number): Promise<void> {
   await tx`
     update automation_run_generations set tokens = tokens + ${change}
@@ -41,7 +41,7 @@ export async function settleRunTokens(tx: Db, run: RunKey, change: number): Prom
 }
 
 /**
- * Appends parts and notifies the streams. The run's row is locked until the commit, so positions are committed in order.
+ * Appends parts and notifies the streams. Locks the run's row until the commit, so positions are committed in order.
  */
 export async function appendOutput(
   db: Db,
@@ -68,7 +68,7 @@ export async function appendOutput(
     select pg_notify(${changeChannel}, 'run_output/' || m.app_id || '/' || m.run_id) from moved m`;
 }
 
-/** The parts after a position, as many as one read returns; undefined when the run is gone. */
+/** The parts after a position, at most one read; undefined if the run was deleted. */
 export async function readOutput(db: Db, run: RunKey, after: number): Promise<RunOutput | undefined> {
   const [found] = await db<Omit<RunOutput, 'rows'>[]>`
     select r.status, coalesce(g.position, 0) as position, coalesce(g.kept_after, 0) as kept_after
@@ -83,7 +83,7 @@ export async function readOutput(db: Db, run: RunKey, after: number): Promise<Ru
   return { ...found, rows: [...rows] };
 }
 
-/** Deletes the text of runs that nothing was written for since. The journal has the outputs of their nodes. */
+/** Deletes the text of runs to which nothing was added since. The journal has the outputs of their nodes. */
 export async function deleteOldOutput(db: Db, before: Date): Promise<void> {
   await db`
     with old as (

@@ -5,10 +5,10 @@ import { NodeFailure } from '../nodes/kind.ts';
 import type { RunRow } from './store.ts';
 
 /**
- * The identity that a run acts as: its nodes may see and change exactly what that identity may. Rights are read each
- * time a worker takes up the run. Throws NodeFailure when the user or agent is gone.
+ * Loads the identity that a run acts as: its nodes may see and change exactly what that identity may. Its rights are
+ * read each time a worker takes up the run. Throws NodeFailure if the user or agent was deleted.
  */
-export async function runCaller(db: Db, run: RunRow): Promise<Caller> {
+export async function loadRunCaller(db: Db, run: RunRow): Promise<Caller> {
   const scope = { appId: run.appId, sandboxId: run.sandboxId };
   if (run.actsAsUserId !== null) {
     const user = await loadUserCaller(db, { ...scope, userId: run.actsAsUserId });

@@ -14,8 +14,8 @@ export function invokedBy(caller: Caller): Invoker {
   };
 }
 
-/** The identity that a run acts as: the automation's own choice, else the invoking user or agent, else the app. */
-export function actsAs(automation: AutomationRow, invoker: Invoker | undefined) {
+/** The identity that a run acts as: the one that the automation names, else the invoker, else the app. */
+export function chooseIdentity(automation: AutomationRow, invoker: Invoker | undefined) {
   if (automation.runAsUserId !== null || automation.runAsAgentId !== null)
     return { actsAsUserId: automation.runAsUserId, actsAsAgentId: automation.runAsAgentId };
   return { actsAsUserId: invoker?.invokedByUserId ?? null, actsAsAgentId: invoker?.invokedByAgentId ?? null };
@@ -25,7 +25,7 @@ export function requireRunning(automation: AutomationRow): void {
   if (automation.status !== 'running')
     throw new AppError(
       'invalid_parameters',
-      `The automation is ${automation.status}: ${pausedReason(automation) ?? 'only a running one starts runs.'}`,
+      `The automation is ${automation.status}: ${pausedReason(automation) ?? 'only a running automation starts runs.'}`,
     );
 }
 
@@ -39,7 +39,7 @@ export function requireInvokeAuth(caller: Caller, automation: AutomationRow): vo
     );
 }
 
-/** Where a run acted as another identity, an end user does not see its payloads. */
+/** Whether the payloads are hidden from the caller: an end user sees only those of runs that act as that user. */
 export function hidesPayloads(caller: Caller, run: RunRow): boolean {
   return caller.kind === 'user' && !(run.actsAsUserId === caller.userId && run.actsAsAgentId === null);
 }

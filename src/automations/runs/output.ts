@@ -1,25 +1,25 @@
 import type { Database } from '../../db/database.ts';
 import type { Log, LogSource } from '../../http/log-stream.ts';
 import type { Logger } from '../../log.ts';
-import { filterVisibleRuns } from '../definitions/store.ts';
 import type { GenerationAttempt } from '../nodes/kind.ts';
 import { appendOutput, type OutputPart, type OutputRow, type RunKey, readOutput } from './generation-store.ts';
 import { hidesPayloads } from './invoker.ts';
 import { findRuns, isTerminal } from './store.ts';
+import { filterVisibleRuns } from './visible-store.ts';
 
-/** The kind of the log in notifications: appendOutput names it. */
+/** The topic of the output log in notifications, as `appendOutput` sends it. */
 export const outputTopic = 'run_output';
 
-/** A part is written after this time, or earlier when it is this long. */
+/** A part is written after this time, or earlier once it has this many characters. */
 const partMs = 100;
 const partCharactersMax = 4_096;
 
-/** Writes a text while the language model writes it, for the readers of the run's output. */
+/** Stores the text of the language model while it is generated, for readers of the run's output. */
 export class OutputWriter {
   readonly #write: (parts: OutputPart[]) => Promise<void>;
   readonly #of: GenerationAttempt;
   #parts: OutputPart[] = [];
-  /** Not yet shown: a secret may have begun in it. */
+  /** Text that is not yet shown, because it may end with the beginning of a secret. */
   #rest = '';
   #timer: NodeJS.Timeout | undefined;
   #writing: Promise<void> = Promise.resolve();
@@ -27,11 +27,13 @@ export class OutputWriter {
   constructor({ db, log }: { db: Database; log: Logger }, run: RunKey, of: GenerationAttempt) {
     this.#of = of;
     this.#write = (parts) =>
-      // The journal has the whole text: what readers miss while the database is gone is not worth the node.
-      appendOutput(db, run, of, parts).catch((error) => log.warn({ err: error, run: run.id }, 'Could not show output'));
+      // The node must not fail if the database is unavailable: readers miss a part, but the journal has the whole text.
+      appendOutput(db, run, of, parts).catch((error) =>
+        log.warn({ err: error, run: run.id }, 'Could not store the output of a run for its readers'),
+      );
   }
 
-  /** A request begins: what was shown of this attempt is replaced by what follows. */
+  /** Starts a request: the text that was shown for this attempt is replaced. */
   start(): void {
     this.#rest = '';
     this.#add({ kind: 'started', text: '' });
@@ -43,7 +45,7 @@ export class OutputWriter {
     if (done !== '') this.#add({ kind: 'text', text: done });
   }
 
-  /** Shows the rest. Resolves when everything is written. */
+  /** Stores the rest. Resolves when everything is written. */
   async end(): Promise<void> {
     const last = this.#of.redactText(this.#rest);
     this.#rest = '';
@@ -69,7 +71,7 @@ export class OutputWriter {
   }
 }
 
-/** How streams show the texts of a run: all that is kept, then each part as it is written. Ends with the run. */
+/** The log behind streams of a run's output: the parts that are kept, then each new part. Ends with the run. */
 export function outputLog(db: Database): LogSource {
   async function readParts(run: { appId: string; id: string }, after = 0): Promise<Log | undefined> {
     const output = await readOutput(db, run, after);

@@ -5,7 +5,7 @@ import { formatId } from '../../ids.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import { graphLimits } from '../definitions/graph.ts';
 import type { AutomationService } from '../definitions/service.ts';
-import * as store from '../definitions/store.ts';
+import { claimRun, setLease } from './program-work-store.ts';
 import type { RunRow } from './store.ts';
 import * as runStore from './store.ts';
 import { wrongState } from './wrong-state.ts';
@@ -22,7 +22,7 @@ const payloadBytesMax = graphLimits.outputBytesMax;
 /** Runs without a graph, which an external worker claims and reports on. */
 export function createProgramWork({ db, clock, automations, get }: ProgramWorkDeps) {
   return {
-    /** Claims the oldest run that waits for an external worker; undefined when there is none. */
+    /** Claims the oldest run that waits for an external worker; undefined if there is none. */
     async claim(caller: Caller, name: string, leaseSeconds: number): Promise<RunRow | undefined> {
       const { id, graphVersion, appId, maxConcurrentRuns } = await automations.getDefinition(caller, name);
       if (graphVersion !== null)
@@ -32,13 +32,13 @@ export function createProgramWork({ db, clock, automations, get }: ProgramWorkDe
         );
       return db.begin(async (tx) => {
         if (maxConcurrentRuns !== null && !(await runStore.mayStartRun(tx, appId, id))) return undefined;
-        const row = await store.claimRun(tx, { appId, id }, clock.now(), leaseSeconds);
+        const row = await claimRun(tx, { appId, id }, clock.now(), leaseSeconds);
         if (row) await runStore.announceRun(tx, row);
         return row;
       });
     },
 
-    /** An external worker's report on its claimed run. `running` renews the claim. */
+    /** Stores an external worker's report on its claimed run. `running` renews the claim. */
     async report(
       caller: Caller,
       id: string,
@@ -62,7 +62,7 @@ export function createProgramWork({ db, clock, automations, get }: ProgramWorkDe
         if (row.status !== 'running') throw wrongState(row, 'is not claimed');
         const now = clock.now();
         if (report.status === 'running') {
-          await store.setLease(tx, row, new Date(now.getTime() + (row.leaseSeconds ?? 60) * 1_000));
+          await setLease(tx, row, new Date(now.getTime() + (row.leaseSeconds ?? 60) * 1_000));
         } else {
           const error = report.error ?? { code: 'failed', message: 'The run was reported as failed.' };
           await runStore.appendEntries(tx, {

@@ -2,10 +2,10 @@ import type { Static } from 'typebox';
 import type { Clock } from '../../clock.ts';
 import type { Database, Db } from '../../db/database.ts';
 import { AppError, invalidField, notFound } from '../../errors.ts';
+import { emitEvent } from '../../events/emit.ts';
 import type { PageRequest } from '../../http/pages.ts';
 import { readTime } from '../../http/times.ts';
 import { formatId, newUuid, parseId } from '../../ids.ts';
-import { emitEvent } from '../../jobs/events.ts';
 import { limits } from '../../limits.ts';
 import { type Caller, canSeeWholeApp, nameCaller, type Scope } from '../../tenancy/caller.ts';
 import { findAgent, pathId, unknownReference } from '../../tenancy/references.ts';
@@ -13,19 +13,21 @@ import type { Secrets } from '../../tenancy/secrets.ts';
 import { type Graph, graphLimits } from '../definitions/graph.ts';
 import type { AutomationService } from '../definitions/service.ts';
 import type { AutomationRow } from '../definitions/store.ts';
-import * as store from '../definitions/store.ts';
+import { canSeeAutomation } from '../definitions/store.ts';
 import { ExpressionError, type Expressions } from '../engine/expressions.ts';
 import type { DraftEntry } from '../engine/journal.ts';
 import { treeLimitError } from '../nodes/errors.ts';
 import { type Child, NodeFailure } from '../nodes/kind.ts';
 import type { invokeSchema, listVisibleRunsQuery } from '../schema.ts';
 import { readCursor, writeCursor } from './cursor.ts';
-import { findInvocation, requestDigest, sameRun } from './invocations.ts';
-import { actsAs, hidesPayloads, invokedBy, requireInvokeAuth, requireRunning } from './invoker.ts';
+import { claimInvocation } from './invocation-store.ts';
+import { digestInvocation, findInvocation, getInvokedRun } from './invocations.ts';
+import { chooseIdentity, hidesPayloads, invokedBy, requireInvokeAuth, requireRunning } from './invoker.ts';
 import { createProgramWork } from './program-work.ts';
 import { appendSignal } from './signals.ts';
 import * as runStore from './store.ts';
 import { type EntryRow, isTerminal, type NewRun, type RunRow } from './store.ts';
+import { findVisibleRun, listRuns, listVisibleRuns, type RunFilter, type RunSummaryRow } from './visible-store.ts';
 import { wrongState } from './wrong-state.ts';
 
 type RunDeps = {
@@ -46,7 +48,7 @@ type JournalPage = {
   withheld: boolean;
 };
 
-type RunPage = { rows: store.RunSummaryRow[]; hasMore: boolean; cursor: string | undefined };
+type RunPage = { rows: RunSummaryRow[]; hasMore: boolean; cursor: string | undefined };
 
 const payloadBytesMax = graphLimits.outputBytesMax;
 
@@ -55,15 +57,15 @@ export type RunService = ReturnType<typeof createRunService>;
 /** Runs: how they start, how they are read, and how a caller may change them. */
 export function createRunService({ db, clock, secrets, expressions, automations, loadGraph }: RunDeps) {
   async function get(caller: Caller, id: string): Promise<RunRow> {
-    const row = await store.findVisibleRun(db, caller, pathId('automationRun', id));
+    const row = await findVisibleRun(db, caller, pathId('automationRun', id));
     if (!row) throw notFound();
     return row;
   }
 
-  /** The automation that a caller invokes: by its owner's rights; one without an owner is open to all. */
+  /** The automation to invoke, if its owner allows the caller. An automation without an owner is open to all. */
   async function getInvocable(caller: Caller, name: string): Promise<AutomationRow> {
     const automation = await automations.getDefinition(caller, name);
-    if (!canSeeWholeApp(caller) && !(await store.canSeeAutomation(db, caller, automation.id))) throw notFound();
+    if (!canSeeWholeApp(caller) && !(await canSeeAutomation(db, caller, automation.id))) throw notFound();
     return automation;
   }
 
@@ -119,7 +121,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
     };
   }
 
-  /** Ends an active run and the runs that it started. For each, its automation's limit is locked first. */
+  /** Cancels an active run and the runs that it started. The limit of each run's automation is locked first. */
   async function cancelTree(tx: Db, appId: string, id: string): Promise<RunRow | undefined> {
     const found = await runStore.findRun(tx, appId, id);
     if (!found) return undefined;
@@ -147,7 +149,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
       now,
     });
     await runStore.queueNextPending(tx, appId, row.automationId);
-    for (const child of await store.listChildRuns(tx, row)) await cancelTree(tx, appId, child);
+    for (const child of await runStore.listChildRuns(tx, row)) await cancelTree(tx, appId, child);
     return runStore.findRun(tx, appId, id);
   }
 
@@ -164,7 +166,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
       return row;
     },
 
-    /** A run whose texts the caller may read while they are written. */
+    /** Returns a run if the caller may read its texts while they are generated. */
     async getOutput(caller: Caller, id: string): Promise<RunRow> {
       const row = await get(caller, id);
       if (hidesPayloads(caller, row)) throw notFound();
@@ -173,16 +175,16 @@ export function createRunService({ db, clock, secrets, expressions, automations,
 
     async list(caller: Caller, automation: string, status: string | undefined, page: PageRequest) {
       const { id } = await automations.getDefinition(caller, automation);
-      return store.listRuns(db, caller, id, status, page);
+      return listRuns(db, caller, id, status, page);
     },
 
-    /** The runs of all automations that the caller may see. A filter that names nothing visible matches no run. */
+    /** Lists the runs of all visible automations. A filter that names nothing visible matches no run. */
     async listVisible(caller: Caller, query: Static<typeof listVisibleRunsQuery>): Promise<RunPage> {
       const count = Math.min(query.limit ?? limits.pageSizeDefault, limits.pageSizeMax);
       const before = query.after_cursor === undefined ? undefined : parseId('automationRun', query.after_cursor);
       if (query.after_cursor !== undefined && before === undefined)
         throw new AppError('invalid_cursor', 'The cursor does not belong to this list.');
-      const filter: store.RunFilter = {
+      const filter: RunFilter = {
         status: query.status,
         since: readTime('since', query.since),
         until: readTime('until', query.until),
@@ -192,7 +194,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
         filter.automationId = await automations.findDefinitionId(caller, query.automation);
         if (filter.automationId === undefined) return { rows: [], hasMore: false, cursor: undefined };
       }
-      const found = await store.listVisibleRuns(db, caller, filter, before, count + 1);
+      const found = await listVisibleRuns(db, caller, filter, before, count + 1);
       const rows = found.slice(0, count);
       const last = rows.at(-1);
       return {
@@ -202,39 +204,26 @@ export function createRunService({ db, clock, secrets, expressions, automations,
       };
     },
 
-    async listVersions(caller: Caller, automation: string, page: PageRequest) {
-      return store.listGraphs(db, await automations.getDefinition(caller, automation), page);
-    },
-
-    async getVersion(caller: Caller, automation: string, version: string) {
-      const definition = await automations.getDefinition(caller, automation);
-      const found = /^[1-9]\d{0,8}$/.test(version)
-        ? await store.findGraphVersion(db, definition, Number(version))
-        : undefined;
-      if (!found) throw notFound();
-      return found;
-    },
-
-    /** Starts a run, or returns the run that this idempotency key started before. */
+    /** Starts a run, or returns the run that this idempotency key has already started. */
     async invoke(caller: Caller, name: string, input: NonNullable<Static<typeof invokeSchema>>): Promise<RunRow> {
       const automation = await getInvocable(caller, name);
       requireInvokeAuth(caller, automation);
       const key = input.idempotency_key;
-      const digest = key === undefined ? undefined : requestDigest(input);
+      const digest = key === undefined ? undefined : digestInvocation(input);
       if (key !== undefined && digest !== undefined) {
         const held = await findInvocation(db, caller, automation, key);
-        if (held) return sameRun(db, caller, held, digest);
+        if (held) return getInvokedRun(db, caller, held, digest);
       }
       await checkInvocation(caller, automation, input);
       const run = newRun(automation, {
         payload: input.payload ?? {},
         participants: input.participants ?? null,
         ...invokedBy(caller),
-        ...actsAs(automation, invokedBy(caller)),
+        ...chooseIdentity(automation, invokedBy(caller)),
       });
       if (key === undefined || digest === undefined) return runStore.insertRun(db, run);
       const outcome = await db.begin(async (tx) => {
-        const held = await store.claimInvocation(tx, {
+        const held = await claimInvocation(tx, {
           appId: caller.appId,
           automationId: automation.id,
           caller: nameCaller(caller),
@@ -244,10 +233,10 @@ export function createRunService({ db, clock, secrets, expressions, automations,
         });
         return held ? { held } : { row: await runStore.insertRun(tx, run) };
       });
-      return 'row' in outcome ? outcome.row : sameRun(db, caller, outcome.held, digest);
+      return 'row' in outcome ? outcome.row : getInvokedRun(db, caller, outcome.held, digest);
     },
 
-    /** A run of another automation for a `run_automation` node; `commit` starts it. */
+    /** Prepares a run of another automation for a `run_automation` node; `commit` starts it. */
     async prepareChild(
       caller: Caller,
       parent: RunRow,
@@ -269,7 +258,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
         eventDepth: parent.eventDepth,
         treeId: runStore.treeOf(parent),
         ...invokedBy(caller),
-        ...actsAs(automation, invokedBy(caller)),
+        ...chooseIdentity(automation, invokedBy(caller)),
       });
       const commit = async (tx: Db): Promise<Child> => {
         const runs = await runStore.countTreeRuns(tx, parent.appId, runStore.treeOf(parent), 1);
@@ -292,7 +281,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
         run,
         entries,
         hasMore: rows.length > count,
-        // After the last entry it is the given cursor, so that a polling client never starts over.
+        // Without new entries it is the given cursor, so that a polling client never starts from the beginning.
         cursor: last === undefined ? after : writeCursor(secrets, run, last.sequence),
         withheld: hidesPayloads(caller, run),
       } satisfies JournalPage;
@@ -309,7 +298,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
       });
     },
 
-    /** A new run from an ended one, with the same payload and the automation's current graph. */
+    /** Starts a new run from one that has ended, with the same payload and the automation's current graph. */
     async retry(caller: Caller, id: string): Promise<RunRow> {
       const run = await get(caller, id);
       if (!isTerminal(run)) throw wrongState(run, 'cannot be retried before it has ended');
@@ -329,7 +318,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
           retriedFrom: run.id,
           invokedByUserId: run.invokedByUserId,
           invokedByAgentId: run.invokedByAgentId,
-          ...actsAs(automation, run),
+          ...chooseIdentity(automation, run),
         }),
       );
     },
@@ -353,7 +342,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
 
     ...createProgramWork({ db, clock, automations, get }),
 
-    /** An event of the app itself. Returns its UUID. */
+    /** Writes an event of the app itself. Returns its UUID. */
     async emit(caller: Scope, name: string, payload: unknown): Promise<string> {
       if (Buffer.byteLength(JSON.stringify(payload ?? null)) > payloadBytesMax)
         throw invalidField('payload', `must be at most ${payloadBytesMax} bytes`);
@@ -365,7 +354,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
   };
 }
 
-function readSearch(text: string): NonNullable<store.RunFilter['search']> {
+function readSearch(text: string): NonNullable<RunFilter['search']> {
   const runId = parseId('automationRun', text);
   return runId === undefined ? { text } : { runId };
 }

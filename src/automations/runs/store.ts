@@ -27,7 +27,7 @@ export type RunRow = {
   scheduledAt: Date | null;
   depth: number;
   eventDepth: number;
-  /** The first run of this run's tree; null for that run itself. */
+  /** The first run of this run's tree; null if it is the first itself. */
   treeId: string | null;
   parentRunId: string | null;
   parentCommandId: string | null;
@@ -51,9 +51,9 @@ export type RunRow = {
   wakeTimer: WakeTimer | null;
   leaseUntil: Date | null;
   leaseSeconds: number | null;
-  /** The trace of what started the run. */
+  /** The trace of the request or job that started the run. */
   traceparent: string | null;
-  /** Counts the states that streams show; `changes` are those after the first that are still kept. */
+  /** The number of states that streams show; `changes` are those after the first that are still kept. */
   version: number;
   changes: RunChange[];
   startedAt: Date | null;
@@ -62,7 +62,7 @@ export type RunRow = {
   updatedAt: Date;
 };
 
-/** The timer that a run sleeps for: the payload of `timer_fired`. */
+/** The timer that a sleeping run waits for, which its `timer_fired` entry names. */
 export type WakeTimer = { node_id: string; command_id: string; timer_id: string | null; attempt: number };
 
 /** A state of a run. Times are ISO 8601. */
@@ -144,8 +144,8 @@ export async function findRun(db: Db, appId: string, id: string): Promise<RunRow
 }
 
 /**
- * A run as the worker takes it up; `limited` when its automation limits concurrent runs, `inTree` when it is part of a
- * tree. `secrets` are the app's, encrypted, in base64, by name; null when it has none.
+ * A run as a worker loads it. `limited`: its automation limits concurrent runs. `inTree`: it is part of a tree.
+ * `secrets`: those of the app by name, encrypted and in base64; null if it has none.
  */
 export type WorkRow = RunRow & { limited: boolean; inTree: boolean; secrets: Record<string, string> | null };
 
@@ -161,14 +161,14 @@ export async function findWork(db: Db, appId: string, id: string): Promise<WorkR
   return row;
 }
 
-/** The tree that a run belongs to. */
+/** The id of the tree that a run belongs to. */
 export function treeOf(run: Pick<RunRow, 'id' | 'treeId'>): string {
   return run.treeId ?? run.id;
 }
 
 /**
- * Adds to a tree's count of runs and locks the count until the transaction ends. Returns the new count, with the first
- * run; undefined when that first run is gone.
+ * Adds to a tree's count of runs and locks the count until the transaction ends. Returns the new count, including the
+ * first run; undefined if the first run was deleted.
  */
 export async function countTreeRuns(db: Db, appId: string, treeId: string, added: number): Promise<number | undefined> {
   const [row] = await db<{ runs: number }[]>`
@@ -179,7 +179,7 @@ export async function countTreeRuns(db: Db, appId: string, treeId: string, added
   return row?.runs;
 }
 
-/** Journal entries of all runs in a tree. */
+/** Counts the journal entries of all runs in a tree. */
 export async function countTreeEntries(db: Db, appId: string, treeId: string): Promise<number> {
   const [{ count }] = await db<[{ count: number }]>`
     select (select coalesce(sum(sequence), 0) from automation_runs where app_id = ${appId} and tree_id = ${treeId})
@@ -208,7 +208,7 @@ export async function listEntries(
     order by sequence limit ${count}`;
 }
 
-/** The indexes in this list of the runs that have newer entries or are gone. */
+/** Returns the indexes in this list of the runs that have newer entries or were deleted. */
 export async function listChangedRuns(
   db: Db,
   runs: readonly { appId: string; id: string; sequence: number }[],
@@ -244,7 +244,7 @@ export type Append = {
   /** The journal's highest sequence as the writer knows it. */
   expected: number;
   entries: readonly DraftEntry[];
-  /** The run's last link as the writer knows it, which is updated. Another one only costs time. */
+  /** The run's last link as the writer knows it; it is updated. A wrong one costs only time. */
   last?: LastLink;
   /** The run's status after these entries. */
   status: RunStatus;
@@ -253,15 +253,15 @@ export type Append = {
   /** Whether the run only waits now, and until when at most. */
   waiting: boolean;
   wakeAt: Date | null;
-  /** The timer that fires then, when nothing else is to be decided. */
+  /** The timer that fires then, if nothing else has to be decided. */
   wakeTimer: WakeTimer | null;
   now: Date;
 };
 
 /**
- * Writes entries after the expected sequence and the resulting state of the run, in one statement. Returns false, and
- * writes nothing, when another process has written to the journal or the run has ended.
- * An end also wakes what waits for it: the parent run, and the next run of an automation with a limit.
+ * Writes entries after the expected sequence and the resulting state of the run, in one statement. Returns false and
+ * writes nothing if another process has written to the journal or the run has ended.
+ * The end of a run also wakes its parent run, and the next run of an automation with a limit.
  */
 export async function appendEntries(db: Db, append: Append): Promise<boolean> {
   const { run, expected, entries, status, now, last } = append;
@@ -344,7 +344,7 @@ function toJson(value: unknown): string | null {
   return value === null ? null : JSON.stringify(value);
 }
 
-/** Records what a run waits for when there is nothing else to write. False when another process has written meanwhile. */
+/** Records what a run waits for if there is nothing else to write. False if another process has written meanwhile. */
 export async function sleepRun(
   db: Db,
   run: { appId: string; id: string },
@@ -365,7 +365,7 @@ export async function sleepRun(
   return rows.length === 1;
 }
 
-/** When the run in `moved` is no longer due at any time. */
+/** SQL: deletes the wake time of the run in `moved` if the run is no longer due at any time. */
 function deleteWake(db: Db): Statement {
   return db`
     delete from automation_run_wakes w using moved
@@ -377,7 +377,7 @@ export async function announceRun(db: Db, run: { appId: string; id: string }): P
   await announceChange(db, 'run', run.appId, run.id);
 }
 
-/** Queues the job that advances a run. In the transaction of the change that the run is to see. */
+/** Queues the job that advances a run. Call it in the transaction of the change that the run must see. */
 export async function queueAdvance(db: Db, run: { appId: string; id: string }): Promise<void> {
   await db`
     select graphile_worker.add_job('advance_run', json_strip_nulls(json_build_object('appId', app_id, 'runId', id,
@@ -386,8 +386,8 @@ export async function queueAdvance(db: Db, run: { appId: string; id: string }): 
 }
 
 /**
- * An automation's limit of concurrent runs, its row locked until the transaction ends; null, and no lock, without a
- * limit. Taken before any lock on a run of it, so that two transactions never deadlock.
+ * Returns an automation's limit of concurrent runs and locks its row until the transaction ends. Without a limit,
+ * returns null and locks nothing. Call it before locking any run of the automation, so that no deadlock is possible.
  */
 export async function lockLimit(db: Db, appId: string, automationId: string): Promise<number | null> {
   const [row] = await db<{ maxConcurrentRuns: number }[]>`
@@ -405,12 +405,12 @@ export async function mayStartRun(db: Db, appId: string, automationId: string): 
   return count < limit;
 }
 
-/** After a run of an automation with a limit has ended, in the same transaction: queues the oldest waiting run. */
+/** Queues the oldest waiting run of an automation with a limit. Call it in the transaction that ends a run of it. */
 export async function queueNextPending(db: Db, appId: string, automationId: string): Promise<void> {
   if ((await lockLimit(db, appId, automationId)) !== null) await queuePendingRuns(db, appId, automationId, 1);
 }
 
-/** After a limit has changed: queues the oldest waiting runs, as many as may find a slot. */
+/** Queues the oldest waiting runs after a limit has changed, as many as may find a slot. */
 export async function queuePendingRuns(
   db: Db,
   appId: string,
@@ -442,4 +442,12 @@ export async function insertChild(
     insert into automation_run_children (app_id, child_kind, child_id, run_id, command_id)
     values (${run.appId}, ${child.kind}, ${child.id}, ${run.id}, ${commandId})
     on conflict do nothing`;
+}
+
+/** The ids of a run's children that have not ended. */
+export async function listChildRuns(db: Db, run: { appId: string; id: string }): Promise<string[]> {
+  const rows = await db<{ id: string }[]>`
+    select id from automation_runs
+    where app_id = ${run.appId} and parent_run_id = ${run.id} and status in ('pending', 'running')`;
+  return rows.map((row) => row.id);
 }

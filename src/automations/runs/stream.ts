@@ -1,10 +1,10 @@
 import type { Db } from '../../db/database.ts';
 import type { Snapshot, StreamSource, Version } from '../../http/sse.ts';
-import { filterVisibleRuns } from '../definitions/store.ts';
 import { presentRun } from '../present.ts';
 import { findRuns, isTerminal, type RunChange, type RunRow } from './store.ts';
+import { filterVisibleRuns } from './visible-store.ts';
 
-/** How streams show runs: every change of the status, also to a client that reconnects for those it has missed. */
+/** The source of run streams: every change of the status, including those that a reconnecting client has missed. */
 export function runStream(db: Db): StreamSource {
   return {
     event: 'run_update',
@@ -23,7 +23,7 @@ export function runStream(db: Db): StreamSource {
 }
 
 /**
- * The run as it was at each version after the given one, the current one last. Undefined when the changes in between
+ * The run as it was at each version after the given one, the current one last. Undefined if the changes in between
  * are no longer kept.
  */
 function versionsSince(row: RunRow, version: number): Version[] | undefined {

@@ -2,17 +2,17 @@ import type { Db } from '../../db/database.ts';
 
 /** SQL for waking runs that are due. */
 
-/** How many runs one job advances when many are woken together; those jobs have the lowest priority. */
+/** Runs that one job advances if many are woken together. Such jobs have the lowest priority. */
 const woken = { promptCount: 200, batchCount: 20, floodPriority: 1 };
 
-/** Two wakers that start at the two ends of the due runs do not read the same rows until they meet. */
+/** Two wakers that start at opposite ends of the due runs do not read the same rows until they meet. */
 export type WakeOrder = 'longest due first' | 'longest due last';
 
 /**
- * Wakes the due runs: one statement fires their timers in their journals and queues jobs that
- * advance them. Returns how many; fewer than `countMax` when no others are left.
- * A full batch does not wait for the disk: the next commit syncs it, also that of any work that follows from it. If the
- * database crashes before, its runs are due again.
+ * Wakes due runs: one statement fires their timers in their journals and queues jobs that advance them. Returns the
+ * number of runs woken, which is below `countMax` if no others are due.
+ * A full batch does not wait for the disk: it is synced with the next commit, including those of the work that follows.
+ * If the database crashes before that, its runs are due again.
  */
 export async function wakeDueRuns(
   db: Db,
@@ -23,7 +23,7 @@ export async function wakeDueRuns(
 ): Promise<number> {
   const timestamp = now.toISOString();
   const known = JSON.stringify({ payload: { fired_at: timestamp }, timestamp, environment });
-  // Joined as text, which takes half the time of building each record.
+  // Joining text takes half the time of building each record.
   const record = `${known.slice(0, -1)},"metadata":{"attempt":`;
   const [row] = await db<[{ count: number }]>`
     with due as materialized (
@@ -63,7 +63,7 @@ export async function wakeDueRuns(
   return row.count;
 }
 
-/** Times whose runs are no longer due at any time. Both rows are locked, so that no new time is removed. */
+/** Removes times of runs that are no longer due. Both rows are locked, so that no new time is removed. */
 async function removeStaleTimes(db: Db, now: Date): Promise<void> {
   await db`
     delete from automation_run_wakes where ctid = any (array(

@@ -2,14 +2,17 @@ import { createHash } from 'node:crypto';
 import { type Embedder, normalize } from './embedder.ts';
 
 type Adaptation = {
-  /** What the model expects before a question and before a passage; empty for nothing. */
+  /** The text that the model expects before a question or a passage; '' for none. */
   queryPrefix: string;
   documentPrefix: string;
-  /** The first numbers of each vector that are kept: models trained so (Matryoshka) put what matters most first. */
+  /**
+   * How many leading numbers of each vector are kept: models trained for this (Matryoshka) put the most important
+   * ones first.
+   */
   dimensions: number;
 };
 
-/** An embedder as its model expects to be used. Its model has another name where its vectors differ. */
+/** Adapts an embedder to what its model expects. The result has a different model name if its vectors differ. */
 export function adaptEmbedder(embedder: Embedder, { queryPrefix, documentPrefix, dimensions }: Adaptation): Embedder {
   const cut = dimensions < embedder.dimensions ? `:first-${dimensions}` : '';
   const prefixed =

@@ -1,11 +1,11 @@
 /**
- * Vectors as they are stored: 16-bit floats for the exact cosine, and one sign bit per dimension of the rotated vector
+ * How vectors are stored: 16-bit floats for the exact cosine, and one sign bit per dimension of the rotated vector
  * for finding candidates by Hamming distance. The rotation (three rounds of fixed sign flips and a Walsh–Hadamard
- * transform, as in fast Johnson–Lindenstrauss projections) spreads sparse vectors over all dimensions; without it signs
- * of sparse vectors say almost nothing.
+ * transform, as in fast Johnson–Lindenstrauss projections) spreads sparse vectors over all dimensions. Without it,
+ * the signs of a sparse vector say almost nothing.
  */
 
-/** Bits of a code: the next power of two. */
+/** The number of bits in a code: the next power of two. */
 export function codeBits(dimensions: number): number {
   return 2 ** Math.ceil(Math.log2(Math.max(32, dimensions)));
 }
@@ -19,7 +19,7 @@ export function signCode(vector: Float32Array): Uint32Array {
   return code;
 }
 
-/** The rotated vector whose signs a code keeps; not scaled. */
+/** The rotated vector whose signs make up the code. Not scaled. */
 function rotate(vector: Float32Array): Float32Array {
   const size = codeBits(vector.length);
   const rotated = new Float32Array(size);
@@ -32,9 +32,9 @@ function rotate(vector: Float32Array): Float32Array {
 }
 
 /**
- * Estimates the cosine of a vector from its code and the whole query, up to a factor and a constant that are the same for
- * all codes: the sum of the rotated query's values with the code's signs. It distinguishes codes of equal
- * Hamming distance. A table holds the sums of every possible byte.
+ * Estimates the cosine of a vector from its code and the whole query, up to a factor and a constant that are the same
+ * for all codes: the sum of the rotated query's values with the code's signs. This distinguishes codes at equal
+ * Hamming distance. A table holds the sum of every possible byte.
  */
 export function cosineEstimator(query: Float32Array): (codes: Uint32Array, place: number) => number {
   const rotated = rotate(query);
@@ -42,7 +42,7 @@ export function cosineEstimator(query: Float32Array): (codes: Uint32Array, place
   const sums = new Float32Array(bytesPerCode * 256);
   for (let byte = 0; byte < bytesPerCode; byte++)
     for (let value = 1; value < 256; value++) {
-      // The sum without the lowest bit, and that bit: unset bits count nothing, which is the constant.
+      // The sum without the lowest bit, plus that bit. Unset bits add nothing, which makes the constant.
       const lowest = 31 - Math.clz32(value & -value);
       sums[byte * 256 + value] =
         (sums[byte * 256 + (value & (value - 1))] as number) + (rotated[byte * 8 + lowest] as number);
@@ -66,7 +66,10 @@ export function cosineEstimator(query: Float32Array): (codes: Uint32Array, place
 const rounds = 3;
 const flipsBySize = new Map<number, Int8Array[]>();
 
-/** Random flips that never change, because stored codes depend on them: a xorshift generator with a fixed seed. */
+/**
+ * Random sign flips from a xorshift generator with a fixed seed. They must never change, because stored codes depend
+ * on them.
+ */
 function signFlips(size: number): Int8Array[] {
   const known = flipsBySize.get(size);
   if (known) return known;
@@ -85,7 +88,10 @@ function signFlips(size: number): Int8Array[] {
   return all;
 }
 
-/** In place; not scaled, since only signs are read. Values stay below size^(3/2), far inside a float's range. */
+/**
+ * Transforms in place without scaling, since only signs are read. Values stay below size^(3/2), far inside a float's
+ * range.
+ */
 function walshHadamard(values: Float32Array): void {
   for (let half = 1; half < values.length; half *= 2)
     for (let start = 0; start < values.length; start += half * 2)
@@ -97,7 +103,10 @@ function walshHadamard(values: Float32Array): void {
       }
 }
 
-/** 16-bit floats (IEEE 754 binary16) in the byte order of the machine, which is little-endian on every platform that we run on. */
+/**
+ * Packs 16-bit floats (IEEE 754 binary16) in the byte order of the machine, which is little-endian on every supported
+ * platform.
+ */
 export function packVector(vector: Float32Array): Buffer {
   return Buffer.from(new Float16Array(vector).buffer);
 }
@@ -114,7 +123,7 @@ export function packedCosine(query: Float32Array, packed: Uint8Array): number {
   return sum;
 }
 
-/** The same bytes as floats; copied when they begin at an odd address, as rows of the database may. */
+/** The same bytes as floats. They are copied if they begin at an odd address, as database rows may. */
 function halfFloats(packed: Uint8Array): Float16Array {
   const aligned = packed.byteOffset % 2 === 0 ? packed : new Uint8Array(packed);
   return new Float16Array(aligned.buffer, aligned.byteOffset, packed.byteLength / 2);

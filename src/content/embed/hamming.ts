@@ -13,8 +13,8 @@ import {
 } from '../wide-scan.ts';
 
 /**
- * Hamming distances of `query` to `count` codes that lie one after another in `codes`, written into `out` from
- * `offset`. Codes of 128 bits and more go through WebAssembly's 128-bit instructions, eight times as fast as the loop.
+ * Writes the Hamming distances from `query` to `count` consecutive codes in `codes` into `out`, starting at `offset`.
+ * Codes of 128 bits and more use WebAssembly's 128-bit instructions, which are eight times as fast as the loop.
  */
 export function hammingDistances(
   query: Uint32Array,
@@ -40,7 +40,7 @@ export function hammingDistances(
   }
 }
 
-/** The same, bits counted in parallel within each word (Hacker's Delight, 5-1). */
+/** The same, with bits counted in parallel within each word (Hacker's Delight, 5-1). */
 function countOneByOne(query: Uint32Array, codes: Uint32Array, count: number, out: Uint16Array, offset: number): void {
   const words = query.length;
   let at = 0;

@@ -1,18 +1,18 @@
 import { openCallLanes } from '../call-lanes.ts';
 import { type Embedder, EmbeddingError } from './embedder.ts';
 
-/** An embedder that apps share: each call says which app's texts it carries. */
+/** An embedder that apps share. Each call names the app of its texts. */
 export type SharedEmbedder = Omit<Embedder, 'embed'> & {
   embed(lane: string, ...call: Parameters<Embedder['embed']>): Promise<Float32Array[]>;
 };
 
-/** Gives each app a lane of its own, so that one which embeds a library keeps no other's search waiting. */
+/** Gives each app a lane, so that an app that embeds a library does not keep another app's search waiting. */
 export function inLanes(embedder: Embedder, callsMax = 4): SharedEmbedder {
   const { embed: _embed, ...facts } = embedder;
   if (embedder.local) return { ...facts, embed: (_lane, ...call) => embedder.embed(...call) };
   const callInLane = openCallLanes(
     callsMax,
-    () => new EmbeddingError('Too many texts of this app wait for their vectors.'),
+    () => new EmbeddingError('Too many texts of this app are waiting to be embedded.'),
   );
   return { ...facts, embed: (lane, ...call) => callInLane(lane, call[2], () => embedder.embed(...call)) };
 }

@@ -2,14 +2,14 @@ import { isStopTerm, readTokens, type StemLanguage } from '../terms.ts';
 import { type Embedder, normalize } from './embedder.ts';
 
 const dimensions = 1024;
-/** A character n-gram counts this much of a whole word. */
+/** The weight of a character n-gram relative to a whole word. */
 const gramWeight = 0.25;
 const gramLengths = [4, 5] as const;
 
 /**
- * The built-in embedder: no model, no network, the same text always gives the same vector. Stemmed words and their
- * character 4- and 5-grams are hashed with a sign into 1,024 places (feature hashing, Weinberger et al. 2009), each
- * weighted by 1 + ln(frequency). It matches misspelt, compound and inflected words, but not meanings.
+ * The built-in embedder: without a model or network, the same text always gives the same vector. Stemmed words and
+ * their character 4- and 5-grams are hashed with a sign into 1,024 places (feature hashing, Weinberger et al. 2009),
+ * each weighted by 1 + ln(frequency). It matches misspelt, compound and inflected words, but not meanings.
  */
 export function lexicalEmbedder(language: StemLanguage = 'english'): Embedder {
   return {
@@ -30,7 +30,7 @@ export function embedLexically(text: string, language: StemLanguage): Float32Arr
   for (const { term } of readTokens(text, language)) {
     if (!isStopTerm(term, language)) counts.set(term, (counts.get(term) ?? 0) + 1);
   }
-  // Grams are identified by their hashes alone: the vector depends on nothing else.
+  // Grams are identified by their hashes alone, because the vector depends on nothing else.
   const grams = new Map<number, number>();
   const vector = new Float32Array(dimensions);
   for (const [term, count] of counts) {

@@ -22,7 +22,7 @@ type EmbedderSettings = {
   embedRequestsPerMinute: number;
 };
 
-/** The embedder that the settings name, shared by all apps. */
+/** The configured embedder, shared by all apps. */
 export function openEmbedder(settings: EmbedderSettings, resolve: Resolver): SharedEmbedder {
   return inLanes(open(settings, resolve), settings.embedConcurrency);
 }

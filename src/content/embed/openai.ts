@@ -5,18 +5,18 @@ import { isRecord, openServiceAgent, parseServiceJson, postToService, type Servi
 import { type Embedder, EmbeddingError, normalize } from './embedder.ts';
 
 type OpenAiOptions = {
-  /** Up to and including `/v1`; `/embeddings` is added. */
+  /** Up to and including `/v1`; the client appends `/embeddings`. */
   baseUrl: string;
   apiKey?: string;
   model: string;
   dimensions: number;
   requestsPerMinuteMax?: number;
-  /** Texts in one request. */
+  /** The maximum number of texts in one request. */
   batchTexts?: number;
   fusionWeight?: number;
   similarityFloor?: number;
   timeoutMs?: number;
-  /** Waits between attempts; replaced in tests. */
+  /** Waits between attempts. Replaced in tests. */
   sleep?: Sleep;
   resolve?: Resolver;
 };
@@ -24,12 +24,15 @@ type OpenAiOptions = {
 type Sleep = (ms: number, signal: AbortSignal | undefined) => Promise<unknown>;
 
 const triesMax = 4;
-/** A response may have this many bytes for each number of a vector, and for everything else. */
+/** The bytes that a response may have for each number of a vector, and for everything else. */
 const numberBytesMax = 64;
 const otherBytesMax = 1024 * 1024;
 const textCharactersMax = 24_000;
 
-/** Any service that speaks OpenAI's `POST /v1/embeddings`: Ollama, vLLM, Text Embeddings Inference, OpenAI itself. */
+/**
+ * A client for any service with OpenAI's `POST /v1/embeddings`: Ollama, vLLM, Text Embeddings Inference, OpenAI
+ * itself.
+ */
 export function openAiEmbedder(options: OpenAiOptions): Embedder {
   const sleep: Sleep = options.sleep ?? ((ms, signal) => wait(ms, undefined, signal === undefined ? {} : { signal }));
   const agent = openServiceAgent(options.resolve);
@@ -62,7 +65,7 @@ export function openAiEmbedder(options: OpenAiOptions): Embedder {
       texts.length === 0
         ? Promise.resolve([])
         : request(
-            // Services refuse the empty text and cut or refuse one that is too long for the model.
+            // Services refuse an empty text, and truncate or refuse one that is too long for the model.
             texts.map((text) => text.slice(0, textCharactersMax).toWellFormed() || ' '),
             signal,
           ),
@@ -98,29 +101,29 @@ function readVectors(body: string, count: number, dimensions: number): Float32Ar
   if (data === undefined) return wrong('The embedding service did not return JSON.');
   const rows = isRecord(data) ? data.data : undefined;
   if (!Array.isArray(rows) || rows.length !== count)
-    return wrong('The embedding service returned another number of vectors than texts.');
+    return wrong('The embedding service returned a different number of vectors than texts.');
   const vectors = new Array<Float32Array | undefined>(count).fill(undefined);
   for (const [i, row] of rows.entries()) {
     const values = isRecord(row) ? row.embedding : undefined;
     const index = isRecord(row) && typeof row.index === 'number' ? row.index : i;
     if (!Array.isArray(values) || !values.every((value) => typeof value === 'number' && Number.isFinite(value)))
-      return wrong('The embedding service returned something else than vectors of numbers.');
+      return wrong('The embedding service did not return vectors of numbers.');
     if (values.length !== dimensions)
       return wrong(`The embedding service returned vectors of ${values.length} dimensions, not ${dimensions}.`);
-    if (!(index in vectors)) return wrong('The embedding service returned a vector of a text that it was not sent.');
+    if (!(index in vectors)) return wrong('The embedding service returned a vector for a text that was not sent.');
     vectors[index] = normalize(Float32Array.from(values));
   }
   const complete = vectors.filter((vector) => vector !== undefined);
   return complete.length === count ? complete : wrong('The embedding service returned a vector twice.');
 }
 
-/** Lets requests begin no closer together than the rate allows. */
+/** Delays requests so that they start no closer together than the rate allows. */
 function pacer(perMinute: number, sleep: Sleep): (signal: AbortSignal | undefined) => Promise<void> {
   const gapMs = 60_000 / perMinute;
   let next = 0;
   return async (signal) => {
     const now = performance.now();
-    // A minute's worth may be saved up as a burst of one tenth.
+    // Unused time allows a burst of at most a tenth of a minute's requests.
     next = Math.max(next + gapMs, now - 6_000);
     if (next > now) await sleep(next - now, signal);
   };

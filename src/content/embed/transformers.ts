@@ -13,10 +13,13 @@ type Extractor = (
   options: { pooling: 'mean'; normalize: boolean },
 ) => Promise<{ dims: number[]; data: ArrayLike<number> }>;
 
-/** Not a dependency of the project. To use a local model, install it too (`npm install @huggingface/transformers`). */
+/**
+ * Not a dependency of the project. To use a local model, install it as well (`npm install
+ * @huggingface/transformers`).
+ */
 const packageName = '@huggingface/transformers';
 
-/** A local ONNX model, loaded at the first text. */
+/** A local ONNX model, loaded when the first text is embedded. */
 export function transformersEmbedder(options: TransformersOptions): Embedder {
   let loading: Promise<Extractor> | undefined;
   const load = () => {
@@ -37,11 +40,11 @@ export function transformersEmbedder(options: TransformersOptions): Embedder {
       if (texts.length === 0) return [];
       const extract = await load();
       const output = await extract(texts, { pooling: 'mean', normalize: true }).catch((error: unknown) => {
-        throw new EmbeddingError('The local embedding model fails.', { cause: error });
+        throw new EmbeddingError('The local embedding model failed.', { cause: error });
       });
       const [rows, columns] = output.dims;
       if (rows !== texts.length || columns !== options.dimensions)
-        throw new EmbeddingError(`The local embedding model gives ${columns} dimensions, not ${options.dimensions}.`);
+        throw new EmbeddingError(`The local embedding model returns ${columns} dimensions, not ${options.dimensions}.`);
       return texts.map((_text, i) =>
         normalize(
           Float32Array.from({ length: options.dimensions }, (_v, j) => output.data[i * options.dimensions + j] ?? 0),

@@ -2,10 +2,10 @@ import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 
 /**
- * Whether it is safe to connect to an untrusted address: an allow rule, so unknown ranges are refused.
+ * Whether it is safe to connect to an untrusted address. This is an allow rule, so unknown ranges are refused.
  * IPv4: everything outside the special-purpose registry (RFC 6890 and later entries). IPv6: global unicast (2000::/3)
- * without its special-purpose blocks. Every form that contains an IPv4 address is refused, because a translator on the
- * path could turn it into a private one.
+ * without its special-purpose blocks. Every form that contains an IPv4 address is refused, because a translator on
+ * the path could turn it into a private one.
  */
 export function isGloballyRoutable(address: string): boolean {
   const parsed = parseAddress(address);
@@ -14,10 +14,10 @@ export function isGloballyRoutable(address: string): boolean {
   return parsed.match(globalUnicast) && !specialIpv6.some((range) => parsed.match(range));
 }
 
-/** The parsed address; an IPv4-mapped IPv6 address becomes the IPv4 address. */
+/** Parses an address. An IPv4-mapped IPv6 address becomes the IPv4 address. */
 export function parseAddress(text: string): ipaddr.IPv4 | ipaddr.IPv6 | undefined {
-  // ipaddr.js also reads octal and shortened forms, which the URL check handles. A zone (fe80::1%eth0) only
-  // exists for link-local addresses, which are never public.
+  // ipaddr.js also reads octal and shortened forms, which the URL check handles. A zone (fe80::1%eth0) exists only
+  // for link-local addresses, which are never public.
   if (isIP(text) === 0 || text.includes('%')) return undefined;
   return ipaddr.process(text);
 }
@@ -46,7 +46,10 @@ const specialIpv4 = [
 
 const globalUnicast = ipaddr.parseCIDR('2000::/3');
 
-/** Inside 2000::/3. What lies outside it (::/96, ::ffff:0:0/96, 64:ff9b::/96, 64:ff9b:1::/48, fc00::/7 …) never gets here. */
+/**
+ * Ranges inside 2000::/3. Those outside of it (::/96, ::ffff:0:0/96, 64:ff9b::/96, 64:ff9b:1::/48, fc00::/7 …) are
+ * refused before.
+ */
 const specialIpv6 = [
   '2001::/23', // IETF protocol assignments: Teredo, benchmarking, ORCHID
   '2001:db8::/32', // documentation

@@ -2,8 +2,8 @@ import ipaddr from 'ipaddr.js';
 import { parseAddress } from './address.ts';
 
 /**
- * Targets that an operator allows beyond the public internet: CIDRs, addresses, host names, and `*.name` for every
- * subdomain. A host name allows whatever it resolves to.
+ * Targets that an operator allows in addition to the public internet: CIDRs, addresses, host names, and `*.name` for
+ * every subdomain. A host name allows every address that it resolves to.
  */
 export type AllowList = {
   allowsHost(host: string): boolean;

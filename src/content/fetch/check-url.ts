@@ -7,8 +7,8 @@ import type { AllowList } from './allow-list.ts';
 type CheckedUrl = { ok: true; url: URL } | { ok: false; problem: string };
 
 /**
- * Checks a URL before any name is resolved: it must be http(s), without credentials, on a host of the public internet
- * (no private address in any spelling, no name for this machine). `problem` is for the caller.
+ * Checks a URL before any name is resolved: it must be http or https, without credentials, and name a host on the
+ * public internet (no private address in any spelling, no name for this machine). `problem` is for the caller.
  */
 export function checkUrl(text: string, allow?: AllowList): CheckedUrl {
   if (text.length > limits.urlCharactersMax)
@@ -28,7 +28,7 @@ export function checkUrl(text: string, allow?: AllowList): CheckedUrl {
 /** The host without IPv6 brackets and trailing dots, with numeric spellings of addresses normalised. */
 function hostOf(url: URL): string {
   const bare = url.hostname.replace(/^\[|\]$/g, '').replace(/\.+$/, '');
-  // "127.0.0.1.." is a name to the URL parser until its dots are removed.
+  // To the URL parser, "127.0.0.1.." is a name until its dots are removed.
   const plain = `http://${bare}/`;
   return isIP(bare) === 0 && URL.canParse(plain) ? new URL(plain).hostname : bare;
 }
@@ -45,7 +45,7 @@ function isLocalName(host: string, names = ['localhost', 'localdomain']): boolea
   return names.includes(label);
 }
 
-/** Letters that look like those of "localhost", folded onto them. The URL parser folds full-width and styled ones. */
+/** Folds letters that look like those of "localhost" onto them. The URL parser folds full-width and styled letters. */
 function skeleton(name: string): string {
   return name
     .normalize('NFKD')
@@ -67,7 +67,7 @@ const lookalikes = new Map(
   }).flatMap(([plain, others]) => [...others].map((other) => [other, plain] as const)),
 );
 
-/** Ports that speak other protocols and have been abused through HTTP clients (Fetch standard, "bad port"). */
+/** Ports of other protocols that have been abused through HTTP clients (Fetch standard, "bad port"). */
 const blockedPorts = new Set([
   1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109, 110,
   111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515, 526, 530, 531, 532,

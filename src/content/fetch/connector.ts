@@ -31,7 +31,7 @@ export function guardedConnector(options: {
 
     function tryNext(addresses: string[]): void {
       const [address, ...rest] = addresses;
-      // TLS server name and Host header keep the name; only the socket uses the address.
+      // TLS server name and Host header keep the name. Only the socket uses the address.
       const servername = isIP(host) === 0 ? host : undefined;
       const pinned = {
         ...target,
@@ -48,7 +48,7 @@ export function guardedConnector(options: {
   };
 }
 
-/** A connection to a host of the internet. `signal` also ends it once it is open. */
+/** Opens a connection to a host on the internet. Aborting `signal` also ends an open connection. */
 type OpenConnection = (host: string, port: number, signal: AbortSignal) => Promise<Socket>;
 
 /** The same checks for a bare TCP connection that another client reads and writes. */
@@ -78,7 +78,7 @@ function openSocket(host: string, port: number, timeoutMs: number, signal: Abort
     signal.throwIfAborted();
     const socket = connect({ host, port, signal, noDelay: true });
     socket.setTimeout(timeoutMs, () => socket.destroy(new FetchError('timeout', 'The host did not respond in time.')));
-    // Stays: an open connection may fail at any time, and its reader sees that it closed.
+    // This listener stays: an open connection may fail at any time, and its reader sees that it closed.
     socket.on('error', reject);
     socket.once('connect', () => {
       socket.setTimeout(0);
@@ -91,7 +91,7 @@ function plainHost(hostname: string): string {
   return hostname.replace(/^\[|\]$/g, '').replace(/\.+$/, '');
 }
 
-/** A resolver with a timeout: an unresponsive name server must not hold a connection slot. */
+/** A resolver with a timeout, because an unresponsive name server must not hold a connection slot. */
 function within(resolve: Resolver, timeoutMs: number): Resolver {
   return async (host) => {
     const leaving = new AbortController();

@@ -1,4 +1,4 @@
-/** Why a guarded fetch failed. With `unsafe_url` and `unsafe_address` no connection was made. */
+/** Why a guarded fetch failed. With `unsafe_url` and `unsafe_address`, no connection was made. */
 export type FetchErrorCode =
   | 'unsafe_url'
   | 'unsafe_address'
@@ -11,7 +11,7 @@ export type FetchErrorCode =
   | 'robots_unavailable'
   | 'aborted';
 
-/** `message` is for the caller and never reveals what a name resolved to; `cause` is only for the log. */
+/** `message` is for the caller and never reveals what a name resolved to. `cause` is only logged. */
 export class FetchError extends Error {
   readonly code: FetchErrorCode;
 

@@ -15,7 +15,9 @@ import { createSystemResolver, type Resolver, resolveFor } from './resolver.ts';
 export type FetcherOptions = {
   /** CIDRs, addresses and host names to allow beyond the public internet (QUARRY_FETCH_ALLOW). */
   allow?: readonly string[];
-  /** A contact for site owners, an address or URL; becomes part of the User-Agent (QUARRY_FETCH_CONTACT). */
+  /**
+   * A contact for site owners, an e-mail address or URL, which becomes part of the User-Agent (QUARRY_FETCH_CONTACT).
+   */
   contact?: string | undefined;
   /** Replaces the system's resolver in tests. */
   resolve?: Resolver;
@@ -24,16 +26,16 @@ export type FetcherOptions = {
 };
 
 type FetchRequest = {
-  /** The requesting app: apps share the requests of this process, and those to one host. */
+  /** The requesting app: apps share this process's requests, in total and to one host. */
   lane?: string;
   method?: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   headers?: Record<string, string>;
   body?: string | Uint8Array;
   /** `manual` returns a 3xx unchanged. */
   redirect?: 'follow' | 'manual';
-  /** Limit of the body as received, compressed or not. */
+  /** The maximum size of the body as received, compressed or not. */
   bytesMax?: number;
-  /** Limit of the whole exchange: the wait for a turn, redirects and the body. */
+  /** The time limit of the whole exchange: the wait for a turn, redirects and the body. */
   timeoutMs?: number;
   signal?: AbortSignal;
   /** Called before each redirect; `false` ends the fetch with `stopped` set. */
@@ -42,14 +44,17 @@ type FetchRequest = {
 
 export type FetchResponse = {
   status: number;
-  /** Names in lower case; a repeated header is joined with ", ". */
+  /** Header names are in lower case. The values of a repeated header are joined with ", ". */
   headers: Record<string, string>;
   /** The URL of the response, after redirects. */
   url: string;
   redirects: number;
-  /** A redirect target that `mayFollow` refused; the body is that of the redirect. */
+  /** A redirect target that `mayFollow` refused. `body` is then the body of the redirect. */
   stopped: string | undefined;
-  /** As received, with its Content-Encoding, and bounded; throws FetchError. Read it to the end, or call `discard`. */
+  /**
+   * The bounded body as received, with its Content-Encoding. Throws FetchError. Read it to the end, or call
+   * `discard`.
+   */
   body: AsyncIterable<Uint8Array>;
   bytes(): Promise<Uint8Array>;
   discard(): void;
@@ -57,11 +62,11 @@ export type FetchResponse = {
 
 export type Fetcher = {
   readonly userAgent: string;
-  /** Throws FetchError; resolves when the final response's headers have arrived. */
+  /** Resolves when the final response's headers have arrived. Throws FetchError. */
   fetch(url: string, options?: FetchRequest): Promise<FetchResponse>;
   /**
-   * Opens a connection for the proxy of the renderer, with the same checks and in a turn of its app. It ends with
-   * `signal`. Throws FetchError.
+   * Opens a connection for the renderer's proxy, with the same checks and in a turn of its app. The connection ends
+   * with `signal`. Throws FetchError.
    */
   connect(authority: string, options: { lane: string; signal: AbortSignal }): Promise<Socket>;
   /** Why `url` is unsafe by itself, given this fetcher's allow list. */
@@ -81,7 +86,7 @@ const fetchLimits = {
 /** The encodings that the parser processes can decode, in order of preference. */
 const acceptEncoding = 'gzip, br, zstd, deflate';
 
-/** The only way for the process to request URLs that others chose. */
+/** The only way in which this process requests URLs that others chose. */
 export function createFetcher(options: FetcherOptions = {}): Fetcher {
   const allow = parseAllowList(options.allow ?? []);
   const bounds = options.turns ?? fetchLimits.turns;
@@ -91,7 +96,7 @@ export function createFetcher(options: FetcherOptions = {}): Fetcher {
   let agent: Agent | undefined;
   const guard = { resolve: options.resolve ?? createSystemResolver(), allow, connectTimeoutMs };
   const openConnection = guardedConnections(guard);
-  // Our own agent: the process-wide one may follow proxy variables of the environment.
+  // A separate agent: the process-wide one may use proxy variables from the environment.
   const createAgent = () =>
     new (undici().Agent)({
       connect: guardedConnector(guard),
@@ -123,7 +128,7 @@ export function createFetcher(options: FetcherOptions = {}): Fetcher {
     }
   }
 
-  /** The span names the host: paths and queries often contain credentials. */
+  /** The span names only the host: paths and queries often contain credentials. */
   function traced(address: string, wanted: FetchRequest = {}): Promise<FetchResponse> {
     const method = wanted.method ?? 'GET';
     return trace(`fetch ${method}`, { kind: 'client', attributes: { 'http.request.method': method } }, () =>
@@ -155,7 +160,7 @@ export function createFetcher(options: FetcherOptions = {}): Fetcher {
       }
     } catch (error) {
       deadline.end();
-      // Unread, it would hold its connection for as long as the host likes.
+      // An unread body would hold its connection for as long as the host likes.
       if (response !== undefined) drop(response.body);
       throw asFetchError(error, deadline.passed);
     }
@@ -167,7 +172,7 @@ export function createFetcher(options: FetcherOptions = {}): Fetcher {
     return checked.url;
   }
 
-  /** Only for hosts that the operator named: to a stranger, the ids would reveal which requests belong together. */
+  /** Sent only to hosts that the operator named: to others, the ids would reveal which requests belong together. */
   function traceHeaders({ hostname }: URL): Record<string, string> {
     const traceparent = currentTraceparent();
     if (traceparent === undefined) return {};
@@ -210,15 +215,16 @@ function redirectTarget(response: RawResponse, base: URL): URL | undefined {
   return new URL(location, base.href);
 }
 
-/** Header bytes arrive as Latin-1; those that are valid UTF-8 are decoded as such. */
+/** Header bytes arrive as Latin-1. Those that are valid UTF-8 are decoded as UTF-8. */
 function decodeHeader(value: string): string {
   const bytes = Buffer.from(value, 'latin1');
   return isUtf8(bytes) ? bytes.toString('utf8') : value;
 }
 
 /**
- * The request for the next hop: no body after a changed method, and for another origin neither the body nor any of the
- * caller's headers. It is unknown which of them are secret: many APIs have their own key header.
+ * The request for the next hop. It has no body after a changed method. For another origin, it has neither the body
+ * nor any of the caller's headers, because it is unknown which of them are secret: many APIs have their own key
+ * header.
  */
 function afterRedirect(hop: FetchRequest, status: number, otherOrigin: boolean): FetchRequest {
   const next = { ...hop };
@@ -329,7 +335,7 @@ class Deadline {
     return this.#controller.signal;
   }
 
-  /** undici notices a signal only once it is connected; this rejects immediately. */
+  /** undici notices a signal only when it is connected. This rejects immediately. */
   async race(response: Promise<RawResponse>): Promise<RawResponse> {
     let onAbort = (): void => {};
     const aborted = new Promise<never>((_resolve, reject) => {

@@ -5,7 +5,7 @@ const headStart = 'HTTP/1.1 100 ';
 const headBytesMax = 8 * 1024;
 
 /**
- * Removes `100 Continue` from what a socket reads ahead of each response. Some servers send it unrequested, as HTTP
+ * Removes `100 Continue` from a socket before each response is read. Some servers send it unrequested, as HTTP
  * allows, and undici closes the connection for it.
  */
 export function skipContinue(socket: Socket): Socket {
@@ -13,7 +13,7 @@ export function skipContinue(socket: Socket): Socket {
   const write = socket.write.bind(socket);
   let atStart = true;
   let held: Buffer = Buffer.alloc(0);
-  // A response begins after each request: requests are not pipelined.
+  // One response starts after each request, because requests are not pipelined.
   socket.write = ((...rest: Parameters<Socket['write']>) => {
     atStart = true;
     return write(...rest);

@@ -1,9 +1,9 @@
 import { FetchError } from './errors.ts';
 
 export type RequestLimits = {
-  /** Concurrent requests of this process. */
+  /** The maximum number of concurrent requests in this process. */
   requestsMax: number;
-  /** The share of one app, of one host, and of one app at one host. */
+  /** The shares of one app, of one host, and of one app at one host. */
   ofAppMax: number;
   ofHostMax: number;
   ofAppAtHostMax: number;
@@ -12,12 +12,12 @@ export type RequestLimits = {
 type Queue = { app: string; host: string; open: number; waiting: (() => void)[] };
 
 /**
- * Turns for requests to other hosts: an unresponsive host only uses up the share of the apps that request it, and
- * delays no other app and no other host.
+ * Takes turns for requests to other hosts: an unresponsive host uses up only the share of the apps that request it,
+ * and delays no other app and no other host.
  */
 export class RequestQueue {
   readonly #bounds: RequestLimits;
-  /** By app and host; entries without waiting or open requests are removed. */
+  /** Queues by app and host. Entries without waiting or open requests are removed. */
   readonly #queues = new Map<string, Queue>();
   readonly #ofApp = new Map<string, number>();
   readonly #ofHost = new Map<string, number>();
@@ -27,7 +27,7 @@ export class RequestQueue {
     this.#bounds = bounds;
   }
 
-  /** Waits for a turn. The function it returns ends the turn. Throws FetchError `aborted`. */
+  /** Waits for a turn. Returns a function that ends the turn. Throws FetchError `aborted`. */
   async take(app: string, host: string, signal: AbortSignal): Promise<() => void> {
     const key = `${app} ${host}`;
     const queue = this.#queues.get(key) ?? { app, host, open: 0, waiting: [] };
@@ -62,7 +62,10 @@ export class RequestQueue {
     });
   }
 
-  /** Opens what may be opened: one end may make room for an app at one host and for another app at another. */
+  /**
+   * Opens all requests that may be opened: one that ends may make room for its app at one host and for another app at
+   * another host.
+   */
   #openNext(): void {
     for (let next = this.#next(); next !== undefined; next = this.#next()) next.waiting.shift()?.();
   }

@@ -4,23 +4,23 @@ import { readFile, stat } from 'node:fs/promises';
 import { isIP, type LookupFunction } from 'node:net';
 import { openCallLanes } from '../call-lanes.ts';
 
-/** All addresses of a host name, in the order to try them. `signal` ends the wait for them. */
+/** Returns all addresses of a host name, in the order to try them. `signal` ends the wait. */
 export type Resolver = (host: string, signal?: AbortSignal) => Promise<string[]>;
 
 type SystemResolverOptions = {
-  /** Replaces the name servers of the system in tests. */
+  /** Replaces the system's name servers in tests. */
   servers?: readonly string[];
   hostsFile?: string;
   lookupMs?: number;
-  /** The system's own resolution. */
+  /** Resolves a name by the system itself. */
   lookup?: (host: string) => Promise<string[]>;
 };
 
-/** Concurrent lookups of this process, half of them for one app. */
+/** The maximum number of concurrent lookups in this process; one app gets at most half of them. */
 const lookupsMax = 128;
-/** Threads that may resolve names: half of the four that files, passwords and compression share with them. */
+/** Threads that may resolve names: half of the four that they share with files, passwords and compression. */
 const threadsMax = 2;
-/** The name servers have this long to respond. */
+/** How long the name servers have to respond. */
 const lookupMsDefault = 6_000;
 /** After these failures, the system would only wait for the same servers again. */
 const hopeless = new Set(['ETIMEOUT', 'ECANCELLED', 'ESERVFAIL']);
@@ -28,7 +28,7 @@ const hopeless = new Set(['ETIMEOUT', 'ECANCELLED', 'ESERVFAIL']);
 const lanes = new AsyncLocalStorage<string>();
 
 /**
- * Runs requests of an app, so that the names they resolve count as those of the app. A connection that apps share is
+ * Runs requests of an app, so that the names they resolve count towards that app. A connection that apps share is
  * opened for the first of them.
  */
 export function resolveFor<T>(lane: string, request: () => T): T {
@@ -37,8 +37,8 @@ export function resolveFor<T>(lane: string, request: () => T): T {
 
 /**
  * Resolves names as the system does, but without a thread for each: name servers that hang would occupy the few
- * threads of the process. The hosts file comes first, then the name servers. Only a name that neither has is resolved
- * by the system (search domains, other services), on a bounded number of threads.
+ * threads of the process. It first reads the hosts file, then asks the name servers. Only a name that neither knows
+ * is resolved by the system (search domains, other services), on a bounded number of threads.
  */
 export function createSystemResolver(options: SystemResolverOptions = {}): Resolver {
   const { hostsFile = '/etc/hosts', lookup: bySystem = lookUp } = options;
@@ -56,7 +56,7 @@ export function createSystemResolver(options: SystemResolverOptions = {}): Resol
   };
 }
 
-/** The resolver in the form of the `lookup` option of sockets. */
+/** Adapts the resolver to the `lookup` option of sockets. */
 export function lookupWith(resolve: Resolver): LookupFunction {
   return (host, { all, family }, done) => {
     resolve(host).then(
@@ -78,13 +78,13 @@ async function lookUp(host: string): Promise<string[]> {
   return (await lookup(host, { all: true })).map(({ address }) => address);
 }
 
-/** The addresses that the name servers return; undefined when they know none. Throws when no server responds. */
+/** The addresses that the name servers return, or undefined if they know none. Throws if no server responds. */
 async function askServers(
   host: string,
   { servers, lookupMs = lookupMsDefault }: SystemResolverOptions,
   signal: AbortSignal | undefined,
 ): Promise<string[] | undefined> {
-  // A new resolver reads the current settings of the system, and can be cancelled by itself.
+  // A new resolver reads the system's current settings and can be cancelled by itself.
   const names = new NameServers({ timeout: Math.ceil(lookupMs / 3), tries: 2 });
   if (servers !== undefined) names.setServers(servers);
   const cancel = (): void => names.cancel();
@@ -104,7 +104,7 @@ async function askServers(
   }
 }
 
-/** Both kinds in turn: only the first few are tried, and a machine may reach only one kind. */
+/** Alternates between the two kinds: only the first few addresses are tried, and a machine may reach only one kind. */
 function alternate(four: string[], six: string[]): string[] {
   const longer = Math.max(four.length, six.length);
   return Array.from({ length: longer }, (_, i) => [four[i], six[i]])
@@ -112,7 +112,7 @@ function alternate(four: string[], six: string[]): string[] {
     .filter((address) => address !== undefined);
 }
 
-/** Reads the hosts file when it has changed. Without one, no name has addresses there. */
+/** Reads the hosts file again when it has changed. Without a hosts file, no name has addresses there. */
 function hostsReader(path: string): () => Promise<Map<string, string[]>> {
   let version = '';
   let hosts = new Map<string, string[]>();

@@ -1,4 +1,7 @@
-/** Postings of several terms in one message: for each the sizes of term and postings (32 bits each), then both. */
+/**
+ * The postings of several terms in one message: for each term, the sizes of term and postings (32 bits each), then
+ * both.
+ */
 export type TermBytes = { term: string; postings: Buffer };
 
 export function packBatch(terms: readonly TermBytes[]): Buffer {

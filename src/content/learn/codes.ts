@@ -1,10 +1,10 @@
 /**
- * A learned vector as it is stored: a 32-bit float and one signed byte per dimension. A word's float is the scale of its
- * bytes. A chunk's bytes are its direction; its float is its strength.
+ * How a learned vector is stored: a 32-bit float and one signed byte per dimension. For a word, the float is the
+ * scale of its bytes. For a chunk, the bytes are its direction and the float is its strength.
  */
 export const codeHeaderBytes = 4;
 
-/** Writes the vector's bytes behind `number`; `number` times the bytes is about the vector when it is the returned scale. */
+/** Writes `number` and then the vector's bytes. Returns the scale: the bytes times the scale are about the vector. */
 function writeBytes(vector: ArrayLike<number>, from: number, dimensions: number, target: Buffer, at: number): number {
   let largest = 0;
   for (let i = 0; i < dimensions; i++) largest = Math.max(largest, Math.abs(vector[from + i] as number));
@@ -19,7 +19,7 @@ export function packWord(vector: ArrayLike<number>, from: number, dimensions: nu
   target.writeFloatLE(writeBytes(vector, from, dimensions, target, at), at);
 }
 
-/** A word's vector, in `vector` if that is given. */
+/** A word's vector, written to `vector` if that is given. */
 export function unpackWord(packed: Buffer, vector = new Float32Array(packed.length - codeHeaderBytes)): Float32Array {
   const scale = packed.readFloatLE(0);
   for (let i = 0; i < vector.length; i++) vector[i] = packed.readInt8(codeHeaderBytes + i) * scale;
@@ -27,8 +27,8 @@ export function unpackWord(packed: Buffer, vector = new Float32Array(packed.leng
 }
 
 /**
- * How a chunk's cosine grows with how much of it the model knows: its length among the dimensions to this power. Zero is
- * the plain cosine, under which a title alone comes before the text about it.
+ * How a chunk's cosine grows with how much of the chunk the model knows: the chunk's length among the dimensions, to
+ * this power. Zero gives the plain cosine, which ranks a title alone before the text about it.
  */
 const strengthPower = 0.25;
 
@@ -40,7 +40,7 @@ export function packChunk(vector: ArrayLike<number>, from: number, dimensions: n
   target.writeFloatLE(Math.sqrt(length) ** strengthPower, at);
 }
 
-/** What one occurrence count adds to a chunk's vector, in units of the word's vector. */
+/** What a term's frequency adds to a chunk's vector, in units of the word's vector. */
 export function frequencyWeight(frequency: number): number {
   return 1 + Math.log(frequency);
 }

@@ -12,9 +12,9 @@ import {
 } from '../wide-scan.ts';
 
 /**
- * The products of a direction with `count` codes of signed bytes, one after another from the code `from`, written into
- * `out` from its beginning. The direction is rounded to 16 bits; its dimensions are a multiple of 8. WebAssembly's
- * 128-bit instructions take a fifth of the time of a plain loop.
+ * Writes the products of a direction with `count` codes of signed bytes, starting at the code `from`, to the
+ * beginning of `out`. The direction is rounded to 16 bits; the number of its dimensions is a multiple of 8.
+ * WebAssembly's 128-bit instructions take a fifth of the time of a plain loop.
  */
 export function dotProducts(
   direction: Float32Array,
@@ -30,7 +30,7 @@ export function dotProducts(
   if (scale === 0) return void out.fill(0, 0, count);
   scan ??= createScan(productParts());
   new Int16Array(scan.query.buffer, 0, dimensions).set(direction.map((value) => Math.round(value / scale)));
-  // A quarter of what the block could hold: the results of codes of 8 bytes need their place too.
+  // A quarter of what would fit in the block, because the results of codes of 8 bytes need space, too.
   const perBlock = Math.floor(scanBlockBytes / dimensions / 4);
   const results = new Int32Array(scan.results, scanResultsAt, perBlock);
   for (let done = 0; done < count; done += perBlock) {

@@ -4,13 +4,16 @@ import type { StemLanguage } from '../terms.ts';
 import { packBatch, type TermBytes } from './batch.ts';
 
 const workerFile = programFile('./worker', import.meta.url);
-/** Deadline of one step. The longest, the decomposition of the largest sample, takes half a minute on a slow machine. */
+/**
+ * The time limit of one step. The longest, the decomposition of the largest sample, takes half a minute on a slow
+ * machine.
+ */
 const stepDeadlineMs = 10 * 60_000;
 const batchBytesMax = 4 * 1024 * 1024;
 
 /**
- * A child process that trains one model, confined like a parser: texts are foreign, and a decomposition takes seconds and
- * memory that no request should wait for.
+ * A child process that trains one model, confined like a parser: texts are untrusted, and a decomposition takes
+ * seconds and memory that no request should wait for.
  */
 export class LearningProcess {
   readonly #process: ParserProcess;
@@ -18,7 +21,7 @@ export class LearningProcess {
 
   constructor(memoryMb: number, signal: AbortSignal | undefined) {
     this.#process = new ParserProcess({ memoryMb, workerFile });
-    // A failed start is reported where it is awaited.
+    // A failed start is reported where `ready` is awaited.
     this.#process.ready.catch(() => {});
     this.#signal = signal;
   }
@@ -33,18 +36,18 @@ export class LearningProcess {
     await this.#send('postings', postings);
   }
 
-  /** Trains on what it has read. Returns how many words have a vector. */
+  /** Trains on what was read. Returns the number of words that have a vector. */
   async train(): Promise<number> {
     return (await this.#run('train')).value as number;
   }
 
-  /** The trained words from a place on: their vectors, packed, and how often a chunk contains each on average. */
+  /** The trained words from a position on: their packed vectors, and the average frequency of each word in a chunk. */
   async readWords(from: number, count: number): Promise<{ terms: string[]; frequencies: number[]; vectors: Buffer }> {
     const { value, blobs } = await this.#run('words', undefined, { from, count });
     return { ...(value as { terms: string[]; frequencies: number[] }), vectors: toBuffer(blobs[0]) };
   }
 
-  /** The codes of the chunks from one ordinal to before another, from their postings. */
+  /** The codes of the chunks with ordinals from `from` to before `to`, computed from their postings. */
   async fold(from: number, to: number, postings: AsyncIterable<readonly TermBytes[]>): Promise<Buffer> {
     await this.#run('start-folding', undefined, { from, to });
     await this.#send('fold', postings);

@@ -2,13 +2,13 @@
 export type SparseMatrix = {
   rows: number;
   columns: number;
-  /** Where each row's entries begin, and where the last one's end. */
+  /** Where the entries of each row begin, and where those of the last row end. */
   starts: Int32Array;
   columnOf: Int32Array;
   values: Float32Array;
 };
 
-/** The entries of a matrix in any order, packed as they come. */
+/** The entries of a matrix in any order, packed as they are added. */
 export class Entries {
   count = 0;
   #rows = new Int32Array(1024);
@@ -23,7 +23,7 @@ export class Entries {
     this.count += 1;
   }
 
-  /** The matrix of the columns that `columnOf` keeps (others are −1), each value scaled by its column. */
+  /** The matrix with the columns that `columnOf` keeps (the others are −1), each value scaled by its column. */
   toMatrix(rows: number, columns: number, columnOf: Int32Array, scales: Float32Array): SparseMatrix {
     const starts = new Int32Array(rows + 1);
     let kept = 0;
@@ -63,7 +63,7 @@ export class Entries {
   }
 }
 
-/** Puts a row's entries in the order of their columns: sums of floats depend on it. */
+/** Sorts a row's entries by column, because sums of floats depend on the order. */
 function sortRow(columns: Int32Array, values: Float32Array, from: number, to: number): void {
   const given = new Map<number, number>();
   for (let i = from; i < to; i++) given.set(columns[i] as number, values[i] as number);

@@ -1,12 +1,16 @@
 import { multiply, multiplyTransposed, type SparseMatrix } from './sparse.ts';
 
-/** Directions computed beyond `count`, and rounds: after four, the best 64 of a text collection no longer change. */
+/**
+ * Directions computed in addition to `count`, and rounds: after four rounds, the best 64 of a text collection no
+ * longer change.
+ */
 const spareDirections = 10;
 const rounds = 4;
 
 /**
- * The strongest right singular vectors of a matrix, at most `count`, strongest first, as the columns of a dense matrix:
- * randomised subspace iteration (Halko, Martinsson and Tropp 2011). The same matrix always gives the same result.
+ * The strongest right singular vectors of a matrix, at most `count`, strongest first, as the columns of a dense
+ * matrix. Uses randomised subspace iteration (Halko, Martinsson and Tropp 2011). The same matrix always gives the
+ * same result.
  */
 export function rightSingularVectors(matrix: SparseMatrix, count: number): { width: number; vectors: Float32Array } {
   const width = Math.min(count + spareDirections, matrix.rows, matrix.columns);
@@ -36,7 +40,7 @@ function randomMatrix(size: number): Float32Array {
   });
 }
 
-/** Makes the columns orthonormal, in place: Cholesky QR, twice, because once loses half of the digits. */
+/** Makes the columns orthonormal, in place, by Cholesky QR. Runs twice, because once loses half of the digits. */
 function orthonormalise(dense: Float32Array, width: number): void {
   for (let pass = 0; pass < 2; pass++) {
     const inverse = invertedCholesky(gram(dense, width), width);
@@ -44,7 +48,7 @@ function orthonormalise(dense: Float32Array, width: number): void {
   }
 }
 
-/** The dense matrix times a small one of `width` rows and `columns` columns. */
+/** The dense matrix times a small matrix of `width` rows and `columns` columns. */
 function rotate(dense: Float32Array, width: number, small: Float64Array, columns: number): Float32Array {
   const rows = dense.length / width;
   const product = new Float32Array(rows * columns);
@@ -76,7 +80,7 @@ function gram(dense: Float32Array, width: number): Float64Array {
 }
 
 /**
- * For a Gram matrix G = RᵀR with an upper triangular R: the inverse of R. A direction without length of its own becomes
+ * For a Gram matrix G = RᵀR with an upper triangular R, the inverse of R. A direction of (almost) no length becomes
  * zero.
  */
 function invertedCholesky(matrix: Float64Array, width: number): Float64Array {
@@ -129,7 +133,7 @@ function symmetricEigen(matrix: Float64Array, width: number): { values: Float64A
   return { values: Float64Array.from({ length: width }, (_value, i) => matrix[i * width + i] as number), vectors };
 }
 
-/** One rotation, which makes the element (p, q) zero. */
+/** Applies one rotation, which makes the element (p, q) zero. */
 function annihilate(matrix: Float64Array, vectors: Float64Array, width: number, p: number, q: number): void {
   const element = matrix[p * width + q] as number;
   if (element === 0) return;

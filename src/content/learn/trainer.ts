@@ -4,7 +4,7 @@ import { codeHeaderBytes, frequencyWeight, packChunk, packWord } from './codes.t
 import { Entries } from './sparse.ts';
 import { rightSingularVectors } from './svd.ts';
 
-/** What the model is trained on: the source's chunks by their ordinals. */
+/** What the model is trained on: chunks of the source, by their ordinals. */
 type Sample = {
   languages: StemLanguage[];
   dimensions: number;
@@ -15,25 +15,26 @@ type Sample = {
 
 /** Words in fewer chunks than this carry no information about other words. */
 const chunksPerWordMin = 2;
-/** The most frequent words are kept. */
+/** Only the most frequent words are kept. */
 const wordsMax = 120_000;
 const entriesMax = 32_000_000;
 
 /**
- * Learns from a source's own chunks which words belong together: latent semantic analysis (Deerwester et al. 1990), the
- * singular vectors of the matrix of chunks and words, weighted by (1 + ln frequency) · ln(N / df). A chunk or a query is
- * then the sum of its words' vectors, so that texts not seen in training can be folded in.
+ * Learns from a source's own chunks which words belong together, by latent semantic analysis (Deerwester et al.
+ * 1990): the singular vectors of the matrix of chunks and words, weighted by (1 + ln frequency) · ln(N / df). The
+ * vector of a chunk or a query is the sum of its words' vectors, so texts that were not part of the training can be
+ * folded in.
  */
 export class Trainer {
   readonly #sample: Sample;
   readonly #rowOf: Int32Array;
   readonly #rows: number;
   #entries = new Entries();
-  /** Every word met, its number, in how many chunks of the sample it is and how often. */
+  /** The number of each word, in how many chunks of the sample it occurs, and how often. */
   readonly #words = new Map<string, number>();
   #chunkCounts: number[] = [];
   #occurrences: number[] = [];
-  /** After training: each kept word's place among the vectors. */
+  /** After training: the position of each kept word among the vectors. */
   #places = new Map<string, number>();
   #vectors = new Float32Array(0);
   #width = 0;
@@ -46,7 +47,7 @@ export class Trainer {
     this.#rows = rows;
   }
 
-  /** Adds a word's postings, or some of them. */
+  /** Adds some or all of a word's postings. */
   addPostings(term: string, postings: Uint8Array): void {
     if (this.#sample.languages.some((language) => isStopTerm(term, language))) return;
     const { ordinals, tallies } = unpackPostings(postings);
@@ -67,9 +68,9 @@ export class Trainer {
     }
   }
 
-  /** Computes the words' vectors. Returns how many words have one. */
+  /** Computes the vectors of words. Returns the number of words that have one. */
   train(): number {
-    // Sorted, because postings arrive in any order and the same source must give the same model.
+    // Sorted, because postings arrive in any order and the same source must always give the same model.
     const kept = [...this.#words]
       .filter(([, word]) => (this.#chunkCounts[word] as number) >= chunksPerWordMin)
       .sort(([a, i], [b, j]) => (this.#chunkCounts[j] as number) - (this.#chunkCounts[i] as number) || (a < b ? -1 : 1))
@@ -99,7 +100,7 @@ export class Trainer {
     return kept.length;
   }
 
-  /** Chunks are folded in with the vectors as they are stored, here and elsewhere. */
+  /** Chunks are folded in with the stored form of the vectors, here and elsewhere. */
   #quantise(): void {
     const packed = Buffer.alloc(codeHeaderBytes + this.#width);
     for (let from = 0; from < this.#vectors.length; from += this.#width) {
@@ -109,7 +110,7 @@ export class Trainer {
     }
   }
 
-  /** The vectors of some words from a place on, with how often a chunk contains each on average. */
+  /** The vectors of some words from a position on, and the average frequency of each word in a chunk. */
   readWords(from: number, count: number): { terms: string[]; frequencies: number[]; vectors: Buffer } {
     const terms = [...this.#places.keys()].slice(from, from + count);
     const size = codeHeaderBytes + this.#width;

@@ -8,7 +8,7 @@ let trainer: Trainer | undefined;
 let folding: ReturnType<Trainer['startFolding']> | undefined;
 
 function started<T>(part: T | undefined): T {
-  if (part === undefined) throw new Error('The tasks of a learning process came in the wrong order.');
+  if (part === undefined) throw new Error('A learning process received its tasks in the wrong order.');
   return part;
 }
 

@@ -7,16 +7,16 @@ import { type ChatMessage, estimateUsage, LlmError, noUsage, type TokenUsage } f
 import { readEvents } from './read-events.ts';
 import { type ResponseFormat, ResponseFormats } from './response-formats.ts';
 
-/** Any server that speaks OpenAI's `POST /v1/chat/completions`: Ollama, vLLM, OpenAI itself. */
+/** A client for any server with OpenAI's `POST /v1/chat/completions`: Ollama, vLLM, OpenAI itself. */
 export type LlmClient = {
   model: string;
-  /** Throws LlmError, and the signal's reason when that is aborted. */
+  /** Throws LlmError, or the signal's reason if the signal is aborted. */
   complete(request: Completion): Promise<Completed>;
 };
 
 type Completion = {
   messages: readonly ChatMessage[];
-  /** The most tokens that the model may write. */
+  /** The maximum number of tokens that the model may generate. */
   tokens: number;
   temperature?: number | undefined;
   /** The server constrains the output to this JSON Schema, if it can. */
@@ -28,11 +28,11 @@ type Completion = {
 type Completed = { text: string; finishReason: string; usage: TokenUsage };
 
 type ClientOptions = {
-  /** Up to and including `/v1`; `/chat/completions` is added. */
+  /** Up to and including `/v1`; the client appends `/chat/completions`. */
   baseUrl: string;
   apiKey: string | undefined;
   model: string;
-  /** Waits between attempts; replaced in tests. */
+  /** Waits between attempts. Replaced in tests. */
   sleep?: (ms: number, signal: AbortSignal) => Promise<unknown>;
   resolve?: Resolver;
 };
@@ -41,17 +41,17 @@ const undici = lazyPackage<typeof import('undici')>('undici');
 
 const triesMax = 3;
 const retryAfterMsMax = 30_000;
-/** A server that sends nothing for this long counts as dead. The first token of a large model may take minutes. */
+/** A server that sends nothing for this long counts as dead. A large model may take minutes for its first token. */
 const silenceMsMax = 300_000;
 const errorBytesMax = 64 * 1024;
-/** An event carries a token or two in a few hundred bytes. */
+/** An event carries one or two tokens in a few hundred bytes. */
 const responseBytesMax = 64 * 1024 * 1024;
 const textBytesMax = 1024 * 1024;
 
 /** What the server is known to accept. */
 type Abilities = { usageOption: boolean; tokensMember: 'max_tokens' | 'max_completion_tokens' };
 type Sent = Abilities & { format: ResponseFormat };
-/** `body`: what a server says about members that it does not accept. */
+/** `body` is what the server says about members that it does not accept. */
 type Refusal = { retryMs: number | undefined; error: LlmError; body: string };
 
 export function openAiChat(options: ClientOptions): LlmClient {
@@ -82,7 +82,7 @@ export function openAiChat(options: ClientOptions): LlmClient {
   };
 }
 
-/** Matches the messages of servers that cannot constrain their output, or not to this schema. */
+/** Matches messages of servers that cannot constrain their output, or not to this schema. */
 const namesFormat = /response_format|json[_ ]?(?:schema|object)|grammar/i;
 
 async function post(
@@ -155,7 +155,7 @@ async function readRefusal({ statusCode: status, headers, body }: Dispatcher.Res
   const retryMs = Number.isFinite(seconds) && seconds > 0 ? Math.min(seconds * 1_000, retryAfterMsMax) : 1_000;
   return {
     retryMs: mayPass ? retryMs : undefined,
-    // The body may name the operator's account or key, so it is only for the log.
+    // The body may name the operator's account or key, so it is only logged.
     error: new LlmError(
       'llm_failed',
       `The language model returned status ${status}.`,
@@ -166,7 +166,10 @@ async function readRefusal({ statusCode: status, headers, body }: Dispatcher.Res
   };
 }
 
-/** The text as it is streamed. A server that does not stream sends one JSON document, which is read like one event. */
+/**
+ * Reads the text as it is streamed. A server that does not stream sends one JSON document, which is read like one
+ * event.
+ */
 async function readCompletion({ headers, body }: Dispatcher.ResponseData, request: Completion): Promise<Completed> {
   const state = { text: '', finishReason: undefined as string | undefined, usage: undefined as TokenUsage | undefined };
   const fail = (code: LlmError['code'], message: string, cause?: unknown) =>
@@ -182,13 +185,13 @@ async function readCompletion({ headers, body }: Dispatcher.ResponseData, reques
           'The response of the language model is not a chat completion.',
           data.slice(0, 200),
         );
-      if (event.failed) throw fail('llm_failed', 'The language model failed while it wrote.', data.slice(0, 500));
+      if (event.failed) throw fail('llm_failed', 'The language model failed while generating.', data.slice(0, 500));
       state.usage = event.usage ?? state.usage;
       state.finishReason = event.finishReason ?? state.finishReason;
       if (event.text === '') continue;
       state.text += event.text;
       if (state.text.length > textBytesMax)
-        throw fail('llm_output_too_large', `The language model wrote more than ${textBytesMax} characters.`);
+        throw fail('llm_output_too_large', `The language model generated more than ${textBytesMax} characters.`);
       request.onText?.(event.text);
     }
   } catch (error) {
@@ -196,9 +199,10 @@ async function readCompletion({ headers, body }: Dispatcher.ResponseData, reques
     request.signal.throwIfAborted();
     throw error instanceof RangeError
       ? fail('llm_output_too_large', error.message)
-      : fail('llm_bad_response', 'The response of the language model broke off.', error);
+      : fail('llm_bad_response', 'The response of the language model ended early.', error);
   }
-  if (state.finishReason === undefined) throw fail('llm_bad_response', 'The response of the language model broke off.');
+  if (state.finishReason === undefined)
+    throw fail('llm_bad_response', 'The response of the language model ended early.');
   const { text, finishReason } = state;
   return { text, finishReason, usage: state.usage ?? estimateUsage(request.messages, text) };
 }
@@ -216,7 +220,9 @@ async function* readWhole(body: AsyncIterable<Uint8Array>): AsyncGenerator<strin
 
 type Event = { text: string; finishReason: string | undefined; usage: TokenUsage | undefined; failed: boolean };
 
-/** One event of the stream; undefined for anything else. Everything but text, such as a tool call, is ignored. */
+/**
+ * Parses one event of the stream; undefined for anything else. Everything but text, such as a tool call, is ignored.
+ */
 function parseEvent(data: string): Event | undefined {
   let value: unknown;
   try {

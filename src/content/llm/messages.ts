@@ -1,6 +1,6 @@
 export type ChatMessage = { role: 'system' | 'user' | 'assistant'; content: string };
 
-/** Tokens as the server counts them; estimated from the length of the texts when it does not say. */
+/** Tokens as the server counts them. If it does not report them, they are estimated from the length of the texts. */
 export type TokenUsage = { prompt_tokens: number; completion_tokens: number; total_tokens: number; estimated?: true };
 
 type LlmErrorCode = 'llm_unreachable' | 'llm_failed' | 'llm_bad_response' | 'llm_output_too_large';
@@ -8,7 +8,7 @@ type LlmErrorCode = 'llm_unreachable' | 'llm_failed' | 'llm_bad_response' | 'llm
 /** The language model gave no usable text. */
 export class LlmError extends Error {
   readonly code: LlmErrorCode;
-  /** What the failed request used. */
+  /** The tokens that the failed request used. */
   readonly usage: TokenUsage;
 
   constructor(code: LlmErrorCode, message: string, usage: TokenUsage, cause?: unknown) {
@@ -19,23 +19,23 @@ export class LlmError extends Error {
   }
 }
 
-/** A token of common vocabularies has about four bytes of English, and seldom fewer than two in any language. */
+/** In common vocabularies, a token has about four bytes of English, and seldom fewer than two in any language. */
 const bytesPerTokenMin = 2;
 const bytesPerToken = 4;
-/** For the marks of a message's beginning, end and role. */
+/** For the markers of a message's start, end and role. */
 const tokensPerMessage = 16;
 
-/** The most tokens that these messages are likely to need: what is reserved before they are sent. */
+/** The maximum number of tokens that these messages are likely to need, which is reserved before they are sent. */
 export function promptTokensMax(messages: readonly ChatMessage[]): number {
   return countTokens(messages, bytesPerTokenMin);
 }
 
-/** The bytes of a prompt that are likely to need at most this many tokens. */
+/** The number of bytes of a prompt that is likely to need at most this many tokens. */
 export function promptBytesWithin(tokens: number): number {
   return Math.max(0, tokens * bytesPerTokenMin);
 }
 
-/** The usage of a request whose server did not report it. */
+/** Estimates the usage of a request if the server did not report it. */
 export function estimateUsage(messages: readonly ChatMessage[], text: string): TokenUsage {
   const prompt = countTokens(messages, bytesPerToken);
   const completion = Math.ceil(Buffer.byteLength(text) / bytesPerToken);

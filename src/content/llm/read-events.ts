@@ -1,4 +1,4 @@
-/** Reads the `data` of Server-Sent Events, up to a bound. Throws RangeError beyond it. */
+/** Yields the `data` of Server-Sent Events. Throws RangeError if the body exceeds `bytesMax`. */
 export async function* readEvents(body: AsyncIterable<Uint8Array>, bytesMax: number): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   let size = 0;
@@ -6,7 +6,7 @@ export async function* readEvents(body: AsyncIterable<Uint8Array>, bytesMax: num
   for await (const part of body) {
     size += part.byteLength;
     if (size > bytesMax) throw new RangeError(`The response is larger than ${bytesMax} bytes.`);
-    // Parts of a long line are joined once its end has arrived.
+    // The parts of a long line are joined when its end has arrived.
     const lines = (rest + decoder.decode(part, { stream: true })).split('\n');
     rest = lines.pop() ?? '';
     for (const line of lines) {

@@ -1,19 +1,20 @@
 import { createHash } from 'node:crypto';
 
-/** What a server is asked to constrain its output to. */
+/** The constraint on the output that a request asks the server for. */
 export type ResponseFormat = 'json_schema' | 'json_object' | 'none';
 
-/** A refusal is cached for this long: the server may be replaced by another. */
+/** How long a refusal is cached. The server may be replaced by another one. */
 const refusalMsMax = 10 * 60_000;
 const schemasMax = 500;
 
 /**
- * Which response formats the server accepts, as far as this process knows. A server that has accepted a schema refuses
- * another one because of that schema, so that one tenant's schema does not cost the others the constraint.
+ * Which response formats the server accepts, as far as this process knows. If a server that has accepted a schema
+ * refuses another one, the refusal counts only for that schema, so that one tenant's schema does not cost the others
+ * the constraint.
  */
 export class ResponseFormats {
   #acceptsSchemas = false;
-  /** Until when each refusal is cached: of a format, or of a schema by its digest. */
+  /** When each cached refusal expires: by format, or by the digest of a schema. */
   readonly #refusedUntil = new Map<string, number>();
 
   choose(schema: unknown): ResponseFormat {
@@ -25,7 +26,7 @@ export class ResponseFormats {
     if (format === 'json_schema') this.#acceptsSchemas = true;
   }
 
-  /** @param reason what the server said. */
+  /** @param reason what the server said */
   noteRefused(format: ResponseFormat, schema: unknown, reason: string): void {
     if (format === 'json_schema') this.#refuse(this.#acceptsSchemas ? digestOf(schema) : 'json_schema');
     if (format === 'json_object' || knowsNoFormats(reason)) this.#refuse('json_object');

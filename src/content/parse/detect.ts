@@ -29,7 +29,10 @@ export type DocumentKind =
 
 type DetectInput = { bytes: Uint8Array; filename?: string; contentType?: string };
 
-/** The format: from the content if possible, then the name, then the claimed type. Throws ParseError on a damaged archive. */
+/**
+ * Detects the format: from the content if possible, otherwise from the name, otherwise from the claimed type. Throws
+ * ParseError on a damaged archive.
+ */
 export async function detectKind(input: DetectInput): Promise<DocumentKind> {
   const { bytes } = input;
   const binary = await binaryKind(bytes);
@@ -41,7 +44,7 @@ export async function detectKind(input: DetectInput): Promise<DocumentKind> {
   return textKind(head) ?? kindByName(input.filename) ?? kindByType(input.contentType) ?? shapeOfText(head) ?? 'text';
 }
 
-/** Text in UTF-16 without a mark has as many control characters as a binary format. */
+/** Text in UTF-16 without a byte order mark has as many control characters as a binary format. */
 function isDeclaredWide(contentType = ''): boolean {
   return /^text\/[^;]+;.*charset\s*=\s*"?utf-?16/i.test(contentType);
 }
@@ -133,7 +136,9 @@ function textKind(head: string): DocumentKind | undefined {
   return undefined;
 }
 
-/** Three or more mail headers at the top, one of them naming sender, way or structure. */
+/**
+ * Whether the text starts with three or more mail headers, one of them about the sender, the route or the structure.
+ */
 function looksLikeMail(head: string): boolean {
   const top = head.replace(/^From [^\n]*\n/, '').split(/\r?\n\r?\n/, 1)[0] ?? '';
   const lines = top.split(/\r?\n/);
@@ -183,7 +188,7 @@ const kindOfExtension: Record<string, DocumentKind> = {
   vtt: 'text',
 };
 
-/** Extensions of source code: kept in a fence that names the language. */
+/** Extensions of source code, which is kept in a fence that names the language. */
 export const codeLanguages: Record<string, string> = {
   js: 'javascript',
   mjs: 'javascript',
@@ -227,7 +232,7 @@ function kindByType(contentType: string | undefined): DocumentKind | undefined {
   return undefined;
 }
 
-/** Without a name or a type: a guess from the text itself. */
+/** Guesses from the text itself, for a file without a name or type. */
 function shapeOfText(head: string): DocumentKind | undefined {
   if (
     /^<(?:head|body|div|table|p|h[1-6]|article|section|ul|ol|meta|title|span|a|b|strong|em|img|br)\b[^>]*>/i.test(head)

@@ -2,8 +2,8 @@ import { imageSize as readImageSize } from 'image-size';
 import type { ImageSize } from './types.ts';
 
 /**
- * Width and height in pixels of a PNG, JPEG, GIF, WebP, BMP, TIFF, AVIF, HEIC or SVG, read from its header alone;
- * undefined for anything else, and for a damaged or truncated header.
+ * Reads width and height in pixels of a PNG, JPEG, GIF, WebP, BMP, TIFF, AVIF, HEIC or SVG from its header. Undefined
+ * for anything else, and for a damaged or truncated header.
  */
 export function imageSize(bytes: Uint8Array): ImageSize | undefined {
   try {
@@ -15,7 +15,7 @@ export function imageSize(bytes: Uint8Array): ImageSize | undefined {
   }
 }
 
-/** The Exif orientation, from 1 (upright) to 8, which cameras write in a JPEG instead of turning its pixels. */
+/** The Exif orientation, from 1 (upright) to 8, which cameras write to a JPEG instead of turning its pixels. */
 export function imageOrientation(bytes: Uint8Array): number {
   try {
     return readImageSize(bytes).orientation ?? 1;

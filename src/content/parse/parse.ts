@@ -25,7 +25,7 @@ import {
   unsupported,
 } from './types.ts';
 
-/** A document of any known format as Markdown. Runs in a parser process. Throws ParseError, and Unfinished. */
+/** Converts a document of any known format to Markdown. Runs in a parser process. Throws ParseError or Unfinished. */
 export async function parseDocument(input: ParseInput, reading = new Reading()): Promise<ParsedDocument> {
   const collected = new CollectedParts();
   const attachments = new AttachmentReader((event) => collected.add(event));
@@ -35,7 +35,7 @@ export async function parseDocument(input: ParseInput, reading = new Reading()):
   return { ...mail, ...(parts.length > 0 ? { parts } : {}) };
 }
 
-/** The same with the attachments of a mail reported one by one, as is the mail that has some. */
+/** The same, but reports a mail that has attachments, and then its attachments one by one. */
 export async function readDocument(
   input: ParseInput,
   reading: Reading,
@@ -117,7 +117,7 @@ async function parseKind(kind: DocumentKind, input: ParseInput, reading: Reading
     case 'media':
       throw unsupported('The file is audio or video, which has no text to read.');
     default:
-      throw unsupported('The file has no format that can be read as a document.');
+      throw unsupported('The file is not in a format that can be read as a document.');
   }
 }
 

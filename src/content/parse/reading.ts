@@ -1,19 +1,21 @@
 import type { OcrSettings } from './pool/ocr-data.ts';
 import { type ParsedDocument, ParseError } from './types.ts';
 
-/** What a parser process may do for one document, as the pool sends it. */
+/** What a parser process may do for one document. The pool sends it. */
 export type ReadingTerms = {
-  /** How to read pictures of text; `later`: stop at the first one, the pool sends the document again. */
+  /** How to read pictures of text. `later`: stop at the first one, and the pool sends the document again. */
   ocr?: OcrSettings | 'later';
-  /** Why pictures cannot be read, with the remedy, when `ocr` is absent. */
+  /** If `ocr` is absent: why pictures cannot be read, and what to do about it. */
   ocrProblem?: string;
-  /** When time or memory runs out: `refuse` the document, `keep` what was read, or let the pool send it again `later`. */
+  /**
+   * When time or memory runs out: `refuse` the document, `keep` what was read, or let the pool send it again `later`.
+   */
   whenOut?: 'refuse' | 'keep' | 'later';
   deadlineMs?: number;
   memoryMb?: number;
 };
 
-/** The document must be read again on other terms: it has pictures of text, or needs more time. */
+/** The document must be read again under other terms: it has pictures of text, or needs more time. */
 export class Unfinished extends Error {
   readonly why: 'pictures' | 'time';
 
@@ -23,18 +25,18 @@ export class Unfinished extends Error {
   }
 }
 
-/** The part of the deadline in which pages are read; the rest is for writing what was read. */
+/** The share of the deadline for reading pages. The rest is for writing what was read. */
 const readingTimeShare = 0.65;
-/** No page is begun that would end after this part, if it takes as long as the longest one so far. */
+/** No page is started that would end after this share, assuming that it takes as long as the longest page so far. */
 const lastPageShare = 0.9;
 const readingMemoryShare = 0.7;
 const memoryCheckPages = 8;
 const progressMs = 500;
 
-/** One document in a parser process: its terms, its pages so far, and what runs out. */
+/** One document in a parser process: its terms, its pages so far, and the time and memory left. */
 export class Reading {
   readonly terms: ReadingTerms;
-  /** Pages whose text was recognised, and the engine's certainty about each. */
+  /** Pages whose text was recognised, and the engine's confidence in each. */
   readonly recognised: { page: number; confidence: number; characters: number }[] = [];
   readonly #onProgress: (done: number, total: number) => void;
   readonly #now: () => number;
@@ -43,7 +45,7 @@ export class Reading {
   #longestPageMs = 0;
   #collectAboveBytes = 0;
   #reportedMs = Number.NEGATIVE_INFINITY;
-  /** What is missing, in words, once reading was stopped. */
+  /** Describes what is missing, once reading was stopped. */
   #missing: string | undefined;
 
   constructor(
@@ -59,8 +61,9 @@ export class Reading {
   }
 
   /**
-   * Whether reading must stop before page number `done` + 1, because time or memory runs out and what was read is kept.
-   * Throws ParseError when it is not kept, and Unfinished.
+   * Whether reading must stop before page number `done` + 1, because time or memory runs out and what was read is
+   * kept.
+   * Throws ParseError if it is not kept, or Unfinished.
    */
   enough(done: number, total: number): boolean {
     const now = this.#now();
@@ -81,14 +84,14 @@ export class Reading {
   #isOutOfMemory(memoryMb: number): boolean {
     const bound = memoryMb * 1024 * 1024 * readingMemoryShare;
     if (process.memoryUsage.rss() < Math.max(bound, this.#collectAboveBytes)) return false;
-    // Much of a process is garbage that was not collected yet.
+    // Much of the process's memory is garbage that was not collected yet.
     globalThis.gc?.();
     const { rss } = process.memoryUsage();
     this.#collectAboveBytes = rss + (memoryMb * 1024 * 1024 - rss) * 0.3;
     return rss > bound;
   }
 
-  /** For a document inside this one: the same terms with a share of the time that is left, and pages of its own. */
+  /** For a document inside this one: the same terms with a share of the remaining time, and separate pages. */
   part(share: number): Reading {
     const { deadlineMs } = this.terms;
     if (deadlineMs === undefined) return new Reading(this.terms, () => {}, this.#now);

@@ -1,6 +1,6 @@
 /**
- * Builds a one-page PDF: paragraphs, a heading, a list and a table, enough to run every part of the reader once. The
- * words do not matter.
+ * Builds a one-page PDF with paragraphs, a heading, a list and a table: enough to run every part of the reader once.
+ * The words do not matter.
  */
 export function samplePdf(): Uint8Array {
   const content: string[] = [];
@@ -35,7 +35,7 @@ export function samplePdf(): Uint8Array {
   return buildPdf([content.join('\n')]);
 }
 
-/** A PDF file of pages that each draw this content with Helvetica as /F1. */
+/** Builds a PDF file whose pages draw this content with Helvetica as /F1. */
 export function buildPdf(pages: string[]): Uint8Array {
   const objects: string[] = [
     '<< /Type /Catalog /Pages 2 0 R >>',

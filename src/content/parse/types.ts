@@ -1,6 +1,9 @@
 import { parseLimits } from './limits.ts';
 
-/** The input of a document parser. The bytes determine the type first, then the name, then the claimed type. */
+/**
+ * The input of a document parser. The type is determined by the bytes, otherwise by the name, otherwise by the
+ * claimed type.
+ */
 export type ParseInput = {
   bytes: Uint8Array;
   filename?: string;
@@ -23,19 +26,19 @@ export type ParsedDocument = {
   modified?: string;
   /** Pages of a PDF, slides of a presentation, sheets of a workbook. */
   pages?: number;
-  /** Names of files inside the document: attachments of a mail. */
+  /** The names of files inside the document, such as attachments of a mail. */
   attachments?: string[];
-  /** Attachments of a mail, and of the mails attached to it, as documents of their own. */
+  /** The attachments of a mail, and of the mails attached to it, as separate documents. */
   parts?: ParsedPart[];
   /** For a web page: its type, and the facts in its metadata. */
   page?: PageReport;
-  /** Present when the text of pages or pictures was recognised. */
+  /** Present if the text of pages or pictures was recognised by OCR. */
   ocr?: OcrReport;
-  /** Parts that are missing because the document is too large, in words. Absent when it is complete. */
+  /** Describes the parts that are missing because the document is too large. Absent if it is complete. */
   truncated?: string[];
 };
 
-/** An attachment: its text, or why it has none. Without parts of its own: those of an attached mail follow it. */
+/** An attachment: its text, or why it has none. It has no parts itself: those of an attached mail follow it. */
 export type ParsedPart = { name: string } & (
   | { document: ParsedDocument; error?: never }
   | { document?: never; error: { code: string; message: string } }
@@ -48,12 +51,12 @@ export type Attached = { name: string; byteLength: number } & (
   | { read: () => ReadDocument; bytes?: never }
 );
 
-/** A document with the files in it that are still to be read. */
+/** A document, with the files in it that have not been read yet. */
 export type ReadDocument = ParsedDocument & { attached?: Attached[] };
 
 export type PageReport = { page_type: string; structured: Record<string, string> };
 
-/** What was read by OCR: the numbers of the pages, and how sure the engine is of their characters, from 0 to 1. */
+/** What was read by OCR: the numbers of the pages, and the engine's confidence in their characters, from 0 to 1. */
 export type OcrReport = { pages: number[]; confidence: number };
 
 export type ImageSize = { width: number; height: number };
@@ -82,9 +85,9 @@ export function unsupported(message: string): ParseError {
   return new ParseError('unsupported_content', message);
 }
 
-/** A page without its own text, which its scripts would render. */
+/** The error for a page without text that its scripts would render. */
 export function needsBrowser(): ParseError {
-  const message = 'The page has no text of its own: its scripts render it, which requires a browser.';
+  const message = 'The page has no text: its scripts render it, which requires a browser.';
   return new ParseError('extraction_failed', message, { code: 'needs_browser' });
 }
 
@@ -92,7 +95,7 @@ export function failed(message: string, cause?: unknown): ParseError {
   return new ParseError('extraction_failed', message, { cause });
 }
 
-/** Throws when a document exceeds the limit of Markdown characters: while it is built, not afterwards. */
+/** Throws if a document exceeds the limit of Markdown characters. Checked while the text is built, not afterwards. */
 export function requireTextSize(characters: number): void {
   if (characters > parseLimits.markdownCharactersMax)
     throw failed('The document contains more than 32 million characters of text.');

@@ -1,6 +1,9 @@
 import { requireTextSize } from './types.ts';
 
-/** The blocks that every format is converted to before it is written as Markdown. Texts are inline Markdown, already escaped. */
+/**
+ * The blocks to which every format is converted before it is written as Markdown. Texts are inline Markdown, already
+ * escaped.
+ */
 export type Block =
   | { type: 'heading'; level: number; text: string }
   | { type: 'paragraph'; text: string }
@@ -12,7 +15,7 @@ export type Block =
   | { type: 'comment'; text: string }
   | { type: 'raw'; text: string };
 
-/** Markdown with one blank line between blocks and none between the items of a list, ending in a newline. */
+/** Writes Markdown with one blank line between blocks and none between list items, ending in a newline. */
 export function writeMarkdown(blocks: Block[]): string {
   const out: string[] = [];
   let previous: Block | undefined;
@@ -29,7 +32,7 @@ export function writeMarkdown(blocks: Block[]): string {
   return out.length === 0 ? '' : `${out.join('')}\n`;
 }
 
-/** The blocks on one line, for a table cell. */
+/** Writes the blocks on one line, for a table cell. */
 export function writeInline(blocks: Block[]): string {
   const texts = blocks
     .map((block) => {
@@ -85,7 +88,7 @@ function writeBlock(block: Block, previous: Block | undefined): string {
   }
 }
 
-/** A GFM table; the first row is its head. Empty rows and columns at the edges are dropped. */
+/** Writes a GFM table with the first row as its header. Drops empty rows and columns at the edges. */
 export function writeTable(rows: string[][]): string {
   const filled = rows.filter((row) => row.some((cell) => cell.trim() !== ''));
   const width = filled.reduce((max, row) => Math.max(max, lastFilled(row) + 1), 0);
@@ -129,7 +132,7 @@ export function escapeText(text: string): string {
     .replaceAll(/\](?=[([:])/g, '\\]');
 }
 
-/** Escapes characters that only count at the start of a line: headings, lists, quotes, rules. */
+/** Escapes characters that have a meaning only at the start of a line: headings, lists, quotes, rules. */
 function guardLineStarts(text: string): string {
   return text
     .replaceAll(/^([ \t]*)(#{1,6}(?=\s|$)|[-+](?=\s|$)|>|={2,}\s*$|-{3,}\s*$)/gm, '$1\\$2')
@@ -143,7 +146,7 @@ export function codeSpan(text: string): string {
   return `${fence}${pad}${text}${pad}${fence}`;
 }
 
-/** Puts an inline mark (`**`, `*`, `~~`) around the text but inside its outer spaces, as CommonMark requires. */
+/** Puts an inline delimiter (`**`, `*`, `~~`) around the text but inside its outer spaces, as CommonMark requires. */
 export function mark(text: string, delimiter: string): string {
   const inner = text.trim();
   if (inner === '') return text;
@@ -151,7 +154,7 @@ export function mark(text: string, delimiter: string): string {
   return `${text.slice(0, start)}${delimiter}${inner}${delimiter}${text.slice(start + inner.length)}`;
 }
 
-/** A link, unless its target is empty or a script. */
+/** Writes a link, unless its target is empty or a script. */
 export function link(text: string, target: string): string {
   const url = target.trim();
   if (url === '' || text.trim() === '' || /^\s*(?:javascript|vbscript|data):/i.test(url)) return text;

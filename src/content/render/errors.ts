@@ -1,6 +1,6 @@
-/** Why the renderer returned no page. `message` is for the caller, `cause` only for the log. */
+/** Why the renderer returned no page. `message` is for the caller; `cause` is only logged. */
 export class RenderError extends Error {
-  /** Another attempt may succeed: the renderer itself failed, not the page. */
+  /** Whether another attempt may succeed, because the renderer itself failed and not the page. */
   readonly isTransient: boolean;
 
   constructor(message: string, options: { cause?: unknown; isTransient?: boolean } = {}) {

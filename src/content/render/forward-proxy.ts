@@ -7,14 +7,14 @@ import type { Fetcher } from '../fetch/guarded-fetch.ts';
 
 const http = lazyPackage<typeof import('node:http')>('node:http');
 
-/** Connections of all pages to the proxy itself. */
+/** The maximum number of connections from all pages to the proxy itself. */
 const socketsMax = 1_024;
 const headersTimeoutMs = 10_000;
 
-/** Limits of one page: bytes in both directions, and connections to hosts. */
+/** The limits of one page: bytes in both directions, and connections to hosts. */
 type PassageBounds = { bytesMax: number; connectionsMax: number };
 
-/** The access of one page to the network: a credential that ends with the page, and what the page has used. */
+/** One page's access to the network: a credential that ends with the page, and what the page has used. */
 export type Passage = {
   username: string;
   password: string;
@@ -33,8 +33,8 @@ type Visit = PassageBounds & {
 };
 
 /**
- * The only route of the renderer to the network. Each connection of a page goes through the guarded fetcher: its host is
- * resolved here, its address checked and pinned, and the app waits for its turn.
+ * The renderer's only route to the network. Each connection of a page goes through the guarded fetcher: its host is
+ * resolved here, its address is checked and pinned, and the app waits for its turn.
  */
 export class ForwardProxy {
   readonly #fetcher: Fetcher;
@@ -54,7 +54,7 @@ export class ForwardProxy {
     });
   }
 
-  /** @param host an address of this machine that the renderer can reach. */
+  /** @param host an address of this machine that the renderer can reach */
   static async start(fetcher: Fetcher, host: string): Promise<ForwardProxy> {
     const proxy = new ForwardProxy(fetcher);
     await new Promise<void>((resolve, reject) => {
@@ -100,42 +100,47 @@ export class ForwardProxy {
     return this.#visits.get(headers['proxy-authorization'] ?? '');
   }
 
-  /** HTTPS and WebSockets: bytes are passed on unread. */
+  /** Tunnels HTTPS and WebSockets: bytes are passed on unread. */
   async #tunnel(request: IncomingMessage, client: Duplex, head: Buffer): Promise<void> {
     const visit = this.#visitOf(request);
     if (visit === undefined) return refuse(client, '407 Proxy Authentication Required', challenge);
     const socket = await this.#connect(visit, request.url ?? '');
+    if (client.destroyed) return void socket.destroy();
     client.on('data', (chunk: Buffer) => count(visit, chunk.length));
     pipeline(client, socket, client, () => client.destroy());
     client.write('HTTP/1.1 200 Connection established\r\n\r\n');
     if (head.length > 0) socket.write(head);
   }
 
-  /** Plain HTTP: one request, on a connection of its own. */
+  /** Forwards plain HTTP: one request on a separate connection. */
   async #forward(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const visit = this.#visitOf(request);
     if (visit === undefined) return refuseRequest(response, 407);
     const url = URL.parse(request.url ?? '');
     if (url?.protocol !== 'http:') return refuseRequest(response, 400);
     const socket = await this.#connect(visit, `${url.hostname}:${url.port || 80}`);
+    if (response.destroyed) return void socket.destroy();
     const upstream = http().request({
       createConnection: () => socket,
       method: request.method,
       path: url.pathname + url.search,
-      headers: { ...ownHeaders(request.headers), host: url.host, connection: 'close' },
+      headers: { ...endToEndHeaders(request.headers), host: url.host, connection: 'close' },
     });
+    // A response cannot be passed to a page that has closed its connection: the pipeline would throw.
+    response.once('close', () => upstream.destroy());
     const answered = new Promise<void>((resolve, reject) => {
-      // A 101 has no other event. Once there is a response, the connection may close before the page has read it.
+      // A 101 response has no other event. Once there is a response, the connection may close before the page has
+      // read it.
       const fail = () => reject(new Error('The host closed the connection.'));
       upstream.once('close', fail);
       upstream.on('error', reject);
       upstream.once('response', (answer) => {
         upstream.off('close', fail);
         try {
-          response.writeHead(answer.statusCode ?? 502, ownHeaders(answer.headers));
+          response.writeHead(answer.statusCode ?? 502, endToEndHeaders(answer.headers));
           pipeline(answer, response, () => resolve());
         } catch (error) {
-          // A status that HTTP does not have, such as 000, or a page that no longer waits for its response.
+          // A status that HTTP does not define, such as 000.
           upstream.destroy();
           reject(error);
         }
@@ -164,8 +169,8 @@ function count(visit: Visit, bytes: number): void {
 const challenge = { 'proxy-authenticate': 'Basic realm="Quarry"' };
 const hopHeaders = ['connection', 'keep-alive', 'proxy-authorization', 'proxy-connection', 'te', 'trailer', 'upgrade'];
 
-/** Headers without the hop-by-hop ones. */
-function ownHeaders(headers: IncomingMessage['headers']): IncomingMessage['headers'] {
+/** Removes the hop-by-hop headers. */
+function endToEndHeaders(headers: IncomingMessage['headers']): IncomingMessage['headers'] {
   return Object.fromEntries(
     Object.entries(headers).filter(([name]) => name !== 'transfer-encoding' && !hopHeaders.includes(name)),
   );

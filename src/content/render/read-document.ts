@@ -5,17 +5,17 @@ import { serializeDocument } from './serialize-document.ts';
 
 type DocumentBounds = { elementsMax: number; charactersMax: number; framesMax: number; frameDepthMax: number };
 
-/** One document of a page, in the process that renders it. */
+/** A document of a page, in the process that renders it. */
 type FrameNode = { session: CDPSession; id: string; children: FrameNode[] };
 type Serialized = { html: string; elements: number; isCut: boolean } | null;
 type Left = { elements: number; characters: number; frames: number; isCut: boolean; isWithoutFrames: boolean };
 export type RenderedDocument = { html: string; isCut: boolean; isWithoutFrames: boolean };
-/** `unreachableUrl`: an error page of the browser. */
+/** `unreachableUrl` is set for an error page of the browser. */
 type CdpFrameTree = { frame: { id: string; unreachableUrl?: string }; childFrames?: CdpFrameTree[] };
 
 /**
- * The rendered document, with the contents of open shadow roots where they appear, and those of frames in place of
- * the frames. It is read in JavaScript worlds of its own, where the page has replaced nothing.
+ * Returns the rendered document, with the contents of open shadow roots where they appear, and those of frames in
+ * place of the frames. Reads it in separate JavaScript worlds, where the page has replaced nothing.
  */
 export async function readDocument(page: Page, bounds: DocumentBounds): Promise<RenderedDocument> {
   const root = await findFrames(page, bounds);
@@ -31,17 +31,17 @@ export async function readDocument(page: Page, bounds: DocumentBounds): Promise<
   return { html, isCut: left.isCut, isWithoutFrames: left.isWithoutFrames };
 }
 
-/** The frames by the process that renders them: a frame of another site has its own session. */
+/** Groups the frames by the process that renders them: a frame of another site has its own session. */
 async function findFrames(page: Page, { framesMax }: DocumentBounds): Promise<FrameNode> {
   const context = page.context();
   const root = await openTree(await context.newCDPSession(page));
   const roots = new Map<Frame, FrameNode>([[page.mainFrame(), root]]);
-  // A frame comes after the one around it.
+  // A frame comes after the frame that contains it.
   for (const frame of page.frames().slice(1, framesMax + 1)) {
     let around: Frame | null = frame.parentFrame();
     while (around && !roots.has(around)) around = around.parentFrame();
     const parent = around ? roots.get(around) : undefined;
-    // A frame of the same process has no session and is in the tree of that process.
+    // A frame of the same process has no session. It is in the tree of that process.
     const session = await context.newCDPSession(frame).catch(() => undefined);
     if (!session || !parent) continue;
     const own = await openTree(session).catch(() => undefined);
@@ -67,7 +67,7 @@ function allOf(node: FrameNode): FrameNode[] {
   return [node, ...node.children.flatMap(allOf)];
 }
 
-/** The document, or (not `isWhole`) what its body contains. Undefined when it has too many elements. */
+/** Returns the document or (not `isWhole`) what its body contains. Undefined if it has too many elements. */
 async function readFrame(
   { session, id, children }: FrameNode,
   left: Left,
@@ -100,7 +100,7 @@ async function readFrame(
     left.isWithoutFrames ||= left.frames === 0;
     if (left.frames === 0 || left.characters <= 0) break;
     left.frames -= 1;
-    // A frame may be gone by now; one with too many elements is left out.
+    // A frame may have disappeared by now. One with too many elements is left out.
     const inner = await readFrame(child, left, { depth: depth - 1, isWhole: false }).catch(() => '');
     left.isWithoutFrames ||= inner === undefined;
     contents.set(`<!--${mark}${at}-->`, inner ?? '');
@@ -108,7 +108,7 @@ async function readFrame(
   return own.html.replaceAll(new RegExp(`<!--${mark}\\d+-->`, 'g'), (place) => contents.get(place) ?? '');
 }
 
-/** The element of this document that contains the frame; undefined when another document contains it. */
+/** The element of this document that contains the frame, or undefined if another document contains it. */
 async function findOwner(session: CDPSession, frame: FrameNode, executionContextId: number) {
   try {
     const { backendNodeId } = await session.send('DOM.getFrameOwner', { frameId: frame.id });

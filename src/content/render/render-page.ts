@@ -11,15 +11,15 @@ export const pageBounds = {
   navigationsMax: 10,
   popupsMax: 5,
   elementsMax: 300_000,
-  /** Frames in a page, and frames in frames. */
+  /** The number of frames in a page, and the depth of frames in frames. */
   framesMax: 20,
   frameDepthMax: 3,
-  /** Of the rendered page with its frames. */
+  /** The size of the rendered page with its frames. */
   charactersMax: 10 * 1024 * 1024,
 };
 export type PageBounds = typeof pageBounds;
 
-/** Shares of the page's time for loading and for its scripts. The rest is for reading it. */
+/** The shares of the page's time for loading and for its scripts. The rest is for reading it. */
 const loadShare = 0.5;
 const settleShare = 0.25;
 
@@ -27,26 +27,26 @@ export type RenderRequest = {
   url: string;
   timeoutMs: number;
   bounds: PageBounds;
-  /** Whether the page may request a URL, in addition to the guard of every connection. */
+  /** Whether the page may request a URL. The guard of each connection applies as well. */
   mayRequest: (url: URL, isNavigation: boolean) => boolean | Promise<boolean>;
 };
 
 export type RenderedPage = {
-  /** The URL of the page, after redirects and its own navigation. */
+  /** The URL of the page after redirects and its own navigation. */
   url: string;
   html: string;
   /** Parts that are missing because the page exceeded a limit. */
   truncated: string[];
 };
 
-/** These contribute nothing to the text of a page. */
+/** Resources that add nothing to the text of a page. */
 const unreadTypes = new Set(['image', 'media', 'font', 'manifest', 'ping']);
 
-/** Routes to the network that bypass a proxy. The browser's own policy closes them too (renderer.ts). */
+/** Removes routes to the network that bypass a proxy. The browser's own policy closes them as well (renderer.ts). */
 const removeDirectRoutes = `for (const name of ['RTCPeerConnection', 'webkitRTCPeerConnection', 'RTCDataChannel', 'WebTransport'])
   delete globalThis[name];`;
 
-/** Renders one page in its own context, only through the proxy. `context` must be closed by the caller. */
+/** Renders one page in its own context, with network access only through the proxy. The caller must close `context`. */
 export async function renderPage(
   context: BrowserContext,
   request: RenderRequest,
@@ -80,7 +80,7 @@ async function show(page: Page, request: RenderRequest, passage: Passage, watch:
   const { url, timeoutMs, bounds } = request;
   await page.goto(url, { waitUntil: 'commit', timeout: timeoutMs * loadShare });
   await page.waitForLoadState('load', { timeout: timeoutMs * loadShare }).catch(ignoreTimeout);
-  // Long polls never end: the page is then read in its current state.
+  // A page with long polls never becomes idle. It is then read in its current state.
   await page.waitForLoadState('networkidle', { timeout: timeoutMs * settleShare }).catch(ignoreTimeout);
   if (watch.status < 200 || watch.status >= 300) throw new RenderError(`The page returned ${watch.status}.`);
   watch.refuseNavigation();
@@ -93,7 +93,7 @@ async function show(page: Page, request: RenderRequest, passage: Passage, watch:
   return { url: page.url(), html, truncated };
 }
 
-/** Reads the document; repeats this once if the page has navigated meanwhile. */
+/** Reads the document. Repeats this once if the page has navigated meanwhile. */
 async function readHtml(page: Page, bounds: PageBounds): Promise<RenderedDocument> {
   for (let left = readsMax - 1; ; left--) {
     try {
@@ -106,10 +106,10 @@ async function readHtml(page: Page, bounds: PageBounds): Promise<RenderedDocumen
 
 const readsMax = 3;
 
-/** Watches a page while it is rendered, and refuses what it may not do. */
+/** Watches a page while it is rendered, and refuses what it is not allowed to do. */
 class PageWatch {
   isExceeded = false;
-  /** Of the last document that the page showed. */
+  /** The status of the last document that the page showed. */
   status = 0;
   readonly #page: Page;
   readonly #bounds: PageBounds;
@@ -129,7 +129,7 @@ class PageWatch {
       if (response.request().isNavigationRequest() && response.frame() === page.mainFrame())
         this.status = response.status();
     });
-    // Windows that the page opens, and those that they open.
+    // Closes windows that the page opens, and those that they open.
     page.context().on('page', (popup) => this.#closePopup(popup));
     page.on('dialog', (dialog) => void dialog.dismiss().catch(() => {}));
   }
@@ -139,10 +139,10 @@ class PageWatch {
     this.#mayNavigate = false;
   }
 
-  /** Decides about a request of the page or of a window that it opened. The page may be closed meanwhile. */
+  /** Decides about a request from the page or from a window that it opened. The page may be closed meanwhile. */
   async decide(route: Route): Promise<void> {
     const isAllowed = await this.#isAllowed(route).catch(() => false);
-    // An empty response leaves the page unchanged; a failed navigation would show an error page of the browser.
+    // An empty response leaves the page unchanged. A failed navigation would show an error page of the browser.
     const refuse = () => (route.request().isNavigationRequest() ? route.fulfill({ status: 204 }) : route.abort());
     await (isAllowed ? route.continue() : refuse()).catch(() => {});
   }
@@ -163,7 +163,7 @@ class PageWatch {
     return !this.isExceeded && isWeb && (await this.#mayRequest(url, isNavigation));
   }
 
-  /** A frame is part of its page: it may be on another site, like a script. */
+  /** A frame is part of its page. Like a script, it may come from another site. */
   #mayShow(frame: Frame): boolean {
     if (!this.#mayNavigate || frame.page() !== this.#page) return false;
     let depth = 0;

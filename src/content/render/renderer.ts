@@ -19,12 +19,12 @@ import {
 type RendererOptions = {
   /** The debugging address of Chromium (QUARRY_RENDERER). */
   address: string;
-  /** The address of this machine that Chromium reaches (QUARRY_RENDERER_PROXY_HOST). */
+  /** The address of this machine that Chromium can reach (QUARRY_RENDERER_PROXY_HOST). */
   proxyHost: string;
-  /** Concurrent pages of one app; as many more for other apps. */
+  /** The maximum number of concurrent pages of one app; as many again are left for other apps. */
   pages: number;
   timeoutMs: number;
-  /** Replaces bounds in tests. */
+  /** Overrides limits in tests. */
   bounds?: Partial<PageBounds>;
   closeTimeoutMs?: number;
   fetcher: Fetcher;
@@ -34,7 +34,7 @@ type RendererOptions = {
 type Rendering = Pick<RenderRequest, 'url' | 'mayRequest'> & {
   lane: string;
   signal: AbortSignal;
-  /** Runs the rendering once it is this page's turn: in a turn of its host. */
+  /** Runs the rendering in this page's turn at its host. */
   inTurn: (render: () => Promise<RenderedPage>) => Promise<RenderedPage>;
 };
 
@@ -45,7 +45,7 @@ type Shared = { connected: Promise<Connection>; pages: number };
 
 const connectTimeoutMs = 10_000;
 const closeTimeoutMsDefault = 5_000;
-/** WebRTC sends datagrams past every proxy unless Chromium was started with this. */
+/** Without this flag, Chromium's WebRTC sends datagrams around every proxy. */
 export const webRtcFlag = '--webrtc-ip-handling-policy=disable_non_proxied_udp';
 
 const playwright = lazyPackage<typeof import('playwright-core')>('playwright-core');
@@ -62,13 +62,13 @@ export function openRenderer(
 }
 
 /**
- * Renders pages whose text is added by scripts, in a Chromium that the operator runs. Its pages reach the network only
- * through a proxy of this process, with the guard of every other fetch.
+ * Renders pages whose text is added by scripts, in a Chromium that the operator runs. Its pages reach the network
+ * only through a proxy in this process, which guards them like every other fetch.
  */
 export class Renderer {
   readonly #options: RendererOptions;
   readonly #callInLane: ReturnType<typeof openCallLanes>;
-  /** The connection of new pages. */
+  /** The connection for new pages. */
   #current: Shared | undefined;
   readonly #connections = new Set<Shared>();
 
@@ -84,7 +84,7 @@ export class Renderer {
     );
   }
 
-  /** Connects once. Throws RenderError when Chromium cannot be used. */
+  /** Connects once. Throws RenderError if Chromium cannot be used. */
   check(): Promise<string> {
     return this.#withConnection(async ({ connected }) => (await connected).browser.version());
   }
@@ -104,7 +104,7 @@ export class Renderer {
     const timer = setTimeout(() => end.abort(new RenderError('The page took too long to render.')), timeoutMs);
     try {
       const rendered = opened.then((context) => renderPage(context, { ...request, timeoutMs, bounds }, passage));
-      return await endedBy(AbortSignal.any([signal, end.signal]), rendered);
+      return await rejectOnAbort(AbortSignal.any([signal, end.signal]), rendered);
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof RenderError) throw error;
@@ -113,7 +113,7 @@ export class Renderer {
     } finally {
       clearTimeout(timer);
       passage.close();
-      // A context that does not close ends with its connection, once no other page uses it.
+      // A context that does not close ends with its connection, when no other page uses that.
       await within(
         closeTimeoutMs,
         opened.then((context) => context.close()),
@@ -139,7 +139,7 @@ export class Renderer {
     return shared;
   }
 
-  /** Gives new pages another connection. */
+  /** Makes new pages use another connection. */
   #retire(shared: Shared): void {
     if (this.#current === shared) this.#current = undefined;
   }
@@ -182,7 +182,7 @@ export class Renderer {
 const unreachable = 'The renderer cannot be reached.';
 const tooMany = 'Too many pages are waiting for the renderer.';
 
-/** A Chromium that sends datagrams past its proxy is not used. Its command line is not under the control of pages. */
+/** Refuses a Chromium that sends datagrams around its proxy. Pages cannot change its command line. */
 async function checkFlags(browser: Browser): Promise<void> {
   const session = await browser.newBrowserCDPSession();
   const { commandLine } = await session.send('SystemInfo.getInfo');
@@ -191,7 +191,7 @@ async function checkFlags(browser: Browser): Promise<void> {
   throw new RenderError(`The renderer was not started with ${webRtcFlag}.`);
 }
 
-/** Chromium refuses requests for its debugging port under any name but localhost. */
+/** Chromium refuses requests to its debugging port under any host name but localhost. */
 async function numericAddress(address: string): Promise<string> {
   const url = new URL(address);
   const { address: found, family } = await lookup(url.hostname.replace(/^\[|\]$/g, ''));
@@ -199,8 +199,8 @@ async function numericAddress(address: string): Promise<string> {
   return url.href;
 }
 
-/** Rejects with the signal's reason as soon as it is aborted. */
-function endedBy<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+/** Rejects with the signal's reason as soon as the signal is aborted. */
+function rejectOnAbort<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     const end = (): void => reject(signal.reason);
     if (signal.aborted) end();
@@ -211,5 +211,5 @@ function endedBy<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
 
 async function within(timeoutMs: number, work: Promise<unknown>): Promise<void> {
   const late = AbortSignal.timeout(timeoutMs);
-  await endedBy(late, work);
+  await rejectOnAbort(late, work);
 }

@@ -1,4 +1,4 @@
-/* Runs in the page. Declares the few browser types that it uses: the rest of the program needs none. */
+/* Runs in the page. Declares the few browser types that it uses, because the rest of the program needs none. */
 
 type DomNode = {
   nodeType: number;
@@ -27,9 +27,9 @@ declare const document: {
 type Terms = { mark: string; isWhole: boolean; elementsMax: number; charactersMax: number };
 
 /**
- * The document as HTML, flattened: shadow roots replace the content that they hide, and a comment with the mark and a
- * number replaces each of these frames. Null when it has too many elements. The function is sent to the page as source
- * text, so it can use nothing outside of itself.
+ * Returns the document as flattened HTML: shadow roots replace the content that they hide, and a comment with the
+ * mark and a number replaces each of these frames. Null if the document has too many elements. The function is sent
+ * to the page as source text, so it can use nothing outside of itself.
  */
 export function serializeDocument(terms: Terms, ...frames: DomElement[]) {
   const { mark, isWhole, elementsMax, charactersMax } = terms;
@@ -44,7 +44,7 @@ export function serializeDocument(terms: Terms, ...frames: DomElement[]) {
   if (!top) return cut('', 0);
   if (frames.length === 0 && ![...all].some((element) => element.shadowRoot))
     return cut(isWhole ? top.outerHTML : top.innerHTML, all.length);
-  // This document is not shown, so custom elements stay plain in it.
+  // This document is not displayed, so custom elements stay inactive in it.
   const inert = document.implementation.createHTMLDocument('');
   const copy = inert.importNode(top, false);
   const pending: { from: Iterable<DomNode>; to: DomElement }[] = [{ from: contentOf(top), to: copy }];

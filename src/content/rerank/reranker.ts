@@ -5,8 +5,8 @@ import { isRecord, openServiceAgent, parseServiceJson, postToService } from '../
 /** Scores passages against a query with a model that reads both together. */
 export type Reranker = {
   /**
-   * The relevance of each text, in their order, or the reason why there is none. Takes no longer than the deadline of the
-   * settings.
+   * Returns the relevance of each text, in order, or the reason why there is none. Takes no longer than the
+   * configured deadline.
    */
   rerank(lane: string, query: string, texts: string[]): Promise<number[] | { unavailable: string }>;
 };
@@ -23,7 +23,7 @@ const queryCharactersMax = 2_000;
 const textCharactersMax = 8_000;
 const responseBytesMax = 1024 * 1024;
 
-/** The reranker that the settings name, shared by all apps; undefined without one. */
+/** The configured reranker, shared by all apps; undefined without one. */
 export function openReranker(settings: RerankSettings, resolve?: Resolver): Reranker | undefined {
   const { rerankUrl, rerankKey, rerankModel, rerankMs } = settings;
   if (rerankUrl === undefined) return undefined;
@@ -44,7 +44,8 @@ export function openReranker(settings: RerankSettings, resolve?: Resolver): Rera
           dispatcher: agent(),
           name: 'reranking service',
           apiKey: rerankKey,
-          // Text Embeddings Inference serves one model and calls passages texts; Cohere, Jina and vLLM call them documents.
+          // Text Embeddings Inference serves one model and calls passages `texts`; Cohere, Jina and vLLM call them
+          // `documents`.
           body:
             rerankModel === undefined
               ? { query: asked, texts: passages, truncate: true }

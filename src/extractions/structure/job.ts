@@ -2,9 +2,9 @@ import type { BlobStore } from '../../blob/blob-store.ts';
 import { writeConfigVersion } from '../../configs/store.ts';
 import type { Database, Db } from '../../db/database.ts';
 import { AppError } from '../../errors.ts';
+import { setEventCause } from '../../events/emit.ts';
 import type { FileService } from '../../files/service.ts';
 import { announceChange } from '../../http/sse.ts';
-import { setEventCause } from '../../jobs/events.ts';
 import { addJob } from '../../jobs/queue.ts';
 import { taskNames } from '../../jobs/task-names.ts';
 import type { Task } from '../../jobs/workers.ts';
@@ -30,26 +30,29 @@ export type StructureDeps = {
   log: Logger;
   llm: Llm;
   schemas: Schemas;
-  /** Tokens of the language model's context. */
+  /** The size of the language model's context in tokens. */
   contextTokens: number;
-  /** The longest that one request to the language model may take. */
+  /** The time limit of one request to the language model. */
   requestMsMax: number;
-  /** Tokens of one extraction; 0 for no limit. */
+  /** The token limit of one extraction; 0 means unlimited. */
   tokensMax: number;
 };
 
-/** Stored with the job. */
+/** Stored with the job, so its names are public. */
 type Payload = { app_id: string; extraction_id: string };
 
 const attemptsMax = 12;
-/** Outputs of one extraction that are read concurrently, and its concurrent requests to the language model. */
+/**
+ * The number of outputs of one extraction that are read concurrently, and of its concurrent requests to the language
+ * model.
+ */
 const outputsAtOnce = 4;
 const requestsAtOnce = 4;
 /** How often a job that waits for the language model checks whether its extraction was deleted. */
 const lookEveryMs = 1_000;
 const markdownBytesMax = 64 * 1024 * 1024;
 
-/** The extraction takes data from its outputs once this transaction commits. */
+/** Starts extracting data from the outputs when this transaction commits. */
 export function startStructuring(tx: Db, { appId, id }: store.ExtractionKey): Promise<void> {
   const payload: Payload = { app_id: appId, extraction_id: id };
   return addJob(tx, taskNames.structureExtraction, payload, { key: `structure/${id}`, maxAttempts: attemptsMax });
@@ -59,22 +62,22 @@ export function startStructuring(tx: Db, { appId, id }: store.ExtractionKey): Pr
 class ExtractionGone extends Error {}
 
 /**
- * Takes the data from the outputs of an extraction, and ends it. Each validated result is stored: after a crash only the
- * requests in flight are sent again.
+ * Extracts the data from the outputs of an extraction, and ends it. Each validated result is stored, so after a crash
+ * only the requests in flight are sent again.
  */
 export function structureJob(deps: StructureDeps): Task {
   return async (payload, { signal, isLastAttempt, waitOutside }) => {
     const { app_id: appId, extraction_id: id } = payload as Payload;
     const extraction = await store.findRunningStructure(deps.db, { appId, id });
     if (extraction === undefined) return;
-    const stop = stopWith(deps, extraction, signal);
+    const stop = createStopSignal(deps, extraction, signal);
     const ask = limitConcurrency(requestsAtOnce);
     try {
       for (;;) {
         const outputs = await store.listPending(deps.db, extraction, outputsAtOnce);
         if (outputs.length === 0) break;
         const ends = await waitOutside(() =>
-          settleAll(outputs.map((output) => read(deps, extraction, output, { ask, signal: stop.signal }))),
+          waitForAll(outputs.map((output) => read(deps, extraction, output, { ask, signal: stop.signal }))),
         );
         for (const [index, output] of outputs.entries()) await write(deps, extraction, output, ends[index]);
       }
@@ -84,7 +87,7 @@ export function structureJob(deps: StructureDeps): Task {
       if (error instanceof AppError && error.code === 'token_budget_exceeded')
         return await fail(deps, extraction, { code: error.code, message: error.message });
       if (isLastAttempt && !signal.aborted)
-        await fail(deps, extraction, { code: 'internal_error', message: 'The data could not be taken.' });
+        await fail(deps, extraction, { code: 'internal_error', message: 'The data could not be extracted.' });
       throw error;
     } finally {
       stop.end();
@@ -95,13 +98,16 @@ export function structureJob(deps: StructureDeps): Task {
 type End = Structured | StructureError;
 type Reading = { ask: <T>(work: () => Promise<T>) => Promise<T>; signal: AbortSignal };
 
-/** Waits for all of them, also when one fails, so that none is left running. */
-async function settleAll<T>(work: Promise<T>[]): Promise<T[]> {
+/** Waits for all of the work even if one piece fails, so that none is left running. */
+async function waitForAll<T>(work: Promise<T>[]): Promise<T[]> {
   await Promise.allSettled(work);
   return Promise.all(work);
 }
 
-/** The data of an output, or why it has none. Throws errors that fail the whole extraction or the job's attempt. */
+/**
+ * Returns the data of an output, or why it has none. Throws errors that fail the whole extraction or the job's
+ * attempt.
+ */
 async function read(
   deps: StructureDeps,
   extraction: store.StructureRow,
@@ -141,7 +147,7 @@ async function read(
   }
 }
 
-/** One question, with its corrections. The deadline applies to each request. */
+/** Asks one question, including corrections. The deadline applies to each request. */
 async function generate(
   deps: StructureDeps,
   extraction: store.StructureRow,
@@ -170,7 +176,7 @@ async function generate(
   }
 }
 
-/** The reservation of a killed process stays, because it is unknown how much of it was used. */
+/** A killed process leaves its reservation, because it is unknown how much of it was used. */
 function budgetOf({ db, tokensMax }: StructureDeps, extraction: store.StructureRow): TokenBudget {
   const max = tokensMax === 0 ? Number.MAX_SAFE_INTEGER : tokensMax;
   return {
@@ -196,7 +202,7 @@ function budgetOf({ db, tokensMax }: StructureDeps, extraction: store.StructureR
   };
 }
 
-/** Writes the data as a file beside the Markdown, in the transaction that ends the output. */
+/** Writes the data to a file beside the Markdown, in the transaction that ends the output. */
 async function write(
   deps: StructureDeps,
   extraction: store.StructureRow,
@@ -258,7 +264,7 @@ async function writeFailure(
   });
 }
 
-/** Done when an output has data, or there was none to read. */
+/** Ends the extraction as done if an output has data or there was none to read. */
 async function end({ db }: StructureDeps, extraction: store.StructureRow): Promise<void> {
   await db.begin(async (tx) => {
     if ((await lockRunningExtraction(tx, extraction.appId, extraction.id)) === undefined) return;
@@ -283,8 +289,8 @@ function failureOf(error: { code: string; message: string }) {
   return { reason, ...error } as const;
 }
 
-/** A signal that is aborted when the process stops and when the extraction is deleted. */
-function stopWith({ db, log }: StructureDeps, extraction: store.StructureRow, signal: AbortSignal) {
+/** Returns a signal that is aborted when the process stops or the extraction is deleted. */
+function createStopSignal({ db, log }: StructureDeps, extraction: store.StructureRow, signal: AbortSignal) {
   const gone = new AbortController();
   const timer = setInterval(() => {
     store.isRunning(db, extraction).then(

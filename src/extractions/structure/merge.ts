@@ -1,6 +1,6 @@
 import { isObject } from './schema-shape.ts';
 
-/** JSON with the members of objects in a fixed order, so that equal values are equal texts. */
+/** JSON with object members in a fixed order, so that equal values give equal texts. */
 export function canonicalJson(value: unknown): string {
   return JSON.stringify(value, (_key, member: unknown) =>
     isObject(member) ? Object.fromEntries(Object.entries(member).sort(([a], [b]) => (a < b ? -1 : 1))) : member,
@@ -8,8 +8,9 @@ export function canonicalJson(value: unknown): string {
 }
 
 /**
- * Puts the results of consecutive pieces together: arrays are joined without duplicates, objects member by member, and of
- * other values the most frequent is chosen, the first among equals. A piece that says null says nothing.
+ * Merges the results of consecutive pieces: arrays are joined without duplicates, and objects are merged member by
+ * member. Of other values, the most frequent one is chosen, or the first of equally frequent ones. A null from a
+ * piece does not count.
  */
 export function mergeResults(results: readonly unknown[]): unknown {
   const values = results.filter((value) => value !== null && value !== undefined);
@@ -49,7 +50,7 @@ function mostFrequent(values: readonly unknown[]): unknown {
   return best?.value;
 }
 
-/** The value without those members at these JSON Pointers that are null because no piece has a value for them. */
+/** The value without the members at these JSON Pointers that are null because no piece has a value for them. */
 export function dropNulls(value: unknown, paths: ReadonlySet<string>, at = ''): unknown {
   if (!isObject(value)) return value;
   const kept = Object.entries(value).flatMap(([name, member]) => {
@@ -59,7 +60,7 @@ export function dropNulls(value: unknown, paths: ReadonlySet<string>, at = ''): 
   return Object.fromEntries(kept);
 }
 
-/** A member's name as a step of a JSON Pointer. */
+/** Escapes a member's name as a step of a JSON Pointer. */
 export function pointerStep(name: string | number): string {
   return String(name).replaceAll('~', '~0').replaceAll('/', '~1');
 }

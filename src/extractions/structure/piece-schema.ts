@@ -1,13 +1,13 @@
 import { isObject, type JsonObject, resolveReference, schemaBounds } from './schema-shape.ts';
 
-/** The schema of what one piece of a text gives, and how results of pieces become one value. */
+/** The schema for the data of one piece of a text, and how the results of pieces become one value. */
 export type PieceSchema = {
   schema: JsonObject;
-  /** By rule: arrays are joined and scalars chosen. Otherwise the language model combines the results. */
+  /** `by_rule`: arrays are joined and scalars chosen. `by_model`: the language model combines the results. */
   merge: 'by_rule' | 'by_model';
 };
 
-/** Keywords that a single piece need not satisfy: the rest of the document may hold what is missing. */
+/** Keywords that a single piece need not satisfy, because other pieces may hold what is missing. */
 const wholeOnly = [
   'required',
   'minItems',
@@ -29,8 +29,8 @@ const unmergeable = [
 class Unmergeable extends Error {}
 
 /**
- * Relaxes a schema along its spine, the objects from the root down through `properties`: what is required of the whole
- * document is not required of each piece. Items of arrays keep their schema, because each is taken from one piece.
+ * Relaxes a schema along its spine, the objects from the root down through `properties`: what the whole document must
+ * have is not required of each piece. Items of arrays keep their schema, because each comes from one piece.
  */
 export function pieceSchemaOf(schema: JsonObject): PieceSchema {
   try {
@@ -43,7 +43,7 @@ export function pieceSchemaOf(schema: JsonObject): PieceSchema {
 
 class Relaxation {
   readonly #root: JsonObject;
-  /** References may make a small schema a large one. */
+  /** References may expand a small schema into a large one. */
   #schemasLeft: number = schemaBounds.valuesMax;
 
   constructor(root: JsonObject) {
@@ -86,7 +86,7 @@ class Relaxation {
 const annotations = ['$schema', '$id', '$comment', 'title', 'description', 'default', 'examples', 'deprecated'];
 const definitionKeywords = ['$defs', 'definitions'];
 
-/** Whether its values are neither objects nor arrays. */
+/** Whether the schema's values are neither objects nor arrays. */
 function isScalar(schema: JsonObject): boolean {
   if ('$ref' in schema || '$dynamicRef' in schema || '$recursiveRef' in schema) return false;
   const types = Array.isArray(schema.type) ? schema.type : [schema.type];

@@ -1,12 +1,12 @@
 /** A part of a text, in UTF-16 units; `end` is exclusive. */
 export type Piece = { start: number; end: number };
 
-/** Where a piece may end, best first: before a heading, between paragraphs, lines, sentences and words. */
+/** Where a piece may end, best place first: before a heading, between paragraphs, lines, sentences and words. */
 const seams = [/\n(?=#{1,6} )/g, /\n\n+/g, /\n/g, /[.!?]\s+/g, /\s+/g];
-/** A piece ends at a worse seam if it would otherwise be smaller than this share of what fits. */
+/** A piece ends at a worse place if it would otherwise be smaller than this share of what fits. */
 const fullnessMin = 0.5;
 
-/** Divides a text into consecutive pieces of at most `bytesMax` bytes. Together they are the text. */
+/** Divides a text into consecutive pieces of at most `bytesMax` bytes. Joined, they are the whole text. */
 export function divideText(text: string, bytesMax: number): Piece[] {
   const pieces: Piece[] = [];
   for (let start = 0; start < text.length; ) {
@@ -33,7 +33,7 @@ function endOfPiece(text: string, start: number, bytesMax: number): number {
   return most;
 }
 
-/** The end of the longest part from `start` on that fits, without half of a surrogate pair; at least one character. */
+/** The end of the longest part from `start` that fits without splitting a surrogate pair; at least one character. */
 function fittingEnd(text: string, start: number, bytesMax: number): number {
   let bytes = 0;
   let at = start;

@@ -2,14 +2,14 @@ import { type ChatMessage, promptBytesWithin, promptTokensMax } from '../../cont
 import { withSchema } from '../../llm/service.ts';
 import type { JsonObject } from './schema-shape.ts';
 
-/** The request of an extraction's author. */
+/** What the author of an extraction asks for. */
 export type Wanted = { schema: JsonObject; instructions: string | null };
 
-/** How much of a text fits the language model's context. */
+/** How much of a text fits into the language model's context. */
 export type Room = {
-  /** The most bytes of a document in one request. */
+  /** The maximum number of bytes of a document in one request. */
   bytesMax: number;
-  /** The most tokens that one request may write. */
+  /** The maximum number of tokens that one request may generate. */
   tokens: number;
 };
 
@@ -18,8 +18,8 @@ const outputTokensMax = 8_192;
 const pieceBytesMin = 1_000;
 
 /**
- * The room that the schema and the instructions leave in a context of so many tokens; undefined when it is too little. A
- * correction sends the output before it once more.
+ * The room that schema and instructions leave in a context of this many tokens, or undefined if it is too little. A
+ * correction also repeats the previous output.
  */
 export function findRoom(wanted: Wanted, schema: JsonObject, contextTokens: number): Room | undefined {
   const tokens = Math.min(outputTokensMax, Math.floor(contextTokens / 4));
@@ -28,7 +28,7 @@ export function findRoom(wanted: Wanted, schema: JsonObject, contextTokens: numb
   return bytesMax < pieceBytesMin ? undefined : { bytesMax, tokens };
 }
 
-/** For the problems of an output that is to be corrected. */
+/** Tokens for the problems of an output that must be corrected. */
 const correctionTokens = 600;
 
 export function pieceMessages(wanted: Wanted, text: string, { number, of }: { number: number; of: number }) {

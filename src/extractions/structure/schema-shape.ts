@@ -11,8 +11,8 @@ const dataKeywords = new Set(['const', 'default', 'enum', 'examples']);
 const namedKeywords = new Set(['properties', 'patternProperties', '$defs', 'definitions', 'dependentSchemas']);
 
 /**
- * Why a schema is not accepted, before it is compiled; undefined when it is. It must be small, and must not refer to
- * anything outside itself.
+ * Why a schema is refused before it is compiled, or undefined if it is accepted. It must be small and must not refer
+ * to anything outside itself.
  */
 export function findShapeProblem(schema: JsonObject): string | undefined {
   const bytes = Buffer.byteLength(JSON.stringify(schema));
@@ -53,7 +53,7 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The schema that a local reference names; undefined when it names none. */
+/** The schema that a local reference names, or undefined if there is none. */
 export function resolveReference(root: JsonObject, reference: string): unknown {
   if (!reference.startsWith('#')) return undefined;
   let found: unknown = root;

@@ -4,10 +4,10 @@ import { findShapeProblem } from './schema-shape.ts';
 
 type Problem = { path: string; message: string };
 
-/** How JSON Schemas of tenants are checked: in threads with a deadline, because their patterns may run forever. */
+/** Checks JSON Schemas of tenants in threads with a deadline, because their patterns may run forever. */
 export type SchemaChecker = {
   check(lane: string, schema: unknown, value: unknown): Promise<Problem[]>;
-  /** Whether `check` threw because of the schema, not because of the server. */
+  /** Whether `check` threw because of the schema and not because of the server. */
   isRefusal(error: unknown): error is Error;
 };
 
@@ -34,7 +34,7 @@ export function createSchemas({ check, isRefusal }: SchemaChecker) {
       }
     },
 
-    /** How the value violates the schema; undefined when it does not. */
+    /** How the value violates the schema, or undefined if it does not. */
     async findProblems(lane: string, schema: JsonObject, value: unknown) {
       const problems = await check(lane, schema, value);
       if (problems.length === 0) return undefined;

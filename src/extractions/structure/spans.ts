@@ -4,7 +4,7 @@ import type { Piece } from './pieces.ts';
 import { isObject } from './schema-shape.ts';
 import { TextIndex, type TextRange } from './text-index.ts';
 
-/** Where a value occurs in the text: its JSON Pointer, and a range in UTF-16 units. */
+/** Where a value occurs in the text: its JSON Pointer and a range in UTF-16 units. */
 export type Span = { path: string } & TextRange;
 
 /** A piece of the text, and the data that the language model returned for it. */
@@ -13,13 +13,13 @@ type Read = { piece: Piece; result: unknown };
 type Leaf = { path: string; value: string | number; found: TextRange[] };
 
 const spansMax = 10_000;
-/** Characters that are searched for the values of one output; after that, values have no spans. */
+/** The number of characters searched for the values of one output. Values after that have no spans. */
 const searchedCharactersMax = 200_000_000;
 const turnCharacters = 2_000_000;
 
 /**
- * Finds the positions of the strings and numbers of the data in the text, without the model: a value has a span only if
- * the text contains it. Of several positions, the one nearest to the other values of the same object is used.
+ * Finds the positions in the text of the data's strings and numbers, without the model: a value has a span only if
+ * the text contains it. Of several positions, it uses the one nearest to the other values of the same object.
  */
 export async function locateValues(data: unknown, text: string, reads: readonly Read[]): Promise<Span[]> {
   const sources = reads.map(({ piece, result }) => ({
@@ -30,7 +30,7 @@ export async function locateValues(data: unknown, text: string, reads: readonly 
   let sinceTurn = 0;
   const cache = new Map<string, TextRange[]>();
 
-  /** The places in the pieces that returned the value; otherwise those in the first other piece that contains it. */
+  /** The places in the pieces that returned the value, otherwise those in the first other piece that contains it. */
   async function find(value: string | number): Promise<TextRange[]> {
     const key = canonicalJson(value);
     const cached = cache.get(key);
@@ -69,7 +69,7 @@ export async function locateValues(data: unknown, text: string, reads: readonly 
   return spans.sort((a, b) => (order.get(a.path) ?? 0) - (order.get(b.path) ?? 0));
 }
 
-/** The strings and numbers of a value, with their JSON Pointers, in order. */
+/** The strings and numbers of a value in order, with their JSON Pointers. */
 function* leavesOf(value: unknown, path = ''): Generator<{ path: string; value: string | number }> {
   if (typeof value === 'string' || typeof value === 'number') yield { path, value };
   else if (Array.isArray(value)) for (const [at, item] of value.entries()) yield* leavesOf(item, `${path}/${at}`);
@@ -77,7 +77,7 @@ function* leavesOf(value: unknown, path = ''): Generator<{ path: string; value: 
     for (const [name, member] of Object.entries(value)) yield* leavesOf(member, `${path}/${pointerStep(name)}`);
 }
 
-/** Takes the values with the fewest places first: they locate the object. */
+/** Starts with the values that have the fewest places: they locate the object. */
 function chooseNearest(leaves: readonly Leaf[], areItems: boolean): Span[] {
   const anchors: TextRange[] = [];
   const chosen: Span[] = [];
@@ -92,7 +92,7 @@ function chooseNearest(leaves: readonly Leaf[], areItems: boolean): Span[] {
   return chosen;
 }
 
-/** Values whose places locate the other values. */
+/** The number of values whose places locate the other values. */
 const anchorsMax = 32;
 
 /** The range with the least text between it and one of the anchors. */

@@ -18,13 +18,13 @@ export type StructureRow = Scope &
     instructions: string | null;
   };
 
-/** An output that waits for its data, and its Markdown; without a blob when that was deleted. */
+/** An output that waits for its data, and its Markdown. Without a blob if the Markdown was deleted. */
 export type PendingRow = { outputId: string; filename: string | null; blobKey: string | null; size: number | null };
 
 export type DataRow = {
   outputId: string;
   state: 'pending' | 'done' | 'failed';
-  /** Whether `data` and `spans` are here, and not only in the file. */
+  /** Whether `data` and `spans` are in this row, and not only in the file. */
   hasValues: boolean;
   data: unknown;
   spans: Span[] | null;
@@ -51,7 +51,7 @@ export async function findSchema(
   return row;
 }
 
-/** Outputs that wait for their data. */
+/** Marks outputs as waiting for their data. */
 export async function insertPending(db: Db, { appId, id }: ExtractionKey, outputIds: readonly string[]): Promise<void> {
   if (outputIds.length === 0) return;
   await db`
@@ -86,7 +86,10 @@ export function listPending(db: Db, { appId, id }: ExtractionKey, count: number)
     order by o.ordinal limit ${count}`;
 }
 
-/** The data of the outputs; values and spans only of the first, unless it is a page of a site: all are in files. */
+/**
+ * The data of the outputs. Only the first output has values and spans here, unless it is a page of a site: all are in
+ * files.
+ */
 export function listData(db: Db, { appId, id }: ExtractionKey): Promise<DataRow[]> {
   return db<DataRow[]>`
     select d.output_id, d.state, shown as has_values, case when shown then d.data end as data,
@@ -97,7 +100,7 @@ export function listData(db: Db, { appId, id }: ExtractionKey): Promise<DataRow[
     where d.app_id = ${appId} and d.extraction_id = ${id}`;
 }
 
-/** Sets the number of pieces of an output's text, also when it is divided again. */
+/** Sets the number of pieces of an output's text, also if the text is divided again. */
 export async function setPieces(db: Db, { appId, id }: ExtractionKey, outputId: string, pieces: number): Promise<void> {
   await db.begin(async (tx) => {
     await tx`select 1 from extractions where app_id = ${appId} and id = ${id} for update`;
@@ -139,7 +142,10 @@ export async function insertPart(
     where app_id = ${appId} and id = ${id} and ${part.isPiece} and exists (select 1 from added)`;
 }
 
-/** Adds to the tokens of a running extraction. False when that would exceed the limit, or it no longer runs. */
+/**
+ * Adds to the tokens of a running extraction. Returns false if that would exceed the limit or the extraction has
+ * ended.
+ */
 export async function useTokens(tx: Db, { appId, id }: ExtractionKey, tokens: number, max: number): Promise<boolean> {
   const { count } = await tx`
     update extractions set tokens = tokens + ${tokens}, requests = requests + 1
@@ -147,7 +153,7 @@ export async function useTokens(tx: Db, { appId, id }: ExtractionKey, tokens: nu
   return count > 0;
 }
 
-/** Replaces a reservation by what was used. */
+/** Corrects a reservation to the tokens that were used. */
 export async function settleTokens(tx: Db, { appId, id }: ExtractionKey, change: number): Promise<void> {
   await tx`update extractions set tokens = tokens + ${change} where app_id = ${appId} and id = ${id}`;
 }
@@ -156,7 +162,9 @@ type DataEnd =
   | { state: 'done'; data: unknown; spans: readonly Span[]; fileId: string }
   | { state: 'failed'; error: StoredError };
 
-/** Ends an output that waits for its data. False when it no longer does. The extraction is locked by the caller. */
+/**
+ * Ends an output that waits for its data. Returns false if it no longer waits. The caller has locked the extraction.
+ */
 export async function endData(
   tx: Transaction,
   { appId, id }: ExtractionKey,
@@ -179,7 +187,7 @@ export async function endData(
   return true;
 }
 
-/** How many outputs have data, and the first error of those that have none. */
+/** The number of outputs with data, and the first error of those without. */
 export async function findOutcome(
   tx: Db,
   { appId, id }: ExtractionKey,

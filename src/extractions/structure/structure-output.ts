@@ -22,11 +22,11 @@ type Question = { messages: ChatMessage[]; schema: JsonObject; tokens: number };
 
 /** Questions and checks for one output. Each result is stored under its key, so a question is asked only once. */
 export type StructureCalls = {
-  /** The output's pieces are known. */
+  /** Called when the number of pieces is known. */
   begin(pieces: number): Promise<void>;
-  /** A value that validates against the question's schema. */
+  /** Returns a value that matches the question's schema. */
   ask(key: string, question: Question): Promise<unknown>;
-  /** How the value violates the schema; undefined when it does not. */
+  /** Returns how the value violates the schema, or undefined if it does not. */
   check(schema: JsonObject, value: unknown): Promise<{ paths: string[]; text: string } | undefined>;
 };
 
@@ -35,7 +35,10 @@ const dataBytesMax = 1024 * 1024;
 
 export type Structured = { data: unknown; spans: Span[] };
 
-/** Takes the data from a text: in one request if it fits the context, otherwise piece by piece. Throws StructureError. */
+/**
+ * Extracts the data from a text: in one request if it fits the context, otherwise piece by piece. Throws
+ * StructureError.
+ */
 export async function structureText(
   text: string,
   wanted: Wanted,
@@ -50,7 +53,7 @@ export async function structureText(
   if (pieces.length > piecesMax)
     throw new StructureError(
       'llm_input_too_large',
-      `The text has ${pieces.length} pieces of the language model's context; ${piecesMax} are read.`,
+      `The text needs ${pieces.length} pieces to fit the language model's context; the limit is ${piecesMax}.`,
     );
   await calls.begin(pieces.length);
   const schema = pieces.length === 1 ? wanted.schema : forPieces.schema;
@@ -69,7 +72,7 @@ export async function structureText(
 
 export const schemaTooLarge = 'leaves no room for a document in the context of the language model';
 
-/** Stored with the results. Another division of the text has other keys. */
+/** Stored with the results. A different division of the text gives different keys. */
 function keyOfPiece({ start, end }: Piece): string {
   return `${pieceKeyPrefix}${start}-${end}`;
 }
@@ -93,7 +96,7 @@ async function combine(
   return left === undefined ? known : combineByModel([known], wanted, forPieces, room, calls, left.text);
 }
 
-/** The model combines as many results as fit its context, repeatedly, until one is left. */
+/** Lets the model combine as many results as fit its context, repeatedly, until one is left. */
 async function combineByModel(
   results: readonly unknown[],
   wanted: Wanted,

@@ -4,8 +4,8 @@ export type TextRange = { start: number; end: number };
 const occurrencesMax = 50;
 
 /**
- * Finds values in a part of a text. A value is found only where the text has it: exactly; or apart from case, white space,
- * quotation marks and the marks of Markdown; or, for a number, as a number of the same value.
+ * Finds values in a part of a text. A value matches only where the text contains it: exactly; or ignoring case, white
+ * space, quotation marks and Markdown syntax; or, for a number, as a number of equal value.
  */
 export class TextIndex {
   readonly #text: string;
@@ -13,7 +13,7 @@ export class TextIndex {
   #plain: PlainText | undefined;
   #numbers: Map<number, TextRange[]> | undefined;
 
-  /** @param offset where this part begins in the whole text; ranges are those of the whole. */
+  /** @param offset where this part begins in the whole text; ranges refer to the whole text */
   constructor(text: string, offset: number) {
     this.#text = text;
     this.#offset = offset;
@@ -46,7 +46,7 @@ export class TextIndex {
   }
 }
 
-/** The first occurrences that are not inside a longer word or number. */
+/** The first occurrences that are not part of a longer word or number. */
 function findWhole(text: string, wanted: string): TextRange[] {
   const found: TextRange[] = [];
   for (let start = text.indexOf(wanted); start >= 0; start = text.indexOf(wanted, start + 1)) {
@@ -59,7 +59,7 @@ function findWhole(text: string, wanted: string): TextRange[] {
 }
 
 const wordCharacter = /[\p{L}\p{N}\p{M}]/u;
-/** Scripts without spaces between words. */
+/** Scripts that have no spaces between words. */
 const unspaced =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u;
 
@@ -77,7 +77,7 @@ function characterBefore(text: string, at: number): string {
   return low >= 0xdc00 && low < 0xe000 && at > 1 ? text.slice(at - 2, at) : text.slice(at - 1, at);
 }
 
-/** A text without case, runs of white space and marks, with the ranges in the source of each of its units. */
+/** A text without case, repeated white space and Markdown syntax, and for each of its units the range in the source. */
 type PlainText = { text: string; starts: Int32Array; ends: Int32Array };
 
 const marks = new Set('*_`\\#>');
@@ -102,7 +102,7 @@ function toPlainText(source: string): PlainText {
     if (isSpace && afterSpace) continue;
     afterSpace = isSpace;
     const lower = isSpace ? ' ' : plain.toLowerCase();
-    // A letter whose lower case is longer keeps its case: each unit has one source.
+    // A letter whose lower case is longer keeps its case, so that each unit has one source.
     parts.push(lower.length === 1 ? lower : plain);
     starts[length] = at;
     ends[length] = at + 1;
@@ -113,7 +113,7 @@ function toPlainText(source: string): PlainText {
 
 /** Longer runs of digits are not numbers. */
 const digitsMax = 60;
-/** Digits, with separators between them: no part can match in two ways. */
+/** Digits with separators between them. No part can match in two ways. */
 const numberPattern = /\d+(?:[.,'\u2019\u00a0\u202f\u2009 ]\d+)*/g;
 
 /** Every number of the text, with each value that its separators allow. */
@@ -136,7 +136,10 @@ function readNumbers(text: string): Map<number, TextRange[]> {
   return found;
 }
 
-/** The possible readings of a run of digits and separators: as one number, and each group between spaces. */
+/**
+ * The possible readings of a run of digits and separators: as one number, and as a number for each group between
+ * spaces.
+ */
 function readingsOf(digits: string): [value: number, start: number, end: number][] {
   const whole = digits.length > digitsMax ? [] : [...valuesOf(digits)];
   const readings = whole.map((value) => [value, 0, digits.length] as [number, number, number]);

@@ -15,15 +15,15 @@ import { findIngestion, type IngestionRow, listItems } from '../ingestion/store.
 import type { SourceService, VisibleSource } from '../sources/service.ts';
 import * as store from './store.ts';
 
-/** The members of metadata that are texts, numbers, true or false. */
+/** The members of metadata that are strings, numbers or booleans. */
 type Attributes = Record<string, string | number | boolean>;
 
-/** A file to attach, and the attributes that its document gets; undefined keeps what it has. */
+/** A file to attach, and the attributes of its document; undefined keeps the current ones. */
 type FileToAttach = { file: string; attributes?: Attributes | undefined };
 
 export type Counts = Record<store.AttachmentStatus, number>;
 
-/** A source with what it has of files. */
+/** A source with the counts and bytes of its files. */
 export type Tallied = { counts: Counts; bytes: number };
 
 export type Batch = { ingestion: IngestionRow; counts: Counts };
@@ -31,8 +31,8 @@ export type Batch = { ingestion: IngestionRow; counts: Counts };
 const sourcesAtOnce = 100;
 
 /**
- * The files of a source of documents: attaching a file makes a document of it. Nothing else is stored of them than the
- * documents and the items of ingestions.
+ * The files of a source of documents: attaching a file creates a document from it. Only the documents and the items of
+ * ingestions are stored.
  */
 export function createAttachmentService(deps: { db: Database; sources: SourceService; ingestions: IngestService }) {
   const { db, sources, ingestions } = deps;
@@ -46,7 +46,7 @@ export function createAttachmentService(deps: { db: Database; sources: SourceSer
     }) as Promise<T>;
   }
 
-  /** The files, each visible to the caller and small enough to become a document. */
+  /** Returns the ids of the files. Throws unless each is visible to the caller and small enough for a document. */
   async function requireFiles(db: Db, caller: Caller, files: readonly FileToAttach[]): Promise<string[]> {
     const ids = files.map(({ file }) => pathId('file', file));
     const visible = new Map((await findVisibleFiles(db, caller, ids)).map((row) => [row.id, row]));
@@ -59,7 +59,7 @@ export function createAttachmentService(deps: { db: Database; sources: SourceSer
     return ids;
   }
 
-  /** Deletes attempts that did not succeed, after ending those that no process continues. Returns how many. */
+  /** Deletes failed attempts, after ending those that no process continues. Returns their number. */
   async function forget(tx: Transaction, key: SourceKey, files: readonly string[]): Promise<number> {
     for (const id of await store.listStuckIngestions(tx, key, files)) await ingestions.cancel(tx, key.appId, id);
     return store.deleteFailedItems(tx, key, files);
@@ -90,7 +90,7 @@ export function createAttachmentService(deps: { db: Database; sources: SourceSer
   }
 
   return {
-    /** Attaches one file. One that is attached stays as it is, with other metadata if some is given. */
+    /** Attaches one file. If it is already attached, only its attributes change, if given. */
     async attach(caller: Caller, source: VisibleSource, given: FileToAttach): Promise<store.Attachment> {
       const [file = ''] = await requireFiles(db, caller, [given]);
       await requireQuotaLeft(db, source, 'documents');
@@ -108,7 +108,7 @@ export function createAttachmentService(deps: { db: Database; sources: SourceSer
       });
     },
 
-    /** Attaches files in one ingestion. The documents of those that are attached are made again. */
+    /** Attaches files in one ingestion. Documents of files that are already attached are created again. */
     async attachBatch(db: Db, caller: Caller, source: VisibleSource, given: readonly FileToAttach[]): Promise<Batch> {
       const files = await requireFiles(db, caller, given);
       await requireQuotaLeft(db, source, 'documents');
@@ -147,7 +147,7 @@ export function createAttachmentService(deps: { db: Database; sources: SourceSer
       return tallies;
     },
 
-    /** Replaces the attributes. 409 while the file is processed. */
+    /** Replaces the attributes. 409 while the file is being processed. */
     setAttributes: (source: VisibleSource, id: string, attributes: Attributes): Promise<store.Attachment> =>
       change(db, source, async (tx, key) => {
         const before = await getAttachment(tx, key, attachedId(id));
@@ -156,7 +156,7 @@ export function createAttachmentService(deps: { db: Database; sources: SourceSer
         return getAttachment(tx, key, before.id);
       }),
 
-    /** Removes the documents of a file from the source; the file stays. 409 while it is processed. */
+    /** Removes the documents of a file from the source; the file stays. 409 while it is being processed. */
     detach: (source: VisibleSource, id: string): Promise<void> =>
       change(db, source, async (tx, key) => {
         const file = attachedId(id);
@@ -165,7 +165,7 @@ export function createAttachmentService(deps: { db: Database; sources: SourceSer
         const documents = await store.listAttachedDocuments(tx, key, file);
         for (const document of documents) await removeDocument(tx, key, document);
         const forgotten = await forget(tx, key, [file]);
-        // It failed in a batch that is still running.
+        // The file failed in a batch that is still active.
         if (documents.length === 0 && forgotten === 0) throw inProgress();
       }),
 
@@ -206,7 +206,9 @@ export function createAttachmentService(deps: { db: Database; sources: SourceSer
       return store.listAttachments(db, { appId, sourceId }, keyset, { status, files });
     },
 
-    /** Ends a batch. What is done stays; the other files are cancelled. Of a batch that has ended, nothing changes. */
+    /**
+     * Ends a batch. Documents that exist stay; the other files are cancelled. A batch that has ended stays unchanged.
+     */
     async cancelBatch(caller: Caller, source: VisibleSource, id: string): Promise<Batch> {
       const { appId, id: ingestionId } = await findBatch(caller, source, id);
       await ingestions.cancel(db, appId, ingestionId);
@@ -227,7 +229,7 @@ async function writeAttributes(tx: Transaction, key: SourceKey, before: store.At
   else await updateDocumentMetadata(tx, key.appId, before.documentId, { metadata });
 }
 
-/** The members of metadata that are no attributes: lists and objects. */
+/** The members of metadata that are not attributes: lists and objects. */
 function keptMembers(attachment: store.Attachment | undefined): Record<string, unknown> {
   const members = Object.entries(attachment?.metadata ?? {});
   return Object.fromEntries(members.filter(([, value]) => typeof value === 'object' && value !== null));
@@ -235,7 +237,7 @@ function keptMembers(attachment: store.Attachment | undefined): Record<string, u
 
 const firstUuid = '00000000-0000-0000-0000-000000000000';
 
-/** The id of an attachment: of a file, or of a document that no file made. */
+/** The UUID of an attachment: that of a file, or of a document without a file. */
 function attachedId(id: string): string {
   const uuid = parseId('file', id) ?? parseId('document', id);
   if (uuid === undefined) throw notFound();
@@ -252,7 +254,7 @@ function noCounts(): Counts {
 }
 
 function inProgress(): AppError {
-  return new AppError('conflict', 'The file is being processed. Try again when it is done.', {
+  return new AppError('conflict', 'The file is being processed. Try again later.', {
     headers: { 'retry-after': '1' },
   });
 }

@@ -10,7 +10,7 @@ export type AttachmentStatus = 'completed' | 'in_progress' | 'failed' | 'cancell
 
 /** A file of a source: the document created from it, or the state of the attempt. */
 export type Attachment = {
-  /** Of the file, or of a document that no file made. */
+  /** The id of the file, or of a document without a file. */
   id: string;
   hasFile: boolean;
   documentId: string | null;
@@ -21,18 +21,18 @@ export type Attachment = {
   createdAt: Date;
 };
 
-/** The error of an ingestion whose job is not retried any more. */
+/** The error of an ingestion whose job is no longer retried. */
 const setAside: IngestionError = {
   code: 'internal_error',
-  message: 'Processing was ended too often, and is not tried again.',
+  message: 'Processing was interrupted too often and is not repeated.',
 };
 
 /** SQL: the job of the ingestion `i` is set aside. */
 const isStuck = (db: Db) => isSetAside(db, db`'ingest/' || i.id`);
 
 /**
- * SQL: the attachments of sources, each once. A document counts more than an attempt, and a later one more than an
- * earlier one. `file` limits them to one id.
+ * SQL: the attachments of sources, each once. A document takes precedence over an attempt, and a later one over an
+ * earlier one. `file` restricts them to one id.
  */
 function attachments(db: Db, appId: string, sourceIds: readonly string[], file?: string): Statement {
   const sources = db`any(${[...sourceIds]}::uuid[])`;
@@ -93,7 +93,7 @@ export function listAttachments(
 
 type Tally = { sourceId: string; status: AttachmentStatus; count: number; bytes: number };
 
-/** How many attachments of each status the sources have, and how many bytes of text. */
+/** Counts the attachments of sources by status, and their bytes of text. */
 export function tallyAttachments(db: Db, appId: string, sourceIds: readonly string[]): Promise<Tally[]> {
   if (sourceIds.length === 0) return Promise.resolve([]);
   return db<Tally[]>`
@@ -122,7 +122,7 @@ export async function listStuckIngestions(
   return rows.map((row) => row.id);
 }
 
-/** Forgets the attempts that did not succeed. */
+/** Deletes the attempts that did not succeed. */
 export async function deleteFailedItems(
   db: Db,
   { appId, sourceId }: SourceKey,
@@ -149,7 +149,7 @@ export async function updateFailedItem(
       and i.app_id = a.app_id and i.id = a.ingestion_id and i.source_id = ${sourceId}`;
 }
 
-/** The documents of a source that were made from a file, or the one with this id that no file made. */
+/** The documents of a source that were created from a file, or the one with this id that has no file. */
 export async function listAttachedDocuments(db: Db, { appId, sourceId }: SourceKey, file: string): Promise<string[]> {
   const rows = await db<{ id: string }[]>`
     select id from knowledge_documents where app_id = ${appId} and source_id = ${sourceId}
@@ -157,7 +157,7 @@ export async function listAttachedDocuments(db: Db, { appId, sourceId }: SourceK
   return rows.map((row) => row.id);
 }
 
-/** The sources visible to the caller that have a file, after one of them. */
+/** A page of the visible sources that contain a file, starting after one of them. */
 export async function listSourcesOfFile(db: Db, caller: Caller, file: string, after: string, count: number) {
   const rows = await db<{ id: string }[]>`
     select s.id from knowledge_sources s where ${sourceVisible(db, caller, 's')} and s.id > ${after}::uuid
@@ -170,7 +170,7 @@ export async function listSourcesOfFile(db: Db, caller: Caller, file: string, af
   return rows.map((row) => row.id);
 }
 
-/** The file of each document, with its name; those that no file made are absent. */
+/** The file of each document, with its name. Documents without a file are absent. */
 export function listFilesOfDocuments(db: Db, appId: string, documents: readonly string[]) {
   return db<{ documentId: string; fileId: string; filename: string }[]>`
     select d.id as document_id, f.id as file_id, f.filename

@@ -57,7 +57,7 @@ export function createDocumentService(deps: { db: Database; sources: SourceServi
       );
     },
 
-    /** Starts the replacement of a document's content; absent title and metadata stay. */
+    /** Starts replacing a document's content. An absent title or metadata keeps its value. */
     async update(caller: Caller, id: string, input: PushInput): Promise<IngestionView> {
       const document = await get(caller, id);
       const source = await sources.getForChange(db, caller, formatId('source', document.sourceId), 'update');
@@ -66,7 +66,7 @@ export function createDocumentService(deps: { db: Database; sources: SourceServi
           field,
           message: 'exactly one of content and file is required',
         }));
-        throw new AppError('invalid_parameters', 'content, file: exactly one of them is required', { fields });
+        throw new AppError('invalid_parameters', 'content, file: exactly one of the two is required', { fields });
       }
       return ingestions.replaceDocument(caller, source, document, input);
     },
@@ -87,7 +87,7 @@ export function createDocumentService(deps: { db: Database; sources: SourceServi
       return [await store.listChunkTexts(db, document, page), document.chunkCount];
     },
 
-    /** The whole text, or with `offset` (or `limit`) a slice of it. */
+    /** Returns the whole text, or a slice of it if `offset` or `limit` is given. */
     async content(
       caller: Caller,
       id: string,

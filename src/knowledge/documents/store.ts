@@ -32,7 +32,7 @@ export type DocumentRow = {
   updatedAt: Date;
 };
 
-/** With the owner columns of its source. */
+/** A document with the owner columns of its source. */
 export type DocumentView = DocumentRow & Owned;
 
 export type DocumentWrite = Omit<DocumentRow, 'createdAt' | 'updatedAt'>;
@@ -98,7 +98,7 @@ export async function listDocuments(
       where ${conditions.reduce((all, one) => db`${all} and ${one}`)}) s`;
   const ofSource = db`d.app_id = ${caller.appId} and d.source_id = s.id
     and ${filter.title === undefined ? db`true` : db`starts_with(lower(d.title), lower(${filter.title}))`}`;
-  // The newest of each source are found in an index; of all sources together they would have to be sorted.
+  // An index finds the newest documents of each source; those of all sources together would have to be sorted.
   const rows = await db<DocumentView[]>`
     select d.*, s.org_id, s.team_id, s.user_id, s.agent_id from ${sources} cross join lateral (
       select * from knowledge_documents d where ${ofSource}
@@ -140,14 +140,14 @@ export async function findDocumentByBytes(db: Db, appId: string, sourceId: strin
   return row?.id;
 }
 
-/** A source's only document, for kinds that have one. */
+/** The only document of a source, for kinds with one document. */
 export async function findFirstDocument(db: Db, appId: string, sourceId: string): Promise<DocumentRow | undefined> {
   const [row] = await db<DocumentRow[]>`
     select * from knowledge_documents where app_id = ${appId} and source_id = ${sourceId} order by created_at, id limit 1`;
   return row;
 }
 
-/** The source's document of a page. */
+/** The source's document for a page. */
 export async function findDocumentByUrl(db: Db, appId: string, sourceId: string, url: string) {
   const [row] = await db<DocumentRow[]>`
     select * from knowledge_documents
@@ -156,7 +156,7 @@ export async function findDocumentByUrl(db: Db, appId: string, sourceId: string,
   return row;
 }
 
-/** The pages among these of which the source has a document. */
+/** Returns those pages for which the source has a document. */
 export async function listHeldUrls(db: Db, appId: string, sourceId: string, urls: string[]): Promise<Set<string>> {
   const rows = await db<{ sourceUrl: string }[]>`
     select source_url from knowledge_documents
@@ -180,7 +180,7 @@ export async function markDocumentsSeen(
       and md5(source_url) in (select md5(url) from unnest(${urls}::text[]) url) and source_url = any(${urls}::text[])`;
 }
 
-/** Documents that this pull did not find. */
+/** The ids of documents that this pull did not find. */
 export async function listUnseenDocuments(db: Db, appId: string, sourceId: string, seenBy: string): Promise<string[]> {
   const rows = await db<{ id: string }[]>`
     select id from knowledge_documents
@@ -200,7 +200,7 @@ export async function updateDocumentMetadata(
     where app_id = ${appId} and id = ${id}`;
 }
 
-/** Documents whose chunks are before an ordinal. */
+/** The ids of documents whose chunks are before an ordinal. */
 export async function listDocumentsBelow(db: Db, appId: string, sourceId: string, ordinal: number, count: number) {
   const rows = await db<{ id: string }[]>`
     select id from knowledge_documents
@@ -209,7 +209,7 @@ export async function listDocumentsBelow(db: Db, appId: string, sourceId: string
   return rows.map((row) => row.id);
 }
 
-/** Updates where a document's chunks are; nothing else about it changes. */
+/** Updates the position of a document's chunks, and nothing else. */
 export async function moveDocument(
   db: Db,
   appId: string,
@@ -222,7 +222,7 @@ export async function moveDocument(
     where app_id = ${appId} and id = ${id}`;
 }
 
-/** Deletes the row (and its text) and returns where its chunks are. */
+/** Deletes the row and its text. Returns the position of its chunks. */
 export async function deleteDocument(db: Db, appId: string, id: string) {
   const [row] = await db<Pick<DocumentRow, 'firstOrdinal' | 'chunkCount' | 'wordCount'>[]>`
     delete from knowledge_documents where app_id = ${appId} and id = ${id}
@@ -252,7 +252,7 @@ export function listChunks(db: Db, appId: string, sourceId: string, from: number
     where app_id = ${appId} and source_id = ${sourceId} and ordinal >= ${from} and ordinal < ${to} order by ordinal`;
 }
 
-/** Documents that lack vectors of this model, except those that the embedder refused and that are not due again. */
+/** Documents that lack vectors of this model, except those that the embedder refused and whose retry is not due. */
 export function listUnembeddedDocuments(db: Db, appId: string, model: string, count: number) {
   return db<Pick<DocumentRow, 'appId' | 'id' | 'sourceId'>[]>`
     (select app_id, id, source_id from knowledge_documents d where app_id = ${appId} and embedding_model is null
@@ -286,10 +286,10 @@ function isEmbeddable(db: Db, model: string) {
       and r.model = ${model} and (r.retry_at is null or r.retry_at > now()))`;
 }
 
-/** After these tries, the last about 6 hours after the first, a document stays without vectors. */
+/** After these attempts, the last about 6 hours after the first, a document stays without vectors. */
 const refusals = { triesMax: 6, firstDelaySeconds: 60, delayFactor: 4 };
 
-/** Counts a refusal of a document that the embedder does not embed, and sets when it is tried again. */
+/** Counts a document's refusal by the embedder, and sets the time of the next attempt. */
 export async function noteRefusal(db: Db, appId: string, id: string, model: string, reason: string): Promise<void> {
   const { triesMax, firstDelaySeconds, delayFactor } = refusals;
   await db`

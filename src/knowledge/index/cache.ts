@@ -1,13 +1,13 @@
-/** Values of one kind in a cache. `arrays` are those that the value holds: they decide what it costs. */
+/** Values of one kind in a cache. `arrays` are the arrays in a value, whose memory is its cost. */
 export type Cache<V> = {
   get(key: string): V | undefined;
   set(key: string, value: V, ...arrays: ArrayBufferView[]): void;
 };
 
-/** What a key and its place in the map take, and a typed array beside its bytes (measured on Node 24). */
+/** Memory of an entry in the map, and of a typed array in addition to its bytes (measured on Node 24). */
 const [entryBytes, arrayBytes] = [160, 240];
 
-/** Caches for values of several kinds, by their names, that share one bound: any of them may use what the others leave. */
+/** Opens named caches for several kinds of values. They share one limit: each may use what the others leave free. */
 export function openCaches(bytesMax: number): <V>(name: string) => Cache<V> {
   const all = new ByteCache<unknown>(bytesMax);
   return <V>(name: string) => ({
@@ -17,20 +17,20 @@ export function openCaches(bytesMax: number): <V>(name: string) => Cache<V> {
   });
 }
 
-/** A view keeps the whole buffer that it is a part of. */
+/** The bytes of the buffers: a view keeps the whole buffer that it belongs to. */
 function memoryOf(arrays: readonly ArrayBufferView[]): number {
   const buffers = new Set(arrays.map(({ buffer }) => buffer));
   return [...buffers].reduce((sum, { byteLength }) => sum + byteLength, arrays.length * arrayBytes);
 }
 
-/** A copy in a buffer of its own. Rows from the database are views of what its connection received, 64 KiB at a time. */
+/** Copies bytes into their own buffer. Rows of the database are views of the 64 KiB buffers of its connection. */
 export function copyBytes(bytes: Buffer): Buffer {
   const copy = Buffer.allocUnsafeSlow(bytes.length);
   bytes.copy(copy);
   return copy;
 }
 
-/** A least-recently-used cache, bounded in bytes. */
+/** A least-recently-used cache with a limit in bytes. */
 class ByteCache<V> {
   readonly #entries = new Map<string, { value: V; bytes: number }>();
   readonly #bytesMax: number;

@@ -11,10 +11,10 @@ export function pageIndexes(db: Db, after: SourceKey | undefined, count: number)
 
 type Counters = { chunkCount: number; wordCount: number };
 
-/** What the index counts, and the same of its documents. */
+/** The counters of the index, and the counts of its actual documents. */
 export async function compareCounters(db: Db, { appId, sourceId }: SourceKey) {
-  const [row] = await db<{ isCurrent: boolean; firstOrdinal: number; counted: Counters; actual: Counters }[]>`
-    select i.analysis = ${analysisVersion} as is_current, i.first_ordinal,
+  const [row] = await db<{ isCurrent: boolean; counted: Counters; actual: Counters }[]>`
+    select i.analysis = ${analysisVersion} as is_current,
       jsonb_build_object('chunkCount', i.chunk_count, 'wordCount', i.word_count) as counted,
       jsonb_build_object('chunkCount', d.chunks, 'wordCount', d.words) as actual
     from knowledge_indexes i, lateral (
@@ -35,19 +35,25 @@ export type CheckedDocument = {
   vectorsMissing: number;
 };
 
-/** The document with the smallest ordinal from this one, with its text; one at a time, as texts are long. */
-export async function findNextDocument(db: Db, { appId, sourceId }: SourceKey, fromOrdinal: number) {
-  const [row] = await db<CheckedDocument[]>`
-    select d.id, d.title, d.language, d.first_ordinal, d.chunk_count, t.content,
+/** A document's place in the order of checks. `createdAt` is text, because a `Date` has no microseconds. */
+export type DocumentPlace = { id: string; createdAt: string };
+
+/** The next older document with its text. Returns one at a time, because texts are long. */
+export async function findNextDocument(db: Db, { appId, sourceId }: SourceKey, after: DocumentPlace | undefined) {
+  // An index has this order, so each call reads one row instead of all that are left.
+  const beyond: Statement = after
+    ? db`(d.created_at, d.id) < (${after.createdAt}::text::timestamptz, ${after.id})`
+    : db`true`;
+  const [row] = await db<(CheckedDocument & DocumentPlace)[]>`
+    select d.id, d.created_at::text as created_at, d.title, d.language, d.first_ordinal, d.chunk_count, t.content,
       coalesce(sha256(t.content) = d.content_hash, false) as is_whole,
       case when d.embedding_model is null then 0 else d.chunk_count - (
         select count(*)::int from knowledge_vectors v
         where v.app_id = d.app_id and v.source_id = d.source_id and v.model = d.embedding_model
           and v.ordinal >= d.first_ordinal and v.ordinal < d.first_ordinal + d.chunk_count) end as vectors_missing
     from knowledge_documents d left join knowledge_texts t on t.app_id = d.app_id and t.document_id = d.id
-    where d.app_id = ${appId} and d.source_id = ${sourceId} and d.chunk_count > 0
-      and d.first_ordinal >= ${fromOrdinal}
-    order by d.first_ordinal limit 1`;
+    where d.app_id = ${appId} and d.source_id = ${sourceId} and d.chunk_count > 0 and ${beyond}
+    order by d.created_at desc, d.id desc limit 1`;
   return row;
 }
 
@@ -76,7 +82,7 @@ export function pagePostings(db: Db, appId: string, segment: number, after: stri
     where app_id = ${appId} and segment = ${segment} and ${beyond} order by term limit ${count}`;
 }
 
-/** Corrects the counters, and has a job read the words of all texts again. */
+/** Corrects the counters, and marks the index so that a job reads the words of all texts again. */
 export async function markForReading(db: Db, { appId, sourceId }: SourceKey): Promise<void> {
   await db`
     update knowledge_indexes i set analysis = -1, chunk_count = d.chunks, word_count = d.words

@@ -21,7 +21,9 @@ export type IndexFinding = {
   source: string;
   document?: string;
   detail: string;
-  /** `reread`: a job reads the texts of the source again. `corrected`: the count is. A lost text is only in a backup. */
+  /**
+   * `reread`: a job reads the source's texts again. `corrected`: the count was corrected. A lost text needs a backup.
+   */
   repair: 'reread' | 'corrected' | 'left' | undefined;
 };
 
@@ -29,12 +31,13 @@ type IndexReport = { sources: number; documents: number; chunks: number; finding
 
 const sourcesPerPage = 100;
 const postingsPerPage = 1_000;
-/** Sums of digests stay exact in a number. */
+/** Digests are below this, so that their sums stay exact in a number. */
 const digestRange = 2 ** 48;
 
 /**
- * Compares the index of every source with the texts of its documents: counters, texts by their digests, chunks, vectors,
- * and for each chunk its words with their places. Each source is read in one snapshot, so it is safe while a server runs.
+ * Compares the index of every source with the texts of its documents: counters, texts by their digests, chunks,
+ * vectors, and the words of each chunk with their positions. Reads each source in one snapshot, so it is safe while a
+ * server runs.
  */
 export async function checkIndexes(
   db: Database,
@@ -72,7 +75,7 @@ export async function checkIndexes(
   }
 }
 
-/** Compares the counted bytes of a source's learned model with its rows. A model that is over the quota is removed. */
+/** Compares the counted bytes of a source's learned model with its rows. Removes a model that is over the quota. */
 function checkModel(db: Database, key: SourceKey, repair: boolean) {
   return db.begin(async (tx) => {
     await lockIndex(tx, key);
@@ -96,18 +99,17 @@ async function checkSource(db: Db, key: SourceKey, report: Report): Promise<{ do
       kind: 'wrong_counters',
       detail: `counters are ${JSON.stringify(index.counted)}, actual values are ${JSON.stringify(index.actual)}`,
     });
-  /** By ordinal: what the texts say minus what the index says, and the document. */
+  /** By ordinal: the sum of the text minus the sum of the index, and the document. */
   const balances = new Map<number, { sum: number; document: string }>();
   let documents = 0;
-  let from = index.firstOrdinal;
-  for (;;) {
-    const document = await store.findNextDocument(db, key, from);
+  for (let after: store.DocumentPlace | undefined; ; ) {
+    const document = await store.findNextDocument(db, key, after);
     if (document === undefined) break;
-    from = document.firstOrdinal + document.chunkCount;
+    after = document;
     documents += 1;
     await checkDocument(db, key, document, report, balances);
   }
-  // Words that another version of the analysis has read differ, and a job reads them again.
+  // Words that another version of the analysis has read may differ; a job reads them again.
   if (!index.isCurrent) return { documents, chunks: balances.size };
   const subtract = (entry: TermPostings) =>
     readPositions(entry.postings, entry.positions, (ordinal, positions) => {
@@ -157,7 +159,7 @@ async function checkDocument(
   for (const { ordinal, startByte, endByte, headingPath, hash: embedded } of chunks) {
     const passage = content.subarray(startByte, endByte).toString('utf8');
     const context = withContext(passage, document.title ?? undefined, headingPath);
-    // A title that was changed without the text is not in the index.
+    // A title that changed without the text is not in the index.
     if (!createHash('sha256').update(context).digest().equals(embedded)) continue;
     const terms = new Map<string, number[]>();
     for (const { term, position } of readTokens(context, language)) {

@@ -24,9 +24,9 @@ import {
 type CompactDeps = { db: Database; embedder: SharedEmbedder; parser: ParserPool; language: StemLanguage };
 
 /**
- * Removes replaced and deleted chunks from a source's index: moves every live document behind the current end of the
- * index, its words read again, one transaction each, and drops everything before. Searches see each document once throughout. Safe to repeat
- * and to interrupt.
+ * Removes replaced and deleted chunks from a source's index: reads the words of every live document again and moves it
+ * behind the current end of the index, in one transaction each, then drops everything before. Searches always see each
+ * document once. Safe to repeat and to interrupt.
  */
 export async function compactSource(deps: CompactDeps, key: SourceKey, signal: AbortSignal | undefined): Promise<void> {
   const { db } = deps;
@@ -73,7 +73,7 @@ async function moveDocument(
   await db.begin(async (tx: Transaction) => {
     const state = await lockIndex(tx, key);
     const document = state && (await documents.findDocumentById(tx, key.appId, id));
-    // A replacement made meanwhile is already behind the boundary.
+    // A document that was replaced meanwhile is already behind the boundary.
     if (!document || document.firstOrdinal !== before.firstOrdinal) return;
     const firstOrdinal = state.nextOrdinal;
     const vectors = prepared.chunks.flatMap((chunk, i) => {

@@ -34,15 +34,15 @@ export type DocumentFacts = Pick<
   'id' | 'title' | 'fileId' | 'metadata' | 'contentType' | 'bytesHash' | 'sourceUrl' | 'seenBy'
 >;
 
-/** The language of a source's texts, if it is set, and the language of a text whose own cannot be detected. */
+/** The language of a source's texts, if it is set, and the language of texts whose language is not detected. */
 export type TextLanguage = Pick<PrepareInput, 'language' | 'otherwise'>;
 
-/** A document's text, cut and indexed, but not yet stored. */
+/** A document's text, chunked and indexed, but not yet stored. */
 export type PreparedDocument = Omit<PreparedText, 'vectors'> & { text: Buffer; textHash: Buffer; words: number };
 
 /**
- * Cuts and indexes a text in a parser process: it is as untrusted as the bytes that it came from, and a long one takes
- * seconds. With the built-in embedder it also computes the vectors that `known` lacks and adds them to it.
+ * Chunks and indexes a text in a parser process, because it is as untrusted as the bytes that it came from, and a long
+ * one takes seconds. With the built-in embedder, also computes the vectors that `known` lacks and adds them to `known`.
  * NUL becomes U+FFFD, because PostgreSQL cannot store it. Throws ParseError.
  */
 export async function prepareDocument(
@@ -74,7 +74,7 @@ export async function prepareDocument(
 /** Packed vectors by the hash (hex) of the chunk's context. */
 export type KnownVectors = Map<string, Buffer>;
 
-/** The document's current vectors, for chunks that do not change. */
+/** Reads the document's current vectors, for chunks that do not change. */
 export async function readKnownVectors(db: Db, document: DocumentRow, model: string): Promise<KnownVectors> {
   const key = { appId: document.appId, sourceId: document.sourceId };
   const end = document.firstOrdinal + document.chunkCount;
@@ -88,7 +88,7 @@ export async function readKnownVectors(db: Db, document: DocumentRow, model: str
   return known;
 }
 
-/** Embeds the chunks that `known` lacks and adds them to it. Returns how many. Throws EmbeddingError. */
+/** Embeds the chunks that `known` lacks and adds them to it. Returns their number. Throws EmbeddingError. */
 export async function embedChunks(
   embedder: SharedEmbedder,
   appId: string,
@@ -120,8 +120,8 @@ type WriteResult = { chunks: number; flushed: boolean; embedded: boolean };
 
 /**
  * Writes the document into the source's index in place of its earlier version, in the caller's transaction: a search
- * sees the old text or the new one. Undefined when the source is gone, or the document to be replaced: a deleted document
- * does not come back.
+ * sees the old text or the new one. Returns undefined if the source was deleted, or the document to be replaced, which
+ * must not reappear.
  */
 export async function writeDocument(
   tx: Transaction,
@@ -143,7 +143,7 @@ export async function writeDocument(
     if (vector) stored.push({ ordinal: state.nextOrdinal + i, vector, code: signCode(unpackVector(vector)) });
   }
   const embedded = stored.length === prepared.chunks.length;
-  // Sent together, executed in this order.
+  // These are sent together and executed in this order.
   const row = upsertDocument(
     tx,
     {
@@ -168,7 +168,7 @@ export async function writeDocument(
   return { chunks: prepared.chunks.length, flushed, embedded };
 }
 
-/** Removes a document from its source. False when either is already gone. */
+/** Removes a document from its source. Returns false if either was already deleted. */
 export async function removeDocument(tx: Transaction, key: SourceKey, documentId: string): Promise<boolean> {
   if (!(await lockIndex(tx, key))) return false;
   const gone = await documents.deleteDocument(tx, key.appId, documentId);
@@ -177,7 +177,7 @@ export async function removeDocument(tx: Transaction, key: SourceKey, documentId
   return true;
 }
 
-/** Computes the vectors that a stored document lacks. Throws EmbeddingError, also when its source has no index. */
+/** Computes the vectors that a stored document lacks. Throws EmbeddingError, also if its source has no index. */
 export async function embedStoredDocument(
   db: Database,
   embedder: SharedEmbedder,
@@ -190,7 +190,7 @@ export async function embedStoredDocument(
   const key = { appId, sourceId: document.sourceId };
   const lock = async (tx: Transaction) => {
     const state = await lockIndex(tx, key);
-    // The jobs that look for documents without vectors would find this one again and again.
+    // Otherwise, jobs that look for documents without vectors would find this one again and again.
     if (!state && (await findDocumentById(tx, appId, documentId)))
       throw new EmbeddingError('The search index of its source is missing.');
     return state;

@@ -16,20 +16,20 @@ type IndexState = {
   bundledDocuments: number;
   bundledChunks: number;
   vectorVersion: number;
-  /** The source's learned model; version 0 is none. */
+  /** The version of the source's learned model; 0 if there is none. */
   modelVersion: number;
   modelDimensions: number;
 };
 
-/** Bundles of this many documents, or chunks, become a segment. */
+/** Bundles with this many documents or chunks become a segment. */
 export const bundleDocumentsMax = 32;
 export const bundleChunksMax = 1_024;
 /** This many segments of one level are merged into one of the next. */
 const segmentsPerLevel = 8;
 
 /**
- * Counts changes to how texts become terms (`content/terms.ts`, `content/language.ts`). A job reads the texts of indexes
- * with another version again.
+ * The version of text analysis (`content/terms.ts`, `content/language.ts`). Increase it when they change: a job then
+ * reads the texts of indexes with another version again.
  */
 export const analysisVersion = 1;
 
@@ -39,8 +39,8 @@ export async function insertIndex(db: Db, key: SourceKey): Promise<void> {
 }
 
 /**
- * The source's index, locked until the transaction ends; undefined when the source is gone. The source is locked first,
- * in the same order as its deletion, so that the two cannot deadlock.
+ * Locks the source's index until the transaction ends; undefined if the source was deleted. Locks the source first, in
+ * the same order as its deletion, so that the two cannot deadlock.
  */
 export async function lockIndex(tx: Transaction, key: SourceKey): Promise<IndexState | undefined> {
   await lockSource(tx, key);
@@ -48,7 +48,7 @@ export async function lockIndex(tx: Transaction, key: SourceKey): Promise<IndexS
     select languages, first_ordinal, next_ordinal, chunk_count, word_count, bundled_documents, bundled_chunks,
       vector_version
     from knowledge_indexes where app_id = ${key.appId} and source_id = ${key.sourceId} for update`;
-  // A statement of its own: one that waits for the lock would read the model as it was before.
+  // A separate statement, because one that waits for the lock would read the model as it was before.
   const model = tx<Pick<IndexState, 'modelVersion' | 'modelDimensions'>[]>`
     select version as model_version, dimensions as model_dimensions from knowledge_models
     where app_id = ${key.appId} and source_id = ${key.sourceId} and dimensions > 0`;
@@ -57,8 +57,8 @@ export async function lockIndex(tx: Transaction, key: SourceKey): Promise<IndexS
 }
 
 /**
- * Keeps the source and its owners from being deleted until the transaction ends. Take it before any other lock, and
- * owners before the source: a deletion proceeds from an owner to what it owns.
+ * Prevents the deletion of the source and its owners until the transaction ends. Take this lock before any other one,
+ * and owners before the source, because a deletion proceeds from an owner to what it owns.
  */
 export async function lockSource(tx: Transaction, { appId, sourceId }: SourceKey): Promise<void> {
   const owners = tx`
@@ -113,7 +113,7 @@ export async function appendChunks(
       bundled_documents = bundled_documents + 1, bundled_chunks = bundled_chunks + ${chunks.length},
       languages = case when ${language} = any(languages) then languages else languages || ${language}::text end
     where app_id = ${key.appId} and source_id = ${key.sourceId}`;
-  // Sent together: the connection runs them in order, and only the last response is awaited.
+  // These are sent together. The connection runs them in order.
   await Promise.all([chunkRows, ...bundleRows, statistics]);
   state.nextOrdinal += chunks.length;
   state.bundledDocuments += 1;
@@ -121,7 +121,7 @@ export async function appendChunks(
   return first;
 }
 
-/** Removes a document's chunks from the locked index: searches that begin after the commit do not see them. */
+/** Removes a document's chunks from the locked index. Searches that begin after the commit do not see them. */
 export async function removeChunks(
   tx: Transaction,
   key: SourceKey,
@@ -147,7 +147,7 @@ export async function removeChunks(
     where app_id = ${key.appId} and source_id = ${key.sourceId}`;
 }
 
-/** Sorts the bundled documents of the locked index by term into one segment, or several when there are many. */
+/** Sorts the bundled documents of the locked index by term into one segment, or into several if there are many. */
 export async function flushBundles(tx: Transaction, key: SourceKey, state: IndexState): Promise<void> {
   const of = tx`app_id = ${key.appId} and source_id = ${key.sourceId}`;
   const bundles = await tx<{ firstOrdinal: number; chunkCount: number }[]>`
@@ -173,7 +173,7 @@ export async function flushBundles(tx: Transaction, key: SourceKey, state: Index
   state.bundledChunks = 0;
 }
 
-/** The contents of the bundles with these ordinals, as one segment. */
+/** Writes the contents of the bundles with these ordinals as one segment. */
 async function flushRange(tx: Transaction, key: SourceKey, first: number, last: number): Promise<void> {
   const bundles = await tx<{ firstOrdinal: number; content: Buffer }[]>`
     delete from knowledge_bundles
@@ -190,7 +190,7 @@ async function flushRange(tx: Transaction, key: SourceKey, first: number, last: 
 const postingRowsPerInsert = 4_000;
 
 async function insertPostings(tx: Transaction, key: SourceKey, segment: number, entries: TermPostings[]) {
-  // In key order: neighbours go to the same index pages.
+  // In key order, so that neighbours go to the same index pages.
   entries.sort((a, b) => (a.term < b.term ? -1 : 1));
   for (let from = 0; from < entries.length; from += postingRowsPerInsert) {
     const rows = entries.slice(from, from + postingRowsPerInsert);
@@ -203,8 +203,9 @@ async function insertPostings(tx: Transaction, key: SourceKey, segment: number, 
 }
 
 /**
- * Merges the segments of one full level, inside the database, into one of the next. Returns whether it did: repeat until
- * it returns false. Searches and writers continue meanwhile: segments never change, and the commit removes the old ones.
+ * Merges the segments of one full level into one segment of the next level, inside the database. Returns whether there
+ * was a full level: repeat until it returns false. Searches and writers continue meanwhile, because segments never
+ * change, and the commit removes the old ones.
  */
 export async function mergeSegments(tx: Transaction, key: SourceKey): Promise<boolean> {
   const [lock] = await tx<{ mine: boolean }[]>`
@@ -244,8 +245,8 @@ async function nextSegment(tx: Transaction): Promise<number> {
 }
 
 /**
- * Drops the locked index below an ordinal where nothing is live any more. Skips it while a segment reaches across the
- * ordinal; a later run does it.
+ * Drops the locked index below an ordinal where nothing is live any more. Does nothing while a segment reaches across
+ * the ordinal; a later run drops it.
  */
 export async function deleteIndexBelow(tx: Transaction, key: SourceKey, ordinal: number): Promise<void> {
   const of = tx`app_id = ${key.appId} and source_id = ${key.sourceId}`;
@@ -267,8 +268,8 @@ export async function deleteIndexBelow(tx: Transaction, key: SourceKey, ordinal:
 }
 
 /**
- * Sources with more dead than live chunks in the index, and at least `deadMin` dead ones, and sources whose words were
- * read by another version.
+ * Sources with more dead than live chunks in the index and at least `deadMin` dead ones, and sources whose words
+ * another version of the analysis has read.
  */
 export function listSourcesToCompact(db: Db, deadMin: number, count: number) {
   return db<SourceKey[]>`
@@ -311,7 +312,7 @@ export async function insertVectors(
   ]);
 }
 
-/** Codes of consecutive ordinals. */
+/** Joins the codes of consecutive ordinals. */
 function joinRuns(vectors: StoredVector[]): { first: number; codes: Buffer[] }[] {
   const runs: { first: number; codes: Buffer[] }[] = [];
   for (const { ordinal, code } of vectors) {
@@ -348,7 +349,7 @@ export async function deleteOtherVectors(
       and first_ordinal >= ${from} and first_ordinal < ${to}`;
 }
 
-/** The driver sends no arrays of bytes; their text form it does. */
+/** Byte arrays in text form, because the driver cannot send arrays of bytes. */
 function byteTexts(values: Buffer[]): string[] {
   return values.map((value) => `\\x${value.toString('hex')}`);
 }

@@ -7,7 +7,7 @@ import { placeOfRow, type Scope } from '../search/scope.ts';
 import { listVectorsAt, readCodes } from '../search/store.ts';
 import { type Cache, copyBytes } from './cache.ts';
 
-/** All sign codes of one source and model, in the order in which they were stored; append-only. */
+/** All sign codes of one source and model, in the order in which they were stored. Append-only. */
 type CodeTable = {
   version: number;
   count: number;
@@ -15,14 +15,14 @@ type CodeTable = {
   codes: Uint32Array;
 };
 
-/** Codes of whole sources, and single packed vectors, which never change: reading 200 of them costs more than the rest. */
+/** Codes of whole sources, and packed vectors, which never change: reading 200 of them costs more than the rest. */
 export type VectorCache = { codes: Cache<CodeTable>; vectors: Cache<Buffer> };
 
 /**
- * Three steps, each with fewer chunks: those with the smallest Hamming distances, the best of them by an estimate, and
- * these by their exact cosine, which reads their vectors. Up to 10,000 chunks so many of each; beyond, the first grow
- * with the square root of the number of chunks and the others with its fourth root. `bench/search.ts` measures how many
- * of the exact top ten are found.
+ * Three steps, each with fewer chunks: those with the smallest Hamming distances, the best of these by an estimate, and
+ * the order of those by their exact cosine, which reads their vectors. Up to 10,000 chunks, these are the numbers of
+ * estimates and of cosines; beyond that, the first grows with the square root of the number of chunks and the second
+ * with its fourth root. `bench/search.ts` measures how many of the exact top ten are found.
  */
 const estimatedMin = 2_000;
 const comparedMin = 200;
@@ -40,7 +40,7 @@ export async function rankByVector(
   cache: VectorCache,
 ): Promise<Ranked[]> {
   const words = codeBits(embedder.dimensions) / 32;
-  /** With the place of its first allowed chunk among all of them. */
+  /** Each table with the place of its first allowed chunk among all of them. */
   const tables: { source: Scope['sources'][number]; table: CodeTable; first: number }[] = [];
   for (const source of scope.sources) {
     if (source.vectorVersion === 0) continue;
@@ -50,7 +50,7 @@ export async function rankByVector(
   const total = tables.reduce((sum, { table }) => sum + table.count, 0);
   const distances = new Uint16Array(total);
   const rows = new Int32Array(total);
-  /** Where in its table each of them is. */
+  /** The position of each allowed chunk in its table. */
   const places = new Int32Array(total);
   const code = signCode(query);
   let found = 0;
@@ -61,7 +61,7 @@ export async function rankByVector(
     hammingDistances(code, table.codes, table.count, distances, start);
     for (let i = 0; i < table.count; i++) {
       const ordinal = table.ordinals[i] as number;
-      // The table may contain more than this snapshot, and chunks that are gone.
+      // The table may contain chunks that are newer than this snapshot, and deleted ones.
       if (ordinal < source.firstOrdinal || ordinal >= source.nextOrdinal) continue;
       const row = source.base + ordinal;
       if (((scope.rows[row] ?? 0) & allowedBit) === 0) continue;
@@ -93,7 +93,7 @@ export async function rankByVector(
     .slice(0, count);
 }
 
-/** The `count` of these chunks that are probably the most similar. */
+/** The `count` chunks that are the most similar by the estimate. */
 function keepBest(
   near: number[],
   count: number,
@@ -111,7 +111,7 @@ function keepBest(
 }
 
 /**
- * A source is read whole when no more than this many vectors are left for each that is missing: otherwise its next
+ * A source is read as a whole if at most this many vectors remain for each one that is missing; otherwise, its next
  * searches would wait for the rest, a few at a time.
  */
 const readAhead = 8;
@@ -158,7 +158,7 @@ function listPlaces({ rows }: Scope, { sourceId, base, firstOrdinal, nextOrdinal
     .map((ordinal) => ({ sourceId, ordinal }));
 }
 
-/** A table may contain this many codes of deleted chunks, plus as many as there are live ones. */
+/** A table may contain this many codes of deleted chunks, plus the number of live ones. */
 const staleCodesMax = 10_000;
 
 /** The source's codes as of this snapshot or later: the cached ones plus newer ones from the database. */

@@ -14,7 +14,7 @@ import * as store from './store.ts';
 /** The name of this consumer in stored crawls. */
 export const knowledgeConsumer = 'knowledge';
 
-/** Starts the crawl of a pull that has become active, when the transaction commits. */
+/** Starts the crawl of a pull that has become active, once the transaction commits. */
 export async function startPull(
   db: Db,
   source: SourceRow,
@@ -70,7 +70,7 @@ export function knowledgeSink(deps: KnowledgeWorkDeps): CrawlSink<PreparedInput 
       }
     }
     for (const failure of batch.failures) {
-      // A page that its server cannot return now stays as it is; only a page that is gone is deleted here.
+      // A page that its server cannot currently return stays as it is. Only a page that is gone is deleted.
       if (!failure.gone) unchanged.push(failure.lastUrl ?? failure.url);
       addError(stats, { url: failure.url, code: failure.failure.code, message: failure.failure.message });
     }

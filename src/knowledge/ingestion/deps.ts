@@ -14,7 +14,7 @@ type AddKnowledgeJob = (
   options?: { key?: string; keepRunAt?: boolean; runAt?: Date },
 ) => Promise<void>;
 
-/** In the transaction that made the ingestion active. */
+/** Called in the transaction that makes the ingestion active. */
 type Launch = (tx: Transaction, appId: string, sourceId: string, ingestionId: string) => Promise<void>;
 
 export type KnowledgeWorkDeps = {
@@ -43,7 +43,7 @@ export function queueLearning(db: Db, addJob: AddKnowledgeJob, appId: string): P
   return addJob(db, taskNames.learnSources, { appId }, { key: `${taskNames.learnSources}/${appId}` });
 }
 
-/** Queues what a flushed segment makes due: merging, and perhaps learning. */
+/** Queues the work that a flushed segment makes due: merging, and perhaps learning. */
 export async function queueIndexWork(tx: Transaction, addJob: AddKnowledgeJob, key: SourceKey): Promise<void> {
   await addJob(tx, taskNames.mergeIndex, key, { key: `merge_index/${key.sourceId}` });
   await queueLearning(tx, addJob, key.appId);

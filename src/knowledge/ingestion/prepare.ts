@@ -19,7 +19,7 @@ import type { IngestionError } from './store.ts';
 
 export const documentBytesMax = 100 * 1024 * 1024;
 
-/** The target of some bytes: a new document, or the next version of one. */
+/** Bytes to ingest, for a new document or as the next version of one. */
 export type Input = {
   documentId: string | null;
   bytes: Buffer;
@@ -32,17 +32,17 @@ export type Input = {
   fileId: string | null;
 };
 
-/** The part of a document's ingestion that happens outside of transactions. */
+/** The result of the part of an ingestion that happens outside transactions. */
 export type PreparedInput = {
   facts: DocumentFacts;
   prepared: PreparedDocument;
   vectors: KnownVectors;
-  /** It replaces a document with the same id. */
+  /** Whether it replaces a document with the same id. */
   replaces: boolean;
   embedded: number;
   pages: number;
   bytes: number;
-  /** What was recognised in pictures of text. */
+  /** Statistics of the text recognised in pictures. */
   ocr?: OcrReport;
 };
 
@@ -54,12 +54,12 @@ type TextInput = Pick<Input, 'documentId' | 'title' | 'metadata' | 'contentType'
   pages: number;
   sourceUrl: string | null;
   seenBy: string | null;
-  /** The parts of the document that are missing from the text, in words. */
+  /** Descriptions of the parts of the document that are missing from the text. */
   truncated: string[] | undefined;
   signal?: AbortSignal;
 };
 
-/** Cuts the text and, with an embedder in this process, embeds the chunks that have no vector yet. */
+/** Chunks the text and, with an embedder in this process, embeds the chunks that have no vector yet. */
 export async function prepareInput(
   deps: Pick<KnowledgeWorkDeps, 'db' | 'embedder' | 'language' | 'parser'>,
   source: SourceRow,
@@ -116,9 +116,9 @@ export function describeFailure(error: unknown): IngestionError | undefined {
   const overQuota = quotaError(error);
   if (overQuota !== undefined) return { code: overQuota.code, message: overQuota.message };
   if (error instanceof Error && error.name === 'BlobTooLarge')
-    return { code: 'file_too_large', message: `Documents may have at most ${documentBytesMax} bytes.` };
+    return { code: 'file_too_large', message: `A document can have at most ${documentBytesMax} bytes.` };
   if (error instanceof Error && error.name === 'BlobMissing')
-    return { code: 'extraction_failed', message: 'The contents of the file are gone.' };
+    return { code: 'extraction_failed', message: 'The contents of the file are missing.' };
   return undefined;
 }
 

@@ -19,7 +19,7 @@ import { addError, addWritten, emptyStats, type Stats } from './stats.ts';
 import type { IngestionError, IngestionRow, ItemRow } from './store.ts';
 import * as store from './store.ts';
 
-/** Documents of one batch that are read ahead while another is written. */
+/** Documents of a batch that are read ahead while another one is written. */
 const parseAhead = 4;
 const progressIntervalMs = 1_000;
 
@@ -50,7 +50,7 @@ export class IngestionRun {
     this.#holder = holder;
   }
 
-  /** Works to the end; `pull` does the pull itself and returns its failure, if any. */
+  /** Runs the ingestion to its end; `pull` does the pull itself and returns its failure, if any. */
   async work(pull: PullStep): Promise<void> {
     const { appId, sourceId, kind } = this.#ingestion;
     const source = await findSourceById(this.deps.db, appId, sourceId);
@@ -77,7 +77,7 @@ export class IngestionRun {
     }) as Promise<T>;
   }
 
-  /** Reads, cuts and (with an embedder in this process) embeds. Throws ParseError. */
+  /** Reads and chunks the input, and embeds it if the embedder is in this process. Throws ParseError. */
   async prepare(source: SourceRow, input: Input): Promise<PreparedInput> {
     const parsed = await this.#parse(source, input);
     const ready = await prepareInput(this.deps, source, {
@@ -141,7 +141,7 @@ export class IngestionRun {
     return { ...described, text: markdown };
   }
 
-  /** A document of many pages takes minutes: those read so far show in the ingestion's stats until it ends. */
+  /** Shows the pages read so far in the stats of the ingestion, because a long document takes minutes. */
   #recordProgress(done: number, total: number): void {
     const now = performance.now();
     if (now - this.#progressMs < progressIntervalMs) return;
@@ -164,7 +164,7 @@ export class IngestionRun {
         const item = pending[i + ahead.length];
         if (!item) break;
         const work = this.#readItem(source, item);
-        // A rejection is handled when it is awaited; until then it must not count as unhandled.
+        // A rejection is handled once it is awaited, and must not count as unhandled before.
         work.catch(() => {});
         ahead.push(work);
       }
@@ -215,7 +215,7 @@ export class IngestionRun {
     return { ...common, bytes, isText: false, filename: file.filename, contentType: file.contentType, fileId: file.id };
   }
 
-  /** A document that exceeds the app's quota fails alone. */
+  /** Writes an item. A document that exceeds the app's quota fails without its batch. */
   async #writeItemOrFail(source: SourceRow, item: ItemRow, work: ItemWork): Promise<void> {
     try {
       await this.#writeItem(source, item, work);
@@ -240,7 +240,7 @@ export class IngestionRun {
         });
       case 'write': {
         const { facts, prepared, bytes, pages, ocr } = work.ready;
-        // Two equal contents in one batch: the second finds the first only now.
+        // For two equal contents in one batch, the second finds the first only here.
         const twin = item.dedupe
           ? await findDocumentByBytes(this.deps.db, source.appId, source.id, facts.bytesHash)
           : undefined;
@@ -259,7 +259,9 @@ export class IngestionRun {
     }
   }
 
-  /** The outcome, from the stored items, so that it is complete even when another process did some of them. */
+  /**
+   * Ends the ingestion by its stored items, so that the outcome is complete even if another process did some of them.
+   */
   async #endItems(items: ItemRow[]): Promise<void> {
     const done = items.filter((item) => item.state === 'done');
     const sum = (member: string) => done.reduce((total, item) => total + numberOf(item.result?.[member]), 0);
@@ -282,7 +284,7 @@ export class IngestionRun {
     return this.#finish('failed', { code: error.code, message: error.message }, metadata);
   }
 
-  /** Vectors of an external embedder come last: full-text search finds the documents meanwhile. */
+  /** Computes vectors of an external embedder last. Until then, full-text search finds the documents. */
   async #succeed(metadata: Record<string, unknown>): Promise<void> {
     const { db, embedder, log, addJob } = this.deps;
     let pending = false;
@@ -321,7 +323,7 @@ type ItemWork =
   | { kind: 'reuse'; documentId: string }
   | { kind: 'fail'; error: IngestionError };
 
-/** What the metadata of an ingestion says about an item. */
+/** An item in the metadata of its ingestion. */
 export function itemMetadata(item: ItemRow): Record<string, unknown> {
   const { document, reused, error, ocr } = item.result ?? {};
   if (error !== undefined) return { error };

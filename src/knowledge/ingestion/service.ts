@@ -20,7 +20,7 @@ import type { IngestionRow, IngestionView, NewItem } from './store.ts';
 import * as store from './store.ts';
 import { type KnowledgeWork, leaseSeconds } from './workflow.ts';
 
-/** One pushed document, alone or in a batch, or a replacement. */
+/** A pushed document, alone or in a batch, or a replacement. */
 export type PushInput = Static<typeof pushSchema>;
 type OnActive = NonNullable<Static<typeof ingestSchema>['on_active']>;
 
@@ -28,19 +28,19 @@ const inlineBytesDefault = 256 * 1024;
 const inlineWaitMs = 2_000;
 const insertTriesMax = 10;
 
-/** A file to ingest: as a new document, or in place of one. */
+/** A file to ingest, as a new document or in place of one. */
 type FileItem = { file: string; documentId: string | null; metadata?: Record<string, unknown> | undefined };
 
-/** Writes in the transaction of a new ingestion. */
+/** Additional writes in the transaction of a new ingestion. */
 type AlsoWrite = (tx: Transaction, ingestion: IngestionRow) => Promise<void>;
 
 type IngestDeps = {
   db: Database;
   sources: SourceService;
   work: KnowledgeWork;
-  /** Called with the errors of work that outlives its request. */
+  /** Receives the errors of work that outlives its request. */
   onError: (error: unknown) => void;
-  /** Pushed contents up to this size are processed within the request; 0: never. */
+  /** Pushed contents of up to this size are processed within the request; 0 for none. */
   inlineBytesMax?: number;
 };
 
@@ -49,7 +49,7 @@ export type IngestService = ReturnType<typeof createIngestService>;
 export function createIngestService(deps: IngestDeps) {
   const { db, sources, work, onError, inlineBytesMax = inlineBytesDefault } = deps;
 
-  /** Inserts the ingestion and its job in one transaction; or returns the ingestion that is already active. */
+  /** Inserts the ingestion and its job in one transaction, or returns the ingestion that is already active. */
   async function begin(
     db: Db,
     source: SourceRow,
@@ -68,13 +68,13 @@ export function createIngestService(deps: IngestDeps) {
         if (!row) return undefined;
         await also?.(tx, row);
         await store.insertItems(tx, source.appId, row.id, items);
-        // Processed immediately below; the job is only for a crash of this process.
+        // The work is done below. The job is needed only if this process crashes.
         const runAt = inline ? new Date(Date.now() + (leaseSeconds + 1) * 1000) : undefined;
         if (!row.queued) await work.launchIngestion(tx, source, row, runAt);
         return row;
       });
       if (inserted) return { ingestion: inserted, isNew: true };
-      // The active one may have ended since.
+      // The active ingestion may have ended since.
       const active = onActive === 'queue' ? undefined : await store.findActiveIngestion(db, source.appId, source.id);
       if (!active) continue;
       if (onActive === 'error')
@@ -107,7 +107,7 @@ export function createIngestService(deps: IngestDeps) {
     return isNew ? view : { ...view, metadata: { ...view.metadata, already_active: true } };
   }
 
-  /** Processes small contents, as far as that takes little time. */
+  /** Processes small contents, and stops waiting if that takes long. */
   async function runInline(ingestions: IngestionRow[]): Promise<void> {
     const working = ingestions.map(({ appId, id }) => work.runIngestion(appId, id).catch(onError));
     if (working.length > 0) await Promise.race([Promise.all(working), wait(inlineWaitMs, undefined, { ref: false })]);
@@ -130,13 +130,15 @@ export function createIngestService(deps: IngestDeps) {
     const file = await findVisibleFile(db, caller, fieldId('file', field, input.file ?? ''));
     if (!file) throw unknownReference(field);
     if (file.size > documentBytesMax)
-      throw new AppError('file_too_large', `Files may have at most ${documentBytesMax} bytes.`, {
+      throw new AppError('file_too_large', `A file can have at most ${documentBytesMax} bytes.`, {
         fields: [{ field, message: 'is too large' }],
       });
     return { ...common, ...none, fileId: file.id };
   }
 
-  /** @param isInline whether small contents are processed here; otherwise, and always within a transaction, a job does it. */
+  /**
+   * @param isInline whether small contents are processed here. Otherwise, and always within a transaction, a job does.
+   */
   async function ingest(
     db: Db,
     caller: Caller,
@@ -148,7 +150,7 @@ export function createIngestService(deps: IngestDeps) {
     const mode = readMode(input);
     checkMode(source, mode, input);
     if (mode === 'pull') await requireQuotaLeft(db, source, 'pages');
-    // Existing documents may be found again.
+    // With `dedupe`, no new document may be necessary.
     else if (input.dedupe !== true) await requireQuotaLeft(db, source, 'documents');
     const items = mode === 'pull' ? [] : [await readPush(db, caller, input)];
     return start(db, caller, source, mode === 'pull' ? 'pull' : 'push', items, input.on_active ?? 'return', isInline);
@@ -157,7 +159,7 @@ export function createIngestService(deps: IngestDeps) {
   return {
     ingest,
 
-    /** Many contents in one ingestion, processed in order, each with its own result. */
+    /** Ingests many contents in one ingestion, in order, each with its own result. */
     async ingestBatch(caller: Caller, id: string, input: Static<typeof ingestBatchSchema>): Promise<IngestionView> {
       const source = await sources.getForChange(db, caller, id, 'update');
       if (!findCreatableKind(source.type)?.pushable)
@@ -175,7 +177,7 @@ export function createIngestService(deps: IngestDeps) {
       return start(db, caller, source, 'batch', items, input.on_active ?? 'return');
     },
 
-    /** Replaces a document's content; the caller's permission is already checked. */
+    /** Replaces a document's content. The caller must have checked the permission. */
     async replaceDocument(
       caller: Caller,
       source: VisibleSource,
@@ -187,13 +189,13 @@ export function createIngestService(deps: IngestDeps) {
       try {
         return await start(db, caller, source, 'replace', items, 'queue');
       } catch (error) {
-        // The document was deleted with its source in this moment; the request names only the document.
+        // The document has just been deleted with its source; the request names only the document.
         if (brokenReference(error)?.column === 'source_id') throw notFound();
         throw error;
       }
     },
 
-    /** Bytes from a server-driven flow. They are queued behind an active ingestion. */
+    /** Ingests bytes that the server itself received, queued behind an active ingestion. */
     async ingestInternal(source: SourceRow, item: NewItem, also?: AlsoWrite): Promise<IngestionRow> {
       const inline = isSmall(item);
       const { ingestion } = await begin(db, source, 'push', [item], 'queue', inline, { also });
@@ -201,7 +203,7 @@ export function createIngestService(deps: IngestDeps) {
       return ingestion;
     },
 
-    /** The same bytes for several sources: all of them store them, or none. */
+    /** Ingests the same bytes into several sources: all of them store the bytes, or none does. */
     async ingestIntoAll(targets: SourceRow[], item: NewItem): Promise<void> {
       const inline = isSmall(item);
       const begun = await db.begin(async (tx) => {
@@ -214,8 +216,8 @@ export function createIngestService(deps: IngestDeps) {
     },
 
     /**
-     * Starts an ingestion of files, behind an active one. The caller may change the source and see the files; the
-     * metadata of the ingestion lists them.
+     * Starts an ingestion of files, behind an active one. The caller must have checked that the source may be changed
+     * and the files are visible. The metadata of the ingestion lists the files.
      */
     async ingestFiles(
       db: Db,
@@ -232,7 +234,7 @@ export function createIngestService(deps: IngestDeps) {
       return ingestion;
     },
 
-    /** Ends an ingestion before its time: its pending items fail as cancelled. One that has ended stays as it is. */
+    /** Cancels an ingestion: its pending items fail as cancelled. One that has ended stays unchanged. */
     async cancel(db: Db, appId: string, id: string): Promise<void> {
       await db.begin(async (tx) => {
         const ingestion = await store.lockUnfinished(tx, appId, id);
@@ -295,7 +297,7 @@ function checkMode(source: SourceRow, mode: Mode, input: Static<typeof ingestSch
   if (!kind?.pull) throw invalidField('pull', `a source of type ${source.type} has nothing to pull from`);
   const missing = listMissingForPull(kind, source.payload);
   if (missing.length > 0)
-    throw invalidField('payload', `a pull needs ${missing.join(' and ')} in the source's payload`);
+    throw invalidField('payload', `a pull requires ${missing.join(' and ')} in the source's payload`);
 }
 
 function exactlyOneError(fields: string[], message: string): AppError {
@@ -307,7 +309,7 @@ function exactlyOneError(fields: string[], message: string): AppError {
 const textType = /^text\/(?:plain|markdown|x-markdown)\s*(?:;|$)/i;
 const textName = /\.(?:md|markdown|txt|text)$/i;
 
-/** The pushed bytes. Text that is declared as plain text or Markdown is the document itself. */
+/** Reads the pushed bytes. Text that is declared as plain text or Markdown becomes the document unchanged. */
 async function readContent(content: Static<typeof contentSchema>, field: string, app: string) {
   const { content_type: contentType = null, filename = null } = content;
   const long = findLongText(content, 'data');

@@ -30,7 +30,7 @@ export type IngestionRow = {
   updatedAt: Date;
 };
 
-/** With the owner columns of its source, which responses contain. */
+/** An ingestion with the owner columns of its source, which responses contain. */
 export type IngestionView = IngestionRow & Owned;
 
 export type ItemRow = {
@@ -55,7 +55,7 @@ export type NewItem = Pick<
   'documentId' | 'fileId' | 'content' | 'isText' | 'contentType' | 'filename' | 'title' | 'metadata' | 'dedupe'
 >;
 
-/** Inserts the ingestion unless another of the source is active and this one may not queue: then undefined. */
+/** Inserts the ingestion. Returns undefined if another one of the source is active and this one must not queue. */
 export async function insertIngestion(
   db: Db,
   ingestion: Pick<IngestionRow, 'appId' | 'id' | 'sourceId' | 'kind' | 'queued' | 'metadata'>,
@@ -88,8 +88,8 @@ export async function findActiveIngestion(db: Db, appId: string, sourceId: strin
 }
 
 /**
- * Keeps the active ingestion of a source active until the transaction ends: what ends it waits, and then finds what this
- * transaction has queued behind it. False when none is active.
+ * Keeps the active ingestion of a source active until the transaction ends: the process that ends it waits, and then
+ * finds the ingestion that this transaction queued. Returns false if none is active.
  */
 export async function lockActive(tx: Transaction, appId: string, sourceId: string): Promise<boolean> {
   await lockSource(tx, { appId, sourceId });
@@ -129,7 +129,7 @@ export async function listIngestions(
   return [rows, count.total];
 }
 
-/** Claims an unfinished ingestion that no process works on. Undefined when it is finished, gone, queued or held. */
+/** Claims an unfinished ingestion that no process works on. Undefined if it has ended or is deleted, queued or held. */
 export async function claimIngestion(
   db: Db,
   appId: string,
@@ -146,7 +146,7 @@ export async function claimIngestion(
   return row;
 }
 
-/** Extends the lease; false when it is lost. */
+/** Extends the lease. Returns false if it was lost. */
 export async function renewLease(db: Db, appId: string, id: string, holder: string, leaseSeconds: number) {
   const rows = await db`
     update knowledge_ingestions set lease_until = now() + make_interval(secs => ${leaseSeconds})
@@ -166,7 +166,7 @@ async function lockSourceOf(tx: Transaction, appId: string, id: string): Promise
   if (row) await lockSource(tx, { appId, sourceId: row.sourceId });
 }
 
-/** True while this holder works on the ingestion, which then stays so until the transaction ends. */
+/** Returns whether the holder has the ingestion; if so, it keeps it until the transaction ends. */
 export async function lockLease(tx: Transaction, appId: string, id: string, holder: string): Promise<boolean> {
   await lockSourceOf(tx, appId, id);
   const rows = await tx`
@@ -207,7 +207,7 @@ export async function startIngestion(db: Db, appId: string, id: string): Promise
     where app_id = ${appId} and id = ${id}`;
 }
 
-/** The ingestion, locked, while it runs. */
+/** Locks and returns the ingestion if it is running. */
 export async function lockRunning(tx: Transaction, appId: string, id: string): Promise<IngestionRow | undefined> {
   await lockSourceOf(tx, appId, id);
   const [row] = await tx<IngestionRow[]>`
@@ -215,7 +215,7 @@ export async function lockRunning(tx: Transaction, appId: string, id: string): P
   return row;
 }
 
-/** The ingestion, locked, unless it has ended. */
+/** Locks and returns the ingestion unless it has ended. */
 export async function lockUnfinished(tx: Transaction, appId: string, id: string): Promise<IngestionRow | undefined> {
   await lockSourceOf(tx, appId, id);
   const [row] = await tx<IngestionRow[]>`
@@ -229,7 +229,7 @@ export async function setStats(db: Db, appId: string, id: string, stats: Record<
     where app_id = ${appId} and id = ${id}`;
 }
 
-/** Tells the active pull, if there is one, to skip what was deleted: a page, or (null) the source's file. */
+/** Tells the active pull, if any, to skip a page that was deleted, or with null the source's file. */
 export async function insertPullRemoval(db: Db, appId: string, sourceId: string, url: string | null): Promise<void> {
   await db`
     insert into knowledge_pull_removals (app_id, ingestion_id, url_hash)
@@ -238,7 +238,7 @@ export async function insertPullRemoval(db: Db, appId: string, sourceId: string,
     on conflict do nothing`;
 }
 
-/** The pages among these whose documents were deleted since the pull began. */
+/** Returns those pages whose documents were deleted since the pull began. */
 export async function listPullRemovals(db: Db, appId: string, id: string, urls: string[]): Promise<Set<string>> {
   if (urls.length === 0) return new Set();
   const rows = await db<{ urlHash: Buffer }[]>`
@@ -247,7 +247,7 @@ export async function listPullRemovals(db: Db, appId: string, id: string, urls: 
   return new Set(urls.filter((url) => removed.has(hashUrl(url).toString('hex'))));
 }
 
-/** Ends the ingestion and deletes its items. Those of files that failed stay: they are all that is known of these. */
+/** Ends the ingestion and deletes its items, except those of files that failed, which have no other record. */
 export async function finishIngestion(
   db: Db,
   appId: string,
@@ -275,7 +275,7 @@ export async function finishIngestion(
   await db`delete from knowledge_pull_removals where app_id = ${appId} and ingestion_id = ${id}`;
 }
 
-/** Makes the oldest queued ingestion of the source the active one. */
+/** Makes the oldest queued ingestion of the source active. Returns its id. */
 export async function promoteQueued(db: Db, appId: string, sourceId: string): Promise<string | undefined> {
   const [row] = await db<{ id: string }[]>`
     update knowledge_ingestions set queued = false, updated_at = now()
@@ -288,7 +288,7 @@ export async function promoteQueued(db: Db, appId: string, sourceId: string): Pr
   return row?.id;
 }
 
-/** The app's sources with an ingestion whose vectors are marked as pending. */
+/** The app's sources that have an ingestion with `embedding: pending`. */
 export async function listSourcesMarkedPending(db: Db, appId: string): Promise<string[]> {
   const rows = await db<{ sourceId: string }[]>`
     select distinct source_id from knowledge_ingestions
@@ -297,8 +297,8 @@ export async function listSourcesMarkedPending(db: Db, appId: string): Promise<s
 }
 
 /**
- * Ends the embedding-pending mark of a source's ingestions whose documents no longer wait for vectors. Where the embedder
- * rejected one permanently, the mark says so.
+ * Removes `embedding: pending` from a source's ingestions whose documents no longer wait for vectors. If the embedder
+ * has rejected one of them permanently, the mark says so instead.
  */
 export async function settleEmbedding(db: Db, appId: string, sourceId: string, model: string): Promise<void> {
   await db`

@@ -20,28 +20,28 @@ import { IngestionRun, LeaseLost } from './run.ts';
 import * as store from './store.ts';
 
 export const leaseSeconds = 10;
-/** How soon the work on an ingestion notices that its source is gone. */
+/** The interval at which work on an ingestion checks whether its source still exists. */
 const heartbeatMs = 1_500;
 const deadChunksMin = 1_000;
 
-/** What work has of the job that it is done in; nothing when a request does it. */
+/** The controls of the job that does the work; empty if a request does it. */
 type JobControls = Partial<Pick<JobContext, 'signal' | 'waitOutside'>>;
 
 export type KnowledgeWork = ReturnType<typeof createKnowledgeWork>;
 
-/** How a job pulls is defined by the source's kind; crawls pull web pages. */
+/** Pulls in a job, as the kind of the source defines it. Crawls pull web pages. */
 async function pullSource(run: IngestionRun, source: SourceRow): Promise<store.IngestionError | undefined> {
   const pull = findCreatableKind(source.type)?.pull;
   if (pull?.by === 'job') return pull.run(run, source);
   return { code: 'unsupported_content', message: 'This type of source has nothing to pull from.' };
 }
 
-/** The steps of ingestion. Each may run twice: the transaction that does the work records it. */
+/** The steps of ingestion. Each may run twice, because the transaction that does the work records it. */
 export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch'>) {
   const { db, embedder, log, addJob } = given;
   const deps: KnowledgeWorkDeps = { ...given, launch };
 
-  /** Starts an active ingestion: a crawl for web pages, a job for the rest. */
+  /** Starts an active ingestion: a crawl for web pages, otherwise a job. */
   async function launchIngestion(
     tx: Transaction,
     source: SourceRow,
@@ -61,7 +61,7 @@ export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch'>) {
     if (source && kind) await launchIngestion(tx, source, { id: ingestionId, kind });
   }
 
-  /** Works an ingestion to its end unless another process does. Returns whether it is finished (or gone). */
+  /** Runs an ingestion to its end unless another process does. Returns whether it has ended or was deleted. */
   async function runIngestion(appId: string, id: string, { signal, waitOutside }: JobControls = {}): Promise<boolean> {
     const holder = newUuid();
     const ingestion = await store.claimIngestion(db, appId, id, holder, leaseSeconds);
@@ -109,7 +109,7 @@ export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch'>) {
     launch,
     sink: knowledgeSink(deps),
 
-    /** Queues a job for every app that has documents without vectors, or ingestions that say so. */
+    /** Queues a job for every app that has documents without vectors, or ingestions marked as waiting for them. */
     async embedAll(): Promise<void> {
       for (const appId of await listAppsToEmbed(db, embedder.model)) await queueEmbedding(db, addJob, appId);
     },
@@ -118,7 +118,7 @@ export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch'>) {
     async embedPending(appId: string, { signal, waitOutside }: JobControls = {}): Promise<void> {
       const embedderOfJob = embedOutside(embedder, waitOutside);
       const tried = new Set<string>();
-      // Not only the sources of documents that were tried: documents may be deleted or replaced before their turn.
+      // Includes sources without an attempt, because documents may be deleted or replaced before their turn.
       const settle = async () => {
         const marked = await store.listSourcesMarkedPending(db, appId);
         for (const sourceId of new Set([...tried, ...marked]))
@@ -135,7 +135,7 @@ export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch'>) {
           } catch (error) {
             if (!(error instanceof EmbeddingError)) throw error;
             if (!(await doesEmbed(embedderOfJob, appId, signal))) {
-              log.warn({ err: error }, 'The embedder failed; its documents wait');
+              log.warn({ err: error }, 'The embedder failed; documents wait for their vectors');
               return settle();
             }
             log.warn({ err: error, document: document.id }, 'The embedder refused a document');
@@ -166,7 +166,7 @@ export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch'>) {
         await addJob(db, taskNames.compactIndex, { appId, sourceId }, { key: `compact_index/${sourceId}` });
     },
 
-    /** Deletes the index of sources that are gone. */
+    /** Deletes the indexes of deleted sources. */
     async purgeRemoved(): Promise<void> {
       for (;;) {
         const removed = await db<SourceKey[]>`select app_id, source_id from removed_knowledge_sources limit 20`;
@@ -192,7 +192,7 @@ export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch'>) {
   };
 }
 
-/** The embedder as a job uses it: while a remote service computes the vectors, the job holds no slot. */
+/** The embedder for a job, which holds no slot while a remote service computes the vectors. */
 function embedOutside(embedder: SharedEmbedder, waitOutside: WaitOutside | undefined): SharedEmbedder {
   if (embedder.local || waitOutside === undefined) return embedder;
   return { ...embedder, embed: (...call) => waitOutside(() => embedder.embed(...call)) };
@@ -209,7 +209,7 @@ async function doesEmbed(embedder: SharedEmbedder, appId: string, signal: AbortS
   }
 }
 
-/** Errors that may pass: the parsers are busy or stopping, the database is restarting. */
+/** Whether a retry may help: the parsers are busy or stopping, or the database is restarting. */
 function isTransient(error: unknown): boolean {
   if (error instanceof AppError) return error.code === 'unavailable';
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';

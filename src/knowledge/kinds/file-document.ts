@@ -31,11 +31,11 @@ async function pullFile(run: IngestionRun, source: SourceRow): Promise<Ingestion
   const { db, blobs } = run.deps;
   const named = payloadFile(source.payload);
   const fileId = typeof named === 'string' ? parseId('file', named) : undefined;
-  // A pull may read what the owner may read now.
+  // A pull may read what the owner may currently read.
   const owner = await loadOwnerCaller(db, source);
   const file = fileId === undefined || !owner ? undefined : await findVisibleFile(db, owner, fileId);
   if (!file)
-    return { code: 'not_found', message: 'The file does not exist, or the owner of the source may not see it.' };
+    return { code: 'not_found', message: 'The file does not exist or is not visible to the owner of the source.' };
   const old = await findFirstDocument(db, source.appId, source.id);
   if (old?.bytesHash.equals(file.checksum)) {
     run.stats.unchanged = 1;

@@ -27,7 +27,7 @@ export function listMissingForPull(kind: SourceKind, payload: Payload | null): s
   return required.filter((member) => names(member).every((name) => payload?.[name] === undefined));
 }
 
-/** 422 on each known member of the payload that is wrong; unknown ones are allowed. */
+/** 422 on each known member of the payload that is invalid. Unknown members are allowed. */
 export function checkPayload(kind: SourceKind, payload: Payload, checkUrl: UrlCheck): void {
   const fields: FieldError[] = [];
   if (Buffer.byteLength(JSON.stringify(payload)) > limits.metadataBytesMax)

@@ -10,13 +10,13 @@ export type SourceKind = {
   type: string;
   label: string;
   description: string;
-  /** The known members of the payload. Required ones are needed for a pull, not to create a source. */
+  /** The known members of the payload. Required ones are required by a pull, not to create a source. */
   payload: TObject;
   /** Other names of members. */
   aliases?: Readonly<Record<string, string>>;
   /** Whether bytes can be pushed. */
   pushable: boolean;
-  /** Absent when there is nothing to pull from. */
+  /** Absent if there is nothing to pull from. */
   pull?: CrawlPull | JobPull;
 };
 

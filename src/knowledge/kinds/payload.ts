@@ -55,7 +55,7 @@ export function readPayload<Schema extends TObject>(schema: Schema, payload: Pay
 /** Five to seven fields, or a name such as @daily. */
 const cronPattern = /^\s*(?:@\w+|\S+(?:\s+\S+){4,6})\s*$/;
 
-/** When a schedule is next due after this time; undefined when it is invalid or never due. */
+/** When a schedule is next due after this time; undefined if it is invalid or never due. */
 export function nextRun(cron: unknown, after: Date): Date | undefined {
   // The library would also accept a timestamp.
   if (typeof cron !== 'string' || !cronPattern.test(cron)) return undefined;
@@ -66,7 +66,7 @@ export function nextRun(cron: unknown, after: Date): Date | undefined {
   }
 }
 
-/** The language that a source names for its texts. */
+/** The language of a source's texts, if its payload names one. */
 export function payloadLanguage(payload: Payload | null): StemLanguage | undefined {
   const named = payload?.language;
   return typeof named === 'string' && isStemLanguage(named) ? named : undefined;

@@ -11,17 +11,18 @@ type ModelState = { modelVersion: number; modelDimensions: number };
 /** Packed vectors of words, null for those that the model does not know. */
 type Words = Map<string, Buffer | null>;
 
-/** Of a process, about 300 bytes each. */
+/** Cached words of a process, about 300 bytes each. */
 const cachedWordsMax = 65_536;
 /**
- * The words of models by source and version, the last used last: without them, each document reads some 50 KB of
+ * The words of models by source and version, the last used last. Without this cache, each document reads about 50 KB of
  * vectors. The words of a version never change.
  */
 const cachedWords = new Map<string, Words>();
 
 /**
- * Places new chunks in the space of the source's model, in the transaction that stores them: a search finds them by
- * meaning from its first moment. Over the quota of bytes, the source loses its model instead. A bundle's ordinals count from 0.
+ * Places new chunks in the space of the source's model, in the transaction that stores them, so that searches find them
+ * by meaning immediately. If the quota of bytes is exceeded, the source loses its model. A bundle's ordinals count from
+ * 0.
  */
 export async function foldIn(
   tx: Transaction,
@@ -64,7 +65,7 @@ export async function foldIn(
   }
 }
 
-/** The packed vectors of these words, and of others. */
+/** Reads the packed vectors of at least these words. */
 async function readWords(tx: Transaction, key: SourceKey, version: number, terms: readonly string[]): Promise<Words> {
   const name = `${key.appId}/${key.sourceId}/${version}`;
   const words: Words = cachedWords.get(name) ?? new Map();
@@ -79,7 +80,7 @@ async function readWords(tx: Transaction, key: SourceKey, version: number, terms
   return words;
 }
 
-/** Discards the words of the sources that were written to the longest time ago. */
+/** Discards the cached words of the least recently written sources. */
 function evictWords(): void {
   let count = [...cachedWords.values()].reduce((sum, words) => sum + words.size, 0);
   for (const [name, words] of cachedWords) {

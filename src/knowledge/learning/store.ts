@@ -11,15 +11,15 @@ import { lockSource, type SourceKey } from '../index/store.ts';
 
 type Due = {
   chunksMin: number;
-  /** New chunks as a part of those that the model was trained for. */
+  /** New chunks as a fraction of those that the model was trained for. */
   growth: number;
-  /** The same for a source with an active ingestion. */
+  /** The same fraction for a source with an active ingestion. */
   activeGrowth: number;
   count: number;
   appId: string | undefined;
 };
 
-/** Sources whose model is due: there is none, or the source has grown. One whose model was over the quota waits for room. */
+/** Sources that have no model or have grown. A source whose model was over the quota waits until there is room. */
 export function listDue(db: Db, due: Due) {
   return db<SourceKey[]>`
     select i.app_id, i.source_id
@@ -34,13 +34,13 @@ export function listDue(db: Db, due: Due) {
     order by i.app_id, i.chunk_count limit ${due.count}`;
 }
 
-/** SQL: so many bytes in place of those of the model `m` are within the quota of its app. */
+/** SQL: whether this many bytes in place of those of the model `m` are within the quota of its app. */
 function hasRoom(db: Db, bytes: Statement): Statement {
   return db`app_used(m.app_id, m.sandbox_id, 'file_bytes') - m.bytes + ${bytes}
     <= coalesce(quota_bound(m.app_id, 'file_bytes'), ${noLimit})`;
 }
 
-/** Whether a model of this size fits in the quota now. */
+/** Whether a model of this size currently fits in the quota. */
 export async function modelFits(db: Db, key: SourceKey, bytes: number): Promise<boolean> {
   const [row] = await db<{ fits: boolean }[]>`
     select ${hasRoom(db, db`${bytes}::bigint`)} as fits from knowledge_models m
@@ -49,8 +49,8 @@ export async function modelFits(db: Db, key: SourceKey, bytes: number): Promise<
 }
 
 /**
- * Takes the training of a source's model for a while, unless another source of the app is being learned. Returns the
- * current version of its model, 0 without one; undefined when it is not available.
+ * Claims the training of a source's model, unless another source of the app is being learned. Returns the current
+ * version of its model, 0 without one; undefined if the claim failed.
  */
 export async function claimModel(
   db: Db,
@@ -74,7 +74,7 @@ export async function claimModel(
   });
 }
 
-/** Keeps the claim. False when it is lost, or the source is gone. */
+/** Renews the claim. Returns false if it was lost or the source was deleted. */
 export async function renewClaim(db: Db, key: SourceKey, holder: string, leaseSeconds: number): Promise<boolean> {
   const { count } = await db`
     update knowledge_models set lease_until = now() + make_interval(secs => ${leaseSeconds})
@@ -96,7 +96,7 @@ export async function refuseModel(db: Db, key: SourceKey, holder: string, bytes:
     where app_id = ${key.appId} and source_id = ${key.sourceId} and lease_holder = ${holder}`;
 }
 
-/** What a training reads of the source's index. */
+/** Facts about a source's index that training needs. */
 export type IndexFacts = {
   languages: StemLanguage[];
   firstOrdinal: number;
@@ -120,7 +120,7 @@ export function listDeadRanges(db: Db, key: SourceKey) {
 
 const rowsPerRead = 500;
 
-/** The postings of all terms that may contain ordinals of a range, in batches, in no useful order. */
+/** The postings of all terms that may contain ordinals of a range, in batches and in no particular order. */
 export async function* readRange(tx: Transaction, key: SourceKey, from: number, to: number) {
   const postings = tx<{ term: string; postings: Buffer }[]>`
     select p.term, p.postings from knowledge_segments g
@@ -159,7 +159,7 @@ export async function insertCodes(
       ${codes.codeVersion}, ${codes.content})`;
 }
 
-/** The version of a source's model, and the bytes that it counts. */
+/** The version of a source's model, and its counted bytes. */
 export async function readModelSize(db: Db, key: SourceKey) {
   const [row] = await db<{ version: number; bytes: number }[]>`
     select version, bytes from knowledge_models where app_id = ${key.appId} and source_id = ${key.sourceId}`;
@@ -177,8 +177,8 @@ export async function measureVersion(db: Db, key: SourceKey, version: number): P
 }
 
 /**
- * Makes a complete version the source's model. False when the claim is lost. The index must be locked. Over the quota,
- * throws an error that `quotaError` translates.
+ * Makes a complete version the source's model. The index must be locked. Returns false if the claim was lost. If the
+ * quota would be exceeded, throws an error that `quotaError` translates.
  */
 export async function installModel(
   tx: Transaction,
@@ -194,14 +194,14 @@ export async function installModel(
   return count > 0;
 }
 
-/** The version of a source's model: 0 while it has none. */
+/** The version of a source's model; 0 while it has none. */
 export async function readVersion(db: Db, key: SourceKey): Promise<number | undefined> {
   const [row] = await db<{ version: number }[]>`
     select version from knowledge_models where app_id = ${key.appId} and source_id = ${key.sourceId}`;
   return row?.version;
 }
 
-/** Deletes what was stored of other versions: replaced ones, and one that was never finished. */
+/** Deletes the rows of other versions: replaced ones, and one that was never completed. */
 export async function deleteOtherVersions(db: Db, key: SourceKey, version: number): Promise<void> {
   const other = db`app_id = ${key.appId} and source_id = ${key.sourceId} and version <> ${version}`;
   await db`delete from knowledge_model_terms where ${other}`;
@@ -220,7 +220,7 @@ export async function deleteCodesBelow(tx: Transaction, key: SourceKey, ordinal:
     where m.app_id = ${key.appId} and m.source_id = ${key.sourceId}`;
 }
 
-/** Deletes all that is stored of a source's model. */
+/** Deletes everything of a source's model. */
 export async function deleteModel(tx: Transaction, key: SourceKey): Promise<void> {
   const of = tx`app_id = ${key.appId} and source_id = ${key.sourceId}`;
   await tx`delete from knowledge_models where ${of}`;
@@ -237,8 +237,8 @@ export function listWords(db: Db, key: SourceKey, version: number, terms: string
 }
 
 /**
- * Counts an addition to the codes of a locked index's model, and its bytes. Undefined when they are over the quota: the
- * source then has no model.
+ * Counts an addition to the codes of a locked index's model, and its bytes. Returns undefined if they exceed the quota;
+ * the source then has no model.
  */
 export async function growModel(tx: Transaction, key: SourceKey, bytes: number): Promise<number | undefined> {
   const [row] = await tx<[{ codeVersion: number }]>`

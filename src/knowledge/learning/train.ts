@@ -17,29 +17,29 @@ type LearnDeps = {
 
 /** A smaller source says too little about its words. */
 const chunksMin = 256;
-/** A model is trained again when the source has got so many new chunks, as a part of those it was trained for. */
+/** A model is trained again once the source has this many new chunks, as a fraction of those it was trained for. */
 const growth = 0.5;
-/** The same while it is being filled: it would be learned ten times on the way to 10,000 chunks, instead of three. */
+/** The same while a source is being filled: training three times up to 10,000 chunks instead of ten. */
 const activeGrowth = 3;
-/** Larger sources are learned from a sample, and all their chunks folded in. */
+/** Larger sources are learned from a sample, and then all their chunks are folded in. */
 const sampleChunksMax = 65_536;
 const sampleWordsMax = 20_000_000;
 const dimensionsMax = 64;
 const dimensionsStep = 16;
 const leaseSeconds = 30;
 const heartbeatMs = 5_000;
-/** After a failure, such as too little memory, the source waits. */
+/** How long a source waits after a failure, such as too little memory. */
 const pauseSeconds = 3_600;
-/** Chunks folded in at a time: half a kilobyte each in the learning process. */
+/** Chunks folded in at a time. Each takes half a kilobyte in the learning process. */
 const foldedChunksMax = 262_144;
-/** So many new chunks may be left to fold in while the index is locked. */
+/** At most this many new chunks are folded in while the index is locked. */
 const lockedChunksMax = 512;
 const chunksPerRow = 4_096;
 const wordsPerInsert = 4_000;
 
 /**
- * Two sources of different apps are learned at a time in this process: each has a child process with memory of its own,
- * and holds a connection while that reads its postings.
+ * This process learns two sources of different apps at a time. Each has its own child process, and holds a connection
+ * while it reads its postings.
  */
 const learnInLane = openCallLanes(1, () => new Error('Too many sources wait to be learned.'));
 
@@ -78,7 +78,7 @@ async function learnSource(deps: LearnDeps, key: SourceKey, signal: AbortSignal 
   const stop = signal ? AbortSignal.any([signal, lost.signal]) : lost.signal;
   const learner = new LearningProcess(deps.learnMemoryMb, stop);
   try {
-    // What an interrupted training left behind.
+    // Rows that an interrupted training has left.
     await store.deleteOtherVersions(db, key, version);
     await trainModel(db, key, holder, version + 1, learner);
     await store.deleteOtherVersions(db, key, (await store.readVersion(db, key)) ?? 0);
@@ -98,8 +98,8 @@ async function learnSource(deps: LearnDeps, key: SourceKey, signal: AbortSignal 
 }
 
 /**
- * Trains a version on a sample, folds in every chunk, and makes it the source's model. It is used only once it
- * is complete; ingestion and search continue meanwhile.
+ * Trains a version on a sample, folds in every chunk, and makes it the source's model once it is complete. Ingestion
+ * and search continue meanwhile.
  */
 async function trainModel(
   db: Database,
@@ -122,7 +122,7 @@ async function trainModel(
   const { dimensions, chunkCount, nextOrdinal, firstOrdinal } = trained;
   const words = await learner.train();
   const size = codeHeaderBytes + dimensions;
-  // Without the words themselves, which only count at the end: nothing is stored of a model that is clearly too large.
+  // Leaves out the words themselves, which count at the end. A model that is clearly too large is not stored.
   const bytesMin = words * (4 + size) + chunkCount * size;
   if (!(await store.modelFits(db, key, bytesMin))) throw new OverQuota(bytesMin);
   for (let from = 0; from < words; from += wordsPerInsert) {
@@ -146,7 +146,7 @@ async function trainModel(
       await store.insertCodes(writer, key, version, row);
     }
   };
-  // Ingestion continues: what it has added since is less each time.
+  // Ingestion continues, and adds fewer chunks during each pass.
   let folded = firstOrdinal;
   for (let left = Number.POSITIVE_INFINITY; left > lockedChunksMax; ) {
     const from = folded;
@@ -155,7 +155,7 @@ async function trainModel(
       const to = Math.min(end, from + foldedChunksMax);
       return { to, left: end - to, codes: to > from ? await fold(tx, from, to) : undefined };
     });
-    // After it: who holds one connection never waits for another.
+    // After the transaction, because a holder of one connection must never wait for another.
     if (read.codes !== undefined) await write(db, from, read.to, read.codes);
     folded = read.to;
     left = read.left;
@@ -174,7 +174,7 @@ async function trainModel(
   });
 }
 
-/** A model of this size is more than its app may store. */
+/** A model of this size exceeds the quota of its app. */
 class OverQuota extends Error {
   readonly bytes: number;
 

@@ -8,17 +8,17 @@ import { listPassages } from './store.ts';
 import type { WantedTerm } from './wanted.ts';
 
 /**
- * Pseudo-relevance feedback: the words that the best passages of a first ranking have in common, and the collection has
- * seldom, join the query of a second one (Bo1, Amati 2003). Chosen on CISI; ten passages or a weight of a half score
+ * Pseudo-relevance feedback (Bo1, Amati 2003): words that the best passages of a first ranking share, and that are rare
+ * in the collection, are added to the query of a second one. Chosen on CISI; ten passages or a weight of a half score
  * within .005 of these.
  */
 const passagesRead = 5;
 const termsAdded = 10;
 const passagesPerTermMin = 2;
 const addedWeight = 0.3;
-/** How much of the way a query's direction moves towards the best passage. */
+/** How far a query's direction moves towards the best passage, as a fraction. */
 const directionWeight = 0.1;
-/** With fewer words a first ranking is too often about something else: on CISI feedback then gains nothing. */
+/** With fewer words, the first ranking is too often about something else: on CISI, feedback then gains nothing. */
 const queryTermsMin = 5;
 
 export type Feedback = {
@@ -32,9 +32,9 @@ export type Feedback = {
 };
 
 /**
- * The second query, from the best chunks of the first ranking; all of them are chunks that the search may return.
- * Undefined where the first ranking is not to be trusted: the query is short, few chunks match it, or one of their sources
- * has no model to say how common its words are.
+ * Derives the second query from the best chunks of the first ranking, all of which the search may return. Undefined if
+ * the first ranking is unreliable: the query is short, few chunks match it, or one of their sources has no model to
+ * tell how common its words are.
  */
 export async function askBestPassages(
   db: Db,

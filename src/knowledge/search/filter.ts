@@ -9,8 +9,8 @@ type Scalar = string | number | boolean | null;
 type Comparison = 'gt' | 'gte' | 'lt' | 'lte';
 
 /**
- * SQL over `d.metadata` for a filter: `{key: value | {in, gt, gte, lt, lte, ne, exists}}`, all of which must hold, with
- * `and: [filter…]` and `or: [filter…]`. A list in the metadata matches when one of its items does. Throws 422 with the problem.
+ * Compiles a filter to SQL over `d.metadata`: `{key: value | {in, gt, gte, lt, lte, ne, exists}}`, all of which must
+ * hold, with `and: [filter…]` and `or: [filter…]`. A list in the metadata matches if one of its items does. Throws 422.
  */
 export function compileFilter(db: Db, filter: Record<string, unknown>): Fragment {
   const budget = { left: conditionsMax };
@@ -78,7 +78,7 @@ function compileOperators(db: Db, key: string, operators: Record<string, unknown
   return join(db, parts, 'and', true);
 }
 
-/** The value itself, or one item of a list. */
+/** SQL: the value itself, or an item of a list, is equal. */
 function equals(db: Db, key: string, value: Scalar): Fragment {
   return db`coalesce(d.metadata -> ${key}::text @> ${JSON.stringify(value)}::text::jsonb, false)`;
 }

@@ -28,7 +28,7 @@ export async function rankText(
   };
 }
 
-/** The items of a query in the languages of the scope. */
+/** Parses a query into items, with their terms in the languages of the scope. */
 export async function readQuery(reader: IndexReader, query: string): Promise<WantedTerm[]> {
   const { terms, prefixes } = parseQuery(query, reader.languages);
   const wanted: WantedTerm[] = terms.map(({ label, count, byLanguage }) => ({
@@ -43,7 +43,7 @@ export async function readQuery(reader: IndexReader, query: string): Promise<Wan
   return wanted;
 }
 
-/** The scope's rows, where only those that contain every phrase of the query stay allowed. */
+/** The scope's rows, of which only those that contain every phrase of the query stay allowed. */
 export async function restrictToPhrases(reader: IndexReader, query: string): Promise<Uint8Array> {
   const { scope } = reader;
   const { phrases } = parseQuery(query, reader.languages);

@@ -4,15 +4,15 @@ import { bestRows, type Ranked } from './rank.ts';
 import { type Scope, sourceOfRow } from './scope.ts';
 
 /**
- * A hybrid ranking weighs this many of the best chunks by text and as many of the most similar ones. A test keeps .95 of
- * the results that weighing all chunks would give.
+ * A hybrid ranking weighs this many of the best chunks by text and as many of the most similar ones. A test checks that
+ * this gives .95 of the results that weighing all chunks would give.
  */
 export const candidatesPerLeg = 1_000;
 
 /**
- * Ranks the candidates of both by the sum of text score and learned similarity, each as a part of its best, with the
- * weights (1 − weight) and weight. A chunk whose source has no model counts its text twice, so that models favour no
- * source; one without a word of the query needs a cosine of `cosineMin`.
+ * Ranks the candidates of both by the sum of text score and learned similarity, each relative to its best, with the
+ * weights (1 − weight) and weight. For a chunk whose source has no model, the text replaces the similarity, so that
+ * models favour no source. A chunk without a word of the query needs a cosine of `cosineMin`.
  */
 export function addLearned(
   text: Pick<TextRanking, 'ranked' | 'scoreOf'>,

@@ -12,11 +12,11 @@ type PlacedSource = Scope['sources'][number];
 /** What a model knows about a word. */
 type ModelWord = {
   vector: Float32Array;
-  /** How often a chunk contains the word, on average. */
+  /** The average number of occurrences per chunk. */
   frequency: number;
 };
 
-/** All chunks of one model by their ordinals from the first; without a code they are zero. */
+/** All chunks of one model, by ordinal from the first. Chunks without a code are zero. */
 type ModelCodes = {
   codeVersion: number;
   firstOrdinal: number;
@@ -35,7 +35,7 @@ export type Models = Awaited<ReturnType<typeof openModels>>;
 export async function openModels(tx: Transaction, appId: string, scope: Scope, cache: ModelCache) {
   const sources = scope.sources.filter((source) => source.modelVersion > 0);
 
-  /** What each source's model knows of these words. */
+  /** Reads the given words of each source's model. */
   async function readWords(wanted: { source: PlacedSource; term: string }[]): Promise<Map<string, ModelWord>> {
     const found = new Map<string, ModelWord>();
     const missing: typeof wanted = [];
@@ -62,7 +62,7 @@ export async function openModels(tx: Transaction, appId: string, scope: Scope, c
     sources,
     readWords,
 
-    /** The direction of a query in each source's model; none where the model knows no word of it. */
+    /** The direction of a query in each source's model; none if the model knows none of its words. */
     async directQuery(wanted: readonly WantedTerm[]): Promise<Map<string, Float32Array>> {
       const pairs = sources.flatMap((source) =>
         wanted.flatMap((item) =>
@@ -83,7 +83,7 @@ export async function openModels(tx: Transaction, appId: string, scope: Scope, c
       return directions;
     },
 
-    /** Moves a query's directions a little towards chunks that are about the same, each with its weight. */
+    /** Moves a query's directions towards chunks on the same subject, each by its weight. */
     async moveTowards(
       directions: ReadonlyMap<string, Float32Array>,
       chunks: readonly { sourceId: string; ordinal: number; weight: number }[],
@@ -129,12 +129,12 @@ export async function openModels(tx: Transaction, appId: string, scope: Scope, c
 }
 
 export type Similarities = {
-  /** For each row its cosine, times the strength of the chunk's code; 0 for those that point elsewhere. */
+  /** For each row, its cosine times the strength of the chunk's code; 0 if the cosine is not positive. */
   scores: Float32Array;
   cosineOf(row: number): number;
 };
 
-/** The products of one source, in the same memory each time. */
+/** Reused memory for the products of one source. */
 let products = new Float32Array(0);
 
 function compareSource(
@@ -177,7 +177,7 @@ async function loadCodes(
   return codes;
 }
 
-/** Codes may begin this far before the first live chunk, plus as many as there are live ones. */
+/** Codes may begin this far before the first live chunk, plus the number of live ones. */
 const staleCodesMax = 10_000;
 
 function capacityOf(codes: ModelCodes): number {

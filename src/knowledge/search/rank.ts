@@ -4,10 +4,10 @@ import type { PostingColumns } from '../../content/postings.ts';
 export const liveBit = 1;
 export const allowedBit = 2;
 
-/** Merges several lists of the same source, in ascending order: their words count together, as one word. */
+/** Merges several lists of the same source in ascending order, so that their words count as one word. */
 export function joinColumns(parts: PostingColumns[]): PostingColumns {
   let lists = parts;
-  // By halves, so that each posting is copied as often as the number of lists can be halved.
+  // In pairs, so that each posting is copied only log2(lists) times.
   while (lists.length > 1)
     lists = Array.from({ length: Math.ceil(lists.length / 2) }, (_pair, i) => {
       const [one, other] = lists.slice(i * 2, i * 2 + 2);
@@ -47,7 +47,7 @@ function addTallies(one: number, other: number): number {
   return Math.min((((one >>> 1) + (other >>> 1)) << 1) | titled, 65_534 | titled);
 }
 
-/** Whether the words of a phrase follow one another somewhere, given each word's positions in the chunk. */
+/** Whether the words of a phrase occur in sequence, given each word's positions in the chunk. */
 export function containsPhrase(positionsOfWords: number[][]): boolean {
   const [first = [], ...others] = positionsOfWords;
   const sets = others.map((positions) => new Set(positions));
@@ -63,7 +63,7 @@ export function bestRows(scores: Float32Array, count: number): Ranked[] {
   return best.length >= count ? best : rowsFrom(scoreOfRank(scores, count), scores, count);
 }
 
-/** The same of the rows that reach a score. */
+/** Like `bestRows`, among the rows that reach a score. */
 function rowsFrom(least: number, scores: Float32Array, count: number): Ranked[] {
   let floor = least;
   let best: Ranked[] = [];
@@ -75,7 +75,7 @@ function rowsFrom(least: number, scores: Float32Array, count: number): Ranked[] 
     if (score <= 0 || score < floor) continue;
     best.push({ row, score });
     if (best.length < count * 4) continue;
-    // Many rows are about as good: a later one has to be better than the last that is kept.
+    // Many rows have similar scores: a later one must be better than the last that is kept.
     keepBest();
     floor = nextFloat(best.at(-1)?.score ?? 0);
   }
@@ -97,8 +97,8 @@ const sampleStep = 16;
 const sampledRowsMin = 65_536;
 
 /**
- * Estimates `scoreOfRank` from a sixteenth of the rows; usually a little low. 0 when there are too few rows for an
- * estimate. Fewer than `count` rows may reach it.
+ * Estimates `scoreOfRank` from a sixteenth of the rows, usually slightly too low. Fewer than `count` rows may reach it.
+ * Returns 0 if there are too few rows for an estimate.
  */
 export function guessScoreOfRank(scores: Float32Array, count: number): number {
   if (scores.length < sampledRowsMin) return 0;
@@ -110,7 +110,7 @@ export function guessScoreOfRank(scores: Float32Array, count: number): number {
 
 const buckets = 4_096;
 
-/** A score that at least `count` rows reach, near the greatest such score; 0 when fewer rows have one. */
+/** A score that at least `count` rows reach, near the greatest such score; 0 if fewer rows have one. */
 export function scoreOfRank(scores: Float32Array, count: number): number {
   let largest = 0;
   for (let row = 0; row < scores.length; row++) if ((scores[row] as number) > largest) largest = scores[row] as number;

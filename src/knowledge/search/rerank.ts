@@ -2,7 +2,7 @@ import { withContext } from '../../content/prepare.ts';
 import type { Reranker } from '../../content/rerank/reranker.ts';
 import type { SearchHit } from './results.ts';
 
-/** Orders the hits by the reranker and keeps the best. Without its scores the order before stays, with the reason. */
+/** Orders the hits by the reranker and keeps the best. If it fails, keeps their order and returns the reason. */
 export async function rerankHits(
   reranker: Reranker,
   appId: string,

@@ -46,7 +46,7 @@ export type ContextRow = Pick<
   'sourceId' | 'ordinal' | 'startByte' | 'endByte' | 'startLine' | 'endLine' | 'startPage' | 'endPage' | 'content'
 >;
 
-/** The text of the chunks at these ordinals together with `chunks` neighbours of the same document on either side, unordered. */
+/** The text of these chunks with `chunks` neighbours of the same document on either side, unordered. */
 export async function listContexts(db: Db, appId: string, places: Place[], chunks: number): Promise<ContextRow[]> {
   if (places.length === 0) return [];
   return db<ContextRow[]>`
@@ -79,8 +79,8 @@ export async function listDocumentsAt(db: Db, appId: string, places: Place[]) {
 export type FacetValue = { key: string; value: string | number | boolean; count: number };
 
 /**
- * How many of these documents have each value of these metadata members: the `valuesMax` most frequent ones of each. Items
- * of a list count one by one; nulls, maps and values over `bytesMax` do not count.
+ * Counts the documents by the values of these metadata members: the `valuesMax` most frequent ones of each. Items of a
+ * list count one by one; nulls, maps and values over `bytesMax` do not count.
  */
 export async function countFacets(
   db: Db,

@@ -12,7 +12,7 @@ import {
 } from './results-store.ts';
 import { languagesOf, placeOfRow, type Scope } from './scope.ts';
 
-/** What a search returns of the passages that it found. */
+/** Which parts of the passages found a search returns. */
 export type ResultShape = {
   maxResults: number;
   /** Only the best passage of each document. */
@@ -27,7 +27,7 @@ export type ResultShape = {
 /** A range that matches the query: UTF-16 units of the passage, and bytes of the document. */
 type Highlight = { start: number; end: number; startByte: number; endByte: number };
 
-/** A row's score in the end, and its rank and score in each ranking that has it. */
+/** A row's final score, and its rank and score in each ranking that contains it. */
 export type Combined = {
   row: number;
   score: number;
@@ -43,7 +43,7 @@ export type SearchHit = Omit<Combined, 'row'> & {
   row: HitRow;
   context?: ContextRow;
   highlights?: Highlight[];
-  /** The rank that the reranker has changed. */
+  /** The rank before the reranker changed it. */
   rankBefore?: number;
 };
 
@@ -52,7 +52,7 @@ export type Facets = Map<string, Pick<FacetValue, 'value' | 'count'>[]>;
 const highlightsMax = 100;
 const facetBounds = { valuesMax: 20, bytesMax: 200 };
 
-/** Reads the results of a ranking, best first: hits in the shape that the request wants, and the facets of all ranked. */
+/** Reads the results of a ranking, best first: hits in the requested shape, and the facets of all ranked passages. */
 export async function readResults(
   search: { tx: Transaction; appId: string; scope: Scope; query: string },
   ranked: readonly Combined[],

@@ -4,8 +4,8 @@ import type { ScopeStatistics } from './score.ts';
 import type { AllowedRanges, ScopeSource } from './store.ts';
 
 /**
- * The chunks that a search covers, as rows of one table: the ordinals of each source in turn. `rows` says of each whether
- * it is live and whether the search's filters allow it.
+ * The chunks that a search covers, as rows of one table: the ordinals of each source in turn. `rows` has a bit for each
+ * that is live and one for each that the search's filters allow.
  */
 export type Scope = {
   sources: (ScopeSource & { base: number })[];
@@ -13,7 +13,7 @@ export type Scope = {
   statistics: ScopeStatistics;
 };
 
-/** Lays out the sources; without `allowed` there is no filter. */
+/** Lays out the sources as rows. Without `allowed`, there is no filter. */
 export function layOutScope(sources: ScopeSource[], allowed: AllowedRanges[] | undefined): Scope {
   let size = 0;
   let chunks = 0;

@@ -8,14 +8,14 @@ import { allowedBit, bestRows, guessScoreOfRank, liveBit, type Ranked, scoreOfRa
 const k1 = 1.2;
 const b = 0.75;
 /**
- * BM25F: what a word's occurrence in the title or a heading adds to its frequency. More than a half finds less on CISI.
+ * BM25F: what an occurrence in the title or a heading adds to a word's frequency. Above 0.5, results on CISI are worse.
  */
 export const titleWeight = 0.25;
 
 export type ScopeStatistics = {
   chunks: number;
   averageLength: number;
-  /** Some rows are chunks that are gone. */
+  /** Whether some rows are deleted chunks. */
   hasDead: boolean;
 };
 
@@ -23,7 +23,7 @@ export type ScopeStatistics = {
 type SourcePostings = { base: number; columns: PostingColumns };
 
 export type RankTerm = {
-  /** How much the term counts: how often it occurs in the query. */
+  /** The weight of the term: how often it occurs in the query. */
   count: number;
   lists: SourcePostings[];
 };
@@ -40,12 +40,12 @@ export type Scored = {
 };
 
 /**
- * Ranks the allowed rows by their terms; at most `count`. Rows that are not live do not count at all; live rows that are
- * not allowed count in the statistics and get no score. `titled` is the weight of titles and headings.
+ * Ranks the allowed rows by their terms; at most `count`. Rows that are not live do not count at all; live rows that
+ * are not allowed count in the statistics but get no score. `titled` is the weight of titles and headings.
  *
- * The weightiest terms come first. As soon as the rest together cannot lift a row into the ranking (MaxScore, Turtle and
- * Flood 1995), the rest are looked up for the rows that can still be in it: the words that nearly every chunk has, whose
- * postings are the longest, are hardly read. The ranking is the same.
+ * The terms with the greatest weights come first. Once the remaining terms together cannot lift another row into the
+ * ranking (MaxScore, Turtle and Flood 1995), they are only looked up for the rows that can still be in it. The words
+ * that nearly every chunk contains, whose postings are the longest, are thus hardly read. The ranking is the same.
  */
 export function scoreTerms(
   terms: readonly RankTerm[],
@@ -64,10 +64,9 @@ export function scoreTerms(
   for (const i of order) {
     const term = terms[i] as RankTerm;
     const factor = factors[i] as number;
-    candidates ??= pruned(scores, rest, term, count);
+    candidates ??= pruneRows(scores, rest, term, count);
     if (candidates) for (const one of candidates) one.score += lookUp(term, factor, one.row, norm);
     else addPostings(term, factor, rows, scores, norm);
-    // A little more than the bound, because sums of floats are rounded.
     rest -= factor;
   }
   const ranked = candidates
@@ -86,8 +85,8 @@ export function scoreTerms(
 let scratch = new Float32Array(0);
 
 /**
- * Zeros for the scores of so many rows, the same memory each time: rankings do not wait in between, and several megabytes
- * for each search would keep the garbage collector busy.
+ * Zeros for the scores of this many rows, in reused memory, which is safe because a ranking never waits. Several
+ * megabytes for each search would keep the garbage collector busy.
  */
 function zeroScores(rows: number): Float32Array {
   if (scratch.length < rows) scratch = new Float32Array(rows);
@@ -116,7 +115,7 @@ function addPostings(term: RankTerm, factor: number, rows: Uint8Array, scores: F
   }
 }
 
-/** What a term adds to one row, found by bisection. */
+/** The score that a term adds to one row, found by bisection. */
 function lookUp({ lists }: RankTerm, factor: number, row: number, norm: Norm): number {
   let sum = 0;
   for (const { base, columns } of lists) {
@@ -140,23 +139,24 @@ const lookUpCost = 24;
 const prunedPostingsMin = 50_000;
 
 /**
- * The rows that can still be among the best `count` when terms worth `rest` are left; undefined while those are too many
- * for looking up, or the next list is short.
+ * The rows that can still be among the best `count` if the remaining terms add at most `rest`; undefined while there
+ * are too many rows to look up, or if the next list is short.
  */
-function pruned(scores: Float32Array, rest: number, next: RankTerm, count: number): Ranked[] | undefined {
+function pruneRows(scores: Float32Array, rest: number, next: RankTerm, count: number): Ranked[] | undefined {
   const postings = next.lists.reduce((sum, { columns }) => sum + columns.ordinals.length, 0);
   if (postings < prunedPostingsMin) return undefined;
   const most = postings / lookUpCost;
   const guessed = guessScoreOfRank(scores, count);
-  // A guess is good when that many rows reach it.
+  // The guess is valid if enough rows reach it.
   const some = guessed > 0 ? rowsWithin(rest, guessed, scores, most) : undefined;
   if (some && some.above >= count) return some.candidates;
   if (guessed > 0 && some === undefined) return undefined;
   return rowsWithin(rest, scoreOfRank(scores, count), scores, most)?.candidates;
 }
 
-/** The rows that are at most `rest` below a score, and how many reach it; undefined when they are more than `most`. */
+/** The rows at most `rest` below a score, and how many reach it; undefined if there are more than `most`. */
 function rowsWithin(rest: number, reached: number, scores: Float32Array, most: number) {
+  // A little more than `rest`, because sums of floats are rounded.
   const floor = reached - rest * (1 + 1e-5);
   if (floor <= 0) return undefined;
   const candidates: Ranked[] = [];

@@ -30,7 +30,7 @@ type SearchRequest = {
   /** Undefined: the embedder's own minimum. */
   minSimilarity: number | undefined;
   shape: ResultShape;
-  /** Whether the reranker, where there is one, orders the hits. */
+  /** Whether the reranker, if there is one, orders the hits. */
   rerank: boolean;
 };
 
@@ -41,7 +41,7 @@ export type SearchResult = {
   terms: TextRanking['terms'];
   chunks: number;
   averageLength: number;
-  /** Models that took part, and the weight of their similarities; the text has the rest. */
+  /** The models that were used, and the weight of their similarities; the text has the remaining weight. */
   models?: { weight: number; sources: { sourceId: string; version: number; dimensions: number; chunks: number }[] };
   feedback?: Pick<Feedback, 'added' | 'passages'>;
   /** Why there is no vector ranking although the mode requires one. */
@@ -52,15 +52,15 @@ export type SearchResult = {
 
 /** Each ranking passes this many hits to the next step. */
 const rankedPerLeg = 200;
-/** The part of learned similarity in a hybrid score, before and after feedback. Chosen on CISI. */
+/** The weight of learned similarity in a hybrid score, before and after feedback. Chosen on CISI. */
 const learnedWeight = 0.3;
 const learnedWeightAfterFeedback = 0.4;
-/** A chunk without a word of the query is a result only from this cosine on. */
+/** The smallest cosine at which a chunk without a word of the query is a result. */
 const learnedCosineMin = 0.2;
 
 export type SearchIndex = { search(request: SearchRequest): Promise<SearchResult> };
 
-/** What every step of one search needs. */
+/** The context of one search, which every step needs. */
 type Search = {
   tx: Transaction;
   request: SearchRequest;
@@ -70,7 +70,7 @@ type Search = {
 
 type SearchOptions = {
   cacheBytesMax: number;
-  /** A search waits this long for its query's vector. */
+  /** How long a search waits for its query's vector. */
   queryEmbeddingMs: number;
   reranker?: Reranker | undefined;
   /** The number of best passages that the reranker reads. */
@@ -86,7 +86,7 @@ export function openSearchIndex(db: Database, embedder: SharedEmbedder, options:
   const vectors: VectorCache = { codes: openCache('vector-codes'), vectors: openCache('vectors') };
   const models: ModelCache = { codes: openCache('model-codes'), words: openCache('words') };
 
-  /** BM25 alone. */
+  /** Ranks by BM25 only. */
   async function rankFulltext({ tx, request, scope, count }: Search) {
     const reader = await openReader(tx, request.appId, scope, postings);
     const wanted = await readQuery(reader, request.query);
@@ -95,15 +95,15 @@ export function openSearchIndex(db: Database, embedder: SharedEmbedder, options:
     return { ranked: ranked.map(({ row, score }, i) => ({ row, score, textRank: i + 1, textScore: score })), terms };
   }
 
-  /** The embedder's vectors alone. */
+  /** Ranks by the embedder's vectors only. */
   async function rankVectors(search: Search, query: Float32Array[] | Error): Promise<Combined[]> {
     const nearest = Array.isArray(query) ? await findNearest(search, query) : [];
     return nearest.map(({ row, score }, i) => ({ row, score, vectorRank: i + 1, similarity: score }));
   }
 
   /**
-   * BM25F first; the best passages then add words to the query, where the first ranking can be trusted; what the sources'
-   * models learned is added; and last, by rank, what the embedder finds.
+   * Ranks by BM25F. If that ranking is reliable, its best passages add words to the query. Then adds the similarity
+   * that the sources' models have learned, and finally fuses the embedder's results by rank.
    */
   async function rankHybrid(search: Search, query: Float32Array[] | Error | undefined) {
     const { tx, request, scope, count } = search;
@@ -156,7 +156,7 @@ export function openSearchIndex(db: Database, embedder: SharedEmbedder, options:
     };
   }
 
-  /** Spellings alone add nothing where every source has a model and most words of the query are known. */
+  /** The built-in embedder compares spellings, which adds nothing if every source has a model that knows most words. */
   function needsVectors(scope: Scope, { terms }: TextRanking): boolean {
     if (embedder.builtIn === undefined || scope.sources.some((source) => source.modelVersion === 0)) return true;
     const unknown = terms.filter((term) => term.documentFrequency === 0);
@@ -177,7 +177,7 @@ export function openSearchIndex(db: Database, embedder: SharedEmbedder, options:
   }
 
   async function rank(request: SearchRequest): Promise<SearchResult> {
-    // Before the transaction: an embedder may be a remote service.
+    // Before the transaction, because the embedder may be a remote service.
     const { appId, query, mode } = request;
     const vector = mode === 'fulltext' ? undefined : await embedQuery(embedder, appId, query, queryEmbeddingMs);
     // One snapshot: every step sees the same version of a document.
@@ -206,13 +206,13 @@ export function openSearchIndex(db: Database, embedder: SharedEmbedder, options:
       const { maxResults } = request.shape;
       const shape = { ...request.shape, maxResults: Math.max(rerankPassages, maxResults) };
       const result = await rank({ ...request, shape });
-      // After the transaction: the service may take seconds.
+      // After the transaction, because the service may take seconds.
       return { ...result, ...(await rerankHits(reranker, request.appId, request.query, result.hits, maxResults)) };
     },
   };
 }
 
-/** Documents are grouped and counted among as many passages as a ranking weighs. */
+/** How many passages to rank: grouping and facets need as many as a ranking weighs. */
 function countRanked({ maxResults, onePerDocument, facets }: ResultShape): number {
   return onePerDocument || facets.length > 0 ? candidatesPerLeg : Math.max(rankedPerLeg, maxResults);
 }
@@ -225,7 +225,7 @@ async function openScope(tx: Transaction, { appId, sources, documents }: SearchR
   return layOutScope(found, documents === undefined ? undefined : await listAllowed(tx, appId, ids, documents));
 }
 
-/** The query's vector, or why there is none: full-text search continues without it. */
+/** Returns the query's vector, or the reason why there is none; full-text search continues without it. */
 async function embedQuery(
   embedder: SharedEmbedder,
   appId: string,

@@ -53,7 +53,7 @@ export function createSearchService(deps: {
       return run(caller, db`s.id = ${source.id}`, input);
     },
 
-    /** Everything that an agent owns; the agent by its id or lookup key. */
+    /** Searches everything that an agent owns. Takes the id or lookup key of the agent. */
     async searchAgent(
       caller: Caller,
       agentText: string,
@@ -63,7 +63,7 @@ export function createSearchService(deps: {
       return run(caller, db`s.agent_id = ${agent.id} and ${ofTypes(input)}`, input);
     },
 
-    /** Every source that the caller can see, or those that are named. */
+    /** Searches every source that is visible to the caller, or those that the input names. */
     async searchVisible(caller: Caller, input: Static<typeof visibleSearchSchema>): Promise<SearchResult> {
       const ids = input.sources && (await sources.resolve(caller, 'sources', input.sources));
       return run(

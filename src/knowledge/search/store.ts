@@ -12,7 +12,7 @@ export type ScopeSource = {
   chunkCount: number;
   wordCount: number;
   vectorVersion: number;
-  /** The learned model; version 0 is none. */
+  /** The version of the learned model; 0 if there is none. */
   modelVersion: number;
   modelDimensions: number;
   codeVersion: number;
@@ -56,7 +56,7 @@ export async function listAllowed(db: Db, appId: string, sourceIds: string[], do
 
 type PostingRow = { segment: number; term: string; postings: Buffer; positions?: Buffer };
 
-/** Postings by segment and term, each pair in turn; with positions for phrases. */
+/** Postings for each pair of segment and term, in order; with positions for phrases. */
 export async function listPostings(
   db: Db,
   appId: string,
@@ -144,7 +144,7 @@ export function readModelCodes(
   return tx.cursor(codes, 32);
 }
 
-/** What models know about words, each triple in turn. */
+/** The words of models, for each triple in order. */
 export async function listModelWords(
   db: Db,
   appId: string,
@@ -168,7 +168,7 @@ type Passage = {
   content: Buffer;
 };
 
-/** The texts of the chunks at these ordinals with what stands above them, unordered. */
+/** The texts of the chunks at these ordinals with their title and headings, unordered. */
 export async function listPassages(db: Db, appId: string, places: { sourceId: string; ordinal: number }[]) {
   if (places.length === 0) return [];
   return db<Passage[]>`

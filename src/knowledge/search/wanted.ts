@@ -3,7 +3,7 @@ import type { StemLanguage } from '../../content/terms.ts';
 /** An item of a query to rank by: a word, one term in each language, or the words that a prefix matches. */
 export type WantedTerm = {
   label: string;
-  /** How much it counts. */
+  /** Its weight: how often it occurs in the query. */
   count: number;
   byLanguage: ReadonlyMap<StemLanguage, readonly string[]>;
   isPrefix?: true;

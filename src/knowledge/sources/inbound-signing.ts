@@ -10,15 +10,15 @@ import type { NewItem } from '../ingestion/store.ts';
 import * as store from './inbound-store.ts';
 import type { SourceRow } from './store.ts';
 
-/** How far the clocks of sender and server may differ, as the reference libraries have it. */
+/** How far the clocks of sender and server may differ, as in the reference libraries. */
 const toleranceMs = 5 * 60_000;
-/** Senders retry for days. Later, the same id means another message. */
+/** How long message ids are kept: senders retry for days. */
 export const messageKeptMs = 7 * 24 * 3_600_000;
 const idCharactersMax = 255;
 
 type SignatureHeaders = { id: string; timestamp: string; signatures: string; sentAt: Date };
 
-/** What the headers of Standard Webhooks say. 401 when one is missing, or names a time too far from now. */
+/** Reads the headers of Standard Webhooks. 401 if one is missing, or if the time is too far from now. */
 export function readSignatureHeaders(headers: IncomingHttpHeaders, now: Date): SignatureHeaders {
   const [id, timestamp, signatures] = ['webhook-id', 'webhook-timestamp', 'webhook-signature'].map((name) => {
     const value = headers[name];
@@ -31,7 +31,7 @@ export function readSignatureHeaders(headers: IncomingHttpHeaders, now: Date): S
   if (Math.abs(sentAt.getTime() - now.getTime()) > toleranceMs)
     throw new AppError(
       'invalid_credentials',
-      'webhook-timestamp is more than five minutes from the time of the server.',
+      'webhook-timestamp differs from the server time by more than five minutes.',
     );
   return { id, timestamp, signatures, sentAt };
 }
@@ -39,8 +39,8 @@ export function readSignatureHeaders(headers: IncomingHttpHeaders, now: Date): S
 type SigningDeps = { db: Database; clock: Clock; secrets: Secrets; ingestions: IngestService };
 
 /**
- * Stores a signed message once. A retry of its sender, which signs a later time, gets the first ingestion; a copy of a
- * request that was accepted is refused.
+ * Stores a signed message once. A retry by the sender, which signs a later time, gets the first ingestion. A copy of an
+ * accepted request is refused.
  */
 export async function storeSigned(
   { db, clock, secrets, ingestions }: SigningDeps,
@@ -61,7 +61,8 @@ export async function storeSigned(
     if (!(error instanceof AlreadyReceived)) throw error;
   }
   const first = await store.noteResent(db, message);
-  if (!first) throw new AppError('conflict', 'This message was already received.', { details: { id: headers.id } });
+  if (!first)
+    throw new AppError('conflict', 'This message has already been received.', { details: { id: headers.id } });
   return first;
 }
 

@@ -45,7 +45,7 @@ export async function removeInboundSecret(db: Db, source: { appId: string; id: s
     where app_id = ${source.appId} and id = ${source.id}`;
 }
 
-/** False if a message with its digest was accepted before. */
+/** Inserts an accepted message. Returns false if one with this digest has already been accepted. */
 export async function insertInboundMessage(db: Db, message: InboundMessage): Promise<boolean> {
   const { appId, sourceId, digest, ingestionId, sentAt, receivedAt } = message;
   const inserted = await db`
@@ -55,7 +55,7 @@ export async function insertInboundMessage(db: Db, message: InboundMessage): Pro
   return inserted.count === 1;
 }
 
-/** Notes that a message was sent again at a later time. Undefined if it was not. */
+/** Records that a message was sent again at a later time. Returns undefined if it was not. */
 export async function noteResent(
   db: Db,
   { appId, sourceId, digest, sentAt }: Omit<InboundMessage, 'ingestionId' | 'receivedAt'>,
@@ -67,7 +67,7 @@ export async function noteResent(
   return row;
 }
 
-/** Returns how many it deleted. */
+/** Returns the number of deleted messages. */
 export async function deleteInboundMessages(db: Db, receivedBefore: Date, rowsMax: number): Promise<number> {
   const deleted = await db`
     delete from inbound_messages where ctid = any (array(

@@ -30,14 +30,14 @@ type InboundDeps = {
   baseUrl: () => string;
   sources: SourceService;
   ingestions: IngestService;
-  /** Largest body that an inbound URL accepts. */
+  /** Largest body that an inbound URL accepts, in bytes. */
   bodyBytesMax: number;
 };
 
 type InboundUrl = Static<typeof inboundUrlSchema>;
 type ThreadMessage = { content: string; metadata: Record<string, unknown> };
 
-/** Sources that others fill: inbound URLs and the messages of threads. */
+/** Sources that other systems and users fill: inbound URLs and messages of threads. */
 export function createInboundService(deps: InboundDeps) {
   const { db, clock, secrets, baseUrl, sources, ingestions } = deps;
 
@@ -90,7 +90,7 @@ export function createInboundService(deps: InboundDeps) {
       await insertIndex(tx, { appId: installation.appId, sourceId: id });
     },
 
-    /** The secret URL of an installation's source; undefined when it has none. */
+    /** The secret URL of an installation's source; undefined if it has none. */
     async urlOfInstallation(appId: string, installationId: string): Promise<string | undefined> {
       const [row] = await db<{ inboundToken: Buffer }[]>`
         select inbound_token from knowledge_sources
@@ -111,7 +111,7 @@ export function createInboundService(deps: InboundDeps) {
       return describe(source, inbound.plain);
     },
 
-    /** From now on, posts must be signed. The secret is shown only here. */
+    /** Requires signatures from now on. Returns the secret, which is shown only here. */
     async setSecret(caller: Caller, id: string, input: Static<typeof inboundSecretInputSchema>) {
       const { secret = generateWebhookSecret(), overlap_seconds: overlap = inboundOverlapSecondsDefault } = input;
       if (!isWebhookSecret(secret)) throw invalidField('secret', 'must be `whsec_` and 24 to 64 bytes in base64');
@@ -126,12 +126,12 @@ export function createInboundService(deps: InboundDeps) {
       return { secret, ...(until === null ? {} : { previous_secret_until: iso(until) }) };
     },
 
-    /** From now on, unsigned posts are accepted too. */
+    /** Accepts unsigned posts from now on. */
     async removeSecret(caller: Caller, id: string): Promise<void> {
       await inboundStore.removeInboundSecret(db, await getInbound(caller, id));
     },
 
-    /** The source of a token, as the owner of idempotency keys. */
+    /** Finds the source of a token, which owns the idempotency keys of its requests. */
     async findCaller(token: string): Promise<Scope & { name: string }> {
       const { appId, sandboxId, id, inboundSecret } = await findByToken(token);
       if (inboundSecret !== null)
@@ -158,7 +158,7 @@ export function createInboundService(deps: InboundDeps) {
       return { ingestion: formatId('ingestion', ingestionId) };
     },
 
-    /** Stores a thread's message in every active thread/messages source of its agent. 409 when all are paused. */
+    /** Stores a thread's message in every active thread/messages source of its agent. 409 if all are paused. */
     async takeMessage(caller: Caller, thread: Owned & { title: string | null }, message: ThreadMessage): Promise<void> {
       checkMetadata(message.metadata);
       const { agentId, title } = thread;
@@ -191,7 +191,7 @@ const emptyItem: NewItem = {
 const prefix = 'whs_';
 const uuidBytes = 16;
 
-/** A secret that contains the app, so that no lookup is by the secret alone. */
+/** Generates a secret that contains the app, so that lookups never use the secret alone. */
 function newInbound(secrets: Secrets, appId: string): { digest: Buffer; token: Buffer; plain: string } {
   const app = Buffer.from(appId.replaceAll('-', ''), 'hex');
   const plain = `${prefix}${Buffer.concat([app, randomBytes(32)]).toString('base64url')}`;

@@ -31,12 +31,12 @@ export function createSourceService({ db, clock, checkUrl }: SourceDeps) {
     return source;
   }
 
-  /** 404 when the caller does not see the source, 403 when the caller may not change it. */
+  /** 404 if the source is not visible to the caller, 403 if the caller may not change it. */
   async function getForChange(db: Db, caller: Caller, id: string, change: Change): Promise<VisibleSource> {
     const source = await get(db, caller, id);
     const mayDelete = change === 'delete' && administersOrgOf(caller, source);
     if (!mayDelete && !mayChangeOwned(caller, source, change, source.agent))
-      throw new AppError('forbidden', `You can see this source but may not ${change} it.`);
+      throw new AppError('forbidden', `You may see this source, but not ${change} it.`);
     return source;
   }
 
@@ -53,7 +53,7 @@ export function createSourceService({ db, clock, checkUrl }: SourceDeps) {
     get,
     getForChange,
 
-    /** The sources that a member of a body names; 422 on it unless the caller sees all of them. */
+    /** The sources that a member of a body names. 422 on it unless all of them are visible to the caller. */
     async resolve(caller: Caller, field: string, texts: readonly string[]): Promise<string[]> {
       const ids = [...new Set(texts.map((text) => fieldId('source', field, text)))];
       if ((await store.countVisibleSources(db, caller, ids)) < ids.length) throw unknownReference(field);
@@ -133,7 +133,7 @@ export function createSourceService({ db, clock, checkUrl }: SourceDeps) {
       });
     },
 
-    /** Undefined unless the caller sees the source and may change it. */
+    /** Undefined unless the source is visible to the caller, who may change it. */
     async findForChange(db: Db, caller: Caller, id: string): Promise<VisibleSource | undefined> {
       const source = await store.findSource(db, caller, pathId('source', id));
       return source && mayChangeOwned(caller, source, 'update', source.agent) ? source : undefined;
@@ -172,7 +172,7 @@ export function createSourceService({ db, clock, checkUrl }: SourceDeps) {
   };
 }
 
-/** When the next automatic pull is due; undefined for a paused source, a kind without pulls, or no schedule. */
+/** When the next automatic pull is due; null for a paused source, a kind without pulls, or no schedule. */
 export function dueAt(type: string, state: string, payload: Payload | null, now: Date): Date | null {
   if (state !== 'active' || findCreatableKind(type)?.pull === undefined) return null;
   return nextRun(payload?.schedule, now) ?? null;
@@ -194,7 +194,7 @@ async function optionalReference(
   return id;
 }
 
-/** Exactly one of team, user, agent and org; the parent organisation comes from the owner. */
+/** Resolves the owner: exactly one of team, user, agent and org. The organisation is that of the owner. */
 async function resolveOwner(db: Db, caller: Caller, input: Static<typeof sourceCreateSchema>): Promise<Owned> {
   const members = (['team', 'user', 'agent', 'org'] as const).filter((member) => input[member] !== undefined);
   if (members.length !== 1) {

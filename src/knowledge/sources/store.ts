@@ -35,7 +35,7 @@ export type SourceRow = Owned & {
   updatedAt: Date;
 };
 
-/** A source with its learned model; null while none was stored or refused. */
+/** A source with its learned model; null if none was stored or refused. */
 export type SourceView = SourceRow & { model: SourceModel | null };
 type SourceModel = { bytes: number; refusedBytes: number | null; trainedAt: string | null };
 
@@ -56,7 +56,7 @@ type NewSource = Owned &
 
 type Fragment = Statement;
 
-/** SQL: the caller sees the source `alias`: by its owner, or as an admin of its parent organisation. */
+/** SQL: whether the source `alias` is visible to the caller, by its owner or to an admin of its organisation. */
 export function sourceVisible(db: Db, caller: Caller, alias: string): Fragment {
   const owned = ownedVisible(db, caller, alias);
   if (caller.kind !== 'user' || caller.orgRole !== 'admin' || caller.orgId === undefined) return owned;
@@ -155,7 +155,10 @@ function sourceConditions(db: Db, caller: Caller, filter: SourceFilter): Fragmen
   return conditions.reduce((all, one) => db`${all} and ${one}`);
 }
 
-/** SQL: the source belongs to an agent, to one of its installations, or to one of its threads; null if it is not visible. */
+/**
+ * SQL: the source belongs to an agent, to one of its installations, or to one of its threads; null if it is not
+ * visible.
+ */
 function sourceOfAgent(db: Db, caller: Caller, agentId: string): Fragment {
   return db`(s.agent_id = ${agentId}
     or s.installation_id in (select i.id from installations i where i.app_id = s.app_id and i.agent_id = ${agentId})
@@ -195,7 +198,7 @@ export async function sourceExists(db: Db, caller: Caller, id: string): Promise<
   return rows.count > 0;
 }
 
-/** How many of these sources the caller sees. */
+/** Counts those sources that are visible to the caller. */
 export async function countVisibleSources(db: Db, caller: Caller, ids: readonly string[]): Promise<number> {
   const rows = await db`
     select 1 from knowledge_sources s where s.id = any(${ids}::uuid[]) and ${sourceVisible(db, caller, 's')}`;
@@ -207,7 +210,7 @@ export async function threadExists(db: Db, caller: Caller, id: string): Promise<
   return rows.count > 0;
 }
 
-/** Up to `count` sources whose schedule is due, each locked by this transaction. */
+/** Locks and returns up to `count` sources whose schedule is due. */
 export function listDueSources(db: Db, now: Date, count: number) {
   return db<SourceRow[]>`
     select * from knowledge_sources where next_pull_at <= ${now} and state = 'active'

@@ -77,11 +77,16 @@ const patterns = Type.Optional(
 const wanted = {
   schema: Type.Optional(
     Type.Record(Type.String(), Type.Unknown(), {
-      description: 'JSON Schema of data to take from each text with the language model of the server, if it has one.',
+      description:
+        'JSON Schema of the data that the server’s language model, if there is one, extracts from each text.',
     }),
   ),
   instructions: Type.Optional(
-    Type.String({ minLength: 1, maxLength: 10_000, description: 'Instructions for taking the data. Requires schema.' }),
+    Type.String({
+      minLength: 1,
+      maxLength: 10_000,
+      description: 'Instructions for extracting the data. Requires schema.',
+    }),
   ),
 };
 

@@ -27,7 +27,7 @@ import {
 } from './tables.ts';
 import type { CallerName, Ownership, Tenants } from './tenants.ts';
 
-/** Streams that have no end: HEAD gets the same status. */
+/** Streams that do not end. HEAD gets the same status. */
 export const unending = new Set(['GET /api/v1/events/stream', 'GET /api/v1/kv_watch']);
 
 export const rows = (table: Row[], ...kept: Ownership[]) => table.filter(({ whose }) => kept.includes(whose));
@@ -56,7 +56,7 @@ export function expectationsByRoute(
 
   /** Teams and orgs have no owner except their org, app or sandbox. */
   const tenantRows = (...first: Ownership[]) => rows(managed, ...first, 'other-app', 'sandbox');
-  /** Automations belong to users, teams and orgs. */
+  /** Automations belong to users, teams and orgs, not to agents. */
   const ofPeople = (table: Row[]) => without(table, 'agent');
   /** Uploads belong to the user who created them. */
   const ofUser = (table: Row[]) => rows(table, 'mine', 'other-org', 'other-app', 'sandbox');
@@ -144,7 +144,7 @@ export function expectationsByRoute(
     'POST /api/v1/teams/:team/members': {
       table: teams.manage,
       make: make.team,
-      // The new member is a user visible to the caller: themselves, or a new user for a key.
+      // The new member is a user whom the caller sees: themselves, or a new user for a key.
       send: async ({ whose }, caller) => {
         const newcomer = { admin: people.member, owner: people.member, outsider: people.outsider }[caller as 'admin'];
         return { body: { user: (newcomer ?? (await provision.user(scopes[whose]))).id } };

@@ -7,7 +7,7 @@ import { until } from '../until.ts';
 import { uploadHeaders } from '../uploads.ts';
 import type { Ownership, Tenants } from './tenants.ts';
 
-/** What a request needs: the resource that it names, and its ownership. */
+/** What a request needs: the resource that it names, and who owns it. */
 export type Target = { id: string; parent?: string; whose: Ownership };
 
 /** Creates resources of every kind for every ownership, through the API and with the key of their app or sandbox. */
@@ -32,7 +32,7 @@ export function createFixtures({ api, provision, services }: TestServer, tenants
     return { id: made.body.id, whose };
   }
 
-  /** An operation that returns 200. */
+  /** Runs an operation that must return 200. */
   async function change(whose: Ownership, path: string, body: object): Promise<Made> {
     const answer = await api<Made>('POST', `/api/v1${path}`, { key: keyOf(whose), body });
     assert.equal(answer.status, 200, `${path} ${whose}: ${answer.text}`);
@@ -42,7 +42,7 @@ export function createFixtures({ api, provision, services }: TestServer, tenants
   const text = { filename: 'a.txt', content_type: 'text/plain', data: Buffer.from('Text.').toString('base64') };
   const make = {
     file: (whose: Ownership) => post(whose, '/files', { ...text, ...ownerIds(whose) }),
-    /** One byte long, by the user of this ownership. */
+    /** An upload of one byte, by the user of this ownership. */
     async upload(whose: Ownership): Promise<Target> {
       const headers = uploadHeaders({ filename: 'a', content_type: 'x/y' });
       const made = await api<Made>('POST', '/api/v1/uploads', { token: userOf(whose).token, headers });
@@ -72,7 +72,7 @@ export function createFixtures({ api, provision, services }: TestServer, tenants
         ...(whose === 'team' ? { org: tenants.org } : whose === 'other-org' ? { org: tenants.otherOrg } : {}),
         members,
       });
-      // Otherwise a change by SQL takes effect only when its notification arrives.
+      // Otherwise, a change by SQL takes effect only when its notification arrives.
       services.credentials.forget();
       return { id: spared.id, parent: made.id, whose };
     },
@@ -101,7 +101,7 @@ export function createFixtures({ api, provision, services }: TestServer, tenants
       return { id: found.body.data.find(({ about }) => about === ingestion.id)?.id ?? '', whose };
     },
     apiKey: (whose: Ownership) => post(whose, '/keys', { type: 'publishable' }),
-    /** The job belongs to its agent, to the requesting user, or to the org that a key names. */
+    /** An extraction that belongs to its agent, to the requesting user, or to the org that a key names. */
     async extraction(whose: Ownership): Promise<Target> {
       const file = await make.file(whose);
       const body = { file: file.id, destination_kind: 'storage' };
@@ -160,7 +160,7 @@ export function createFixtures({ api, provision, services }: TestServer, tenants
       const items = [{ content: { data: 'Text.' } }];
       return { ...(await post(whose, `/knowledge_sources/${source.id}/ingest/batch`, { items })), parent: source.id };
     },
-    /** A thread of an agent that takes its messages. */
+    /** A thread of an agent that ingests its messages. */
     async agentThread(whose: Ownership): Promise<Target> {
       const { id } = whose === 'agent' ? agent : await make.agent(whose);
       await post(whose, '/installations', { agent: id, kind: 'thread/messages' });
@@ -172,7 +172,7 @@ export function createFixtures({ api, provision, services }: TestServer, tenants
       const webhook = await make.webhook(whose);
       return { ...(await post(whose, `/webhooks/${webhook.id}/test`, {})), parent: webhook.id };
     },
-    /** An automation without a workflow, so that its runs wait to be claimed. */
+    /** An automation without a workflow, whose runs wait to be claimed. */
     async automation(whose: Ownership): Promise<Target> {
       const made = await post(whose, '/automations', { name: 'Automation', type: 'invoked', ...oneOwner(whose) });
       await change(whose, `/automations/${made.id}/activate`, {});
@@ -218,7 +218,7 @@ export function createFixtures({ api, provision, services }: TestServer, tenants
   };
   let entries = 0;
 
-  /** A single owner; its org is added by the server. */
+  /** A single owner. The server adds its org. */
   function oneOwner(whose: Ownership): Record<string, string> {
     const { org, ...individual } = ownerIds(whose);
     return Object.keys(individual).length > 0 || org === undefined ? individual : { org };

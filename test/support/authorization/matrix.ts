@@ -1,19 +1,19 @@
 import type { Target } from './fixtures.ts';
 import { type CallerName, callerNames, type Ownership, ownerships } from './tenants.ts';
 
-/** `ok` is the operation's own success; a number is the status of an error. */
+/** `ok` is the operation's own success status. A number is the status of an error. */
 type Outcome = 'ok' | number;
 
-/** What a request sends, and its path where that is another. */
+/** What a request sends, and its path if that is not the route's own. */
 export type Sent = { path?: string; body?: unknown; headers?: Record<string, string> };
 /** What callers get on one route. */
 export type Expectation = {
   table: Row[];
-  /** Creates a resource of this ownership. Without it the request names no resource. */
+  /** Creates a resource of this ownership. Without it, the request names no resource. */
   make?: (whose: Ownership) => Promise<Target>;
-  /** The request; by default the path with the resource's id, and an empty body if the method has one. */
+  /** The request. By default the path with the resource's id, and an empty body if the method has one. */
   send?: (target: Target, caller: CallerName) => Sent | Promise<Sent>;
-  /** Success deletes the resource, so each success gets its own. */
+  /** Whether success deletes the resource, so that each success needs a new one. */
   consumes?: boolean;
   /** The status of `ok` if the resource's state does not allow the operation. */
   admitted?: number;
@@ -23,8 +23,8 @@ export type Expectation = {
 export type Row = { whose: Ownership; outcomes: Map<CallerName, Outcome> };
 
 /**
- * Reads a table of outcomes from text: the first line names the callers, each further line an ownership.
- * `users` stands for all end users without their own column.
+ * Reads a table of outcomes from text: the first line names the callers, and each further line an ownership.
+ * `users` stands for all end users without a column.
  */
 export function readMatrix(text: string): Row[] {
   const [head = [], ...lines] = text

@@ -15,7 +15,7 @@ export const uploadForm = {
 const store = '/v1/vector_stores';
 const ofStore = `${store}/:source`;
 
-/** The routes under `/v1`: the tables of files and sources apply. */
+/** The routes under `/v1`, which use the tables of files and sources. */
 export function openAiExpectations(make: Fixtures['make']): Record<string, Expectation> {
   const files = new Map<Ownership, ReturnType<typeof make.file>>();
   const fileOf = (whose: Ownership) => {

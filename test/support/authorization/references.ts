@@ -1,7 +1,7 @@
 import type { IdKind } from '../../../src/ids.ts';
 import { readProjectFile } from '../source.ts';
 
-/* Where a request can name resources outside its path: found in openapi.json, and classified here. */
+/* Finds in openapi.json where a request can name resources outside of its path, and classifies these members. */
 
 type Schema = {
   $ref?: string;
@@ -60,7 +60,7 @@ export type Reference = Extract<
   'agent' | 'file' | 'installation' | 'org' | 'sandbox' | 'source' | 'team' | 'thread' | 'user'
 >;
 
-/** Members that name a resource, by its kind; entries that differ by operation have the operation first. */
+/** Members that name a resource, with its kind. `operation member` overrides the entry for one operation. */
 const references: Record<string, Reference | readonly Reference[]> = {
   'body.acl.add.principal': ['user', 'team', 'org', 'agent'],
   'body.acl.grants.principal': ['user', 'team', 'org', 'agent'],
@@ -97,7 +97,7 @@ const references: Record<string, Reference | readonly Reference[]> = {
   'query.user': 'user',
 };
 
-/** Members that name nothing: the client's own text, and what the server checks in another way. */
+/** Members that name nothing: the client's own text, and text that the server checks in another way. */
 const plainText = new Set(
   `body body.acl.add.actions body.acl.grants.actions body.audience body.checksum body.claims.name
   body.claims.org.claim body.claims.role.claim body.claims.teams.claim body.console.client_id
@@ -120,14 +120,14 @@ const plainText = new Set(
   query.search query.signature query.since query.token query.type query.until query.user_search`.split(/\s+/),
 );
 
-/** The kinds that a member names; an empty list for plain text, undefined for an unclassified member. */
+/** The kinds of resource that a member names: an empty list for plain text, undefined for an unclassified member. */
 export function kindsNamedBy(operation: string, member: string): readonly Reference[] | undefined {
   const kind = references[`${operation} ${member}`] ?? references[member];
   if (kind !== undefined) return typeof kind === 'string' ? [kind] : kind;
   return plainText.has(member) ? [] : undefined;
 }
 
-/** The request's body or query with the resource named in it. */
+/** The request's body or query, naming the resource. */
 export function withReference(
   base: { body?: Record<string, unknown>; query?: Record<string, string> },
   member: string,

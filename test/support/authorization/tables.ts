@@ -1,9 +1,9 @@
 import { readMatrix } from './matrix.ts';
 
 /*
- * Who may do what to which resources, one table for each kind of resource and operation; the authorisation matrix says
- * which table applies to a route. `ok` is the route's own success, a number the status of an error; a row is the
- * ownership of the resource that the request names. The callers are in test/support/authorization/tenants.ts.
+ * Who may do what to which resources: one table for each kind of resource and operation. The authorization matrix
+ * says which table applies to a route. `ok` is the route's own success status, a number the status of an error. A row
+ * is the ownership of the resource that the request names. test/support/authorization/tenants.ts defines the callers.
  */
 
 /** Fixtures with owner columns. */
@@ -50,7 +50,7 @@ export const managed = readMatrix(`
   sandbox     403   404  ok         404
 `);
 
-/** A resource that belongs to a whole app; the row is the app or sandbox that receives the request. */
+/** A resource that belongs to a whole app. The row is the app or sandbox that receives the request. */
 export const everybody = readMatrix(`
               users key  sandboxKey otherKey
   mine        ok    ok   ok         ok
@@ -60,7 +60,10 @@ export const keysOnly = readMatrix(`
   mine        403   ok   ok         ok
 `);
 
-/** Creating for an owner named in the body: an invisible one is 422 on its member, one that is only visible is 403. */
+/**
+ * Creating for an owner named in the body: an owner that the caller cannot see is 422 on the member, one that they
+ * can only see is 403.
+ */
 export const createOwned = readMatrix(`
               owner admin member viewer teammate outsider stranger sandboxed key  sandboxKey otherKey
   mine        ok    403   403    403    403      422      422      422       ok   422        422
@@ -92,7 +95,7 @@ export const users = {
   other-app   404   404   404    404    404      404      ok       404       404  404        ok
   sandbox     404   404   404    404    404      404      404      ok        404  ok         404
   `),
-  /** Users create tokens only for themselves, whomever they name. */
+  /** Users create tokens only for themselves, whichever user they name. */
   mintTokens: readMatrix(`
               owner admin member viewer teammate outsider stranger sandboxed key  sandboxKey otherKey
   mine        ok    403   403    403    403      403      403      403       ok   404        404
@@ -100,14 +103,14 @@ export const users = {
   other-app   403   403   403    403    403      403      ok       403       404  404        ok
   sandbox     403   403   403    403    403      403      403      ok        404  ok         404
   `),
-  /** Users end only their own sessions; the row is another user. */
+  /** Users end only their own sessions. The row is the user whose sessions they try to end. */
   endSessions: readMatrix(`
               users key  sandboxKey otherKey
   mine        403   ok   404        404
   other-app   403   404  404        ok
   sandbox     403   404  ok         404
   `),
-  /** Tokens belong only to the user. */
+  /** Tokens belong only to their user. */
   tokens: readMatrix(`
               owner admin member viewer teammate outsider stranger sandboxed key  sandboxKey otherKey
   mine        ok    404   404    404    404      404      404      404       ok   404        404
@@ -168,7 +171,7 @@ export const apiKeys = readMatrix(`
   other-app   403   404  404        ok
 `);
 
-/** A visible source; the row is the ownership of the extracted file. */
+/** A visible source. The row is the ownership of the extracted file. */
 export const extract = readMatrix(`
               owner admin member viewer teammate outsider stranger sandboxed key  sandboxKey otherKey
   mine        ok    422   422    422    422      422      422      422       ok   422        422
@@ -180,13 +183,13 @@ export const extract = readMatrix(`
   sandbox     422   422   422    422    422      422      422      ok        422  ok         422
 `);
 
-/** Paths are per owner: without `agent` or `org` in the query, the caller's own are meant. */
+/** Paths belong to an owner: without `agent` or `org` in the query, to the caller. */
 export const config = {
   mine: readMatrix(`
               owner admin member viewer teammate outsider stranger sandboxed key  sandboxKey otherKey
   mine        ok    404   404    404    404      404      404      404       404  404        404
   `),
-  /** A list of an owner that the caller does not see is empty: test/api/list-filters.test.ts. */
+  /** The list of an owner whom the caller cannot see is empty: test/api/list-filters.test.ts. */
   listed: readMatrix(`
               users key  sandboxKey otherKey
   org         ok    ok   ok         ok
@@ -201,7 +204,7 @@ export const config = {
   `),
 };
 
-/** The text of models in a run that acted as somebody else than its reader: for keys alone. */
+/** The text of models in a run that acted as someone other than its reader: only for keys. */
 export const runOutput = readMatrix(`
               users key  sandboxKey otherKey
   mine        404   ok   404        404
@@ -212,7 +215,7 @@ export const runOutput = readMatrix(`
   sandbox     404   404  ok         404
 `);
 
-/** Only the user and keys see entries: end users always act on their own, keys name the user. */
+/** Only the user and keys see entries: end users always act on their own entries, keys name the user. */
 export const kv = {
   entry: readMatrix(`
               owner admin member viewer teammate outsider stranger sandboxed key  sandboxKey otherKey

@@ -19,7 +19,7 @@ export type Tenants = Awaited<ReturnType<typeof createTenants>>;
  *
  * - `owner` (org member) owns a team and an agent; `admin`, `member`, `viewer` have these roles in the same org;
  *   `teammate` has no org and is a plain member of the owner's team; `outsider` is admin of another org of the app;
- * - `stranger` lives in another app, `sandboxed` in a sandbox of this one;
+ * - `stranger` belongs to another app, `sandboxed` to a sandbox of this one;
  * - `key`, `sandboxKey`, `otherKey` are the secret keys of the app's production, of its sandbox and of the other app.
  */
 export async function createTenants({ provision }: TestServer) {
@@ -51,7 +51,7 @@ export async function createTenants({ provision }: TestServer) {
     ...{ mine: app, org: app, team: app, agent: app, 'other-org': app },
     ...{ 'other-app': otherApp, sandbox },
   };
-  /** The owner members of a request body that create a resource of this ownership. */
+  /** The owner members of a request body that creates a resource of this ownership. */
   const owners: Record<Ownership, Partial<Record<'user' | 'org' | 'team' | 'agent', TestResource>>> = {
     mine: { user: people.owner, org },
     org: { org },

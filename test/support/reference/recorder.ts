@@ -5,11 +5,11 @@ import { formatId, type IdKind, idPrefixes, nativeId } from '../../../src/ids.ts
 import type { ApiOptions, TestServer } from '../server.ts';
 
 type Json = Record<string, unknown>;
-/** What a request needs in addition to its credential. The rest of the path is of the operation. */
+/** What a request needs in addition to its credential. The rest of the path comes from the operation. */
 type Sent = { path?: Record<string, string>; query?: Record<string, string>; as?: ApiOptions; body?: unknown };
 type Variants = NonNullable<OperationExample['variants']>;
 
-/** Sends real requests, and keeps each with its response as the example of its operation. */
+/** Sends real requests, and records each with its response as the example of its operation. */
 export class Recorder {
   readonly #server: TestServer;
   readonly #as: ApiOptions;
@@ -22,8 +22,8 @@ export class Recorder {
   }
 
   /**
-   * Fails unless the operation succeeds. `show` gives what the example shows of the response, such as without parts that
-   * are too long.
+   * Fails unless the operation succeeds. `show` returns what the example shows of the response, for example without
+   * parts that are too long.
    */
   async record<T extends Json = Json & { id: string }>(
     operationId: string,
@@ -41,7 +41,7 @@ export class Recorder {
       responses = {},
     } = this.#examples[operationId] ?? {
       ...(sent.path === undefined ? {} : { path: sent.path }),
-      // Bytes are no example.
+      // Bytes are not shown as an example.
       ...(sent.body === undefined || typeof sent.body === 'string' ? {} : { request: sent.body }),
     };
     this.#examples[operationId] = {
@@ -52,7 +52,7 @@ export class Recorder {
     return body;
   }
 
-  /** Keeps one more example of an operation. */
+  /** Records one more example of an operation. */
   async recordVariant(operationId: string, name: string, summary: string, sent: Sent): Promise<{ id: string }> {
     const { status, body, text } = await this.send<{ id: string }>(operationId, sent);
     assert.ok(status >= 200 && status < 300, `${operationId}: ${status} ${text}`);
@@ -62,20 +62,20 @@ export class Recorder {
     return body;
   }
 
-  /** Fetches the address of a file in a response, such as `…/files/fil_…/avatar?token=…`. */
+  /** Requests the URL of a file in a response, such as `…/files/fil_…/avatar?token=…`. */
   async recordUrl(operationId: string, url: string): Promise<void> {
     const { pathname, searchParams } = new URL(url);
     const file = pathname.split('/').at(-2) ?? '';
     await this.record(operationId, { path: { file }, query: Object.fromEntries(searchParams), as: {} });
   }
 
-  /** Repeats a request until the response is as asked, and keeps the last. */
+  /** Repeats a request until the response is as wanted, and records the last one. */
   async until(operationId: string, sent: Sent, wanted: (body: Json) => boolean): Promise<Json> {
     await this.waitFor(operationId, sent, wanted);
     return this.record<Json>(operationId, sent);
   }
 
-  /** Repeats a request until the response is as asked, and returns it. No example. */
+  /** Repeats a request until the response is as wanted, and returns it. Records no example. */
   async waitFor(operationId: string, sent: Sent, wanted: (body: Json) => boolean): Promise<Json> {
     for (let tries = 0; tries < 1_200; tries++) {
       const { body } = await this.send(operationId, sent);
@@ -95,11 +95,11 @@ export class Recorder {
     return this.#server.api<T>(route.method, filled + search, { ...as, ...(body === undefined ? {} : { body }) });
   }
 
-  /** The examples without what differs from one recording to the next: ids, times, credentials, addresses. */
+  /** The examples without what differs between recordings: ids, times, credentials, addresses. */
   examples(): Record<string, OperationExample> {
     const stable = new Stable(this.#server.baseUrl);
     const examples = stable.value('', this.#examples) as Record<string, OperationExample>;
-    // Last, so that the ids of all other examples stay the same.
+    // Variants come last, so that the ids in all other examples stay the same.
     const variants = stable.value('', this.#variants) as Record<string, Variants>;
     return Object.fromEntries(
       Object.entries(examples).map(([id, example]) => [
@@ -113,7 +113,7 @@ export class Recorder {
 const kindOf = new Map(Object.entries(idPrefixes).map(([kind, [prefix]]) => [prefix as string, kind as IdKind]));
 const shownTime = '2026-03-02T09:30:00.000Z';
 
-/** Text that looks like the original and is the same in every recording. */
+/** Replaces text with text that looks like the original and is the same in every recording. */
 class Stable {
   readonly #baseUrl: string;
   readonly #ids = new Map<string, string>();

@@ -43,7 +43,7 @@ export const invoiceResponse = {
   usage: [412, 46] as [prompt: number, completion: number],
 };
 
-/** Data from an invoice, in an app of its own. */
+/** Records extracting data from an invoice, in a separate app. */
 export async function recordStructuredExtraction(recorder: Recorder, app: TestApp): Promise<void> {
   const as = { key: app.secretKey };
   const data = Buffer.from(markdown).toString('base64');
@@ -61,7 +61,7 @@ export async function recordStructuredExtraction(recorder: Recorder, app: TestAp
     },
   });
   const path = { extraction: started.id };
-  // The stream ends with the extraction.
+  // The stream ends when the extraction does.
   await recorder.send('streamExtraction', { as, path });
   await recorder.recordVariant('getExtraction', 'data', 'Data that validates against a schema', { as, path });
 }

@@ -9,7 +9,7 @@ type Tokens = { access_token: string; refresh_token: string; id: string };
 /** A picture of one pixel. */
 export const pixel = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 
-/** Apps, sandboxes, keys, organisations, users, teams, agents, threads and installations. */
+/** Records apps, sandboxes, keys, organisations, users, teams, agents, threads and installations. */
 export async function recordTenants(recorder: Recorder, app: TestApp): Promise<Tenants> {
   const developer = { token: app.developerToken };
   const made = await recorder.record('createApp', { as: developer, body: { name: 'Harbour' } });
@@ -111,7 +111,7 @@ async function recordConversations(recorder: Recorder, agent: string): Promise<v
   await recorder.record('deleteInstallation', { path: { installation: installation.id } });
 }
 
-/** Signing in, tokens, the console, and issuers of external identities. */
+/** Records sign-in, tokens, the console, and issuers of external identities. */
 export async function recordSignIn(recorder: Recorder, server: TestServer, app: TestApp, tenants: Tenants) {
   const { user, token } = tenants;
   const as = { key: app.publishableKey };
@@ -144,7 +144,7 @@ export async function recordSignIn(recorder: Recorder, server: TestServer, app: 
   await recorder.record('revokeUserSessions', { path: { user } });
 }
 
-/** The trusted issuers of an app, with one at this address. */
+/** Records the trusted issuers of an app, one of them at this address. */
 export async function recordIssuers(recorder: Recorder, app: TestApp, tenants: Tenants, issuer: string) {
   const made = await recorder.record('createIdentityIssuer', {
     body: {

@@ -10,7 +10,7 @@ import { pixel, type Tenants } from './tenants.ts';
 
 type Output = { outputs?: unknown[] };
 
-/** Files, extractions and config entries. */
+/** Records files, extractions and config entries. */
 export async function recordFiles(recorder: Recorder, app: TestApp, { user }: Tenants, page: string): Promise<void> {
   const data = Buffer.from('# Opening hours\n\nWe open at nine.\n').toString('base64');
   const file = await recorder.record('createFile', {
@@ -64,7 +64,7 @@ export async function recordFiles(recorder: Recorder, app: TestApp, { user }: Te
   await recorder.record('deleteFile', { path });
 }
 
-/** A webhook to this address, and its deliveries. */
+/** Records a webhook to this address, and its deliveries. */
 export async function recordWebhooks(recorder: Recorder, url: string): Promise<void> {
   const { id } = await recorder.record('createWebhook', { body: { url, events: ['order.paid'] } });
   const path = { webhook: id };
@@ -83,7 +83,7 @@ export async function recordWebhooks(recorder: Recorder, url: string): Promise<v
   await recorder.record('deleteWebhook', { path });
 }
 
-/** Key-value entries of one user. */
+/** Records key-value entries of one user. */
 export async function recordEntries(recorder: Recorder, { user }: Tenants): Promise<void> {
   const ofUser = { query: { user } };
   await recorder.record('createKvEntry', { body: { key: 'theme', value: 'dark', user } });
@@ -106,7 +106,7 @@ export async function recordEntries(recorder: Recorder, { user }: Tenants): Prom
   await recorder.record('deleteKvEntry', { path, body: { user } });
 }
 
-/** Sources, ingestions, documents and searches. */
+/** Records sources, ingestions, documents and searches. */
 export async function recordKnowledge(recorder: Recorder, tenants: Tenants): Promise<void> {
   const { agent } = tenants;
   type Kinds = { data: unknown[] };
@@ -119,7 +119,8 @@ export async function recordKnowledge(recorder: Recorder, tenants: Tenants): Pro
   await recorder.record('getKnowledgeSource', { path });
   await recorder.record('updateKnowledgeSource', { path, body: { metadata: { topic: 'opening hours' } } });
   const hasEnded = ({ status }: Record<string, unknown>) => ['succeeded', 'failed'].includes(String(status));
-  // A response waits two seconds for the end, which a busy machine may not reach; then the end is shown all the same.
+  // A response waits two seconds for the end of the work, which a busy machine may not reach. The example always
+  // shows the end.
   const atItsEnd = ({ id }: { id: string }) =>
     recorder.waitFor('getKnowledgeIngestion', { path: { ingestion: id } }, hasEnded);
   const hours = {
@@ -171,7 +172,7 @@ const workflow = graphOf(
   { id: 'done', kind: 'transform', value: '{{$nodes.wait}}' },
 );
 
-/** Automations, runs, events and secrets. */
+/** Records automations, runs, events and secrets. */
 export async function recordAutomations(recorder: Recorder, server: TestServer, app: TestApp): Promise<void> {
   const automation = await recorder.record('createAutomation', {
     body: { name: 'Approve an order', lookup_key: 'approve-order', type: 'invoked', workflow },
@@ -223,7 +224,7 @@ export async function recordAutomations(recorder: Recorder, server: TestServer, 
   await recorder.record('deleteAppSecret', { path: { name: 'CRM_TOKEN' } });
 }
 
-/** What operators read, and the Model Context Protocol. */
+/** Records what operators read, and the Model Context Protocol. */
 export async function recordOperations(recorder: Recorder, server: TestServer, app: TestApp): Promise<void> {
   await recorder.record('getHealth', { as: {} });
   await recorder.record('getReadiness', { as: {} });
@@ -240,7 +241,7 @@ export async function recordOperations(recorder: Recorder, server: TestServer, a
   await recorder.record('retrySetAsideJob', { path: { job: data[0]?.id ?? '' } });
   await recorder.record('listAuditEntries', { query: { page_size: '1', action: 'createOrg' } });
   await recorder.record('listCredentialUses', { query: { page_size: '1' } });
-  // When the job seals is not the same in each recording, and no digest is.
+  // The time of sealing and all digests differ between recordings.
   await recorder.record<Record<string, unknown>>('getLedgerHead', {}, (head) => ({
     ...{ ...head, segment: 57, kind: 'audit', records: 12, detail: null, key_id: 'c2b1e0a94d7f3856' },
     ...{ sealed_at: '2026-03-02T09:30:00.000000Z', last_at: '2026-03-02T09:30:00.000000Z' },

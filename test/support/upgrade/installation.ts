@@ -11,12 +11,12 @@ type Made = Json & { id: string };
 
 /** An installation in use: something in every domain, some of it unfinished. */
 export type UsedInstallation = {
-  /** Credentials by the name that a read gives in `as`. */
+  /** Credentials by the name that a read has in `as`. */
   credentials: Record<string, ApiOptions>;
   app: Pick<TestApp, 'publishableKey' | 'secretKey'>;
-  /** What a client sees; each is read again after an upgrade. */
+  /** What a client sees. Each read is repeated after an upgrade. */
   reads: { as: string; path: string }[];
-  /** What an upgraded server has to work on. */
+  /** Work that an upgraded server has to finish. */
   unfinished: { source: string; file: string; waitingChild: string; parentRun: string };
 };
 
@@ -49,7 +49,7 @@ export async function useInstallation(
     assert.ok(status >= 200 && status < 300, `${method} ${path}: ${status} ${text}`);
     return made;
   }
-  /** Creates a resource, which is then read by its id and in its list. */
+  /** Creates a resource. It is later read by its id and in its list. */
   async function create<T = Made>(path: string, body: unknown, as = credentials.key): Promise<T & { id: string }> {
     const made = await send<T & { id: string }>('POST', path, body, as);
     if (!reads.some((each) => each.path === `/api/v1${path}`)) read(path);
@@ -72,7 +72,7 @@ export async function useInstallation(
   const { waitingChild, parentRun } = await createAutomations();
   await createWebhook();
   await signIn();
-  // Reading it writes what waits.
+  // Reading the log first writes the entries that wait.
   await send('GET', '/audit');
   await send('GET', '/credential_uses', undefined, credentials.developer);
   const { publishableKey, secretKey } = app;
@@ -176,7 +176,7 @@ export async function useInstallation(
       })),
     });
     await until(`/knowledge_ingestions/${batch.id}`, ({ status }) => status === 'succeeded');
-    // Replaced, so that an old version's chunks wait for their removal.
+    // Replaced, so that chunks of the old version wait to be removed.
     const replacing = await send('PATCH', `/knowledge_documents/${first}`, {
       content: { data: 'We open at ten and close at six.' },
     });
@@ -237,7 +237,7 @@ export async function useInstallation(
       },
     });
     await send('POST', `/automations/${parent.id}/activate`);
-    /** Starts a run of the parent. Returns it with its child, which waits. */
+    /** Starts a run of the parent. Returns it with its child run, which waits. */
     const invokeParent = async () => {
       const { id } = await send('POST', `/automations/${parent.id}/invoke`, {});
       const isChild = ({ parent_run: from }: Json) => from === id;
@@ -283,7 +283,7 @@ export async function useInstallation(
   }
 }
 
-/** Continues the work of an upgraded installation: what was begun before is finished now. */
+/** Continues the work of an upgraded installation: finishes what was started before. */
 export async function resumeWork(server: TestServer, { app, unfinished }: UsedInstallation) {
   const { source, file, waitingChild, parentRun } = unfinished;
   const as = { key: app.secretKey };

@@ -7,13 +7,13 @@ import { PartWriter, readBlobList, readRows, writePart } from '../../../src/back
 import { projectRoot } from '../source.ts';
 import type { UsedInstallation } from './installation.ts';
 
-/** A database of one release with what its clients saw, in files that people can read. */
+/** A database of one release and what its clients saw, in files that people can read. */
 export type ReleasedDatabase = {
   /** The root secret. */
   secret: string;
   /** The manifest of the backup, without the names of its compressed files. */
   manifest: Manifest;
-  /** Rows as COPY writes them, by table; the jobs under `jobs`, the list of blobs under `blobs`. */
+  /** Rows in the format of COPY, by table. Jobs are under `jobs`, the list of blobs under `blobs`. */
   rows: Record<string, string>;
   /** Contents of files by key, in base64. */
   blobs: Record<string, string>;
@@ -23,7 +23,7 @@ export type ReleasedDatabase = {
 
 const folder = join(projectRoot, 'test/fixtures/releases');
 
-/** The versions of which a database is kept. */
+/** The releases from which a database is kept. */
 export function listReleases(): string[] {
   return readdirSync(folder, { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
@@ -52,7 +52,7 @@ export function saveRelease(version: string, { rows, ...kept }: ReleasedDatabase
   writeFileSync(join(folder, version, 'installation.json'), `${JSON.stringify(kept, null, 2)}\n`);
 }
 
-/** Begins no row: COPY writes a backslash in a value as two. */
+/** No row starts like this: COPY writes a backslash in a value as two. */
 const heading = '\\table ';
 const headingPattern = /^\\table /m;
 
@@ -85,7 +85,7 @@ export async function readBackup(directory: string): Promise<Pick<ReleasedDataba
   };
 }
 
-/** Writes the same as a backup that `quarry restore` reads. The caller removes the directory. */
+/** Writes the same content as a backup that `quarry restore` reads. The caller removes the directory. */
 export async function writeBackup({ manifest, rows, blobs }: ReleasedDatabase): Promise<string> {
   const directory = mkdtempSync(join(tmpdir(), 'quarry-release-'));
   try {

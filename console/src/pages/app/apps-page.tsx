@@ -26,7 +26,7 @@ export function AppsPage() {
       name: 'App',
       look: 'main',
       sort: ({ name }) => name,
-      // Another place: a link of the browser, outside the router of this one.
+      // A different place: a plain browser link, outside of this place's router.
       cell: ({ id, name }) => <a href={`${baseOf({ app: id })}/overview`}>{name}</a>,
     },
     { id: 'id', name: 'Id', cell: ({ id }) => <Id id={id} /> },
@@ -85,7 +85,7 @@ export function AppsPage() {
 
 const sandboxesPath = '/protected/api/v1/developer/apps/{app}/sandboxes';
 
-/** The sandboxes of the app: isolated parts for tests. */
+/** The sandboxes of the app: isolated copies for tests. */
 export function SandboxesPage() {
   const { place, choose } = useSession();
   const app = place.app ?? '';

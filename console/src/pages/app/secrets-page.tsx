@@ -25,7 +25,7 @@ const valueField: FieldSpec = {
   hint: 'Stored encrypted. It cannot be read back, and journals do not contain it.',
 };
 
-/** The secrets that automations use. Their values are written and never read. */
+/** The secrets that automations use. Their values can be written but not read. */
 export function SecretsPage() {
   const [asking, setAsking] = useState<{ name?: string }>();
   const secrets = useApi('GET /api/v1/secrets');

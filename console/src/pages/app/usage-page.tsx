@@ -68,7 +68,7 @@ export function UsagePage() {
   );
 }
 
-/** Each quota with a bar that warns from four fifths on. */
+/** Each quota, with a bar that warns when four fifths are used. */
 export function Quotas({ usage }: { usage: Usage }) {
   return (
     <ul className="quotas">

@@ -18,7 +18,7 @@ import { InvokeForm } from './invoke-form.tsx';
 
 const DefinitionEditor = lazy(() => import('./editor.tsx'));
 
-/** All automations for developers; for end users, those whose name they know. */
+/** All automations for developers. End users see only those whose name they know. */
 export function AutomationsPage() {
   const { isDeveloper } = useSession();
   return isDeveloper ? <Managed /> : <ForUsers />;

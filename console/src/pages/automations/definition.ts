@@ -1,7 +1,7 @@
 import { parseDocument, stringify } from 'yaml';
 import type { Automation } from '../../api/generated.ts';
 
-/** The text of a definition, in YAML or JSON, and what it says. */
+/** The language in which a definition is written. */
 export type Language = 'yaml' | 'json';
 
 const editable = [
@@ -9,7 +9,7 @@ const editable = [
   ...['invoke_auth', 'run_as_user', 'run_as_agent', 'max_concurrent_runs', 'timeout_seconds', 'metadata', 'workflow'],
 ] as (keyof Automation)[];
 
-/** What an editor shows of an automation: everything that can be set. */
+/** The definition of an automation as text: everything that can be set. */
 export function writeDefinition(automation: Automation, language: Language): string {
   const known = editable.filter((name) => {
     const value = automation[name];
@@ -22,7 +22,7 @@ export function writeText(value: unknown, language: Language): string {
   return language === 'json' ? `${JSON.stringify(value, null, 2)}\n` : stringify(value, { lineWidth: 100 });
 }
 
-/** The body in the text; YAML contains JSON. Throws for text that is neither. */
+/** Parses a definition, as YAML or JSON. Throws for any other text. */
 export function readDefinition(text: string): Record<string, unknown> {
   const document = parseDocument(text);
   const [error] = document.errors;

@@ -2,10 +2,10 @@ type DiffLine = { kind: 'same' | 'added' | 'removed'; text: string };
 
 const cellsMax = 4_000_000;
 
-/** The differences of two texts by lines: the longest common subsequence. */
+/** The line differences between two texts, by the longest common subsequence. */
 export function diffLines(before: string, after: string): DiffLine[] {
   const [a, b] = [before.split('\n'), after.split('\n')];
-  // Too long for the table: everything is shown as changed.
+  // The texts are too long for the table: show everything as changed.
   if ((a.length + 1) * (b.length + 1) > cellsMax)
     return [
       ...a.map((text) => ({ kind: 'removed' as const, text })),

@@ -17,12 +17,12 @@ import { templates } from './templates.ts';
 const CodeEditor = lazy(() => import('../../ui/code-editor.tsx'));
 type Problem = { line: number; column: number; node?: string; message: string };
 
-/** The editor of a definition, in YAML or JSON. The server checks it while it is typed. */
+/** Edits a definition, in YAML or JSON. The server checks it as it is typed. */
 export default function DefinitionEditor({
   automation,
   onSaved,
 }: {
-  /** Undefined for a new one. */
+  /** Undefined for a new automation. */
   automation?: Automation;
   onSaved: (saved: Automation) => void;
 }) {
@@ -59,14 +59,14 @@ export default function DefinitionEditor({
       if (!isChanged) setSaved(changed);
       setText(changed);
     } catch {
-      // Text with a mistake stays as it is: YAML contains JSON.
+      // Text with a mistake stays unchanged: YAML contains JSON.
     }
     setLanguage(next);
   }
 
   async function findMistakes(now: string): Promise<Mistake[]> {
     const checked = call('POST /api/v1/automations/check', { body: { text: now } });
-    // Without the server, saving says why.
+    // If the check fails to reach the server, saving reports why.
     const { problems: found } = await checked.catch(() => ({ problems: [] }));
     setProblems(found);
     const lines = now.split('\n');
@@ -156,7 +156,7 @@ function activate(id: string): Promise<Automation> {
   return call('POST /api/v1/automations/{automation}/activate', { path: { automation: id } });
 }
 
-/** A run of an automation that cannot be invoked: by its event, or at its next time. */
+/** Starts a run of an automation that cannot be invoked: through its event, or at its next time. */
 export function EmitForm({ automation, onSent }: { automation: Automation; onSent: () => void }) {
   if (automation.type === 'scheduled')
     return <p>It runs on the schedule {automation.schedule}. Its next run appears in the list by itself.</p>;

@@ -5,7 +5,7 @@ import { CodeField } from '../../ui/field.tsx';
 import { parseObject } from '../../ui/json.ts';
 import { useAction } from '../../ui/query.ts';
 
-/** Starts a run with a JSON payload; with `event`, by emitting that event. */
+/** Starts a run with a JSON payload or, with `event`, by emitting that event. */
 export function InvokeForm({
   automation,
   event,

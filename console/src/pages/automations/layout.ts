@@ -1,4 +1,4 @@
-/** The parts of a node in a workflow definition that the drawing needs. */
+/** The members of a node in a workflow definition that drawing needs. */
 export type GraphNode = {
   id: string;
   kind: string;
@@ -10,7 +10,7 @@ export type GraphNode = {
 };
 type GraphEdge = { from: string; to: string; kind: 'success' | 'error' | 'true' | 'false' | 'timeout' };
 export type Placed = { node: GraphNode; x: number; y: number };
-/** An edge, with its positions in the rows between its ends. */
+/** An edge, with its positions in the rows that it passes. */
 export type Routed = { edge: GraphEdge; through: { x: number; y: number }[] };
 type Layout = { placed: Placed[]; edges: Routed[]; width: number; height: number };
 
@@ -24,8 +24,8 @@ const passWidth = 20;
 type Cell = { name: string; width: number; node?: GraphNode };
 
 /**
- * Sugiyama's layered drawing: nodes are in rows by their longest path from the start (without back edges), each row is
- * ordered by the position of its predecessors, and an edge over several rows has a position in each.
+ * Sugiyama's layered layout: each node is in a row by its longest path from the start (without back edges), each row
+ * is ordered by the positions of predecessors, and an edge across several rows has a position in each.
  */
 export function layOut(workflow: Record<string, unknown> | null): Layout {
   const nodes = (Array.isArray(workflow?.nodes) ? workflow.nodes : []) as GraphNode[];
@@ -110,7 +110,7 @@ function rowsByLongestWay(nodes: GraphNode[], edges: GraphEdge[], start: string)
   return rows;
 }
 
-/** Edges to a node on the current path. */
+/** Finds the edges that lead back to a node on the current path. */
 function edgesBack(next: Map<string, string[]>, start: string): Set<string> {
   const back = new Set<string>();
   const done = new Set<string>();

@@ -1,4 +1,4 @@
-/** Automations to begin with. They follow the examples of docs/automations.md; a test checks each on the server. */
+/** Templates for new automations. They follow the examples of docs/automations.md; a test checks each on the server. */
 export const templates: { id: string; name: string; text: string }[] = [
   {
     id: 'hello',

@@ -11,7 +11,7 @@ import { MarkedText, type Span } from './marked-text.tsx';
 
 const valuesShownMax = 1_000;
 
-/** The data of an output; each value leads to its place in the text beside it. */
+/** The data of an output. Each value links to its place in the text beside it. */
 export function DataPane({ output }: { output: ExtractionOutput }) {
   const { file, data_file: dataFile } = output;
   const loaded = useLoad(['output data', output.id, dataFile?.id ?? ''], async () => {

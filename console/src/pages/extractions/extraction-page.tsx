@@ -142,7 +142,7 @@ function Failure({ extraction: { failure_reason, error, data_progress: data } }:
   );
 }
 
-/** What starts the same extraction again. */
+/** The request body that starts the same extraction again. */
 function bodyOf(extraction: Extraction) {
   const { file, url, mode, destination, org, agent } = extraction;
   const options = siteOptions.flatMap((name) => (extraction[name] === undefined ? [] : [[name, extraction[name]]]));
@@ -229,7 +229,7 @@ function SideBySide({ extraction, output }: { extraction: Extraction; output: Ex
   );
 }
 
-/** Pages of others are linked, not framed: their scripts have no business here. */
+/** Foreign pages are linked, not framed: their scripts must not run here. */
 function WebOriginal({ output }: { output: ExtractionOutput }) {
   const metadata = Object.entries({ title: output.title, ...output.metadata }).filter(
     ([, value]) => value !== undefined && typeof value !== 'object',

@@ -108,7 +108,7 @@ export function ExtractionsPage() {
   );
 }
 
-/** What was read: the file by its name, the page or site by its address. */
+/** The source of the extraction: the name of the file, or the address of the page or site. */
 function Source({ extraction: { kind, url, file } }: { extraction: Extraction }) {
   if (file !== undefined) return <FileName id={file} />;
   return (

@@ -4,7 +4,7 @@ import './data.css';
 
 export type Span = { path: string; start: number; end: number };
 
-/** The spans that do not overlap; the chosen one takes precedence over others at its place. */
+/** Spans that do not overlap. The chosen one takes precedence. */
 function withoutOverlaps(spans: readonly Span[], chosen: string | undefined): Span[] {
   const first = spans.find(({ path }) => path === chosen);
   const others = spans.filter((span) => span !== first).toSorted((a, b) => a.start - b.start || b.end - a.end);
@@ -18,7 +18,7 @@ function withoutOverlaps(spans: readonly Span[], chosen: string | undefined): Sp
   return first === undefined ? kept : [...kept, first].toSorted((a, b) => a.start - b.start);
 }
 
-/** A text with the places of values marked. The chosen one is scrolled into view. */
+/** A text with marked values. The chosen one is scrolled into view. */
 export function MarkedText({
   text,
   spans,

@@ -12,7 +12,7 @@ import { readContents } from '../files/preview.tsx';
 
 const nameOf = ({ title, source_url, file, id }: ExtractionOutput) => title ?? source_url ?? file?.filename ?? id;
 
-/** What came out, with size and state; one of them is shown below. */
+/** The outputs with size and state. One of them is shown below. */
 export function OutputTable({
   extraction,
   chosen,
@@ -105,7 +105,7 @@ async function copyText({ file }: ExtractionOutput): Promise<void> {
 
 const zipBytesMax = 200 * 1024 * 1024;
 
-/** All outputs in one archive, made in the browser. */
+/** Downloads all outputs in one archive, which is built in the browser. */
 async function downloadZip(outputs: ExtractionOutput[]): Promise<void> {
   const files = outputs.flatMap(({ file }) => (file ? [file] : []));
   if (files.reduce((sum, { size }) => sum + size, 0) > zipBytesMax)
@@ -113,7 +113,7 @@ async function downloadZip(outputs: ExtractionOutput[]): Promise<void> {
   const { zipSync } = await import('fflate');
   const contents: Record<string, Uint8Array> = {};
   for (const { id } of files) {
-    // With a fresh URL: those of the list may have expired.
+    // Needs a new URL: the URLs in the list may have expired.
     const file = await call('GET /api/v1/files/{file}', { path: { file: id } });
     const bytesOf = new Uint8Array(await (await readContents(file)).arrayBuffer());
     const name = contents[file.filename] === undefined ? file.filename : `${id} ${file.filename}`;

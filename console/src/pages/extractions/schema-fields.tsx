@@ -1,7 +1,7 @@
 import { CodeField, Field, Switch } from '../../ui/field.tsx';
 import { parseObject } from '../../ui/json.ts';
 
-/** What data to take; `schema` as it is typed. */
+/** What data to extract. `schema` is the text as typed. */
 type DataWish = { wanted: boolean; schema: string; instructions: string };
 
 const example = {
@@ -25,7 +25,7 @@ export function dataMembers({ wanted, schema, instructions }: DataWish) {
   };
 }
 
-/** What is wrong with the schema as it is typed, if it is used. */
+/** What is wrong with the schema that is typed, if it is used. */
 export function schemaMistake(wish: DataWish): string | undefined {
   try {
     dataMembers(wish);
@@ -35,7 +35,7 @@ export function schemaMistake(wish: DataWish): string | undefined {
   }
 }
 
-/** An editor for the JSON Schema of the data, and what the model is told. */
+/** Edits the JSON Schema of the data, and the instructions for the model. */
 export function SchemaFields({
   value,
   errors,

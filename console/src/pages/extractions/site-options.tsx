@@ -17,7 +17,7 @@ export const plainSite: Site = {
   ...{ subdomains: false, ignoreRobots: false },
 };
 
-/** The members of a request; those that equal the defaults are left out. */
+/** The members of a request. Those that equal the defaults are left out. */
 export function siteMembers({ maxPages, maxDepth, include, exclude, sitemap, subdomains, ignoreRobots }: Site) {
   const patterns = (text: string) => text.split(/\s+/).filter(Boolean);
   return {
@@ -31,7 +31,7 @@ export function siteMembers({ maxPages, maxDepth, include, exclude, sitemap, sub
   };
 }
 
-/** The members whose errors stand at their controls. */
+/** The members whose errors are shown next to their controls. */
 export const siteFields = ['max_pages', 'max_depth', 'include_paths', 'exclude_paths'];
 
 /** Which pages of a site are read. */
@@ -116,7 +116,7 @@ export function SiteOptions({
   );
 }
 
-/** Patterns of paths, one a line. */
+/** Path patterns, one per line. */
 function PathsField({
   value,
   onChange,

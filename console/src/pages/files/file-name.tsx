@@ -4,7 +4,7 @@ import { useLoad } from '../../ui/query.ts';
 /** Names cached by id. A renamed file shows its new name after a page reload. */
 const names = new Map<string, Promise<string>>();
 
-/** The name of a file, or its id if it was deleted. */
+/** The name of a file, or its id if the file was deleted. */
 export function FileName({ id }: { id: string }) {
   const { data } = useLoad(['file name', id], () => findName(id));
   return <>{data ?? '…'}</>;

@@ -38,7 +38,7 @@ function describe(contentType: string): [name: string, icon: typeof File] {
   return [name ?? contentType.split(';')[0] ?? contentType, icon ?? File];
 }
 
-/** A type as people name it; its media type on hover. */
+/** The common name of a file type, with the media type on hover. */
 export function FileType({ of }: { of: string }) {
   const [name] = describe(of);
   return (
@@ -48,7 +48,7 @@ export function FileType({ of }: { of: string }) {
   );
 }
 
-/** The small cell of a file's look. */
+/** The small picture of a file in a table cell. */
 export function FileThumb({ of }: { of: string }) {
   const [, Icon] = describe(of);
   return (

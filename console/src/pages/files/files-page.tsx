@@ -115,7 +115,7 @@ export function FilesPage() {
   );
 }
 
-/** The folders above, each a link of the path. */
+/** The current folder path. Each folder above is a link. */
 function Folder({ path, onChange }: { path: string; onChange: (path: string) => void }) {
   if (path === '') return null;
   const parts = path.split('/').filter(Boolean);
@@ -136,7 +136,7 @@ function Folder({ path, onChange }: { path: string; onChange: (path: string) => 
   );
 }
 
-/** The small picture of a file, or the sign of its type. */
+/** The small picture of a file, or the icon of its type. */
 function Look({ of }: { of: StoredFile }) {
   return (
     <Thumbnail url={of.picture_url}>

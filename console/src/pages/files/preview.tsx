@@ -29,7 +29,7 @@ function NoPreview() {
   );
 }
 
-/** The small picture, or the file itself where none can be made. */
+/** The small picture, or the file itself if there is none. */
 function ImagePreview({ file }: { file: StoredFile }) {
   const sources = [file.picture_url, file.url].filter((url) => url !== undefined);
   const [failed, setFailed] = useState(0);
@@ -38,7 +38,7 @@ function ImagePreview({ file }: { file: StoredFile }) {
   return <img className="preview-image" src={source} alt={file.filename} onError={() => setFailed(failed + 1)} />;
 }
 
-/** A small picture of a file whose name stands beside it; without one, the children. */
+/** A small picture of a file whose name is shown beside it. Without a picture, shows the children. */
 export function Thumbnail({ url, children = null }: { url: string | undefined; children?: ReactNode }) {
   const [failed, setFailed] = useState<string>();
   if (url === undefined || url === failed) return children;

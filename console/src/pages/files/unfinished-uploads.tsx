@@ -37,7 +37,7 @@ const columns: Column<Upload>[] = [
   },
 ];
 
-/** Large uploads that stopped before their last byte; nothing when there are none, or while this tab sends some. */
+/** Large uploads that stopped before their last byte. Shows nothing if there are none, or while this tab uploads. */
 export function UnfinishedUploads() {
   const [{ uploads_page: page }, change] = useFilters({ uploads_page: '1' });
   const loaded = useApi('GET /api/v1/uploads', { query: { page: pageNumber(page), page_size: 10 } }, { keep: true });

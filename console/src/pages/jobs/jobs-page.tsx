@@ -14,7 +14,7 @@ import { Time } from '../../ui/time.tsx';
 
 const retryJob = ({ id }: SetAsideJob) => call('POST /api/v1/jobs/{job}/retry', { path: { job: id } });
 
-/** Background jobs that are not tried any more, for those who run the app. */
+/** Background jobs that are no longer retried, for those who run the app. */
 export function JobsPage() {
   const [{ page }, change] = useFilters({ page: '1' });
   const jobs = useApi('GET /api/v1/jobs', { query: { page: pageNumber(page) } }, { keep: true });
@@ -82,14 +82,14 @@ export function JobsPage() {
   );
 }
 
-/** Tasks are named by a verb and what it is done to. */
+/** Task names consist of a verb and its object. */
 function wordsOf(task: string): string {
   return task.replaceAll('_', ' ');
 }
 
 const pagesByPrefix: Record<string, string> = { atr: '/runs', ext: '/extractions', cso: '/knowledge' };
 
-/** The id of what waits for the job, and the way to its page where it has one. */
+/** The id of the resource that waits for the job, with a link to its page if it has one. */
 function About({ id }: { id: string | undefined }) {
   if (id === undefined) return <span className="faint">all documents without vectors</span>;
   const path = pagesByPrefix[id.slice(0, 3)];

@@ -14,7 +14,7 @@ const areas = {
 } as const;
 type Area = keyof typeof areas;
 
-/** What a key may do in each area; nothing where none is given. */
+/** What a key may do in each area. An area that is not named is not allowed. */
 export type Rights = Partial<Record<Area, 'read' | 'all'>>;
 
 export function scopesOf(rights: Rights): Scope[] {

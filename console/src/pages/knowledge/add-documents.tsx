@@ -10,7 +10,7 @@ import { startUploads } from '../../uploads.ts';
 
 const ingest = 'POST /api/v1/knowledge_sources/{source}/ingest';
 
-/** Files that become documents when they are dropped. They continue on other pages. */
+/** Turns dropped files into documents. The uploads continue on other pages. */
 export function DropDocuments({ source, onAdded }: { source: string; onAdded: () => void }) {
   return (
     <DropZone
@@ -33,7 +33,7 @@ export function DropDocuments({ source, onAdded }: { source: string; onAdded: ()
 
 type From = 'text' | 'file' | 'urls';
 
-/** Adds a text, an uploaded file, or the pages behind addresses. */
+/** Adds a text, an uploaded file, or the pages at some addresses. */
 export function AddDocument({
   source,
   onAdded,
@@ -152,7 +152,7 @@ export function AddDocument({
 const pageWaitMs = 1_000;
 const pageWaitsMax = 120;
 
-/** Reads each page as Markdown, and pushes what came out of it. */
+/** Reads each page as Markdown, and pushes the result to the source. */
 async function addPages(
   source: string,
   text: string,

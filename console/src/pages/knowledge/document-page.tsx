@@ -23,7 +23,7 @@ import './search.css';
 const linesShown = 400;
 type Tab = 'text' | 'chunks' | 'metadata';
 
-/** One document: its text with the borders of its chunks, and its metadata. */
+/** One document: its text with chunk boundaries, and its metadata. */
 export function DocumentPage({ id }: { id: string }) {
   const path = { document: id };
   const document = useApi('GET /api/v1/knowledge_documents/{document}', { path });
@@ -164,7 +164,7 @@ function Text({ document, from }: { document: KnowledgeDocument; from: number })
 
 const chunksShown = 100;
 
-/** The text, cut where its chunks are. */
+/** The text, divided at its chunk boundaries. */
 function Bordered({ document }: { document: string }) {
   const [{ page }, change] = useFilters({ page: '1' });
   const query = { page: pageNumber(page), page_size: chunksShown };

@@ -9,7 +9,7 @@ import { Shown } from '../../ui/shown.tsx';
 import { Time } from '../../ui/time.tsx';
 import { ShownOnce } from '../keys/shown-once.tsx';
 
-/** The secret URL at which the source takes documents, and the secret that its senders sign with. */
+/** The secret URL that accepts documents for the source, and the secret with which senders sign. */
 export function InboundUrl({ source }: { source: string }) {
   const path = { source };
   const url = useApi('GET /api/v1/knowledge_sources/{source}/inbound_url', { path });

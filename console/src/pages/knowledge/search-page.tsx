@@ -2,7 +2,7 @@ import { Link } from 'wouter';
 import { PageHead } from '../../ui/page.tsx';
 import { SearchPlayground } from './search-playground.tsx';
 
-/** One search over every source that the caller sees. */
+/** One search over every source that the caller may see. */
 export function SearchPage() {
   return (
     <>

@@ -11,7 +11,7 @@ import { type Explained, type Found, Results } from './search-results.tsx';
 
 type Mode = 'hybrid' | 'fulltext' | 'vector';
 type Setting = { mode: Mode; filter: string; results: string };
-/** Without a source and an agent, everything visible. */
+/** Without a source and an agent, the search covers everything visible. */
 type Target = { source?: string; agent?: string };
 
 const blank: Setting = { mode: 'hybrid', filter: '', results: '10' };
@@ -32,8 +32,8 @@ export function SearchPlayground(target: Target) {
     const settings = second ? [first, second] : [first];
     setFound(await Promise.all(settings.map((setting) => searchOnce(target, query, setting))));
   });
-  // A link with a question shows its hits.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: once, for the question of the address
+  // A link that contains a query shows its hits.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: runs once, for the query in the address
   useEffect(() => {
     if (query !== '') void search.run(query);
   }, []);

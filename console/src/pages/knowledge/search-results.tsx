@@ -20,7 +20,7 @@ export type Explained = {
 type Why = { fulltext_rank?: number; fulltext_score?: number; vector_rank?: number; similarity?: number };
 export type Found = { hits: SearchHit[]; explain: Explained | undefined; mode: string };
 
-/** The hits of one search; beside another, each says its place there. */
+/** The hits of one search. Next to another search, each hit shows its rank there. */
 export function Results({ found: { hits, explain, mode }, other }: { found: Found; other: Found | undefined }) {
   const best = Math.max(...hits.map((hit) => hit.score), Number.MIN_VALUE);
   const terms = explain?.terms ?? [];
@@ -77,7 +77,7 @@ function Hit({
 }: {
   hit: SearchHit;
   place: number;
-  /** In the other search; 0 when it is not there. */
+  /** The rank in the other search; 0 if it is not there. */
   otherPlace: number | undefined;
   best: number;
   terms: string[];
@@ -132,7 +132,7 @@ function Hit({
 
 const linesAround = 12;
 
-/** The chunk between the lines before and after it. */
+/** The chunk, with the lines before and after it. */
 function Around({ hit }: { hit: SearchHit }) {
   const from = Math.max(1, hit.start_line - linesAround);
   const lines = useLoad(['around', hit.id], async () => {
@@ -186,7 +186,7 @@ function Reason({
 
 const highlightName = 'search-term';
 
-/** Marks the words of the query in the text. The terms are stems, so words that begin with one are marked. */
+/** Marks the words of the query in the text. The terms are stems, so words that begin with a stem are marked. */
 function useHighlights(host: RefObject<HTMLDivElement | null>, terms: string[], hit: string): void {
   const stems = terms.join(' ');
   // biome-ignore lint/correctness/useExhaustiveDependencies: the hit changes the text

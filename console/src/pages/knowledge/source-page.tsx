@@ -47,7 +47,7 @@ function SourceBody({ source, onChange }: { source: KnowledgeSource; onChange: (
   const [{ tab }, change] = useFilters({ tab: 'documents' });
   const path = { source: source.id };
   const pushed = source.type === 'knowledge/documents';
-  // Polls the newest ingestion while it is active; its end loads documents and history again.
+  // Polls the newest ingestion while it is active. When it ends, documents and history are loaded again.
   const newest = useLoad(
     [ingestions, 'newest', source.id],
     async () => {

@@ -15,7 +15,7 @@ import { sourceName } from './sources-page.tsx';
 
 const patch = 'PATCH /api/v1/knowledge_sources/{source}';
 
-/** Name, metadata, payload, state and end of a source. */
+/** Edits a source's name, metadata, payload and state, and deletes it. */
 export function Settings({
   source,
   onChange,
@@ -122,7 +122,7 @@ function JsonSetting({
   const [text, setText] = useState(stored);
   if (stored !== seen) {
     setSeen(stored);
-    // Only what nobody has edited here follows a change that was made elsewhere.
+    // A change made elsewhere updates only text that was not edited here.
     if (text === seen) setText(stored);
   }
   useUnsaved(text !== stored);

@@ -130,7 +130,7 @@ function DocumentCount({ source }: { source: string }) {
   return <span className="faint">{found.data?.total_entries.toLocaleString('en') ?? '…'}</span>;
 }
 
-/** Of a source in view: how its last ingestion ended, with what it found. */
+/** How the last ingestion of a visible source ended, and what it found. */
 function LastIngestion({ source }: { source: string }) {
   const path = { source };
   const { data } = useLoad(['GET /api/v1/knowledge_sources/{source}/ingestions', 'last', source], () =>
@@ -146,7 +146,7 @@ function LastIngestion({ source }: { source: string }) {
   );
 }
 
-/** A source has no name: shows the name in its metadata, what it reads, or its kind with the end of its id. */
+/** A source has no name. Returns the name in its metadata, what it reads, or its kind with the end of its id. */
 export function sourceName(source: KnowledgeSource): string {
   const name = source.metadata?.name ?? source.payload?.url ?? source.payload?.file;
   return typeof name === 'string' ? name : `${source.type} …${source.id.slice(-6)}`;

@@ -1,7 +1,7 @@
 import { Field } from '../../ui/field.tsx';
 import { Time } from '../../ui/time.tsx';
 
-/** When an entry ends: never, as now, or so long after it is saved. */
+/** When an entry expires: never, as before, or some time after it is saved. */
 export type Expiry = { kind: 'never' | 'keep' | 'after'; amount: string; unit: Unit };
 type Unit = keyof typeof unitSeconds;
 

@@ -91,7 +91,7 @@ function ValueField({ value, onChange }: { value: string; onChange: (value: stri
   );
 }
 
-/** Why text that looks like JSON is invalid; empty for other text, undefined for JSON. */
+/** Why text that looks like JSON is invalid. Empty for other text, undefined for valid JSON. */
 function jsonProblem(text: string): string | undefined {
   if (!/^\s*[[{"\d-]/.test(text)) return '';
   try {
@@ -106,7 +106,7 @@ export function EditEntry({ entry, onClose }: { entry: Entry; onClose: () => voi
   const { isDeveloper } = useSession();
   const path = { key: entry.key };
   const whose = isDeveloper ? { user: entry.user } : {};
-  // Opened again, the entry is read again: an edit needs its present version.
+  // The entry is read again each time it is opened, because an edit needs its current version.
   const [openings] = useState(() => Math.random());
   const opened = useLoad(['kv entry', entry.user, entry.key, openings], () =>
     exchange('GET /api/v1/kv/{key}', { path, query: whose }),
@@ -129,7 +129,7 @@ export function EditEntry({ entry, onClose }: { entry: Entry; onClose: () => voi
   );
 }
 
-/** JSON is shown formatted; saving it unchanged keeps it so. */
+/** JSON is shown formatted. Saving it unchanged keeps the stored text. */
 function pretty(text: string): string {
   if (!/^\s*[[{]/.test(text)) return text;
   try {

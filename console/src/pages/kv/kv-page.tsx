@@ -25,8 +25,8 @@ const soonMs = 60_000;
 const expiryPollMs = 1_000;
 
 /**
- * Entries of all users for developers, and their own for end users. Keys with slashes are shown as folders. Changes to
- * the entries of one user appear by themselves.
+ * Entries of all users for developers, and end users' own entries. Keys with slashes are shown as folders. Changes to
+ * the entries of one user appear automatically.
  */
 export function KvPage() {
   const { isDeveloper } = useSession();
@@ -109,7 +109,7 @@ export function KvPage() {
   );
 }
 
-/** The next parts of the keys here, each with its count: one step down a tree; and the way up. */
+/** The next part of the keys at this level, each with its count, and a link to the level above. */
 function Prefixes({ entries, at, onChange }: { entries: Entry[]; at: string; onChange: (prefix: string) => void }) {
   const counts = new Map<string, number>();
   for (const { key } of entries) {
@@ -221,7 +221,7 @@ function bulkActions(entries: Entry[], clear: () => void) {
 
 const batchOperationsMax = 100;
 
-/** In one batch for each user: all of a user's entries are deleted, or none. */
+/** Deletes in one batch per user: either all of a user's entries are deleted, or none. */
 async function removeEntries(entries: Entry[], isDeveloper: boolean): Promise<void> {
   const byUser = Map.groupBy(entries, ({ user }) => user);
   let deleted = 0;

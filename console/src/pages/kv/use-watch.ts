@@ -6,8 +6,8 @@ import { refresh } from '../../ui/query.ts';
 const togetherMs = 150;
 
 /**
- * Watches one user's entries and loads the list again at each change. True while the stream is open.
- * @param user undefined: those of the caller; null: nothing is watched
+ * Watches one user's entries and reloads the list at each change. Returns true while the stream is open.
+ * @param user undefined: the caller's entries; null: nothing is watched
  */
 export function useWatch(user: string | undefined | null, prefix: string): boolean {
   const [isLive, setLive] = useState(false);
@@ -18,7 +18,7 @@ export function useWatch(user: string | undefined | null, prefix: string): boole
     const url = urlOf('/api/v1/kv_watch', {}, { prefix, user });
     const onChange = () => {
       setLive(true);
-      // Many changes at the same time are one reload.
+      // Many simultaneous changes cause one reload.
       timer ??= setTimeout(() => {
         timer = undefined;
         refresh('GET /api/v1/kv');

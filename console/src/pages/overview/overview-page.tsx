@@ -16,7 +16,7 @@ import './overview.css';
 const one = { page_size: 1 };
 const dayMs = 24 * 3_600_000;
 
-/** What the app has, what failed, what it used, and what happened last. */
+/** The app's resources, failures, usage and latest changes. */
 export function OverviewPage() {
   const { place, apps } = useSession();
   const name = apps.find(({ id }) => id === place.app)?.name ?? 'The app';
@@ -77,7 +77,7 @@ function Counts() {
   );
 }
 
-/** The first steps of a fresh app, with requests to copy. It goes when all are done. */
+/** The first steps in a new app, with requests to copy. Disappears when all are done. */
 function Checklist() {
   const totals = useTotals();
   const steps: [done: boolean, text: ReactNode][] = [

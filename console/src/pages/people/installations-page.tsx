@@ -39,7 +39,7 @@ const columns: Column<Installation>[] = [
   },
 ];
 
-/** What brings messages and webhooks to an agent. */
+/** The connections that bring messages and webhooks to an agent. */
 export function InstallationsPage() {
   const [{ page }, change] = useFilters({ page: '1' });
   const installations = useApi('GET /api/v1/installations', { query: { page: pageNumber(page) } }, { keep: true });

@@ -69,7 +69,7 @@ export function OrgsPage() {
   );
 }
 
-/** One organisation, with the ways to its users, teams and agents. */
+/** One organisation, with links to its users, teams and agents. */
 export function OrgPage({ id }: { id: string }) {
   const { isDeveloper } = useSession();
   const path = { org: id };

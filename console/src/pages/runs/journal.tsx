@@ -9,7 +9,7 @@ import type { Journal } from './use-journal.ts';
 
 const entriesShown = 200;
 
-/** The entries of the journal, of all nodes or of one. */
+/** The journal's entries, for all nodes or for one. */
 export function Timeline({ journal, node, onAll }: { journal: Journal; node: string | undefined; onAll: () => void }) {
   const [most, setMost] = useState(entriesShown);
   const entries = node === undefined ? journal.entries : journal.entries.filter((entry) => entry.node_id === node);

@@ -33,7 +33,7 @@ const pollMs = 700;
 /** One run, live: what it waits for, its graph, its waterfall, and its journal. */
 export function RunPage({ id }: { id: string }) {
   const path = { automation_run: id };
-  // Only invoked runs have a stream; the others are polled.
+  // Only invoked runs have a stream. Others are polled.
   const poll = (found: AutomationRun) => (found.type !== 'invoked' && !isOver(found) ? pollMs : undefined);
   const run = useApi('GET /api/v1/automation_runs/{automation_run}', { path }, { poll });
   const { data, replace } = run;
@@ -226,7 +226,7 @@ function Facts({ run }: { run: AutomationRun }) {
   );
 }
 
-/** Graph, waterfall, values and journal; a selected node is shown beside them. */
+/** Graph, waterfall, values and journal. A selected node is shown beside them. */
 function Progress({
   run,
   journal,
@@ -246,7 +246,7 @@ function Progress({
     { path: { automation: run.automation, version: String(run.workflow_version) } },
     { enabled: isDeveloper && run.workflow_version !== undefined },
   );
-  // Also inside of a for_each.
+  // A generate node may also be inside of a for_each.
   const isWriting = JSON.stringify(version.data?.workflow ?? {}).includes('"kind":"generate"');
   const chosen = executions.find((one) => one.commandId === command);
   const states = useMemo(() => new Map([...byNode].map(([node, one]) => [node, one.state])), [byNode]);

@@ -12,7 +12,7 @@ export type Waiting =
 export type Execution = {
   commandId: string;
   nodeId: string;
-  /** The command of the node around it, with its place in that node. */
+  /** The command of the node that contains this one, with the index in that node. */
   parent: string | undefined;
   index: number | undefined;
   state: NodeState;
@@ -20,7 +20,7 @@ export type Execution = {
   startedAt: string;
   endedAt: string | undefined;
   waits: Waiting | undefined;
-  /** Runs, extractions and ingestions that it has started. */
+  /** Runs, extractions and ingestions that the node has started. */
   children: string[];
   input: unknown;
   output: unknown;
@@ -29,14 +29,14 @@ export type Execution = {
 
 type RunState = {
   executions: Execution[];
-  /** Of each node of the graph: its latest execution outside other nodes. */
+  /** The latest execution of each node of the graph, outside of other nodes. */
   byNode: Map<string, Execution>;
 };
 
 const endings = ['completed', 'failed', 'cancelled'];
 export const isOver = ({ status }: Pick<AutomationRun, 'status'>) => endings.includes(status);
 
-/** What happened to each node, from the journal. A run that is over leaves no node active. */
+/** What happened to each node, from the journal. In a run that has ended, no node is active. */
 export function foldRun(entries: WorkflowJournalEntry[], run: Pick<AutomationRun, 'status'>): RunState {
   const byCommand = new Map<string, Execution>();
   for (const entry of entries) applyEntry(byCommand, entry);
@@ -112,7 +112,7 @@ function end(execution: Execution, state: NodeState, at: string, facts: Partial<
   Object.assign(execution, { state, endedAt: at, waits: undefined, ...facts });
 }
 
-/** The status to show: a run that only waits says so, here as in lists. */
+/** The status to show. A run that only waits is shown as waiting, as in lists. */
 export function shownStatus(run: { status: string; waiting?: boolean }): string {
   return run.status === 'running' && run.waiting ? 'waiting' : run.status;
 }

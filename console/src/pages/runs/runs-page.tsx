@@ -29,7 +29,7 @@ const periods: Record<string, [name: string, hours: number]> = {
   week: ['Last week', 168],
 };
 
-/** The runs of all automations; of one, with `automation`. */
+/** The runs of all automations, or of one with `automation`. */
 export function RunsPage() {
   const { isDeveloper } = useSession();
   return (
@@ -57,7 +57,7 @@ export function RunList({ automation, empty }: { automation?: string; empty: str
     queryFn: ({ pageParam }) => call('GET /api/v1/automation_runs', { query: queryOf(of, filters, pageParam) }),
     initialPageParam: '',
     getNextPageParam: (page) => (page.has_more ? page.after_cursor : undefined),
-    // Every refetch reads all pages that are here.
+    // Every refetch reads all loaded pages.
     refetchInterval: ({ state }) => ((state.data?.pages.length ?? 0) <= livePagesMax ? pollMs : false),
     placeholderData: (last) => last,
   });

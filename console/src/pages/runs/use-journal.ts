@@ -12,7 +12,7 @@ export type Journal = {
   error: ReturnType<typeof asApiError> | undefined;
 };
 
-/** The journal from its beginning. Reads further entries whenever the run has changed or is active. */
+/** The journal from its start. Reads further entries whenever the run has changed or is active. */
 export function useJournal(run: string, change: string | undefined): Journal {
   const [state, setState] = useState<Journal>({ about: undefined, entries: [], error: undefined });
   const known = useRef<WorkflowJournalEntry[]>([]);

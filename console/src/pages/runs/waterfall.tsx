@@ -8,7 +8,7 @@ import './waterfall.css';
 const rowHeight = 30;
 const rowsShown = 14;
 
-/** Every execution of a node as a bar over the time of the run; those inside a node are indented below it. */
+/** Every execution of a node as a bar over the run's time. Executions inside a node are indented below it. */
 export function Waterfall({
   executions,
   from,

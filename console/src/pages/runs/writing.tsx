@@ -6,7 +6,7 @@ import { Scroll } from '../../ui/scroll.tsx';
 type Part = { node_id?: string; command_id?: string; text?: string };
 type Text = { node: string; text: string };
 
-/** What language models write for this run, as they write it. The whole text is in the journal afterwards. */
+/** What language models generate for this run, as it arrives. The journal has the whole text afterwards. */
 export function Writing({ run }: { run: string }) {
   const [texts, setTexts] = useState<Record<string, Text>>({});
   useEffect(() => {

@@ -14,7 +14,7 @@ export function IssuerButtons({ publishableKey }: { publishableKey: string }) {
     if (publishableKey.startsWith('pk_'))
       call('GET /console/oidc/issuers', { query: { publishable_key: publishableKey }, signal: stop.signal })
         .then(({ data }) => setIssuers(data))
-        // A key that is not complete yet has none.
+        // A key that is still being typed has no issuers.
         .catch(() => {});
     return () => stop.abort();
   }, [publishableKey]);

@@ -12,7 +12,7 @@ import { IssuerButtons } from './issuers.tsx';
 
 const keyStorage = 'quarry.publishable-key';
 
-/** Sign-in for developers and users. A link with `?key=pk_…` presets the key of the app. */
+/** Sign-in for developers and users. A link with `?key=pk_…` fills in the app's key. */
 export function SignIn({
   onSignedIn,
   notice,

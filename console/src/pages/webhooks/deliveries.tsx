@@ -20,7 +20,7 @@ const firstPollMs = 1_000;
 type Attempt = WebhookDelivery['log'][number];
 type DeliveryState = WebhookDelivery['state'];
 
-/** The log of deliveries, newest event first, live. */
+/** The live log of deliveries, newest event first. */
 export function Deliveries({ webhook }: { webhook: Webhook }) {
   const [{ page, state, type }, change] = useFilters({ page: '1', state: '', type: '' });
   const [opened, setOpened] = useState<WebhookDelivery>();

@@ -1,7 +1,7 @@
 import { useId } from 'react';
 import { Field } from '../../ui/field.tsx';
 
-/** The events that the server itself writes; own events have any other name. */
+/** The events that the server emits. An app's own events may have any other name. */
 const knownEvents = [
   ...['file.created', 'file.updated', 'extraction.completed', 'extraction.failed'],
   ...['ingestion.succeeded', 'ingestion.failed', 'automation_run.completed', 'automation_run.failed'],
@@ -23,7 +23,7 @@ export function eventsOf({ all, known, own }: Chosen): string[] {
   return all ? ['*'] : [...new Set([...known, ...own.split(/[\s,]+/).filter(Boolean)])];
 }
 
-/** All events, or some of the server's and own ones by name. */
+/** Chooses all events, or individual ones of the server and the app by name. */
 export function EventChoice({
   value,
   error,

@@ -6,7 +6,7 @@ import { Field, fieldError } from '../../ui/field.tsx';
 import { refresh, useAction } from '../../ui/query.ts';
 import { EventChoice, eventsOf, readChosen } from './event-choice.tsx';
 
-/** The form of a webhook: a new one, or `webhook` as it is changed. */
+/** The form for a new webhook, or for changing `webhook`. */
 export function WebhookForm({
   webhook,
   onSaved,

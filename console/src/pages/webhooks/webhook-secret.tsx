@@ -5,7 +5,7 @@ const verify = `import { Webhook } from 'standardwebhooks';
 
 const event = new Webhook(process.env.WEBHOOK_SECRET).verify(body, headers);`;
 
-/** A webhook's secret, and what the receiver does with it. */
+/** A webhook's secret, and how the receiver uses it. */
 export function WebhookSecret(props: { title: string; secret: string; onClose: () => void }) {
   return (
     <ShownOnce {...props}>

@@ -79,7 +79,7 @@ export function WebhooksPage() {
   );
 }
 
-/** @param max how many are named; the others are counted */
+/** @param max how many events are named; the others are counted */
 export function EventNames({ events, max }: { events: string[]; max: number }) {
   if (events.includes('*')) return <>all events</>;
   const more = events.length - max;

@@ -2,12 +2,10 @@ import { Parser } from 'htmlparser2';
 import { parseLimits } from '../limits.ts';
 import { failed } from '../types.ts';
 
-/** An element with its local name (prefix dropped), its attributes by local name, and its children in order. */
+/** An element with its local name (without prefix), its attributes by local name, and its children in order. */
 export type XmlElement = { name: string; attributes: Record<string, string>; children: (XmlElement | string)[] };
 
-/**
- * Reads XML into a tree. Tolerates tags that do not match. Depth and number of elements are bounded. Throws ParseError.
- */
+/** Reads XML into a tree. Tolerates mismatched tags. Limits the depth and the number of elements. Throws ParseError. */
 export function parseXml(text: string): XmlElement {
   const root: XmlElement = { name: '', attributes: {}, children: [] };
   const stack: XmlElement[] = [root];
@@ -36,14 +34,14 @@ export function parseXml(text: string): XmlElement {
 }
 
 type XmlHandlers = {
-  /** `name` has no prefix; `attributes` have the names that the document gives them. */
+  /** `name` has no prefix. `attributes` keep the names that they have in the document. */
   open(name: string, attributes: Record<string, string>): void;
   text(piece: string): void;
   close(name: string): void;
 };
 
 /**
- * Reports the tags and texts of XML in order, as `htmlparser2` reads them. Only the five entities of XML and character
+ * Reports the tags and texts of XML in order, using `htmlparser2`. Only the five XML entities and character
  * references are decoded, so nothing expands.
  */
 export function scanXml(text: string, handlers: XmlHandlers): void {
@@ -58,7 +56,7 @@ export function scanXml(text: string, handlers: XmlHandlers): void {
   parser.end(text);
 }
 
-/** Attributes by their local name, and also by their prefixed name; the first of two equal names counts. */
+/** Attributes by local name and also by prefixed name. Of two equal names, the first counts. */
 function withLocalNames(attributes: Record<string, string>): Record<string, string> {
   const named: Record<string, string> = {};
   for (const key in attributes) {

@@ -4,8 +4,8 @@ import { parseLimits } from '../limits.ts';
 import { failed, ParseError, unsupported } from '../types.ts';
 
 /**
- * A ZIP archive (also ZIP64) in memory. `yauzl` reads and checks its directory; entries are inflated one at a time, on
- * demand, each bounded by the bytes actually written and not by what its header claims.
+ * A ZIP archive (or ZIP64) in memory. `yauzl` reads and checks its directory. Entries are inflated one at a time, on
+ * demand, and bounded by the bytes actually written, not by what the header claims.
  */
 export class ZipArchive {
   readonly #bytes: Buffer;
@@ -17,7 +17,7 @@ export class ZipArchive {
     this.#entries = entries;
   }
 
-  /** Throws ParseError when the archive has no readable directory. */
+  /** Throws ParseError if the archive has no readable directory. */
   static async open(bytes: Uint8Array): Promise<ZipArchive> {
     const archive = withoutTrailingBytes(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
     try {
@@ -36,7 +36,7 @@ export class ZipArchive {
     return this.#entries.has(name);
   }
 
-  /** The contents of one entry, or undefined when there is none of that name. Throws ParseError. */
+  /** The contents of one entry, or undefined if there is none of that name. Throws ParseError. */
   read(name: string): Uint8Array | undefined {
     const entry = this.#entries.get(name);
     if (!entry) return undefined;
@@ -60,7 +60,7 @@ export class ZipArchive {
     return contents === undefined ? undefined : decodeXmlBytes(contents);
   }
 
-  /** The stored bytes of an entry. Throws RangeError when they are past the end. */
+  /** The stored bytes of an entry. Throws RangeError if they are past the end. */
   #storedBytes(entry: Entry): Buffer {
     const header = entry.relativeOffsetOfLocalHeader;
     const start = header + 30 + this.#bytes.readUInt16LE(header + 26) + this.#bytes.readUInt16LE(header + 28);
@@ -71,7 +71,8 @@ export class ZipArchive {
 }
 
 async function readDirectory(archive: Buffer): Promise<Map<string, Entry>> {
-  // Names are decoded here: yauzl would refuse a whole document for one name with "..", which is never used as a path.
+  // Names are decoded here: yauzl would refuse a whole document because of one name with "..", although names are
+  // never used as paths.
   const zip = await fromBufferPromise(archive, { lazyEntries: true, decodeStrings: false });
   if (zip.entryCount > parseLimits.zipEntriesMax) throw bombError();
   const entries = new Map<string, Entry>();
@@ -82,7 +83,10 @@ async function readDirectory(archive: Buffer): Promise<Map<string, Entry>> {
   return entries;
 }
 
-/** Some programs append bytes to a finished archive, which yauzl refuses: the archive is cut where its end record says. */
+/**
+ * Some programs append bytes to a finished archive, which yauzl refuses. The archive is cut where its end record
+ * says.
+ */
 function withoutTrailingBytes(archive: Buffer): Buffer {
   const end = archive.lastIndexOf(endRecordSignature);
   if (end < 0 || end + endRecordBytes > archive.byteLength) return archive;

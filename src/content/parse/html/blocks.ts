@@ -20,11 +20,11 @@ const urlCharactersMax = 4_096;
 const lineBreak = '\u2028';
 
 type HtmlOptions = {
-  /** Base for relative links; without it they stay as written. */
+  /** The base of relative links. Without it, they stay unchanged. */
   baseUrl?: string | undefined;
   /** The caller has removed hidden elements, or knows that a script reveals them. */
   keepHidden?: boolean;
-  /** Called with a description of each part of a table that is left out because of its size. */
+  /** Called with a description of each part of a table that is left out because of the table's size. */
   onCut?: ((missing: string) => void) | undefined;
 };
 
@@ -113,7 +113,7 @@ class BlockWriter {
     this.blocks.push(block);
   }
 
-  /** An inline element that contains blocks (a link around a card) is dropped for them: the blocks matter more. */
+  /** If an inline element contains blocks (a link around a card), the element is dropped and the blocks are kept. */
   #inlineElement(element: HtmlElement, context: Context): void {
     if (this.#hasBlockInside(element)) {
       this.contents(element, context);
@@ -169,14 +169,17 @@ class BlockWriter {
     }
   }
 
-  /** A link within the page means nothing outside the page. */
+  /** A link within the page has no meaning outside of the page. */
   #anchor(element: HtmlElement, inner: string): string {
     const target = element.attributes.href?.trim();
     if (target === undefined || target.startsWith('#') || target.length > urlCharactersMax) return inner;
     return link(inner, this.#resolve(target));
   }
 
-  /** Lazily loaded images have their address in other attributes. Small ones without a description are spacers and trackers. */
+  /**
+   * Lazily loaded images have their address in other attributes. Small images without a description are spacers and
+   * trackers.
+   */
   #image({ attributes }: HtmlElement): string {
     const alt = escapeBrackets(escapeText(oneLine(plainText(attributes.alt ?? ''))));
     const candidates = ['data-src', 'data-original', 'data-lazy-src', 'src'].map((name) => attributes[name]?.trim());
@@ -303,7 +306,7 @@ const unitOfLength = /(?:^|[^\p{L}])(?:[kdcm]?m|ft|in|yd|mi)$/iu;
 
 const breakMarks = /[\u200b\ufeff\u00ad]/;
 
-/** Text without marks that only control line breaks. */
+/** Removes characters that only control line breaks. */
 function plainText(text: string): string {
   return text
     .replaceAll(/[\u200b\ufeff\u00ad]/g, '')
@@ -339,7 +342,7 @@ function rawText(node: HtmlNode): string {
   return line && !inner.endsWith('\n') ? `${inner}\n` : inner;
 }
 
-/** Marks the words and leaves the surrounding space outside. */
+/** Formats the words and leaves the surrounding space outside. */
 function spaced(text: string, write: (words: string) => string): string {
   const words = oneLine(text);
   if (words === '') return text === '' ? '' : ' ';

@@ -3,14 +3,14 @@ import chardet from 'chardet';
 import { isIso2022, wideCharset, widest } from '../text/charset.ts';
 
 /**
- * Decodes a page. The encoding comes from, in this order: byte order mark, Content-Type, <meta> or XML declaration,
- * valid UTF-8, and a guess from the text itself. Malformed bytes become U+FFFD.
+ * Decodes a page. The encoding comes from the first of these: byte order mark, Content-Type, <meta> or XML
+ * declaration, valid UTF-8, a guess from the text itself. Malformed bytes become U+FFFD.
  */
 export function decodeHtml(bytes: Uint8Array, contentType: string): string {
   const marked = byteOrderMark(bytes);
   if (marked !== undefined) return new TextDecoder(marked).decode(bytes);
   const declared = encodingName(/charset\s*=\s*["']?([\w:.-]+)/i.exec(contentType)?.[1]) ?? declaredInside(bytes);
-  // Nine of ten pages declare their encoding; a wrong declaration of UTF-8 is detected.
+  // Nine of ten pages declare their encoding. A wrong declaration of UTF-8 is detected below.
   if (declared !== undefined && declared !== 'utf-8') return new TextDecoder(declared).decode(bytes);
   const shaped = isIso2022(bytes) ? 'iso-2022-jp' : wideCharset(bytes);
   if (shaped !== undefined) return new TextDecoder(encodingName(shaped)).decode(bytes);
@@ -40,7 +40,7 @@ function declaredInside(bytes: Uint8Array): string | undefined {
     /<meta[^>]{0,400}?charset\s*=\s*["']?\s*([\w:.-]+)/i.exec(head)?.[1] ??
     /^\s*<\?xml[^>]{0,200}?encoding\s*=\s*["']([\w:.-]+)/i.exec(head)?.[1];
   const name = encodingName(label);
-  // A page whose <meta> could be read byte by byte is not UTF-16, whatever it says (HTML standard).
+  // A page whose <meta> could be read byte by byte is not UTF-16, whatever the <meta> says (HTML standard).
   return name?.startsWith('utf-16') ? 'utf-8' : name;
 }
 
@@ -49,7 +49,7 @@ function guess(bytes: Uint8Array): string | undefined {
   return found === null ? undefined : widest(found);
 }
 
-/** The standard name of an encoding label; undefined for an unknown one. */
+/** The standard name of an encoding label, or undefined for an unknown label. */
 function encodingName(label: string | undefined): string | undefined {
   if (label === undefined) return undefined;
   try {

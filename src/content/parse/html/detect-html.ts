@@ -1,6 +1,6 @@
 import { isPageType, mediaTypeOf } from '../../media-type.ts';
 
-/** Whether a response is a web page: by its type, or else by its first bytes. */
+/** Whether a response is a web page, by its type or otherwise by its first bytes. */
 export function looksLikeHtml(contentType: string, bytes: Uint8Array): boolean {
   const type = mediaTypeOf(contentType);
   if (type === 'text/html' || type === 'application/xhtml+xml') return !isPdf(bytes);

@@ -9,7 +9,7 @@ import { parseHtml } from './tree.ts';
 
 const chaptersMax = 5_000;
 
-/** An e-book: its chapters in reading order. Throws ParseError. */
+/** Reads an e-book: its chapters in reading order. Throws ParseError. */
 export async function parseEpub(bytes: Uint8Array): Promise<ParsedDocument> {
   const zip = await ZipArchive.open(bytes);
   const container = zip.readText('META-INF/container.xml');

@@ -7,8 +7,8 @@ import { readPage, reportPage } from './page.ts';
 import { findAll, findFirst, type HtmlElement, parseHtml, textLength, textOf, treeLimits } from './tree.ts';
 
 /**
- * An HTML document. A saved web page is reduced to its main content like a fetched one; a document without navigation (a
- * report, an exported note) is kept whole.
+ * Reads an HTML document. A saved web page is reduced to its main content, like a fetched page. A document without
+ * navigation (a report, an exported note) is kept whole.
  */
 export function parseHtmlDocument(bytes: Uint8Array, input: { contentType?: string; url?: string }): ParsedDocument {
   const text = decodeText(bytes, claimedCharset(bytes, input.contentType)).text;

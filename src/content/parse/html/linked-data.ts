@@ -17,7 +17,7 @@ export function linkedThings(embedded: EmbeddedData[]): Thing[] {
       // Line breaks inside strings are a common template bug.
       collectThings(JSON.parse(text.replace(/\s+/g, ' ')), things, 0);
     } catch {
-      // Broken JSON-LD counts as none.
+      // Broken JSON-LD is ignored.
     }
   }
   return things;
@@ -35,7 +35,7 @@ function collectThings(value: unknown, things: Thing[], depth: number): void {
   for (const key of ['@graph', 'mainEntity', 'mainEntityOfPage']) collectThings(properties[key], things, depth + 1);
 }
 
-/** The types in microdata, with how often each occurs. */
+/** The types in microdata, and how often each occurs. */
 export function microdataTypes(root: HtmlElement): Map<string, number> {
   const counts = new Map<string, number>();
   for (const { attributes } of collect(root, (element) => element.attributes.itemtype !== undefined)) {
@@ -45,7 +45,7 @@ export function microdataTypes(root: HtmlElement): Map<string, number> {
   return counts;
 }
 
-/** The value of an element's microdata property: its machine-readable form before its text. */
+/** The value of an element's microdata property: its machine-readable form if there is one, otherwise its text. */
 export function itemValue(element: HtmlElement): string {
   const { content, datetime, href, src } = element.attributes;
   return (content ?? datetime ?? (textOf(element) || href || src) ?? '').trim();

@@ -13,7 +13,7 @@ export type PageMetadata = {
   nofollow: boolean;
 };
 
-/** A page's metadata from its head, JSON-LD and markup. `base` makes the canonical link absolute. */
+/** Reads a page's metadata from its head, JSON-LD and markup. `base` makes the canonical link absolute. */
 export function readMetadata({ root, embedded }: HtmlTree, base: string): PageMetadata {
   const meta = metaTags(root);
   const linked = linkedData(embedded);
@@ -59,7 +59,7 @@ function pageTitle(root: HtmlElement, meta: Map<string, string>, linked: LinkedD
   const only = headings.length === 1 ? headings[0] : undefined;
   const first = named ?? whole;
   if (first === undefined) return collapseSpace(headings[0]);
-  // "Article – Site" and "Site | Article": a heading that is part of the title is the title.
+  // In "Article – Site" and "Site | Article", a heading that is part of the title is the title itself.
   const within = headings.find(
     (heading) => heading.length >= 8 && heading.length < first.length && first.includes(heading),
   );
@@ -108,7 +108,7 @@ function findPublished(root: HtmlElement, meta: Map<string, string>, linked: Lin
     linked.datePublished,
     ...names.map((name) => meta.get(name)),
     ...marked.map(({ attributes }) => attributes.datetime ?? attributes.content),
-    // More than a few <time> elements are a list of other items.
+    // More than a few <time> elements belong to a list of other items.
     ...(times.length <= 3 ? times.map(({ attributes }) => attributes.datetime) : []),
   ];
   for (const candidate of candidates) {
@@ -158,7 +158,7 @@ function linkedData(embedded: EmbeddedData[]): LinkedData {
       // Line breaks inside strings are a common template bug.
       collectLinkedData(JSON.parse(text.replace(/\s+/g, ' ')), found, 0);
     } catch {
-      // Broken JSON-LD counts as none.
+      // Broken JSON-LD is ignored.
     }
   }
   return found;

@@ -12,7 +12,7 @@ export type PageFacts = {
   title: string | undefined;
 };
 
-/** Signals of a page's type, each true or false: its own statements, its address, and its shape. */
+/** Signals of a page's type, each true or false: the page's own statements, its address, and its shape. */
 export function pageSignals({ tree, url, meta, things, title }: PageFacts): Set<string> {
   const signals = new Set<string>();
   const add = (name: string, holds = true): void => {
@@ -40,7 +40,7 @@ const schemaTypes: [string, RegExp][] = [
   ['schema:organization', /^Organization$/],
 ];
 
-/** schema.org, Open Graph and the generator. */
+/** Adds signals from schema.org, Open Graph and the generator. */
 function addStatements(add: Add, root: HtmlElement, meta: Map<string, string>, things: Thing[]): void {
   const types = things.flatMap((thing) => thing.types);
   const micro = microdataTypes(root);
@@ -101,7 +101,7 @@ const pathWords: [string, RegExp][] = [
   ['path:about', /\/(?:about|company|terms|privacy|policy|legal)/],
 ];
 
-/** Words that addresses of one type share on most sites. */
+/** Adds signals from words that addresses of one type share on most sites. */
 function addAddress(add: Add, address: string): void {
   if (!URL.canParse(address)) return;
   const { hostname, pathname, search } = new URL(address);
@@ -175,7 +175,7 @@ function addWords(add: Add, text: string, title: string): void {
 
 const price = /(?:[$€£¥₹]|\b(?:USD|EUR|GBP)\b)\s?\d|\d\s?(?:[€£¥₹]|\b(?:USD|EUR|GBP|kr)\b|zł)/g;
 
-/** Amounts of prose, links, prices, headings, code and repeated parts, in steps. */
+/** Adds the amounts of prose, links, prices, headings, code and repeated parts, in steps. */
 function addShape(add: Add, body: HtmlElement, text: string): void {
   const extents = measureText(body);
   const lengths = proseLengths(body);

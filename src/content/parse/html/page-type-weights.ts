@@ -1,6 +1,6 @@
 /**
  * The points that each signal gives to each type, in the order of `pageTypes`. Fitted by `bench/page-types.ts` on one
- * half of WCXB; do not edit by hand.
+ * half of WCXB. Do not edit by hand.
  */
 export const typeWeights: Record<string, readonly number[]> = {
   base: [0.4, -0.5, -0.1, 0.1, 1, 0.5, -1.5],

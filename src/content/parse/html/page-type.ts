@@ -6,7 +6,9 @@ import { type PageType, pageTypes } from './page-types.ts';
 const signsMin = 10;
 const statement = /^(?:schema:|items:|generator:|og:products?$)/;
 
-/** How probable each type is for a page, from the points of its signals. A bare page is an article. */
+/**
+ * The probability of each type for a page, from the points of its signals. A page with too few signals is an article.
+ */
 export function typeShares(facts: PageFacts): Record<PageType, number> {
   const signs = pageSignals(facts);
   const bare = signs.size < signsMin && ![...signs].some((sign) => statement.test(sign));

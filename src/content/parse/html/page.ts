@@ -12,9 +12,9 @@ import { findAll, findFirst, type HtmlElement, type HtmlTree, parseHtml, treeLim
 
 type PageInput = {
   bytes: Uint8Array;
-  /** The Content-Type header as received; may be empty. */
+  /** The Content-Type header as received. May be empty. */
   contentType: string;
-  /** The page's URL after redirects, the base of relative links. */
+  /** The page's URL after redirects, which is the base of relative links. */
   url: string;
 };
 
@@ -26,17 +26,17 @@ export type ParsedPage = PageMetadata & {
   pageType: PageType;
   /** The facts that the page states in its metadata. */
   structured: Structured;
-  /** The page has no text; its scripts would render it. */
+  /** Whether the page has no text because its scripts would render it. */
   needsBrowser: boolean;
   /** All links of the whole page in order, absolute, each once. */
   links: PageLink[];
-  /** Parts that are missing because the page is too large, in words. Absent when it is complete. */
+  /** Describes the parts that are missing because the page is too large. Absent if the page is complete. */
   truncated?: string[];
 };
 
 const pageLimits = { linksMax: 5_000 } as const;
 
-/** A web page as text and metadata. Pure, and safe on any bytes. */
+/** Reads a web page as text and metadata. Has no side effects, and is safe on any bytes. */
 export function parsePage({ bytes, contentType, url }: PageInput): ParsedPage {
   return readPage(parseHtml(decodeHtml(bytes, contentType)), url);
 }
@@ -81,7 +81,7 @@ const wordsOfNoticeMax = 60;
 const scriptNotice =
   /(?:enable|requires?|turn on|activate|need) (?:your )?javascript|javascript (?:is|has been|must be|needs) /i;
 
-/** Whether there is no text but a container for scripts, or a notice that scripts are required. */
+/** Whether the page consists only of a container for scripts, or a notice that scripts are required. */
 function isFrame(markdown: string): boolean {
   let words = 0;
   for (const [found] of markdown.matchAll(/\]\([^)]*\)|[\p{L}\p{N}]+/gu)) {
@@ -96,7 +96,7 @@ function baseOf(root: HtmlElement, url: string): string {
   return href !== undefined && URL.canParse(href, url) ? new URL(href, url).href : url;
 }
 
-/** One more than the limit shows that there are too many. */
+/** Finding one more than the limit shows that there are too many. */
 function linksOf(root: HtmlElement, base: string): PageLink[] {
   const links = new Map<string, PageLink>();
   for (const { name, attributes } of [...findAll(root, 'a'), ...findAll(root, 'area'), ...findAll(root, 'frame')]) {

@@ -2,7 +2,7 @@ import { itemValue, type Thing } from './linked-data.ts';
 import type { PageType } from './page-types.ts';
 import { collect, type HtmlElement } from './tree.ts';
 
-/** The facts in a page's metadata: JSON-LD before microdata before meta tags. Values as written. */
+/** The facts in a page's metadata, from JSON-LD, otherwise microdata, otherwise meta tags. Values are unchanged. */
 export type Structured = {
   type?: string;
   name?: string;
@@ -89,7 +89,7 @@ const itemProperties: Record<string, keyof Structured> = {
   reviewCount: 'rating_count',
 };
 
-/** The first item of such a type and the properties below it. */
+/** The first item of such a type, with the properties below it. */
 function fromMicrodata(root: HtmlElement, wanted: RegExp): Structured {
   const item = collect(root, ({ attributes }) => wanted.test((attributes.itemtype ?? '').replace(/^.*\//, '')))[0];
   if (item === undefined) return {};

@@ -2,11 +2,11 @@ import { collect, type HtmlElement, textLength } from './tree.ts';
 
 const spanMax = 100;
 const columnsMax = 500;
-/** Positions that spanning cells may fill in one table; further ones stay empty. */
+/** The number of positions that spanning cells may fill in one table. Further positions stay empty. */
 const spannedPlacesMax = 50_000;
 const cellTextMax = 2_000;
 
-/** Rows of this table only, not of tables in its cells. */
+/** The rows of this table, without those of tables in its cells. */
 export function tableRows(table: HtmlElement): HtmlElement[][] {
   const rows: HtmlElement[][] = [];
   const visit = (element: HtmlElement): void => {
@@ -46,7 +46,7 @@ function holdsText(cell: HtmlElement): boolean {
   );
 }
 
-/** Spanning cells are repeated in each position, so that every row can be read by itself. */
+/** Repeats spanning cells in each of their positions, so that every row can be read by itself. */
 export function spreadCells(
   rows: HtmlElement[][],
   write: (cell: HtmlElement) => string,

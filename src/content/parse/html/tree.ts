@@ -11,7 +11,10 @@ export type HtmlElement = {
 };
 export type HtmlNode = HtmlElement | HtmlText;
 
-/** Text between tags. It is complete before it is first measured: copies of a tree share it, with its measures. */
+/**
+ * Text between tags. It must be complete before it is first measured, because copies of a tree share it with its
+ * measures.
+ */
 export class HtmlText {
   readonly kind = 'text';
   text: string;
@@ -23,19 +26,19 @@ export class HtmlText {
     this.text = text;
   }
 
-  /** The text with each run of white space as one space. */
+  /** The text with each run of white space collapsed to one space. */
   get collapsed(): string {
     this.#collapsed ??= /[^\S ]|\s\s/.test(this.text) ? this.text.replace(/\s+/g, ' ') : this.text;
     return this.#collapsed;
   }
 
-  /** Characters without the white space around them. */
+  /** The number of characters without the white space around them. */
   get trimmed(): number {
     if (this.#trimmed < 0) this.#trimmed = this.text.trim().length;
     return this.#trimmed;
   }
 
-  /** The same, where in longer text each run of white space counts as one character. */
+  /** The same, but in longer texts each run of white space counts as one character. */
   get characters(): number {
     if (this.#characters < 0)
       this.#characters = this.trimmed < shortCharacters ? this.trimmed : this.collapsed.trim().length;
@@ -48,27 +51,29 @@ const shortCharacters = 40;
 export type HtmlTree = {
   root: HtmlElement;
   embedded: EmbeddedData[];
-  /** Content for browsers without scripts; not part of `root`. */
+  /** Content for browsers without scripts, which is not part of `root`. */
   noscript: HtmlElement[];
-  /** Scripts that may render the page; data is not counted. */
+  /** The number of scripts that may render the page. Data is not counted. */
   scripts: number;
-  /** The page has more elements than the limit; the tree ends there. */
+  /** Whether the page has more elements than the limit, where the tree ends. */
   truncated: boolean;
 };
 
 export const treeLimits = {
-  /** Elements nested deeper lose their tags and keep their text. */
+  /** Elements nested deeper lose their tags but keep their text. */
   depthMax: 256,
-  /** Extraction takes about 10 µs for each. */
+  /** Extraction takes about 10 µs per element. */
   elementsMax: 200_000,
-  /** The parser's own stack of open elements is slow when it is deep: deeper tags are first removed from the text. */
+  /**
+   * The parser's own stack of open elements is slow when it is deep, so deeper tags are removed from the text first.
+   */
   openTagsMax: 1_000,
   embeddedCharactersMax: 4 * 1024 * 1024,
 } as const;
 
 /**
- * Parses HTML of any quality. Scripts, styles and other contents that are never text are left out; JSON in scripts is
- * kept separately. `xhtml`: a self-closing tag closes, as in e-books. Never throws, always terminates.
+ * Parses HTML of any quality. Leaves out scripts, styles and other contents that are never text; keeps JSON in
+ * scripts separately. `xhtml`: a self-closing tag closes its element, as in e-books. Never throws, always terminates.
  */
 export function parseHtml(html: string, { xhtml = false } = {}): HtmlTree {
   // HTML has no CDATA; the parser would read one to its end as a comment.
@@ -81,7 +86,7 @@ function emptyTree(): HtmlTree {
   return { root, embedded: [], noscript: [], scripts: 0, truncated: false };
 }
 
-/** Undefined when the page is nested too deeply to be parsed quickly. */
+/** Undefined if the page is nested too deeply to be parsed quickly. */
 function buildTree(html: string, xhtml: boolean): HtmlTree | undefined {
   const tree = emptyTree();
   let current = tree.root;
@@ -147,7 +152,7 @@ function buildTree(html: string, xhtml: boolean): HtmlTree | undefined {
     },
     { decodeEntities: true, lowerCaseTags: true, lowerCaseAttributeNames: true, recognizeSelfClosing: xhtml },
   );
-  // In pieces, so that parsing of a hostile page can stop early.
+  // Parses in pieces, so that it can stop early on a hostile page.
   for (let at = 0; at < html.length && !tooDeep && !tree.truncated; at += 65_536)
     parser.write(html.slice(at, at + 65_536));
   if (tooDeep) return undefined;
@@ -175,7 +180,7 @@ function isSkipped(name: string, attributes: Record<string, string>): boolean {
   return skippedNames.has(name) && !(name === 'template' && attributes.shadowrootmode !== undefined);
 }
 
-/** Void elements, and elements that the next of their kind closes: they do not add depth. */
+/** Void elements, and elements that the next of their kind closes: they add no depth. */
 const flat =
   /^(?:area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr|p|li|dt|dd|tr|td|th|thead|tbody|tfoot|option|optgroup|colgroup)$/;
 
@@ -261,7 +266,7 @@ function eachPiece(node: HtmlNode, take: (piece: string) => void): void {
   }
 }
 
-/** The start of `textOf`, at least `characters` long if there is that much; cheap on large elements. */
+/** The start of `textOf`, at least `characters` long if there is that much. Cheap on large elements. */
 export function textStart(element: HtmlElement, characters: number): string {
   let out = '';
   const visit = (node: HtmlNode): void => {

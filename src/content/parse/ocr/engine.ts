@@ -36,16 +36,16 @@ declare const WebAssembly: {
   instantiate(bytes: Uint8Array, imports: object): Promise<{ instance: WasmInstance; module: unknown }>;
 };
 
-/** Page segmentation mode 3: columns and blocks are found; the library's default reads the page as one block. */
+/** Page segmentation mode 3, which finds columns and blocks. The library's default reads the page as one block. */
 const wholePage = '3';
-/** Engine mode 1: the neural network, the only one in this build. */
+/** Engine mode 1: the neural network, the only engine in this build. */
 const neural = 1;
 const inputFile = '/input';
 const dataBytesMax = 256 * 1024 * 1024;
 
 let loading: { languages: string; engine: Promise<TesseractEngine> } | undefined;
 
-/** Loads the engine once for each set of languages. Throws ParseError when it is not installed. */
+/** Loads the engine once for each set of languages. Throws ParseError if it is not installed. */
 export function loadOcrEngine(settings: OcrSettings): Promise<TesseractEngine> {
   const languages = settings.languages.join('+');
   if (loading?.languages !== languages) loading = { languages, engine: createEngine(settings, languages) };
@@ -111,7 +111,7 @@ export class TesseractEngine {
     }
   }
 
-  /** A picture file of any format that the engine's libraries know, in grey and upright. Throws ParseError. */
+  /** Decodes a picture file of any format that the engine's libraries know, in grey and upright. Throws ParseError. */
   decode(file: Uint8Array): GreyImage {
     this.#setImage(file);
     try {
@@ -159,7 +159,7 @@ function greyAt(heap: Uint8Array, row: number, x: number, depth: number): number
   return 0.299 * (heap[at + 3] ?? 0) + 0.587 * (heap[at + 2] ?? 0) + 0.114 * (heap[at + 1] ?? 0);
 }
 
-/** A grey picture in Netpbm form. */
+/** Encodes a grey picture in Netpbm format. */
 function encodePgm({ width, height, pixels }: GreyImage): Uint8Array {
   const header = new TextEncoder().encode(`P5\n${width} ${height}\n255\n`);
   const file = new Uint8Array(header.length + pixels.length);

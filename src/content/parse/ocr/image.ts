@@ -4,7 +4,7 @@ export type GreyImage = { width: number; height: number; pixels: Uint8Array };
 const skewDegreesMax = 5;
 const skewDegreesMin = 0.1;
 const skewSamplesMax = 40_000;
-/** Noise below this level (standard deviation, in grey levels) does not disturb recognition; smoothing would. */
+/** Noise below this level (standard deviation, in grey levels) does not disturb recognition, but smoothing it would. */
 const noiseMin = 4;
 
 /** Prepares a scan for recognition: straightens its lines and smooths the grain of the scanner. */
@@ -15,7 +15,7 @@ export function prepareForRecognition(image: GreyImage): GreyImage {
   return Math.abs(degrees) < skewDegreesMin ? smooth : rotate(smooth, degrees);
 }
 
-/** Scales down to at most this many pixels, each the mean of those that it replaces. */
+/** Scales down to at most this many pixels. Each is the mean of the pixels that it replaces. */
 export function scaleDown(image: GreyImage, pixelsMax: number): GreyImage {
   const factor = Math.sqrt((image.width * image.height) / pixelsMax);
   if (factor <= 1) return image;
@@ -35,7 +35,7 @@ export function scaleDown(image: GreyImage, pixelsMax: number): GreyImage {
   return { width, height, pixels };
 }
 
-/** The level that best separates dark from light (Otsu, 1979). */
+/** The grey level that best separates dark from light (Otsu, 1979). */
 export function darkBelow({ pixels }: GreyImage): number {
   const counts = new Float64Array(256);
   for (const value of pixels) counts[value] = (counts[value] ?? 0) + 1;
@@ -53,7 +53,7 @@ export function darkBelow({ pixels }: GreyImage): number {
   return level;
 }
 
-/** The standard deviation of the grain, from neighbours in the light parts of the page. */
+/** The standard deviation of the grain, from neighbouring pixels in the light parts of the page. */
 function measureNoise(image: GreyImage): number {
   const { pixels, width } = image;
   const dark = darkBelow(image);
@@ -73,7 +73,7 @@ function measureNoise(image: GreyImage): number {
   return 0;
 }
 
-/** Blends each pixel with its neighbours: `strength` is the weight of one on either side, that of the pixel is 1. */
+/** Blends each pixel, with weight 1, with the neighbours on either side, each with weight `strength`. */
 function smoothen({ width, height, pixels }: GreyImage, strength: number): GreyImage {
   const rows = new Uint8Array(pixels.length);
   const out = new Uint8Array(pixels.length);
@@ -90,8 +90,8 @@ function smoothen({ width, height, pixels }: GreyImage, strength: number): GreyI
 }
 
 /**
- * The angle of the lines of text in degrees: the one at which the rows of dark pixels are most unequal.
- * Zero when no angle is clearly better than none.
+ * The angle of the text lines in degrees: the one at which the rows' numbers of dark pixels differ most.
+ * Zero if no angle is clearly better.
  */
 function measureSkew(image: GreyImage): number {
   const points = darkPoints(image);
@@ -111,7 +111,7 @@ function measureSkew(image: GreyImage): number {
   return best;
 }
 
-/** Coordinates of dark pixels with a light one below: x, y, x, y, … */
+/** The coordinates of dark pixels above a light one: x, y, x, y, … */
 function darkPoints(image: GreyImage): Int32Array {
   const { width, height, pixels } = image;
   const dark = darkBelow(image);

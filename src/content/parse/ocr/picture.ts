@@ -8,12 +8,12 @@ import { loadOcrEngine } from './engine.ts';
 import { scaleDown } from './image.ts';
 import { readPicture } from './read-picture.ts';
 
-/** The time of recognition is proportional to the pixels; more pixels do not improve it. */
+/** Recognition takes time in proportion to the pixels, and more pixels do not improve it. */
 const recognisedPixelsMax = 12_000_000;
-/** Assumed, because the stated resolution of pictures seldom reflects the size of the text on paper. */
+/** Assumed, because the resolution that pictures state seldom matches the size of the text on paper. */
 const assumedDotsPerInch = 150;
 
-/** A picture (PNG, JPEG, GIF, WebP, BMP, TIFF) as a document of one page. Throws ParseError. */
+/** Reads a picture (PNG, JPEG, GIF, WebP, BMP, TIFF) as a document of one page. Throws ParseError. */
 export async function parsePicture(bytes: Uint8Array, reading: Reading): Promise<ParsedDocument> {
   const { ocr, ocrProblem } = reading.terms;
   if (ocr === undefined) throw unsupported(`The file is a picture, and ${ocrProblem}.`);

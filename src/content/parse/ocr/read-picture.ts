@@ -10,14 +10,14 @@ type RecognisedPage = {
   height: number;
   glyphs: Glyph[];
   rules: Rule[];
-  /** The engine's mean certainty about the characters, from 0 to 1; 0 without any text. */
+  /** The engine's mean confidence in the characters, from 0 to 1; 0 without any text. */
   confidence: number;
   characters: number;
 };
 
 /** Words with less confidence are specks and parts of drawings. */
 const wordConfidenceMin = 25;
-/** The x-height of common type, in parts of its size. */
+/** The x-height of common fonts as a share of the font size. */
 const xHeightShare = 0.47;
 const ascentShare = 0.8;
 
@@ -72,7 +72,7 @@ function sizeOf({ rowAttributes }: OcrLine): number {
   return (rowHeight - Math.abs(ascenders) - Math.abs(descenders)) / xHeightShare;
 }
 
-/** Measured sizes vary by a pixel, so those close to the most frequent one are set to it. */
+/** Measured sizes vary by a pixel. Those close to the most frequent size are set to it. */
 function evenSizes(lines: [size: number, characters: number][]): number[] {
   const sorted = [...lines].sort((a, b) => a[0] - b[0]);
   const half = sorted.reduce((sum, [, characters]) => sum + characters, 0) / 2;
@@ -86,7 +86,7 @@ function evenSizes(lines: [size: number, characters: number][]): number[] {
   return lines.map(([size]) => (size > usual * 0.85 && size < usual * 1.18 ? usual : size));
 }
 
-/** The characters of a line, spread over the boxes of their words, with a space between words and a line end. */
+/** Spreads the characters of a line over the boxes of their words, with a space between words and a line end. */
 function lineGlyphs(line: OcrLine, size: number, scale: number): Glyph[] {
   const style: TextStyle = {
     ...{ size, font: 'scan', weight: 400, italic: false, mono: false, symbols: false },
@@ -117,7 +117,10 @@ function isReversed(word: string): boolean {
   return rightToLeft.test(word);
 }
 
-/** The characters of a word as they stand in the picture: Hebrew and Arabic from the last one, their marks beside them. */
+/**
+ * The characters of a word in the order of the picture: Hebrew and Arabic from the last one, with marks beside their
+ * letters.
+ */
 function charactersFromLeft(word: string): string[] {
   if (!isReversed(word)) return [...word];
   const runs = word.match(/\p{Nd}[\p{Nd}.,:/]*|[A-Za-z]+|.\p{M}*/gu) ?? [];

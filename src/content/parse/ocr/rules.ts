@@ -1,10 +1,10 @@
 import type { Rule } from '../pdf/page.ts';
 import { darkBelow, type GreyImage } from './image.ts';
 
-/** The shortest line, in parts of the page's width. */
+/** The length of the shortest line, as a share of the page's width. */
 const lengthMin = 1 / 30;
 const thicknessMax = 1 / 250;
-/** Light pixels that do not end a line: scans have gaps. */
+/** The number of light pixels that do not end a line, because scans have gaps. */
 const gapPixelsMax = 2;
 const rulesMax = 2_000;
 

@@ -2,8 +2,8 @@ import { imageSize } from '../image-size.ts';
 import { failed } from '../types.ts';
 
 /**
- * The file to decode: of a GIF its first frame alone, because decoders reserve memory for every frame, and a frame states
- * a size of its own. Throws ParseError for a damaged picture and for one with too many pixels.
+ * Returns the file to decode: for a GIF only its first frame, because decoders reserve memory for every frame, and
+ * each frame states its own size. Throws ParseError for a damaged picture or one with too many pixels.
  */
 export function boundPicture(bytes: Uint8Array, pixelsMax: number): Uint8Array {
   const size = imageSize(bytes);
@@ -22,7 +22,7 @@ const extension = 0x21;
 const imageDescriptor = 0x2c;
 const trailer = Buffer.from([0x3b]);
 
-/** The first frame of a GIF: its size, and the file without all that follows it. */
+/** The first frame of a GIF: its size, and the file without everything after the frame. */
 function findFirstFrame(gif: Buffer): Frame | undefined {
   let at = 13 + paletteBytes(gif[10]);
   while (gif[at] === extension) at = endOfBlocks(gif, at + 2);
@@ -36,7 +36,7 @@ function paletteBytes(flags = 0): number {
   return flags & 0x80 ? 3 * 2 ** ((flags & 7) + 1) : 0;
 }
 
-/** The place after a chain of blocks, each behind its length; the last one is empty. */
+/** The position after a chain of blocks, each preceded by its length. The last block is empty. */
 function endOfBlocks(gif: Buffer, start: number): number {
   let at = start;
   for (let length = gif[at]; length !== undefined && length > 0; length = gif[at]) at += length + 1;

@@ -7,11 +7,11 @@ import type { RgbaImage } from './shrink.ts';
 import { noteCodecFailure } from './wear.ts';
 
 /*
- * Codecs in WebAssembly. Their loaders are written for browsers: they fetch their modules, and make ImageData. Each is
- * given its compiled module instead, when the first picture needs it.
+ * Codecs in WebAssembly. Their loaders are written for browsers, where they fetch their modules and create ImageData.
+ * Here, each gets its compiled module when the first picture needs it.
  */
 
-/** The kind of a picture file, by its first bytes. */
+/** The kind of a picture file, detected from its first bytes. */
 type PictureKind = 'png' | 'jpeg' | 'webp' | 'gif' | 'pdf';
 
 export function pictureKind(bytes: Uint8Array): PictureKind | undefined {
@@ -27,7 +27,7 @@ declare const WebAssembly: { Module: new (bytes: Uint8Array) => object };
 
 type Pixels = { data: Uint8ClampedArray; width: number; height: number };
 
-/** ImageData of browsers, as far as the codecs use it. */
+/** The part of a browser's ImageData that the codecs use. */
 class PlainImageData implements Pixels {
   readonly data: Uint8ClampedArray;
   readonly width: number;
@@ -70,7 +70,7 @@ const decoders = {
   webp: () => load<Decoder>('@jsquash/webp/decode.js', '@jsquash/webp/codec/dec/webp_dec.wasm'),
 };
 
-/** The pixels of a picture; of an animation, its first frame. Throws for damaged files. */
+/** The pixels of a picture or, for an animation, of its first frame. Throws for damaged files. */
 export async function decodePicture(kind: Exclude<PictureKind, 'pdf'>, bytes: Uint8Array): Promise<RgbaImage> {
   if (kind === 'gif') return decodeGif(bytes);
   const codec = await decoders[kind]();
@@ -99,7 +99,7 @@ const qualities: Record<PictureFormat, object> = {
   png: {},
 };
 
-/** The file of a picture: pixels alone, without metadata. */
+/** Writes a picture file with pixels only, without metadata. */
 export async function encodePicture(picture: RgbaImage, format: PictureFormat): Promise<Uint8Array> {
   const codec = await encoders[format]();
   const { data, width, height } = format === 'jpeg' ? onWhite(picture) : picture;

@@ -10,8 +10,8 @@ export type PictureRequest = { width: number; format: PictureFormat };
 export type SmallPicture = { width: number; height: number; bytes: Uint8Array };
 
 /**
- * A picture, or the first page of a PDF, at most this wide, upright and without metadata. A picture is never enlarged.
- * Runs in a parser process. Throws ParseError.
+ * Returns a picture, or the first page of a PDF, at most this wide, upright and without metadata. Never enlarges a
+ * picture. Runs in a parser process. Throws ParseError.
  */
 export async function makePicture(bytes: Uint8Array, { width, format }: PictureRequest): Promise<SmallPicture> {
   const picture = await readPixels(bytes, width);

@@ -2,8 +2,8 @@
 export type RgbaImage = { width: number; height: number; data: Uint8ClampedArray };
 
 /**
- * A smaller copy: each of its pixels is the average of the area that it covers, weighted by opacity. Works row by row, so
- * it needs no second picture of the original's size.
+ * Makes a smaller copy: each pixel is the average of the area that it covers, weighted by opacity. Works row by row,
+ * so it needs no second picture of the original size.
  */
 export function shrink(picture: RgbaImage, width: number, height: number): RgbaImage {
   if (width >= picture.width && height >= picture.height) return picture;
@@ -55,7 +55,7 @@ function writeRow(sums: Float64Array, data: Uint8ClampedArray, start: number, ar
   }
 }
 
-/** Turns a picture upright: `orientation` is the number of Exif, from 1 to 8. */
+/** Turns a picture upright. `orientation` is the Exif value, from 1 to 8. */
 export function turnUpright(picture: RgbaImage, orientation: number): RgbaImage {
   if (orientation < 2 || orientation > 8) return picture;
   const { width: w, height: h } = picture;
@@ -72,7 +72,7 @@ export function turnUpright(picture: RgbaImage, orientation: number): RgbaImage 
   return { width, height, data: new Uint8ClampedArray(to.buffer) };
 }
 
-/** Where a pixel of the upright picture is in the stored one, whose width and height are given. */
+/** Where a pixel of the upright picture is in the stored picture of this width and height. */
 const sourceOf: ((x: number, y: number, w: number, h: number) => [number, number])[] = [
   (x, y) => [x, y],
   (x, y, w) => [w - 1 - x, y],

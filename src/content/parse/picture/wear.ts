@@ -1,7 +1,7 @@
 /**
- * A codec that throws leaves its WebAssembly as it was at that moment: the memory and the part of its stack that it used
- * are lost. After 70 damaged JPEGs the next one did not end, and after more of them pictures without damage failed. So a
- * process is replaced before that.
+ * A codec that throws leaves its WebAssembly instance as it was at that moment: the memory and the part of its stack
+ * that it used are lost. After 70 damaged JPEGs, the next one did not end, and after more of them, undamaged pictures
+ * failed. So the process is replaced before that.
  */
 const failuresMax = 16;
 let failures = 0;

@@ -1,29 +1,32 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 
-/** An unprivileged user that owns nothing: parsers run as this user where the server is root. */
+/** An unprivileged user that owns nothing. Parsers run as this user if the server runs as root. */
 export const parserUserId = 65_533;
-/** Limits that the system enforces for each process, on Linux. A process is replaced long before it reaches its time. */
+/**
+ * Limits that the system enforces for each process, on Linux. A process is replaced long before it reaches its time
+ * limit.
+ */
 export const processorSecondsMax = 3_600;
 const probeTimeoutMs = 5_000;
 
 /** How parser processes are confined on this system, in addition to Node's permissions. */
 type Confinement = {
-  /** Wrapper commands of the program, each with the next one as its arguments. */
+  /** Commands that wrap the program, each with the next command as its arguments. */
   prefix: string[];
-  /** The system limits processor time, data and file size. */
+  /** Whether the system limits processor time, data and file size. */
   limits: boolean;
-  /** The process has no network, whatever runs in it. */
+  /** Whether the process has no network, whatever runs in it. */
   network: boolean;
   /** The user that it runs as, if not the server's own. */
   userId: number | undefined;
-  /** The program is where that user could not read it, so the system lets it read every file. */
+  /** Whether the process may read every file, because that user could not read the program otherwise. */
   readsAll: boolean;
 };
 
 let found: Confinement | undefined;
 
-/** Tests once what this system allows: the strongest confinement in which the program can be read. */
+/** Tests once what this system allows: the strongest confinement in which the program can still be read. */
 export function findConfinement(programFile: string): Confinement {
   found ??= candidates().find((one) => isUsable(one, programFile)) ?? none(process.platform === 'linux');
   return found;
@@ -49,7 +52,7 @@ function* candidates(): Generator<Confinement> {
   }
 }
 
-/** Parsers end with a killed server, and programs that they start cannot gain privileges. */
+/** Parsers end when the server is killed, and programs that they start cannot gain privileges. */
 const fewerRights = ['--pdeathsig=KILL', '--no-new-privs'];
 
 function otherUser(readsAll: boolean): string[] {

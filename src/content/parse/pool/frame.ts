@@ -8,8 +8,8 @@ export type Frame = { header: FrameHeader; blobs: Uint8Array[] };
 type FrameHeader = Record<string, unknown>;
 
 /**
- * The parts of one message, to be written in order. A short message is one part: each part costs both sides a system call
- * and the reader a turn.
+ * The parts of one message, to be written in order. A short message has one part, because each part costs both sides
+ * a system call and the reader a turn.
  */
 export function encodeFrame(header: FrameHeader, blobs: Uint8Array[]): Uint8Array[] {
   const json = Buffer.from(JSON.stringify({ ...header, blobs: blobs.map((blob) => blob.byteLength) }));
@@ -23,7 +23,7 @@ export function encodeFrame(header: FrameHeader, blobs: Uint8Array[]): Uint8Arra
 
 const onePartBytesMax = 64 * 1024;
 
-/** Collects chunks of a stream and returns whole messages. A message over `frameBytesMax` throws. */
+/** Collects chunks of a stream and returns whole messages. Throws on a message over `frameBytesMax`. */
 export class FrameReader {
   #chunks: Uint8Array[] = [];
   #length = 0;

@@ -1,7 +1,10 @@
 import type { ParsedDocument, ParsedPart } from '../types.ts';
 import { escapeText, oneLine } from '../write-markdown.ts';
 
-/** For those who store one text: the attachments follow the mail, each below its name. One that failed says why. */
+/**
+ * Joins a mail and its attachments into one text: each attachment follows below its name, or says why it was not
+ * read.
+ */
 export function joinParts(document: ParsedDocument, parts: readonly ParsedPart[]): ParsedDocument {
   const sections = parts.map(({ name, document: part, error }) =>
     part === undefined
@@ -11,7 +14,7 @@ export function joinParts(document: ParsedDocument, parts: readonly ParsedPart[]
   return { ...document, markdown: [document.markdown, ...sections].join('\n') };
 }
 
-/** Text that cannot end the comment it is in. */
+/** Escapes text so that it cannot end the comment around it. */
 function comment(text: string): string {
   return oneLine(text)
     .replaceAll(/-(?=[->])/g, '- ')

@@ -4,7 +4,7 @@ import { dirname, join, resolve } from 'node:path';
 
 const require = createRequire(import.meta.url);
 
-/** Which languages recognition reads, and where their data is when it is not an installed package. */
+/** The languages that recognition reads, and where their data is if it is not in an installed package. */
 export type OcrSettings = { languages: string[]; dataDirectory?: string };
 
 export function ocrSettings(config: { ocrLanguages: string[]; ocrDataDir: string | undefined }): OcrSettings {
@@ -14,17 +14,17 @@ export function ocrSettings(config: { ocrLanguages: string[]; ocrDataDir: string
 
 type OcrEngine = { programFile: string; wasmFile: string };
 
-/** The engine, when it is installed: it is an optional dependency. */
+/** The engine, if it is installed: it is an optional dependency. */
 export function findOcrEngine(): OcrEngine | undefined {
   const directory = findPackage('tesseract.js-core');
   if (directory === undefined) return undefined;
-  // Plain SIMD, not "relaxed": the same page gives the same text on every processor.
+  // Plain SIMD, not "relaxed": the same page must give the same text on every processor.
   const programFile = join(directory, 'tesseract-core-simd-lstm.js');
   const wasmFile = join(directory, 'tesseract-core-simd-lstm.wasm');
   return existsSync(programFile) && existsSync(wasmFile) ? { programFile, wasmFile } : undefined;
 }
 
-/** The file with the data of a language, from the configured directory or an installed package. */
+/** The data file of a language, from the configured directory or an installed package. */
 export function findLanguage(language: string, dataDirectory: string | undefined): string | undefined {
   const places: string[] = [];
   if (dataDirectory !== undefined) places.push(dataDirectory);
@@ -37,7 +37,7 @@ export function findLanguage(language: string, dataDirectory: string | undefined
 
 export type OcrProblem = { reason: string; fix: string };
 
-/** Why scans and pictures cannot be read, and the remedy; undefined when they can. */
+/** Why scans and pictures cannot be read, and what to do about it. Undefined if they can be read. */
 export function findOcrProblem({ languages, dataDirectory }: OcrSettings): OcrProblem | undefined {
   if (!findOcrEngine()) return { reason: 'no OCR engine is installed', fix: 'Install the package tesseract.js-core' };
   const missing = languages.filter((language) => findLanguage(language, dataDirectory) === undefined);

@@ -3,7 +3,7 @@ import type { Logger } from '../../../log.ts';
 import { ocrSettings } from './ocr-data.ts';
 import { ParserPool } from './pool.ts';
 
-/** The parser processes that the settings describe. The first one starts with the first document. */
+/** The configured parser processes. The first one starts with the first document. */
 export function openParsers(config: Config, log: Logger): ParserPool {
   return new ParserPool({
     workers: config.parseWorkers,

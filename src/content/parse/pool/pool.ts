@@ -3,13 +3,13 @@ import { Lanes } from '../../../lanes.ts';
 import type { Logger } from '../../../log.ts';
 import { trace } from '../../../tracing/trace.ts';
 import type { PreparedText, PrepareInput } from '../../prepare.ts';
+import { readInTurns } from '../mail/read-in-turns.ts';
 import type { PictureRequest, SmallPicture } from '../picture/picture.ts';
 import type { ReadingTerms } from '../reading.ts';
 import { type ImageSize, type ParsedDocument, ParseError, type ParseInput } from '../types.ts';
 import { joinParts } from './join-parts.ts';
 import { findOcrProblem, type OcrProblem, type OcrSettings } from './ocr-data.ts';
 import { KilledError, ParserProcess, type PartWatch, type ProcessOptions, type TaskReply } from './process.ts';
-import { readInTurns } from './read-in-turns.ts';
 import type { OnProgress, TaskFields } from './worker-loop.ts';
 
 /** The tasks of worker.ts. */
@@ -17,12 +17,13 @@ type TaskName = 'parse' | 'page' | 'robots' | 'sitemap' | 'body' | 'prepare' | '
 
 type PoolOptions = {
   /**
-   * Concurrent documents of one lane; other lanes may have as many more. One unused process is kept ready, warm.
+   * The maximum number of concurrent documents of one lane; as many again are left for other lanes. One unused
+   * process is kept ready and warm.
    */
   workers: number;
-  /** Memory of one process (its whole resident set) in MiB. */
+  /** The memory of one process (its whole resident set) in MiB. */
   memoryMb: number;
-  /** Time for one document, from the moment a process has it. Preparing a text gets more, by its length. */
+  /** The time limit for one document, from the moment a process has it. Preparing a text gets more, by its length. */
   deadlineMs: number;
   /** The same for a document that a background job reads. */
   jobDeadlineMs?: number;
@@ -30,20 +31,20 @@ type PoolOptions = {
   log: Logger;
   /** A replacement of worker.ts, for tests. */
   workerFile?: string;
-  /** Documents that may wait, half of them in one lane; the next one is refused with `unavailable`. */
+  /** The number of documents that may wait, half of them in one lane. Further ones are refused with `unavailable`. */
   queueMax?: number;
 };
 
 export type RunOptions = {
   signal?: AbortSignal;
-  /** The app of the document: lanes share the processes, so that none blocks another. */
+  /** The app of the document. Lanes share the processes, so that none blocks another. */
   lane?: string;
 };
 
 type ParseOptions = RunOptions & {
-  /** For background jobs: the document may take longer, and what was read of it is kept when time or memory runs out. */
+  /** For background jobs: the document may take longer, and what was read of it is kept if time or memory runs out. */
   patient?: boolean;
-  /** `apart`: attachments of a mail are in `parts`. Otherwise their text follows that of the mail. */
+  /** `apart`: attachments of a mail are returned in `parts`. Otherwise, their text follows that of the mail. */
   parts?: 'apart';
   /** Called a few times a second with the pages read so far. */
   onProgress?: OnProgress;
@@ -51,7 +52,7 @@ type ParseOptions = RunOptions & {
 
 type ExecuteOptions = ParseOptions & { deadlineMs?: number; lanes?: Lanes<Waiting>; watch?: PartWatch };
 
-/** Bytes for the task and its other arguments, as JSON. */
+/** The bytes for the task, and its other arguments as JSON. */
 type TaskInput = { bytes: Uint8Array } & TaskFields;
 
 type Waiting = {
@@ -61,7 +62,10 @@ type Waiting = {
   deadlineMs: number;
   onProgress: OnProgress | undefined;
   watch: PartWatch | undefined;
-  /** Removes it from the queue. Registered only while it waits, or a long-lived signal would keep every document in memory. */
+  /**
+   * Removes the task from the queue. Registered only while it waits: otherwise, a long-lived signal would keep every
+   * document in memory.
+   */
   giveUp: () => void;
   resolve(reply: TaskReply): void;
   reject(error: unknown): void;
@@ -69,16 +73,16 @@ type Waiting = {
 
 const queueMaxDefault = 512;
 const longDocumentsMax = 2;
-/** A process that stops reading to keep what it has is given this time to write it. */
+/** The time that a process gets to write what it has read, after it stopped reading. */
 const keptGraceMs = 30_000;
-/** Apps whose last document was read so recently share the processes of `workers`, at least one each. */
+/** Apps whose last document was read this recently share the processes of `workers`, at least one each. */
 const shareMs = 2_000;
 const startRetryMsMax = 5_000;
-/** After this many consecutive failed starts, waiting documents are refused instead of waiting longer. */
+/** After this many consecutive failed starts, documents in the queue are refused. */
 const failedStartsMax = 4;
-/** A new process takes half a second of processor time; one that has grown is replaced earlier. */
+/** Starting a process takes half a second of processor time. One whose memory has grown is replaced earlier. */
 const tasksPerProcessMax = 10_000;
-/** Cutting and indexing take time in proportion to the text; on a slow machine a second for this many bytes. */
+/** Splitting and indexing take time in proportion to the text: on a slow machine, a second for this many bytes. */
 const preparedBytesPerSecond = 128 * 1024;
 
 /**
@@ -93,12 +97,12 @@ export class ParserPool {
   readonly #busy = new Set<ParserProcess>();
   readonly #starting = new Set<ParserProcess>();
   readonly #waitingForStart: (() => void)[] = [];
-  /** A document has come; until then one process is enough. */
+  /** Whether a document has arrived. Until then, one process is enough. */
   #used = false;
   #failedStarts = 0;
   #retryTimer: NodeJS.Timeout | undefined;
   #closed = false;
-  /** Long documents of jobs: one of a lane at a time, two in total, in further processes. */
+  /** Long documents of jobs: one per lane at a time, two in total, in additional processes. */
   readonly #longLanes: Lanes<Waiting>;
   #longCount = 0;
   #ocrProblem: { found: OcrProblem | undefined } | undefined;
@@ -115,7 +119,7 @@ export class ParserPool {
     this.#processOptions = { memoryMb, workerFile, dataDirectory: ocr?.dataDirectory };
   }
 
-  /** The number of processes, of waiting documents, and of concurrent documents for one app. */
+  /** The numbers of processes, of waiting documents, and of concurrent documents for one app. */
   get counts(): { busy: number; idle: number; starting: number; waiting: number; workers: number } {
     return {
       busy: this.#busy.size,
@@ -126,7 +130,10 @@ export class ParserPool {
     };
   }
 
-  /** Starts one process, so that the first document does not wait for it. The others start with that document. */
+  /**
+   * Starts one process, so that the first document does not wait for it. The other processes start with that
+   * document.
+   */
   warm(): void {
     this.#fill();
   }
@@ -137,7 +144,7 @@ export class ParserPool {
     return reply.value as T;
   }
 
-  /** The document as Markdown. Throws ParseError with a message for the sender. */
+  /** Converts a document to Markdown. Throws ParseError with a message for the sender. */
   async parse(input: ParseInput, options: ParseOptions = {}): Promise<ParsedDocument> {
     const { patient = false } = options;
     const problem = this.#findOcrProblem();
@@ -150,7 +157,7 @@ export class ParserPool {
       ...(problem === undefined ? { ocr: this.#ocr } : { ocrProblem: problem }),
       whenOut: patient ? 'keep' : 'refuse',
     });
-    if ('unfinished' in again) throw new Error('The parser process did not finish a document in its second reading.');
+    if ('unfinished' in again) throw new Error('The parser process did not finish a document on its second attempt.');
     return again;
   }
 
@@ -188,7 +195,7 @@ export class ParserPool {
     return found && `${found.reason}. ${found.fix} to read it`;
   }
 
-  /** The text's chunks, postings and vectors, for an index. */
+  /** Returns the text's chunks, postings and vectors, for an index. */
   async prepare(
     { text, ...fields }: Omit<PrepareInput, 'text'> & { text: Buffer },
     options: RunOptions = {},
@@ -215,8 +222,8 @@ export class ParserPool {
   }
 
   /**
-   * Width and height in pixels, or undefined when the bytes are not a known image. Waits at most so long for its turn
-   * and the result, once a process is ready: the first process of a busy machine may take longer to start.
+   * Width and height in pixels, or undefined if the bytes are not a known image. The wait for its turn and the result
+   * is limited once a process is ready: on a busy machine, the first process may take longer to start.
    */
   async imageSize(
     bytes: Uint8Array,
@@ -228,16 +235,16 @@ export class ParserPool {
     return (await this.run<ImageSize | null>('image-size', { bytes }, options)) ?? undefined;
   }
 
-  /** A picture, or the first page of a PDF, made small. Throws ParseError. */
+  /** Makes a small copy of a picture or of the first page of a PDF. Throws ParseError. */
   async picture(bytes: Uint8Array, request: PictureRequest, options: RunOptions = {}): Promise<SmallPicture> {
     const { value, blobs } = await this.#execute('picture', { bytes, ...request }, options);
     const { width, height } = value as Omit<SmallPicture, 'bytes'>;
     const [small] = blobs;
-    if (!small) throw new Error('The parser process returned no picture.');
+    if (!small) throw new Error('The parser process did not return a picture.');
     return { width, height, bytes: small };
   }
 
-  /** Ends every process; waiting and running documents are refused with `unavailable`. */
+  /** Ends every process. Waiting and running documents are refused with `unavailable`. */
   async close(): Promise<void> {
     this.#closed = true;
     clearTimeout(this.#retryTimer);
@@ -246,7 +253,7 @@ export class ParserPool {
     await Promise.all(all.map((process) => process.kill()));
   }
 
-  /** Resolves when a process is ready, or none starts. */
+  /** Resolves when a process is ready or none can be started. */
   #findReady(): Promise<void> {
     if (this.#closed || this.#idle.length + this.#busy.size > 0) return Promise.resolve();
     this.#fill();
@@ -305,7 +312,7 @@ export class ParserPool {
       const taken = usual ?? lanes.take();
       if (!taken) return;
       taken.item.signal?.removeEventListener('abort', taken.item.giveUp);
-      // The process that worked last, whose code and memory are warm.
+      // The process that worked last: its code and memory are warm.
       const process = this.#idle.pop();
       if (process) void this.#work(process, lanes, taken);
     }
@@ -337,7 +344,7 @@ export class ParserPool {
     this.#dispatch();
   }
 
-  /** One process for each worker, or for each active document if those are more, and one spare. */
+  /** One process for each worker, or for each active document if those are more, and one spare process. */
   get #wantedCount(): number {
     if (!this.#used) return 1;
     const { workers } = this.#options;
@@ -396,15 +403,19 @@ function text(bytes: Uint8Array | undefined): string {
 }
 
 function queueFullError(): AppError {
-  return new AppError('unavailable', 'Too many documents are waiting to be read. Try again in a moment.', {
+  return new AppError('unavailable', 'Too many documents are waiting to be read. Try again shortly.', {
     headers: { 'retry-after': '5' },
   });
 }
 
 function startError(): AppError {
-  return new AppError('unavailable', 'No parser process starts; the server log has the reason. Try again later.', {
-    headers: { 'retry-after': '30' },
-  });
+  return new AppError(
+    'unavailable',
+    'No parser process could be started; the server log has the reason. Try again later.',
+    {
+      headers: { 'retry-after': '30' },
+    },
+  );
 }
 
 function closedError(): AppError {

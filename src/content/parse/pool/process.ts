@@ -15,7 +15,7 @@ import type { OnProgress } from './worker-loop.ts';
 export type ProcessOptions = {
   memoryMb: number;
   workerFile: string | undefined;
-  /** A directory outside the program that it may read: the data of OCR languages. */
+  /** A directory outside of the program that the process may read: the data of OCR languages. */
   dataDirectory?: string | undefined;
 };
 export type TaskReply = { value: unknown; blobs: Uint8Array[] };
@@ -26,7 +26,10 @@ type RunningOptions = {
   onProgress?: OnProgress | undefined;
   watch?: PartWatch | undefined;
 };
-/** Told of the parts of a mail as they are read. One that takes longer than its share, and the grace, ends the process. */
+/**
+ * Receives the parts of a mail as they are read. A part that exceeds its share of the time, plus the grace period,
+ * ends the process.
+ */
 export type PartWatch = {
   onStart(): void;
   onPart(event: PartEvent, blobs: Uint8Array[]): void;
@@ -36,22 +39,22 @@ type Running = { resolve(reply: TaskReply): void; reject(error: unknown): void }
 
 const startTimeoutMs = 20_000;
 const memoryCheckMs = 40;
-/** Characters kept of V8's output when it ends its process. */
+/** How many characters of V8's output are kept when V8 ends its process. */
 const lastWordsMax = 16 * 1024;
-/** Markdown has at most four bytes per character; the rest is room for vectors and metadata. */
+/** Markdown has at most four bytes per character. The rest is room for vectors and metadata. */
 const replyBytesMax = 4 * parseLimits.markdownCharactersMax + 256 * 1024 * 1024;
 const sourceRoot = fileURLToPath(new URL('../../../', import.meta.url));
 export const ownWorkerFile = programFile('./worker', import.meta.url);
 
 /** One child process that parses one document at a time. */
 export class ParserProcess {
-  /** Settles when the process is ready, or failed to start. */
+  /** Settles when the process is ready or has failed to start. */
   readonly ready: Promise<void>;
-  /** Settles when it has ended. Never rejects. */
+  /** Settles when the process has ended. Never rejects. */
   readonly exited: Promise<void>;
   alive = true;
   tasksDone = 0;
-  /** It should be replaced: its memory has grown, or errors left it in an unknown state. */
+  /** Whether the process should be replaced, because its memory has grown or errors left it in an unknown state. */
   spent = false;
   readonly #child: ChildProcess;
   readonly #options: ProcessOptions;
@@ -83,7 +86,7 @@ export class ParserProcess {
         resolve();
       };
       this.#child.once('error', (error) => end(String(error)));
-      // Not at `exit`: its last messages may still be in transit.
+      // Not at `exit`: the last messages may still be in transit.
       this.#child.once('close', (code, signal) => end(`exit ${code ?? signal}`));
     });
     this.ready = this.#await(startTimeoutMs).then(() => {
@@ -149,7 +152,7 @@ export class ParserProcess {
   }
 
   #receive(chunk: Buffer): void {
-    // What was on its way when the process was killed is no result.
+    // What was in transit when the process was killed is not a result.
     if (this.#ending) return;
     let frames: Frame[];
     try {
@@ -178,7 +181,7 @@ export class ParserProcess {
     }
   }
 
-  /** Throws when the parts are not what a parser reports. */
+  /** Throws if the message is not a part as parsers report it. */
   #receivePart({ header, blobs }: Frame): void {
     if (header.part === undefined) return;
     clearTimeout(this.#partTimer);
@@ -197,7 +200,10 @@ export class ParserProcess {
     return this.#residentBytes > 0.6 * this.#options.memoryMb * 1024 * 1024;
   }
 
-  /** The heap limit does not cover buffers and WebAssembly memory; the resident set does. Linux only: elsewhere only the heap limit applies. */
+  /**
+   * The heap limit does not cover buffers and WebAssembly memory; the resident set does. It is read only on Linux: on
+   * other systems, only the heap limit applies.
+   */
   #checkMemory(): void {
     if (process.platform !== 'linux' || this.#child.pid === undefined) return;
     let pages: number;
@@ -211,10 +217,10 @@ export class ParserProcess {
   }
 }
 
-/** A failure that no parser expected. */
+/** A failure that no parser anticipated. */
 class UnexpectedError extends ParseError {}
 class MemoryError extends ParseError {}
-/** Killed from outside, by the kernel or an operator: this says nothing about the document. */
+/** The process was killed from outside, by the kernel or an operator, which says nothing about the document. */
 export class KilledError extends ParseError {}
 
 function taskReply(reply: TaskReply, memoryMb: number): TaskReply {
@@ -238,9 +244,9 @@ function isFailure(reason: string): reason is ParseFailure {
 }
 
 /**
- * Starts a child with an empty environment that may read the program's code and nothing else: no other file, no process,
- * no thread, no add-on. The system's own confinement (confinement.ts) is added to that. The kernel limits private memory
- * even between two checks of the resident set; the margin is what V8 and its threads map without using.
+ * Starts a child process with an empty environment that may only read the program's code: no other file, no process,
+ * no thread, no add-on. The system's own confinement (confinement.ts) applies in addition. The kernel limits private
+ * memory even between two checks of the resident set; the margin is what V8 and its threads map without using.
  */
 function startChild(options: ProcessOptions): ChildProcess {
   const workerFile = options.workerFile ?? ownWorkerFile;
@@ -277,7 +283,7 @@ function modulesDirectory(): string {
   return resolved.slice(0, resolved.lastIndexOf(marker) + marker.length);
 }
 
-/** Parsing must not slow down the server's own responses on a busy machine. */
+/** Parsing must not slow down the server's responses on a busy machine. */
 function lowerPriority(pid: number): void {
   try {
     setPriority(

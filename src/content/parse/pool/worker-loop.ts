@@ -11,11 +11,11 @@ import { ParseError } from '../types.ts';
 import { encodeFrame, FrameReader } from './frame.ts';
 
 export type TaskFields = Record<string, unknown>;
-/** The result of a task: a JSON value, and bytes kept out of the JSON. */
+/** The result of a task: a JSON value, and bytes that are kept out of the JSON. */
 type TaskResult = { value: unknown; blobs?: Uint8Array[] };
 /** Reports how much of the task is done, in the task's own unit. */
 export type OnProgress = (done: number, total: number) => void;
-/** Sends a part of the result that stays even if the process ends before the rest is ready. */
+/** Sends a part of the result that remains valid even if the process ends before the rest is ready. */
 type Emit = (part: unknown, blobs: Uint8Array[]) => void;
 export type Task = (
   bytes: Uint8Array,
@@ -28,8 +28,9 @@ const requestBytesMax = 1024 * 1024 * 1024;
 
 /**
  * The main loop of a parser process: reports that it is ready, then handles one request after another until standard
- * input ends. Before the first request it calls `warmUp` repeatedly while it returns true, so that the code is compiled.
- * @param isWorn whether the process should be replaced after this request.
+ * input ends. Before the first request, it calls `warmUp` repeatedly while that returns true, so that the code is
+ * compiled.
+ * @param isWorn whether the process should be replaced after this request
  */
 export function serve(
   tasks: Record<string, Task>,
@@ -78,7 +79,7 @@ function describe(error: unknown): Record<string, string> {
   return { reason: 'unexpected', message: detail.slice(0, 4000) };
 }
 
-/** The system's bound on memory may be met before the pool has looked at it: an allocation then fails here. */
+/** An allocation may reach the system's memory limit before the pool has checked. It then fails here. */
 function ranOutOfMemory(error: unknown): boolean {
   return error instanceof Error && /allocation failed|unable to grow|out of memory|Aborted\(OOM\)/i.test(error.message);
 }
@@ -97,7 +98,10 @@ function sendReply(result: TaskResult, isWorn: boolean): void {
   for (const part of encodeFrame({ value: result.value, ...use }, result.blobs ?? [])) process.stdout.write(part);
 }
 
-/** Node's permission model has no rule for the network before 25: without a namespace, this is the only barrier. */
+/**
+ * Node's permission model has no rule for the network before version 25: without a namespace, this is the only
+ * barrier.
+ */
 function closeNetwork(): void {
   const refuse = (): never => {
     throw new Error('A parser process has no network.');
@@ -116,7 +120,7 @@ function closeNetwork(): void {
   for (const name of ['fetch', 'WebSocket', 'EventSource']) Reflect.deleteProperty(globalThis, name);
 }
 
-/** Standard output is the pool's channel: output of libraries must not reach it. */
+/** Standard output is the channel to the pool, so output of libraries must not reach it. */
 function silenceConsole(): void {
   for (const name of ['log', 'info', 'warn', 'error', 'debug', 'trace'] as const) console[name] = () => {};
 }

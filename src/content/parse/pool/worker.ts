@@ -16,7 +16,7 @@ import { parseRobots } from '../web/robots.ts';
 import { parseSitemap } from '../web/sitemap.ts';
 import { serve, type Task } from './worker-loop.ts';
 
-/** The program of a parser process. A new task is a new line here and a name in the pool's TaskName. */
+/** The tasks of a parser process. To add a task, add a line here and a name to the pool's TaskName. */
 const tasks: Record<string, Task> = {
   parse: async (bytes, fields, onProgress, emit) => {
     const { terms, resume, ...input } = fields as Omit<ParseInput, 'bytes'> & {
@@ -62,14 +62,14 @@ const tasks: Record<string, Task> = {
   'image-size': (bytes) => ({ value: imageSize(bytes) ?? null }),
 };
 
-/** The text of a document travels as bytes. */
+/** The text of a document is sent as bytes. */
 function withoutText(event: PartEvent): [PartEvent, Uint8Array[]] {
   if (event.what !== 'read') return [event, []];
   const { document } = event;
   return [{ ...event, document: { ...document, markdown: '' } }, [new TextEncoder().encode(document.markdown)]];
 }
 
-/** A fetched body arrives as it was sent: its Content-Encoding is decoded here. */
+/** A fetched body arrives as it was sent. Its Content-Encoding is decoded here. */
 function decodeTask(task: Task): Task {
   return async (bytes, fields, onProgress, emit) => {
     const { contentEncoding, decodedBytesMax, cutBody } = fields;
@@ -86,7 +86,7 @@ function decodeTask(task: Task): Task {
 const warmUpRounds = 12;
 let rounds = 0;
 
-/** Reads a small sample PDF: the first document of a cold process takes five times as long as the tenth. */
+/** Reads a small sample PDF: in a cold process, the first document takes five times as long as the tenth. */
 async function warmUp(): Promise<boolean> {
   rounds += 1;
   await parseDocument({ bytes: samplePdf() });

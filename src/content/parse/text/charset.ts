@@ -6,8 +6,8 @@ type DecodedText = { text: string; charset: string };
 const sampleBytes = 256 * 1024;
 
 /**
- * Decodes text of any charset: by its byte order mark, else as valid UTF-8, else by the claimed charset, the shape of
- * UTF-16, or statistics over the first 256 KiB. Never throws: the fallback is Windows-1252.
+ * Decodes text of any charset: by its byte order mark, otherwise as valid UTF-8, otherwise by the claimed charset,
+ * the shape of UTF-16, or statistics over the first 256 KiB. Never throws: the fallback is Windows-1252.
  */
 export function decodeText(bytes: Uint8Array, claimed?: string): DecodedText {
   const marked = byteOrderMark(bytes);
@@ -27,8 +27,8 @@ export function decodeText(bytes: Uint8Array, claimed?: string): DecodedText {
 }
 
 /**
- * Whether the bytes look like text in some charset rather than a binary format. Declared text may contain a few control
- * characters, also NUL; random or compressed bytes contain more.
+ * Whether the bytes look like text in some charset rather than a binary format. Text that was declared as text may
+ * contain a few control characters, including NUL. Random or compressed bytes contain more.
  */
 export function looksLikeText(bytes: Uint8Array, declaredText = false): boolean {
   if (byteOrderMark(bytes) || wideCharset(bytes)) return true;
@@ -50,7 +50,7 @@ export function looksLikeText(bytes: Uint8Array, declaredText = false): boolean 
   return control <= (declaredText ? Math.max(1, sample.length / 20) : sample.length / 500);
 }
 
-/** Line feeds only, no NUL, no byte order mark, no other control characters. */
+/** Normalises line endings to line feeds, and removes NUL, byte order marks and other control characters. */
 export function cleanText(text: string): string {
   return (
     text
@@ -72,15 +72,15 @@ function byteOrderMark(bytes: Uint8Array): { charset: string; length: number } |
   return undefined;
 }
 
-/** A claim of UTF-16, when the bytes cannot be text of another charset: that has no control characters. */
+/** The claimed UTF-16, if the bytes cannot be text of another charset, which has no control characters. */
 function claimedWide(bytes: Uint8Array, claimed: string | undefined): string | undefined {
   const charset = /^utf-?16(?:be|le)?$/i.test(claimed ?? '') && claimed?.toLowerCase().replace(/^utf-?16/, 'utf-16');
   return charset && bytes.subarray(0, sampleBytes).some((byte) => byte < 0x09) ? charset : undefined;
 }
 
 /**
- * UTF-16 or UTF-32 without a mark: in Western text nearly every other byte (or three of four) is zero, and in other
- * alphabets it is below 8.
+ * Detects UTF-16 or UTF-32 without a byte order mark: in Western text, nearly every other byte (or three of four) is
+ * zero, and in other alphabets it is below 8.
  */
 export function wideCharset(bytes: Uint8Array): string | undefined {
   const length = Math.min(bytes.length & ~3, 4096);
@@ -136,12 +136,12 @@ function guessCharsets(bytes: Uint8Array): string[] {
   return found.filter((match) => match.confidence >= 10 && !/^UTF-/.test(match.name)).map(({ name }) => widest(name));
 }
 
-/** KOI8-U is KOI8-R with the Ukrainian letters in the place of lines for drawing. */
+/** KOI8-U is KOI8-R with Ukrainian letters in place of line-drawing characters. */
 export function widest(charset: string): string {
   return charset === 'KOI8-R' ? 'KOI8-U' : charset;
 }
 
-/** Undefined when the charset is unknown or the result is malformed. */
+/** Undefined if the charset is unknown or the result is malformed. */
 function decodeAs(bytes: Uint8Array, charset: string): string | undefined {
   const name = /^iso-8859-1$|^latin-?1$/i.test(charset) ? 'windows-1252' : charset;
   try {

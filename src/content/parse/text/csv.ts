@@ -5,13 +5,16 @@ import { escapeText, writeTable } from '../write-markdown.ts';
 const delimiters = [',', ';', '\t', '|'] as const;
 const sampleLines = 50;
 
-/** Whether the text is a table of delimited values: the same delimiter in nearly every line, equally often. */
+/** Whether the text is a table of delimited values: nearly every line contains the same delimiter equally often. */
 export function looksLikeCsv(text: string): boolean {
   const best = bestDelimiter(text);
   return best !== undefined && best.columns >= 2 && best.rows >= 2 && best.agreement >= 0.9;
 }
 
-/** Delimited values (comma, semicolon, tab or bar; quotes as in RFC 4180) as one table, the first row its head. */
+/**
+ * Converts delimited values (comma, semicolon, tab or bar; quotes as in RFC 4180) to one table with the first row as
+ * its header.
+ */
 export function csvToMarkdown(text: string): string {
   const delimiter = declaredDelimiter(text) ?? bestDelimiter(text)?.delimiter ?? ',';
   const body = text.replace(/^sep=.\r?\n/i, '');
@@ -48,8 +51,8 @@ function bestDelimiter(text: string): Candidate | undefined {
 }
 
 /**
- * Up to `rowsMax` rows, as papaparse reads them. An unclosed quote would swallow the rest of the text, so its line is read
- * again with quotes as ordinary characters.
+ * Reads up to `rowsMax` rows with papaparse. An unclosed quote would swallow the rest of the text, so its line is
+ * read again with quotes as ordinary characters.
  */
 function readRows(text: string, delimiter: string, rowsMax: number): string[][] {
   const rows: string[][] = [];
@@ -77,7 +80,7 @@ function readRows(text: string, delimiter: string, rowsMax: number): string[][] 
 
 const unclosedQuotesMax = 20;
 
-/** Lines end with a line feed; the carriage return of a Windows line end is not part of the last cell. */
+/** Lines end with a line feed. The carriage return of a Windows line ending is not part of the last cell. */
 function cleanRow(row: string[]): string[] {
   return row.map((cell, at) => (at === row.length - 1 ? cell.replace(/\r$/, '') : cell));
 }

@@ -1,12 +1,12 @@
 import type { ParsedDocument } from '../types.ts';
 import { cleanText } from './charset.ts';
 
-/** Plain text, unchanged: it is close enough to Markdown, and every character stays searchable. */
+/** Keeps plain text unchanged: it is close enough to Markdown, and every character stays searchable. */
 export function parsePlainText(text: string): ParsedDocument {
   return { kind: 'text', markdown: finish(cleanText(text)) };
 }
 
-/** Markdown, unchanged; front matter becomes the metadata and is removed. */
+/** Keeps Markdown unchanged, except for front matter, which becomes the metadata. */
 export function parseMarkdownText(text: string): ParsedDocument {
   const clean = cleanText(text);
   const matter = /^---\n([\s\S]*?)\n(?:---|\.\.\.)[ \t]*(?:\n|$)/.exec(clean);
@@ -26,7 +26,7 @@ export function parseMarkdownText(text: string): ParsedDocument {
   };
 }
 
-/** Code, JSON, XML and the like in a fence that names its language. */
+/** Puts code, JSON, XML and similar formats in a fence that names the language. */
 export function parseCodeText(text: string, language: string): ParsedDocument {
   const clean = finish(cleanText(text)).trimEnd();
   const longest = Math.max(2, ...[...clean.matchAll(/`{3,}/g)].map((run) => run[0].length));
@@ -34,7 +34,7 @@ export function parseCodeText(text: string, language: string): ParsedDocument {
   return { kind: language, markdown: `${fence}${language}\n${clean}\n${fence}\n` };
 }
 
-/** A date as ISO 8601, or undefined when it is not a date. */
+/** Converts a date to ISO 8601. Undefined if the text is not a date. */
 export function isoDate(value: string | undefined): string | undefined {
   if (value === undefined || value.trim() === '') return undefined;
   const time = Date.parse(value.trim());

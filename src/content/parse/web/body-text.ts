@@ -1,4 +1,7 @@
-/** The text of a response by its byte order mark, else by the charset of its Content-Type, else as UTF-8. */
+/**
+ * Decodes the text of a response by its byte order mark, otherwise by the charset of its Content-Type, otherwise as
+ * UTF-8.
+ */
 export function bodyText(bytes: Uint8Array, contentType: string): string {
   const marked =
     bytes[0] === 0xfe && bytes[1] === 0xff
@@ -10,7 +13,7 @@ export function bodyText(bytes: Uint8Array, contentType: string): string {
   try {
     return new TextDecoder(label).decode(bytes);
   } catch {
-    // An unknown charset.
+    // The charset is unknown.
     return new TextDecoder().decode(bytes);
   }
 }

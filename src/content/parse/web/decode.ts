@@ -12,14 +12,14 @@ import { asFetchError, FetchError } from '../../fetch/errors.ts';
 const layersMax = 2;
 
 type DecodeOptions = {
-  /** The Content-Encoding header as received; may be empty. */
+  /** The Content-Encoding header as received. May be empty. */
   contentEncoding: string;
   bytesMax: number;
-  /** A larger body is cut there; without it, decoding fails. */
+  /** Whether a larger body is truncated. Otherwise, decoding it fails. */
   cut?: boolean;
 };
 
-/** Decodes the Content-Encoding of a body. Throws FetchError: `bad_response` for an invalid encoding, `too_large`. */
+/** Decodes the Content-Encoding of a body. Throws FetchError `bad_response` for an invalid encoding, or `too_large`. */
 export async function decodeBody(bytes: Uint8Array, options: DecodeOptions): Promise<Uint8Array> {
   const { contentEncoding, bytesMax, cut = false } = options;
   const encodings = namesOf(contentEncoding);
@@ -37,7 +37,7 @@ export async function decodeBody(bytes: Uint8Array, options: DecodeOptions): Pro
       if (cut && size >= bytesMax) break;
     }
   } catch (error) {
-    // Where a part is better than nothing, the bytes before the damage are kept.
+    // If a part is better than nothing, the bytes before the damage are kept.
     if (!cut) throw asFetchError(error, false);
   }
   return Buffer.concat(chunks).subarray(0, bytesMax);
@@ -57,7 +57,7 @@ function join(source: Readable, target: Duplex): Readable {
   return target;
 }
 
-// Responses without their trailer are common; the received part is kept, as browsers do.
+// Responses without their trailer are common. The received part is kept, as in browsers.
 const lenient = { flush: constants.Z_SYNC_FLUSH, finishFlush: constants.Z_SYNC_FLUSH };
 
 function decoderFor(encoding: string): (source: Readable) => Readable {
@@ -77,7 +77,8 @@ function decompressorFor(encoding: string): Duplex {
         finishFlush: constants.BROTLI_OPERATION_FLUSH,
       });
     case 'zstd':
-      // RFC 9659 allows the web a window log of 23 (8 MiB); more would let a stranger choose our memory use.
+      // RFC 9659 limits the web to a window log of 23 (8 MiB). A larger one would let strangers choose how much
+      // memory we use.
       return createZstdDecompress({ params: { [constants.ZSTD_d_windowLogMax]: 23 } });
     default:
       throw new FetchError('bad_response', 'The response has an unknown encoding.');

@@ -6,7 +6,7 @@ const crawlDelayMsMax = 30_000;
 
 type Group = { agents: string[]; rules: RobotsRule[]; crawlDelayMs: number | undefined };
 
-/** The text of robots.txt: UTF-8, or UTF-16 as some editors save it, with or without a byte order mark. */
+/** Decodes robots.txt: UTF-8, or UTF-16 as some editors save it, with or without a byte order mark. */
 export function decodeRobots(bytes: Uint8Array): string {
   const start = bytes.subarray(0, robotsBytesMax);
   const [first, second] = start;
@@ -17,7 +17,7 @@ export function decodeRobots(bytes: Uint8Array): string {
   return new TextDecoder().decode(start);
 }
 
-/** The rules of robots.txt for the product token `agent` (such as "quarry"). Invalid lines are skipped. */
+/** Parses the rules of robots.txt for the product token `agent` (such as "quarry"). Skips invalid lines. */
 export function parseRobots(bytes: Uint8Array, agent: string): RobotsFile {
   const { groups, sitemaps } = readGroups(decodeRobots(bytes));
   const token = agent.toLowerCase();

@@ -4,9 +4,10 @@ import { decodeBody } from './decode.ts';
 const pieceBytes = 64 * 1024;
 
 /**
- * Entries of one sitemap, at most `entriesMax`: XML (urlset or sitemapindex) or plain text with one URL per line, gzipped
- * or not. A forward scan for the few relevant elements, not an XML parser: it expands no entities, tracks no nesting, and
- * holds one entry in memory in addition to the text. A damaged or oversized sitemap ends early.
+ * Reads the entries of one sitemap, at most `entriesMax`: XML (urlset or sitemapindex) or plain text with one URL per
+ * line, gzipped or not. This is a forward scan for the few relevant elements, not an XML parser: it expands no
+ * entities, tracks no nesting, and holds only one entry in memory in addition to the text. A damaged or oversized
+ * sitemap ends early.
  */
 export async function parseSitemap(bytes: Uint8Array, entriesMax: number): Promise<SitemapEntry[]> {
   const isGzipped = bytes[0] === 0x1f && bytes[1] === 0x8b;
@@ -54,7 +55,7 @@ function takeXml(text: string): { entries: SitemapEntry[]; rest: string } {
     const close = closing(text, prefix + name, open.lastIndex);
     if (close === undefined) return { entries, rest: text.slice(found.index) };
     const inner = text.slice(open.lastIndex, close.start);
-    // With the prefix of its parent: <image:loc> is another element.
+    // Includes the prefix of the parent: <image:loc> is a different element.
     const textOf = (name: string) => element(inner, prefix + name);
     const url = textOf('loc');
     if (url !== undefined)
@@ -62,7 +63,7 @@ function takeXml(text: string): { entries: SitemapEntry[]; rest: string } {
     open.lastIndex = close.end;
     end = close.end;
   }
-  // An opening tag may be split by the chunk's end.
+  // The end of the chunk may split an opening tag.
   const cut = text.lastIndexOf('<');
   return { entries, rest: text.slice(Math.max(end, cut)) };
 }

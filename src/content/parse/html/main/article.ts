@@ -37,10 +37,10 @@ import {
 } from './signs.ts';
 
 /**
- * The main content of a page. Text scores the elements that contain it (length, commas, links, names of the elements
- * around it; after Arc90's Readability). The element with the highest score and its likely siblings are taken, and what
- * is not content in them (sharing, related links, author boxes, forms …) is removed. When little is left, it tries again
- * with fewer removals.
+ * Extracts the main content of a page. Text scores the elements that contain it, by length, commas, links and the
+ * names of the elements around it (after Arc90's Readability). The element with the highest score and its likely
+ * siblings are kept, and what is not content in them (sharing, related links, author boxes, forms …) is removed. If
+ * little is left, it tries again with fewer removals.
  */
 export function articleContent(
   body: HtmlElement,
@@ -68,7 +68,7 @@ export function articleContent(
     const content = attempt();
     const length = textLength(content);
     if (best === undefined || length > best.length * 2) best = { content, length };
-    // A short text may be everything there is, or the rest of a page (a forum, a thread) that consists of "comments".
+    // A short text may be the whole page, or what is left of a page (a forum, a thread) that consists of "comments".
     if (best.length >= enoughCharacters && (best.length >= surelyEnoughCharacters || best.length > prose * 0.15)) break;
   }
   if (best !== undefined && best.length >= 1) return best.content;
@@ -76,8 +76,8 @@ export function articleContent(
 }
 
 /**
- * The summary between title and text that many pages have in its own box: found by its name, or because it starts like
- * the page's description.
+ * The summary between title and text that many pages have in a separate box: found by its name, or because it starts
+ * like the page's description.
  */
 function findLede(body: HtmlElement, description: string | undefined): HtmlElement | undefined {
   const start = simplify(description ?? '').slice(0, 50);
@@ -108,7 +108,10 @@ function findLede(body: HtmlElement, description: string | undefined): HtmlEleme
   return undefined;
 }
 
-/** Whether a text starts with these simplified words. Most differ in their first letter, which is cheap to compare. */
+/**
+ * Whether a text starts with these simplified words. Most texts differ in the first letter, which is cheap to
+ * compare.
+ */
 function startsAs(text: string, start: string): boolean {
   const first = /[\p{L}\p{N}]/u.exec(text)?.[0] ?? '';
   return start.startsWith(first.toLowerCase()) && simplify(text).startsWith(start);
@@ -128,14 +131,14 @@ type Cut = {
   unlikely: boolean;
   /** The ids of closed parts that are content. */
   panels: Set<string>;
-  /** A manual points to its other pages as part of its text. */
+  /** Whether the page is a manual, which points to its other pages as part of its text. */
   isManual: boolean;
 };
 
 const enoughCharacters = 400;
 const surelyEnoughCharacters = 1_500;
 
-/** Removes elements that are never content, and (unless lenient) those whose names say so. */
+/** Removes elements that are never content and, unless lenient, those whose names say so. */
 function removeNoise(body: HtmlElement, cut: Cut): void {
   const prose = proseLengths(body);
   const whole = Math.max(1, prose.get(body) ?? 0);
@@ -157,12 +160,12 @@ function removeNoise(body: HtmlElement, cut: Cut): void {
   visit(body);
 }
 
-/** Answers are closed until a script opens them, with names such as `accordion-content hidden`. */
+/** Answers are hidden until a script opens them, and have names such as `accordion-content hidden`. */
 function isQuestions(element: HtmlElement): boolean {
   return hasName(element, questions);
 }
 
-/** A chapter of a manual has the words of its heading as its id: "cookies" says what it is about. */
+/** Whether the element is a chapter of a manual. Its id has the words of its heading: "cookies" is its subject. */
 function isChapter({ name, attributes, children }: HtmlElement): boolean {
   if ((name !== 'section' && name !== 'div') || attributes.id === undefined || attributes.class !== undefined)
     return false;
@@ -185,7 +188,7 @@ export function titledArticle(body: HtmlElement, title: string | undefined): Htm
   return body;
 }
 
-/** Scores all text and returns the element with the highest score, together with the siblings that belong to it. */
+/** Scores all text. Returns the element with the highest score, together with the siblings that belong to it. */
 function gather(body: HtmlElement): HtmlElement {
   const scores = new Map<HtmlElement, number>();
   for (const block of collect(body, isTextBlock)) {
@@ -194,7 +197,7 @@ function gather(body: HtmlElement): HtmlElement {
     const commas = text.match(/[,、，،]/g)?.length ?? 0;
     const score = 1 + commas + Math.min(text.length / 100, 3);
     let level = 0;
-    // A box with its own text is its own paragraph's container.
+    // A box that contains text itself is a paragraph and its own container.
     for (
       let at = boxNames.has(block.name) ? block : block.parent;
       at !== undefined && level < 5;
@@ -254,7 +257,7 @@ function startingScore(element: HtmlElement): number {
   return (byName[element.name] ?? 0) + (isLikelyContent(element) ? 25 : 0) - (isUnlikely(element) ? 25 : 0);
 }
 
-/** Goes up while the parent contains nearly the same text, or clearly more good text than the top alone. */
+/** Moves up while the parent contains nearly the same text, or clearly more good text than the top alone. */
 function climb(top: HtmlElement, body: HtmlElement, scores: Map<HtmlElement, number>): HtmlElement {
   let at = top;
   const topScore = scores.get(top) ?? 0;
@@ -271,7 +274,10 @@ function climb(top: HtmlElement, body: HtmlElement, scores: Map<HtmlElement, num
   return at;
 }
 
-/** Moves up from the best element until it contains a good share of all running text, as a page of many equal parts needs. */
+/**
+ * Moves up from the best element until it contains a good share of all running text, as needed on a page of many
+ * equal parts.
+ */
 function widen(top: HtmlElement, body: HtmlElement): HtmlElement {
   const prose = proseLengths(body);
   const whole = prose.get(body) ?? 0;
@@ -309,10 +315,10 @@ function belongs(sibling: HtmlElement, top: HtmlElement, threshold: number, scor
   return text.length > 80 ? density < 0.25 : density === 0 && /[.!?。]$/.test(text) && text.length > 20;
 }
 
-/** Single paragraphs and short lines are repeated on purpose: rows of a plan, refrains. */
+/** Single paragraphs and short lines may be repeated on purpose: rows of a plan, refrains. */
 const copies = { charactersMin: 120, runMin: 2 };
 
-/** Removes from the chosen element what is not its text. */
+/** Removes what is not text from the chosen element. */
 function removeNonText(content: HtmlElement, title: string | undefined, cut: Cut): void {
   const whole = textLength(content);
   for (const name of ['form', 'fieldset', 'footer', 'aside', 'input', 'button', 'select', 'textarea'])
@@ -346,7 +352,7 @@ function dropTitle(content: HtmlElement, title: string | undefined): void {
   }
 }
 
-/** A caption is not running text; where its image has no description, it becomes the description. */
+/** A caption is not running text. If its image has no description, the caption becomes the description. */
 function captionsToImages(content: HtmlElement): void {
   const whole = textLength(content);
   for (const caption of collect(content, isCaption)) {
@@ -363,7 +369,7 @@ function captionsToImages(content: HtmlElement): void {
   }
 }
 
-/** Lines that only point elsewhere: "Read more: …", "Related: …", "Follow us on …". */
+/** Removes lines that only point elsewhere: "Read more: …", "Related: …", "Follow us on …". */
 function dropPointers(content: HtmlElement): void {
   const extents = measureText(content);
   const pointers: HtmlElement[] = [];
@@ -381,7 +387,7 @@ function dropPointers(content: HtmlElement): void {
   detachAll(content, pointers);
 }
 
-/** After a heading such as "You may also like", the page is about other pages. */
+/** Removes what follows a heading such as "You may also like": it is about other pages. */
 function dropRelated(content: HtmlElement): void {
   const total = textLength(content);
   const extents = measureText(content);
@@ -395,7 +401,7 @@ function dropRelated(content: HtmlElement): void {
       box = box.parent;
     const siblings = box.parent?.children ?? [];
     const after = siblings.slice(siblings.indexOf(box) + 1);
-    // The announced links are in their own box, or directly after it, up to the first text that announces nothing.
+    // The announced links are in the heading's box, or directly after it up to the first text that announces nothing.
     if (textLength(box) <= text.length + 20)
       for (const node of after) {
         if (node.kind !== 'element') continue;
@@ -419,7 +425,7 @@ function announcesPages(element: HtmlElement): boolean {
   );
 }
 
-/** A cheap check before the text is assembled: dropping lines removes some text, so there is a margin. */
+/** A cheap check before the text is assembled. It has a margin, because dropping lines removes some text. */
 function isLong(element: HtmlElement, extents: Map<HtmlElement, Extent>, characters: number): boolean {
   return (extents.get(element)?.characters ?? 0) > characters * 2;
 }
@@ -437,7 +443,7 @@ function isFirst(element: HtmlElement): boolean {
   return true;
 }
 
-/** Boxes that are mostly links: tables of contents, related articles, tags. */
+/** Removes boxes that are mostly links: tables of contents, related articles, tags. */
 function dropLists(content: HtmlElement): void {
   const extents = measureText(content);
   const boxes = collect(content, ({ name }) =>
@@ -457,7 +463,7 @@ function dropLists(content: HtmlElement): void {
   }
 }
 
-/** A heading with nothing below it announced something that was removed. */
+/** Removes headings without content: they announced something that was removed. */
 function dropEmptyHeadings(content: HtmlElement): void {
   const flat: HtmlElement[] = [];
   const visit = (element: HtmlElement): void => {

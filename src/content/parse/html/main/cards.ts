@@ -23,6 +23,6 @@ export function cardsContent(body: HtmlElement): HtmlElement {
   return content;
 }
 
-/** Buttons of a card, and labels that have lost their value. */
+/** Buttons of a card, and labels whose value was removed. */
 const label =
   /^(?:(?:add|added) to (?:cart|bag|basket|compare|wish ?list)|compare|comparer|vergleichen|quick (?:view|shop|add|buy|look)|aperçu rapide|(?:choose|select|view) options|(?:regular|sale|unit) price|unit price ?\/ ?per|coming soon)[.:]?$/i;

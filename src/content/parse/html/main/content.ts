@@ -14,7 +14,7 @@ import { streamedBody } from './streamed.ts';
 import { findPosts, preloadedPosts, threadContent } from './thread.ts';
 import { wholePage } from './whole-page.ts';
 
-/** The main content of a page: what the rules of its type keep, or the parts that the fitted trees choose. */
+/** The main content of a page: what the rules for its type keep, or the parts that the fitted trees choose. */
 export function mainContent(
   facts: PageFacts,
   types: Record<PageType, number>,
@@ -37,17 +37,20 @@ export function mainContent(
   return embeddedContent(tree.embedded, things) ?? content;
 }
 
-/** An article with this share of a page's text is not in doubt. */
+/** An article element with this share of a page's text is certainly the content. */
 const articleShareMax = 0.4;
 
-/** Whether the trees are worth their time. An article element with the page's title is what the page itself names. */
+/**
+ * Whether the trees are worth their time. They are not if the page itself marks an article element that contains its
+ * title.
+ */
 export function isUnsure(type: PageType, body: HtmlElement, ruled: HtmlElement, title: string | undefined): boolean {
   if (enoughByType[type] === undefined) return false;
   if (type !== 'article') return true;
   return textLength(ruled) < textLength(body) * articleShareMax && titledArticle(body, title) === body;
 }
 
-/** What the rules of a type keep. */
+/** What the rules for a type keep. */
 export function ruledContent(
   type: PageType,
   body: HtmlElement,
@@ -58,7 +61,7 @@ export function ruledContent(
   return extract(type, body, (options) => articleContent(body, title, description, options), stated);
 }
 
-/** Boxes of a page of services with the newest posts of the site. */
+/** Boxes on service pages that show the site's newest posts. */
 const otherPosts = /(?:^|-)(?:latest|recent)(?:-|\d|$)/;
 
 type ReadArticle = (options?: { isManual: boolean }) => HtmlElement;
@@ -81,7 +84,7 @@ function extract(type: PageType, body: HtmlElement, article: ReadArticle, stated
   }
 }
 
-/** How much more text the page must have than the main text found, for parts of it to count as missed. */
+/** How much more text than the main text the page must have for parts of it to count as missed. */
 const missedShareMin = 1.1;
 
 function longer(content: HtmlElement, whole: HtmlElement): HtmlElement {
@@ -90,7 +93,7 @@ function longer(content: HtmlElement, whole: HtmlElement): HtmlElement {
 
 const enoughCharacters = 100;
 
-/** The rules of a type find nothing on a misclassified page: then the general rules apply. */
+/** On a misclassified page, the rules for a type find nothing. The general rules then apply. */
 function unlessEmpty(content: HtmlElement, otherwise: () => HtmlElement): HtmlElement {
   return textLength(content) >= enoughCharacters ? content : otherwise();
 }
@@ -104,7 +107,7 @@ function thread(body: HtmlElement): HtmlElement | undefined {
 /** A page with less text may consist of what surrounds its content: then a streamed page with twice as much is read. */
 const poorCharactersMax = 2_000;
 
-/** The page's content; or its content without scripts, or as streamed to them, when that is longer. */
+/** The page's content, or its content for browsers without scripts, or as streamed to scripts, if that is longer. */
 export function pageBody({ root, noscript, embedded }: HtmlTree): HtmlElement {
   const body = completeBody(root);
   let best = body;
@@ -119,7 +122,7 @@ export function pageBody({ root, noscript, embedded }: HtmlTree): HtmlElement {
   return streamed !== undefined && own > length * 2 && own >= enoughCharacters ? streamed : best;
 }
 
-/** The body with what follows its end: a stray `</body>` ends it early, and browsers ignore that. */
+/** The body, including what follows its end: a stray `</body>` ends it early, and browsers ignore that. */
 function completeBody(root: HtmlElement): HtmlElement {
   const body = findFirst(root, 'body');
   if (body === undefined) return root;

@@ -8,8 +8,8 @@ const bodyCharactersMin = 300;
 const valuesMax = 200_000;
 
 /**
- * The text of a page that a script renders, from its data: the article body in JSON-LD, else the longest text in its
- * embedded state. Undefined when there is none.
+ * The text of a page that a script renders, from the page's data: the article body in JSON-LD, otherwise the longest
+ * text in its embedded state. Undefined if there is none.
  */
 export function embeddedContent(embedded: EmbeddedData[], things: Thing[]): HtmlElement | undefined {
   const stated = things
@@ -40,7 +40,7 @@ function longestText(embedded: EmbeddedData[]): string | undefined {
   return longest;
 }
 
-/** Sentences, with or without tags; not code, a list of identifiers or an address. */
+/** Whether a text consists of sentences, with or without tags, and is not code, a list of identifiers or an address. */
 function isProse(value: string): boolean {
   const start = value.slice(0, 2_000);
   if (/^\s*(?:[{[]|https?:|data:|function|import |\(\)|var |const )/.test(start)) return false;

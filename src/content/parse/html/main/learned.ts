@@ -4,7 +4,7 @@ import { segmentFeatures } from './segment-features.ts';
 import { chooseSegments, promisedScore, scoreSegments } from './segment-scores.ts';
 import { copySegments, findSegments, type Segment } from './segments.ts';
 
-/** Short pages are unlike those that the trees were fitted on, and their rules have little to remove. */
+/** Shorter pages differ from those that the trees were fitted on, and the rules have little to remove from them. */
 export const segmentsMin = 40;
 const segmentsMax = 20_000;
 
@@ -13,17 +13,20 @@ type LearnedInput = {
   title: string | undefined;
   types: Record<PageType, number>;
   type: PageType;
-  /** What the rules of the page's type keep: the most important hint, and the result where they are sure enough. */
+  /**
+   * What the rules of the page's type keep: the most important input of the trees, and the result where the rules are
+   * sure enough.
+   */
   ruled: HtmlElement;
 };
 
 /**
- * The rules' parts stay when they promise this share of the F1 that the trees' parts promise. Types that are not named
- * are left to the rules.
+ * The parts that the rules keep are used if they promise this share of the F1 that the trees' parts promise. Types
+ * that are not named use only the rules.
  */
 export const enoughByType: Partial<Record<PageType, number>> = { article: 0.9, product: Number.POSITIVE_INFINITY };
 
-/** The parts of a page that the fitted trees take for content, or what the rules keep where that is about as good. */
+/** The parts of a page that the fitted trees classify as content, or what the rules keep if that is about as good. */
 export function learnedContent(input: LearnedInput): HtmlElement {
   const { body, ruled, type } = input;
   const all = findSegments(body);
@@ -36,7 +39,7 @@ export function learnedContent(input: LearnedInput): HtmlElement {
   const byRules = segments.map(({ nodes }) => nodes.some((node) => holdsAny(node, kept)));
   const enough = enoughByType[type] ?? 0;
   if (promisedScore(scores, words, byRules) >= enough * promisedScore(scores, words, chosen)) return ruled;
-  // What a rule leaves out of a product by name or heading, such as other products, stays out.
+  // What a rule removes from a product by name or heading, such as other products, stays removed.
   const parts = new Set(segments.filter((_segment, at) => chosen[at] && (type !== 'product' || byRules[at])));
   return copySegments(body, new Set(withPictures(all, parts).flatMap(({ nodes }): HtmlNode[] => nodes)));
 }
@@ -59,7 +62,7 @@ export function holdsAny(node: HtmlNode, texts: Set<HtmlText>): boolean {
   return node.kind === 'text' ? texts.has(node) : node.children.some((child) => holdsAny(child, texts));
 }
 
-/** A picture is content where the texts before and after it are. */
+/** A picture is content if the texts before and after it are. */
 function withPictures(all: Segment[], kept: Set<Segment>): Segment[] {
   const chosen: Segment[] = [];
   let pictures: Segment[] = [];

@@ -4,7 +4,7 @@ export const inlineNames = new Set(
   'span b strong i em u font small sub sup mark code abbr cite q time s ins big label'.split(' '),
 );
 
-/** Characters of running text in each element: text outside links, in runs of some length. */
+/** The number of characters of running text in each element: text outside of links, in runs of some length. */
 export function proseLengths(body: HtmlElement): Map<HtmlElement, number> {
   const lengths = new Map<HtmlElement, number>();
   const visit = (element: HtmlElement): number => {
@@ -18,7 +18,7 @@ export function proseLengths(body: HtmlElement): Map<HtmlElement, number> {
         else sum += inner;
       }
     }
-    // In an inline element any text counts; the block around it decides.
+    // In an inline element, any text counts. The block around it decides.
     const length = inlineNames.has(element.name) ? own + sum : sum + (own >= 25 ? own : 0);
     lengths.set(element, length);
     return length;
@@ -27,7 +27,7 @@ export function proseLengths(body: HtmlElement): Map<HtmlElement, number> {
   return lengths;
 }
 
-/** Share of an element's text that is in links to other pages; links within the page count less. */
+/** The share of an element's text that is in links to other pages. Links within the page count less. */
 export function linkDensity(element: HtmlElement): number {
   let length = 0;
   let linked = 0;
@@ -72,7 +72,7 @@ export function measureText(root: HtmlElement): Map<HtmlElement, Extent> {
   return extents;
 }
 
-/** Text for comparisons: only letters and digits, in lower case. */
+/** Reduces text for comparisons to letters and digits in lower case. */
 export function simplify(text: string): string {
   return text
     .toLowerCase()
@@ -92,7 +92,7 @@ export function clone(element: HtmlElement, parent: HtmlElement | undefined): Ht
   return copy;
 }
 
-/** Removes the elements that `drop` names, outermost first. */
+/** Removes the elements that `drop` selects, outermost first. */
 export function removeWhere(root: HtmlElement, drop: (element: HtmlElement) => boolean): void {
   root.children = root.children.filter((child) => {
     if (child.kind === 'text') return true;
@@ -102,7 +102,7 @@ export function removeWhere(root: HtmlElement, drop: (element: HtmlElement) => b
   });
 }
 
-/** Detaches many elements in one walk: one at a time, each costs a search among its siblings. */
+/** Detaches many elements in one walk: detaching one at a time would search among its siblings each time. */
 export function detachAll(root: HtmlElement, elements: HtmlElement[]): void {
   if (elements.length === 0) return;
   const detached = new Set(elements);
@@ -110,7 +110,7 @@ export function detachAll(root: HtmlElement, elements: HtmlElement[]): void {
   for (const element of elements) element.parent = undefined;
 }
 
-/** An element with text and no block inside: a paragraph, a cell, a heading, a button. */
+/** Whether an element contains text and no block: a paragraph, a cell, a heading, a button. */
 export function isLeafBlock(element: HtmlElement): boolean {
   return blockNames.has(element.name) && !holdsBlock(element);
 }
@@ -122,8 +122,9 @@ function holdsBlock(element: HtmlElement): boolean {
 }
 
 /**
- * Sliders contain copies of their slides, and pages the same text for narrow and wide screens: drops texts of so many
- * characters that stood before, where so many follow each other.
+ * Drops repeated text: sliders contain copies of their slides, and pages the same text for narrow and wide screens.
+ * Removes texts of at least `charactersMin` characters that occurred before, if at least `runMin` of them follow each
+ * other.
  */
 export function dropRepeats(root: HtmlElement, { charactersMin = 40, runMin = 1 } = {}): void {
   const seen = new Set<string>();

@@ -2,14 +2,14 @@ import type { HtmlElement } from '../tree.ts';
 
 /**
  * Classifies boxes by their names. Single words also occur in the middle of other names (`elementor-widget-text`,
- * `field-label-hidden`), so the whole name counts: its last meaningful word.
+ * `field-label-hidden`), so the last meaningful word of the whole name decides.
  */
 
-/** Class names of page builders and frameworks, which describe a box's look and not its role. */
+/** Class names of page builders and frameworks that describe how a box looks and not its role. */
 const builderName =
   /^(?:elementor|e-con|wp-block|wp-elements|et_pb|et-|vc_|wpb_|fl-|field--?|fields?$|views?-|paragraph--?|tve_|brxe?-|kt-|kb-|stk-|ct-|fusion-|avia-|css-|sc-|jsx-|svelte-|astro-|chakra-|Mui|mantine-|ant-|framer-|w-(?:full|\d)|is-|has-|js-|u-|no-|not-|with-|without-|hide-|show-|hidden-|visible-)/;
 
-/** Words in names that only describe a box's place or form. */
+/** Words in names that only describe where a box is or how it looks. */
 const formWord =
   /^(?:container|wrapper|wrap|wrapped|inner|outer|section|block|box|area|bar|row|col|column|columns|list|lists|links|link|module|component|panel|holder|region|group|desktop|mobile|tablet|top|bottom|left|right|primary|secondary|tertiary|main|global|site|page|the|new|default|base|root|body|content|element|view|widget|div|id|no|\d+|v\d+|[a-z])$/;
 
@@ -19,7 +19,7 @@ const chromeWord =
 const chromePhrase =
   /(?:^|-)(?:cookies?-(?:banner|notice|consent|bar|policy|settings|preferences|message|text|wrapper)|accept-cookies|back-to-top|skip-(?:to|link|nav)|site-(?:header|footer|nav)|(?:main|primary|top|global|site|header|footer|mobile)-(?:menu|nav|navigation)|share-(?:buttons?|links?|icons?)|social-(?:links?|icons?|media|share)|visually-hidden|visuallyhidden|screen-reader(?:-text|-only)?|sr-only|slick-cloned|slide-duplicate|announcement-bar|country-selector|currency-(?:selector|switcher)|language-(?:selector|switcher)|mailing-list|sign-?up-form|print-only|advertisement)(?:$|-)/;
 
-/** A menu of questions contains their answers. */
+/** A menu of questions contains their answers, too. */
 export const questions = /(?:^|-)(?:faqs?|accordions?)(?:-|$)/;
 
 type Names = { names: readonly string[]; heads: readonly string[]; chrome: boolean; panel: boolean };
@@ -49,7 +49,7 @@ function readNames({ attributes }: HtmlElement): Names {
   return found;
 }
 
-/** What styled components append to a name: `Footer-sc-d11cfc8d-0`. */
+/** The suffix that styled components append to a name: `Footer-sc-d11cfc8d-0`. */
 const generatedSuffix = /-sc-[0-9a-f]{6,8}-\d+$/;
 
 function splitNames(text: string): string[] {
@@ -79,12 +79,12 @@ export function isNamed(element: HtmlElement, word: RegExp, phrase?: RegExp): bo
   return heads.some((head) => word.test(head)) || (phrase !== undefined && hasName(element, phrase));
 }
 
-/** Whether one of the whole names of an element matches. */
+/** Whether one of an element's whole names matches. */
 export function hasName(element: HtmlElement, phrase: RegExp): boolean {
   return readNames(element).names.some((name) => phrase.test(name));
 }
 
-/** Navigation, footers, banners, overlays and tools, by name. */
+/** Whether a name says that the element is navigation, a footer, a banner, an overlay or a tool. */
 export function isNamedChrome(element: HtmlElement): boolean {
   return readNames(element).chrome;
 }
@@ -92,7 +92,7 @@ export function isNamedChrome(element: HtmlElement): boolean {
 const panelWord =
   /(?:^|-)(?:accordions?|collapse|collapsible|tabpanel|tab|tabs|faqs?|answer|expandable|expander|expand|toggle|panel|disclosure|readmore|read-more)(?:-|$)/;
 
-/** A part that the reader opens with a click: initially hidden, but content. */
+/** Whether the reader opens this part with a click: initially hidden, but content. */
 export function isPanel(element: HtmlElement): boolean {
   const { role } = element.attributes;
   if (role === 'tabpanel' || role === 'region') return true;

@@ -2,7 +2,7 @@ import { collect, type HtmlElement } from '../tree.ts';
 import { isNamedChrome } from './names.ts';
 import { isChrome } from './signs.ts';
 
-/** The ids of the closed parts that a button within the text opens: accordions and tabs, but not menus and dialogs. */
+/** The ids of closed parts that a button within the text opens: accordions and tabs, but not menus and dialogs. */
 export function panelIds(body: HtmlElement): Set<string> {
   const ids = new Set<string>();
   const known = new Map<HtmlElement, boolean>();

@@ -26,7 +26,7 @@ const unwantedPhrase =
 const otherProducts =
   /^\W*(?:you (?:may|might) (?:also )?(?:like|love|enjoy|need)|you(?:'|’)ll (?:also )?love|(?:customers?|people|shoppers|others) (?:who|also|viewed|bought)\b.*|related (?:products?|items?)|similar (?:products?|items?)\b.*|recommended\b.*|recommendations?|(?:frequently )?bought together|frequently bought.*|recently viewed\b.*|more (?:from|like|to love|items)\b.*|pairs? well with|complete the (?:look|set)|best ?sellers?|trending.*|new arrivals|(?:customer |product |verified )?reviews?(?: \(\d+\))?|customer (?:ratings|reviews)\b.*|ratings? (?:&|and) reviews?|explore (?:more|related)\b.*|sponsored\b.*|shop (?:similar|more|the look)\b.*|questions? (?:&|and) answers?|other .{0,20}(?:buy|bought|view)\b.*|compare (?:with )?similar\b.*|from the same.*|accessories you.*|sign up\b.*|people also\b.*|what customers say|write a review|.*\balso (?:like|viewed|bought|love)\b.*)\W*$/i;
 
-/** A product: title, price, description and specifications, without other products and without reviews. */
+/** The content of a product page: title, price, description and specifications, without other products and reviews. */
 export function productContent(body: HtmlElement, stated: Structured): HtmlElement {
   const content = wholePage(body, {
     isUnwanted: (element, holdsText) =>
@@ -39,7 +39,7 @@ export function productContent(body: HtmlElement, stated: Structured): HtmlEleme
   return content;
 }
 
-/** A line or card that is a link is about another page. */
+/** Removes lines and cards that are links: they are about other pages. */
 function dropLinks(content: HtmlElement): void {
   const dropped = new Set<HtmlNode>();
   const isLink = (element: HtmlElement): boolean => element.name === 'a';
@@ -59,7 +59,7 @@ function isLinkOrBlank(node: HtmlNode): boolean {
   return node.kind === 'text' ? node.trimmed === 0 : node.name === 'a';
 }
 
-/** Facts that the page states only in its metadata: name, price and description. */
+/** Adds facts that the page states only in its metadata: name, price and description. */
 export function addStated(content: HtmlElement, { name, price, currency, description }: Structured): void {
   const shown = simplify(textOf(content));
   const lines: [string, string][] = [];
@@ -82,7 +82,7 @@ function wholePart(price: string): string {
   return price.replace(/[.,]\d{1,2}$/, '');
 }
 
-/** Removes each section that such a heading starts: the box with the heading and little else of the page. */
+/** Removes each section that such a heading starts: the box that contains the heading and little else of the page. */
 function dropSections(content: HtmlElement, heading: RegExp): void {
   const extents = measureText(content);
   const whole = extents.get(content)?.characters ?? 0;

@@ -9,13 +9,13 @@ type SegmentContext = {
   body: HtmlElement;
   segments: Segment[];
   title: string | undefined;
-  /** How probable each type of page is. */
+  /** The probability of each type of page. */
   types: Record<PageType, number>;
-  /** The texts that the rules of the page's type keep. */
+  /** The texts that the rules for the page's type keep. */
   kept: Set<HtmlText>;
 };
 
-/** Boxes around a segment: each feature is the number of levels up to the nearest. */
+/** Kinds of boxes around a segment. Each feature is the number of levels up to the nearest box. */
 const boxKinds: [string, (element: HtmlElement) => boolean][] = [
   ['nav', ({ name, attributes }) => name === 'nav' || attributes.role === 'navigation'],
   ['header', ({ name }) => name === 'header'],
@@ -70,7 +70,7 @@ type Box = {
   place: number;
 };
 
-/** What the scorer knows about each segment: its text, the boxes around it, its neighbours, its place, the page. */
+/** The features of each segment: its text, the boxes around it, its neighbours, its position, the page. */
 export function segmentFeatures({ body, segments, title, types, kept }: SegmentContext): number[][] {
   const shares = segments.map((segment) => keptShare(segment, kept));
   const boxes = measureBoxes(body, segments, shares);
@@ -160,7 +160,7 @@ function* upwards(element: HtmlElement, body: HtmlElement): Generator<HtmlElemen
   }
 }
 
-/** How many children of an element have the same tag and first class, and the place of each among them. */
+/** For each child of an element, the number of children with the same tag and first class, and its place among them. */
 function countAlike(parent: HtmlElement, found: Map<HtmlElement, { alike: number; place: number }>): void {
   const groups = new Map<string, { alike: number; place: number }[]>();
   for (const child of parent.children) {
@@ -244,7 +244,7 @@ function headingLevel({ name }: HtmlElement): number {
 
 const proseCharactersMin = 150;
 
-/** Where the segment stands: in the page, after its title, after the last long text, below which heading. */
+/** Where the segment is: in the page, after its title, after the last long text, below which heading. */
 function placeFeatures(segments: Segment[], boxes: Map<HtmlElement, Box>, shares: number[]): number[][] {
   const offsets: number[] = [];
   let total = 0;
@@ -288,7 +288,7 @@ function placeFeatures(segments: Segment[], boxes: Map<HtmlElement, Box>, shares
   });
 }
 
-/** How much of the segment is in the page's title and the reverse; how often its text was seen and occurs. */
+/** How much of the segment is in the page's title and vice versa, and how often its text occurs. */
 function titleFeatures(segments: Segment[], title: string | undefined): number[][] {
   const inTitle = new Set(simplify(title ?? '').split(' '));
   const times = new Map<string, number>();

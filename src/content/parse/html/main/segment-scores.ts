@@ -1,6 +1,6 @@
 import { type SegmentTree, segmentTrees } from './segment-trees.ts';
 
-/** How probable it is that each segment is content: the values of all trees add up to its log odds. */
+/** The probability that each segment is content: the values of all trees add up to its log odds. */
 export function scoreSegments(features: number[][], trees: readonly SegmentTree[] = segmentTrees): number[] {
   return features.map((row) => {
     let points = 0;
@@ -20,7 +20,7 @@ export function treeValue(tree: SegmentTree, row: number[]): number {
   return values[-1 - node] ?? 0;
 }
 
-/** Chooses the segments that promise the highest F1 over the words of the page: the best ones down to a bound. */
+/** Chooses the segments that promise the highest F1 over the words of the page: the best ones down to a threshold. */
 export function chooseSegments(scores: number[], words: number[]): boolean[] {
   const order = scores.map((_score, at) => at).sort((a, b) => (scores[b] ?? 0) - (scores[a] ?? 0));
   const wanted = scores.reduce((sum, score, at) => sum + score * (words[at] ?? 0), 0);
@@ -30,7 +30,7 @@ export function chooseSegments(scores: number[], words: number[]): boolean[] {
     right += (scores[at] ?? 0) * (words[at] ?? 0);
     best = Math.max(best, (2 * right) / Math.max(1, kept + wanted));
   }
-  // A segment raises the F1 when it is content with more than half the probability of the F1 itself.
+  // A segment raises the F1 if its probability is more than half of the F1 itself.
   return scores.map((score) => score > best / 2);
 }
 

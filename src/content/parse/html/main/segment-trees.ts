@@ -1,6 +1,6 @@
 /**
- * A decision tree. Node n compares a feature with a bound; its next node is `children[2n]` up to the bound and
- * `children[2n + 1]` above it, and a negative number -1-n ends at `values[n]`.
+ * A decision tree. Node n compares a feature with a bound. Its next node is `children[2n]` up to the bound and
+ * `children[2n + 1]` above it. A negative number -1-n ends at `values[n]`.
  */
 export type SegmentTree = readonly [
   features: readonly number[],
@@ -10,9 +10,9 @@ export type SegmentTree = readonly [
 ];
 
 /**
- * Which parts of a page are content; features by their place in `featureNames`. Fitted by `bench/page-segments.ts` on
- * one half of the Web Content eXtraction Benchmark (Murrough Foley, 2026, CC BY 4.0), of which it contains no text. Do
- * not edit by hand.
+ * Decides which parts of a page are content; features by their position in `featureNames`. Fitted by
+ * `bench/page-segments.ts` on one half of the Web Content eXtraction Benchmark (Murrough Foley, 2026, CC BY 4.0), of
+ * which it contains no text. Do not edit by hand.
  */
 // biome-ignore format: one tree a line
 export const segmentTrees: readonly SegmentTree[] = [

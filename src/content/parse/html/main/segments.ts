@@ -1,10 +1,13 @@
 import { isLayoutTable, tableRows } from '../table-grid.ts';
 import { blockNames, type HtmlElement, type HtmlNode } from '../tree.ts';
 
-/** A run of inline content, a row of a table or a preformatted text: a part of a page that is kept or dropped whole. */
+/**
+ * A run of inline content, a row of a table or a preformatted text: a part of a page that is kept or dropped as a
+ * whole.
+ */
 export type Segment = { block: HtmlElement; nodes: HtmlNode[]; text: string };
 
-/** Elements whose contents are never written. */
+/** Elements whose contents never become text. */
 const unwrittenNames = new Set('select option textarea input datalist head title meta link'.split(' '));
 
 /** The parts of a page in document order, and the parts that contain only pictures. */
@@ -67,7 +70,7 @@ function isDataTable(table: HtmlElement): boolean {
   return !isLayoutTable(table, tableRows(table));
 }
 
-/** Marks every element with a block inside. */
+/** Marks every element that contains a block. */
 function markBlocks(element: HtmlElement, found: Set<HtmlElement>): boolean {
   let holds = false;
   for (const child of element.children)

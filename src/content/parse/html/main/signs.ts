@@ -1,6 +1,6 @@
 import type { HtmlElement } from '../tree.ts';
 
-/** The meaning of elements' names: class, id, role, and the tag itself. */
+/** What the names of elements mean: class, id, role, and the tag itself. */
 
 const chromeNames = new Set([
   'nav',
@@ -44,7 +44,7 @@ export function isHidden({ attributes, name }: HtmlElement): boolean {
   return style !== undefined && /(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)/i.test(style);
 }
 
-/** A hidden box with this share of a page's text is the page itself, which a script reveals. */
+/** A hidden box with this share of a page's text is the page itself, revealed by a script. */
 export const hiddenShareMax = 0.5;
 
 /** React streams parts of a page as hidden boxes that a script moves to their place. */
@@ -101,7 +101,7 @@ const unlikelyWords = new Set(
   ).split(' '),
 );
 
-/** Names written as one word. */
+/** Names that are written as one word. */
 const unlikelyParts =
   /^(?:related|share|social|newsletter|breadcrumb|advert|cookie|sidebar|author(?:bio|box|info)|comment(?:s|list|form)|recommend|slideshow|sponsor|mostread|mostpopular|googlead|adsby|tagcloud|resgallery|inlinegallery)/;
 
@@ -138,7 +138,7 @@ export function isLikelyContent(element: HtmlElement): boolean {
   return likelyPhrases.test(readWords(element).words.join(' '));
 }
 
-/** A remark set apart from the text but part of it. */
+/** Whether an element is a note: set apart from the text, but part of it. */
 export function isNote(element: HtmlElement): boolean {
   return readWords(element).words.some((word) => noteWords.test(word));
 }
@@ -165,7 +165,7 @@ export function isLede(element: HtmlElement): boolean {
 const ledeWords =
   /^(?:lead|lede|leadtext|intro|introtext|introduction|summary|standfirst|deck|dek|teasertext|subtitle|subheadline|subhead|abstract|perex|chapo|chapeau|vorspann|anleser|sommaire|ingress|entradilla|bajada)$/;
 
-/** Beginnings of lines that only point to another page, in several languages. */
+/** How lines start that only point to another page, in several languages. */
 export const pointerStart =
   /^\W*(?:read (?:more|also|next|this)|see (?:more|also)|also read|also see|more (?:on|from|about)|related(?: (?:story|stories|article|articles|content|posts?|news))?\s*[:\-–]|don'?t miss|watch(?: (?:more|now|also|video))?\s*:|click here|continue reading|view (?:more|gallery)|learn more\b.{0,30}$|up next|next (?:up|article)|lesen sie (?:auch|mehr|hier)|mehr (?:zum thema|dazu|lesen)|zum weiterlesen|siehe auch|auch interessant|lire aussi|à lire|voir aussi|leia (?:mais|também|tambem)|veja (?:mais|também)|saiba mais|lea también|lee (?:también|más)|leer más|te puede interesar|ver más|leggi anche|guarda anche|lees (?:ook|meer)|zobacz (?:też|także|również)|czytaj (?:też|także|również|więcej)|читайте (?:также|ещё)|関連記事|相关阅读|延伸阅读)/i;
 

@@ -2,12 +2,14 @@ import { collect, type HtmlElement, textLength, textOf } from '../tree.ts';
 import { detachAll, isLeafBlock, simplify } from './measure.ts';
 import { isNamed } from './names.ts';
 
-/** This share of a quote's words must be on the page already, in runs of three, for it to be a repetition. */
+/**
+ * The share of a quote's words, in runs of three, that must already be on the page for the quote to be a repetition.
+ */
 const repeatedShareMin = 0.8;
 const wordsOfRun = 3;
 const attributionCharactersMax = 80;
 
-/** Removes from the posts of a thread what they repeat of each other: quotes, the title of the thread, signatures. */
+/** Removes what the posts of a thread repeat from each other: quotes, the title of the thread, signatures. */
 export function dropRepeats(bodies: HtmlElement[]): void {
   dropRepeatedQuotes(bodies);
   for (const body of bodies)
@@ -61,7 +63,7 @@ function runsOf(element: HtmlElement): string[] {
 const sharingPostsMin = 3;
 const charactersOfSharedMin = 20;
 
-/** A line that several posts have word for word is a signature or a notice of the forum. */
+/** A line that several posts share word for word is a signature or a notice of the forum. */
 function dropSharedLines(bodies: HtmlElement[]): void {
   const posts = new Map<string, number>();
   const linesOf = bodies.map((body) => collect(body, isLeafBlock).map((line) => ({ line, text: textOf(line) })));

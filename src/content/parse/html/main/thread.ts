@@ -9,7 +9,7 @@ type Post = { author: string | undefined; time: string | undefined; body: HtmlEl
 
 const postsMax = 5_000;
 
-/** The posts of a thread, in order; empty when the page has none. */
+/** The posts of a thread in order. Empty if the page has none. */
 export function findPosts(body: HtmlElement): Post[] {
   const copy = clone(body, undefined);
   removeWhere(copy, (element) => isHidden(element) || isChrome(element));
@@ -42,7 +42,7 @@ export function findPosts(body: HtmlElement): Post[] {
   return posts.map((element) => readPost(element, chosen, prose)).filter(({ body: text }) => textLength(text) > 0);
 }
 
-/** The whole post, with author and time, where only its body was detected. */
+/** The whole post, with author and time, if only its body was detected. */
 function widenToPost(element: HtmlElement, candidates: HtmlElement[], chosen: Set<HtmlElement>): HtmlElement {
   let outer = element;
   for (let at = element.parent; at !== undefined; at = at.parent) {
@@ -54,7 +54,7 @@ function widenToPost(element: HtmlElement, candidates: HtmlElement[], chosen: Se
   return outer;
 }
 
-/** Candidates of one kind each; a box around several posts of another kind is their container, not a post. */
+/** Groups candidates by kind. A box around several posts of another kind is their container, not a post. */
 function groupPosts(candidates: HtmlElement[], prose: Map<HtmlElement, number>): HtmlElement[][] {
   const kinds = new Map(candidates.map((element) => [element, signature(element)]));
   const inside = new Map<HtmlElement, Map<string, number>>(candidates.map((element) => [element, new Map()]));
@@ -80,10 +80,10 @@ const postId =
   /^(?:post|p|comment|c|answer|reply|msg|message|t\d_|elcomment|thing|question|postid|entry|pid|js-post|discussion)[-_]?\d{2,}/i;
 
 const postAttribute = /^data-(?:post|comment|message|reply|answer|p|msg)-?id$/;
-/** Ids such as `pb121604416`: posts only where several look alike. */
+/** Ids such as `pb121604416`. They are posts only if several look alike. */
 const numberedId = /^[a-z_-]{1,14}\d{4,}$/i;
 
-/** Whether a box calls itself a post: by its name, by a numbered id, or by schema.org. */
+/** Whether a box is marked as a post: by its name, by a numbered id, or by schema.org. */
 function isPost(element: HtmlElement): boolean {
   const { attributes, name } = element;
   if (
@@ -108,7 +108,7 @@ const hint = /post|comm|comtr|message|reply|answer|question|msg|topic|athing/i;
 const postName =
   /^(?:[a-z]{1,8}-)?(?:(?:post|comment|message|reply|answer|question|msg|topic-post|topic-body|crawler-post)(?:-(?:item|container|wrapper|wrap|row|block|stream|box|article|main|single|content|body|\d+))?|c-?post|bbp-reply|bbp-topic|post-\d+|item-comment|comment-item|postbit(?:-?\w+)?|comtr|athing|forum-post)$/;
 
-/** Posts of one kind look alike: same tag, same names without their numbers and states. */
+/** A key that posts of one kind share: the same tag, and the same names without numbers and states. */
 function signature(element: HtmlElement): string {
   const names = (element.attributes.class ?? '')
     .split(/\s+/)
@@ -229,7 +229,7 @@ function timeOf(element: HtmlElement, posts: Set<HtmlElement>): string | undefin
   return undefined;
 }
 
-/** Writes a thread as headings with author and time and the text below each. */
+/** Writes a thread as headings with author and time, each followed by the text. */
 export function threadContent(posts: Post[]): HtmlElement {
   const root = newElement('div', undefined);
   dropRepeats(posts.map(({ body }) => body));
@@ -252,7 +252,7 @@ function newElement(name: string, parent: HtmlElement | undefined): HtmlElement 
   return { kind: 'element', name, attributes: {}, children: [], parent };
 }
 
-/** The posts that a page contains as JSON in an attribute for its script. */
+/** The posts that a page contains as JSON in an attribute, for its script. */
 export function preloadedPosts(body: HtmlElement): Post[] {
   const posts: Post[] = [];
   for (const { attributes } of collect(body, (element) => element.attributes['data-preloaded'] !== undefined))

@@ -15,7 +15,10 @@ import { panelIds } from './panels.ts';
 import { hiddenShareMax, isChrome, isHidden } from './signs.ts';
 
 type WholePageOptions = {
-  /** Boxes that are not content on this type of page. `holdsText`: running text, and not links to other pages. */
+  /**
+   * Boxes that are not content on this type of page. `holdsText` tells whether a box holds running text and not links
+   * to other pages.
+   */
   isUnwanted?: (element: HtmlElement, holdsText: () => boolean) => boolean;
   /** Boxes with small print and notices are content, as in documentation. */
   keepNotes?: boolean;
@@ -63,7 +66,7 @@ export function wholePage(body: HtmlElement, options: WholePageOptions = {}): Ht
   return region;
 }
 
-/** A link of a few words on its own line is a call to action: "Get started", "Learn more". */
+/** Removes calls to action: links of a few words on their own line, such as "Get started" and "Learn more". */
 function dropCalls(region: HtmlElement): void {
   const dropped: HtmlElement[] = [];
   for (const block of collect(region, isLeafBlock)) {
@@ -85,7 +88,9 @@ function isCall(link: HtmlElement): boolean {
   return text.split(' ').length <= wordsOfCallMax && !/\d/.test(text) && findFirst(link, 'img') === undefined;
 }
 
-/** Drops the calls between blocks, which are on their own line. One pass: a page may have very many links. */
+/**
+ * Removes calls to action between blocks, on their own line. Uses one pass, because a page may have very many links.
+ */
 function dropLoneCalls(parent: HtmlElement): void {
   const siblings = parent.children.filter((node) => node.kind === 'element' || node.trimmed > 0);
   const dropped = new Set<HtmlNode>();
@@ -104,7 +109,7 @@ function dropLoneCalls(parent: HtmlElement): void {
 
 const questionCharactersMax = 200;
 
-/** Questions of an accordion and labels of tabs are buttons, but act as headings. */
+/** Keeps the text of buttons that act as headings: questions of an accordion and labels of tabs. */
 function keepButtonText(root: HtmlElement): void {
   for (const button of collect(
     root,
@@ -118,7 +123,9 @@ function keepButtonText(root: HtmlElement): void {
 }
 
 const nothing: Extent = { characters: 0, linked: 0, links: 0 };
-/** Names can be wrong: an element with a good part of the page, or of its text outside links, is not a bar or menu. */
+/**
+ * Names can be wrong: an element with this share of the page, or of its text outside of links, is not a bar or menu.
+ */
 const namedShareMax = 0.35;
 const namedTextShareMax = 0.25;
 
@@ -144,7 +151,7 @@ function isSurrounding(element: HtmlElement, extents: Map<HtmlElement, Extent>, 
 
 const charactersBesideFooterMin = 500;
 
-/** The footer of a page with few words of its own may be most of its text. A quotation's footer names its source. */
+/** On a page with few words, the footer may be most of the text. The footer of a quotation names its source. */
 function isFooter(element: HtmlElement, charactersBeside: number, share: number): boolean {
   if (hasAncestor(element, ({ name }) => name === 'blockquote')) return false;
   if (share < 0.5) return true;
@@ -175,14 +182,14 @@ function isMarkedMain({ name, attributes }: HtmlElement): boolean {
 
 const navigationLinksMin = 6;
 
-/** Many short links and nothing else: a menu, whatever its name. */
+/** Whether a block is a menu, whatever its name: many short links and nothing else. */
 function isLinkBlock(element: HtmlElement, extents: Map<HtmlElement, Extent>): boolean {
   const { characters, linked, links } = extents.get(element) ?? { characters: 0, linked: 0, links: 0 };
   if (links < navigationLinksMin || linked < characters * 0.9) return false;
   return characters / links < 22 && findFirst(element, 'img') === undefined;
 }
 
-/** Above the first heading there is a bar of links, phone numbers and switches, unless it is text. */
+/** Removes what is above the first heading, unless it is text: a bar of links, phone numbers and switches. */
 function dropHead(region: HtmlElement, extents: Map<HtmlElement, Extent>): void {
   const heading = findFirst(region, 'h1') ?? findFirst(region, 'h2');
   if (heading === undefined) return;
@@ -210,7 +217,7 @@ function holdsProse(element: HtmlElement): boolean {
 
 const linkedShareOfTextMax = 0.3;
 
-/** Running text with few links, as against cards that lead to other pages. */
+/** Whether an element is running text with few links, in contrast to cards that lead to other pages. */
 function isText(element: HtmlElement, extents: Map<HtmlElement, Extent>): boolean {
   const { characters = 0, linked = 0 } = extents.get(element) ?? {};
   return linked < characters * linkedShareOfTextMax && holdsProse(element);
@@ -218,7 +225,7 @@ function isText(element: HtmlElement, extents: Map<HtmlElement, Extent>): boolea
 
 const copyrightLine = /©|\(c\) ?(?:19|20)\d\d|all rights reserved|\bcopyright\b/i;
 
-/** A copyright line near the end belongs to a footer, even without a tag; it ends the page. */
+/** A copyright line near the end belongs to a footer, even without a footer element. It ends the page. */
 function dropFoot(region: HtmlElement, extents: Map<HtmlElement, Extent>): void {
   const whole = extents.get(region)?.characters ?? 0;
   const line = collect(region, isLeafBlock).findLast(

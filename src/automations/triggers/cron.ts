@@ -12,12 +12,12 @@ export function checkSchedule(schedule: string, timezone: string): void {
   parse(schedule, timezone);
 }
 
-/** The first tick after a time; undefined when the schedule has none left (31 February). */
+/** The first tick after a time; undefined if the schedule has none left (31 February). */
 export function nextTick(schedule: string, timezone: string, after: Date): Date | undefined {
   return parse(schedule, timezone).nextRun(after) ?? undefined;
 }
 
-/** The latest tick after `after` and at or before `before`, to make up for missed ticks; undefined when there is none. */
+/** The latest tick after `after` and at or before `until`, to make up for missed ticks; undefined if there is none. */
 export function latestTick(schedule: string, timezone: string, after: Date, until: Date): Date | undefined {
   const justAfter = new Date(until.getTime() + 1_000);
   const tick = parse(schedule, timezone)
@@ -32,7 +32,7 @@ function parse(schedule: string, timezone: string): Cron {
   try {
     new Intl.DateTimeFormat('en', { timeZone: timezone });
   } catch {
-    // The constructor refuses nothing but the name here.
+    // Only an unknown time zone makes the constructor throw here.
     throw new ScheduleError(`is not a known time zone: "${timezone}"`);
   }
   try {

@@ -5,20 +5,20 @@ import type { Scope } from '../tenancy/caller.ts';
 import { oneHeader } from './headers.ts';
 
 /**
- * How a POST takes the header Idempotency-Key. `kept`: its first response is stored and returned again. `credential`:
- * its response carries a credential and is never stored, so the header is 422. `forwarded`: it applies to the requests
- * that the route sends to the API itself.
+ * How a POST treats the header Idempotency-Key. `kept`: its first response is stored and returned again.
+ * `credential`: its response carries a credential and is never stored, so the header is 422. `forwarded`: the key
+ * applies to the requests that the route sends to the API itself.
  */
 export type IdempotencyMode = 'kept' | 'credential' | 'forwarded';
 
-/** Who sends a request, when no credential header shows it. */
+/** Who sends a request, if no credential header shows it. */
 export type IdempotencyCaller = Scope & { name: string };
 
-/** What routes need of the records of requests, which are kept in `idempotency/`. */
+/** What routes need from the records of requests, which are kept in `idempotency/`. */
 export type Idempotency = {
   /**
-   * Runs the change once for all requests with this key, and returns its response to each. `wrap` surrounds the change
-   * outside of its transaction.
+   * Runs the change once for all requests with this key, and returns its response to each of them. `wrap` surrounds
+   * the change outside of its transaction.
    */
   run(one: {
     key: string;
@@ -36,7 +36,7 @@ declare module 'fastify' {
     idempotency?: IdempotencyMode;
   }
   interface FastifyRequest {
-    /** Hashes a body that the handler reads itself, while it arrives. */
+    /** Hashes a body that the handler itself reads as it arrives. */
     bodyHash: Hash | undefined;
   }
 }
@@ -44,7 +44,7 @@ declare module 'fastify' {
 export const idempotencyHeader = 'idempotency-key';
 const keyPattern = /^[\x21-\x7e](?:[\x20-\x7e]{0,253}[\x21-\x7e])?$/;
 
-/** The key of a request; undefined without one. 422 unless it has 1 to 255 visible ASCII characters. */
+/** The key of a request, or undefined without one. 422 unless it has 1 to 255 visible ASCII characters. */
 export function readIdempotencyKey(request: FastifyRequest): string | undefined {
   const key = oneHeader(request, idempotencyHeader);
   if (key !== undefined && !keyPattern.test(key))
@@ -52,7 +52,7 @@ export function readIdempotencyKey(request: FastifyRequest): string | undefined 
   return key;
 }
 
-/** The key, if this request's response may be stored under it. 422 where it carries a credential. */
+/** The key, if this request's response may be stored under it. 422 if the response carries a credential. */
 export function usableKey(request: FastifyRequest, mode: IdempotencyMode): string | undefined {
   const key = readIdempotencyKey(request);
   if (key === undefined || mode === 'forwarded') return undefined;

@@ -1,17 +1,17 @@
-import { CollectedParts, type PartEvent, type ResumePoint } from '../mail/attachments.ts';
+import type { PartWatch, TaskReply } from '../pool/process.ts';
 import { type ParsedDocument, type ParsedPart, ParseError } from '../types.ts';
-import type { PartWatch, TaskReply } from './process.ts';
+import { CollectedParts, type PartEvent, type ResumePoint } from './attachments.ts';
 
-/** One process that reads, for at most so long, what the ones before it left. */
+/** One process that reads, for a limited time, what the processes before it left. */
 type Turn = { deadlineMs: number; resume?: ResumePoint; watch: PartWatch };
 
-/** Each costs the start of a process. */
+/** The maximum number of attachments that may end their process, because each costs the start of a new one. */
 const failuresMax = 5;
 const turnMsMin = 300;
 
 /**
- * Reads a document. An attachment of a mail that crashes or hangs ends its process, and costs only itself: the next
- * process resumes behind it, within the time that is left. Returns the reply, or the mail that was read in parts.
+ * Reads a document. An attachment of a mail that crashes or hangs ends its process but costs only itself: the next
+ * process resumes after it, within the remaining time. Returns the reply, or the mail that was read in parts.
  */
 export async function readInTurns(
   timeMs: number,
@@ -45,7 +45,10 @@ export async function readInTurns(
 function whyNotRead(error: ParseError | undefined, leftMs: number): { code: string; message: string } {
   if (error !== undefined) return { code: error.code, message: error.message };
   return leftMs > turnMsMin
-    ? { code: 'extraction_failed', message: `The attachment was not read: ${failuresMax} others ended their parser.` }
+    ? {
+        code: 'extraction_failed',
+        message: `The attachment was not read, because ${failuresMax} others made their parser crash or time out.`,
+      }
     : { code: 'timeout', message: 'The time for the mail ended before this attachment was read.' };
 }
 

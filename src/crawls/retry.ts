@@ -1,13 +1,13 @@
 const retryLimits = { triesMax: 3, firstDelayMs: 500, delayMsMax: 60_000 } as const;
 
-/** Whether a repeated request may get another response. */
+/** Whether repeating the request may give a different response. */
 export function isRetryable(status: number): boolean {
   return status === 429 || status === 408 || (status >= 500 && status !== 501 && status !== 505);
 }
 
 /**
- * The pause before attempt `triesDone` + 1; undefined after the last. Exponential, with jitter on its upper half, and
- * never shorter than the site's Retry-After (up to a minute).
+ * The pause in milliseconds before attempt `triesDone` + 1; undefined after the last attempt. The pause grows
+ * exponentially, with jitter on its upper half, and is never shorter than the site's Retry-After (up to a minute).
  */
 export function retryDelayMs(
   triesDone: number,
@@ -21,7 +21,7 @@ export function retryDelayMs(
   return Math.min(Math.max(step / 2 + (random() * step) / 2, asked), retryLimits.delayMsMax);
 }
 
-/** Parses Retry-After in either form, seconds or a date. */
+/** Parses Retry-After in either form, seconds or a date, to milliseconds. */
 export function retryAfterMs(value: string | undefined, now: Date): number | undefined {
   const text = value?.trim() ?? '';
   if (/^\d{1,9}$/.test(text)) return Number(text) * 1_000;

@@ -3,8 +3,9 @@ import { newUuid } from '../ids.ts';
 import { currentTraceparent } from '../tracing/trace.ts';
 
 /**
- * The outbox of events. An event is written in the transaction of the change that it reports, so none is lost or
- * invented. Jobs of the same transaction deliver it to the automations that it triggers, and to webhooks and streams.
+ * The outbox of events. An event is written in the transaction of the change that it reports, so none is lost and
+ * none is invented. Jobs of the same transaction deliver it to the automations that it triggers, to webhooks and to
+ * streams.
  */
 type NewEvent = {
   appId: string;
@@ -12,9 +13,12 @@ type NewEvent = {
   name: string;
   /** JSON that the automation's graph can read as `$.payload`. */
   payload: unknown;
-  /** The owner of the resource. An automation with an owner receives only its owner's events. Absent: the app's. */
+  /**
+   * The owner of the resource. An automation with an owner receives only its owner's events. Absent: the event
+   * belongs to the app.
+   */
   owner?: { orgId: string | null; teamId: string | null; userId: string | null; agentId: string | null };
-  /** The extraction or ingestion that ended: a run may be waiting for it. */
+  /** The extraction or ingestion that ended. A run may be waiting for it. */
   subject?: { kind: 'extraction' | 'ingestion'; id: string };
   /** The number of runs in the chain of events that led to this one. */
   depth?: number;
@@ -23,9 +27,9 @@ type NewEvent = {
 };
 
 /**
- * Emits an event. Written only when an automation, a webhook or a stream takes it or a run waits for its subject, unless
- * `always`.
- * Returns the event's uuid, or undefined when nothing listens.
+ * Emits an event. Unless `always` is set, it is written only if an automation, a webhook or a stream takes it or a
+ * run waits for its subject.
+ * Returns the event's uuid, or undefined if it was not written.
  */
 export async function emitEvent(db: Db, event: NewEvent, always = false): Promise<string | undefined> {
   const { owner, subject } = event;
@@ -53,10 +57,10 @@ export async function emitEvent(db: Db, event: NewEvent, always = false): Promis
   return rows[0]?.id;
 }
 
-/** What caused the changes of a transaction: a run's tree, and the depth of the events of what the run does. */
+/** The cause of the changes in a transaction: a run's tree, and the depth of the events that the run's changes emit. */
 export type EventCause = { treeId: string; depth: number };
 
-/** The events of this transaction, and of the extractions and ingestions that it starts, have this cause. */
+/** Sets the cause of this transaction's events, and of the extractions and ingestions that it starts. */
 export async function setEventCause(tx: Db, { treeId, depth }: EventCause): Promise<void> {
   await tx`select set_config('quarry.cause_tree', ${treeId}, true), set_config('quarry.cause_depth', ${String(depth)}, true)`;
 }

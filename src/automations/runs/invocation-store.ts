@@ -1,0 +1,42 @@
+import type { Db } from '../../db/database.ts';
+
+/** SQL for the idempotency keys of invocations. */
+
+export type InvocationRow = { requestDigest: Buffer; runId: string };
+
+/** Reserves an idempotency key for a run. Returns the earlier invocation if one already holds the key. */
+export async function claimInvocation(
+  db: Db,
+  invocation: {
+    appId: string;
+    automationId: string;
+    caller: string;
+    idempotencyKey: string;
+    requestDigest: Buffer;
+    runId: string;
+  },
+): Promise<InvocationRow | undefined> {
+  const { appId, automationId, caller, idempotencyKey, requestDigest, runId } = invocation;
+  const inserted = await db`
+    insert into automation_invocations (app_id, automation_id, caller, idempotency_key, request_digest, run_id)
+    values (${appId}, ${automationId}, ${caller}, ${idempotencyKey}, ${requestDigest}, ${runId})
+    on conflict do nothing returning 1`;
+  return inserted.length === 1 ? undefined : findInvocation(db, invocation);
+}
+
+export async function findInvocation(
+  db: Db,
+  invocation: { appId: string; automationId: string; caller: string; idempotencyKey: string },
+): Promise<InvocationRow | undefined> {
+  const [row] = await db<InvocationRow[]>`
+    select request_digest, run_id from automation_invocations
+    where app_id = ${invocation.appId} and automation_id = ${invocation.automationId}
+      and caller = ${invocation.caller} and idempotency_key = ${invocation.idempotencyKey}`;
+  return row;
+}
+
+/** Deletes idempotency keys and dispatched events from before this time. Logged events are kept for longer. */
+export async function deleteOldInvocations(db: Db, before: Date): Promise<void> {
+  await db`delete from automation_invocations where created_at < ${before}`;
+  await db`delete from events where created_at < ${before} and dispatched_at is not null and not heard`;
+}

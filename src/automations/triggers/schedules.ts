@@ -1,0 +1,44 @@
+import type { Clock } from '../../clock.ts';
+import type { Database } from '../../db/database.ts';
+import type { Logger } from '../../log.ts';
+import { chooseIdentity } from '../runs/invoker.ts';
+import type { RunService } from '../runs/service.ts';
+import { insertRun } from '../runs/store.ts';
+import { latestTick, nextTick } from './cron.ts';
+import { lockDueSchedules, setNextTick } from './store.ts';
+
+/** Schedules that one transaction starts. */
+export const dueSchedulesMax = 100;
+
+type ScheduleDeps = { db: Database; clock: Clock; log: Logger; runs: RunService };
+
+/**
+ * Starts one run for every due scheduled automation; of several missed ticks only the latest counts.
+ * The automation's row is locked meanwhile, so each tick starts one run, however many processes check.
+ * Returns the number of due automations, at most `dueSchedulesMax`.
+ */
+export async function startDueSchedules(deps: ScheduleDeps): Promise<number> {
+  const { db, clock, runs, log } = deps;
+  return db.begin(async (tx) => {
+    const now = clock.now();
+    const due = await lockDueSchedules(tx, now, dueSchedulesMax);
+    for (const automation of due) {
+      const { schedule, timezone, nextTickAt } = automation;
+      if (schedule === null || nextTickAt === null) continue;
+      const tick = latestTick(schedule, timezone, nextTickAt, now) ?? nextTickAt;
+      await setNextTick(tx, automation, nextTick(schedule, timezone, now) ?? null);
+      const payload = { scheduled_at: tick.toISOString() };
+      await insertRun(
+        tx,
+        runs.newRun(automation, {
+          payload,
+          input: { trigger: 'workflow.scheduled', payload },
+          scheduledAt: tick,
+          ...chooseIdentity(automation, undefined),
+        }),
+      );
+      log.debug({ automation: automation.id, tick }, 'scheduled run');
+    }
+    return due.length;
+  });
+}

@@ -1,0 +1,127 @@
+import type { ServerResponse } from 'node:http';
+
+type UnreadOptions = {
+  /** Of all streams of this process. */
+  bytesMax: number;
+  /** How long a reader may take nothing of what waits for it. */
+  stalledMs: number;
+  /** The same while its app has used its share. */
+  stalledInFullShareMs: number;
+};
+
+/** The unread bytes of one app. */
+type Share = { bytes: number; holding: Set<Outlet>; waiting: Set<Outlet> };
+
+/**
+ * What event streams have sent and their readers have not taken, by app. An app may hold as much as remains free: a
+ * single app half of the memory, two a third each. While its share is used, its streams wait until its readers have read
+ * or have been closed. Every stream may exceed a limit by one event.
+ */
+export class UnreadBytes {
+  readonly #options: UnreadOptions;
+  readonly #byApp = new Map<string, Share>();
+  #bytes = 0;
+
+  constructor(options: UnreadOptions) {
+    this.#options = options;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** @param onReady called when a stream that was full can be written to. */
+  open(response: ServerResponse, appId: string, onReady: () => void): Outlet {
+    const outlet = new Outlet(this, response, appId, onReady);
+    response.once('close', () => this.count(outlet, 0));
+    return outlet;
+  }
+
+  /** Closes the connections of readers that stall. */
+  closeStalled(): void {
+    const now = performance.now();
+    const { stalledMs, stalledInFullShareMs } = this.#options;
+    for (const [appId, { holding }] of this.#byApp) {
+      const patienceMs = this.isFull(appId) ? Math.min(stalledMs, stalledInFullShareMs) : stalledMs;
+      for (const outlet of holding) {
+        outlet.stalledAtMs ??= now;
+        if (now - outlet.stalledAtMs > patienceMs) outlet.response.destroy();
+      }
+    }
+  }
+
+  isFull(appId: string): boolean {
+    const ofApp = this.#byApp.get(appId)?.bytes ?? 0;
+    return ofApp > 0 && ofApp >= this.#options.bytesMax - this.#bytes;
+  }
+
+  /** Has the stream called back once its app has less unread. Some of it is unread now. */
+  wait(outlet: Outlet): void {
+    this.#byApp.get(outlet.appId)?.waiting.add(outlet);
+  }
+
+  count(outlet: Outlet, bytes: number): void {
+    const { appId } = outlet;
+    const share = this.#byApp.get(appId) ?? { bytes: 0, holding: new Set(), waiting: new Set() };
+    this.#byApp.set(appId, share);
+    this.#bytes += bytes - outlet.bytes;
+    share.bytes += bytes - outlet.bytes;
+    outlet.bytes = bytes;
+    if (bytes > 0) share.holding.add(outlet);
+    else share.holding.delete(outlet);
+    if (share.bytes === 0) this.#byApp.delete(appId);
+    if (share.waiting.size === 0 || this.isFull(appId)) return;
+    const ready = [...share.waiting];
+    share.waiting.clear();
+    for (const each of ready) each.onReady();
+  }
+}
+
+/** The response of one stream. */
+export class Outlet {
+  readonly response: ServerResponse;
+  readonly appId: string;
+  readonly onReady: () => void;
+  readonly #unread: UnreadBytes;
+  /** Sent, and not taken by the connection. */
+  bytes = 0;
+  /** When a check first found bytes here, since the connection last took some. */
+  stalledAtMs: number | undefined;
+  #isFull = false;
+
+  constructor(unread: UnreadBytes, response: ServerResponse, appId: string, onReady: () => void) {
+    this.#unread = unread;
+    this.response = response;
+    this.appId = appId;
+    this.onReady = onReady;
+  }
+
+  /** Whether the reader, or its app, has too much unread. Then the stream is called back later. */
+  get isFull(): boolean {
+    this.#isFull = this.bytes >= unreadBytesOfStreamMax;
+    if (this.#isFull) return true;
+    if (!this.#unread.isFull(this.appId)) return false;
+    this.#unread.wait(this);
+    return true;
+  }
+
+  write(text: string): void {
+    this.response.write(text, (error) => {
+      if (error) return;
+      this.stalledAtMs = undefined;
+      this.#count();
+      if (!this.#isFull || this.bytes >= unreadBytesOfStreamMax) return;
+      this.#isFull = false;
+      this.onReady();
+    });
+    this.#count();
+  }
+
+  #count(): void {
+    const { response } = this;
+    this.#unread.count(this, response.destroyed ? 0 : response.writableLength);
+  }
+}
+
+/** With so much unread, a stream waits with its next event. */
+const unreadBytesOfStreamMax = 64 * 1024;
