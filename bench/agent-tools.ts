@@ -1,6 +1,6 @@
 /**
  * What a tool of clients/tools adds to the request that it makes: the same request by fetch, by the SDK, by the tool
- * alone, and by the tool in each framework, in turn, in one run. The server is a process of its own.
+ * alone, and by the tool in each framework, in turn, in one run. The server is a separate process.
  *   node bench/agent-tools.ts [--calls 1000]
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -71,8 +71,8 @@ try {
 }
 
 /**
- * Prints the median time of a call in each way, and its ratio to the bare request. The ways take turns after every call,
- * so that a busy moment of the machine meets all of them.
+ * Prints the median time of a call in each way, and its ratio to the bare request. The ways alternate after every
+ * call, so that a busy moment of the machine affects all of them.
  */
 async function measure(name: string, ways: Record<string, () => unknown>): Promise<void> {
   const names = Object.keys(ways);

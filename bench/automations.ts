@@ -62,7 +62,7 @@ try {
   ).id;
   await api('POST', `/automations/${automation}/activate`);
   const db = openDatabase(address, { poolSize: 2, applicationName: 'bench' });
-  await sustained(api, db, automation, user, 200);
+  await measureRunRate(api, db, automation, user, 200);
   if (values.only === 'waiting') await measureWaiting(api, db, automation, user);
   else await measureRuns(api, db, address, automation, user);
   await db.end();
@@ -80,9 +80,9 @@ async function measureRuns(
 ): Promise<void> {
   const latencies = await measureLatencies(api, automation, user, Number(values.latencies));
   print('invoke → first node started, one at a time', `p50 ${latencies.p50} ms, p95 ${latencies.p95} ms`);
-  const bareBefore = await bare(address, runCount);
-  const engine = await sustained(api, db, automation, user, runCount);
-  const bareAfter = await bare(address, runCount);
+  const bareBefore = await measureBareCommits(address, runCount);
+  const engine = await measureRunRate(api, db, automation, user, runCount);
+  const bareAfter = await measureBareCommits(address, runCount);
   const baseline = (bareBefore + bareAfter) / 2;
   print(
     'bare commits of such runs',
@@ -111,8 +111,14 @@ function client(baseUrl: string, key: string): Api {
   };
 }
 
-/** Runs per second from the first invocation to the end of the last run. */
-async function sustained(api: Api, db: Database, automation: string, user: string, count: number): Promise<number> {
+/** Runs per second, from the first invocation to the end of the last run. */
+async function measureRunRate(
+  api: Api,
+  db: Database,
+  automation: string,
+  user: string,
+  count: number,
+): Promise<number> {
   const automationId = parseId('automation', automation) ?? '';
   const ended = async () => {
     const [row] = await db<[{ count: number }]>`
@@ -132,7 +138,7 @@ async function sustained(api: Api, db: Database, automation: string, user: strin
   return count / ((performance.now() - start) / 1_000);
 }
 
-/** @param pauseMs between looks at the journal, which otherwise take a part of the machine for themselves. */
+/** @param pauseMs the pause between reads of the journal, which would otherwise use part of the machine */
 async function measureLatencies(api: Api, automation: string, user: string, count: number, pauseMs = 0) {
   const times: number[] = [];
   for (let n = 0; n < count; n++) {
@@ -153,8 +159,8 @@ async function measureLatencies(api: Api, automation: string, user: string, coun
   return { p50: times[Math.floor(count / 2)], p95: times[Math.floor(count * 0.95)] };
 }
 
-/** The same commits with nothing between them, in a database of their own in the same cluster. */
-async function bare(address: Exclude<DatabaseTarget, string>, count: number): Promise<number> {
+/** The same commits with nothing between them, in a separate database of the same cluster. */
+async function measureBareCommits(address: Exclude<DatabaseTarget, string>, count: number): Promise<number> {
   const admin = openDatabase(address, { poolSize: 1, applicationName: 'bench' });
   const name = `bench_${Date.now()}`;
   await admin`create database ${admin(name)}`;
@@ -192,7 +198,7 @@ async function createTenant(db: Database): Promise<Tenant> {
   return tenant;
 }
 
-/** Run and job; job taken; three nodes, the second with its effect; job done. */
+/** The commits of one run: run and job; job taken; three nodes, the second with its effect; job done. */
 async function bareRun(db: Database, { appId, userId, automationId }: Tenant, n: number): Promise<void> {
   const run = await runStore.insertRun(db, {
     ...{ appId, automationId, sandboxId: production, id: newUuid(), graphVersion: 1, type: 'invoked' },
@@ -240,7 +246,7 @@ async function appendNode(
   if (!written) throw new Error('The journal did not take the entries.');
 }
 
-/** Runs that wait are made by SQL, as the engine leaves them, and watched until each is woken. */
+/** Runs that wait are created by SQL, as the engine leaves them, and watched until each is woken. */
 async function measureWaiting(api: Api, db: Database, automation: string, user: string): Promise<void> {
   const count = Number(values.waiting);
   const spreadSeconds = Number(values.spread);
@@ -316,7 +322,7 @@ async function insertWaiting(
     environment: { worker: 'host/12345/abcdef', version: '0.1.0' },
   };
   await db.begin(async (tx) => {
-    // The rows refer to what is there; checking it for each takes longer than writing them.
+    // The rows refer to existing rows. Checking that for each would take longer than writing them.
     await tx`set local session_replication_role = replica`;
     await tx`
       insert into automation_runs (app_id, id, sandbox_id, automation_id, graph_version, type, status, payload, sequence,

@@ -7,7 +7,7 @@ type Extraction = { id: string; state: string; progress: { done: number } };
 
 export const slowMs = 2_000;
 
-/** A refresh of an unchanged site, many slow hosts at a time, and a crawl beside hosts that hang. */
+/** Measures a refresh of an unchanged site, many slow hosts at the same time, and a crawl beside hosts that hang. */
 export async function measureWaiting(sites: BenchSites, pagesCount: number): Promise<void> {
   const concurrency = process.env.CONCURRENCY ?? '8';
   const server = await startBenchServer({

@@ -161,7 +161,7 @@ console.log(JSON.stringify({ seconds, cpuSeconds: (user + system) / 1e6, pages: 
 process.exit(0);
 `;
 
-/** Articles of some 25 KB with the usual surroundings, in a tree of ten links a page. */
+/** Serves articles of about 25 KB with the usual navigation, in a tree of ten links per page. */
 async function serveSite(): Promise<void> {
   const words =
     'harbour ship trade stone winter market letter council bridge river tower grain copper silver road guild'.split(
@@ -237,7 +237,7 @@ function postmasters(dataDir: string): number[] {
     .map(Number);
 }
 
-/** Seconds of processor time of these processes and everything below them, ended children included. */
+/** Seconds of processor time of these processes and all of their children, including ended ones. */
 function cpuOfTree(roots: number[]): number {
   const stats = readdirSync('/proc').flatMap((name) => {
     if (!/^\d+$/.test(name)) return [];

@@ -55,7 +55,7 @@ if (values.out !== undefined) mkdirSync(values.out, { recursive: true });
 const entries = (JSON.parse(readFileSync(join(directory, 'manifest.json'), 'utf8')) as Entry[]).filter(
   (entry) => !entry.kind.startsWith('web') && (values.kind === undefined || entry.kind === values.kind),
 );
-// The engines are dependencies of the benchmarks alone; without the comparison they need not be installed.
+// Only the benchmarks depend on the engines. Without the comparison, they need not be installed.
 const engines = values['no-plain'] ? undefined : await import('./extract-quality/plain-engines.ts');
 const pool = new ParserPool({ workers: 2, memoryMb: 512, deadlineMs: 30_000, log: createLogger('error') });
 type Row = { entry: Entry; ours: Scores; plain: Scores | undefined; note: string };

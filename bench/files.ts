@@ -1,6 +1,6 @@
 /**
- * A large file up and down, against a bare node:http server that hashes and fsyncs, on the same disk in turns; and how
- * much more memory the server holds while it does so.
+ * Uploads and downloads a large file, against a bare node:http server that hashes and fsyncs, on the same disk in
+ * turns; and how much more memory the server holds while it does so.
  *   node bench/files.ts [--megabytes 500] [--rounds 3]
  */
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -21,7 +21,7 @@ const size = Number(values.megabytes) * 1_000_000;
 const rounds = Number(values.rounds);
 const chunk = randomBytes(1_000_000);
 
-/** The checksum of what every upload sends. */
+/** The checksum of the data that every upload sends. */
 const expected = (() => {
   const hash = createHash('sha256');
   for (let sent = 0; sent < size; sent += chunk.length) hash.update(chunk);
@@ -153,7 +153,7 @@ function receive(url: string): Promise<void> {
 
 async function measure({ pid }: Server, work: () => Promise<void>): Promise<Measured> {
   const before = memoryMb(pid, 'VmRSS');
-  // From here on VmHWM is the highest since now (Linux alone).
+  // From here on, VmHWM is the highest value since now (Linux only).
   if (before !== undefined) writeFileSync(`/proc/${pid}/clear_refs`, '5');
   const start = performance.now();
   await work();

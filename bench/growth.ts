@@ -23,7 +23,7 @@ const { values } = parseArgs({
   },
 });
 const samples = Number(values.samples);
-/** A request that takes longer than this is not repeated as often. */
+/** A request that takes longer than this is repeated less often. */
 const slowMs = 200;
 const slowSamples = 7;
 
@@ -113,7 +113,7 @@ async function measure({ method = 'GET', path, body }: Request, filled: Filled):
     });
     const text = await response.text();
     if (!response.ok) throw new Error(`${method} ${path(filled, n)} is ${response.status}: ${text}`);
-    // The first ones prepare the statements.
+    // The first requests prepare the statements.
     if (n >= 3) times.push(performance.now() - start);
     if (times.length >= slowSamples && (times[0] ?? 0) > slowMs) break;
   }

@@ -15,7 +15,7 @@ const words = Array.from({ length: 20_000 }, (_word, i) => {
   return parts.join('');
 });
 
-/** About 10 KB with headings, paragraphs, a list and a table; words as frequent as in natural language. */
+/** About 10 KB with headings, paragraphs, a list and a table. Words are as frequent as in natural language. */
 function createDocument(number: number): string {
   const word = () => words[Math.floor(words.length ** Math.random())] ?? 'word';
   const sentence = () => `${Array.from({ length: 12 }, word).join(' ')}.`;

@@ -1,9 +1,9 @@
 /**
  * Key-value storage against bare routes on the same PostgreSQL, and lists over a million entries against a thousand.
  *   node bench/kv.ts [--seconds 5] [--rounds 3] [--entries 1000000] [--only requests|lists] [--load increment]
- * Requests at 64 connections as one end user, GET and PUT also as a secret key: GET, GET of what has not changed (304),
- * PUT, increments, batches and pages of kv_entries, each beside a bare Fastify + postgres.js route with the statement that
- * does the same. Servers run as processes of their own, in turns. bench/streams.ts measures watches.
+ *   Requests at 64 connections as one end user, GET and PUT also as a secret key: GET, GET of what has not changed
+ *   (304), PUT, increments, batches and pages of kv_entries, each beside a bare Fastify + postgres.js route with the
+ *   statement that does the same. Servers run as separate processes, in turns. bench/streams.ts measures watches.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -62,7 +62,7 @@ async function measureRequests(fixture: Fixture): Promise<void> {
   try {
     const kinds = Object.keys(createLoads(fixture, new Map())).filter((kind) => kind === (values.load ?? kind));
     for (const kind of kinds) {
-      // Earlier loads have changed entries, and with them their tags.
+      // Earlier loads have changed entries, and so their tags.
       const tags = kind === 'GET, unchanged' ? await readTags(running.quarry.url, fixture) : new Map<string, string>();
       const loads = createLoads(fixture, tags)[kind] ?? [];
       const results = new Map<string, Result[]>();
@@ -112,7 +112,7 @@ function median(results: Result[]): Result {
 
 type BenchServer = { child: ChildProcess; url: string };
 
-/** Processor time of the server so far, from the kernel; Linux only. */
+/** The processor time of the server so far, from the kernel. Linux only. */
 function cpuSeconds({ child }: BenchServer): number {
   if (process.platform !== 'linux') return Number.NaN;
   const fields = readFileSync(`/proc/${child.pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];

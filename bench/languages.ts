@@ -1,7 +1,7 @@
 /**
- * How well search finds in other languages than English, through the API: nDCG@10 of full text and hybrid on small sets of
- * questions in Chinese, Japanese, Korean and Thai, and in five European languages mixed. The documents of all sets are in
- * one source.
+ * How well search works in languages other than English, through the API: nDCG@10 of full text and hybrid on small
+ * sets of questions in Chinese, Japanese, Korean and Thai, and in five European languages mixed. The documents of all
+ * sets are in one source.
  *
  *   node bench/languages.ts [--language english]
  */

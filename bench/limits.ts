@@ -1,8 +1,8 @@
 /**
  * What rate limits and the counting of credential uses cost a request:
- *   node bench/limits.ts [--seconds 4] [--rounds 5]
- * First the calls themselves, in a loop over one and over many credentials; then a server with them beside the same
- * server without, on a route that does nothing, each in a process of its own and in turns.
+ *   node bench/limits.ts [--seconds 4] [--rounds 5] First the calls themselves, in a loop over one and over many
+ *   credentials; then a server with them beside the same server without, on a route that does nothing, each in a
+ *   separate process and in turns.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -39,7 +39,7 @@ try {
   const credential = { kind: 'user', epoch: 0, sessionId: undefined } as const;
   for (const credentials of [1, 10_000]) {
     const callers = Array.from({ length: credentials }, createCaller);
-    // Within the credit: a loop that never pauses leaves no time to charge.
+    // Within the credit, because a loop that never pauses leaves no time to charge.
     const calls = 500_000;
     for (const measured of [false, true]) {
       let waited = 0;
@@ -97,7 +97,7 @@ function createCaller(): UserCaller {
   return { kind: 'user', ...scope, userId: newUuid(), orgId: undefined, orgRole: undefined, teams: new Map() };
 }
 
-/** Processor time of a server so far, from the kernel; Linux only. */
+/** The processor time of a server so far, from the kernel. Linux only. */
 function cpuSeconds({ pid }: ChildProcess): number {
   if (process.platform !== 'linux') return Number.NaN;
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];

@@ -1,11 +1,11 @@
 /**
- * Mixed work of one app on a server of its own: 70 % key-value (half of it writes), 10 % files, 10 % search, 5 % runs
- * and their journals, 5 % ingestion, while 1,000 readers watch key-value entries. Requests are sent at a fixed rate, and
- * a request's time counts from the moment when it was due, so a stall delays all that follow. Prints the times of each
- * kind, and each minute the memory, the open files and the delay of the event loop of the server.
+ * Mixed work of one app on a separate server: 70 % key-value (half of it writes), 10 % files, 10 % search, 5 % runs
+ * and their journals, 5 % ingestion, while 1,000 readers watch key-value entries. Requests are sent at a fixed rate,
+ * and a request's time counts from the moment when it was due, so a stall delays all that follow. Prints the times of
+ * each kind, and each minute the memory, the open files and the delay of the event loop of the server.
  *
- *   node bench/mixed.ts [--minutes 10] [--rate 200] [--streams 1000] [--cache 32]
- * The search cache has so many MiB: it fills early, and what grows after that is no cache.
+ *   node bench/mixed.ts [--minutes 10] [--rate 200] [--streams 1000] [--cache 32] The search cache has so many MiB:
+ *   it fills early, and what grows after that is no cache.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -25,7 +25,7 @@ const { values } = parseArgs({
   },
 });
 const [minutes, rate, streamCount] = [Number(values.minutes), Number(values.rate), Number(values.streams)];
-/** Requests that wait for a response; beyond them the rate cannot be kept. */
+/** The maximum number of requests in flight. Beyond it, the rate cannot be kept. */
 const inFlightMax = 2_000;
 const megabyte = 1024 * 1024;
 
@@ -133,7 +133,7 @@ async function readLoopDelayMs({ baseUrl }: ServedProcess): Promise<number> {
   return Number(/^nodejs_eventloop_lag_p99_seconds\S* (\S+)$/m.exec(text)?.[1]) * 1_000;
 }
 
-/** Of the line with the smallest squared distances to the values, one a step. */
+/** The slope of the least-squares line through the values, one value per step. */
 function slope(series: readonly number[]): number {
   const middle = (series.length - 1) / 2;
   const mean = series.reduce((sum, value) => sum + value, 0) / series.length;

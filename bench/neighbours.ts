@@ -63,7 +63,7 @@ for (const attack of attacks.filter((name) => values.only === undefined || name 
 }
 process.exit(0);
 
-/** Another app, and its secret key. */
+/** Creates another app, and returns its secret key. */
 async function createApp(base: string, token: string): Promise<string> {
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
   const post = async <T>(path: string, body: unknown, more = {}): Promise<T> => {
@@ -130,7 +130,10 @@ async function createNeighbour(base: string, key: string) {
     search: () => call('POST', `/knowledge_sources/${source.id}/search`, { query: 'how long until a refund' }),
   };
 
-  /** Each kind of work at its pace, whether or not earlier requests have finished. Milliseconds of each. */
+  /**
+   * Sends each kind of work at its pace, whether or not earlier requests have finished. Returns the milliseconds of
+   * each.
+   */
   async function measure(forSeconds: number): Promise<Record<Work, number[]>> {
     const took: Record<Work, number[]> = { 'kv get': [], 'kv put': [], extraction: [], run: [], search: [] };
     const lines = (Object.keys(workMs) as Work[]).map(async (name) => {

@@ -1,5 +1,5 @@
 /**
- * What a call costs under /v1 beside the same call under /api/v1, in turns against one server.
+ * What a call costs under /v1 compared with the same call under /api/v1, in turns against one server.
  *   node bench/openai.ts [--calls 500] [--rounds 5]
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';

@@ -43,7 +43,7 @@ if (half === undefined) throw new Error(`--half is one of ${halves.join(', ')}`)
 const share = Number(values.share);
 
 const folds = 5;
-/** Large pages give a sample of their segments, with more weight each. */
+/** Large pages contribute a sample of their segments, each with more weight. */
 const segmentsOfPageMax = 120;
 const options = { trees: 150, leaves: 15, rate: 0.08, seed: Number(values.seed) };
 
@@ -64,7 +64,7 @@ type Page = {
 const pages = readPages(directory, half);
 if (values.check) check();
 else write(fitTrees(samplesOf(pages), options));
-/** The type of each page comes from a fit without its fold: at run time types are as uncertain. */
+/** The type of each page comes from a fit without its fold, so types are as uncertain as at run time. */
 function readPages(from: string, chosen: Half): Page[] {
   const signs: { signs: Set<string>; type: PageType; fold: number }[] = [];
   for (const page of readWcxb(from, chosen)) {
@@ -126,7 +126,7 @@ function hostByte({ id, url }: WcxbPage, at: number): number {
   return createHash('sha256').update(host).digest()[at] ?? 0;
 }
 
-/** A segment weighs as much as its words change the score of its page. */
+/** The weight of a segment is how much its words change the score of its page. */
 function samplesOf(chosen: Page[]): Sample[] {
   return chosen.flatMap(({ features, labels, words, reference }) => {
     const step = Math.max(1, labels.length / segmentsOfPageMax);

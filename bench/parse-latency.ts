@@ -55,7 +55,7 @@ try {
     files.push((await send<{ id: string }>('POST', '/files', upload)).id);
   }
 
-  /** One GET every 5 ms for this long, whether or not earlier ones have finished. Milliseconds. */
+  /** Sends one GET every 5 ms for this long, whether or not earlier ones have finished. Returns milliseconds. */
   const measure = async (): Promise<{ p50: number; p99: number }> => {
     const took: number[] = [];
     const under: Promise<void>[] = [];

@@ -22,7 +22,7 @@ const { values, positionals } = parseArgs({
 const words = 'the harbour master keeps a record of every ship that enters or leaves with its tonnage and master'.split(
   ' ',
 );
-/** Widths of Helvetica's small letters in thousandths of its size. */
+/** The widths of Helvetica's lower-case letters in thousandths of its size. */
 const letterWidths = [
   ...[556, 556, 500, 556, 556, 278, 556, 556, 222, 222, 500, 222, 833],
   ...[556, 556, 556, 556, 333, 500, 278, 556, 500, 722, 500, 500, 500],
@@ -62,7 +62,7 @@ async function compare(name: string, bytes: Uint8Array): Promise<void> {
   }
 }
 
-/** Pages of 58 lines and about 5,400 characters, with headings, a running head and page numbers. */
+/** Pages of 58 lines and about 5,400 characters, with headings, a running header and page numbers. */
 function densePdf(pages: number, byWord: boolean): Uint8Array {
   const sentence = (first: number): string[] =>
     Array.from({ length: 17 }, (_unused, at) => words[(first + at * 7) % words.length] ?? '');

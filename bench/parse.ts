@@ -1,9 +1,8 @@
 /**
  * What the parser pool costs on top of the engine, in one run:
- *   node bench/parse.ts [FILE.pdf] [--rounds 40]
- * Latency of a PDF through the pool against the plain engine in this process, and documents a second with two workers
- * against one, beside what two bare processes of the engine reach on this machine. Without a file, a page that this
- * project draws.
+ *   node bench/parse.ts [FILE.pdf] [--rounds 40] Latency of a PDF through the pool against the plain engine in this
+ *   process, and documents per second with two workers against one, compared with what two bare processes of the
+ *   engine reach on this machine. Without a file, a page that this project draws.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -76,7 +75,7 @@ async function plainEngine(): Promise<void> {
   document.destroy();
 }
 
-/** Documents a second of so many bare processes of the engine at the same time. */
+/** Documents per second of this many concurrent bare processes of the engine. */
 async function engineRate(processes: number): Promise<number> {
   const children = Array.from({ length: processes }, () => fork(import.meta.filename, process.argv.slice(2)));
   await Promise.all(children.map((child) => once(child, 'message')));

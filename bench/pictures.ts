@@ -61,7 +61,7 @@ function photo(width: number, height: number): Promise<Uint8Array> {
   return encodePicture(landscape(width, height), 'jpeg');
 }
 
-/** The largest resident set among the processes that this one started. */
+/** The largest resident set among the child processes. */
 function largestChildMb(): number {
   let largest = 0;
   for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name)))

@@ -9,10 +9,10 @@ import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 export const ratiosVariable = 'BENCH_RATIOS';
 
 const committedFile = new URL('./ratios.json', import.meta.url);
-/** How much smaller than the committed ratio one may be. */
+/** By how much a ratio may be below the committed one. */
 const worseMax = 0.15;
 
-/** Keeps a ratio for the comparison with the committed one. Does nothing in a run without a comparison. */
+/** Records a ratio for the comparison with the committed one. Does nothing in a run without a comparison. */
 export function keepRatio(name: string, ratio: number): void {
   const file = process.env[ratiosVariable];
   if (file !== undefined) appendFileSync(file, `${JSON.stringify([name, Number(ratio.toPrecision(3))])}\n`);

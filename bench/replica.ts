@@ -1,9 +1,9 @@
 /**
- * What a streaming replica takes off the primary: processor time of all of the primary's processes for a search and for
- * a list, with and without DATABASE_REPLICA_URL, in turns in one run.
- *   node bench/replica.ts [--rounds 3] [--requests 600] [--documents 300] [--writes 20]
- * Two servers over one primary and its asynchronous replica, 16 requests at a time, while another app writes a few
- * entries a second. Ratios are comparable between machines; times are not. About two minutes.
+ * How much work a streaming replica takes off the primary: processor time of all of the primary's processes for a
+ * search and for a list, with and without DATABASE_REPLICA_URL, in turns in one run.
+ *   node bench/replica.ts [--rounds 3] [--requests 600] [--documents 300] [--writes 20] Two servers over one primary
+ *   and its asynchronous replica, 16 requests at a time, while another app writes a few entries a second. Ratios are
+ *   comparable between machines; times are not. About two minutes.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -104,7 +104,7 @@ async function runLoad(load: (n: number) => Promise<{ status: number; text: stri
   await Promise.all(Array.from({ length: atOnce }, send));
 }
 
-/** Processor time of a postmaster and all of its processes, those that have ended included. */
+/** The processor time of a postmaster and all of its processes, including ended ones. */
 function processorMs(pid: number): number {
   const own = readTicks(pid);
   let ticks = own.own + own.ended;

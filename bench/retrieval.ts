@@ -1,8 +1,8 @@
 /**
- * How well search finds, through the API: nDCG@10 and recall@100 of each mode on a collection in BEIR's layout
- * (corpus.jsonl, queries.jsonl, qrels.tsv), for whole queries and for their first two to four content words, each with
- * the gain over full text and the probability that such a gain is chance (paired randomisation test). Beside them
- * PostgreSQL's own ts_rank_cd on the same texts.
+ * How well search works, through the API: nDCG@10 and recall@100 of each mode on a collection in BEIR's layout
+ * (corpus.jsonl, queries.jsonl, qrels.tsv), for whole queries and for their first two to four content words, each
+ * with the gain over full text and the probability that such a gain is chance (paired randomisation test). Beside
+ * them PostgreSQL's own ts_rank_cd on the same texts.
  *
  *   node bench/retrieval.ts DIRECTORY [--sources 1]
  */
@@ -34,7 +34,7 @@ const queries: Query[] = readLines('queries.jsonl')
   .map(({ _id, text }) => ({ id: _id, text }))
   .filter(({ id }) => relevant.has(id));
 
-/** nDCG@10 with gains as given and a discount of log2(rank + 1). */
+/** nDCG@10 with the given gains and a discount of log2(rank + 1). */
 function ndcg(gains: Map<string, number>, found: string[]): number {
   const sum = (values: number[]) => values.reduce((total, gain, i) => total + gain / Math.log2(i + 2), 0);
   const ideal = [...gains.values()].sort((a, b) => b - a).slice(0, 10);
@@ -46,7 +46,7 @@ function recall(gains: Map<string, number>, found: string[]): number {
   return wanted.filter((id) => found.slice(0, 100).includes(id)).length / Math.max(1, wanted.length);
 }
 
-/** The first so many words of a query that are not stop words. */
+/** The first words of a query, as many as `words`, that are not stop words. */
 function shorten(text: string, words: number): string {
   const meaningful = (text.match(/[\p{L}\p{N}]+/gu) ?? []).filter((word) => {
     const terms = readTokens(word, 'english');
@@ -83,7 +83,7 @@ try {
   const source = await server.makeSource();
   for (let from = 0; from < corpus.length; from += 100) {
     const items = corpus.slice(from, from + 100).map(({ _id, title = '', text }) => ({
-      // A document that is only a title has it as its text.
+      // If a document consists only of a title, the title is its text.
       content: { data: text.trim() === '' ? title : text },
       ...(title === '' ? {} : { title }),
       metadata: { id: _id },

@@ -6,13 +6,13 @@ import { fileURLToPath } from 'node:url';
 import { commitRatios, findWorse, type Ratios, ratiosVariable, readCommitted, readKept } from './ratios.ts';
 
 /**
- * Runs benchmarks one after the other, each in a process of its own:
- *   node bench/run.ts                 all that need no external data
- *   node bench/run.ts kv files        these
- *   node bench/run.ts kv --seconds 5  one with its own options
- *   node bench/run.ts --check         a short round of those with a bare baseline; names what got worse by more than 15 %
- *   node bench/run.ts --record        the same, and writes bench/ratios.json, to which later rounds are compared
- * Each file in this folder says what it measures and against what; docs/performance.md holds the figures.
+ * Runs benchmarks one after another, each in a separate process:
+ *   node bench/run.ts all that need no external data
+ *   node bench/run.ts kv files these
+ *   node bench/run.ts kv --seconds 5 one with its own options
+ *   node bench/run.ts --check a short round of those with a bare baseline; names what got worse by more than 15 %
+ *   node bench/run.ts --record the same, and writes bench/ratios.json, to which later rounds are compared Each file
+ *   in this folder says what it measures and against what; docs/performance.md holds the figures.
  */
 const folder = fileURLToPath(new URL('.', import.meta.url));
 const helpers = new Set(['run', 'support', 'ratios']);
@@ -56,7 +56,7 @@ function isName(text: string): boolean {
   return all.includes(text);
 }
 
-/** A benchmark whose ratios seem worse is run once more, because a busy moment of the machine looks the same. */
+/** A benchmark with worse ratios is run again, because a busy moment of the machine looks the same. */
 async function compare(record: boolean): Promise<number> {
   const directory = mkdtempSync(join(tmpdir(), 'quarry-bench-ratios-'));
   const committed = readCommitted();

@@ -38,7 +38,7 @@ const directory = values.directory ?? mkdtempSync(join(tmpdir(), 'quarry-bench-'
 mkdirSync(directory, { recursive: true });
 const start = (learnMb: number) => startBenchServer({ QUARRY_LEARN_MEMORY_MB: String(learnMb), ...cache }, directory);
 
-// Learns nothing of a source that is half filled.
+// Does not learn from a source that is only half filled.
 let server = await start(0);
 try {
   const source = (await findSource()) ?? (await fill());

@@ -121,7 +121,7 @@ function summarize(starts: Start[]) {
   };
 }
 
-/** What the server's own process has computed so far, which another program's load changes little. */
+/** The processor time of the server's own process so far, which depends little on the load of other programs. */
 function readProcessorSeconds(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
   return (Number(fields[11]) + Number(fields[12])) / clockTicksPerSecond;

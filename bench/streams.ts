@@ -1,9 +1,9 @@
 /**
- * Many open event streams in one server process, each of a run of its own, then each of the entries of a user of its own:
- * memory, and how long a change takes to reach one of them and all of them; beside them a bare node:http server that holds
- * as many idle streams.
- *   node bench/streams.ts [--streams 10000] [--updates 300] [--only runs|watches]
- * Needs as many open files as streams, in the server and here (ulimit -n).
+ * Many open event streams in one server process, each of a different run, then each of a different user's entries:
+ * memory, and how long a change takes to reach one of them and all of them; beside them a bare node:http server that
+ * holds as many idle streams.
+ *   node bench/streams.ts [--streams 10000] [--updates 300] [--only runs|watches] Needs as many open files as
+ *   streams, in the server and here (ulimit -n).
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -41,7 +41,7 @@ bareChild.kill();
 
 for (const kind of [runs, watches]) if (values.only === undefined || values.only === kind.name) await measure(kind);
 
-/** Opens the streams of a kind at a server of its own, and changes what they show. */
+/** Opens the streams of a kind on a separate server, and changes what they show. */
 async function measure(kind: Kind): Promise<void> {
   const dataDir = mkdtempSync(join(tmpdir(), 'quarry-bench-'));
   const server = await startServe({ QUARRY_DATA_DIR: dataDir, QUARRY_LOG_LEVEL: 'error' });
@@ -119,7 +119,7 @@ async function openAll(
   return streams;
 }
 
-/** A stream read from the bare socket: what is counted here is the server's cost, not a client's. */
+/** Reads a stream from the bare socket, so that the server's cost is measured and not a client's. */
 async function openStream(onPort: number, path: string, headers: Record<string, string>): Promise<OpenStream> {
   const socket = connect(onPort, '127.0.0.1');
   let wake: (() => void) | undefined;

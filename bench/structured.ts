@@ -16,7 +16,7 @@ const { values } = parseArgs({
   options: { pieces: { type: 'string', default: '200' }, rounds: { type: 'string', default: '3' } },
 });
 const [pieces, rounds] = [Number(values.pieces), Number(values.rounds)];
-/** How many requests an extraction has at the model at a time. */
+/** The number of concurrent requests that one extraction sends to the model. */
 const concurrency = 4;
 
 const model = await startLanguageModel();
@@ -74,7 +74,7 @@ try {
   rmSync(dataDir, { recursive: true, force: true });
 }
 
-/** The same requests, as many at a time, without Quarry. Returns milliseconds. */
+/** Sends the same requests with the same concurrency, without Quarry. Returns milliseconds. */
 async function sendBare(requests: readonly object[]): Promise<number> {
   const start = performance.now();
   let next = 0;

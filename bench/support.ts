@@ -13,8 +13,8 @@ type Ingestion = { id: string; status: string; error?: unknown; stats?: Record<s
 type Started = { app: TestApp; orgId: string };
 
 /**
- * A whole server on its own embedded PostgreSQL, in this process, with an app, an org and calls as its secret key. A
- * directory given by `keptDir` is kept, and the next server on it has the same app.
+ * Starts a whole server with its own embedded PostgreSQL in this process, with an app, an org and calls as its secret
+ * key. A directory passed as `keptDir` is kept, and the next server on it has the same app.
  */
 export async function startBenchServer(env: Record<string, string> = {}, keptDir?: string) {
   const dataDir = keptDir ?? mkdtempSync(join(tmpdir(), 'quarry-bench-'));
@@ -51,11 +51,11 @@ export async function startBenchServer(env: Record<string, string> = {}, keptDir
     app,
     provision,
     post: <T = Ingestion>(path: string, body: unknown, key?: string) => call<T>('POST', path, body, key),
-    /** The secret key of a further app. */
+    /** Creates another app and returns its secret key. */
     otherApp: async () => (await provision.app()).secretKey,
     makeSource: async (type = 'knowledge/documents', payload: Record<string, unknown> = {}) =>
       (await call<{ id: string }>('POST', '/api/v1/knowledge_sources', { type, payload, org: orgId })).id,
-    /** Waits until the ingestion is over; throws when it failed. */
+    /** Waits until the ingestion has ended. Throws if it failed. */
     async finished(ingestion: Ingestion): Promise<Ingestion> {
       let now = ingestion;
       while (now.status !== 'succeeded') {
@@ -65,7 +65,10 @@ export async function startBenchServer(env: Record<string, string> = {}, keptDir
       }
       return now;
     },
-    /** Has every source of the app learned again as it is now, as happens once it has grown. Returns the models. */
+    /**
+     * Makes the server learn every source of the app again in its current state, as happens when it has grown.
+     * Returns the models.
+     */
     async learnAll(): Promise<{ version: number; dimensions: number; wordCount: number; chunkCount: number }[]> {
       for (;;) {
         await db`update knowledge_models set next_ordinal = 0, chunk_count = 0 where lease_holder is null`;
@@ -82,7 +85,7 @@ export async function startBenchServer(env: Record<string, string> = {}, keptDir
         await new Promise((resolve) => setTimeout(resolve, 100));
       }
     },
-    /** Waits until all extractions are over; throws when one failed. */
+    /** Waits until all extractions have ended. Throws if one failed. */
     async ended(extractions: { id: string; state: string }[]): Promise<void> {
       for (let now of extractions)
         while (now.state !== 'done') {

@@ -1,9 +1,9 @@
 /**
- * Servers of two checkouts in turns, to find what a change costs: runs of many nodes, whose journals are appended to once
- * for each node, and audited writes by sixteen clients. Each has an embedded PostgreSQL of its own.
- *   node bench/versions.ts BEFORE [AFTER] [--rounds 6] [--runs 60] [--nodes 50] [--bytes 200] [--writes 2000]
- * BEFORE and AFTER are directories with installed dependencies; AFTER is this one unless it is named. Processor time is
- * that of Node and of all processes of PostgreSQL, sealing in the ledger included (Linux only).
+ * Servers of two checkouts in turns, to find what a change costs: runs of many nodes, whose journals are appended to
+ * once for each node, and audited writes by sixteen clients. Each has its own embedded PostgreSQL.
+ *   node bench/versions.ts BEFORE [AFTER] [--rounds 6] [--runs 60] [--nodes 50] [--bytes 200] [--writes 2000] BEFORE
+ *   and AFTER are directories with installed dependencies; AFTER is this one unless it is named. Processor time is
+ *   that of Node and of all processes of PostgreSQL, sealing in the ledger included (Linux only).
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { loadavg, tmpdir } from 'node:os';
@@ -33,7 +33,7 @@ const [rounds, runs, nodes, writes] = [values.rounds, values.runs, values.nodes,
   number,
 ];
 const clients = 16;
-/** Of a clock tick in /proc, as on every common Linux. */
+/** The length of a clock tick in /proc on every common Linux. */
 const tickMs = 10;
 
 type Figures = { rate: number; node: number; postgres: number };
@@ -52,7 +52,7 @@ try {
       const order = round % 2 === 0 ? [0, 1] : [1, 0];
       const both: Figures[] = [];
       for (const at of order) both[at] = await measure(installed[at] as Installed, work);
-      // The first one compiles and fills caches.
+      // The first round compiles code and fills caches.
       if (round > 0) found.push(both as [Figures, Figures]);
     }
     console.log(`\n${name}; load ${loadavg()[0]?.toFixed(1)}`);
@@ -132,7 +132,7 @@ async function start(directory: string) {
   };
 }
 
-/** Work by all clients; then everything that it leaves behind is written and sealed. */
+/** Measures the work of all clients until everything that it leaves behind is written and sealed. */
 async function measure(server: Installed, work: (server: Installed) => Promise<number>): Promise<Figures> {
   const times = () => [cpuMs(server.pid), cpuOfTreeMs(server.postmaster)] as const;
   const [nodeBefore, postgresBefore] = times();
@@ -155,7 +155,7 @@ async function share(count: number, each: () => Promise<unknown>): Promise<void>
   );
 }
 
-/** Returns the number of nodes that were run. */
+/** Returns the number of nodes that were executed. */
 async function runAutomations({ call, db, automation }: Installed): Promise<number> {
   const ended = async () => {
     const [row] = await db<[{ count: number }]>`
@@ -176,7 +176,7 @@ async function createOrgs({ call }: Installed): Promise<number> {
 
 type Process = { parent: number; ms: number };
 
-/** Its own time, and that of its children that have ended. */
+/** The process's own time, and that of its ended children. */
 function readProcess(pid: number): Process & { ownMs: number } {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
   const at = (n: number) => Number(fields[n]);
@@ -188,7 +188,7 @@ function cpuMs(pid: number): number {
   return readProcess(pid).ownMs;
 }
 
-/** PostgreSQL starts all of its processes from one. */
+/** All of PostgreSQL's processes are children of one. */
 function cpuOfTreeMs(root: number): number {
   let sum = readProcess(root).ms;
   for (const name of readdirSync('/proc').filter((each) => /^\d+$/.test(each))) {

@@ -2,7 +2,7 @@ import { PDFiumLibrary } from '@hyzyla/pdfium';
 import { parseOffice } from 'officeparser';
 import TurndownService from 'turndown';
 
-/** The output of the plain engine for that format; undefined if there is none. */
+/** The output of the plain engine for that format, or undefined if there is none. */
 export async function plainEngine(format: string, bytes: Buffer): Promise<string | undefined> {
   try {
     if (format === 'pdf') return await plainPdf(bytes);

@@ -1,4 +1,4 @@
-/** Scans made of the PDFs of a set, read by recognition: token F1 and processor time for a page. */
+/** Scans made from the PDFs of a set and read by OCR: token F1 and processor time per page. */
 import { readFileSync } from 'node:fs';
 import { loadavg } from 'node:os';
 import { join } from 'node:path';
@@ -12,7 +12,10 @@ export type ScanEntry = { id: string; format: string; file: string; gt: Referenc
 
 const kinds = { clean: undefined, noisy };
 
-/** Prints each document's scores and the means of each half, divided as the web pages are. Documents with more pages than `pagesMax` are left out and named. */
+/**
+ * Prints each document's scores and the means of each half, divided as the web pages are. Documents with more pages
+ * than `pagesMax` are left out and listed.
+ */
 export async function reportScans(
   directory: string,
   entries: ScanEntry[],

@@ -1,4 +1,4 @@
-/** How near a text is to its reference, each measure from 0 to 1. */
+/** How close a text is to its reference. Each measure is from 0 to 1. */
 export type Scores = {
   f1: number;
   order: number | undefined;
@@ -9,12 +9,12 @@ export type Reference = { type: string; text?: string; with?: string[]; without?
 
 const tokensMax = 40_000;
 const cjk = '\\u3040-\\u30ff\\u3400-\\u4dbf\\u4e00-\\u9fff\\uf900-\\ufaff\\uac00-\\ud7af';
-/** A CJK character each, else a run of letters, digits and marks as Python's \w has them. */
+/** Each CJK character, otherwise a run of letters, digits and marks, like Python's \w. */
 const tokenPattern = new RegExp(`[${cjk}]|(?:(?![${cjk}])[\\p{L}\\p{N}_])+`, 'gu');
 
 /**
- * Multiset token F1; order as twice the longest common subsequence over both lengths; F1 of heading texts and of
- * table cells where the reference is Markdown that has them.
+ * Multiset token F1; order as twice the longest common subsequence over both lengths; F1 of headings and of table
+ * cells if the reference is Markdown that has them.
  */
 export function scoreDocument(reference: Reference, markdown: string): Scores {
   const truth = reference.text ?? '';
@@ -123,7 +123,7 @@ function order(truth: string[], given: string[]): number {
   return (2 * longestCommonSubsequence(a, b)) / (a.length + b.length);
 }
 
-/** Length of the longest common subsequence, bit-parallel (Hyyrö 2004) over 32-bit words. */
+/** The length of the longest common subsequence, computed bit-parallel (Hyyrö 2004) over 32-bit words. */
 function longestCommonSubsequence(a: string[], b: string[]): number {
   const words = Math.ceil(b.length / 32);
   const positions = new Map<string, Uint32Array>();

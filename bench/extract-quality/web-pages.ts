@@ -5,7 +5,7 @@ import { gunzipSync } from 'node:zlib';
 import { parsePage } from '../../src/content/parse/html/page.ts';
 import { type SnippetScore, scoreShingles, scoreSnippets, scoreWords, type WordScore } from './web-score.ts';
 
-/** Which half of WCXB a page belongs to, by its id alone: rules are tuned on the one and judged by the other. */
+/** The half of WCXB that a page belongs to, by its id alone: rules are tuned on one half and judged by the other. */
 export const halves = ['tuned', 'untouched', 'all'] as const;
 export type Half = (typeof halves)[number];
 
@@ -37,7 +37,7 @@ export function halfOf(id: string): Exclude<Half, 'all'> {
 
 type PageScore = WordScore & { id: string; type: string; found: string; url: string };
 
-/** Prints word F1, precision and recall by type, and how many pages a second one core reads. */
+/** Prints word F1, precision and recall by type, and how many pages per second one core reads. */
 export function reportWcxb(directory: string, options: { half: Half; type?: string; perDocument: boolean }): void {
   const scores: PageScore[] = [];
   let cpuMs = 0;
@@ -73,7 +73,7 @@ export type WebEntry = {
   gt: { file?: string; with?: string[]; without?: string[] };
 };
 
-/** The web pages of an `extract` manifest: 4-gram F1 of articles, F1 of wanted and unwanted segments. */
+/** Scores the web pages of an `extract` manifest: 4-gram F1 of articles, F1 of wanted and unwanted segments. */
 export function reportWebEntries(directory: string, entries: WebEntry[]): void {
   const articles: WordScore[] = [];
   const snippets: SnippetScore[] = [];

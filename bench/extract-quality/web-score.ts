@@ -1,6 +1,6 @@
 import { stripMarkdown } from './score.ts';
 
-/** How near the words of a text are to those of its reference. */
+/** How close the words of a text are to those of its reference. */
 export type WordScore = { precision: number; recall: number; f1: number };
 
 /** F1 over the multiset of words (`\w+`, lower case), as WCXB scores it. */
@@ -15,7 +15,7 @@ export function scoreShingles(reference: string, markdown: string): WordScore {
 
 export type SnippetScore = { found: number; missed: number; wrong: number };
 
-/** Which of the wanted and unwanted segments stand in the text. */
+/** Which of the wanted and unwanted segments are in the text. */
 export function scoreSnippets(wanted: string[], unwanted: string[], markdown: string): SnippetScore {
   const raw = oneSpace(markdown);
   const text = oneSpace(stripMarkdown(markdown));

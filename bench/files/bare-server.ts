@@ -1,4 +1,4 @@
-/** What streaming a file costs at least: node:http alone, hashing on the way in and durable at the end. */
+/** The minimum cost of streaming a file: only node:http, with a hash on the way in and durable at the end. */
 import { createHash, randomUUID } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
 import { stat, unlink } from 'node:fs/promises';
@@ -19,7 +19,7 @@ const server = createServer(async (request, response) => {
         done(null, chunk);
       },
     });
-    // A new file each time, as a store does: writing over an old one costs the disk less.
+    // A new file each time, as in a store: overwriting an existing file costs the disk less.
     file = join(directory, randomUUID());
     await pipeline(request, hashing, createWriteStream(file, { flush: true }));
     response.end(hash.digest('hex'));

@@ -4,7 +4,7 @@ const [width, height] = [900, 520];
 const plot = { left: 64, top: 48, right: 560, bottom: 470 };
 const colours = ['#2563eb', '#d97706', '#059669', '#dc2626', '#7c3aed', '#0891b2', '#be185d', '#4d7c0f'];
 
-/** An SVG of lines over two logarithmic scales, whole powers of ten marked. */
+/** Draws lines over two logarithmic scales as an SVG, with whole powers of ten marked. */
 export function drawGrowth(title: string, lines: readonly Line[]): string {
   const all = lines.flatMap(({ points }) => points);
   const [atMin, atMax] = [Math.min(...all.map(({ at }) => at)), Math.max(...all.map(({ at }) => at))];

@@ -5,7 +5,7 @@ import type { startBenchServer } from '../support.ts';
 
 type BenchServer = Awaited<ReturnType<typeof startBenchServer>>;
 
-/** What requests ask for: the ids are a sample of the rows. */
+/** What requests read. The ids are a sample of the rows. */
 export type Filled = {
   key: string;
   user: string;
@@ -17,11 +17,11 @@ export type Filled = {
   source: string;
 };
 
-/** With another model, the server would compute the vectors of all documents. */
+/** With a different model, the server would compute the vectors of all documents. */
 const { model } = lexicalEmbedder();
 const sampleSize = 500;
 const rowsOfEachApp = 100;
-/** Apps that are filled with one statement per table. */
+/** The number of apps that are filled with one statement per table. */
 const appsAtOnce = 500;
 
 /** Grows the app of the server to this many rows in each of the large tables. */
@@ -32,7 +32,9 @@ export async function fillRows({ db, app }: BenchServer, rows: number): Promise<
   return sampleOf(db, appId, app.secretKey);
 }
 
-/** Grows the installation to this many apps of a hundred rows in each of the large tables. Returns a new one. */
+/**
+ * Grows the installation to this many apps, each with a hundred rows in each of the large tables. Returns a new app.
+ */
 export async function fillApps({ db, provision }: BenchServer, apps: number): Promise<Filled> {
   const [{ have }] = await db<[{ have: number }]>`select count(*)::int as have from apps where name = 'Grown'`;
   const { app, secretKey, developerUuid } = await provision.app();
@@ -48,10 +50,10 @@ export async function fillApps({ db, provision }: BenchServer, apps: number): Pr
   return sampleOf(db, app.uuid, secretKey);
 }
 
-/** Adds rows `from` to `to` to each of these apps, as the stores write them, a hundredth as many users. */
+/** Adds rows `from` to `to` to each of these apps, as the stores write them, and a hundredth as many users. */
 async function fill(db: BenchServer['db'], appIds: readonly string[], from: number, to: number): Promise<void> {
   await db.begin(async (tx) => {
-    // Without the triggers, which count row by row.
+    // Runs without triggers, which count row by row.
     await tx`set local session_replication_role = replica`;
     const numbers = tx`unnest(${appIds}::uuid[]) app cross join generate_series(${from}::int, ${to}::int) i`;
     await tx`insert into users (app_id, id, sandbox_id, email, name)

@@ -8,7 +8,7 @@ const entriesOfUser = 10_000;
 
 export type Fixture = { user: { id: string; token: string }; secretKey: string; keys: string[] };
 
-/** A user with ten thousand entries, and the same entries in a bare table. */
+/** Creates a user with ten thousand entries, and the same entries in a bare table. */
 export async function createFixture(db: Database): Promise<Fixture> {
   const appId = await createApp(db);
   const [userId] = await createUsers(db, appId, 1);
@@ -36,7 +36,7 @@ export async function createApp(db: Database): Promise<string> {
   return appId;
 }
 
-/** Users named one by one, so that a search can find any number of them. */
+/** Creates users with numbered names, so that a search can find any number of them. */
 export async function createUsers(db: Database, appId: string, count: number): Promise<string[]> {
   const rows = await db<{ id: string }[]>`
     insert into users (app_id, id, sandbox_id, email, name)

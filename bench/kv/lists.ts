@@ -7,7 +7,7 @@ import { createApp, createUsers } from './fixture.ts';
 const samples = 41;
 const small = 1_000;
 
-/** The first page of each kind of list, in an app of a thousand entries and in one of `entries`. */
+/** Measures the first page of each kind of list, in an app of a thousand entries and in one of `entries`. */
 export async function measureLists(db: Database, entries: number): Promise<void> {
   const apps = [await createEntries(db, small), await createEntries(db, entries)];
   await db`vacuum analyze`;
@@ -48,7 +48,7 @@ export async function measureLists(db: Database, entries: number): Promise<void>
 
 type App = { appId: string; userId: string };
 
-/** A hundredth as many users as entries; 500 keys begin with `rare/`. */
+/** Creates a hundredth as many users as entries. 500 keys begin with `rare/`. */
 async function createEntries(db: Database, count: number): Promise<App> {
   const appId = await createApp(db);
   const userIds = await createUsers(db, appId, Math.max(1, count / 100));

@@ -1,7 +1,7 @@
 import type { Request } from 'autocannon';
 import type { Fixture } from './fixture.ts';
 
-/** Requests of one kind, to the bare server or to Quarry; `against` names the bare load that does the same. */
+/** Requests of one kind, to the bare server or to Quarry. `against` names the bare load that does the same. */
 export type Load = { name: string; server: 'bare' | 'quarry'; against?: string; status: number; requests: Request[] };
 
 const requestCount = 2_000;
@@ -9,7 +9,7 @@ const batchSize = 10;
 const pageSize = 50;
 const json = { 'content-type': 'application/json' };
 
-/** The loads of one statement, measured in turns. */
+/** The loads that take one statement each, measured in turns. */
 export function createLoads(fixture: Fixture, tags: ReadonlyMap<string, string>): Record<string, Load[]> {
   const { user, secretKey, keys } = fixture;
   const asUser = { ...json, authorization: `Bearer ${user.token}` };

@@ -23,7 +23,7 @@ const target = JSON.parse(process.env.BENCH_DATABASE ?? '') as DatabaseTarget;
 const fastify = process.argv[2] === 'bare' ? bare() : await quarry(process.env.BENCH_SECRET ?? '');
 console.log(await fastify.listen({ host: '127.0.0.1', port: 0 }));
 
-/** The least that does the same: a point select, a durable upsert, both with a schema-serialised answer. */
+/** The minimum that does the same: a point select and a durable upsert, both with a schema-serialised response. */
 function bare() {
   const app = Fastify();
   const db =
@@ -49,7 +49,7 @@ function bare() {
   });
   app.post('/batch', async (request) => {
     const { entries } = request.body as { entries: { key: string; value: string }[] };
-    // In the order of their keys: batches that overlap would deadlock otherwise.
+    // Sorted by key, because overlapping batches would otherwise deadlock.
     const sorted = entries.toSorted((a, b) => (a.key < b.key ? -1 : 1));
     await db`insert into bare_entries (key, value)
       select * from unnest(${sorted.map(({ key }) => key)}::text[], ${sorted.map(({ value }) => value)}::text[])
@@ -66,7 +66,7 @@ function bare() {
   return app;
 }
 
-/** postgres.js takes the socket itself, not its directory. */
+/** postgres.js takes the path of the socket itself, not of its directory. */
 function socketOf({ host, port }: DatabaseAddress) {
   return host.startsWith('/') ? { path: `${host}/.s.PGSQL.${port}` } : {};
 }

@@ -7,7 +7,7 @@ const documents = 500;
 const subjects = 200;
 const random = seeded(7);
 
-/** Makes the users, the source and the automation that the requests use. */
+/** Creates the users, the source and the automation that the requests use. */
 export async function prepareWork(baseUrl: string, key: string, userCount: number) {
   async function send<T = { id: string }>(method: string, path: string, body?: unknown): Promise<T> {
     const response = await sendRequest<T>(baseUrl, method, `/api/v1${path}`, {
@@ -83,7 +83,7 @@ export async function prepareWork(baseUrl: string, key: string, userCount: numbe
   ];
   return {
     users,
-    /** The next request, drawn by the shares. */
+    /** The next request, chosen at random according to the shares. */
     next(): { kind: Kind; send: () => Promise<unknown> } {
       const at = random();
       const kind = shares.find(([, until]) => at < until)?.[0] ?? 'kv';

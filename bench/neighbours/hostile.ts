@@ -8,8 +8,8 @@ import { parentPort, Worker, workerData } from 'node:worker_threads';
 import { zipSync } from 'fflate';
 
 /**
- * The hostile tenant, in a thread of its own so that sending does not slow the one who measures. It keeps its attack up
- * until it is ended. `{ base, key, attack }` come as worker data.
+ * The hostile tenant, in a separate thread so that sending does not slow down the measurement. It continues its
+ * attack until it is ended. `{ base, key, attack }` come as worker data.
  */
 const attackerNiceness = 10;
 const { base, key, attack } = workerData as { base: string; key: string; attack: AttackName };
@@ -38,7 +38,7 @@ async function automation(workflow: unknown, more: Record<string, unknown> = {})
   return id;
 }
 
-/** So many clients that ask again as soon as they have a response. */
+/** This many clients, each of which sends its next request as soon as it has a response. */
 function sendContinuously(clients: number, ask: (client: number, round: number) => Promise<unknown>): void {
   for (let client = 0; client < clients; client++)
     void (async () => {
@@ -56,7 +56,7 @@ const retry = { max_attempts: 100, initial_seconds: 0 };
 const catastrophic = 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!';
 
 const attacks = {
-  /** 60 invocations at a time of a for_each whose pattern never ends, each with a hundred retries. */
+  /** 60 concurrent invocations of a for_each with a pattern that never ends, each with a hundred retries. */
   async expressions() {
     const node = { id: 'one', kind: 'transform', value: `{{$match("${catastrophic}", /^(a+)+$/)}}`, retry };
     const id = await automation(
@@ -68,7 +68,7 @@ const attacks = {
     });
   },
 
-  /** An automation that starts itself ten times, again and again. */
+  /** An automation that starts itself ten times, repeatedly. */
   async 'run trees'() {
     const node = { id: 'one', kind: 'run_automation', automation: 'self', retry };
     const each = { id: 'each', kind: 'for_each', items: '[1..10]', concurrency: 10, node };
@@ -79,7 +79,7 @@ const attacks = {
     });
   },
 
-  /** Twelve extractions at a time of a workbook of 3 KB with one full row and one full column. */
+  /** Twelve concurrent extractions of a workbook of 3 KB with one full row and one full column. */
   async xlsx() {
     const cell = '<c><v>1</v></c>';
     const link = (id: string, type: string, target: string) =>
@@ -99,7 +99,7 @@ const attacks = {
     sendContinuously(12, () => send('POST', '/extractions', { file: id, destination_kind: 'storage' }));
   },
 
-  /** Twelve lists at a time of a user's 60 MiB of entries. */
+  /** Twelve concurrent lists of a user's 60 MiB of entries. */
   async 'key-value lists'() {
     const user = await create('/users', { email: 'hostile@example.test', name: 'Hostile' });
     const { access_token } = await create(`/users/${user.id}/tokens`, {});
@@ -108,13 +108,13 @@ const attacks = {
     sendContinuously(12, () => send('GET', '/kv', undefined, { authorization: `Bearer ${access_token}` }));
   },
 
-  /** Eight bodies of 40 MB at a time. */
+  /** Eight concurrent bodies of 40 MB. */
   async 'large bodies'() {
     const body = JSON.stringify({ filename: 'x', content_type: 'text/plain', data: 'QUFB'.repeat(10_000_000) });
     sendContinuously(8, () => send('POST', '/files', body));
   },
 
-  /** Thirty pages and thirty requests of nodes at a time to a host that does not reply. */
+  /** Thirty pages and thirty requests of nodes, concurrently, to a host that does not reply. */
   async 'hanging links'() {
     const silent = createServer(() => {});
     await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
@@ -131,13 +131,18 @@ const attacks = {
     });
   },
 
-  /** No attack: two threads that compute, at the priority of parsers and expressions. What any attack costs at least. */
+  /**
+   * No attack: two computing threads at the priority of parsers and expressions. This is the minimum cost of any
+   * attack.
+   */
   async 'bare threads'() {
     const spin = `require('node:os').setPriority(0, ${getPriority()}); for (;;);`;
     for (let n = 0; n < 2; n++) new Worker(spin, { eval: true });
   },
 
-  /** No attack: the bodies and lists of the attacks, exchanged with a bare server that neither reads nor makes them. */
+  /**
+   * No attack: the bodies and lists of the attacks, exchanged with a bare server that neither reads nor creates them.
+   */
   async 'bare transfers'() {
     const bare = `
       require('node:os').setPriority(0, ${getPriority() - attackerNiceness});
@@ -159,7 +164,7 @@ const attacks = {
     sendContinuously(6, async () => (await fetch(url)).text());
   },
 
-  /** Sixteen payloads at a time whose check against their schema never ends. */
+  /** Sixteen concurrent payloads with a schema check that never ends. */
   async 'input schemas'() {
     const input_schema = { type: 'object', properties: { a: { type: 'string', pattern: '^(a+)+$' } } };
     const id = await automation(graph({ id: 'a', kind: 'trigger' }), { input_schema });
@@ -168,7 +173,7 @@ const attacks = {
 };
 
 if (parentPort !== null) {
-  // An attacker's own work is done on other machines: here it must not take the processors from the server.
+  // A real attacker works on other machines, so here it must not take processor time from the server.
   setPriority(0, getPriority() + attackerNiceness);
   await attacks[attack]();
   parentPort.postMessage('started');

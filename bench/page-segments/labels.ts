@@ -3,8 +3,8 @@ const neighbours = 5;
 const shortWords = 2;
 
 /**
- * How much of each segment stands in the reference: the share of its runs of three words. A run that the page has more
- * often than the reference counts where the text around it is in the reference too.
+ * How much of each segment is in the reference: the share of its runs of three words. A run that the page has more
+ * often than the reference counts if the text around it is also in the reference.
  */
 export function labelSegments(segments: string[][], reference: string[]): number[] {
   const wanted = [1, 2, 3].map((length) => countRuns(reference, length));

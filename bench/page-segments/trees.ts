@@ -85,7 +85,7 @@ function growTree(growing: Growing, rows: number[], leavesMax: number, rate: num
   return [features, bounds, children, values];
 }
 
-/** Slopes, curves and counts of the rows, by feature and step. */
+/** The sums of slopes, curves and counts of the rows, by feature and step. */
 function sumRows({ columns, tried, slopes, curves }: Growing, rows: number[]): Float64Array {
   const sums = new Float64Array(tried.length * binsMax * 3);
   tried.forEach((feature, place) => {
@@ -128,7 +128,7 @@ function bestSplit({ columns, tried }: Growing, { rows, sums }: Leaf): Split | u
   return best;
 }
 
-/** Each feature in steps with about as many samples each. */
+/** Divides each feature into steps with about the same number of samples. */
 function binColumns(samples: Sample[]): Column[] {
   const count = samples[0]?.features.length ?? 0;
   return Array.from({ length: count }, (_unused, at) => {

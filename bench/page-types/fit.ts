@@ -7,7 +7,7 @@ const penalty = 3;
 const rounds = 600;
 const rate = 0.05;
 
-/** Points that each signal gives to each type, by multinomial logistic regression; `base` comes first. */
+/** The points that each signal gives to each type, by multinomial logistic regression. `base` comes first. */
 export function fitTypes(pages: { signs: Set<string>; type: PageType }[]): Map<string, number[]> {
   const counts = new Map<string, number>();
   for (const { signs } of pages) for (const sign of signs) counts.set(sign, (counts.get(sign) ?? 0) + 1);

@@ -1,4 +1,4 @@
-/** Searches from a thread of its own, as a client in another process would: so its work is not the server's. */
+/** Searches from a separate thread, like a client in another process, so that its work is not the server's. */
 import { parentPort, workerData } from 'node:worker_threads';
 
 type Task = { bodies: Record<string, unknown>[]; concurrency: number };

@@ -7,7 +7,7 @@ export const wordsPerChunk = 250;
 const vocabulary = 60_000;
 const letters = 'bcdfghjklmnpqrtv';
 
-/** Consonants alone: stemming leaves them as they are, and no word is an identifier of several parts. */
+/** Only consonants: stemming leaves such words unchanged, and no word is an identifier with several parts. */
 function spell(rank: number): string {
   let word = '';
   for (let rest = rank; rest > 0; rest = Math.floor(rest / letters.length)) word += letters[rest % letters.length];
@@ -34,7 +34,7 @@ function drawZipf(random: () => number, count: number): number {
 const chunksPerSubject = 200;
 const subjectWords = 50;
 const ownWords = 20;
-/** Words that nearly every chunk has say nothing of a subject. */
+/** Words that are in nearly every chunk say nothing about a subject. */
 const commonWords = 100;
 
 function wordOfSubject(subject: number, random: () => number): number {
@@ -63,7 +63,10 @@ export function drawText(ranks: Uint16Array, chunks: number, chunksPerDocument: 
   }
 }
 
-/** Three to eight words: some of a subject, others drawn as often as texts use them. Most queries hold a very common word. */
+/**
+ * Three to eight words: some from a subject, others drawn with their frequency in texts. Most queries contain a very
+ * common word.
+ */
 export function drawQuery(chunks: number, random: () => number): string {
   const subject = Math.floor(random() * Math.max(1, Math.ceil(chunks / chunksPerSubject)));
   const draw = () => (random() < 0.6 ? wordOfSubject(subject, random) : drawZipf(random, vocabulary));

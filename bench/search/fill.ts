@@ -6,15 +6,15 @@ import { newUuid } from '../../src/ids.ts';
 import { insertVectors, lockIndex, type SourceKey } from '../../src/knowledge/index/store.ts';
 import { drawText, seeded, words, wordsPerChunk } from './corpus.ts';
 
-/** As many chunks as a merge of segments puts into one. */
+/** The number of chunks that a merge of segments puts into one segment. */
 const chunksPerSegment = 65_536;
 const chunksPerTransaction = 1_024;
 const chunksPerDocument = 64;
 const { model, dimensions } = lexicalEmbedder();
 
 /**
- * Writes an index of generated texts as ingestion leaves it, one sorted segment at a time, without the steps in between:
- * cutting, bundles, merges. Returns how long the texts with their vectors took, and the postings.
+ * Writes an index of generated texts as ingestion leaves it, one sorted segment at a time, without the steps in
+ * between: chunking, bundles, merges. Returns the postings, and how long the texts with their vectors took.
  */
 export async function fillSource(db: Database, key: SourceKey, chunks: number, withVectors: boolean) {
   const took = { textsMs: 0, postingsMs: 0 };
@@ -98,7 +98,7 @@ async function addDocuments(db: Database, key: SourceKey, ranks: Uint16Array, wi
   });
 }
 
-/** A word's own vector of the built-in embedder, as places and values other than zero. */
+/** A word's own vector in the built-in embedder, as the places and values that are not zero. */
 const wordVectors = new Map<number, { places: number[]; values: number[] }>();
 
 function vectorOfWord(rank: number) {
@@ -112,7 +112,10 @@ function vectorOfWord(rank: number) {
   return known;
 }
 
-/** Nearly what the built-in embedder computes of a chunk, in a tenth of the time: letters that words share count twice. */
+/**
+ * Nearly what the built-in embedder computes for a chunk, in a tenth of the time: n-grams that words share count
+ * twice.
+ */
 function sumWordVectors(ranks: Uint16Array): Float32Array {
   const counts = new Map<number, number>();
   for (const rank of ranks) counts.set(rank, (counts.get(rank) ?? 0) + 1);

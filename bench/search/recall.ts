@@ -7,7 +7,7 @@ const { embed } = lexicalEmbedder();
 const tolerance = 1e-5;
 
 /**
- * The part of each query's exact nearest chunks that a vector search finds: reads every vector once and computes all
+ * The share of each query's exact nearest chunks that a vector search finds. Reads every vector once and computes all
  * cosines. `search` returns the similarities of the hits, best first.
  */
 export async function measureRecall(
@@ -45,7 +45,7 @@ export async function measureRecall(
   return found / (queries.length * count);
 }
 
-/** Puts a value into the descending list when it is greater than the last. */
+/** Inserts a value into the descending list if it is greater than the last one. */
 function keep(best: Float64Array, value: number): void {
   let at = best.length - 1;
   if (value <= (best[at] as number)) return;

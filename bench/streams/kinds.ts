@@ -2,7 +2,7 @@ import { type Database, production } from '../../src/db/database.ts';
 import { announceChange } from '../../src/http/sse.ts';
 import { formatId, newUuid } from '../../src/ids.ts';
 
-/** Streams of one kind, each of a thing of its own. */
+/** Streams of one kind, each of a different resource. */
 export type Kind = {
   name: 'runs' | 'watches';
   prepare(db: Database, appId: string, ids: readonly string[]): Promise<void>;

@@ -36,7 +36,7 @@ const shortAreas = ['uploads', 'crawls'] as const;
 test('whatever is killed under mixed load, everything acknowledged is complete and every job ends', async (context) => {
   context.diagnostic(`repeat with CRASH_SEED=${seed}`);
   const random = createRandom(seed);
-  let server = await startServe(env);
+  let server = await startServe(env, [], { warmParser: true });
   const { secret_key: key } = JSON.parse(readFileSync(join(dataDir, 'credentials.json'), 'utf8')) as {
     secret_key: string;
   };
@@ -64,7 +64,7 @@ test('whatever is killed under mixed load, everything acknowledged is complete a
     await killVictim(victim, server, random);
     if (victim === 'server' || victim === 'postgres') {
       await server.ended;
-      server = await startServe(env);
+      server = await startServe(env, [], { warmParser: true });
     }
     await reach(enough + 10);
     isOver = true;

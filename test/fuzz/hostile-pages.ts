@@ -44,7 +44,7 @@ function traps(canary: string): Trap[] {
     ),
     script('no document', 'onload = () => { document.documentElement.remove(); };'),
     script('another document', 'onload = () => { document.open(); document.write("<p>other"); };'),
-    script('written for ever', 'onload = () => { for (let i = 0; i < 20_000; i++) document.write("<p>more"); };'),
+    script('written forever', 'onload = () => { for (let i = 0; i < 20_000; i++) document.write("<p>more"); };'),
     script('leaves', 'location.href = "/next?" + Math.random();'),
     script('leaves again and again', 'setInterval(() => { location.href = "/next?" + Math.random(); }, 20);'),
     script('replaces itself', 'location.replace(location.href + "?" + Math.random());'),
@@ -242,7 +242,7 @@ function ways(canary: string): Way[] {
       respond: (response) => response.writeHead(302, { location: 'file:///etc/passwd' }).end(),
     },
     {
-      name: 'redirected for ever',
+      name: 'redirected forever',
       respond: (response) => response.writeHead(302, { location: `/next?${Math.random()}` }).end(),
     },
     { name: 'no content', respond: (response) => response.writeHead(204).end() },

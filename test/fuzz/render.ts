@@ -93,7 +93,7 @@ export async function fuzzRenderer({ pages, seed, timeoutMs }: RenderFuzzOptions
     const { html } = await draw('/another', patient);
     if (!html.includes('Another page.')) report.problems.push('Nothing is drawn any more.');
     if (countServers() !== serversBefore) report.problems.push('A proxy is left.');
-    if (!(await canary.canHear())) report.problems.push('The canary heard nothing of a connection.');
+    if (!(await canary.canHear())) report.problems.push('The canary did not notice a connection.');
   } finally {
     await Promise.all([renderer.close(), patient.close()]);
     await chromium.close();

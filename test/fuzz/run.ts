@@ -1,18 +1,16 @@
 /**
- *   npm run fuzz -- --api
- * sends every parameter and member of the API with every awkward value, on a database of its own, and fails where a
- * response is a 5xx, is missing or does not match its schema.
+ *   npm run fuzz -- --api sends every parameter and member of the API with every awkward value, on a separate
+ *   database, and fails if a response is a 5xx, is missing or does not match its schema.
  *
  * Without it: sends damaged files of every format to the parser pool and reports the outcomes.
- *   npm run fuzz -- [--files 500 | --each 20] [--only PATTERN] [--seed 1] [--deadline-ms 30000] [--memory-mb 512] [FILE…]
- * `--each` is the number of damaged copies of every sample; without FILE, there is at least one of every format. `--only`
- * takes the samples whose names match a regular expression: "pdf$", for example. `--list` prints the names.
- * Fails when a file takes longer than the deadline, when the pool's own process grows, or when an outcome is neither
- * a document nor a ParseError.
+ *   npm run fuzz -- [--files 500 | --each 20] [--only PATTERN] [--seed 1] [--deadline-ms 30000] [--memory-mb 512]
+ *   [FILE…] `--each` is the number of damaged copies of every sample; without FILE, there is at least one of every
+ *   format. `--only` takes the samples whose names match a regular expression: "pdf$", for example. `--list` prints
+ *   the names. Fails when a file takes longer than the deadline, when the pool's own process grows, or when an
+ *   outcome is neither a document nor a ParseError.
  *
- *   npm run fuzz -- --render [--pages 200] [--seed 1]
- * draws hostile pages in a real Chromium. Fails when one does not end in time, leaves a context or process behind, or
- * reaches a service of this machine.
+ *   npm run fuzz -- --render [--pages 200] [--seed 1] draws hostile pages in a real Chromium. Fails when one does not
+ *   end in time, leaves a context or process behind, or reaches a service of this machine.
  */
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';

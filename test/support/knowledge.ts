@@ -21,7 +21,7 @@ export function knowledgeOf(server: TestServer, auth: Auth) {
     for (;;) {
       const { body } = await send<TestIngestion>('GET', `/knowledge_ingestions/${id}`);
       if (body.status === 'succeeded' || body.status === 'failed') return body;
-      if (Date.now() > deadline) throw new Error(`The ingestion is ${body.status} for ever.`);
+      if (Date.now() > deadline) throw new Error(`The ingestion is ${body.status} forever.`);
       await new Promise((resolve) => setTimeout(resolve, 40));
     }
   }

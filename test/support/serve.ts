@@ -22,10 +22,16 @@ export type ServedProcess = {
  * @param env settings in addition to the basic environment; with `NODE_COMPILE_CACHE`, it starts exactly as users
  * start it
  * @param args what follows `serve`
+ * @param options.warmParser starts a parser at startup, as users' servers do, and not with the first document
  */
-export async function startServe(env: Record<string, string>, args: string[] = []): Promise<ServedProcess> {
+export async function startServe(
+  env: Record<string, string>,
+  args: string[] = [],
+  { warmParser = false } = {},
+): Promise<ServedProcess> {
   if (env.DATABASE_URL === undefined && env.QUARRY_DATA_DIR !== undefined) installCluster(env.QUARRY_DATA_DIR);
-  const preloaded = env.NODE_COMPILE_CACHE === undefined ? ['--import', cachedParsers] : [];
+  const preloaded =
+    env.NODE_COMPILE_CACHE === undefined ? ['--import', warmParser ? cachedParsers : parsersOnDemand] : [];
   const child = spawn(process.execPath, ['--max-semi-space-size=8', ...preloaded, mainFile, 'serve', ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
@@ -78,6 +84,7 @@ export async function startServe(env: Record<string, string>, args: string[] = [
 }
 
 const cachedParsers = new URL('cached-parsers.ts', import.meta.url).href;
+const parsersOnDemand = new URL('parsers-on-demand.ts', import.meta.url).href;
 const mainFile = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 const startTimeoutMs = 60_000;
 const readyPollMs = 20;
