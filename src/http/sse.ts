@@ -43,7 +43,7 @@ type StreamHubOptions = {
   streamSecondsMax: number;
   /** The maximum number of open streams of all apps. */
   streamsMax: number;
-  /** Memory for what the readers of all streams have not read. */
+  /** Memory for what the readers of all streams have not read yet. */
   unreadBytesMax: number;
   heartbeatMs?: number;
   /** How long a reader may stall before its connection is closed. */
@@ -205,7 +205,7 @@ export class StreamHub {
     return this.#byAge.size;
   }
 
-  /** What streams have sent and their readers have not taken. */
+  /** The number of bytes that streams have sent and readers have not read. */
   get unreadBytes(): number {
     return this.#unread.bytes;
   }

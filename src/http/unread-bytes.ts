@@ -1,11 +1,11 @@
 import type { ServerResponse } from 'node:http';
 
 type UnreadOptions = {
-  /** Of all streams of this process. */
+  /** The limit for all streams of this process. */
   bytesMax: number;
-  /** How long a reader may take nothing of what waits for it. */
+  /** How long a reader may read nothing of what waits for it. */
   stalledMs: number;
-  /** The same while its app has used its share. */
+  /** The same while the reader's app has used its share. */
   stalledInFullShareMs: number;
 };
 
@@ -13,9 +13,9 @@ type UnreadOptions = {
 type Share = { bytes: number; holding: Set<Outlet>; waiting: Set<Outlet> };
 
 /**
- * What event streams have sent and their readers have not taken, by app. An app may hold as much as remains free: a
- * single app half of the memory, two a third each. While its share is used, its streams wait until its readers have read
- * or have been closed. Every stream may exceed a limit by one event.
+ * Counts what event streams have sent and their readers have not read, by app. An app may hold as much as is still
+ * free: a single app gets half of the memory, two get a third each. While an app has used its share, its streams wait
+ * until their readers have read or were disconnected. Every stream may exceed a limit by one event.
  */
 export class UnreadBytes {
   readonly #options: UnreadOptions;
@@ -55,7 +55,7 @@ export class UnreadBytes {
     return ofApp > 0 && ofApp >= this.#options.bytesMax - this.#bytes;
   }
 
-  /** Has the stream called back once its app has less unread. Some of it is unread now. */
+  /** Calls the stream back when its app has less unread data. Some of the unread data must be its own. */
   wait(outlet: Outlet): void {
     this.#byApp.get(outlet.appId)?.waiting.add(outlet);
   }
@@ -83,9 +83,9 @@ export class Outlet {
   readonly appId: string;
   readonly onReady: () => void;
   readonly #unread: UnreadBytes;
-  /** Sent, and not taken by the connection. */
+  /** The bytes that were sent and that the connection has not taken. */
   bytes = 0;
-  /** When a check first found bytes here, since the connection last took some. */
+  /** When a check first found bytes here after the connection last took some. */
   stalledAtMs: number | undefined;
   #isFull = false;
 
@@ -96,7 +96,7 @@ export class Outlet {
     this.onReady = onReady;
   }
 
-  /** Whether the reader, or its app, has too much unread. Then the stream is called back later. */
+  /** Whether the reader or its app has too much unread data. The stream is then called back later. */
   get isFull(): boolean {
     this.#isFull = this.bytes >= unreadBytesOfStreamMax;
     if (this.#isFull) return true;
@@ -123,5 +123,5 @@ export class Outlet {
   }
 }
 
-/** With so much unread, a stream waits with its next event. */
+/** With this much unread data, a stream waits before it sends the next event. */
 const unreadBytesOfStreamMax = 64 * 1024;

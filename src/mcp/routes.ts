@@ -15,7 +15,7 @@ type McpDeps = {
   fastify: FastifyInstance;
   baseUrl: () => string;
   corsOrigins: string[];
-  /** Calls of all apps that may wait for work. */
+  /** The maximum number of calls, of all apps, that may wait for work. */
   waitsMax: number;
   /** Bytes of a file visible to the caller. */
   readFile(caller: Caller, file: string, start: number, end: number): Promise<Buffer>;

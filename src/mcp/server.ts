@@ -39,7 +39,7 @@ type McpContext = Omit<ToolContext, 'report'> & {
   onRefusal(error: unknown): void;
 };
 
-/** How many calls of tools that may wait are in the body of a request. */
+/** The number of tool calls in a request body that may wait. */
 export function countWaits(body: unknown): number {
   const messages = (Array.isArray(body) ? body : [body]) as ({ method?: unknown; params?: ToolCall } | null)[];
   const calls = messages.filter((message) => message?.method === 'tools/call');

@@ -73,7 +73,7 @@ test('a user who leaves an org, or moves to another, loses the rights of its tea
   }
 });
 
-test('a change of a user that names the same org again keeps their teams', async () => {
+test('a change of a user that names the same org keeps the user’s teams', async () => {
   const user = await server.provision.user(world.app, { org: world.org });
   const team = await server.provision.team(world.app, { org: world.org, members: [[user, 'member']] });
   for (const body of [{ org: world.org.id }, { org_role: 'viewer' }, { name: 'New' }])

@@ -115,7 +115,7 @@ test('AI SDK: generateText calls each tool, and the model reads each result as t
   assert.equal(found.output.passages[0]?.document, document);
 });
 
-test('AI SDK: the model reads what went wrong, and wrong arguments reach no tool', async () => {
+test('AI SDK: the model reads the error, and invalid arguments reach no tool', async () => {
   const wrong: [Call, RegExp] = [{ name: 'read', args: { path: 'x' } }, /Invalid input for tool read/];
   const all = [...failures, wrong];
   const model = callingModel(all.map(([call]) => call));
@@ -176,7 +176,7 @@ test('LangChain: a model calls each tool; messages hold text for it and data for
   assert.equal((artifact as { passages: { document: string }[] }).passages[0]?.document, document);
 });
 
-test('LangChain: what goes wrong is a message with status error, or an exception without a tool call', async () => {
+test('LangChain: a failure is a message with status error, or an exception without a tool call', async () => {
   const results = (await converse(failures.map(([call]) => call))).filter((each) => each instanceof ToolMessage);
   for (const [at, [, expected]] of failures.entries()) {
     const { content, status, tool_call_id: id } = results[at] as ToolMessage;

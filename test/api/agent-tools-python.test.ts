@@ -59,7 +59,7 @@ quarry = Quarry(environ["BASE"], token=environ["TOKEN"])
   return JSON.parse(output);
 }
 
-test('the client searches, reads, extracts, stores and runs, and says what went wrong', async () => {
+test('the client searches, reads, extracts, stores and runs, and reports errors', async () => {
   const found = await python(`
 first = quarry.read(environ["DOCUMENT"], limit=1000)
 rest = quarry.read(environ["DOCUMENT"], offset=first["next_offset"])
@@ -91,7 +91,7 @@ print(json.dumps({
   });
 });
 
-test('tools are narrowed, bounded, and tell a model what went wrong', async () => {
+test('tools can be restricted, are bounded, and tell a model about errors', async () => {
   const said = (await python(`
 from quarry_tools import agent_functions
 search, read, kv_put, kv_get, run, extract = agent_functions(
@@ -121,7 +121,7 @@ print(json.dumps([
   assert.ok(Number(said.at(-1)) <= 1_000);
 });
 
-test('the retriever and tools of LangChain have what its base classes ask for', async () => {
+test('the retriever and tools of LangChain meet the contract of its base classes', async () => {
   const found = await python(`
 from quarry_langchain import QuarryRetriever, quarry_tools
 retriever = QuarryRetriever(quarry=quarry, sources=[environ["SOURCE"]], max_results=1)
@@ -138,7 +138,7 @@ print(json.dumps([
   ]);
 });
 
-test('the retriever and tools of LlamaIndex have what its base classes ask for', async () => {
+test('the retriever and tools of LlamaIndex meet the contract of its base classes', async () => {
   const found = await python(`
 from quarry_llamaindex import QuarryRetriever, quarry_tools
 nodes = QuarryRetriever(quarry, sources=[environ["SOURCE"]], max_results=1).retrieve("hands")

@@ -59,7 +59,7 @@ async function storeFile(filename: string, type: string, bytes: string | Uint8Ar
   return file.id;
 }
 
-test('search returns passages with what a citation needs, of what the credential sees', async () => {
+test('search returns passages that are visible to the credential, with the data for a citation', async () => {
   const { search } = createTools(memberClient, { tools: ['search'] });
   const found = await search.execute({ query: 'rivers' });
   assert.deepEqual(new Set(found.passages.map(({ document }) => document)), new Set([report, other]));
@@ -73,7 +73,7 @@ test('search returns passages with what a citation needs, of what the credential
   assert.equal((await search.execute({ query: 'rivers', max_results: 1 })).passages.length, 1);
 });
 
-test('search and read are held to the sources that the options name', async () => {
+test('search and read are limited to the sources that the options name', async () => {
   const options = { tools: ['search', 'read'], sources: { [rivers]: 'Water' } } as const;
   const { search, read } = createTools(keyClient, options);
   assert.match(search.description, new RegExp(`- ${rivers}: Water`));
@@ -117,7 +117,7 @@ test('a long text is read in parts that fit the limit and join to the whole', as
   assert.deepEqual([end.content, end.next_offset], ['', undefined]);
 });
 
-test('read opens files only where the options say so, and says of other documents what to use', async () => {
+test('read opens files only if the options allow it, and names the tool for other documents', async () => {
   const pdf = await storeFile('report.pdf', 'application/pdf', samplePdf());
   const { read } = createTools(memberClient, { tools: ['read'] });
   await assertFails(read.execute({ id: pdf }), 'not_allowed', /no files/);
@@ -140,7 +140,7 @@ test('extract reads a page, a site and a stored document as Markdown', async () 
   assert.ok(((await extract.execute({ file })).part?.size ?? 0) > 100);
 });
 
-test('extract is held to hosts, pages and files', async () => {
+test('extract is limited to the hosts, pages and files of its options', async () => {
   const { extract } = createTools(memberClient, { tools: ['extract'], hosts: ['*.example.com'], pagesMax: 2 });
   await assertFails(extract.execute({ url: `${site.origin}/one` }), 'not_allowed', /Allowed hosts: \*\.example\.com/);
   await assertFails(extract.execute({ url: 'https://example.com.evil.test/' }), 'not_allowed', /evil\.test is not/);
@@ -175,7 +175,7 @@ test('extract stops waiting after its time and continues by id; aborting ends th
   await assert.rejects(patient.execute({ extraction: started.extraction }, { signal: controller.signal }), reason);
 });
 
-test('kv stores, reads in parts, lists and deletes below its prefix alone', async () => {
+test('kv stores, reads in parts, lists and deletes only below its prefix', async () => {
   const tools = ['kv_get', 'kv_put', 'kv_list', 'kv_delete'] as const;
   const options = { tools, kvPrefix: 'agent/', charactersMax: 1_000 };
   for (const kv of [createTools(memberClient, options), createTools(keyClient, { ...options, kvUser: loner.id })]) {
@@ -203,7 +203,7 @@ test('kv stores, reads in parts, lists and deletes below its prefix alone', asyn
   await assertFails(whole.execute({ key: '..' }), 'invalid_arguments', /cannot be \. or \.\./);
 });
 
-test('a list of keys says how to continue, also when it is cut', async () => {
+test('a list of keys says how to continue, even if it is cut', async () => {
   const tools = ['kv_put', 'kv_list'] as const;
   const kv = createTools(memberClient, { tools, kvPrefix: 'many/', charactersMax: 1_000 });
   for (let at = 0; at < 30; at++) await kv.kv_put.execute({ key: `${'k'.repeat(100)}${at}`, value: 'v'.repeat(300) });
@@ -217,7 +217,7 @@ test('a list of keys says how to continue, also when it is cut', async () => {
   assert.equal(new Set([...first.entries, ...second.entries].map(({ key }) => key)).size, 30);
 });
 
-test('a secret key without a user is told so', async () => {
+test('a secret key without a user gets an error that says so', async () => {
   const { kv_get: get, kv_list: list } = createTools(keyClient, { tools: ['kv_get', 'kv_list'] });
   await assertFails(list.execute({}), 'user_required', /400 user_required/);
   await assertFails(get.execute({ key: 'theme' }), 'user_required', /400 user_required/);

@@ -54,7 +54,7 @@ async function opensNothing(
   return altered.length;
 }
 
-test('nothing with one bit changed is a credential, a capability, a cursor or an id', async (context) => {
+test('a credential, capability, cursor or id with one changed bit is rejected', async (context) => {
   const file = await post<{ id: string; url: string; share_url: string }>('/files', {
     ...{ filename: 'a.png', content_type: 'image/png', data: pixel.toString('base64'), share: true, user: user.id },
   });

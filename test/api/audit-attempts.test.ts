@@ -41,7 +41,7 @@ const rowsOf = async (app: TestApp) => {
   return row?.rows ?? 0;
 };
 
-test('a token is counted and named for what it is, however the header is written', async () => {
+test('a token is counted by its kind, however the header is written', async () => {
   const spellings = ['Bearer ', 'Bearer  ', 'bearer   ', 'BEARER ', ' Bearer  '];
   const app = await provision.app();
   const user = await provision.user(app);
@@ -65,7 +65,7 @@ test('a token is counted and named for what it is, however the header is written
   assert.deepEqual(await credentialsOf('createTeam'), new Set(['personal_token']));
 });
 
-test('signing in to the console and out of it is kept, a developer’s in each of their apps', async () => {
+test('console sign-in and sign-out are logged, for a developer in each of their apps', async () => {
   const app = await provision.app();
   const user = await userWithPassword(app);
   const second = await api<{ id: string }>('POST', '/protected/api/v1/developer/apps', {
@@ -100,7 +100,7 @@ test('signing in to the console and out of it is kept, a developer’s in each o
   assert.equal(elsewhere.body.data.length, 1);
 });
 
-test('what a console session does is counted for the user or the token behind it', async () => {
+test('requests of a console session are counted for the user or the token behind it', async () => {
   const app = await provision.app();
   const user = await userWithPassword(app);
   for (const body of [
@@ -117,7 +117,7 @@ test('what a console session does is counted for the user or the token behind it
   assert.equal(uses.find(({ kind }) => kind === 'developer_token')?.requests, 1);
 });
 
-test('an upload by a link is kept as its maker’s, a post to an inbound URL as its source’s', async () => {
+test('an upload by a link is logged as its creator’s, a post to an inbound URL as its source’s', async () => {
   const app = await provision.app();
   const user = await provision.user(app);
   const link = await api<{ url: string; file: string }>('POST', '/api/v1/files/upload_urls', {
@@ -189,7 +189,7 @@ test('failed attempts are counted in one entry, not written one by one: sign-out
   assert.equal(await rowsOf(app), 9);
 });
 
-test('failures from many addresses fill no table', async () => {
+test('failures from many addresses do not fill a table', async () => {
   const app = await provision.app();
   for (let network = 0; network < 10; network++)
     await Promise.all(
@@ -210,7 +210,7 @@ test('failures from many addresses fill no table', async () => {
   assert.equal(data.find(({ address }) => address === undefined)?.attempts, 180);
 });
 
-test('a real sign-out is kept, with whose session it was', async () => {
+test('a real sign-out is logged with the user of the session', async () => {
   const app = await provision.app();
   const user = await provision.user(app);
   const minted = await api<{ refresh_token: string }>('POST', `/api/v1/users/${user.id}/tokens`, {

@@ -31,7 +31,7 @@ const auditOf = async (app: Pick<TestApp, 'secretKey'>, query = '') =>
 const usesOf = async (app: Pick<TestApp, 'secretKey'>, query = '') =>
   (await api<List<Use>>('GET', `/api/v1/credential_uses?${query}`, { key: app.secretKey })).body.data;
 
-test('a change is kept with who, what, how it ended, when and from where', async () => {
+test('a change is logged with its actor, action, outcome, time and address', async () => {
   const app = await provision.app();
   const options = { key: app.secretKey, headers: { 'x-request-id': 'request-1' } };
   const made = await api<{ id: string }>('POST', '/api/v1/orgs', { ...options, body: { name: 'Org' } });
@@ -54,7 +54,7 @@ test('a change is kept with who, what, how it ended, when and from where', async
   });
 });
 
-test('changes that were refused are kept as refused, reads and searches are not kept', async () => {
+test('refused changes are logged as refused, reads and searches are not logged', async () => {
   const app = await provision.app();
   const nobody = `org_${'0'.repeat(22)}`;
   await api('DELETE', `/api/v1/orgs/${nobody}`, { key: app.secretKey });
@@ -109,7 +109,7 @@ test('keys, tokens, members, access lists and shares are each recorded, for ever
   for (const secret of [key.body.full_key, token.body.token, 'aGVsbG8=']) assert.ok(!text.includes(secret));
 });
 
-test('a change of rights is entered before it begins: one that was interrupted has no outcome', async () => {
+test('a change of rights is logged before it begins: an interrupted one has no outcome', async () => {
   const app = await provision.app();
   const key = await api<{ id: string }>('POST', '/api/v1/keys', { key: app.secretKey, body: { type: 'secret' } });
   const answered = await db.begin(async (tx) => {
@@ -128,7 +128,7 @@ test('a change of rights is entered before it begins: one that was interrupted h
   assert.deepEqual([data[0]?.status, data[0]?.resource], [204, key.body.id]);
 });
 
-test('a change that cannot be entered does not happen', async () => {
+test('a change that cannot be logged does not happen', async () => {
   const app = await provision.app();
   await db`alter table audit_entries rename to audit_entries_away`;
   try {
@@ -140,7 +140,7 @@ test('a change that cannot be entered does not happen', async () => {
   assert.equal((await db`select 1 from orgs where app_id = ${app.app.uuid}`).length, 0);
 });
 
-test('making an app is the first entry of that app', async () => {
+test('the creation of an app is its first entry', async () => {
   const app = await provision.app();
   const made = await api<{ id: string }>('POST', '/protected/api/v1/developer/apps', {
     token: app.developerToken,
@@ -195,7 +195,7 @@ test('each app and each sandbox sees its own entries', async () => {
   assert.equal(new Set(lists.map(({ data }) => data[0]?.id)).size, 3);
 });
 
-test('entries of key-value storage are kept only where the settings ask for them', async () => {
+test('changes of key-value entries are logged only if the settings require it', async () => {
   const app = await provision.app();
   const user = await provision.user(app);
   const put = (through: typeof server) =>
@@ -221,7 +221,7 @@ test('entries of key-value storage are kept only where the settings ask for them
   assert.ok(!JSON.stringify(data).includes('secret-looking-key'));
 });
 
-test('a credential sent by mistake in a path is not kept', async () => {
+test('a credential sent by mistake in a path is not logged', async () => {
   const app = await provision.app();
   await api('DELETE', `/api/v1/keys/${app.secretKey}`, { key: app.secretKey });
   const { data } = await auditOf(app);

@@ -65,7 +65,7 @@ const twinOf = (name: string) =>
   name.replace(developerPrefix, '/api/v1').replace('/automations/runs/', '/automation_runs/');
 const hasTwin = (name: string) => name.includes(developerPrefix) && !forDevelopers.includes(name);
 
-test('every route and every operation of openapi.json has its place in the matrix, and every place its route', () => {
+test('every route and every operation of openapi.json is in the matrix, and every row has its route', () => {
   const placed = new Set([...Object.keys(expected), ...forDevelopers, ...forKeys, ...Object.keys(publicRoutes)]);
   const documented = operations.map(({ name }) => name.replace('/config/:path', '/config/*'));
   const all = new Set([...documented, ...routes.map(({ name }) => name)]);
@@ -175,7 +175,7 @@ function request(method: string, path: string, options: ApiOptions, { body, head
   });
 }
 
-test('credentials that open nothing are 401 on every route but the public ones, and key routes take a key alone', async () => {
+test('invalid credentials are 401 on every route except public ones, and key routes take a key alone', async () => {
   const revoked = await api<{ id: string; full_key: string }>('POST', '/api/v1/keys', {
     key: app.secretKey,
     body: { type: 'secret' },

@@ -66,7 +66,7 @@ const plain: Record<string, string> = {
   wait_for_signal: 'name on_timeout',
 };
 
-test('every member of every kind of node is known to name something or nothing', () => {
+test('every member of every kind of node is classified by what it names', () => {
   const unknown = [...nodeKinds].flatMap(([kind, { members }]) => {
     const known = new Set([...Object.keys(references[kind] ?? {}), ...(plain[kind] ?? '').split(' ')]);
     const missing = Object.keys((members as TObject).properties).filter((member) => !known.has(member));

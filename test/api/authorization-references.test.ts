@@ -26,7 +26,7 @@ const { callers, people } = town;
 
 const operationsHere = operations.filter(({ name }) => !name.includes('/developer/apps/:app/'));
 
-test('every text that a body or a query takes is known to name something or nothing', () => {
+test('every string of a body or a query is classified by what it names', () => {
   const unknown = operations.flatMap(({ name, members }) =>
     [...members].filter((member) => kindsNamedBy(name, member) === undefined).map((member) => `${name} ${member}`),
   );
@@ -237,7 +237,7 @@ const namings: Naming[] = operationsHere.flatMap(({ name: operation, members }) 
   ),
 );
 
-test('every operation that names a thing in its body has a request to try it with', () => {
+test('every operation that names a resource in its body has a sample request', () => {
   const untried = namings.filter(({ operation }) => !operation.startsWith('GET ') && !(operation in bases));
   assert.deepEqual([...new Set(untried.map(({ operation }) => operation))], [], 'Add a request to `bases` above.');
   assert.ok(namings.length > 60, `${namings.length}`);

@@ -93,7 +93,7 @@ test('a run that only waits is listed as waiting and as running, a cancelled one
   assert.deepEqual(idsOf(await list({ automation, status: 'cancelled' })), [id]);
 });
 
-test('end users list the runs that they invoked or whose owner they are, and no filter shows them more', async () => {
+test('end users list runs that they invoked or own, and no filter shows them more', async () => {
   const workflow = finish;
   const open = await client.createAutomation({ name: 'Open to all', workflow });
   const mine = await client.createAutomation({ name: 'Owned', workflow, user: world.member.id });
@@ -115,7 +115,7 @@ test('end users list the runs that they invoked or whose owner they are, and no 
   assert.deepEqual(idsOf(await list({ after_cursor: secret.id }, asMember)), [owned.id]);
 });
 
-test('runs of another app and of a sandbox are in no list but their own', async () => {
+test('runs of another app and of a sandbox are only in their own lists', async () => {
   const sandbox = await server.provision.sandbox(world.app);
   const inside = new AutomationsClient(server, sandbox);
   const { id: automation } = await inside.createAutomation({ name: 'In the sandbox', workflow: finish });
@@ -127,7 +127,7 @@ test('runs of another app and of a sandbox are in no list but their own', async 
   assert.deepEqual(await list({ search: run.id }, { key: other.secretKey }), { data: [], has_more: false });
 });
 
-test('a wrong filter is refused with the name of the member', async () => {
+test('an invalid filter is refused with the name of the member', async () => {
   const wrong: [Record<string, string>, number, string][] = [
     [{ status: 'asleep' }, 422, 'status'],
     [{ limit: '0' }, 422, 'limit'],
@@ -147,7 +147,7 @@ test('a wrong filter is refused with the name of the member', async () => {
   assert.equal(refused.body.error.code, 'invalid_cursor');
 });
 
-test('every version of a graph can be read, and a run names the one that it began with', async () => {
+test('every version of a graph can be read, and a run names the version that it uses', async () => {
   const { id } = await client.createAutomation({ name: 'Changes', workflow: wait });
   const { id: runId } = await client.invoke(id);
   await client.call('PATCH', `/automations/${id}`, { workflow: finish });

@@ -75,7 +75,7 @@ test('waking updates the rows of runs in place, without their indexes', async ()
   });
 });
 
-test('a batch that others follow does not wait for the disk, and the last one does', async () => {
+test('a batch that is followed by others does not wait for the disk, the last one does', async () => {
   await startWaits(2);
   for (const [countMax, setting] of [
     [1, 'off'],
@@ -125,7 +125,7 @@ test('a time without a waiting run is removed, and wakes nothing', async () => {
   assert.equal(run?.waiting, true);
 });
 
-test('an idle process looks again when the next run is due, at the latest after a second', async () => {
+test('an idle process checks again when the next run is due, after a second at the latest', async () => {
   const { runs } = await startWaits(1);
   const id = parseId('automationRun', runs[0] ?? '') ?? '';
   const { ticker } = server.server.work;

@@ -131,14 +131,14 @@ test('a publication waits for its approval', async () => {
   assert.deepEqual((await decide(false)).error, { code: 'refused', message: 'Ada refused News', node_id: 'refused' });
 });
 
-test('a list of addresses is checked side by side', async () => {
+test('a list of addresses is checked concurrently', async () => {
   const id = await install('check-addresses');
   const urls = ['/a', '/b', '/missing', '/c'].map((path) => `${outsideUrl}${path}`);
   const run = await client.waitForEnd((await client.invoke(id, { payload: { urls } })).id);
   assert.deepEqual(run.result, { reached: 3, missing: 1 }, JSON.stringify(run));
 });
 
-test('the program of the last example works a run', async () => {
+test('the program of the last example executes a run', async () => {
   const id = await install('render');
   const program = /```js\n([\s\S]*?)```/.exec(text)?.[1] ?? '';
   assert.ok(program.trim().split('\n').length <= 40);

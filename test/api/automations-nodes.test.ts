@@ -101,7 +101,7 @@ test('http_request fails for a status that is not expected, an unsafe address an
   }
 });
 
-test('the response of a request is kept when a signal comes meanwhile', async () => {
+test('the response of a request is kept when a signal arrives meanwhile', async () => {
   const { id } = await client.createAutomation({
     workflow: graphOf(
       { id: 'h', kind: 'http_request', method: 'GET', url: `${outsideUrl}/slow`, on_success: 'w' },
@@ -223,7 +223,7 @@ test('a node checks its body as the route does, and fails with the same error', 
   }
 });
 
-test('changes of files and sources are events, with ids as clients know them', async () => {
+test('changes of files and sources are events, with public ids', async () => {
   const names = [
     'file.created',
     'file.updated',
@@ -259,7 +259,7 @@ test('changes of files and sources are events, with ids as clients know them', a
   assert.deepEqual(heard.body.data, []);
 });
 
-test('the database writes ids as the server does', async () => {
+test('the database formats ids as the server does', async () => {
   for (const uuid of ['00000000-0000-0000-0000-000000000000', 'ffffffff-ffff-ffff-ffff-ffffffffffff', world.org.uuid]) {
     const [row] = await server.db<[{ id: string }]>`select format_id('org', ${uuid}::uuid) as id`;
     assert.equal(row.id, formatId('org', uuid));
@@ -286,7 +286,7 @@ test('many concurrent checks of a due schedule start one run', async () => {
   assert.equal(all.body.data.length, 1);
 });
 
-test('a run that another worker has resumed is left to it', async () => {
+test('a run that another worker has resumed is not advanced twice', async () => {
   const { id } = await client.createAutomation({ workflow: graphOf({ id: 'w', kind: 'wait_for_signal', name: 'go' }) });
   const { id: run } = await client.invoke(id);
   await client.waitUntilWaiting(run);

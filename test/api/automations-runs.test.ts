@@ -113,7 +113,7 @@ test('many runs that are due together are all woken, each once', async () => {
   assert.equal(typeof fired?.record.environment?.worker, 'string');
 });
 
-test('a signal wakes its wait, and one that came before is kept', async () => {
+test('a signal wakes its wait, and an earlier signal is kept', async () => {
   const { id } = await client.createAutomation({
     workflow: graphOf(
       { id: 'a', kind: 'wait_for_signal', name: 'first', on_success: 'b' },
@@ -176,7 +176,7 @@ test('a failed node is named, with its code', async () => {
   assert.equal(bad.error?.code, 'expression_failed');
 });
 
-test('a run says which user invoked it, and nothing when a key or an event did', async () => {
+test('a run names the user who invoked it, and nobody if a key or an event did', async () => {
   const workflow = graphOf({ id: 'start', kind: 'trigger' });
   const invoked = await client.createAutomation({ workflow, user: world.member.id });
   const byUser = await server.api<Run>('POST', `/api/v1/automations/${invoked.id}/invoke`, {
@@ -197,7 +197,7 @@ test('a run says which user invoked it, and nothing when a key or an event did',
   assert.equal(runs[0]?.invoked_by, undefined);
 });
 
-test('a node of kind fail is journalled as one that failed', async () => {
+test('a node of kind fail is in the journal as failed', async () => {
   const run = await client.runGraph(graphOf({ id: 'a', kind: 'fail', message: 'no', code: 'nope' }));
   assert.deepEqual(run.error, { code: 'nope', message: 'no', node_id: 'a' });
   const journal = await client.journal(run.id);
@@ -272,7 +272,7 @@ test('the developer path returns the same bytes', async () => {
   }
 });
 
-test('a cancelled run ends with its children and takes no more', async () => {
+test('a cancelled run ends with its children and starts no more', async () => {
   await client.createAutomation({ lookup_key: 'sleeper', workflow: graphOf({ id: 'w', kind: 'wait', seconds: 1000 }) });
   const { id } = await client.createAutomation({
     workflow: graphOf({ id: 'c', kind: 'run_automation', automation: 'sleeper', payload: {} }),
@@ -306,7 +306,7 @@ test('children that end at the same moment are all noticed', async () => {
   for (const run of runs) assert.equal(((await client.waitForEnd(run.id)).result as unknown[]).length, 5);
 });
 
-test('a child run that fails is tried again as another run', async () => {
+test('a child run that fails is retried as a new run', async () => {
   const child = await client.createAutomation({
     workflow: graphOf({ id: 'f', kind: 'fail', message: 'no luck' }),
   });
@@ -356,7 +356,7 @@ test('a retry is a new run with the same payload', async () => {
   assert.deepEqual(second.payload, { bug: 3 });
 });
 
-test('an idempotency key gives the first run again, and 409 for another payload', async () => {
+test('an idempotency key returns the first run again, and 409 for another payload', async () => {
   const { id } = await client.createAutomation({ workflow: graphOf({ id: 'a', kind: 'trigger' }) });
   const body = { payload: { a: 1, b: 2 }, idempotency_key: 'k1' };
   const answers = await Promise.all([1, 2, 3, 4].map(() => client.invoke(id, body)));
@@ -367,7 +367,7 @@ test('an idempotency key gives the first run again, and 409 for another payload'
   assert.equal(other.status, 409);
 });
 
-test('runs of an automation with a limit wait their turn', async () => {
+test('runs of an automation with a limit wait for their turn', async () => {
   const { id } = await client.createAutomation({
     max_concurrent_runs: 1,
     workflow: graphOf({ id: 'w', kind: 'wait_for_signal', name: 'go' }),

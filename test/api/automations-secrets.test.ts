@@ -136,7 +136,7 @@ test('no secret is handed on to another run', async () => {
   await assertNowhere();
 });
 
-test('an output whose secret is deleted meanwhile fails the node that asks for it', async () => {
+test('a node that reads an output whose secret was deleted fails', async () => {
   await client.call('PUT', '/secrets/BRIEF', { value: 'here today' });
   const { id } = await client.createAutomation({
     workflow: graphOf(

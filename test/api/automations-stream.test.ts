@@ -113,7 +113,7 @@ test('a published client invokes, reads, pages the journal and follows the strea
   );
 });
 
-test('the first event comes immediately, the terminal one last, then the stream ends', async () => {
+test('the first event arrives immediately, the terminal one last, then the stream ends', async () => {
   const { id } = await client.createAutomation({ workflow: waitForGo });
   const { id: run } = await client.invoke(id);
   await client.waitUntilWaiting(run);
@@ -136,7 +136,7 @@ test('the first event comes immediately, the terminal one last, then the stream 
   assert.equal(await late.event(), undefined);
 });
 
-test('a reader that comes back gets every change it has missed, each as the run was then', async () => {
+test('a reader that reconnects gets every change that it has missed, each as the run was then', async () => {
   const { id } = await client.createAutomation({ workflow: null });
   const seen = [await client.invoke(id)];
   const run = seen[0]?.id ?? '';
@@ -207,7 +207,7 @@ test('one change reaches every stream of the run', async () => {
   }
 });
 
-test('a thousand streams that come and go leave nothing behind', async () => {
+test('a thousand streams that open and close leave nothing behind', async () => {
   const { id } = await client.createAutomation({ workflow: waitForGo });
   const { id: run } = await client.invoke(id);
   await client.waitUntilWaiting(run);

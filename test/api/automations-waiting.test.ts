@@ -52,7 +52,7 @@ function respondToAll(): void {
 const calls = (more: Record<string, unknown> = {}) =>
   graphOf({ id: 'call', kind: 'http_request', method: 'POST', url: `${site.origin}/hangs`, ...more });
 
-test('runs that wait for a response hold no slot: other runs, events and pages continue', async () => {
+test('runs that wait for a response occupy no slot: other runs, events and pages continue', async () => {
   const client = new AutomationsClient(server, app);
   const { id } = await client.createAutomation({ workflow: calls({ timeout_seconds: 60 }) });
   const runs = await Promise.all(Array.from({ length: 40 }, () => client.invoke(id)));
@@ -83,7 +83,7 @@ test('runs that wait for a response hold no slot: other runs, events and pages c
   await until(async () => (await server.db`select 1 from automation_work_claims`).length === 0);
 });
 
-test('a run that is cancelled breaks its request off', { timeout: 20_000 }, async () => {
+test('cancelling a run aborts its request', { timeout: 20_000 }, async () => {
   const client = new AutomationsClient(server, app);
   const { id } = await client.createAutomation({ workflow: calls({ timeout_seconds: 3_600 }) });
   const run = await client.invoke(id);
@@ -97,7 +97,7 @@ test('a run that is cancelled breaks its request off', { timeout: 20_000 }, asyn
   hanging = [];
 });
 
-test('a node may wait for longer than a timer of Node can be set', async () => {
+test('a node may wait for longer than the maximum of a Node timer', async () => {
   const client = new AutomationsClient(server, app);
   const { id } = await client.createAutomation({ workflow: calls({ timeout_seconds: 30 * 24 * 3_600 }) });
   const run = await client.invoke(id);

@@ -54,7 +54,7 @@ test('an automation is created, read, listed, changed and deleted', async () => 
   assert.equal((await client.call('GET', `/automations/${id}`)).status, 404);
 });
 
-test('what is wrong is refused and named', async () => {
+test('invalid members are refused by name', async () => {
   const cases: [Record<string, unknown>, string][] = [
     [{ type: 'invoked' }, 'name'],
     [{ ...invoked, type: 'other' }, 'type'],
@@ -108,7 +108,7 @@ test('a lookup key is unique in the app, and end users manage nothing', async ()
   }
 });
 
-test('only a running automation of type invoked is invoked, by whom it allows, with a payload that fits', async () => {
+test('only a running automation of type invoked can be invoked, by allowed callers, with a valid payload', async () => {
   const draft = await client.call<{ id: string }>('POST', '/automations', { ...invoked, workflow: graph });
   const refused = await client.call<ErrorBody>('POST', `/automations/${draft.body.id}/invoke`, {});
   assert.equal(refused.status, 422);
@@ -194,7 +194,7 @@ test('a run is visible to its invoker and to callers who can see its automation,
   assert.deepEqual(own.data[0]?.record.payload, { n: 1 });
 });
 
-test('a run acts as whom it is set to, with exactly their rights', async () => {
+test('a run acts as its configured identity, with exactly its rights', async () => {
   const write = { id: 'w', kind: 'kv_set', key: 'who', value: 'me' };
   const asMember = await client.createAutomation({ run_as_user: world.member.id, workflow: graphOf(write) });
   const run = await client.waitForEnd((await client.invoke(asMember.id)).id);
@@ -209,7 +209,7 @@ test('a run acts as whom it is set to, with exactly their rights', async () => {
   assert.equal((byViewer.result as { user: string } | undefined)?.user, world.viewer.id);
 });
 
-test('events set off the automations that listen and pass their filter, once each', async () => {
+test('an event starts each automation that listens and whose filter passes, once', async () => {
   const all = await client.createAutomation({ type: 'trigger', trigger: 'order.paid', workflow: graph });
   const large = await client.createAutomation({
     type: 'trigger',
@@ -247,7 +247,7 @@ test('events set off the automations that listen and pass their filter, once eac
   );
 });
 
-test('a chain of runs that set each other off stops at depth 8 with a failed run', async () => {
+test('a chain of runs that start each other stops at depth 8 with a failed run', async () => {
   const { id } = await client.createAutomation({
     type: 'trigger',
     trigger: 'again',
@@ -261,7 +261,7 @@ test('a chain of runs that set each other off stops at depth 8 with a failed run
   assert.equal(all[0]?.error?.code, 'event_depth');
 });
 
-test('the end of a run is an event too', async () => {
+test('the end of a run is also an event', async () => {
   const { id: listener } = await client.createAutomation({
     type: 'trigger',
     trigger: 'automation_run.failed',
@@ -273,7 +273,7 @@ test('the end of a run is an event too', async () => {
   await client.call('DELETE', `/automations/${listener}`);
 });
 
-test('a due schedule starts one run for the latest missed tick, however often looked at', async () => {
+test('a due schedule starts one run for the latest missed tick, however often it is checked', async () => {
   // The next tick is half an hour away, so that none falls into the test.
   const schedule = `${(new Date().getUTCMinutes() + 30) % 60} * * * *`;
   const { id } = await client.createAutomation({ type: 'scheduled', schedule, workflow: graph });

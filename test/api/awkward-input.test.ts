@@ -71,7 +71,7 @@ test('a path segment that is longer than any id is 404, and as a key 422 on PUT 
   assert.match(endless, /"code":"headers_too_large"/);
 });
 
-test('times outside the years 1 to 9999 are refused where they come in', async () => {
+test('times outside the years 1 to 9999 are refused in every input', async () => {
   const path = `/protected/api/v1/developer/apps/${app.app.id}/audit`;
   const options = { token: app.developerToken };
   for (const wrong of [
@@ -100,7 +100,7 @@ test('a schedule of a source is a cron expression, and never a point in time', a
     assert.equal((await api('POST', '/api/v1/knowledge_sources', { key, ...create(right) })).status, 201, right);
 });
 
-test('a content type that cannot be a header is refused where it comes in', async () => {
+test('a content type that cannot be a header is refused in every input', async () => {
   const source = await api<{ id: string }>('POST', '/api/v1/knowledge_sources', {
     key,
     body: { type: 'knowledge/documents', user: user.id },
@@ -134,7 +134,7 @@ test('DELETE of an entry with another user in the query than in the body is 422,
   assert.equal((await api('GET', ignored, { key })).status, 200, 'the other user’s entry stays');
 });
 
-test('free maps are bounded wherever they come in, naming the member', async () => {
+test('free maps are bounded in every input, and the error names the member', async () => {
   const metadata = { note: 'x'.repeat(256 * 1024) };
   const agent = await api<{ id: string }>('POST', '/api/v1/agents', { key, body: { name: 'a', user: user.id } });
   const source = await api<{ id: string }>('POST', '/api/v1/knowledge_sources', {

@@ -127,7 +127,7 @@ async function assertSameShape(restored: Database, original: Database): Promise<
     assert.deepEqual(await shapeOf(restored), await shapeOf(original));
 }
 
-test('every row, job and sequence comes back, and the schema is as it was', async () => {
+test('every row, job and sequence is restored, and the schema is unchanged', async () => {
   const { db } = server;
   await addJob(db, 'one', { value: 1 }, { key: 'a key', queue: 'a queue', maxAttempts: 7, priority: 3 });
   await addJob(
@@ -164,7 +164,7 @@ test('every row, job and sequence comes back, and the schema is as it was', asyn
   assert.equal(next?.number, 4712);
 });
 
-test('a table of many parts and rows larger than one come back', async () => {
+test('a table of many parts, and rows larger than a part, are restored', async () => {
   const insert = (from: number, to: number, length: number) => server.db`
     insert into events (app_id, id, sandbox_id, name, payload)
     select ${app.app.uuid}, gen_random_uuid(), ${app.sandboxUuid}, 'many.' || n,
@@ -182,7 +182,7 @@ test('a table of many parts and rows larger than one come back', async () => {
   await server.db`delete from events`;
 });
 
-test('files that are deleted while a backup copies are in it, and go when it has ended', async () => {
+test('files that are deleted during a backup are in it, and are removed once it has ended', async () => {
   const doomed = [await upload('first'), await upload('second')];
   const { blobs } = server.services;
   const reading = Promise.withResolvers<void>();
@@ -249,7 +249,7 @@ test('S3 to disk and back keeps every byte', async () => {
   }
 });
 
-test('any damage is found, and a restore then writes nothing', async () => {
+test('any damage is found, and the restore writes nothing', async () => {
   const files = (from: string) =>
     readdirSync(from, { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile())
@@ -283,7 +283,7 @@ function flip(file = ''): void {
   writeFileSync(file, bytes);
 }
 
-test('no name in a manifest leads out of the backup', async () => {
+test('no name in a manifest leads outside the backup', async () => {
   const manifest = await readManifest(openDirectory(whole));
   writeFileSync(join(directory, 'outside'), 'A secret of another program.');
   const outside = { name: '../outside', bytes: 28, sha256: '0'.repeat(64) };
@@ -311,7 +311,7 @@ test('no name in a manifest leads out of the backup', async () => {
   }
 });
 
-test('an interrupted restore keeps servers from starting, and completes when it is run again', async () => {
+test('an interrupted restore prevents servers from starting, and completes when it is repeated', async () => {
   const empty = await createEmpty();
   let puts = 0;
   const failing: BlobStore = {
@@ -420,7 +420,7 @@ async function credentialsOf(db: Database): Promise<string[]> {
   return rows.map(({ line }) => line);
 }
 
-test('a backup of an older release is brought to this one', async () => {
+test('a backup of an older release is upgraded', async () => {
   const own = await readMigrations();
   const old = await createEmpty();
   await migrate(old.db, own.slice(0, -1));

@@ -39,7 +39,7 @@ test('credentials that cannot be stored are not created', async () => {
   assert.equal(await mintCredentials(db), undefined);
 });
 
-test('after the root secret was rotated keys, inbound URLs, signing secrets and secrets of apps are the same, wrapped by the new one', async () => {
+test('after a rotation of the root secret, keys, inbound URLs, signing secrets and app secrets are the same, wrapped by the new one', async () => {
   const { app, secretKey: key } = await server.provision.app();
   const { db, secrets, config } = server.services;
   await server.api('PUT', '/api/v1/secrets/TOKEN', { key, body: { value: 'of the app' } });

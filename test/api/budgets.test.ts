@@ -55,13 +55,13 @@ test('every route refuses one byte and one value more than it declares', async (
   assert.deepEqual(refused, []);
 });
 
-test('too many values are refused before anything is built of them, naming the body', async () => {
+test('too many values are refused before they are parsed, naming the body', async () => {
   const answer = await api<ErrorBody>('POST', '/api/v1/users', { key, body: zeros(200_000) });
   assert.equal(answer.status, 422, answer.text);
   assert.deepEqual(answer.body.error.fields, [{ field: 'body', message: 'must hold at most 150000 values' }]);
 });
 
-test('a body may come compressed: gzip, deflate and br are undone, other encodings are 415', async () => {
+test('a body may be compressed: gzip, deflate and br are decoded, other encodings are 415', async () => {
   const plain = Buffer.from(JSON.stringify({ name: 'Compressed' }));
   const send = (encoding: string, body: Uint8Array) =>
     api<ErrorBody & { name: string }>('POST', '/api/v1/orgs', { key, body, headers: { 'content-encoding': encoding } });
@@ -91,13 +91,13 @@ test('a body may come compressed: gzip, deflate and br are undone, other encodin
   }
 });
 
-test('a body that is stored while it arrives must not have a Content-Encoding', async () => {
+test('a body that is stored while it arrives cannot have a Content-Encoding', async () => {
   const headers = { 'content-type': 'text/plain', 'content-encoding': 'gzip', 'x-filename': 'a.txt' };
   const refused = await api<ErrorBody>('POST', '/api/v1/files/uploads', { key, headers, body: gzipSync('text') });
   assert.deepEqual([refused.status, refused.body.error.code], [415, 'unsupported_media_type'], refused.text);
 });
 
-test('numbers that a double would change are refused on their field, the others come back as they were', async () => {
+test('numbers that a double would change are refused on their field, others are returned unchanged', async () => {
   const update = (value: string) =>
     api<ErrorBody & { metadata: { list: unknown[] } }>('POST', '/api/v1/users', {
       key,
@@ -142,7 +142,7 @@ test('numbers that a double would change are refused on their field, the others 
   assert.equal(inName.status, 201, 'digits in a string are text');
 });
 
-test('an app has so many secrets at most, because every run and their list read them all', async () => {
+test('the number of an app’s secrets is limited, because every run and their list read all of them', async () => {
   await server.db`
     insert into app_secrets (app_id, sandbox_id, name, value)
     select ${app.app.uuid}, '00000000-0000-0000-0000-000000000000', 'S' || n, '\\x00' from generate_series(1, 499) n`;

@@ -20,7 +20,7 @@ const user = await right.provision.user(app);
 const key = app.secretKey;
 const processes = [right, ahead, behind];
 
-test('a process whose clock is an hour off loses nothing that has a time to live', async () => {
+test('a process whose clock is an hour off loses nothing that has a lifetime', async () => {
   for (const [index, { baseUrl }] of processes.entries()) {
     const body = { user: user.id, value: 'kept', ttl_seconds: 7_200 };
     const put = await sendRequest(baseUrl, 'PUT', `/api/v1/kv/long-${index}`, { key, body });
@@ -40,7 +40,7 @@ test('a process whose clock is an hour off loses nothing that has a time to live
       }
 });
 
-test('runs that wait end, whichever process takes them', async () => {
+test('waiting runs end, whichever process takes them', async () => {
   const client = new AutomationsClient(right, app);
   const { id } = await client.createAutomation({
     workflow: graphOf(
@@ -64,7 +64,7 @@ test('runs that wait end, whichever process takes them', async () => {
   }
 });
 
-test('a token or a link is valid or expired, by the clock of the process that reads it, and never an error', async () => {
+test('a token or a link is valid or expired by the clock of the process that reads it, never an error', async () => {
   const file = await right.api<{ url: string }>('POST', '/api/v1/files', {
     key,
     body: { filename: 'a.txt', content_type: 'text/plain', data: 'YQ==' },

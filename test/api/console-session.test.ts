@@ -64,7 +64,7 @@ test('a user of a sandbox signs in with the sandbox’s key, and stays inside it
   assert.equal(me.body.sandbox, sandbox.sandbox.id);
 });
 
-test('a developer who signs in with a token chooses app and sandbox as with the token', async () => {
+test('a developer who signs in with a token chooses app and sandbox like with the token', async () => {
   const { session, headers } = await asDeveloper();
   assert.equal(session.kind, 'developer');
   assert.match(session.developer?.id ?? '', /^dva_/);
@@ -112,7 +112,7 @@ test('the cookie alone is no credential: without the CSRF token of its session e
   assert.equal((await api('GET', '/api/v1/users/me', { headers })).status, 200);
 });
 
-test('each look at the session gives a fresh CSRF token, and the earlier ones stay good', async () => {
+test('each read of the session returns a new CSRF token, and earlier ones stay valid', async () => {
   const { cookie, csrf } = await asDeveloper();
   const looked = await api<Session>('GET', '/console/session', { headers: { cookie } });
   assert.equal(looked.status, 200);
@@ -185,7 +185,7 @@ test('a session ends with the developer token that opened it, and with its user'
   assert.equal((await api('GET', '/console/session', { headers: { cookie } })).status, 401);
 });
 
-test('another credential that is sent along decides, and the cookie does not count', async () => {
+test('another credential in the request takes precedence over the cookie', async () => {
   const { headers } = await asDeveloper();
   const user = await provision.user(app);
   now = new Date();
@@ -195,7 +195,7 @@ test('another credential that is sent along decides, and the cookie does not cou
   now = new Date('2031-01-01T00:00:00Z');
 });
 
-test('wrong ways in are refused: the same 401 for every wrong pair, 422 for an invalid method', async () => {
+test('invalid sign-ins are refused: the same 401 for every wrong pair, 422 for an invalid method', async () => {
   const user = await userWithPassword();
   const stranger = await userWithPassword(await provision.app());
   const key = app.publishableKey;
@@ -265,14 +265,14 @@ test('the code of a sign-in link opens one session as its developer, within ten 
   assert.equal((await signIn({ sign_in_code: useless })).status, 401);
 });
 
-test('nothing that opens a session is kept as it is', async () => {
+test('nothing that opens a session is stored in plain text', async () => {
   const { cookie } = await asDeveloper();
   const value = cookie.slice('quarry_session='.length);
   const rows = await db<{ digest: Buffer }[]>`select digest from console_developer_sessions`;
   assert.ok(rows.every(({ digest }) => digest.length === 32 && !digest.includes(Buffer.from(value.slice(4)))));
 });
 
-test('the console’s page comes for every path under /console, and allows no inline script', async () => {
+test('every path under /console returns the console’s page, which allows no inline script', async () => {
   const nonces = new Set<string>();
   for (const path of ['/console', '/console/files', '/console/runs/atr_x']) {
     const answer = await api('GET', path);

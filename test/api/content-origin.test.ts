@@ -65,7 +65,7 @@ test('the second origin serves nothing else, with any credential', async () => {
   }
 });
 
-test('the first origin redirects to the second, so that earlier URLs stay good', async () => {
+test('the first origin redirects to the second, so that earlier URLs stay valid', async () => {
   const file = await upload('text/html', false);
   const earlier = file.url.replace(contentOrigin, publicUrl);
   const response = await get(earlier);

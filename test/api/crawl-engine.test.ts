@@ -168,7 +168,7 @@ test('a second crawl of a collection requests only changes, and reports new, cha
   assert.deepEqual(second.verdict, { state: 'done' });
 });
 
-test('pages that a robots.txt keeps out because it cannot be read fail, and are not left out if they were read before', async () => {
+test('pages whose robots.txt cannot be read fail, and are kept if they were read before', async () => {
   const down = new Set<string>();
   const site = await siteOf({
     '/robots.txt': (request, response) =>
@@ -204,7 +204,7 @@ test('pages that a robots.txt keeps out because it cannot be read fail, and are 
   assert.deepEqual([Object.keys(other.changes()), other.failures], [['/'], []]);
 });
 
-test('a crawl that another worker took over commits nothing more', async () => {
+test('a crawl that another worker has taken over commits nothing more', async () => {
   const site = await siteOf({
     '/': htmlPage('Home', ['/hold']),
     '/hold': (_request, response) => void held.resolve(response),

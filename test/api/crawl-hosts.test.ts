@@ -41,7 +41,7 @@ async function crawlInTwoProcesses(options: CrawlerOptions): Promise<Request[]> 
   return all.flat().sort((one, other) => one.startAt - other.startAt);
 }
 
-test('two processes send one host no more requests at a time than one may', { timeout: 60_000 }, async () => {
+test('two processes together send a host no more concurrent requests than one may', { timeout: 60_000 }, async () => {
   const options = { host: 'together.test', count: 60, holdMs: 100, concurrencyMax: 3, delayMs: 0 };
   const requests = await crawlInTwoProcesses(options);
   const open = requests.map(({ startAt }) => requests.filter((one) => one.startAt <= startAt && one.endAt > startAt));

@@ -161,7 +161,7 @@ for (const lost of [false, true])
       assert.equal(await me({ token: (await mintedSession(user)).access_token }), 200);
     });
 
-test('tokens refreshed or minted while all sessions end are ended too', async () => {
+test('tokens created or refreshed while all sessions end are also ended', async () => {
   const user = await newUser();
   for (let round = 0; round < 5; round++) {
     const session = await mintedSession(user);
@@ -192,7 +192,7 @@ test('an end user cannot end other users’ sessions', async () => {
   assert.equal(await me({ token: held.access_token }), 200);
 });
 
-test('signing out ends the access token too, here immediately and in other processes within two seconds', async () => {
+test('signing out also ends the access token, immediately here and within two seconds in other processes', async () => {
   const user = await newUser();
   const [session, bystander] = [await mintedSession(user), await mintedSession(user)];
   for (const at of [server, other]) assert.equal(await me({ token: session.access_token }, at), 200);
@@ -401,7 +401,7 @@ function respelled(text: string): string[] {
   return [...spare, `${text}=`, `${text}A`, `${text}.`, `${text}~`, `${text} `];
 }
 
-test('a JWT, a signed URL, an upload link and a CSRF token count in one spelling alone', async () => {
+test('a JWT, a signed URL, an upload link and a CSRF token are valid in one spelling only', async () => {
   const user = await newUser();
   const [head = '', claims = '', signature = ''] = user.token.split('.');
   assert.ok(respelled(signature).length > 5);

@@ -45,7 +45,7 @@ const refresh = <T = Session>(token: string, key = app.publishableKey) =>
   api<T>('POST', '/api/v1/auth/refresh', { key, body: { refresh_token: token } });
 const me = (options: ApiOptions) => api<{ id: string }>('GET', '/api/v1/users/me', options);
 
-test('signing in gives a session with the access token under both names, and the user', async () => {
+test('signing in returns a session with the access token under both names, and the user', async () => {
   laterMinute();
   const { id, email } = await newUser({ password });
   for (const [address, key] of [
@@ -88,7 +88,7 @@ test('a wrong password, an unknown address, a user of another app and one withou
   assert.equal((await login(sandboxed.email, password)).status, 401);
 });
 
-test('failed sign-ins are limited to 5 a minute for an e-mail from one address and 10 for an address, then right password or not', async () => {
+test('failed sign-ins are limited to 5 a minute for an e-mail and address and 10 for an address, even with the right password', async () => {
   laterMinute();
   const { email } = await newUser({ password });
   for (let attempt = 0; attempt < 5; attempt++) assert.equal((await login(email, 'wrong password')).status, 401);
@@ -109,7 +109,7 @@ test('failed sign-ins are limited to 5 a minute for an e-mail from one address a
   assert.equal((await login(other.email, password)).status, 200);
 });
 
-test('a refresh token works once; used again it ends its whole family but no other session', async () => {
+test('a refresh token works once; a second use ends its family and no other session', async () => {
   laterMinute();
   const { id, email } = await newUser({ password });
   const first = (await login(email, password)).body;
@@ -125,7 +125,7 @@ test('a refresh token works once; used again it ends its whole family but no oth
   assert.equal((await refresh(bystander.refresh_token)).status, 200);
 });
 
-test('of two refreshes at the same time one wins and the family ends', async () => {
+test('of two concurrent refreshes one wins, and the family ends', async () => {
   laterMinute();
   const { email } = await newUser({ password });
   const { refresh_token: token } = (await login(email, password)).body;
@@ -135,7 +135,7 @@ test('of two refreshes at the same time one wins and the family ends', async () 
   assert.equal((await refresh(winner?.body.refresh_token ?? '')).status, 401);
 });
 
-test("a refresh token with another app's or sandbox's key is 401 and stays good; unknown and expired ones are 401", async () => {
+test("a refresh token with another app's or sandbox's key is 401 and stays valid; unknown and expired ones are 401", async () => {
   laterMinute();
   const { email } = await newUser({ password });
   const { refresh_token: token } = (await login(email, password)).body;
@@ -182,7 +182,7 @@ test('an access token that has expired is 401 expired_token, one that was altere
   assert.deepEqual([expired.status, expired.body.error.code], [401, 'expired_token']);
 });
 
-test('a personal token ends at its very time, however short ago it was last used', async () => {
+test('a personal token ends exactly on time, however recently it was used', async () => {
   laterMinute();
   const { id, email } = await newUser({ password });
   const { token } = (await login(email, password)).body;

@@ -85,7 +85,7 @@ test('transactions and reads are repeated when PostgreSQL had ended their idle s
   assert.deepEqual(await listDone(), ['once']);
 });
 
-test('a request that is one transaction begins on a session that works', async () => {
+test('a request that is one transaction begins on a working session', async () => {
   const pool = open(2);
   await endIdleSessions(pool, 2);
   let tries = 0;
@@ -198,7 +198,7 @@ test('work waits for a free connection for a limited time', async () => {
   assert.equal((await pool`select 1 as one`)[0]?.one, 1);
 });
 
-test('a listener whose connection the network has forgotten hears again', async () => {
+test('a listener whose connection the network has forgotten receives notifications again', async () => {
   const pool = open(1, 1_500);
   const heard: string[] = [];
   const again = Promise.withResolvers<void>();
@@ -215,7 +215,7 @@ test('a listener whose connection the network has forgotten hears again', async 
   assert.deepEqual(heard, ['heard']);
 });
 
-test('connections that the network has forgotten end together, so that one statement waits for them and not each', async () => {
+test('connections that the network has forgotten end together, so that only one statement waits for them', async () => {
   const requests = open(4, 1_000);
   await openSessions(requests, 4);
   const jobs = new JobConnections({ target: proxy.url, timeoutMs: 1_000, log: createLogger('silent') }).openPool(4);

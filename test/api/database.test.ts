@@ -23,7 +23,7 @@ function open(poolSize: number, options: { prepare?: boolean } = {}): Database {
 
 const plain = <T>(rows: readonly T[]): T[] => [...rows];
 
-test('a statement that fails half way through its rows leaves the next one its own rows', async () => {
+test('after a statement that fails half way through its rows, the next one gets its own rows', async () => {
   const one = open(1);
   const half = one`select i, 1 / (3 - i) as quotient, repeat('x', 100) as filling from generate_series(1, 5) i`;
   await assert.rejects(half, /division by zero/);
@@ -46,7 +46,7 @@ test('statements that overlap on one connection get their own rows and errors', 
   );
 });
 
-test('values come back as they went', async () => {
+test('values are returned as they were written', async () => {
   const text = fc.string({ unit: 'grapheme' }).map((value) => value.replaceAll('\0', ''));
   const bytes = fc.uint8Array().map((value) => Buffer.from(value));
   const values = fc.record(
@@ -101,7 +101,7 @@ test('a statement prepared before its table changed is prepared again, in a tran
   assert.deepEqual(plain(await one.begin(read)), [{ b: 'new' }]);
 });
 
-test('statements are prepared by name once for each connection, and not at all when that is off', async () => {
+test('statements are prepared by name once for each connection, and never if that is off', async () => {
   const count = async (sql: typeof db) => {
     for (let n = 0; n < 3; n++) await sql`select ${n}::integer as counted_statement`;
     const [row] =
@@ -113,7 +113,7 @@ test('statements are prepared by name once for each connection, and not at all w
   assert.equal(await count(open(1, { prepare: false })), 0);
 });
 
-test('work waits for a free connection in the order of its arrival, reserved ones too', async () => {
+test('work waits for a free connection in the order of its arrival, also for reserved ones', async () => {
   const one = open(1);
   const first = await one.reserve();
   const order: string[] = [];
@@ -135,7 +135,7 @@ test('work waits for a free connection in the order of its arrival, reserved one
   assert.deepEqual(order, ['reserve', 'select', 'begin']);
 });
 
-test('a lost connection fails what runs on it, with an error that says so, and is replaced', async () => {
+test('a lost connection fails its statements with an error that says so, and is replaced', async () => {
   const one = open(1);
   const [row] = await one`select pg_backend_pid() as pid`;
   const sleeping = one`do 'begin perform pg_sleep(60); end'`;
@@ -149,7 +149,7 @@ test('a lost connection fails what runs on it, with an error that says so, and i
   assert.notEqual((await one`select pg_backend_pid() as pid`)[0]?.pid, row?.pid);
 });
 
-test('an unreachable database is an error with a code, for all that wait', async () => {
+test('an unreachable database is an error with a code for all waiting work', async () => {
   const nowhere = openDatabase(
     { host: '127.0.0.1', port: 1, database: 'none', username: 'none' },
     { poolSize: 2, applicationName: 'quarry-test' },
@@ -219,7 +219,7 @@ test('work that always collides fails after five tries', async () => {
   assert.equal(tries, 5);
 });
 
-test('a savepoint undoes its own work alone; an error that the work swallows still fails the transaction', async () => {
+test('a savepoint undoes only its own work; an error that the work swallows still fails the transaction', async () => {
   await db`create table steps (name text)`;
   await db.begin(async (tx) => {
     await tx`insert into steps values ('outer')`;
@@ -243,7 +243,7 @@ test('a statement after its transaction is over is refused', async () => {
   await assert.rejects(async () => kept.tx`select 1`, /The transaction is over/);
 });
 
-test('a cursor brings all rows in batches', async () => {
+test('a cursor returns all rows in batches', async () => {
   const sizes = await db.begin(async (tx) => {
     const found: number[] = [];
     const rows = tx<{ n: number }[]>`select n from generate_series(1, ${7}::integer) n`;
@@ -262,7 +262,7 @@ test('an error of the database shows the place of the statement in our code', as
   assert.match(error.stack ?? '', /database\.test\.ts/);
 });
 
-test('a closed pool refuses work and aborts what still runs after its timeout', async () => {
+test('a closed pool refuses work, and aborts work that is active after its timeout', async () => {
   const pool = openDatabase(target, { poolSize: 2, applicationName: 'quarry-test-closing' });
   const running = assert.rejects(pool`do 'begin perform pg_sleep(60); end'`, { code: 'CONNECTION_CLOSED' });
   while (

@@ -30,7 +30,7 @@ async function openRecorder(): Promise<{ url: string; untilLock: Promise<string>
 
 const settings = /tcp_keepalives_idle = 10; .*_interval = 5; .*_count = 3;.*tcp_user_timeout = 30000.*advisory_/s;
 
-test('before a worker shows that it lives, its server is told to notice the death of its machine', async () => {
+test('before a worker registers, its server is configured to notice the death of its machine', async () => {
   const { url, untilLock } = await openRecorder();
   const log = createLogger('silent');
   const presence = new Presence(new JobConnections({ target: url, log }), 'dead-machines', log, () => {});

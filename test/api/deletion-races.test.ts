@@ -173,7 +173,7 @@ async function pidOf(tx: Transaction): Promise<number> {
   return row?.pid ?? 0;
 }
 
-test('a file that is deleted while a large PATCH of it is under way stays deleted', async () => {
+test('a file that is deleted during a large PATCH of it stays deleted', async () => {
   const key = app.secretKey;
   const person = await server.provision.user(app);
   const grants = Array.from({ length: 500 }, () => ({

@@ -69,7 +69,7 @@ async function assertThere(things: Estate, expected: boolean): Promise<void> {
   for (const [kind, path] of Object.entries(things)) assert.equal(await there(path), expected, `${kind} ${path}`);
 }
 
-test('with a user go their files, agents, sources, threads, entries and memberships, and the bytes of all', async () => {
+test('deleting a user deletes their files, agents, sources, threads, entries and memberships, and the bytes of all', async () => {
   const org = await provision.org(app);
   const user = await provision.user(app, { org });
   const team = await provision.team(app, { members: [[user, 'owner']] });
@@ -107,7 +107,7 @@ test('deleting a team deletes its resources and memberships, but not its people'
   assert.equal(await blobsAfterSweep(), before);
 });
 
-test('with an agent go its files, jobs, config entries, sources, installations and its picture', async () => {
+test('deleting an agent deletes its files, jobs, config entries, sources, installations and picture', async () => {
   const user = await provision.user(app);
   const before = await blobsAfterSweep();
   type Agent = Made & { profile_picture: { url: string; file: string } };
@@ -225,7 +225,7 @@ test('removing an extraction leaves its files', async () => {
   assert.equal((await api('DELETE', `/api/v1/extractions/${job.id}`, { key })).status, 404);
 });
 
-test('a parent source may go: its children stay, without a parent', async () => {
+test('deleting a parent source leaves its children, without a parent', async () => {
   const agent = await post('/agents', { name: 'A' });
   const parent = await post('/knowledge_sources', { type: 'knowledge/documents', agent: agent.id });
   const child = await post('/knowledge_sources', {

@@ -65,7 +65,7 @@ test('ingestions whose embedding service does not respond keep no other app wait
   assert.ok(performance.now() - startedAt < brokenOffWithinMs);
 });
 
-test('documents whose vectors are caught up with hold no place either, and a stop breaks the request off', {
+test('adding missing vectors occupies no slot, and a stop aborts the request', {
   timeout: 60_000,
 }, async () => {
   service.hanging.length = 0;

@@ -114,7 +114,7 @@ test('a change in progress when the stream opens is shown, or the stream waits f
   await opening;
 });
 
-test('users see the events of what they may see, and lose sight of them with their rights', async () => {
+test('users see the events of resources that are visible to them, and no longer once they lose their rights', async () => {
   const app = await server.provision.app();
   const org = await server.provision.org(app);
   const member = await server.provision.user(app, { org, role: 'member' });
@@ -159,7 +159,7 @@ test('production and sandboxes do not see each other', async () => {
   assert.equal((await inside.take()).data.type, 'inside');
 });
 
-test('a stream that asks for deleted events gets a note', async () => {
+test('a stream that requests deleted events gets a reset', async () => {
   const app = await server.provision.app();
   const client = new WebhooksClient(server, app.secretKey);
   const stream = await open(app);

@@ -64,7 +64,7 @@ test('a user signs in to the console at the issuer, by authorization code with P
   assert.equal((await api('GET', callback, { headers: { cookie } })).status, 401);
 });
 
-test('a browser gets a failed sign-in as a page that says what happened and leads back; a program gets JSON', async () => {
+test('a failed sign-in shows a browser a page with the reason and a link back; a program gets JSON', async () => {
   const { cookie } = await begin();
   const path = '/console/oidc/callback?error=access_denied&state=wrong';
   const page = await api('GET', path, { headers: { cookie, accept: 'text/html,application/xhtml+xml,*/*;q=0.8' } });

@@ -47,7 +47,7 @@ async function extract(text: string, filename: string, destination = {}) {
 
 const archive = zipSync({ 'a.txt': strToU8('in an archive') });
 
-test('each attachment of a mail is an output of its own, and one that cannot be read says why', async () => {
+test('each attachment of a mail is a separate output, and an unreadable one says why', async () => {
   const inner = mail('Inner', [{ name: 'deep.csv', type: 'text/csv', bytes: 'ship,tons\nAurora,1200\n' }]);
   const body = await extract(
     mail('Outer', [
@@ -79,7 +79,7 @@ test('each attachment of a mail is an output of its own, and one that cannot be 
   assert.equal(config.status, 200);
 });
 
-test('attachments have bounds of depth, number and bytes, and the mail says what was left out', async () => {
+test('attachments are limited in depth, number and bytes, and the mail says what was left out', async () => {
   let nested = mail('Innermost', [{ name: 'end.txt', type: 'text/plain', bytes: 'The end.' }]);
   for (let level = 0; level < 4; level++)
     nested = mail(`Level ${level}`, [{ name: 'next.eml', type: 'application/octet-stream', bytes: nested }]);

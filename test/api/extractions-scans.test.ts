@@ -72,7 +72,7 @@ test('the output of a scan names the recognised pages and their certainty, for a
   }
 });
 
-test('a long scan is a timeout within a request, which says how far it came', async () => {
+test('a long scan times out within a request, which says how many pages were read', async () => {
   const { status, body } = await server.api<ErrorBody>('POST', '/api/v1/extractions', {
     key: app.secretKey,
     body: { file: await upload(longScan), destination_kind: 'storage' },

@@ -129,7 +129,7 @@ test('an extract node waits for the data, and fails with its reason', async () =
   assert.deepEqual([failed.status, failed.error?.code], ['failed', 'invalid_output']);
 });
 
-test('a mail and its attachment each have data: the first here, both in files', async () => {
+test('a mail and its attachment each have data: the first in the response, both in files', async () => {
   const mail = [
     ...['From: a@example.com', 'Subject: Parts', 'MIME-Version: 1.0', 'Content-Type: multipart/mixed; boundary=b', ''],
     ...['--b', 'Content-Type: text/plain', '', 'A Bolt for 3.5.', '--b', 'Content-Type: text/plain; name=list.txt'],
@@ -153,7 +153,7 @@ test('a mail and its attachment each have data: the first here, both in files', 
   );
 });
 
-test('another process takes a structured extraction over when this one stops, and asks nothing twice that was answered', async () => {
+test('another process takes over a structured extraction when this one stops, and repeats no completed request', async () => {
   const env = { QUARRY_LLM_URL: model.url, QUARRY_LLM_MODEL: 'small', QUARRY_LLM_CONTEXT_TOKENS: '4096' };
   const first = await startTestServer({ env, logLevel: 'fatal' });
   const by = await first.provision.app();

@@ -31,7 +31,7 @@ function create(credential: { key?: string; token?: string }, body: Record<strin
   });
 }
 
-test('a job is seen by its owner and by servers of its app, and is 404 for all other callers', async () => {
+test('a job is visible to its owner and to servers of its app, and 404 for all other callers', async () => {
   const created = await create({ token: world.member.token });
   assert.equal(created.status, 202);
   await waitForExtraction(server.baseUrl, world.app.secretKey, created.body.id);

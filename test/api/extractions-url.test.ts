@@ -106,7 +106,7 @@ test('a site is read page by page, each once, within its host, with any spelling
   assert.equal(site.requestCount('/logo.png'), 0);
 });
 
-test('no more than max_pages pages are tried on any site', async () => {
+test('at most max_pages pages of a site are requested', async () => {
   const site = await siteOf({ '/': htmlPage('Home', ['/calendar?day=1', '/x/']) }, (request, response, url) =>
     url.pathname === '/calendar'
       ? responses.calendar(request, response, url)
@@ -206,14 +206,14 @@ test('robots.txt is obeyed, with a reason for each page left out; a secret key m
   assert.equal(refused.status, 403);
 });
 
-test('an unavailable robots.txt closes the site', async () => {
+test('with an unavailable robots.txt, nothing of the site is read', async () => {
   const site = await siteOf({ '/robots.txt': responses.status(503), '/': htmlPage('Home') });
   const closed = await extract(`${site.origin}/`);
   assert.deepEqual([closed.state, closed.error?.code], ['failed', 'robots_disallowed']);
   assert.equal(site.requestCount('/'), 0);
 });
 
-test('nofollow links and pages are not followed, and a canonical twin is read once', async () => {
+test('nofollow links and pages are not followed, and a canonical duplicate is read once', async () => {
   const site = await siteOf({
     '/': `${htmlPage('Home', ['/a', '/list', '/twin?x=1', '/twin'])}<a rel="nofollow" href="/secret">s</a>`,
     '/a': htmlPage('A', ['/from-a'], '<meta name="robots" content="nofollow">'),
@@ -229,7 +229,7 @@ test('nofollow links and pages are not followed, and a canonical twin is read on
   for (const path of ['/secret', '/from-a', '/from-list']) assert.equal(site.requestCount(path), 0, path);
 });
 
-test('paths, depth and sitemaps narrow and widen what is read', async () => {
+test('paths, depth and sitemaps restrict and extend what is read', async () => {
   const pages: SitePages = {
     '/robots.txt': 'Sitemap: /maps/sitemap-index.xml',
     '/maps/sitemap-index.xml': '<sitemapindex><sitemap><loc>/maps/sitemap-one.xml</loc></sitemap></sitemapindex>',
@@ -285,7 +285,7 @@ test('documents among the pages go through the same parsers', async () => {
   assert.match(await outputText(table), /\| 1 \| 2 \|/);
 });
 
-test('outputs with the same name get a number, and config outputs are entries at their path', async () => {
+test('outputs with equal names get a number, and config outputs are entries at their path', async () => {
   const site = await siteOf({}, (_request, response, url) =>
     response
       .setHeader('content-type', 'text/html')
@@ -320,7 +320,7 @@ test('crawl-delay is kept, and Retry-After is waited for', async () => {
   assert.equal(site.requestCount('/b'), 2);
 });
 
-test('wrong requests are 422 on the member, unsafe URLs on url, before anything is fetched', async () => {
+test('invalid requests are 422 on the member, unsafe URLs on url, before anything is fetched', async () => {
   const valid = { destination_kind: 'storage', url: 'http://example.com/', mode: 'site' };
   const wrong: [Record<string, unknown>, string][] = [
     [{ ...valid, mode: undefined }, 'mode'],

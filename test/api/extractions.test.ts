@@ -73,7 +73,7 @@ const extract = <T = Extraction>(body: object, who: ApiOptions = { key }) =>
 const config = <T = Config>(path: string, who: ApiOptions = { key }) => api<T>('GET', `/api/v1/config/${path}`, who);
 const contentOf = async ({ url }: FileBody) => (await fetch(url)).text();
 
-test('the response has the finished document, with its output a whole file', async () => {
+test('the response has the finished document, and its output is a complete file', async () => {
   const file = await upload('# Title\n\nSome text.', 'My report (final).md', 'text/markdown');
   const { status, body } = await extract({ file, destination_kind: 'storage', destination_path: '/a/./b//../c/' });
   assert.equal(status, 201);
@@ -103,7 +103,7 @@ test('storage without a path names the file by itself; config needs a path with 
   }
 });
 
-test('exactly one of file and url with mode; what belongs to the other is 422 on its member', async () => {
+test('exactly one of file and url with mode; members of the other are 422 on their name', async () => {
   const file = await upload('text');
   const storage = { destination_kind: 'storage' };
   const url = 'https://example.com/';
@@ -220,7 +220,7 @@ test('writing a config path again adds a version; old ones are read by number', 
   assert.equal((await config('docs%2Fv%2Fguide.md')).status, 200);
 });
 
-test('config paths are apart for agent, org, user and app, and lists take a literal prefix', async () => {
+test('config paths of agent, org, user and app are separate, and lists take a literal prefix', async () => {
   const mine = await upload('x', 'same.txt', 'text/plain', { token: member.token });
   const destination = { destination_kind: 'config', destination_path: 'shelf_1' };
   const as = { token: member.token };
@@ -257,7 +257,7 @@ test('config paths are apart for agent, org, user and app, and lists take a lite
   assert.ok(!('content' in ((await list('prefix=shelf_1', as)).data[0] ?? {})));
 });
 
-test('ten megabytes exactly are read, one byte more is 422 file_too_large', async () => {
+test('exactly ten megabytes are read, one byte more is 422 file_too_large', async () => {
   const size = 10 * 1024 * 1024;
   const line = `${'word '.repeat(20)}\n`;
   const exact = Buffer.alloc(size, line);

@@ -60,7 +60,7 @@ async function startTree(...next: Record<string, unknown>[]) {
   return { run, child, call, resume };
 }
 
-test('a run and all that it leads to may have so many runs, counted in the database', async () => {
+test('the runs of a tree are limited, and counted in the database', async () => {
   const { run, call, resume } = await startTree({
     ...{ id: 'second', kind: 'for_each', items: '[1..50]', concurrency: 50 },
     node: { id: 'one', kind: 'run_automation', automation: 'self', retry: { max_attempts: 100, initial_seconds: 0 } },
@@ -77,7 +77,7 @@ test('a run and all that it leads to may have so many runs, counted in the datab
   assert.equal(count, 1 + 3);
 });
 
-test('runs that events of a run set off count for its tree', async () => {
+test('runs started by events of a run count for its tree', async () => {
   const { run, resume } = await startTree({ id: 'tell', kind: 'emit_event', name: 'told', payload: {} });
   const listener = await client.createAutomation({
     type: 'trigger',
@@ -141,7 +141,7 @@ test('events of the files, extractions and ingestions of a run count for its tre
   }
 });
 
-test('a run and all that it leads to may have so many journal entries', async () => {
+test('the journal entries of a tree are limited', async () => {
   const { run, resume } = await startTree({ id: 'last', kind: 'trigger' });
   await server.db`update automation_runs set sequence = 250000 where tree_id = ${uuidOf(run)}`;
   clock.advance(2_000);
@@ -173,7 +173,7 @@ test('an upstream response of 5,000 nested brackets fails its node, which is not
   }
 });
 
-test('a run whose advance throws ends as failed after a few tries', async () => {
+test('a run whose advance throws fails after a few attempts', async () => {
   const { id } = await client.createAutomation({
     workflow: graphOf(
       { id: 'pause', kind: 'wait_for_signal', name: 'go', on_success: 'b' },
@@ -198,7 +198,7 @@ test('a run whose advance throws ends as failed after a few tries', async () => 
   }
 });
 
-test('an app whose requests wait for the database delays another app by few of them', async () => {
+test('an app whose requests wait for the database delays another app by only a few of them', async () => {
   const apps = [await server.provision.app(), await server.provision.app()];
   const [many, one] = await Promise.all(
     apps.map(async ({ secretKey: key }) => {

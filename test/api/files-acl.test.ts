@@ -112,7 +112,7 @@ test('an invalid ACL is 422 on its member, at upload and by PATCH', async () => 
   assert.deepEqual((await patch(file.id, {})).body.acl, { grants: [] });
 });
 
-test('a reader changes nothing; a writer the name and metadata alone; neither sees the ACL', async () => {
+test('a reader changes nothing, a writer only the name and metadata; neither sees the ACL', async () => {
   const file = await upload({ grants: [grant('user', viewer.id), grant('user', admin.id, 'write')] });
   const reader = { token: viewer.token };
   const writer = { token: admin.token };

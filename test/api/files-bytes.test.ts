@@ -34,7 +34,7 @@ for (const [name, url] of [
     const get = (headers: Record<string, string> = {}, method = 'GET') => fetch(url, { headers, method });
     const body = async (answer: Response) => Buffer.from(await answer.arrayBuffer());
 
-    test('come whole with their length and tag', async () => {
+    test('are sent whole with their length and tag', async () => {
       const answer = await get();
       assert.equal(answer.status, 200);
       assert.equal(answer.headers.get('content-length'), String(bytes.length));
@@ -43,7 +43,7 @@ for (const [name, url] of [
       assert.ok((await body(answer)).equals(bytes));
     });
 
-    test('come in ranges', async () => {
+    test('are sent in ranges', async () => {
       for (const [range, start, end] of [
         ['bytes=0-0', 0, 1],
         ['bytes=100-70000', 100, 70_001],

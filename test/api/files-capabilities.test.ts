@@ -51,7 +51,7 @@ test('sharing gives a URL that works without a credential; turning it off disabl
   assert.equal(await opens(file.share_url), false);
 });
 
-test('only what is declared an image can be shared, at upload and later; an SVG is shown in place', async () => {
+test('only files declared as images can be shared, at upload and later; an SVG is shown inline', async () => {
   const refused = await api<ErrorBody>('POST', '/api/v1/files', {
     key,
     body: { filename: 'a', content_type: 'text/plain', data: '', share: true },
@@ -110,7 +110,7 @@ test('an org’s logo: set, replaced, removed, gone with the org and with its fi
   assert.equal(left.length, 0);
 });
 
-test('a picture that is none is 422 on its member and changes nothing', async () => {
+test('a file that is not a picture is 422 on its member and changes nothing', async () => {
   for (const [value, field] of [
     [{ ...picture(), mime_type: 'text/plain' }, 'profile_picture.mime_type'],
     [{ ...picture(), data: 'no base64' }, 'profile_picture.data'],

@@ -39,7 +39,7 @@ const cached = async (id: string) => {
   return rows.map(({ width }) => width);
 };
 
-test('a file has a URL of a small picture for those who ask, and a list has one for each', async () => {
+test('a file has a URL of a small picture on request, and a list has one for each file', async () => {
   const id = await store(png, 'image/png');
   for (const format of ['webp', 'jpeg', 'png'] as const) {
     const response = await fetch((await urlOf(id, `width=128&format=${format}`)) ?? '');
@@ -89,7 +89,7 @@ test('the size is signed: a URL opens one picture of one file, until it expires'
   assert.equal((await fetch(again)).status, 404);
 });
 
-test('a picture is made once: later requests read the cache, and a client that has it gets 304', async () => {
+test('a picture is created once: later requests read the cache, and a client that has it gets 304', async () => {
   const id = await store(png.subarray(), 'image/png');
   const url = (await urlOf(id, 'width=512&format=jpeg')) ?? '';
   const [first, second] = await Promise.all([fetch(url), fetch(url)]);
@@ -110,7 +110,7 @@ test('a picture is made once: later requests read the cache, and a client that h
   }
 });
 
-test('the cache of an app is bounded, forgets what nobody uses, and ends with the file', async () => {
+test('the cache of an app is bounded, evicts unused pictures, and loses them with their file', async () => {
   const id = await store(await encodePicture(halves(90, 90), 'png'), 'image/png');
   const row = await findFile(db, app.app.uuid, parseId('file', id) ?? '');
   assert.ok(row);

@@ -46,7 +46,7 @@ test('a raw body of any type becomes a file, JSON too', async () => {
   assert.equal((await fetch(picture.body.share_url ?? '')).status, 200);
 });
 
-test('the filename comes percent-encoded or as plain UTF-8', async () => {
+test('the filename may be percent-encoded or plain UTF-8', async () => {
   for (const [header, filename] of [
     ['a%20b.txt', 'a b.txt'],
     ['%E6%97%A5.txt', '日.txt'],
@@ -61,7 +61,7 @@ test('the filename comes percent-encoded or as plain UTF-8', async () => {
   }
 });
 
-test('a digest is checked, and a body with another leaves nothing', async () => {
+test('a digest is checked, and a body that does not match it leaves nothing', async () => {
   const bytes = bytesOf(100_000);
   const before = blobFiles().length;
   assert.equal((await upload(bytes, { 'content-digest': digest('sha512', bytes) })).status, 201);
@@ -106,7 +106,7 @@ test('an invalid raw upload is refused on its member', async () => {
   assert.equal((await upload('x', {}, `?user=${viewer.id}`)).status, 403);
 });
 
-test('an upload that breaks off leaves nothing, neither row nor blob nor note', async () => {
+test('an interrupted upload leaves neither row nor blob nor note', async () => {
   const [before] = await db<[{ count: number }]>`select count(*)::int as count from files`;
   const filesBefore = blobFiles().length;
   const outgoing = httpRequest(`${server.baseUrl}/api/v1/files/uploads`, {

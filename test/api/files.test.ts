@@ -78,7 +78,7 @@ test('who owns a new file: the caller, a team before a user, the org of an agent
   assert.deepEqual([mismatch.status, mismatch.body.error.fields[0]?.field], [422, 'org']);
 });
 
-test('an owner the caller cannot see is 422 on its member, one it sees but may not act for is 403', async () => {
+test('an owner that the caller cannot see is 422 on its member, a visible one it may not act for is 403', async () => {
   const refused = (body: object, who: object = as(member)) => api<ErrorBody>('POST', '/api/v1/files', { ...who, body });
   for (const [member_, id] of [
     ['user', otherUser.id],
@@ -231,7 +231,7 @@ test('no credential is 401, a publishable key alone too, a developer without an 
   }
 });
 
-test('PATCH changes what it names and keeps the rest', async () => {
+test('PATCH changes the given members and keeps the others', async () => {
   const { body: file } = await upload(as(member));
   const change = (body: object) => api<FileBody>('PATCH', `/api/v1/files/${file.id}`, { ...as(member), body });
   const renamed = await change({ filename: 'b.txt' });
@@ -258,7 +258,7 @@ test('PATCH changes what it names and keeps the rest', async () => {
   }
 });
 
-test('DELETE removes the file, its bytes and every URL to it; a team member may change but not delete', async () => {
+test('DELETE removes the file, its bytes and its URLs; a team member may change but not delete it', async () => {
   const { body: file } = await upload(as(member), text('x', { team: team.id }));
   assert.equal(
     (await api('PATCH', `/api/v1/files/${file.id}`, { ...as(member), body: { filename: 'c' } })).status,
@@ -271,7 +271,7 @@ test('DELETE removes the file, its bytes and every URL to it; a team member may 
   assert.equal((await fetch(file.url)).status, 404);
 });
 
-test('the list shows what the caller sees, newest first, and filters it', async () => {
+test('the list shows what is visible to the caller, newest first, with filters', async () => {
   const scope = await provision.world();
   const own = { token: scope.member.token };
   const server_ = { key: scope.app.secretKey };

@@ -47,7 +47,7 @@ const words = [
   'northern',
 ];
 
-test('after random pushes, replacements, deletions and compactions the index is that of the texts', async (context) => {
+test('after random pushes, replacements, deletions and compactions, the index matches the texts', async (context) => {
   context.diagnostic(`repeat with INDEX_SEED=${seed} INDEX_STEPS=${stepsMax}`);
   const random = createRandom(seed);
   const below = (count: number) => Math.floor(random() * count);

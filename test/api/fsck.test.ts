@@ -32,7 +32,7 @@ async function fsck(repair: boolean, now = new Date()) {
   return { report, findings: findings.map(({ kind, file, repair: done }) => [kind, file, done]) };
 }
 
-test('a store in order has no findings, a blob that is being written among it', async () => {
+test('an intact store has no findings, even while a blob is being written', async () => {
   await createFile();
   await services.blobs.put(`${app.app.uuid}/${newUuid()}`, Buffer.from('young'), { contentType: 'text/plain' });
   const { report } = await fsck(true);

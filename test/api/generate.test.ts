@@ -126,7 +126,7 @@ test('an output that never validates fails the node with its usage after three r
   assert.deepEqual(failed?.record.payload, error);
 });
 
-test('a schema that is none fails the node before a token is spent', async () => {
+test('an invalid schema fails the node before a token is spent', async () => {
   const run = await runOnce({ schema: { type: 'nothing' } });
   assert.deepEqual([run.status, model.requests.length], ['failed', 0]);
   assert.match(run.error?.message ?? '', /schema/);
@@ -154,7 +154,7 @@ test('a server that accepts fewer members of a request gets it without them', as
   }
 });
 
-test('errors and nonsense of the server fail the node with a code of its own and without its words', async () => {
+test('errors and invalid responses of the server fail the node with its own code and without their text', async () => {
   const secretive = '{"error":{"message":"Incorrect API key sk-operator"}}';
   const cases: [ReturnType<typeof model.script>, string, number][] = [
     [{ status: 401, body: secretive }, 'llm_failed', 1],
@@ -198,7 +198,7 @@ test('a tool call is not executed, and what cannot be stored is replaced', async
   assert.deepEqual([run.status, text, finish_reason], ['completed', 'a\ufffdb\ufffd', 'tool_calls']);
 });
 
-test('a server that does not stream is read, too', async () => {
+test('a server that does not stream also works', async () => {
   const whole = {
     choices: [{ message: { content: 'Whole.' }, finish_reason: 'stop' }],
     usage: { prompt_tokens: 1, completion_tokens: 2 },

@@ -9,7 +9,7 @@ before(async () => {
 });
 after(() => server.close());
 
-test('an unknown path is 404 in the one shape of errors, with a request id', async () => {
+test('an unknown path is 404 in the usual error shape, with a request id', async () => {
   const { status, body, headers } = await server.api<ErrorBody>('GET', '/api/v1/nowhere', {
     headers: { 'x-request-id': 'mine-1' },
   });

@@ -29,7 +29,7 @@ async function countWaitingForTeams(): Promise<number> {
   return waiting.length;
 }
 
-test('the same key and body give the first response, and the request takes effect once', async () => {
+test('the same key and body return the first response, and the request takes effect once', async () => {
   const first = await api<Made>('POST', '/api/v1/teams', keyed('team-1', { body: { name: 'One' } }));
   const again = await api<Made>('POST', '/api/v1/teams', keyed('team-1', { body: { name: 'One' } }));
   assert.deepEqual([first.status, again.status, again.text], [201, 201, first.text]);
@@ -66,7 +66,7 @@ test('large bodies that differ only in a long string are different, and equal on
   }
 });
 
-test('a refusal is stored too; a refusal before the operation begins is not', async () => {
+test('a refusal is also stored, except one before the operation begins', async () => {
   const org = await provision.org(app);
   const body = { name: 'Twin', slug: 'twin' };
   await api('POST', '/api/v1/orgs', { key: app.secretKey, body });
@@ -194,7 +194,7 @@ test('every kind whose visibility is checked has an operation that reads it', ()
     );
 });
 
-test('where the response carries a credential, the header is 422 and nothing happens', async () => {
+test('if the response would contain a credential, the header is 422 and nothing happens', async () => {
   const user = await provision.user(app);
   const agent = await provision.agent(app);
   const before = await db`select 1 from api_keys where app_id = ${app.app.uuid}`;
@@ -240,7 +240,7 @@ test('an upload of raw bytes is repeated by the digest of its body', async () =>
   assert.equal((await api<Made>('POST', '/api/v1/files', keyed('base64', { body: base64 }))).body.id, one.body.id);
 });
 
-test('an upload that is cut short leaves its key free', async () => {
+test('an interrupted upload leaves its key free', async () => {
   const head = `POST /api/v1/files/uploads HTTP/1.1\r\nHost: quarry\r\nx-api-key: ${app.secretKey}\r\nidempotency-key: cut\r\ncontent-type: text/plain\r\nx-filename: cut.txt\r\ncontent-length: 100\r\n\r\npart`;
   const socket = connect(Number(new URL(server.baseUrl).port), '127.0.0.1');
   socket.write(head);
@@ -298,7 +298,7 @@ test('after 24 hours a key is free, and the sweep deletes its record', async () 
   assert.deepEqual([Number(usage[0]?.records), Number(usage[0]?.bytes)], [0, 0]);
 });
 
-test('a failure of the server is not stored: the same key may try again', async () => {
+test('a failure of the server is not stored: the same key may be used again', async () => {
   await db`alter table teams add constraint broken check (name <> 'Broken')`;
   const body = { name: 'Broken' };
   const failed = await api<Made>('POST', '/api/v1/teams', keyed('broken', { body }));
@@ -331,7 +331,7 @@ test('an app has a bounded number of records, and others still have theirs', asy
   }
 });
 
-test('an app has a bounded number of bytes of responses; what does not fit does not happen', async () => {
+test('the responses stored for an app are bounded in bytes; a request whose response does not fit has no effect', async () => {
   const small = await startTestServer({ env: { QUARRY_IDEMPOTENCY_MB: '1' } });
   try {
     const one = await small.provision.app();

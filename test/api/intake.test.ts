@@ -67,7 +67,7 @@ async function waitUntilRefused(slow: ReturnType<typeof begin>): Promise<string>
   return text ?? '';
 }
 
-test('a body that comes more slowly than 64 KiB a second after its first ten seconds is 408, and the connection closes', async () => {
+test('a body that arrives more slowly than 64 KiB a second after its first ten seconds is 408, and the connection closes', async () => {
   const paths: [string, Record<string, string>][] = [
     ['/api/v1/files', { 'x-api-key': app.secretKey }],
     ['/api/v1/files/uploads', { 'x-api-key': app.secretKey, 'content-type': 'text/plain', 'x-filename': 'a' }],

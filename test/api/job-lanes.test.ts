@@ -64,7 +64,7 @@ function createGate() {
   };
 }
 
-test('an app whose jobs fill every place that it may have keeps no other app waiting', async () => {
+test('an app whose jobs fill all of its slots keeps no other app waiting', async () => {
   const gate = createGate();
   const ended = gate.until(3);
   for (let n = 0; n < 50; n++) await addJob(database.db, 'work', { appId: hostile });
@@ -77,7 +77,7 @@ test('an app whose jobs fill every place that it may have keeps no other app wai
   gate.open();
 });
 
-test('an app alone has every place that the setting names', async () => {
+test('a single app has all slots of the setting', async () => {
   const gate = createGate();
   const all = gate.until(9);
   for (let n = 0; n < 9; n++) await addJob(database.db, 'work', { appId: hostile });
@@ -107,7 +107,7 @@ test('jobs of a low priority wait until the urgent work of their process has end
   assert.deepEqual(gate.order, [other, other, patient]);
 });
 
-test('of ten thousand jobs of one app and ten of another the ten are among the first', async () => {
+test('among ten thousand jobs of one app, ten of another are done among the first', async () => {
   const order: string[] = [];
   const ended = Promise.withResolvers<void>();
   await database.db`
@@ -156,7 +156,7 @@ function spawnWorker() {
   return { child, taken, isShared };
 }
 
-test('two worker processes share the places of all: two apps leave one for a third, whichever process has it', async () => {
+test('two worker processes share their slots: two apps leave one for a third, in either process', async () => {
   const pair = [spawnWorker(), spawnWorker()];
   const taken = () => pair.flatMap((worker) => worker.taken);
   const untilTaken = async (count: number) => {

@@ -79,7 +79,7 @@ test('a key with scopes reaches exactly the routes of its scopes', async () => {
   assert.deepEqual(wrong, []);
 });
 
-test('the tools of MCP are held to the scopes of the key', async () => {
+test('MCP tools are limited to the scopes of the key', async () => {
   const { full_key: key } = await createKey({ scopes: ['kv:read'] });
   const callTool = async (name: string, args: object) => {
     const called = await api<{ result: { isError?: boolean; content: { text: string }[] } }>('POST', '/mcp', {
@@ -117,7 +117,7 @@ test('scopes are shown, and a key with scopes creates no keys', async () => {
   }
 });
 
-test('an expired key is refused, also where it was used a moment before, and for sign-in', async () => {
+test('an expired key is refused, even just after a use, and for sign-in', async () => {
   const secret = await createKey({ expires_in_days: 1 });
   const publishable = await createKey({ type: 'publishable', expires_in_days: 1 });
   const use = () => api<ErrorBody>('GET', '/api/v1/usage', { key: secret.full_key });

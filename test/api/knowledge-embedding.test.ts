@@ -80,7 +80,7 @@ test('an ingestion stops saying that vectors are pending when its document is de
     await new Promise((resolve) => setTimeout(resolve, 20));
 });
 
-test('what a transaction has queued runs, though the active ingestion would end before the transaction commits', {
+test('an ingestion queued by a transaction starts, even if the active one ends before the commit', {
   timeout: 60_000,
 }, async () => {
   const source = await app.createSource(org);
@@ -117,7 +117,7 @@ test('what a transaction has queued runs, though the active ingestion would end 
   assert.equal((await app.waitForIngestion((await queued).body.id)).status, 'succeeded');
 });
 
-test('a document that the service always refuses keeps no other waiting, and is given up with the reason', async () => {
+test('a document that the service always refuses keeps no other waiting, and is abandoned with the reason', async () => {
   const source = await app.createSource(org);
   service.broken = 400;
   const refused = await app.ingest(source, { content: { data: 'Ospreys dive for fish.' } });
@@ -191,7 +191,7 @@ test('a search whose query gets no vector in time returns the results of full te
   assert.equal(body.vectors_unavailable, undefined);
 });
 
-test('a document that cannot take its vectors does not keep the others of its app waiting for ever', async () => {
+test('a document that cannot take its vectors does not keep the others of its app waiting forever', async () => {
   const source = await app.createSource(org);
   service.broken = 400;
   const document = await app.push(source, 'Grebes dance on the lake.');

@@ -31,7 +31,7 @@ async function fillWithAll(source: string): Promise<void> {
 const find = async (source: string, query: string, more: Json = {}) =>
   (await app.search(source, { query, ...more })).map((hit) => hit.content);
 
-test('one source finds in Chinese, Japanese, Korean, Thai and five European languages', async () => {
+test('one source is searched in Chinese, Japanese, Korean, Thai and five European languages', async () => {
   const source = await app.createSource(org);
   await fillWithAll(source);
   for (const { name, queries } of sets) {
@@ -62,7 +62,7 @@ test('each document is stemmed in its own language, and a query finds the word f
   assert.deepEqual(marked, ['Häuser', 'verkauft']);
 });
 
-test('a language that the source names holds for all of its documents', async () => {
+test('a language that the source names applies to all of its documents', async () => {
   const source = await app.createSource({ ...org, payload: { language: 'english' } });
   const german = 'Die Häuser am Hafen wurden im letzten Jahr von der Stadt verkauft.';
   await app.push(source, german);

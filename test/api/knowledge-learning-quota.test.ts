@@ -71,7 +71,7 @@ async function requireExactCounts(): Promise<void> {
   assert.deepEqual(found, []);
 }
 
-test('a learned model counts its bytes, and gives them back with its source', async () => {
+test('a learned model counts against the quota until its source is deleted', async () => {
   const source = await app.createSource({ org: world.org.id });
   assert.equal(await modelOf(source), null);
   await fill(source, 0, 300);

@@ -74,7 +74,7 @@ async function uuidOfNewest(): Promise<string> {
   return row?.id ?? '';
 }
 
-test('a source learns which words belong together, and new documents are found by it from the first moment', async () => {
+test('a source learns which words belong together, and new documents are found by it immediately', async () => {
   const source = await app.createSource(org);
   await fill(source, 300);
   await learn();
@@ -102,7 +102,7 @@ test('a source learns which words belong together, and new documents are found b
   assert.ok((await search(source, 'automobile')).data.every((hit) => hit.document !== fresh));
 });
 
-test('feedback adds words of the best passages to a long query, and only of passages that the search may return', async () => {
+test('feedback adds words of the best passages to a long query, only from passages that the search may return', async () => {
   const source = await app.createSource(org);
   const items = Array.from({ length: 6 }, (_item, i) => ({
     content: { data: `The car needs robo and roco and rodo and rofo and zanzibar ${i}.` },
@@ -188,7 +188,7 @@ test('a model belongs to one source and is deleted with it', async () => {
   assert.deepEqual([...(await rowsLeft(id))], [{ models: 0, terms: 0, codes: 0 }]);
 });
 
-test('a training that was killed leaves nothing that a search uses, and the next one starts afresh', async () => {
+test('a killed training leaves nothing that a search uses, and the next one starts from the beginning', async () => {
   const source = await app.createSource(org);
   const sourceId = await uuidOfNewest();
   const appId = world.app.app.uuid;
@@ -208,7 +208,7 @@ test('a training that was killed leaves nothing that a search uses, and the next
   assert.ok(data.some((hit) => hit.content.includes('car ')));
 });
 
-test('an app learns from one source at a time, and keeps no other app from it', async () => {
+test('an app learns from one source at a time, and does not stop other apps from learning', async () => {
   const { otherApp } = world;
   const stranger = knowledgeOf(server, { key: otherApp.secretKey });
   const keys = [];

@@ -64,7 +64,7 @@ test('questions and passages reach the embedder with their own prefixes, passage
   assert.deepEqual(embedding.texts, ['search_query: iron']);
 });
 
-test('vectors are cut to the stored dimensions and scaled to length 1; their model has a name of its own', async () => {
+test('vectors are cut to the stored dimensions and scaled to length 1; their model has a different name', async () => {
   const source = await app.createSource(org);
   await app.push(source, 'Storks nest on roofs.');
   const [row] = await server.db<{ model: string; content: Buffer }[]>`
@@ -83,7 +83,7 @@ test('vectors are cut to the stored dimensions and scaled to length 1; their mod
   assert.ok(Math.abs(Number(hit?.explain?.similarity) - cosine) < 0.01);
 });
 
-test('requests of one app to the embedder are no more at the same time than the settings allow', async () => {
+test('an app has no more concurrent requests to the embedder than the settings allow', async () => {
   const source = await app.createSource(org);
   embedding.silentOn = 'gannet';
   const searches = Array.from({ length: 5 }, () => search(source, { query: 'gannet' }));
@@ -98,7 +98,7 @@ test('requests of one app to the embedder are no more at the same time than the 
   await Promise.all(searches);
 });
 
-test('the reranker orders hybrid results, and only those that the search may return', async () => {
+test('the reranker orders hybrid results, and sees only passages that the search may return', async () => {
   const source = await app.createSource(org);
   const hidden = await app.createSource(org);
   await app.push(hidden, 'Terns best best best.');

@@ -21,7 +21,7 @@ async function waitForIngestionsOf(agent: string): Promise<void> {
     for (const { id } of await list(`/knowledge_sources/${source.id}/ingestions`)) await app.waitForIngestion(id);
 }
 
-test('a link is pulled, asked for conditionally the next time, and replaced when it changes', async () => {
+test('a link is pulled, then requested conditionally, and replaced when it changes', async () => {
   let body = htmlPage('Kettles');
   let conditional = 0;
   const site = await startSite({
@@ -58,7 +58,7 @@ test('a link is pulled, asked for conditionally the next time, and replaced when
   }
 });
 
-test('a pull of a site adds what is new, leaves what is unchanged and removes what is gone', async () => {
+test('a pull of a site adds new pages, leaves unchanged ones and removes deleted ones', async () => {
   const pages: Record<string, string> = {
     '/': htmlPage('Home', ['/a', '/b', '/c']),
     '/a': htmlPage('Apples'),
@@ -119,7 +119,7 @@ test('an unavailable start page fails the pull with a reason and changes no docu
   }
 });
 
-test("a file is pulled with the rights of the source's owner, and again only when it is another", async () => {
+test("a file is pulled with the rights of the source's owner, and again only if the file has changed", async () => {
   const upload = (text: string, as: Json = {}) =>
     app.send<{ id: string }>('POST', '/files', {
       filename: 'f.md',

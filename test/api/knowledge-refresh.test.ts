@@ -66,7 +66,7 @@ const home = (links: string[]) => htmlPage('Home', links);
 const names = (count: number) => Array.from({ length: count }, (_unused, at) => `/p${at}`);
 const pagesOf = (paths: string[]) => Object.fromEntries(paths.map((path) => [path, htmlPage(`Page ${path}`)]));
 
-test('a page that robots.txt closed for a while gets its document back, unchanged as it is', async () => {
+test('a page that robots.txt closed for a while gets its unchanged document back', async () => {
   const source = await startSource({ '/': home(['/a', '/b']), '/a': htmlPage('A'), '/b': htmlPage('B') });
   await source.pull();
   source.rules.robots = 'User-agent: *\nDisallow: /a';
@@ -132,7 +132,7 @@ test('raising max_pages or max_depth, or widening include_paths, adds the pages 
   assert.equal(stats.unchanged, 22);
 });
 
-test('a page that failed at the first pull comes with a later one', async () => {
+test('a page that failed at the first pull is added by a later one', async () => {
   const pages: Record<string, Page | string> = { '/': home(['/a']), '/a': { body: 'no', status: 501 } };
   const source = await startSource(pages);
   await source.pull();
@@ -178,7 +178,7 @@ test('a new title is stored although the text is the same', async () => {
   assert.deepEqual(await source.titles(), ['After']);
 });
 
-test('a 304 from another page than the ETag’s does not count as unchanged', async () => {
+test('a 304 from a page other than that of the ETag does not count as unchanged', async () => {
   const pages: Record<string, Page | string> = {
     '/': home(['/latest']),
     '/latest': { body: '', location: '/v1' },
@@ -206,7 +206,7 @@ test('of two identical pages the remaining one keeps its document, and takes ove
   assert.deepEqual(await source.titles(), ['Home', 'Twin']);
 });
 
-test('a page that is too large to be read whole is marked with what is missing, for as long as it is', async () => {
+test('a page that is too large to be read whole is marked with the missing parts for as long as it is too large', async () => {
   const links = Array.from({ length: 5_001 }, (_unused, at) => `https://elsewhere.example/${at}`);
   const pages: Record<string, Page | string> = { '/': home(links) };
   const source = await startSource(pages);
@@ -219,14 +219,14 @@ test('a page that is too large to be read whole is marked with what is missing, 
   assert.deepEqual(await source.metadata(), {});
 });
 
-test('of a robots.txt of more than 20 MiB the first 512 KiB count', async () => {
+test('for a robots.txt of more than 20 MiB, the first 512 KiB count', async () => {
   const source = await startSource({ '/': home(['/a', '/b']), '/a': htmlPage('A'), '/b': htmlPage('B') });
   source.rules.robots = `User-agent: *\nDisallow: /a\n${'# filler\n'.repeat(3_000_000)}Disallow: /b`;
   await source.pull();
   assert.deepEqual(await source.titles(), ['B', 'Home']);
 });
 
-test('a refresh reads first what the sitemap calls changed and last what it calls unchanged, and omits nothing', async () => {
+test('a refresh reads pages that the sitemap calls changed first and unchanged ones last, and omits none', async () => {
   const paths = names(5);
   const pages: Record<string, Page | string> = { '/': home(paths), ...pagesOf(paths) };
   const source = await startSource(pages);

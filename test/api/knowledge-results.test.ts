@@ -143,7 +143,7 @@ test('facets count the documents found for each value, within the filter', async
   assert.deepEqual(filtered.facets, { shelf: [{ value: 1, count: 8 }] });
 });
 
-test('a hit in a document with marks of pages names its pages', async () => {
+test('a hit in a document with page marks names its pages', async () => {
   const source = await app.createSource(org);
   const pages = ['Granite', 'Basalt', 'Slate'].map((name) => section(name).trim());
   await app.push(source, `${pages[0]}\n\n<!-- page 2 -->\n\n${pages[1]}\n\n<!-- page 3 -->\n\n${pages[2]}`);

@@ -17,7 +17,7 @@ async function library(texts: string[], more: Json = {}) {
     (await app.search(source, { query, ...rest })).map((hit) => hit.content);
 }
 
-test('a search finds at the lines and bytes that a hit cites, in every mode', async () => {
+test('each hit cites the lines and bytes of its text, in every mode', async () => {
   const source = await app.createSource(org);
   const text = `# Harbour\n\nShips anchor here at night.\n\n# Mountains ⛰\n\n${'Goats climb the ridge above the valley. '.repeat(200)}`;
   await app.push(source, text, { title: 'Places' });
@@ -41,7 +41,7 @@ test('a search finds at the lines and bytes that a hit cites, in every mode', as
   }
 });
 
-test('full text finds word forms, accents, phrases, prefixes, code and scripts without spaces', async () => {
+test('full-text search finds word forms, accents, phrases, prefixes, code and scripts without spaces', async () => {
   const find = await library([
     'The café serves crêpes.',
     'Information retrieval is a field of study.',

@@ -49,7 +49,7 @@ test('a source response has every member, null where it has no value', async () 
   assert.deepEqual(read.body, body);
 });
 
-test('creating needs exactly one owner and a creatable type; each mistake is a 422 on its member', async () => {
+test('creation requires exactly one owner and a creatable type; each mistake is a 422 on its member', async () => {
   const create = (body: Json) => refused('POST', '/knowledge_sources', body);
   assert.deepEqual(await create({ type: 'webhook/inbound', ...org }), [422, 'type']);
   assert.deepEqual(await create({ type: 'connectors/gmail/emails', ...org }), [422, 'type']);
@@ -80,7 +80,7 @@ test('creating needs exactly one owner and a creatable type; each mistake is a 4
   assert.deepEqual(await create({ type: 'web/link', ...org, state: 'asleep' }), [422, 'state']);
 });
 
-test('PATCH replaces what it names and keeps the rest; an empty one changes nothing', async () => {
+test('PATCH replaces the given members and keeps the others; an empty one changes nothing', async () => {
   const source = await app.createSource({ ...org, metadata: { a: 1 }, payload: { note: 'x' }, state: 'paused' });
   const empty = await app.send<Json>('PATCH', `/knowledge_sources/${source}`, {});
   assert.deepEqual([empty.status, empty.body.state, empty.body.metadata], [200, 'paused', { a: 1 }]);
@@ -228,7 +228,7 @@ test('dedupe reuses the document of the same bytes, whatever their encoding, and
   assert.notEqual(await app.push(source, 'Other bytes.', { dedupe: true }), first);
 });
 
-test('bytes that cannot be parsed fail the ingestion with a reason and leave everything else alone', async () => {
+test('bytes that cannot be parsed fail the ingestion with a reason and change nothing else', async () => {
   const source = await app.createSource(org);
   await app.push(source, 'Something that stays searchable.');
   const failed = await app.ingest(source, {
@@ -349,7 +349,7 @@ test('an active ingestion is returned and marked as such; a new one can queue be
   assert.equal((await app.send('GET', `/knowledge_ingestions/${queued.body.id}`)).status, 404);
 });
 
-test('pushes of one source that come together all arrive when they queue', async () => {
+test('concurrent pushes into one source all succeed if they queue', async () => {
   const source = await app.createSource(org);
   const answers = await Promise.all(
     Array.from({ length: 12 }, (_push, i) =>
@@ -363,7 +363,7 @@ test('pushes of one source that come together all arrive when they queue', async
   assert.equal((await app.search(source, { query: 'crowd', mode: 'fulltext' })).length, 12);
 });
 
-test('document text may hold NUL, which is replaced; nothing else in a body may', async () => {
+test('document text may contain NUL, which is replaced; nothing else in a body may', async () => {
   const source = await app.createSource(org);
   const document = await app.push(source, 'before\0after');
   const { body } = await app.send<Json>('GET', `/knowledge_documents/${document}/content`);

@@ -98,7 +98,7 @@ test('a PUT without a TTL clears it, an increment keeps it', async () => {
   assert.ok(Date.parse(renewed.body.expires_at ?? '') - Date.parse(kept.body.expires_at ?? '') > 500_000);
 });
 
-test('the sweep deletes what has expired and nothing else, and frees the quota; so does a write that needs it', async () => {
+test('the sweep deletes only expired entries and frees their quota; so does a write that needs it', async () => {
   await put('gone', { value: 'x'.repeat(900), ttl_seconds: 60 });
   await put('later', { value: 'y', ttl_seconds: 600 });
   await put('kept', { value: 'z' });
@@ -131,7 +131,7 @@ test('concurrent increments are all counted', async () => {
   assert.equal((await get('n')).body.value, '60');
 });
 
-test('increments are exact to 64 bits, and refuse what is no integer or would not fit', async () => {
+test('increments are exact to 64 bits, and refuse non-integers and overflow', async () => {
   await put('n', { value: '9223372036854775806' });
   assert.equal((await increment({ key: 'n' })).body.value, '9223372036854775807');
   assert.deepEqual(fieldOf(await increment({ key: 'n' })), [422, 'by']);
@@ -144,7 +144,7 @@ test('increments are exact to 64 bits, and refuse what is no integer or would no
   assert.deepEqual(fieldOf(await increment({ key: '' })), [422, 'key']);
 });
 
-test('a batch applies its operations in order, each to what the ones before have left', async () => {
+test('a batch applies its operations in order, each to the result of those before it', async () => {
   await put('old', { value: '7' });
   const answer = await batch([
     { op: 'get', key: 'old' },
@@ -222,7 +222,7 @@ test('a batch of puts is written, and one of gets read, as a whole and in its or
     assert.equal((await batch(operations, { key: world.app.secretKey }, { user })).status, 404);
 });
 
-test('a batch with one failing condition, wrong member or too many bytes changes nothing and names the operation', async () => {
+test('a batch with one failing condition, invalid member or too many bytes changes nothing and names the operation', async () => {
   const tag = (await put('a', { value: '1' })).headers.get('etag') ?? '';
   const first = { op: 'put', key: 'b', value: '2' };
   const failed = await batch([first, { op: 'delete', key: 'a', if_match: '"stale"' }]);

@@ -67,7 +67,7 @@ test('the key is the path exactly as sent, never normalised', async () => {
     assert.equal((await kv.api('DELETE', path(encodeURIComponent(key)), { token: user.token })).status, 204);
 });
 
-test('a query stays apart from a key with odd characters', async () => {
+test('a query is separate from a key with unusual characters', async () => {
   await kv.api('PUT', path('50%/x'), { key: app.secretKey, body: { value: 'v', user: user.id } });
   assert.equal((await kv.api('GET', `${path('50%/x')}?user=${user.id}`, { key: app.secretKey })).status, 200);
   assert.equal((await kv.api('GET', `${path('50%/x')}?user=${user.id}`, { token: user.token })).status, 200);

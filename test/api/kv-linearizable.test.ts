@@ -33,7 +33,7 @@ const step: fc.Arbitrary<Step> = fc.record({
 });
 const schedule = fc.array(fc.array(step, { minLength: 20, maxLength: 30 }), { minLength: clients, maxLength: clients });
 
-test('responses to clients that write the same keys at the same time are explained by one order', async () => {
+test('one order explains the responses to clients that write the same keys concurrently', async () => {
   for (let seed = firstSeed; seed < firstSeed + rounds; seed++) {
     const [steps] = fc.sample(schedule, { seed, numRuns: 1 });
     assert.ok(steps);

@@ -35,7 +35,7 @@ test('an end user gets all their own entries, newest first, with no page members
   assert.deepEqual(Object.keys(response.body.data[0]), ['user', 'key', 'value', 'created_at', 'updated_at']);
 });
 
-test('an end user’s query parameters are ignored, wrong ones included', async () => {
+test('an end user’s query parameters are ignored, even invalid ones', async () => {
   for (const query of [
     '?page=abc',
     '?page=0&page_size=-1',
@@ -144,7 +144,7 @@ test('`user_search` is a literal substring of e-mail or name, in any case', asyn
   }
 });
 
-test('filters together narrow each other', async () => {
+test('filters combine', async () => {
   const both = await list('?user_search=example&key=colour');
   assert.deepEqual([both.body.total_entries, usersOf(both).length], [4, 2]);
   const three = await list(`?user_search=example&key=colour&user=${ada.id}`);

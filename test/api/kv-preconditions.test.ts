@@ -36,7 +36,7 @@ test('If-Match writes only over the state that it names', async () => {
   assert.equal((await get('matched')).body.value, 'four');
 });
 
-test('If-None-Match: * writes only where nothing is', async () => {
+test('If-None-Match: * writes only if there is no entry', async () => {
   assert.equal((await put('fresh', 'one', { 'if-none-match': '*' })).status, 200);
   assert.equal((await put('fresh', 'two', { 'if-none-match': '*' })).status, 412);
   assert.equal((await get('fresh')).body.value, 'one');
@@ -54,7 +54,7 @@ test('of many concurrent conditional writes exactly one wins', async () => {
   assert.deepEqual(changed.map((response) => response.status).sort(), [200, ...Array<number>(11).fill(412)]);
 });
 
-test('DELETE keeps an entry that is not in the state asked for; a missing one stays 404', async () => {
+test('DELETE keeps an entry that is not in the required state; a missing one stays 404', async () => {
   const tag = String((await put('doomed', 'one')).headers.get('etag'));
   assert.equal((await remove('doomed', { 'if-match': '"other"' })).status, 412);
   assert.equal((await remove('doomed', { 'if-none-match': '*' })).status, 412);
@@ -62,6 +62,6 @@ test('DELETE keeps an entry that is not in the state asked for; a missing one st
   assert.equal((await remove('doomed', { 'if-match': tag })).status, 404);
 });
 
-test('a header that is no entity tag is 422', async () => {
+test('a header that is not an entity tag is 422', async () => {
   assert.equal((await put('odd', 'v', { 'if-match': 'bare' })).status, 422);
 });

@@ -12,7 +12,7 @@ const app = await kv.provision.app();
 const put = (user: TestUser, key: string, bytes: number) =>
   kv.api('PUT', `/api/v1/kv/${key}`, { token: user.token, body: { value: 'x'.repeat(bytes) } });
 
-test('keys and values up to the very last byte fit, one more is 422 quota_exceeded', async () => {
+test('keys and values fit up to the last byte, one more is 422 quota_exceeded', async () => {
   const user = await kv.createUser(app);
   assert.equal((await put(user, 'first', userBytesMax - 5 - 6)).status, 200);
   const over = await put(user, 'other', 2);
@@ -34,7 +34,7 @@ test('overwriting and deleting free quota', async () => {
   assert.equal((await put(user, 'c', 5_000)).status, 200);
 });
 
-test('letters count as their bytes in UTF-8', async () => {
+test('characters count as their bytes in UTF-8', async () => {
   const user = await kv.createUser(app);
   const response = await kv.api('PUT', '/api/v1/kv/a', {
     token: user.token,
@@ -43,7 +43,7 @@ test('letters count as their bytes in UTF-8', async () => {
   assert.equal(response.status, 422);
 });
 
-test('POST and conditional writes are bound too', async () => {
+test('POST and conditional writes are also bounded', async () => {
   const user = await kv.createUser(app);
   const value = 'x'.repeat(userBytesMax);
   assert.equal((await kv.api('POST', '/api/v1/kv', { token: user.token, body: { key: 'k', value } })).status, 422);
@@ -79,7 +79,7 @@ test('one user’s open write keeps no other user waiting', async () => {
   });
 });
 
-test('a write that has to wait keeps no write of another user waiting that came with it', async () => {
+test('a write that has to wait does not delay another user’s write in the same batch', async () => {
   const [slow, quick] = await Promise.all([kv.createUser(app), kv.createUser(app)]);
   await put(slow, 'open', 1);
   let waiting: Promise<{ status: number }> | undefined;

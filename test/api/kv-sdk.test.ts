@@ -24,7 +24,7 @@ test('the SDK signed in as a user drives every key-value method', async () => {
   await assert.rejects(asUser.kv.get('theme'), { status: 404 });
 });
 
-test('the SDK puts keys into the path as they are', async () => {
+test('the SDK puts keys into the path unchanged', async () => {
   for (const key of ['notes/2024/may', 'with blank', 'žluť', '100%', 'a%2Fb']) {
     await asUser.kv.upsert(key, { value: `value of ${key}` });
     assert.equal((await asUser.kv.get(key)).value, `value of ${key}`);

@@ -128,7 +128,7 @@ test('with Last-Event-ID a watch continues after that event; events that are no 
   third.close();
 });
 
-test('a long value comes with its event, or with the later event that has overwritten it', async () => {
+test('a long value is in its event, or in the later event that has overwritten it', async () => {
   const stream = await watch();
   const long = 'x'.repeat(70_000);
   await put('a', long);
@@ -182,7 +182,7 @@ test('after ready nothing is missed, not even from active writers', async () => 
   }
 });
 
-test('many watches that resume together each receive all that they missed, in order', async () => {
+test('many watches that resume together each receive everything that they missed, in order', async () => {
   const readers = await Promise.all(Array.from({ length: 5 }, () => server.provision.user(world.app)));
   const open = async (token: string, lastEventId?: number) => {
     const resumed: Record<string, string> = lastEventId === undefined ? {} : { 'last-event-id': String(lastEventId) };
@@ -214,7 +214,7 @@ test('many watches that resume together each receive all that they missed, in or
   }
 });
 
-test('a watch ends when its user is deleted, and there is none of a user that the caller does not see', async () => {
+test('a watch ends when its user is deleted, and cannot be opened for a user who is not visible', async () => {
   const key = { 'x-api-key': world.app.secretKey };
   const stream = await EventStream.open(`${server.baseUrl}/api/v1/kv_watch?user=${alice.id}`, key);
   assert.equal((await stream.take()).event, 'ready');

@@ -74,7 +74,7 @@ test('developers and secret keys name the user: absent 400, malformed 422, of an
   );
 });
 
-test('DELETE accepts the user in the query too, and its alias', async () => {
+test('DELETE also accepts the user in the query, and its alias', async () => {
   await put('by-query', 'v');
   const alias = user.id.replace('usr_', 'user_');
   assert.equal((await kv.api('DELETE', `/api/v1/kv/by-query?user=${alias}`, { key: app.secretKey })).status, 204);
@@ -105,7 +105,7 @@ test('an end user acts only on their own entries, for any value of `user`', asyn
   assert.equal((await get('mine', { token: other.token })).body.value, 'other');
 });
 
-test('without a credential, and with a publishable key alone, everything is 401', async () => {
+test('without a credential, and with only a publishable key, everything is 401', async () => {
   const calls = [
     ['GET', '/api/v1/kv'],
     ['POST', '/api/v1/kv'],

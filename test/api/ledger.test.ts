@@ -71,7 +71,7 @@ const problemsAfter = (tamper: (tx: Db) => Promise<unknown>) =>
     });
   });
 
-test('an untouched history is clean, and every entry and record is counted', async () => {
+test('an unchanged history is clean, and every entry and record is counted', async () => {
   const { problems, counts } = await verify();
   assert.deepEqual(problems, []);
   assert.equal(counts.runs, 3);
@@ -273,7 +273,7 @@ function otherId(id: string): string {
   return `${id.slice(0, -4)}${id.endsWith('0000') ? '0001' : '0000'}`;
 }
 
-test('what retention and deletions remove is signed, and verification stays clean', async () => {
+test('removals by retention and deletions are signed, and verification stays clean', async () => {
   const own = await server.provision.app();
   const at = { appId: own.app.uuid, sandboxId: production };
   const clock = new ManualClock();
@@ -308,7 +308,7 @@ test('what retention and deletions remove is signed, and verification stays clea
   assert.ok(retained.counts.removed > entries.length - 2);
 });
 
-test('a verification checks each signature once, and the statements that it needs, however many there are', async () => {
+test('a verification checks each signature once, and only the statements that it needs', async () => {
   const own = await server.provision.app();
   const at = { appId: own.app.uuid, sandboxId: production };
   const mine = new AutomationsClient(server, own);
@@ -394,7 +394,7 @@ test('a new root secret signs with a new key and vouches for the old one', async
   assert.ok(forged.problems.length > 0 && forged.problems.every(({ kind }) => kind === 'signature'));
 });
 
-test('records from before the ledger are sealed from its start, in the order in which they are', async () => {
+test('records from before the ledger are sealed from its start, in their order', async () => {
   const own = await server.provision.app();
   const at = { appId: own.app.uuid, sandboxId: production };
   const mine = new AutomationsClient(server, own);
@@ -455,7 +455,7 @@ const nil = '00000000-0000-0000-0000-000000000000';
 type Head = { app: string; segment: number; digest: string; public_key: string };
 type Part = { problems: unknown[]; counts: { records: number }; next_cursor?: string };
 
-test('the head and a verification are there for those who may read the audit log, each for their own scope', async () => {
+test('the head and a verification are for callers who may read the audit log, each for their own scope', async () => {
   const own = await server.provision.app();
   const { api } = server;
   const key = { key: own.secretKey };

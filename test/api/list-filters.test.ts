@@ -89,7 +89,7 @@ test('a list filter by a team, a user, an agent or a thread that the caller cann
     await assertHidden(admin, '/knowledge_sources', kind, { id, uuid: '' }, source);
 });
 
-test('documents and extractions are filtered by what the caller sees', async () => {
+test('documents and extractions are filtered by what is visible to the caller', async () => {
   const { app, org, admin, member } = world;
   const agent = await server.provision.agent(app, { org, user: member });
   const source = await make('/knowledge_sources', { type: 'knowledge/documents', agent: agent.id });

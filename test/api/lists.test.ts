@@ -82,7 +82,7 @@ test('a page of large entries has all their values, and its totals', async () =>
   }
 });
 
-test('a list of large agents comes whole, in pieces', async () => {
+test('a list of large agents is complete, and sent in pieces', async () => {
   const note = 'x'.repeat(200_000);
   const user = await provision.user(app);
   for (let count = 0; count < 20; count++) {

@@ -89,7 +89,7 @@ test('text and files are stored, read in parts, ingested and found', async () =>
   await refused(asStranger, 'ingest', { source: own, file: stored.file }, 'invalid_parameters', 'file');
 });
 
-test('unfinished uploads are listed to those who see them', async () => {
+test('unfinished uploads are listed for callers who can see them', async () => {
   const begun = await api('POST', '/api/v1/uploads', {
     token: member.token,
     headers: uploadHeaders({ filename: 'a.bin', content_type: 'application/octet-stream' }),
@@ -155,7 +155,7 @@ test('runs are signalled, cancelled and retried', async () => {
       await refused(client, name, { run: third.run, ...(name === 'signal_run' ? { name: 'go' } : {}) }, code);
 });
 
-test('a tool that is called again with the same Idempotency-Key takes effect once', async () => {
+test('a tool called twice with the same Idempotency-Key takes effect once', async () => {
   const callOnce = (key: string, name: string, args: Structured) =>
     api<string>('POST', '/mcp', {
       token: member.token,
@@ -173,7 +173,7 @@ test('a tool that is called again with the same Idempotency-Key takes effect onc
   assert.deepEqual(await ok(asMember, 'kv_get', { key: 'tries' }).then(({ value }) => value), '10');
 });
 
-test('files and texts of megabytes arrive byte for byte, and a wrong one is refused on its argument', async () => {
+test('files and texts of megabytes arrive byte for byte, and an invalid one is refused on its argument', async () => {
   const bytes = Buffer.alloc(2_000_003, 'bytes of a file ');
   const text = 'Zeile „eins“ 🪨 \\ "zwei"\n'.repeat(60_000);
   const stored = async (file: unknown) => {

@@ -66,7 +66,7 @@ test('documents and files are resources: listed in pages, and read', async () =>
   assert.deepEqual([bytes.mimeType, bytes.blob], ['image/png', 'iVBORw==']);
 });
 
-test('a resource of another, or of nobody, does not exist; a large one names the tool that reads it in parts', async () => {
+test('a hidden or missing resource does not exist; a large one names the tool that reads it in parts', async () => {
   assert.deepEqual((await asStranger.listResources()).resources, []);
   const missing = [
     `quarry://documents/${opening}`,
@@ -81,7 +81,7 @@ test('a resource of another, or of nobody, does not exist; a large one names the
   await assert.rejects(asMember.listResources({ cursor: 'files/0' }), /cursor/);
 });
 
-test('prompts say what they take, and name a missing or unknown argument', async () => {
+test('prompts describe their arguments, and name a missing or unknown one', async () => {
   const { prompts } = await asMember.listPrompts();
   assert.deepEqual(
     prompts.map(({ name }) => name),
@@ -100,7 +100,7 @@ test('prompts say what they take, and name a missing or unknown argument', async
 
 type Called = { structuredContent: Record<string, unknown>; isError?: boolean; content: { text: string }[] };
 
-test('one search covers everything that the caller sees, and nothing else', async () => {
+test('one search covers everything that is visible to the caller, and nothing else', async () => {
   const other = await knowledge.createSource({ org: org.id });
   await knowledge.ingest(other, { content: { data: 'On holidays we open at noon.' }, title: 'Holidays' });
   const search = async (client: Client, more: object = {}) =>

@@ -99,7 +99,7 @@ before(async () => {
   document = await knowledge.push(source, lines, { title: 'Penguins', metadata: { year: 2026 } });
 });
 
-test('both kinds of the protocol are spoken, with the same tools', async () => {
+test('both versions of the protocol are supported, with the same tools', async () => {
   const old = await connect({ key: app.secretKey }, 'legacy');
   assert.deepEqual(
     [asKey, old].map((client) => client.getNegotiatedProtocolVersion()),
@@ -132,7 +132,7 @@ test('both kinds of the protocol are spoken, with the same tools', async () => {
   assert.match(asKey.getInstructions() ?? '', /Search before you read/);
 });
 
-test('an old client calls tools and gets progress, too', async () => {
+test('an old client also calls tools and gets progress', async () => {
   const client = await connect({ token: member.token }, 'legacy');
   assert.match((await ok(client, 'search_knowledge', { source, query: 'penguins' })).text, /penguins/);
   const told: string[] = [];
@@ -186,7 +186,7 @@ test('pages of other origins are refused, also those that resolve to this machin
   for (const origin of [baseUrl, 'https://tools.example']) assert.equal((await send(origin)).status, 200, origin);
 });
 
-test('there are no sessions and no stream to wait on: other methods are 405', async () => {
+test('there are no sessions and no streams: other methods are 405', async () => {
   for (const method of ['GET', 'DELETE']) {
     const answer = await api<ErrorBody>(method, '/mcp', { key: app.secretKey });
     assert.deepEqual([answer.status, answer.headers.get('allow')], [405, 'POST']);
@@ -240,7 +240,7 @@ test('knowledge is listed, searched and read by ranges', async () => {
   }
 });
 
-test('a document of one endless line is bounded, and the response says how to read on', async () => {
+test('a document of one endless line is bounded, and the response says how to continue', async () => {
   const knowledge = knowledgeOf(server, { key: app.secretKey });
   const long = await knowledge.push(source, `${'word '.repeat(40_000)}end`, { title: 'Endless' });
   const line = await ok(asMember, 'read_document', { document: long });
@@ -250,7 +250,7 @@ test('a document of one endless line is bounded, and the response says how to re
   assert.match(String(rest.content), /end/);
 });
 
-test('a page is extracted with progress, and a long one read on from where it stopped', async () => {
+test('a page is extracted with progress, and a long one is continued from where it stopped', async () => {
   const told: number[] = [];
   const result = await asMember.callTool(
     { name: 'extract_url', arguments: { url: `${site.origin}/long` } },
@@ -284,7 +284,7 @@ test('a site numbers its pages, and a job that continues returns its id', async 
   assert.equal((await ok(asKey, 'read_extraction', { extraction: started.extraction })).state, 'running');
 });
 
-test('a document is extracted from bytes or from a file that is there', async () => {
+test('a document is extracted from bytes or from an existing file', async () => {
   const data = Buffer.from('<h1>Report</h1><p>All is well.</p>').toString('base64');
   const made = await ok(asMember, 'extract_file', { data, filename: 'report.html', content_type: 'text/html' });
   assert.match(made.text, /# Report\n+All is well\./);
@@ -443,7 +443,7 @@ test('many messages in one request are bounded', async () => {
   assert.deepEqual([many.status, many.body.error.fields[0]?.field], [422, 'body']);
 });
 
-test('input that is not the protocol is refused without harm', async () => {
+test('input that violates the protocol is refused without harm', async () => {
   const headers = { accept: 'application/json, text/event-stream' };
   for (const body of [{}, [], { jsonrpc: '2.0' }, 'null', '{', { jsonrpc: '2.0', id: 1, method: 'nothing/here' }]) {
     const answer = await api('POST', '/mcp', { key: app.secretKey, body, headers });

@@ -25,7 +25,7 @@ function readSeries(text: string): Map<string, number> {
   );
 }
 
-test('jobs show how many wait, run, are for later and were given up, and for how long', async () => {
+test('jobs are counted as waiting, active, scheduled and set aside, with their ages', async () => {
   const hour = 3_600_000;
   await addJob(db, 'nobodys_task', {}, { runAt: new Date(Date.now() - hour) });
   await addJob(db, 'nobodys_task', {}, { runAt: new Date(Date.now() + hour) });
@@ -65,7 +65,7 @@ test('active work is shown by state, with the age of the oldest', async () => {
   assert.ok((series.get('quarry_work_oldest_seconds{kind="extraction",state="running"}') ?? 0) >= 3_600);
 });
 
-test('workers, the pool of connections, parsers and streams are there', async () => {
+test('workers, the connection pool, parsers and streams have metrics', async () => {
   const series = await measure();
   assert.equal(series.get('quarry_workers'), 1);
   assert.equal(series.get('quarry_database_up'), 1);
@@ -91,7 +91,7 @@ test('requests are counted by route and class of status, errors by code, and no 
   for (const secret of [org.body.id, app.app.id, app.app.uuid, app.secretKey]) assert.ok(!text.includes(secret));
 });
 
-test('a scrape asks the database once in a few seconds, however often it comes', async () => {
+test('scrapes query the database once in a few seconds, however frequent they are', async () => {
   const metrics = new Metrics();
   let looks = 0;
   const counting = new Proxy(services.db, {

@@ -123,7 +123,7 @@ const failures: Record<string, DnsBehaviour> = {
   alias: { alias: 'alias.test' },
 };
 
-test('a name server that fails in any way is an honest failure, and the name resolves once it recovers', async () => {
+test('a name server that fails in any way causes an error, and the name resolves once it recovers', async () => {
   const names = Object.keys(failures).map((name) => [name, `${name}.test`] as const);
   for (const [kind, name] of names) dns.set(name, failures[kind] as DnsBehaviour);
   const ended = await Promise.all(names.map(([, name]) => extract(name)));
@@ -142,7 +142,7 @@ test('a name server that fails in any way is an honest failure, and the name res
   assert.match(await outputText(read[0]?.outputs[0]), /the page called Public/);
 });
 
-test('a page whose name server fails for a moment is asked for again', async () => {
+test('a page whose name server fails temporarily is requested again', async () => {
   dns.set('moment.test', { code: 2 });
   let failures = 0;
   onFailure = (host) => {
@@ -154,14 +154,14 @@ test('a page whose name server fails for a moment is asked for again', async () 
   assert.equal(failures, 1);
 });
 
-test('a truncated response is asked for again by TCP', async () => {
+test('a truncated response is requested again by TCP', async () => {
   dns.set('truncated.test', { addresses: [publicAddress], truncated: true });
   assert.equal((await extract('truncated.test')).state, 'done');
   const asked = dns.asked.filter(({ name }) => name === 'truncated.test').map(({ by }) => by);
   assert.ok(asked.includes('udp') && asked.includes('tcp'));
 });
 
-test('a name that changes to a private address between two questions leads to nothing private', async () => {
+test('a name that changes to a private address between two queries reaches nothing private', async () => {
   // Each connection asks once, and goes to the address that was checked: one for robots.txt, one for the page.
   dns.set('rebind.test', { addresses: [[publicAddress], [publicAddress], ['127.0.0.1']] });
   assert.equal((await extract('rebind.test')).state, 'done');
@@ -190,7 +190,7 @@ test('a name that changes to a private address between two questions leads to no
   assert.equal(connections, 0);
 });
 
-test('services of the settings fail and recover with their names, and hold no thread of the process', async () => {
+test('configured services fail and recover with their names, and block no thread of the process', async () => {
   const knowledge = knowledgeOf(server, { key: world.app.secretKey });
   const automations = new AutomationsClient(server, world.app);
   const source = await knowledge.createSource({ org: world.org.id });

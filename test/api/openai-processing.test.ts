@@ -181,7 +181,7 @@ test('a cancelled batch ends, its files are cancelled, and the next one begins',
   );
 });
 
-test('an ingestion that ended its process too often is failed with last_error, and can be tried again', async () => {
+test('an ingestion that crashed its process too often is failed with last_error, and can be repeated', async () => {
   const store = await newStore();
   const file = await upload();
   const at = { vector_store_id: store };
@@ -256,7 +256,7 @@ test('filters select by attributes as the client writes them, and a threshold ma
   });
 });
 
-test('quotas, rate limits and sizes hold as under /api/v1, as errors of the client', async () => {
+test('quotas, rate limits and sizes apply as under /api/v1, as errors of the client', async () => {
   const bounded = await provision.app();
   const own = clientOf(bounded.secretKey);
   const set = await api('PATCH', `/protected/api/v1/developer/apps/${bounded.app.id}`, {
@@ -304,7 +304,7 @@ const part = (name: string, text: string, more = '') =>
 const filePart = part('file', 'Text.', '; filename="a.txt"');
 const purposePart = part('purpose', 'assistants');
 
-test('a form that is not whole, or not such a form, is 400 and leaves no file; fields may come in any order', async () => {
+test('an incomplete or invalid form is 400 and leaves no file; fields may have any order', async () => {
   const own = await provision.app();
   const send = (body: string, type = `multipart/form-data; boundary=${boundary}`) =>
     api<{ error: { param: string; code: string } }>('POST', '/v1/files', {

@@ -86,7 +86,7 @@ for (const [name, options] of [
     await assert.rejects(openai.files.retrieve(file.id), OpenAI.NotFoundError);
   });
 
-test('the same file, source and document are there under /api/v1, with their own ids', async () => {
+test('the same file, source and document exist under /api/v1, with their own ids', async () => {
   const file = await client.files.create({ file: await textFile('a.md', 'Text.'), purpose: 'user_data' });
   const store = await newStore();
   await client.vectorStores.files.createAndPoll(store, { file_id: file.id, attributes: { a: 1 } }, poll);
@@ -119,7 +119,7 @@ test('the same file, source and document are there under /api/v1, with their own
   assert.deepEqual(await idsOf(client.vectorStores.files.list(store)), [file.id]);
 });
 
-test('a secret key is a bearer token under /v1 alone, and a publishable one nowhere', async () => {
+test('a secret key is a bearer token only under /v1, and a publishable key nowhere', async () => {
   const bearer = { token: app.secretKey };
   assert.equal((await api('GET', '/v1/files', bearer)).status, 200);
   assert.equal((await api('GET', '/v1/files', { key: app.secretKey })).status, 200);
@@ -140,7 +140,7 @@ test('a secret key is a bearer token under /v1 alone, and a publishable one nowh
     );
 });
 
-test('what the caller does not see is NotFoundError, and what they may only read PermissionDeniedError', async () => {
+test('a hidden resource is NotFoundError, and a change of one that may only be read PermissionDeniedError', async () => {
   const file = await client.files.create({ file: await textFile('a.md', 'Text.'), purpose: 'assistants' });
   const store = await newStore();
   await client.vectorStores.files.createAndPoll(store, { file_id: file.id }, poll);
@@ -186,7 +186,7 @@ test('what the caller does not see is NotFoundError, and what they may only read
   );
 });
 
-test('what is not supported is BadRequestError with the name of the parameter, and nothing is ignored', async () => {
+test('an unsupported parameter is BadRequestError with its name, and nothing is ignored', async () => {
   const store = await newStore();
   const file = (await client.files.create({ file: await textFile('a.md', 'Text.'), purpose: 'assistants' })).id;
   const small = { type: 'static', static: { max_chunk_size_tokens: 200, chunk_overlap_tokens: 0 } } as const;
@@ -251,7 +251,7 @@ test('what is not supported is BadRequestError with the name of the parameter, a
   }
 });
 
-test('a key with scopes reaches files with one and vector stores with another', async () => {
+test('a key with scopes needs one for files and another for vector stores', async () => {
   const scoped = async (scopes: string[]) => {
     const made = await api<{ full_key: string }>('POST', '/api/v1/keys', {
       key: app.secretKey,

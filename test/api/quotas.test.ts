@@ -77,7 +77,7 @@ test('files fit up to the last byte, one more is 422 naming the quota, and delet
   assert.equal((await upload(app.secretKey, 600)).status, 201);
 });
 
-test('nothing is left of a file that was refused', async () => {
+test('a refused file leaves nothing behind', async () => {
   const app = await bounded({ file_bytes: 10 });
   assert.equal((await upload(app.secretKey, 11)).status, 422);
   const raw = await api('POST', '/api/v1/files/uploads', {
@@ -124,7 +124,7 @@ test('many concurrent uploads never exceed the quota, and use all of it', async 
   assert.equal((await usageOf(app.secretKey)).file_bytes.used, 1_000);
 });
 
-test('an open write of an app keeps its other writes from nothing while no bound is near', async () => {
+test('an open write of an app does not delay its other writes while no limit is near', async () => {
   const app = await provision.app();
   await db.begin(async (tx) => {
     await tx`select app_use(${app.app.uuid}, ${app.sandboxUuid}, 'documents', 5)`;
@@ -138,7 +138,7 @@ test('an open write of an app keeps its other writes from nothing while no bound
   assert.equal((await usageOf(app.secretKey)).documents.used, 1);
 });
 
-test('documents are limited, the failed ingestion says why, and deleting a source returns its share', async () => {
+test('documents are limited, the failed ingestion says why, and deleting a source frees its share', async () => {
   const app = await bounded({ documents: 3 });
   const knowledge = knowledgeOf(server, { key: app.secretKey });
   const source = await knowledge.createSource({ org: (await provision.org(app)).id });
@@ -200,7 +200,7 @@ test('a pull that reaches a quota fails with the reason and keeps its documents'
   }
 });
 
-test('documents that are extracted count as a page each', async () => {
+test('each extracted document counts as one page', async () => {
   const app = await bounded({ pages: 1 });
   const file = await api<{ id: string }>('POST', '/api/v1/files', {
     key: app.secretKey,
@@ -230,7 +230,7 @@ test('apps and sandboxes are counted separately, and deleting a sandbox deletes 
   assert.equal((await usageOf(app.secretKey)).file_bytes.used, 90);
 });
 
-test('sandboxes are bound, so that they are no way around the other bounds', async () => {
+test('sandboxes are limited, so that they cannot circumvent the other limits', async () => {
   const app = await bounded({ sandboxes: 1 });
   const create = () =>
     api<ErrorBody & { id: string }>('POST', '/api/v1/sandboxes', { key: app.secretKey, body: { name: 'Sandbox' } });
@@ -255,7 +255,7 @@ test('old daily counts are deleted, those of today stay', async () => {
   );
 });
 
-test('developers may only tighten what the operator gives', async () => {
+test('developers may only lower the operator’s limits', async () => {
   const app = await provision.app();
   assert.equal((await usageOf(app.secretKey)).file_bytes.limit, defaultBytes);
   const wider = await bound(app, { file_bytes: defaultBytes + 1 });

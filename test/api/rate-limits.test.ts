@@ -77,7 +77,7 @@ test('each credential has its own budget: a second user, the keys and the develo
   assert.equal((await read(first, developer)).status, 200);
 });
 
-test('another token of the same user is no way around', async () => {
+test('another token of the same user does not circumvent the limit', async () => {
   const user = await provision.user(app);
   await readMany(2 * perMinute, { token: user.token });
   const minted = await first.api<{ token: string }>('POST', `/api/v1/users/${user.id}/tokens`, {
@@ -88,7 +88,7 @@ test('another token of the same user is no way around', async () => {
   assert.equal((await read(first, { token: minted.body.token })).status, 429);
 });
 
-test('groups are counted apart, and a limit of 0 is none', async () => {
+test('groups are counted separately, and 0 means no limit', async () => {
   const user = await provision.user(app);
   const put = () => first.api('PUT', '/api/v1/kv/key', { token: user.token, body: { value: 'v' } });
   assert.deepEqual([(await put()).status, (await put()).status, (await put()).status], [200, 200, 429]);

@@ -78,7 +78,7 @@ curl() {
 }
 `;
 
-test('what the reference page shows to begin with runs in a shell as it is written', { timeout: 60_000 }, async () => {
+test('the first steps of the reference page run in a shell as they are written', { timeout: 60_000 }, async () => {
   const app = await server.provision.app();
   const directory = mkdtempSync(join(tmpdir(), 'quarry-reference-'));
   try {

@@ -68,7 +68,7 @@ async function untilOnReplica(): Promise<void> {
   for (const { replica } = await outcomes(); (await outcomes()).replica === replica; await wait(20)) await listKeys();
 }
 
-test('the sessions of a server have its database notice within half a minute that their machine is dead', async () => {
+test('the database notices within half a minute that the machine of a server’s sessions is dead', async () => {
   const { db, direct, session } = writer.services;
   for (const pool of [db, direct, session, pair.standby.db]) {
     const [row] = await pool`select current_setting('tcp_keepalives_idle') as idle,
@@ -141,7 +141,7 @@ test('revoked access is effective in the next list and search, however far the r
   assert.equal((await find()).body.data.length, 0);
 });
 
-test('a server that a promotion has left behind serves nothing', async () => {
+test('an old primary serves nothing after a promotion', async () => {
   await untilOnReplica();
   const before = await outcomes();
   // The mark of the primary's timeline, which such a server never receives.
@@ -154,7 +154,7 @@ test('a server that a promotion has left behind serves nothing', async () => {
   await untilOnReplica();
 });
 
-test('`quarry doctor` says what is wrong with DATABASE_REPLICA_URL', async () => {
+test('`quarry doctor` names problems of DATABASE_REPLICA_URL', async () => {
   const primary = pair.primary.db;
   const check = async (replica: string, db = primary) => {
     const [result] = await checkReplicaUrl(
@@ -180,7 +180,7 @@ test('`quarry doctor` says what is wrong with DATABASE_REPLICA_URL', async () =>
   assert.match(await check(url(standby)), /^warn: the replica lacks \d+ bytes/);
 });
 
-test('when the replica is killed, requests go on', async () => {
+test('when the replica is killed, requests continue to succeed', async () => {
   await untilOnReplica();
   let served = 0;
   const killed = Promise.withResolvers<void>();

@@ -23,7 +23,7 @@ async function post<T = Made>(path: string, body: object, who: ApiOptions = { ke
 const text = { filename: 'a.txt', content_type: 'text/plain', data: Buffer.from('Text.').toString('base64') };
 const aliases = (kind: IdKind, id: string) => idPrefixes[kind].map((prefix) => `${prefix}_${id.split('_')[1]}`);
 
-test('every alias of an id is accepted in a path, and the response has the first', async () => {
+test('every alias of an id is accepted in a path, and the response has the canonical one', async () => {
   const file = await post('/files', text);
   const extraction = await post('/extractions', { file: file.id, destination_kind: 'storage' });
   const sandbox = await post('/sandboxes', { name: 'S' });
@@ -100,7 +100,7 @@ test('every alias is accepted in a body and a query; a wrong one is 422 on its m
   }
 });
 
-test('an agent is named in a path by its lookup key as well', async () => {
+test('an agent can also be named in a path by its lookup key', async () => {
   const made = await post('/agents', { name: 'K', lookup_key: 'support bot/1' });
   const path = `/api/v1/agents/${encodeURIComponent('support bot/1')}`;
   assert.equal((await api<Made>('GET', path, { key })).body.id, made.id);
@@ -283,7 +283,7 @@ test('minting a session returns 201 with a user; installations have only the kno
     assert.equal((await api('POST', '/api/v1/installations', { key, body: { agent: agent.id, kind } })).status, 422);
 });
 
-test('a picture must be declared an image, its data be base64; null removes it', async () => {
+test('a picture must be declared as an image with data in base64; null removes it', async () => {
   const data = pixel.toString('base64');
   for (const [field, picture] of [
     ['profile_picture.mime_type', { data, filename: 'p.png', mime_type: 'text/html' }],

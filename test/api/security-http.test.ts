@@ -58,7 +58,7 @@ test('a body that two readers could end at different bytes is 400, and nothing b
   assert.deepEqual(plain, [200, 200]);
 });
 
-test('a header that decides who calls or which server is meant comes once', async () => {
+test('a header that identifies the caller or the server may occur only once', async () => {
   const other = await provision.user(app);
   const get = ['GET /api/v1/users/me HTTP/1.1', 'connection: close'];
   const bearer = (token: string) => `authorization: Bearer ${token}`;
@@ -96,7 +96,7 @@ test('a request for a whole URL or another scheme reaches the same routes, with 
   }
 });
 
-test('a response that depends on a credential is kept by no cache, and none depends on another host or scheme', async () => {
+test('a response that depends on a credential is not cacheable, and none depends on another host or scheme', async () => {
   const file = await api<{ id: string; url: string }>('POST', '/api/v1/files', {
     key: app.secretKey,
     body: { filename: 'a.txt', content_type: 'text/plain', data: 'YQ==', user: user.id },
@@ -121,7 +121,7 @@ test('a response that depends on a credential is kept by no cache, and none depe
   }
 });
 
-test('what a shared cache may keep is the same for every caller', async () => {
+test('a response that a shared cache may store is the same for every caller', async () => {
   const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
   const shared = await api<{ share_url: string }>('POST', '/api/v1/files', {
     key: app.secretKey,

@@ -25,7 +25,7 @@ async function refused(token: string, why: string, options: ApiOptions = {}): Pr
   assert.deepEqual([status, body.error.code], [401, 'invalid_credentials'], `${why}: ${token}`);
 }
 
-test('the token that the others are made from is accepted', async () => {
+test('the token from which the others are derived is accepted', async () => {
   assert.equal((await api('GET', '/api/v1/users/me', { token: user.token })).status, 200);
   assert.deepEqual(decode(head), { alg: 'HS256', typ: 'JWT' });
 });
@@ -62,7 +62,7 @@ test('a signature by a key that is public, empty or in the token itself is refus
     await refused(`${head}.${claims}.${hmac('', `${head}.${claims}`, hash)}`, hash);
 });
 
-test('a key id, an address of keys or a critical extension of the header leads nowhere', async () => {
+test('a key id, a key URL or a critical extension in the header has no effect', async () => {
   const kids = ['../../../dev/null', '/dev/null', "' union select 'a", '0', 'access-token', '__proto__'];
   const headers = [
     ...kids.map((kid) => ({ kid })),
@@ -79,7 +79,7 @@ test('a key id, an address of keys or a critical extension of the header leads n
     }
 });
 
-test('claims cannot be changed, moved to another app or be renewed under the old signature', async () => {
+test('claims cannot be changed, moved to another app or renewed under the old signature', async () => {
   const other = await provision.app();
   const now = Math.floor(Date.now() / 1000);
   const changes: object[] = [
@@ -98,7 +98,7 @@ test('claims cannot be changed, moved to another app or be renewed under the old
   await refused(`${head}.${doubled.toString('base64url')}.${signature}`, 'a member twice');
 });
 
-test('a token is in three parts of base64url in one spelling, and one of another purpose is none', async () => {
+test('a token has three parts of base64url in one spelling, and one for another purpose is refused', async () => {
   const wrong = [
     `${head}.${claims}`,
     `${head}.${claims}.`,

@@ -74,7 +74,7 @@ test('a credential that another process revoked is refused as soon as the notifi
   await subscription.unlisten();
 });
 
-test('a request on an open connection of a server that is stopping gets 503 in our shape, and may be repeated', async () => {
+test('a request on an open connection of a stopping server gets 503 in the usual error shape, and may be repeated', async () => {
   const stopping = await startTestServer();
   const { secretKey } = await stopping.provision.app();
   const { hostname, port } = new URL(stopping.baseUrl);

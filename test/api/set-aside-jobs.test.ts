@@ -23,7 +23,7 @@ async function list(key: string, query = ''): Promise<Jobs> {
   return answer.body;
 }
 
-test('a job that is set aside is listed with its reason and what waits for it, and is tried again by hand', async () => {
+test('a job that is set aside is listed with its reason and the resource that waits for it, and can be retried', async () => {
   const key = app.secretKey;
   const created = await server.api<{ id: string }>('POST', '/api/v1/extractions', {
     key,
@@ -55,7 +55,7 @@ test('a job that is set aside is listed with its reason and what waits for it, a
     assert.equal((await server.api('POST', `/api/v1/jobs/${id}/retry`, { key })).status, 404, id);
 });
 
-test('a job whose subject is gone, or is of another sandbox, is not shown', async () => {
+test('a job whose subject was deleted or is in another sandbox is not shown', async () => {
   const sandbox = await server.provision.sandbox(app);
   const before = (await list(app.secretKey)).total_entries;
   const user = await server.provision.user(sandbox);

@@ -84,7 +84,7 @@ test('ten failures a minute from one address, for any e-mails', async () => {
   assert.equal(await statusOf(email, password, from), 200);
 });
 
-test('wrong tries of strangers do not lock the owner out, a hundred in an hour neither', async () => {
+test('failed attempts by strangers do not lock the owner out, even a hundred in an hour', async () => {
   laterHour();
   const email = await newUser();
   const home = newAddress();
@@ -110,7 +110,7 @@ test('failures are counted by all processes together', async () => {
   for (const at of [server, other]) assert.equal(await statusOf(email, password, from, at), 429);
 });
 
-test('a success is no failure, however many there are and at one time', async () => {
+test('successes do not count as failures, even many concurrent ones', async () => {
   laterHour();
   const email = await newUser();
   const from = newAddress();
@@ -120,7 +120,7 @@ test('a success is no failure, however many there are and at one time', async ()
   assert.deepEqual(new Set(statuses), new Set([200]));
 });
 
-test('sixty sign-ins a minute for an e-mail from one address, right password or not', async () => {
+test('sixty sign-ins a minute for an e-mail from one address, whatever the password', async () => {
   laterHour();
   const email = await newUser();
   const from = newAddress();
@@ -130,7 +130,7 @@ test('sixty sign-ins a minute for an e-mail from one address, right password or 
   assert.equal(await statusOf(email, password, newAddress()), 200);
 });
 
-test('of many tries at one time as many fail as a window has places, and the rest are refused', async () => {
+test('of many concurrent attempts, as many fail as a window has slots, and the rest are refused', async () => {
   laterHour();
   const email = await newUser();
   const from = newAddress();

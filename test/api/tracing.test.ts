@@ -126,7 +126,7 @@ test('requests that share a statement each show their wait for it', () => {
     assert.match(collector.pathOf(collector.find(/^shared statement$/, traceOf(digit))).at(-1) ?? '', /^GET .*\/kv/);
 });
 
-test('only hosts that the operator named learn the trace', () => {
+test('only hosts that the operator named receive the trace', () => {
   const sent = (host: string) => seen.find(({ path }) => path === `/from-${host}`);
   assert.equal(sent('own.test')?.traceparent?.slice(3, 35), traceOf('7'));
   assert.ok(sent('stranger.test'));
@@ -146,7 +146,7 @@ test('no key, value, path, query or secret of a caller is in a span', () => {
   assert.ok(collector.authorizations.every((header) => header === 'Bearer collector-key'));
 });
 
-test('tracing is off without the setting, needs its packages, and `quarry doctor` tells which', async () => {
+test('tracing is off without the setting, needs its packages, and `quarry doctor` names them', async () => {
   assert.equal(isTracing(), false);
   const log = createLogger('silent');
   const loaded: string[] = [];

@@ -40,7 +40,7 @@ const key = { key: app.secretKey };
 const partialObjects = async () =>
   (await client.send(new ListObjectsV2Command({ Bucket: bucket, Prefix: 'partial/' }))).KeyCount;
 
-test('on S3 the bytes go through multipart uploads, and what broken connections sent is kept', async () => {
+test('on S3 the bytes go through multipart uploads, and bytes from broken connections are kept', async () => {
   const bytes = bytesOf(19_000_000);
   proxy.breakAfter = [1_000_000, 9_500_000];
   const id = await uploadWithClient(bytes, {

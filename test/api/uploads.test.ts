@@ -109,7 +109,7 @@ test('HEAD returns where to continue, in any process; a PATCH at another offset 
   }
 });
 
-test('while one process appends, another gets 423, and what a broken connection sent is kept', async () => {
+test('while one process appends, another gets 423, and bytes from a broken connection are kept', async () => {
   const second = await startTestServer({ clock, env, beside: server });
   try {
     const there = uploadRequests(second.api);
@@ -243,7 +243,7 @@ test('a key that may only read shows an upload whose end was interrupted, and do
   assert.equal(finished.headers.get('x-file'), upload.file);
 });
 
-test('a creation that is repeated with its Idempotency-Key is the same upload', async () => {
+test('repeating a creation with its Idempotency-Key returns the same upload', async () => {
   const headers = { 'idempotency-key': 'once' };
   const first = await create(me, 6, {}, { headers, body: Buffer.from('abc') });
   const again = await create(me, 6, {}, { headers, body: Buffer.from('abc') });
@@ -252,7 +252,7 @@ test('a creation that is repeated with its Idempotency-Key is the same upload', 
   assert.equal((await append(me, first.body.id, 3, 'def')).status, 204);
 });
 
-test('an app may have so many unfinished uploads, which count against its quota of bytes', async () => {
+test('an app’s unfinished uploads are limited, and count against its quota of bytes', async () => {
   const small = await provision.app();
   const who = { key: small.secretKey };
   await db`insert into app_quotas (app_id, measure, operator_bound) values (${small.app.uuid}, 'file_bytes', 10)`;
@@ -268,7 +268,7 @@ test('an app may have so many unfinished uploads, which count against its quota 
   assert.ok(sixth.headers.get('retry-after'));
 });
 
-test('bytes may come with the creation, and an empty upload is a file immediately', async () => {
+test('the creation may contain bytes, and an empty upload is a file immediately', async () => {
   const members = { content_type: 'image/png', share: 'true' };
   const whole = await create(me, pixel.length, members, { body: pixel });
   assert.deepEqual([whole.status, whole.body.state, whole.body.offset], [201, 'finished', pixel.length]);

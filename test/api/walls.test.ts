@@ -52,7 +52,7 @@ const callers: Callers[] = spaces.flatMap((space, index) => [
 ]);
 const hint = `repeat with WALL_SEED=${seed} WALL_APPS=${apps} WALL_USERS=${usersOfSpace}`;
 
-test('lists, pages and counts have what the caller sees and nothing else', async (context) => {
+test('lists, pages and counts contain what is visible to the caller and nothing else', async (context) => {
   context.diagnostic(hint);
   let listed = 0;
   for (const { caller, name, seen } of callers)
@@ -76,7 +76,7 @@ test('lists, pages and counts have what the caller sees and nothing else', async
   assert.ok(listed > callers.length && listed < callers.length * everything.length * 0.5);
 });
 
-test('a path leads to what the caller sees, and everything else is the same 404', async () => {
+test('a path leads to visible resources, and everything else is the same 404', async () => {
   let hidden = 0;
   for (const { caller, name, space, seen } of callers)
     for (const thing of everything.filter(() => random() < 30 / everything.length)) {
@@ -91,7 +91,7 @@ test('a path leads to what the caller sees, and everything else is the same 404'
   assert.ok(hidden > callers.length);
 });
 
-test('searches find words of what the caller sees, and no other', async () => {
+test('searches find only words of visible resources', async () => {
   for (const { caller, name, space, seen } of callers) {
     const some = everything.filter(({ kind }) => kind !== 'agent').filter(() => random() < 24 / everything.length);
     for (const thing of some) {
@@ -127,7 +127,7 @@ test('searches find words of what the caller sees, and no other', async () => {
   }
 });
 
-test('exports of files and documents, usage and the counts of metrics have what the caller sees', async () => {
+test('exports of files and documents, usage and metrics contain only what is visible to the caller', async () => {
   const documents = new Map<Thing, string>();
   for (const { scope, things } of spaces)
     for (const thing of things.filter(({ kind }) => kind === 'source')) {
@@ -202,7 +202,7 @@ async function readCounts(): Promise<{ '2xx': number; '4xx': number }> {
   return { '2xx': countOf('2xx'), '4xx': countOf('4xx') };
 }
 
-test('entries, streams, usage, the audit log and metrics stay on their side', async () => {
+test('entries, streams, usage, the audit log and metrics stay in their app and sandbox', async () => {
   for (const { caller, name, space } of callers) {
     const { body } = await api<{ data: { value: string }[]; total_entries: number }>(
       'GET',

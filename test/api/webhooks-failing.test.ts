@@ -50,7 +50,7 @@ after(async () => {
 const hourMs = 60 * 60 * 1_000;
 const hasFailed = ({ log }: TestDelivery) => log.length > 0;
 
-test('silent receivers hold up no other webhook, and end with a timeout', async () => {
+test('silent receivers delay no other webhook, and time out', async () => {
   const silent = await client.create(`${receiver.origin}/silent`, ['silence']);
   const other = await server.provision.app();
   const neighbour = new WebhooksClient(server, other.secretKey);
@@ -73,7 +73,7 @@ test('silent receivers hold up no other webhook, and end with a timeout', async 
   await client.api('DELETE', `/webhooks/${silent.id}`);
 });
 
-test('a failed delivery is tried again later and does not hold up the next one', async () => {
+test('a failed delivery is retried later and does not delay the next one', async () => {
   const { id, secret } = await client.create(`${receiver.origin}/flaky`, ['first', 'second']);
   behaviours['/flaky'] = (response) => response.writeHead(503).end();
   const first = await client.emit('first');
@@ -94,7 +94,7 @@ test('a failed delivery is tried again later and does not hold up the next one',
   await client.api('DELETE', `/webhooks/${id}`);
 });
 
-test('ten attempts in three days; then the delivery has failed and its webhook is paused', async () => {
+test('after ten attempts in three days, the delivery has failed and its webhook is paused', async () => {
   const { id } = await client.create(`${receiver.origin}/failing`, ['hope']);
   behaviours['/failing'] = (response) => response.writeHead(500).end();
   const startMs = clock.now().getTime();

@@ -45,7 +45,7 @@ test('an event arrives with a signature that the official library verifies', asy
   await client.api('DELETE', `/webhooks/${webhook.id}`);
 });
 
-test('a webhook receives the events that it names, and each has the next number of its app', async () => {
+test('a webhook receives the events that it names, each with the next number of its app', async () => {
   const some = await client.create(`${receiver.origin}/some`, ['order.paid']);
   const all = await client.create(`${receiver.origin}/all`, ['*']);
   await client.emit('order.opened');
@@ -167,7 +167,7 @@ test('production and sandboxes receive their own events, each with numbers from 
   assert.deepEqual([there?.event.type, there?.event.sequence], ['there', 1]);
 });
 
-test('a test event goes to its webhook alone', async () => {
+test('a test event is sent only to its webhook', async () => {
   const tested = await client.create(`${receiver.origin}/tested`, ['never']);
   const other = await client.create(`${receiver.origin}/untested`, ['*']);
   const made = await client.api<TestDelivery>('POST', `/webhooks/${tested.id}/test`);
@@ -213,7 +213,7 @@ test('a delivery can be repeated by hand, with the same id and body', async () =
   await client.api('DELETE', `/webhooks/${id}`);
 });
 
-test('nothing is written for webhooks while there is none', async () => {
+test('nothing is written for webhooks while there are none', async () => {
   const quiet = await server.provision.app();
   await server.api('POST', '/api/v1/files', { key: quiet.secretKey, body: textFile });
   const rows = await server.db`select 1 from events where app_id = ${parseId('app', quiet.app.id) ?? ''}`;
