@@ -1,9 +1,10 @@
 /**
  * Fits the trees that determine which parts of a web page are content, on the tuned half of WCXB:
  *   node bench/page-segments.ts WCXB > src/content/parse/html/main/segment-trees.ts
- *   node bench/page-segments.ts WCXB --check
+ *   node bench/page-segments.ts WCXB --check [--half tuned|untouched|all] [--share 0.5] [--seed 1]
  * `--check` prints word F1 by five-fold cross-validation (pages of a host in one fold) instead, beside that of the
- * present extraction. The same pages give the same trees.
+ * rules alone, with that of trees that choose on every page. `--share` fits on a part of the hosts of the other folds.
+ * The same pages give the same trees.
  */
 import { createHash } from 'node:crypto';
 import { parseArgs } from 'node:util';
@@ -20,7 +21,7 @@ import { pageSignals } from '../src/content/parse/html/page-signals.ts';
 import { likeliestType, weighSigns } from '../src/content/parse/html/page-type.ts';
 import { type PageType, pageTypes } from '../src/content/parse/html/page-types.ts';
 import { parseHtml } from '../src/content/parse/html/tree.ts';
-import { readWcxb, type WcxbPage } from './extract-quality/web-pages.ts';
+import { type Half, halves, readWcxb, type WcxbPage } from './extract-quality/web-pages.ts';
 import { scoreWordLists, wordsOf } from './extract-quality/web-score.ts';
 import { labelSegments } from './page-segments/labels.ts';
 import { fitTrees, type Sample } from './page-segments/trees.ts';
@@ -28,20 +29,29 @@ import { fitTypes } from './page-types/fit.ts';
 
 const { positionals, values } = parseArgs({
   allowPositionals: true,
-  options: { check: { type: 'boolean', default: false } },
+  options: {
+    check: { type: 'boolean', default: false },
+    half: { type: 'string', default: 'tuned' },
+    share: { type: 'string', default: '1' },
+    seed: { type: 'string', default: '1' },
+  },
 });
 const directory = positionals[0];
 if (directory === undefined) throw new Error('usage: node bench/page-segments.ts WCXB [--check]');
+const half = halves.find((one) => one === values.half);
+if (half === undefined) throw new Error(`--half is one of ${halves.join(', ')}`);
+const share = Number(values.share);
 
 const folds = 5;
 /** Large pages contribute a sample of their segments, each with more weight. */
 const segmentsOfPageMax = 120;
-const options = { trees: 150, leaves: 15, rate: 0.08 };
+const options = { trees: 150, leaves: 15, rate: 0.08, seed: Number(values.seed) };
 
 type Page = {
   type: PageType;
   found: PageType;
   fold: number;
+  place: number;
   reference: string[];
   words: string[][];
   features: number[][];
@@ -51,13 +61,13 @@ type Page = {
   unsure: boolean;
 };
 
-const pages = readPages(directory);
+const pages = readPages(directory, half);
 if (values.check) check();
 else write(fitTrees(samplesOf(pages), options));
 /** The type of each page comes from a fit without its fold, so types are as uncertain as at run time. */
-function readPages(from: string): Page[] {
+function readPages(from: string, chosen: Half): Page[] {
   const signs: { signs: Set<string>; type: PageType; fold: number }[] = [];
-  for (const page of readWcxb(from, 'tuned')) {
+  for (const page of readWcxb(from, chosen)) {
     const { facts } = factsOf(page);
     signs.push({ signs: pageSignals(facts), type: page.type as PageType, fold: foldOf(page) });
   }
@@ -68,7 +78,7 @@ function readPages(from: string): Page[] {
       if (one.fold === fold) shares.set(at, weighSigns(one.signs, weights));
     });
   }
-  return [...readWcxb(from, 'tuned')].map((page, at): Page => {
+  return [...readWcxb(from, chosen)].map((page, at): Page => {
     const { tree, facts, metadata } = factsOf(page);
     const types = shares.get(at) ?? weighSigns(new Set());
     const found = likeliestType(types);
@@ -83,6 +93,7 @@ function readPages(from: string): Page[] {
       type: page.type as PageType,
       found,
       fold: foldOf(page),
+      place: hostByte(page, 1) / 256,
       reference,
       words,
       features: segmentFeatures({ body, segments, title: facts.title, types, kept }),
@@ -106,9 +117,13 @@ function factsOf({ bytes, url }: WcxbPage) {
   return { tree, facts, metadata };
 }
 
-function foldOf({ id, url }: WcxbPage): number {
+function foldOf(page: WcxbPage): number {
+  return hostByte(page, 0) % folds;
+}
+
+function hostByte({ id, url }: WcxbPage, at: number): number {
   const host = URL.canParse(url) ? new URL(url).hostname : id;
-  return (createHash('sha256').update(host).digest()[0] ?? 0) % folds;
+  return createHash('sha256').update(host).digest()[at] ?? 0;
 }
 
 /** The weight of a segment is how much its words change the score of its page. */
@@ -126,9 +141,9 @@ function samplesOf(chosen: Page[]): Sample[] {
 }
 
 function check(): void {
-  const rows: { type: PageType; found: PageType; ruled: number; learned: number }[] = [];
+  const rows: { type: PageType; found: PageType; ruled: number; learned: number; alone: number }[] = [];
   for (let fold = 0; fold < folds; fold++) {
-    const trees = fitTrees(samplesOf(pages.filter((page) => page.fold !== fold)), options);
+    const trees = fitTrees(samplesOf(pages.filter((page) => page.fold !== fold && page.place < share)), options);
     for (const page of pages.filter((one) => one.fold === fold)) {
       const counts = page.words.map((words) => words.length);
       const scores = scoreSegments(page.features, trees);
@@ -149,6 +164,7 @@ function check(): void {
             ? page.words.filter((_words, at) => chosen[at] && (page.found !== 'product' || page.byRules[at])).flat()
             : page.ruled,
         ).f1,
+        alone: scoreWordLists(page.reference, page.words.filter((_words, at) => chosen[at]).flat()).f1,
       });
     }
   }
@@ -160,7 +176,7 @@ function check(): void {
       const error = Math.sqrt(mean(gains.map((gain) => (gain - mean(gains)) ** 2)) / Math.max(1, group.length));
       console.log(
         `${key} ${type.padEnd(14)} ${String(group.length).padStart(4)}  rules ${mean(group.map((row) => row.ruled)).toFixed(3)}  ` +
-          `learned ${mean(group.map((row) => row.learned)).toFixed(3)}  gain ${mean(gains).toFixed(3)} ± ${error.toFixed(3)}`,
+          `learned ${mean(group.map((row) => row.learned)).toFixed(3)}  gain ${mean(gains).toFixed(4)} ± ${error.toFixed(4)}  trees alone ${mean(group.map((row) => row.alone)).toFixed(3)}`,
       );
     }
 }

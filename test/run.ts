@@ -12,7 +12,7 @@ import { partitionTables } from '../src/db/partition.ts';
 import { stopOrphan } from '../src/db/postmaster.ts';
 import { migrateJobs } from '../src/jobs/migrate.ts';
 import { createLogger } from '../src/log.ts';
-import { writeBatch } from './support/batch-program.ts';
+import { writeBatch, writeSingle } from './support/batch-program.ts';
 import { fillParserCache } from './support/cached-parsers.ts';
 import { clusterVariable, copyClusterOf } from './support/cluster.ts';
 import { administrate, runVariable, templateDatabase } from './support/database.ts';
@@ -104,7 +104,7 @@ async function main(args: string[]): Promise<number> {
     const copied = needsCluster ? { [clusterVariable]: cluster } : {};
     const env = { NODE_COMPILE_CACHE: compileCache, ...process.env, ...pooled, ...copied };
     // A pattern for names of tests does not match those of their files.
-    const programs = options.length > 0 ? files : writeBatches(files, dataDir);
+    const programs = options.length > 0 ? writeSingles(files, dataDir) : writeBatches(files, dataDir);
     const child = spawn(process.execPath, [youngGeneration, ...testArguments(programs, options)], {
       stdio: 'inherit',
       env: { ...env, [runVariable]: JSON.stringify(target) },
@@ -145,7 +145,17 @@ function writeBatches(files: string[], directory: string): string[] {
     writeBatch(program, batched.slice(at, at + batchSize));
     programs.push(program);
   }
-  return [...programs, ...files.filter((file) => !isBatched(file))];
+  const single = files.filter((file) => !isBatched(file));
+  return [...programs, ...writeSingles(single, directory)];
+}
+
+/** Programs that run one file each. Their names come after those of batches. */
+function writeSingles(files: string[], directory: string): string[] {
+  return files.map((file) => {
+    const program = join(directory, `${file.replaceAll('/', '-').replace(/\.test\.ts$/, '')}.test.mjs`);
+    writeSingle(program, file);
+    return program;
+  });
 }
 
 function selectFiles(selected: string[]): string[] {

@@ -3,7 +3,7 @@ import type { SegmentTree } from '../../src/content/parse/html/main/segment-tree
 
 export type Sample = { features: number[]; label: number; weight: number };
 
-type TreeOptions = { trees: number; leaves: number; rate: number };
+type TreeOptions = { trees: number; leaves: number; rate: number; seed: number };
 
 const binsMax = 63;
 const featureShare = 0.4;
@@ -17,8 +17,8 @@ type Split = { feature: number; bin: number; gain: number };
 type Leaf = { rows: number[]; sums: Float64Array; split: Split | undefined; node: number };
 
 /** Gradient boosting on the logistic loss, the best leaf first. The same samples give the same trees. */
-export function fitTrees(samples: Sample[], { trees, leaves, rate }: TreeOptions): SegmentTree[] {
-  const random = randomNumbers(1);
+export function fitTrees(samples: Sample[], { trees, leaves, rate, seed }: TreeOptions): SegmentTree[] {
+  const random = randomNumbers(seed);
   const columns = binColumns(samples);
   const meanWeight = samples.reduce((sum, { weight }) => sum + weight, 0) / Math.max(1, samples.length);
   const points = new Float64Array(samples.length);

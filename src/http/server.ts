@@ -30,6 +30,7 @@ import { appOf, type Intake } from './intake.ts';
 import type { Metrics } from './metrics.ts';
 import type { RateLimiter } from './rate-limits.ts';
 import { type Access, Api, requireAccess } from './route.ts';
+import { createSchemaStore } from './schema-store.ts';
 import { buildSerializer } from './serialization.ts';
 import { traceRequests } from './tracing.ts';
 import { turns } from './turns.ts';
@@ -90,6 +91,7 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     },
     ...(rewriteUrl === undefined ? {} : { rewriteUrl: (request) => rewriteUrl(request.url ?? '/') }),
     schemaController: {
+      bucket: createSchemaStore as never,
       compilersFactory: {
         buildValidator: () => compileCheck as never,
         buildSerializer,

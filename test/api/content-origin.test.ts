@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { ConfigError, readConfig } from '../../src/config.ts';
+import { findFreePort } from '../support/free-port.ts';
 import { sendRaw } from '../support/raw-request.ts';
 import { type ErrorBody, startTestServer } from '../support/server.ts';
 
@@ -103,11 +104,7 @@ test('the console loads scripts only from its own assets, and files from their o
 });
 
 test('/metrics can have its own port, which serves nothing else; the usual port then has no metrics', async () => {
-  const { createServer } = await import('node:net');
-  const free = createServer().listen(0, '127.0.0.1');
-  await new Promise((resolve) => free.once('listening', resolve));
-  const { port } = free.address() as { port: number };
-  await new Promise((resolve) => free.close(resolve));
+  const port = await findFreePort();
   const token = 'metrics-token-of-this-test';
   const apart = await startTestServer({
     env: { QUARRY_METRICS_PORT: String(port), QUARRY_METRICS_TOKEN: token },

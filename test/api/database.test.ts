@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { after, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
-import fc from 'fast-check';
 import { runForApp } from '../../src/db/app-lane.ts';
 import { type Database, type Db, openDatabase } from '../../src/db/database.ts';
 import { createTestDatabase } from '../support/database.ts';
+import fc from '../support/fast-check.ts';
 import { until } from '../support/until.ts';
 
 const { db, target, drop } = await createTestDatabase();

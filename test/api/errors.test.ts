@@ -220,15 +220,13 @@ test('a body whose Content-Length is too large is 413 before it arrives, and so 
         `${small.baseUrl}/api/v1/orgs`,
         { method: 'POST', headers: { 'x-api-key': scope.secretKey, 'content-type': 'application/json' } },
         (incoming) => {
-          incoming.resume();
           resolve(incoming.statusCode);
+          outgoing.destroy();
         },
       );
-      outgoing.on('error', (problem: NodeJS.ErrnoException) =>
-        problem.code === 'EPIPE' ? undefined : reject(problem),
-      );
-      outgoing.write(`{"name":"${'x'.repeat(2 * 1048576)}`);
-      outgoing.end('"}');
+      outgoing.on('error', reject);
+      // The server reads all of it before it responds: an unread rest would reset the connection, and lose the response.
+      outgoing.write(`{"name":"${'x'.repeat(1048576)}`);
     });
     assert.equal(status, 413);
   } finally {

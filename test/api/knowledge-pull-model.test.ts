@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
-import { randomInt } from 'node:crypto';
 import { after, test } from 'node:test';
-import fc from 'fast-check';
+import fc from '../support/fast-check.ts';
 import { htmlPage, startSite } from '../support/fixture-site.ts';
 import { type Json, knowledgeOf } from '../support/knowledge.ts';
 import { modelRuns } from '../support/rounds.ts';
@@ -165,7 +164,7 @@ const first = fc.record({
   kinds: fc.array(kind, { minLength: pagesCount, maxLength: pagesCount }),
   settings,
 });
-const { numRuns: runs, seed = randomInt(2 ** 31) } = modelRuns(12);
+const { numRuns: runs, seed } = modelRuns(12);
 const steps = fc.array(fc.array(change, { minLength: 1, maxLength: 4 }), { minLength: 2, maxLength: 5 });
 
 test('after each pull of a site that changes, the source has what a crawl from nothing would find', async (t) => {

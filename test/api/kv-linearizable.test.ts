@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import { randomInt } from 'node:crypto';
 import { after, test } from 'node:test';
-import fc from 'fast-check';
+import fc from '../support/fast-check.ts';
 import { startKv } from '../support/kv.ts';
 import { impossible, isLinearizable, type RecordedOperation } from '../support/linearizability.ts';
+import { modelSeed } from '../support/rounds.ts';
 import { type ApiOptions, sendExactPath, startTestServer } from '../support/server.ts';
 
 /*
@@ -22,7 +22,7 @@ const processes = [kv.baseUrl, second.baseUrl];
 const keys = ['a', 'b'];
 const clients = 6;
 const rounds = Number(process.env.LINEARIZABLE_ROUNDS ?? 3);
-const firstSeed = Number(process.env.LINEARIZABLE_SEED ?? randomInt(2 ** 31));
+const firstSeed = Number(process.env.LINEARIZABLE_SEED ?? modelSeed);
 
 type Entry = { value: string; tag: string };
 type State = Entry | null;

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import fc from 'fast-check';
 import { sweepKv } from '../../src/kv/sweep.ts';
 import { EventStream, type StreamEvent } from '../support/event-stream.ts';
+import fc from '../support/fast-check.ts';
 import type { TestTenants } from '../support/provisioner.ts';
 import { modelRuns } from '../support/rounds.ts';
 import { type ErrorBody, startTestServer, type TestServer } from '../support/server.ts';

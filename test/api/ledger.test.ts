@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
-import fc from 'fast-check';
 import { sweepAudit } from '../../src/audit/sweep.ts';
 import { ManualClock } from '../../src/clock.ts';
 import { type Db, production } from '../../src/db/database.ts';
@@ -13,6 +12,7 @@ import { listSegments } from '../../src/ledger/store.ts';
 import type { KnownHead } from '../../src/ledger/verify.ts';
 import { Secrets } from '../../src/tenancy/secrets.ts';
 import { AutomationsClient, graphOf } from '../support/automations.ts';
+import fc from '../support/fast-check.ts';
 import { headOf, tryOut, verifyAll } from '../support/ledger.ts';
 import type { TestApp } from '../support/provisioner.ts';
 import { type ErrorBody, startTestServer, type TestServer } from '../support/server.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import fc from 'fast-check';
+import fc from '../support/fast-check.ts';
 import { type FileBody, pixel } from '../support/files.ts';
 import { modelRuns } from '../support/rounds.ts';
 import { startTestServer } from '../support/server.ts';

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import fc from 'fast-check';
 import { type Database, production } from '../../src/db/database.ts';
 import { formatId, newUuid } from '../../src/ids.ts';
 import type { AgentCaller, Caller, OrgRole, Scope, TeamRole } from '../../src/tenancy/caller.ts';
@@ -18,6 +17,7 @@ import {
   ownedVisible,
 } from '../../src/tenancy/visible.ts';
 import { createTestDatabase } from '../support/database.ts';
+import fc from '../support/fast-check.ts';
 import { modelRuns, modelTimes } from '../support/rounds.ts';
 
 /*

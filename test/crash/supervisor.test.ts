@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { runQuarry } from '../support/command.ts';
+import { findFreePort } from '../support/free-port.ts';
 import { type ServedProcess, startServe } from '../support/serve.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'quarry-supervisor-'));
@@ -219,7 +220,7 @@ test('after kill -9 of the supervisor its processes end, and the next one serves
   await server.kill();
   await until(() => !pids.some(isRunning), 'The end of the processes');
 
-  const port = await freePort();
+  const port = await findFreePort();
   server = await startServe({ ...settings, QUARRY_METRICS_PORT: String(port) });
   assert.equal((await call('GET', `/api/v1/orgs/${JSON.parse(created.body).id}`)).status, 200);
   await until(() => logged('All processes started').length === 1, 'The start of all processes');
@@ -270,12 +271,3 @@ test('if the port is in use, the supervisor ends with the reason', async () => {
   );
   blocker.close();
 });
-
-async function freePort(): Promise<number> {
-  const listening = createServer().listen(0, '127.0.0.1');
-  await once(listening, 'listening');
-  const { port } = listening.address() as { port: number };
-  listening.close();
-  await once(listening, 'close');
-  return port;
-}

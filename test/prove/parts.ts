@@ -94,6 +94,22 @@ export function listParts(length: Length, seed: number): Part[] {
       ],
       { MODEL_TIMES: of(4, 40), INDEX_STEPS: of(100, 1_000) },
     ),
+    tests('cases', 'generated cases of the other tests, other ones than those of `npm test`', [
+      ...['database', 'ledger'].map((name) => `test/api/${name}.test.ts`),
+      ...[
+        'backup-encryption',
+        'chunk',
+        'embed',
+        'expressions',
+        'graph-layout',
+        'knowledge-index',
+        'long-text',
+        'media-types',
+        'secret-values',
+        'terms',
+        'text-memory',
+      ].map((name) => `test/unit/${name}.test.ts`),
+    ]),
     tests(
       'walls',
       `${of(6, 20)} apps of ${of(60, 200)} users, ${of(4, 40)} times the worlds of \`npm test\`, each bit of each credential`,

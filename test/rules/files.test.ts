@@ -38,3 +38,14 @@ test('a file that is started by its path is named without `.ts`, which the npm p
   assert.ok(namesOwnExtension({ name: 'src/a.ts', text: "new URL('./worker.ts', import.meta.url)" }));
   assert.ok(!namesOwnExtension({ name: 'src/a.ts', text: "programFile('./worker', import.meta.url)" }));
 });
+
+const generatesUnseeded = ({ name, text }: Source) =>
+  /from 'fast-check'/.test(text) && name !== 'test/support/fast-check.ts' && name !== 'test/rules/files.test.ts';
+
+test('generated cases come from the seed of the run', () => {
+  const wrong = everywhere.filter(generatesUnseeded);
+  assert.deepEqual(namesOf(wrong), [], 'Import test/support/fast-check.ts, so that a failure can be repeated.');
+
+  assert.ok(generatesUnseeded({ name: 'test/unit/a.test.ts', text: "import fc from 'fast-check';" }));
+  assert.ok(!generatesUnseeded({ name: 'test/unit/a.test.ts', text: "import fc from '../support/fast-check.ts';" }));
+});

@@ -1,5 +1,5 @@
 import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { projectRoot } from './source.ts';
 
@@ -8,4 +8,10 @@ export function writeBatch(program: string, files: readonly string[]): void {
   const url = pathToFileURL(join(projectRoot, 'test/support/batch.ts'));
   for (const file of files) url.searchParams.append('file', file);
   writeFileSync(program, `import '${url}';\n`);
+}
+
+/** The same for one file, whose process is otherwise as if it ran by itself. */
+export function writeSingle(program: string, file: string): void {
+  const urlOf = (path: string) => pathToFileURL(resolve(projectRoot, path)).href;
+  writeFileSync(program, `import '${urlOf(file)}';\nimport '${urlOf('test/support/end-watchdog.ts')}';\n`);
 }

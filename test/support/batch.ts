@@ -1,6 +1,7 @@
 import './cached-parsers.ts';
+import './end-watchdog.ts';
 import { join } from 'node:path';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { shareAmongFiles } from './shared.ts';
 import { projectRoot } from './source.ts';
@@ -12,16 +13,8 @@ import { projectRoot } from './source.ts';
  */
 /** The limit for one file. Each test in it also has the timeout of the run. */
 const fileTimeoutMs = 1_800_000;
-/** A process that has finished its tests but does not end would keep the whole run from ending. */
-const endTimeoutMs = 60_000;
 
 shareAmongFiles();
-after(() => {
-  setTimeout(() => {
-    console.error(`The tests have ended, but their process has not. Still open: ${process.getActiveResourcesInfo()}`);
-    process.exit(1);
-  }, endTimeoutMs).unref();
-});
 for (const file of new URL(import.meta.url).searchParams.getAll('file'))
   test(file, { timeout: fileTimeoutMs }, async () => {
     await import(pathToFileURL(join(projectRoot, file)).href);

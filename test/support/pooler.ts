@@ -1,6 +1,5 @@
 import { spawn } from 'node:child_process';
 import { chownSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -8,6 +7,7 @@ import { findPgbouncer } from '../../scripts/setup-pgbouncer.ts';
 import type { DatabaseAddress, DatabaseTarget } from '../../src/db/address.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { getPostgresAccount, ownAccount } from '../../src/db/postgres-account.ts';
+import { findFreePort } from './free-port.ts';
 
 /** The variable in which test/run.ts passes the address of the pooler. */
 export const poolerVariable = 'QUARRY_TEST_RUN_POOLER';
@@ -77,14 +77,4 @@ pool_mode = transaction
 max_client_conn = 2000
 default_pool_size = 20
 `;
-}
-
-function findFreePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer().once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      server.close(() => (typeof address === 'object' && address ? resolve(address.port) : reject(new Error())));
-    });
-  });
 }

@@ -1,6 +1,5 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { appendFileSync, chownSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -9,6 +8,7 @@ import { type Database, openDatabase } from '../../src/db/database.ts';
 import { canReach, getPostgresAccount, ownAccount } from '../../src/db/postgres-account.ts';
 import { copyBinaries, findBinaries } from '../../src/db/postgres-binaries.ts';
 import { postgresEnvironment } from '../../src/db/postmaster.ts';
+import { findFreePort } from './free-port.ts';
 
 type TestPostgres = {
   address: DatabaseAddress;
@@ -120,14 +120,4 @@ function killIfAlive(pid: number): void {
   } catch {
     // The process has ended.
   }
-}
-
-function findFreePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer().once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      server.close(() => (typeof address === 'object' && address ? resolve(address.port) : reject(new Error())));
-    });
-  });
 }

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
-import fc from 'fast-check';
 import { decrypt, encrypt, encryptedSize, plainSize } from '../../src/backup/encryption.ts';
 import { BackupError } from '../../src/backup/error.ts';
+import fc from '../support/fast-check.ts';
 
 const key = 'b'.repeat(64);
 const segment = 64 * 1024;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
 import { chunkMarkdown, estimateTokens } from '../../src/content/chunk.ts';
+import fc from '../support/fast-check.ts';
 
 const line = fc.oneof(
   fc.constant(''),

@@ -3,7 +3,6 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import fc from 'fast-check';
 import { cosineEstimator, packedCosine, packVector, signCode, unpackVector } from '../../src/content/embed/codes.ts';
 import { EmbeddingError, normalize } from '../../src/content/embed/embedder.ts';
 import { hammingDistances } from '../../src/content/embed/hamming.ts';
@@ -12,6 +11,7 @@ import { lexicalEmbedder } from '../../src/content/embed/lexical.ts';
 import { openAiEmbedder } from '../../src/content/embed/openai.ts';
 import { transformersEmbedder } from '../../src/content/embed/transformers.ts';
 import { startEmbeddingService } from '../support/embedding-service.ts';
+import fc from '../support/fast-check.ts';
 
 const service = await startEmbeddingService();
 after(() => service.close());

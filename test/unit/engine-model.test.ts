@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
 import { checkGraph } from '../../src/automations/definitions/graph.ts';
 import { decide } from '../../src/automations/engine/decide.ts';
 import { foldJournal } from '../../src/automations/engine/fold.ts';
+import fc from '../support/fast-check.ts';
 import { modelRuns } from '../support/rounds.ts';
 import { Simulation } from './support/simulation.ts';
 

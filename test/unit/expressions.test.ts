@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import fc from 'fast-check';
 import jsonata from 'jsonata';
 import {
   createExpressions,
@@ -16,6 +15,7 @@ import {
   redactHeaders,
   resolveTemplates,
 } from '../../src/automations/engine/template.ts';
+import fc from '../support/fast-check.ts';
 
 const expressions = createExpressions();
 after(() => expressions.close());

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
 import { type GraphNode, layOut, nodeHeight, nodeWidth } from '../../console/src/pages/automations/layout.ts';
+import fc from '../support/fast-check.ts';
 
 /** Graphs of up to 20 nodes, each reached from an earlier one, with any further edges, also back. */
 const graphs = fc.integer({ min: 1, max: 20 }).chain((size) =>

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
 import {
   findInBundle,
   mergeBundles,
@@ -14,6 +13,7 @@ import { openCaches } from '../../src/knowledge/index/cache.ts';
 import { addLearned, candidatesPerLeg, fuseRankings } from '../../src/knowledge/search/fuse.ts';
 import { bestRows, containsPhrase, nearestPlaces } from '../../src/knowledge/search/rank.ts';
 import { scoreTerms } from '../../src/knowledge/search/score.ts';
+import fc from '../support/fast-check.ts';
 
 const chunk = fc.record({
   length: fc.integer({ min: 1, max: 900 }),

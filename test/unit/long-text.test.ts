@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
 import { AppError } from '../../src/errors.ts';
 import { decodeLongBase64, encodeLongText, findLongText, LongTextReader } from '../../src/http/long-text.ts';
 import { longArgumentsAt, shareLongArguments, textInBase64 } from '../../src/mcp/long-arguments.ts';
+import fc from '../support/fast-check.ts';
 
 const valuesMax = 1_000;
 

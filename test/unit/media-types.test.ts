@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parse } from 'content-disposition';
-import fc from 'fast-check';
 import { dispositionOf, isActive, isImage, mediaTypePattern } from '../../src/files/media-types.ts';
+import fc from '../support/fast-check.ts';
 
 test('the header of any filename is one line of ASCII, names no path and decodes to the name', () => {
   const nasty = fc.constantFrom(

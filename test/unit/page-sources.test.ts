@@ -54,6 +54,104 @@ test('a product that is only in the state of its application is read from there'
   includes(page.markdown, ['The rope was made', 'The strand was made', 'The knot was made']);
 });
 
+const streamed = (rows: string): string =>
+  [rows.slice(0, 90), rows.slice(90)]
+    .map((piece) => `<script>self.__next_f.push(${JSON.stringify([1, piece]).replaceAll('<', '\\u003c')})</script>`)
+    .join('');
+
+test('a page that is streamed to its scripts as components is read from the stream', () => {
+  const markup = `<p>${sentence('rope’s end')}</p><script>alert(1)</script>`;
+  const rows = [
+    '1:I[123,["chunks/app.js"],"Layout"]',
+    `0:${JSON.stringify({
+      b: 'build-of-the-page',
+      f: [
+        ['route', 'notes', ['$', '$L1', null, { children: '$L2', notFound: ['$', 'h1', null, { children: '404' }] }]],
+      ],
+    })}`,
+    `2:${JSON.stringify([
+      ['$', 'nav', null, { children: ['$', 'a', null, { href: '/', children: 'Home' }] }],
+      ['$', 'article', null, { className: 'post', children: ['$L3', '$L4', '$2'] }],
+    ])}`,
+    `3:${JSON.stringify([
+      ['$', 'h1', null, { children: 'Bridges' }],
+      ['$', 'p', null, { children: [sentence('bridge'), ' It cost ', ['$', 'b', null, { children: '$$400' }], '.'] }],
+      ['$', 'p', null, { children: ['See ', ['$', 'a', null, { href: '/arch', children: 'the arch' }], '.'] }],
+      ['$', 'ul', null, { children: ['oak', 'elm'].map((wood) => ['$', 'li', wood, { children: wood }]) }],
+    ])}`,
+    `4:${JSON.stringify(['$', 'div', null, { dangerouslySetInnerHTML: { __html: '$5' } }])}`,
+    `5:T${Buffer.byteLength(markup).toString(16)},${markup}6:"$undefined"`,
+  ].join('\n');
+  const page = read(
+    `<html><head><title>Bridges</title></head><body>${chrome}<div>Loading…</div><script>(self.__next_f=self.__next_f||[]).push([0])</script>${streamed(rows)}</body></html>`,
+    'https://notes.test/bridges',
+  );
+  assert.equal(page.needsBrowser, false);
+  includes(
+    page.markdown,
+    [
+      'The bridge was made',
+      'It cost **$400**',
+      '[the arch](https://notes.test/arch)',
+      '- oak',
+      'The rope’s end was made',
+    ],
+    ['build-of', '404', 'alert', 'Home', 'Loading', 'undefined', 'Layout'],
+  );
+});
+
+test('the visible text of a page comes before its stream', () => {
+  const row = `0:${JSON.stringify(['$', 'p', null, { children: `${sentence('stream')} ${sentence('brook')}` }])}`;
+  const page = read(
+    `<html><head><title>Bridges</title></head><body><article><h1>Bridges</h1><p>${sentence('bridge')}</p><p>${sentence('arch')}</p></article>${streamed(row)}</body></html>`,
+    'https://notes.test/bridges',
+  );
+  includes(page.markdown, ['The bridge was made', 'The arch was made'], ['stream']);
+});
+
+test('a text in the properties of a streamed component is read where nothing else is', () => {
+  const text = ['rope', 'strand', 'fibre', 'knot'].map((about) => `<p>${sentence(about)}</p>`).join('');
+  const row = `0:${JSON.stringify(['$', '$L1', null, { post: { slug: 'rope', body: text } }])}`;
+  const page = read(
+    `<html><head><title>Rope</title></head><body><div id="root"></div>${streamed(row)}</body></html>`,
+    'https://notes.test/rope',
+  );
+  includes(page.markdown, ['The rope was made', 'The knot was made'], ['slug']);
+});
+
+test('state that a script assigns to a variable is read, also from a string of JSON', () => {
+  const text = ['rope', 'strand', 'fibre', 'knot'].map((about) => `<p>${sentence(about)}</p>`).join('');
+  const state = JSON.stringify({ post: { id: 7, note: `a "}" in ${'long '.repeat(200_000)}`, body: text } }).replaceAll(
+    '<',
+    '\\u003c',
+  );
+  for (const script of [
+    `window.__INITIAL_STATE__ = ${state};(function(){var s;}());`,
+    `window["__APOLLO_STATE__"]=${state}`,
+    `window.__PRELOADED_STATE__ = JSON.parse(${JSON.stringify(state).replaceAll('<', '\\u003c')});`,
+  ]) {
+    const page = read(
+      `<html><head><title>Rope</title></head><body><div id="root"></div><script>${script}</script></body></html>`,
+      'https://notes.test/rope',
+    );
+    assert.equal(page.needsBrowser, false, script);
+    includes(page.markdown, ['The rope was made', 'The knot was made']);
+  }
+});
+
+for (const [name, rows] of [
+  ['refers to itself', '0:["$","p",null,{"children":["$0","$L0"]}]'],
+  ['is cut off', '0:["$","p",null,{"children":["$1"'],
+  ['has lengths beyond its end', '0:Tffffffff,abc'],
+  ['is nested too deeply', `0:${'["$","div",null,{"children":'.repeat(5_000)}"x"${'}]'.repeat(5_000)}`],
+  ['has lines that are no values', '\n\n:x\nzz:1\n0:\n'],
+] as const)
+  test(`a stream that ${name} gives no text`, () => {
+    const page = read(`<html><body><div id="root"></div>${streamed(rows)}</body></html>`, 'https://notes.test/rope');
+    assert.equal(page.markdown, '');
+    assert.equal(page.needsBrowser, true);
+  });
+
 test('a listing keeps every card with its text, and drops the pager and the filters', () => {
   const cards = Array.from(
     { length: 18 },

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
 import { SecretValues } from '../../src/automations/engine/secret-values.ts';
 import { TextIndex } from '../../src/automations/engine/text-index.ts';
+import fc from '../support/fast-check.ts';
 
 const token = 'pa ss/"w+rd\u00e9#';
 const values = new SecretValues({ TOKEN: token, PIN: '48151623', SHORT: 'abc', OTHER: 'open sesame' });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
 import { parseQuery, readTokens } from '../../src/content/terms.ts';
+import fc from '../support/fast-check.ts';
 
 const terms = (text: string) => readTokens(text, 'english').map(({ term }) => term);
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { mock, test } from 'node:test';
-import fc from 'fast-check';
 import { BlockPool, TextMemory } from '../../src/http/text-memory.ts';
+import fc from '../support/fast-check.ts';
 
 const mebibyte = 1024 * 1024;
 

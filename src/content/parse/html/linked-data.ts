@@ -1,4 +1,5 @@
-import { collect, type EmbeddedData, type HtmlElement, textOf } from './tree.ts';
+import type { EmbeddedData } from './script-state.ts';
+import { collect, type HtmlElement, textOf } from './tree.ts';
 
 /** An item that the page describes in JSON-LD or microdata: its schema.org types and its properties. */
 export type Thing = { types: string[]; properties: Record<string, unknown> };

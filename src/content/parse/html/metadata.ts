@@ -1,4 +1,5 @@
-import { collect, type EmbeddedData, findAll, findFirst, type HtmlElement, type HtmlTree, textOf } from './tree.ts';
+import type { EmbeddedData } from './script-state.ts';
+import { collect, findAll, findFirst, type HtmlElement, type HtmlTree, textOf } from './tree.ts';
 
 export type PageMetadata = {
   title: string | undefined;

@@ -1,4 +1,5 @@
 import { Parser } from 'htmlparser2';
+import { type EmbeddedData, stateOfScript } from './script-state.ts';
 
 /** A page as plain objects: the part of a DOM that extraction needs, and cheap enough to walk many times. */
 export type HtmlElement = {
@@ -46,9 +47,6 @@ export class HtmlText {
 }
 
 const shortCharacters = 40;
-
-/** Data in the page for its scripts: JSON-LD, application state. */
-export type EmbeddedData = { type: string; id: string; text: string };
 
 export type HtmlTree = {
   root: HtmlElement;
@@ -99,6 +97,7 @@ function buildTree(html: string, xhtml: boolean): HtmlTree | undefined {
   // The innermost element whose content is skipped, by its depth.
   let skipFrom = 0;
   let data: EmbeddedData | undefined;
+  let script: string | undefined;
 
   const parser = new Parser(
     {
@@ -113,7 +112,10 @@ function buildTree(html: string, xhtml: boolean): HtmlTree | undefined {
           if (name === 'script') {
             if (/json/i.test(attributes.type ?? ''))
               data = { type: attributes.type ?? '', id: attributes.id ?? '', text: '' };
-            else tree.scripts += 1;
+            else {
+              tree.scripts += 1;
+              if (attributes.src === undefined) script = '';
+            }
           }
           return;
         }
@@ -125,6 +127,7 @@ function buildTree(html: string, xhtml: boolean): HtmlTree | undefined {
       ontext(text) {
         if (tooDeep || tree.truncated) return;
         if (data !== undefined) data.text += text;
+        if (script !== undefined) script += text;
         if (skipFrom > 0) return;
         const last = current.children.at(-1);
         if (last?.kind === 'text') last.text += text;
@@ -134,6 +137,9 @@ function buildTree(html: string, xhtml: boolean): HtmlTree | undefined {
         if (skipFrom > 0) {
           if (depth === skipFrom) {
             skipFrom = 0;
+            if (script !== undefined && embeddedCharacters + script.length <= treeLimits.embeddedCharactersMax)
+              data = stateOfScript(script);
+            script = undefined;
             if (data !== undefined && embeddedCharacters + data.text.length <= treeLimits.embeddedCharactersMax) {
               embeddedCharacters += data.text.length;
               tree.embedded.push(data);

@@ -10,6 +10,7 @@ import { enoughByType, learnedContent } from './learned.ts';
 import { clone } from './measure.ts';
 import { hasName } from './names.ts';
 import { addStated, productContent } from './product.ts';
+import { streamedBody } from './streamed.ts';
 import { findPosts, preloadedPosts, threadContent } from './thread.ts';
 import { wholePage } from './whole-page.ts';
 
@@ -103,8 +104,11 @@ function thread(body: HtmlElement): HtmlElement | undefined {
   return posts.length > 0 ? threadContent(posts) : undefined;
 }
 
-/** The page's content, or its content for browsers without scripts if that is longer. */
-export function pageBody({ root, noscript }: HtmlTree): HtmlElement {
+/** A page with less text may consist of what surrounds its content: then a streamed page with twice as much is read. */
+const poorCharactersMax = 2_000;
+
+/** The page's content, or its content for browsers without scripts, or as streamed to scripts, if that is longer. */
+export function pageBody({ root, noscript, embedded }: HtmlTree): HtmlElement {
   const body = completeBody(root);
   let best = body;
   let length = textLength(body);
@@ -112,7 +116,10 @@ export function pageBody({ root, noscript }: HtmlTree): HtmlElement {
     const own = textLength(element);
     if (own > length && own >= enoughCharacters) [best, length] = [element, own];
   }
-  return best;
+  if (length >= poorCharactersMax) return best;
+  const streamed = streamedBody(embedded);
+  const own = streamed === undefined ? 0 : textLength(streamed);
+  return streamed !== undefined && own > length * 2 && own >= enoughCharacters ? streamed : best;
 }
 
 /** The body, including what follows its end: a stray `</body>` ends it early, and browsers ignore that. */

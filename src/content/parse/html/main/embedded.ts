@@ -1,5 +1,7 @@
 import type { Thing } from '../linked-data.ts';
-import { type EmbeddedData, type HtmlElement, parseHtml, textLength } from '../tree.ts';
+import { type EmbeddedData, parseJson, streamType } from '../script-state.ts';
+import { type HtmlElement, parseHtml, textLength } from '../tree.ts';
+import { streamRows } from './streamed.ts';
 
 /** A text that the page contains only as data for its script. */
 const bodyCharactersMin = 300;
@@ -32,13 +34,9 @@ function longestText(embedded: EmbeddedData[]): string | undefined {
       for (const member of Object.values(value)) visit(member, depth + 1);
   };
   for (const { type, text } of embedded) {
-    if (/ld\+json/i.test(type)) continue;
-    try {
-      visit(JSON.parse(text), 0);
-    } catch {
-      // State that is not JSON is skipped.
-    }
+    if (type !== streamType && !/ld\+json/i.test(type)) visit(parseJson(text), 0);
   }
+  for (const row of streamRows(embedded).values()) visit(row, 0);
   return longest;
 }
 
