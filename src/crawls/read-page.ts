@@ -140,6 +140,8 @@ async function fetchWhole(
     mayFollow: async (target) => {
       // The start page's redirects determine the site. Every other page has to stay on it.
       if (queued.depth > 0 && !isInside(crawl, target)) return false;
+      // The fetch itself refuses an unsafe URL.
+      if (!fetcher.check(target.href).ok) return true;
       return (await readRobots(target, queued, options)).allows(target);
     },
   });

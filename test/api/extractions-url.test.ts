@@ -206,6 +206,20 @@ test('robots.txt is obeyed, with a reason for each page left out; a secret key m
   assert.equal(refused.status, 403);
 });
 
+test('a page that redirects to another site is left out, even if the target may not be requested', async () => {
+  const site = await siteOf({
+    '/': htmlPage('Home', ['/private', '/port']),
+    '/private': responses.redirect('http://10.0.0.1/'),
+    '/port': responses.redirect('http://127.0.0.2:9/'),
+  });
+  const done = await extract(`${site.origin}/`);
+  assert.deepEqual(paths(done), ['/']);
+  assert.deepEqual(done.left_out?.map((page) => [new URL(page.url).pathname, page.reason]).sort(), [
+    ['/port', 'redirected_away'],
+    ['/private', 'redirected_away'],
+  ]);
+});
+
 test('with an unavailable robots.txt, nothing of the site is read', async () => {
   const site = await siteOf({ '/robots.txt': responses.status(503), '/': htmlPage('Home') });
   const closed = await extract(`${site.origin}/`);

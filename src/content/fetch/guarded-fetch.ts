@@ -38,7 +38,7 @@ type FetchRequest = {
   /** The time limit of the whole exchange: the wait for a turn, redirects and the body. */
   timeoutMs?: number;
   signal?: AbortSignal;
-  /** Called before each redirect; `false` ends the fetch with `stopped` set. */
+  /** Called before each redirect, with a URL that is not checked yet; `false` ends the fetch with `stopped` set. */
   mayFollow?: (url: URL) => boolean | Promise<boolean>;
 };
 
@@ -148,7 +148,7 @@ export function createFetcher(options: FetcherOptions = {}): Fetcher {
         response = await deadline.race(resolveFor(wanted.lane ?? '', () => fetchHop(url, hop, deadline)));
         const target = wanted.redirect === 'manual' ? undefined : redirectTarget(response, url);
         noteAttributes({ 'http.response.status_code': response.statusCode });
-        const refused = target !== undefined && wanted.mayFollow && !(await wanted.mayFollow(safe(target.href)));
+        const refused = target !== undefined && wanted.mayFollow && !(await wanted.mayFollow(target));
         if (target === undefined || refused)
           return readResponse(response, url, redirects, refused ? target.href : undefined, wanted, deadline);
         drop(response.body);
