@@ -3,7 +3,7 @@ import type pg from 'pg';
 import type { Client } from '../db/client.ts';
 import type { Logger } from '../log.ts';
 import type { JobConnections } from './connection.ts';
-import { announceJobs, crashColumns, suspectsQueue } from './held-job.ts';
+import { announceJobs, crashColumns, crashesMax, suspectsQueue } from './held-job.ts';
 
 /** Half of a 64-bit advisory lock key; the other half is the hash of the worker pool's name. */
 export const presenceLockSpace = 7_130_241;
@@ -110,8 +110,9 @@ export class Presence {
   }
 
   /**
-   * A waiting job did not cause the crash, so it gets its attempt back. An active one may have: after its second crash,
-   * it runs alone. It keeps one attempt, because only a failure may be the last one.
+   * A waiting job did not cause the crash, so it gets its attempt back. Neither did a suspect, which never runs in this
+   * process. Another active job may have: after its second crash, it runs alone. It keeps one attempt, because only a
+   * failure may be the last one.
    */
   async #noteCrashes(client: pg.Client, dead: string[]): Promise<void> {
     await client.query(
@@ -121,11 +122,11 @@ export class Presence {
     const { rows } = await client.query<{ id: string; task: string; setAside: boolean }>(
       `with waited as (
          update graphile_worker._private_jobs set flags = flags - 'waits', attempts = greatest(attempts - 1, 0)
-         where locked_by = any ($1) and flags ? 'waits'),
+         where locked_by = any ($1) and ${isInnocent}),
        crashed as (
          update graphile_worker._private_jobs set ${crashColumns('least(attempts, max_attempts - 1)')}, job_queue_id = coalesce(job_queue_id,
            case when flags ? 'crashes' then (select id from graphile_worker._private_job_queues where queue_name = $2) end)
-         where locked_by = any ($1) and not coalesce(flags ? 'waits', false)
+         where locked_by = any ($1) and not ${isInnocent}
          returning id, task_id, attempts >= max_attempts as set_aside)
        select crashed.id, tasks.identifier as task, crashed.set_aside as "setAside"
        from crashed join graphile_worker._private_tasks tasks on tasks.id = crashed.task_id`,
@@ -150,6 +151,9 @@ export class Presence {
     await wait(ms, undefined, { signal: this.#stopping.signal, ref: false }).catch(() => {});
   }
 }
+
+/** SQL condition: the job cannot have caused the end of the process that held it. */
+const isInnocent = `(coalesce(flags ? 'waits', false) or coalesce((flags->>'crashes')::integer, 0) >= ${crashesMax - 1})`;
 
 async function countWorkers(client: pg.Client): Promise<number> {
   const { rows } = await client.query<{ count: number }>(

@@ -55,6 +55,16 @@ test('a process that dies in the last attempt of a job does not end the job', as
   assert.deepEqual(await ran.promise, { attempt: 1, isLastAttempt: true });
 });
 
+test('a process that dies before it runs a suspected job apart does not set the job aside', async () => {
+  await addJob(database.db, 'stuck', {});
+  await database.db`
+    update graphile_worker._private_jobs
+    set attempts = 1, flags = '{"crashes": 2}', locked_by = 'a dead pool', locked_at = now()`;
+  const ran = Promise.withResolvers<void>();
+  await start({ stuck: async () => ran.resolve() });
+  await ran.promise;
+});
+
 test('a live worker keeps its job, however long it takes', async () => {
   const begun = Promise.withResolvers<void>();
   const finish = Promise.withResolvers<void>();
