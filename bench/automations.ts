@@ -17,9 +17,7 @@ import { withDatabase } from '../src/db/address.ts';
 import { type Database, openDatabase, production } from '../src/db/database.ts';
 import { findEmbeddedPostgres } from '../src/db/embedded.ts';
 import { migrate } from '../src/db/migrate.ts';
-import { formatId, newUuid, parseId } from '../src/ids.ts';
-import { migrateJobs } from '../src/jobs/migrate.ts';
-import { createLogger } from '../src/log.ts';
+import { formatId, newUuid, parseId } from '../src/lib/ids.ts';
 import { startServe } from '../test/support/serve.ts';
 import { keepRatio } from './ratios.ts';
 
@@ -168,7 +166,6 @@ async function measureBareCommits(address: Exclude<DatabaseTarget, string>, coun
   const db = openDatabase(target, { poolSize: 10, applicationName: 'bench' });
   try {
     await migrate(db);
-    await migrateJobs(db, target, createLogger('error'));
     const tenant = await createTenant(db);
     const start = performance.now();
     let next = 0;
@@ -206,8 +203,8 @@ async function bareRun(db: Database, { appId, userId, automationId }: Tenant, n:
     createdAt: new Date(),
   });
   const [job] = await db<{ id: number }[]>`
-    update graphile_worker._private_jobs set locked_at = now(), locked_by = 'bench', attempts = attempts + 1
-    where id = (select id from graphile_worker._private_jobs where locked_at is null
+    update jobs set locked_at = now(), locked_by = 'bench', attempts = attempts + 1
+    where id = (select id from jobs where locked_at is null
       order by priority, run_at limit 1 for update skip locked) returning id`;
   await appendNode(db, run, 0, 'start', 'running', 1);
   await db.begin(async (tx) => {
@@ -218,7 +215,7 @@ async function bareRun(db: Database, { appId, userId, automationId }: Tenant, n:
     await appendNode(tx, run, 3, 'note', 'running', 0);
   });
   await appendNode(db, run, 5, 'done', 'completed', 1);
-  if (job) await db`delete from graphile_worker._private_jobs where id = ${job.id}`;
+  if (job) await db`delete from jobs where id = ${job.id}`;
 }
 
 async function appendNode(

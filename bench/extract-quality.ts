@@ -1,20 +1,25 @@
 /**
- * Quality of extraction against a set with ground truth, beside what the plain engines give in the same run.
- *   node bench/extract-quality.ts DIRECTORY [--kind pdf] [--per-document] [--out DIRECTORY]
- * DIRECTORY holds manifest.json: a list of {id, kind, format, file, gt: {type, file | with, without}}. `--kind web` scores
- * its web pages, `--kind scans [--languages eng,deu] [--pages-max 40]` scans that it makes of its PDFs, clean and noisy.
- *   node bench/extract-quality.ts WCXB [--type forum] [--half tuned|untouched|all] [--per-document]
- * scores pages of the Web Content eXtraction Benchmark (`dev/html`, `dev/ground-truth`) by type, the half that no rule
- * was tuned on unless another is named.
+ * Quality of extraction against sets with ground truth.
+ *   node bench/extract-quality.ts DIRECTORY… [--half tuned|untouched|all] [--set NAME] [--source NAME] [--per-document]
+ *     [--save FILE] [--against FILE]
+ * scores the web pages of every set in the directories, by source, with standard errors: of the half of the sites that
+ * nothing was fitted on unless another is named. `--save` keeps the score of each page, and `--against` shows the paired
+ * differences to a kept run. A set is a copy of WCXB (`dev/html`, `dev/ground-truth`) or has a manifest.json: a list of
+ * {id, kind, format, file, url, gt: {type, file | with, without}}.
+ *   node bench/extract-quality.ts SET [--kind pdf] [--per-document] [--out DIRECTORY]
+ * scores the documents of one set with a manifest, beside what the plain engines give in the same run. `--kind web`
+ * scores its web pages, `--kind scans [--languages eng,deu] [--pages-max 40]` scans that it makes of its PDFs, clean and
+ * noisy.
  */
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { ParserPool } from '../src/content/parse/pool/pool.ts';
-import { createLogger } from '../src/log.ts';
+import { createLogger } from '../src/lib/log.ts';
 import { reportScans, type ScanEntry } from './extract-quality/scans.ts';
 import { type Reference, type Scores, scoreDocument } from './extract-quality/score.ts';
-import { type Half, halves, reportWcxb, reportWebEntries, type WebEntry } from './extract-quality/web-pages.ts';
+import { halves, isSet, isWcxb } from './extract-quality/web-pages.ts';
+import { reportWebPages } from './extract-quality/web-report.ts';
 
 type Entry = { id: string; kind: string; format: string; file: string; gt: Reference & { file?: string } };
 
@@ -22,7 +27,10 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     kind: { type: 'string' },
-    type: { type: 'string' },
+    set: { type: 'string' },
+    source: { type: 'string' },
+    save: { type: 'string' },
+    against: { type: 'string' },
     half: { type: 'string', default: 'untouched' },
     out: { type: 'string' },
     'per-document': { type: 'boolean', default: false },
@@ -33,15 +41,12 @@ const { values, positionals } = parseArgs({
 });
 const directory = positionals[0];
 if (directory === undefined)
-  throw new Error('usage: node bench/extract-quality.ts DIRECTORY [--kind KIND] [--per-document]');
-if (existsSync(join(directory, 'dev/ground-truth'))) {
-  if (!halves.includes(values.half as Half)) throw new Error(`--half is one of ${halves.join(', ')}`);
-  const type = values.type === undefined ? {} : { type: values.type };
-  reportWcxb(directory, { half: values.half as Half, perDocument: values['per-document'], ...type });
-  process.exit();
-}
-if (values.kind === 'web') {
-  reportWebEntries(directory, JSON.parse(readFileSync(join(directory, 'manifest.json'), 'utf8')) as WebEntry[]);
+  throw new Error('usage: node bench/extract-quality.ts DIRECTORY… [--kind KIND] [--per-document]');
+if (values.kind === 'web' || isWcxb(directory) || !isSet(directory)) {
+  const half = halves.find((one) => one === values.half);
+  if (half === undefined) throw new Error(`--half is one of ${halves.join(', ')}`);
+  const { set, source, save, against } = values;
+  reportWebPages(positionals, { half, set, source, save, against, perDocument: values['per-document'] });
   process.exit();
 }
 if (values.kind === 'scans') {

@@ -13,7 +13,7 @@ import { parseArgs } from 'node:util';
 import autocannon from 'autocannon';
 import { openDatabase } from '../src/db/database.ts';
 import { startEmbeddedPostgres } from '../src/db/embedded.ts';
-import { createLogger } from '../src/log.ts';
+import { createLogger } from '../src/lib/log.ts';
 import { type ServedProcess, startServe } from '../test/support/serve.ts';
 import { sendRequest } from '../test/support/server.ts';
 

@@ -15,7 +15,7 @@ import autocannon from 'autocannon';
 import { openDatabase } from '../src/db/database.ts';
 import { startEmbeddedPostgres } from '../src/db/embedded.ts';
 import { migrate } from '../src/db/migrate.ts';
-import { createLogger } from '../src/log.ts';
+import { createLogger } from '../src/lib/log.ts';
 import { benchSecret, createFixture, type Fixture } from './kv/fixture.ts';
 import { measureLists } from './kv/lists.ts';
 import { createLoads, type Load, readTags } from './kv/loads.ts';

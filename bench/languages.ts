@@ -7,7 +7,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { gradeRanking } from '../src/cli/measures.ts';
+import { gradeRanking } from '../src/cli/client/measures.ts';
 import { startBenchServer } from './support.ts';
 
 type Questions = {

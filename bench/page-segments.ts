@@ -1,7 +1,8 @@
 /**
- * Fits the trees that determine which parts of a web page are content, on the tuned half of WCXB:
- *   node bench/page-segments.ts WCXB > src/content/parse/html/main/segment-trees.ts
- *   node bench/page-segments.ts WCXB --check [--half tuned|untouched|all] [--share 0.5] [--seed 1]
+ * Fits the trees that determine which parts of a web page are content, on the tuned half of the sets
+ * whose references are texts:
+ *   node bench/page-segments.ts DIRECTORY… > src/content/parse/html/main/segment-trees.ts
+ *   node bench/page-segments.ts DIRECTORY… --check [--half tuned|untouched|all] [--share 0.5] [--seed 1]
  * `--check` prints word F1 by five-fold cross-validation (pages of a host in one fold) instead, beside that of the
  * rules alone, with that of trees that choose on every page. `--share` fits on a part of the hosts of the other folds.
  * The same pages give the same trees.
@@ -21,7 +22,7 @@ import { pageSignals } from '../src/content/parse/html/page-signals.ts';
 import { likeliestType, weighSigns } from '../src/content/parse/html/page-type.ts';
 import { type PageType, pageTypes } from '../src/content/parse/html/page-types.ts';
 import { parseHtml } from '../src/content/parse/html/tree.ts';
-import { type Half, halves, readWcxb, type WcxbPage } from './extract-quality/web-pages.ts';
+import { type Half, halves, readWebPages, type WebPage } from './extract-quality/web-pages.ts';
 import { scoreWordLists, wordsOf } from './extract-quality/web-score.ts';
 import { labelSegments } from './page-segments/labels.ts';
 import { fitTrees, type Sample } from './page-segments/trees.ts';
@@ -36,8 +37,7 @@ const { positionals, values } = parseArgs({
     seed: { type: 'string', default: '1' },
   },
 });
-const directory = positionals[0];
-if (directory === undefined) throw new Error('usage: node bench/page-segments.ts WCXB [--check]');
+if (positionals.length === 0) throw new Error('usage: node bench/page-segments.ts DIRECTORY… [--check]');
 const half = halves.find((one) => one === values.half);
 if (half === undefined) throw new Error(`--half is one of ${halves.join(', ')}`);
 const share = Number(values.share);
@@ -61,15 +61,23 @@ type Page = {
   unsure: boolean;
 };
 
-const pages = readPages(directory, half);
+const pages = readPages(positionals, half);
 if (values.check) check();
 else write(fitTrees(samplesOf(pages), options));
+
+type TextPage = Omit<WebPage, 'type' | 'reference'> & { type: PageType; text: string };
+
+function* readTextPages(from: string[], chosen: Half): Generator<TextPage> {
+  for (const { type = 'article', reference, ...page } of readWebPages(from, chosen))
+    if (reference.measure === 'words') yield { ...page, type: type as PageType, text: reference.text };
+}
+
 /** The type of each page comes from a fit without its fold, so types are as uncertain as at run time. */
-function readPages(from: string, chosen: Half): Page[] {
+function readPages(from: string[], chosen: Half): Page[] {
   const signs: { signs: Set<string>; type: PageType; fold: number }[] = [];
-  for (const page of readWcxb(from, chosen)) {
+  for (const page of readTextPages(from, chosen)) {
     const { facts } = factsOf(page);
-    signs.push({ signs: pageSignals(facts), type: page.type as PageType, fold: foldOf(page) });
+    signs.push({ signs: pageSignals(facts), type: page.type, fold: foldOf(page) });
   }
   const shares = new Map<number, Record<PageType, number>>();
   for (let fold = 0; fold < folds; fold++) {
@@ -78,7 +86,7 @@ function readPages(from: string, chosen: Half): Page[] {
       if (one.fold === fold) shares.set(at, weighSigns(one.signs, weights));
     });
   }
-  return [...readWcxb(from, chosen)].map((page, at): Page => {
+  return [...readTextPages(from, chosen)].map((page, at): Page => {
     const { tree, facts, metadata } = factsOf(page);
     const types = shares.get(at) ?? weighSigns(new Set());
     const found = likeliestType(types);
@@ -90,10 +98,10 @@ function readPages(from: string, chosen: Half): Page[] {
     const words = segments.map(({ text }) => wordsOf(text.toLowerCase()));
     const reference = wordsOf(page.text.toLowerCase());
     return {
-      type: page.type as PageType,
+      type: page.type,
       found,
       fold: foldOf(page),
-      place: hostByte(page, 1) / 256,
+      place: siteByte(page, 2) / 256,
       reference,
       words,
       features: segmentFeatures({ body, segments, title: facts.title, types, kept }),
@@ -110,20 +118,20 @@ function readPages(from: string, chosen: Half): Page[] {
   });
 }
 
-function factsOf({ bytes, url }: WcxbPage) {
+function factsOf({ bytes, url }: TextPage) {
   const tree = parseHtml(decodeHtml(bytes, 'text/html; charset=utf-8'));
   const metadata = readMetadata(tree, url || 'about:blank');
   const facts = { tree, url, meta: metaTags(tree.root), things: linkedThings(tree.embedded), title: metadata.title };
   return { tree, facts, metadata };
 }
 
-function foldOf(page: WcxbPage): number {
-  return hostByte(page, 0) % folds;
+function foldOf(page: TextPage): number {
+  return siteByte(page, 1) % folds;
 }
 
-function hostByte({ id, url }: WcxbPage, at: number): number {
-  const host = URL.canParse(url) ? new URL(url).hostname : id;
-  return createHash('sha256').update(host).digest()[at] ?? 0;
+/** One byte of the hash of the page's site. The first determines its half. */
+function siteByte({ site }: TextPage, at: number): number {
+  return createHash('sha256').update(site).digest()[at] ?? 0;
 }
 
 /** The weight of a segment is how much its words change the score of its page. */

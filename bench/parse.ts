@@ -11,7 +11,7 @@ import { parseArgs } from 'node:util';
 import { PDFiumLibrary } from '@hyzyla/pdfium';
 import { ParserPool } from '../src/content/parse/pool/pool.ts';
 import { samplePdf } from '../src/content/parse/sample-pdf.ts';
-import { createLogger } from '../src/log.ts';
+import { createLogger } from '../src/lib/log.ts';
 import { keepRatio } from './ratios.ts';
 
 const { values, positionals } = parseArgs({

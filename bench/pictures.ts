@@ -6,10 +6,10 @@
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { encodePicture } from '../src/content/parse/picture/codecs.ts';
 import { ParserPool } from '../src/content/parse/pool/pool.ts';
 import { samplePdf } from '../src/content/parse/sample-pdf.ts';
-import { createLogger } from '../src/log.ts';
+import { encodePicture } from '../src/content/picture/codecs.ts';
+import { createLogger } from '../src/lib/log.ts';
 
 const { values } = parseArgs({ options: { rounds: { type: 'string', default: '5' } } });
 const rounds = Number(values.rounds);

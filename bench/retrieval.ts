@@ -8,7 +8,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { testPaired } from '../src/cli/measures.ts';
+import { testPaired } from '../src/cli/client/measures.ts';
 import { isStopTerm, readTokens } from '../src/content/terms.ts';
 import { startBenchServer } from './support.ts';
 

@@ -7,12 +7,12 @@ import { commitRatios, findWorse, type Ratios, ratiosVariable, readCommitted, re
 
 /**
  * Runs benchmarks one after another, each in a separate process:
- *   node bench/run.ts all that need no external data
- *   node bench/run.ts kv files these
- *   node bench/run.ts kv --seconds 5 one with its own options
- *   node bench/run.ts --check a short round of those with a bare baseline; names what got worse by more than 15 %
- *   node bench/run.ts --record the same, and writes bench/ratios.json, to which later rounds are compared Each file
- *   in this folder says what it measures and against what; docs/performance.md holds the figures.
+ *   node bench/run.ts                   all that need no external data
+ *   node bench/run.ts kv files          these
+ *   node bench/run.ts kv --seconds 5    one with its own options
+ *   node bench/run.ts --check           a short round of those with a bare baseline; names what got worse by over 15 %
+ *   node bench/run.ts --record          the same, and writes bench/ratios.json, to which later rounds are compared
+ * Each file in this folder says what it measures and against what; docs/performance.md holds the figures.
  */
 const folder = fileURLToPath(new URL('.', import.meta.url));
 const helpers = new Set(['run', 'support', 'ratios']);

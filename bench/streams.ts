@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { openDatabase } from '../src/db/database.ts';
 import { findEmbeddedPostgres } from '../src/db/embedded.ts';
-import { newUuid, parseId } from '../src/ids.ts';
+import { newUuid, parseId } from '../src/lib/ids.ts';
 import { startServe } from '../test/support/serve.ts';
 import { type Kind, runs, watches } from './streams/kinds.ts';
 

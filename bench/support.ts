@@ -1,11 +1,11 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { readConfig } from '../src/config.ts';
+import { createServer } from '../src/boot/server.ts';
+import { createServices } from '../src/boot/services.ts';
+import { readConfig } from '../src/config/config.ts';
 import { openDatabase } from '../src/db/database.ts';
-import { createLogger } from '../src/log.ts';
-import { createServer } from '../src/server.ts';
-import { createServices } from '../src/services.ts';
+import { createLogger } from '../src/lib/log.ts';
 import { Provisioner, type TestApp } from '../test/support/provisioner.ts';
 
 type Ingestion = { id: string; status: string; error?: unknown; stats?: Record<string, unknown> };

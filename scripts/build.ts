@@ -18,9 +18,9 @@ const types = ['--declaration', '--emitDeclarationOnly', '--isolatedDeclarations
 const asHere = ['--target', 'esnext', '--module', 'nodenext', '--rootDir', 'src', '--outDir', 'dist'];
 compile('--ignoreConfig', ...types, ...asHere, 'src/index.ts');
 // The compiler copies no data.
-copyFileSync(join(root, 'src/http/openapi-examples.json'), join(output, 'http/openapi-examples.json'));
+copyFileSync(join(root, 'src/http/openapi/examples.json'), join(output, 'http/openapi/examples.json'));
 // Of Swagger UI, the reference needs only these files, not the package with its dependencies.
-const reference = join(output, 'http/reference');
+const reference = join(output, 'http/openapi/reference');
 mkdirSync(reference);
 for (const name of ['swagger-ui-bundle.js', 'swagger-ui-standalone-preset.js', 'swagger-ui.css'])
   copyFileSync(join(root, 'node_modules/@fastify/swagger-ui/static', name), join(reference, name));

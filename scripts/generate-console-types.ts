@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { member, type Schema, type Style, typeOf } from './openapi-types.ts';
 
 /*
  * Writes console/src/api/generated.ts, the types that the console's client has, from openapi.json:
@@ -7,17 +8,6 @@ import { fileURLToPath } from 'node:url';
  * TypeScript's compiler API, which TypeScript 7 does not have.
  */
 
-type Schema = {
-  $ref?: string;
-  type?: string | string[];
-  enum?: unknown[];
-  const?: unknown;
-  anyOf?: Schema[];
-  oneOf?: Schema[];
-  properties?: Record<string, Schema>;
-  required?: string[];
-  items?: Schema;
-};
 type Content = Record<string, { schema?: Schema }>;
 type Operation = {
   parameters?: { name: string; in: string; required?: boolean; schema: Schema }[];
@@ -29,10 +19,12 @@ export type OpenApi = {
   components: { schemas: Record<string, Schema> };
 };
 
+const style: Style = { prefix: '', forUsers: false };
+
 /** The text of the file. */
 export function consoleTypes({ paths, components }: OpenApi): string {
   const schemas = Object.entries(components.schemas).map(
-    ([name, schema]) => `export type ${name} = ${typeOf(schema)};`,
+    ([name, schema]) => `export type ${name} = ${typeOf(schema, style)};`,
   );
   const operations = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(
@@ -54,8 +46,8 @@ function operationType({ parameters = [], requestBody, responses }: Operation): 
   const given = (place: string) => {
     const members = parameters
       .filter((parameter) => parameter.in === place)
-      .map(({ name, required, schema }) => `${key(name)}${required ? '' : '?'}: ${typeOf(schema)}`);
-    return members.length === 0 ? 'undefined' : `{ ${members.join('; ')} }`;
+      .map(({ name, required, schema }) => member(name, schema, required === true, style));
+    return members.length === 0 ? 'undefined' : `{ ${members.join(' ')} }`;
   };
   const success = Object.entries(responses)
     .filter(([status]) => status.startsWith('2'))
@@ -67,44 +59,8 @@ function operationType({ parameters = [], requestBody, responses }: Operation): 
 
 function contentType(content: Content | undefined): string | undefined {
   const schema = content?.['application/json']?.schema;
-  return schema === undefined || schema.type === 'null' ? undefined : typeOf(schema);
+  return schema === undefined || schema.type === 'null' ? undefined : typeOf(schema, style);
 }
-
-function typeOf(schema: Schema): string {
-  if (schema.$ref !== undefined) return schema.$ref.split('/').at(-1) ?? 'unknown';
-  if (schema.const !== undefined) return literal(schema.const);
-  if (schema.enum) return schema.enum.map(literal).join(' | ');
-  const options = schema.anyOf ?? schema.oneOf;
-  if (options) return options.map(typeOf).join(' | ');
-  if (Array.isArray(schema.type)) return schema.type.map((type) => typeOf({ ...schema, type })).join(' | ');
-  switch (schema.type) {
-    case 'string':
-      return 'string';
-    case 'integer':
-    case 'number':
-      return 'number';
-    case 'boolean':
-      return 'boolean';
-    case 'null':
-      return 'null';
-    case 'array':
-      return `Array<${typeOf(schema.items ?? {})}>`;
-    case 'object':
-      return objectType(schema);
-    default:
-      return 'unknown';
-  }
-}
-
-function objectType({ properties = {}, required = [] }: Schema): string {
-  const members = Object.entries(properties).map(
-    ([name, member]) => `${key(name)}${required.includes(name) ? '' : '?'}: ${typeOf(member)}`,
-  );
-  return members.length === 0 ? 'Record<string, unknown>' : `{ ${members.join('; ')} }`;
-}
-
-const key = (name: string) => (/^[a-z_]\w*$/i.test(name) ? name : `'${name}'`);
-const literal = (value: unknown) => (typeof value === 'string' ? `'${value}'` : JSON.stringify(value));
 
 if (import.meta.main) {
   const project = (path: string) => fileURLToPath(new URL(`../${path}`, import.meta.url));

@@ -1,11 +1,11 @@
-import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { openDatabase } from '../src/db/database.ts';
 import { startEmbeddedPostgres } from '../src/db/embedded.ts';
 import { migrate, readMigrations } from '../src/db/migrate.ts';
-import { createLogger } from '../src/log.ts';
+import { createLogger } from '../src/lib/log.ts';
 import { describeSchema } from './describe-schema.ts';
 
 /*
@@ -14,19 +14,22 @@ import { describeSchema } from './describe-schema.ts';
  *
  * npm run migrations                            keeps recorded checksums, and reports files edited since
  * npm run migrations -- --again 0007_name.sql   records the file again, or removes it if deleted: only for files
- * that no release contains, so never again once migrations/release.json says `released`
+ * that no release contains
  */
 const directory = fileURLToPath(new URL('../migrations/', import.meta.url));
 const checksums = join(directory, 'checksums.json');
 const recorded: Record<string, string> = existsSync(checksums) ? JSON.parse(readFileSync(checksums, 'utf8')) : {};
 const again = process.argv[2] === '--again' ? process.argv.slice(3) : [];
-// The commit of the release sets `released` to true: from then on, no recorded file can be recorded again.
-const release = JSON.parse(readFileSync(join(directory, 'release.json'), 'utf8')) as {
-  version: string;
-  released: boolean;
-};
-if (release.released && again.length > 0) {
-  process.stderr.write(`Release ${release.version} contains these files. Make a new migration with the next number.\n`);
+// No file of a release can be recorded again; those added since then can, until the next one.
+const releases = join(directory, '../test/fixtures/releases');
+const released = new Set(
+  readdirSync(releases).flatMap((version) => {
+    const { manifest } = JSON.parse(readFileSync(join(releases, version, 'installation.json'), 'utf8'));
+    return manifest.migrations.map(({ name }: { name: string }) => name) as string[];
+  }),
+);
+for (const name of again.filter((each) => released.has(each))) {
+  process.stderr.write(`A release contains ${name}. Make a new migration with the next number.\n`);
   process.exit(1);
 }
 const migrations = await readMigrations();

@@ -1,67 +1,85 @@
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parse, stringify } from 'yaml';
+import { parse, parseAllDocuments } from 'yaml';
+import { ChartTemplates, type Values } from './chart-template.ts';
 
 /*
- * Writes deploy/kubernetes/quarry.yaml: what the Helm chart makes of its default values, for clusters without Helm. The
- * templates use only the few words of Helm's language that are read here, so that a test can check them without Helm.
+ * Writes what the Helm chart makes of its default values, for clusters without Helm: deploy/kubernetes/quarry.yaml, to
+ * apply, and migrate.yaml, to create before an upgrade. Copies the rules and the dashboard into the chart.
  */
-type Values = Record<string, unknown>;
-
 const root = join(import.meta.dirname, '..');
-const chart = join(root, 'deploy', 'helm', 'quarry');
+const chartDirectory = join(root, 'deploy', 'helm', 'quarry');
 export const manifestsFile = join(root, 'deploy', 'kubernetes', 'quarry.yaml');
+export const migrationFile = join(root, 'deploy', 'kubernetes', 'migrate.yaml');
+/** Files that the chart contains as copies: Helm reads nothing outside of its directory. */
+export const copiedFiles = ['alerts.yml', 'grafana-dashboard.json'].map((name) => ({
+  from: join(root, 'deploy', 'monitoring', name),
+  to: join(chartDirectory, 'files', name),
+}));
 
-/** The manifests of the chart, as one text. @param changes values in place of the chart's. */
-export function renderChart(changes: (values: Values) => void = () => {}): string {
-  const values = parse(readFileSync(join(chart, 'values.yaml'), 'utf8')) as Values;
+/** The manifests of the chart, by template. @param changes changes the chart's values first */
+function renderTemplates(changes: (values: Values) => void = () => {}): Map<string, string> {
+  const values = readChartFile('values.yaml') as Values;
   changes(values);
-  const scope = { Values: values, Release: { Name: 'quarry' } };
-  const templates = readdirSync(join(chart, 'templates')).sort();
-  return templates
-    .map((name) => renderTemplate(readFileSync(join(chart, 'templates', name), 'utf8'), scope).trim())
-    .filter((text) => text !== '')
-    .join('\n---\n')
-    .concat('\n');
+  const { name, version } = readChartFile('Chart.yaml') as { name: string; version: string };
+  const scope = {
+    Values: values,
+    Chart: { Name: name, Version: version },
+    Release: { Name: 'quarry', Namespace: 'quarry', Service: 'Helm' },
+  };
+  const templates = new ChartTemplates((path) => readFileSync(join(chartDirectory, path), 'utf8'));
+  const names = readdirSync(join(chartDirectory, 'templates')).sort();
+  const read = (file: string) => templates.parse(readFileSync(join(chartDirectory, 'templates', file), 'utf8'));
+  const parsed = names.map((file) => ({ file, nodes: read(file) }));
+  const rendered = parsed.map(({ file, nodes }) => [file, templates.render(nodes, scope)] as const);
+  return new Map(rendered.filter(([file]) => !file.startsWith('_')));
 }
 
-/** Throws at a word that it does not know. */
-export function renderTemplate(template: string, scope: Values): string {
-  let isShown = true;
-  const pieces = template.split(/(\s*\{\{-.*?\}\}|\{\{.*?\}\})/s);
-  return pieces
-    .map((piece) => {
-      const [, action] = /^\s*\{\{-?\s*(.*?)\s*\}\}$/s.exec(piece) ?? [];
-      if (action === undefined) return isShown ? piece : '';
-      if (action === 'end') {
-        isShown = true;
-        return '';
-      }
-      const [, condition] = /^if (\.[\w.]+)$/.exec(action) ?? [];
-      if (condition !== undefined) {
-        isShown = Boolean(lookUp(condition, scope));
-        return '';
-      }
-      return isShown ? evaluate(action, scope) : '';
-    })
-    .join('');
+/** The manifests of the chart as one text, as `helm template` prints them. */
+export function renderChart(changes?: (values: Values) => void): string {
+  return joinManifests(manifestsOf(renderTemplates(changes)));
 }
 
-function evaluate(action: string, scope: Values): string {
-  const [, path = '', , filter, indent] = /^(?:toYaml )?(\.[\w.]+)( \| (quote|nindent (\d+)))?$/.exec(action) ?? [];
-  const value = lookUp(path, scope);
-  if (path === '' || value === undefined) throw new Error(`The template has {{ ${action} }}, which cannot be read.`);
-  if (filter === 'quote') return JSON.stringify(String(value));
-  if (indent === undefined) return String(value);
-  const lines = stringify(value).trimEnd().split('\n');
-  return lines.map((line) => `\n${' '.repeat(Number(indent))}${line}`).join('');
+/** What to apply without Helm: everything but the Job, whose template cannot be changed by a second apply. */
+export function renderManifests(): string {
+  const templates = renderTemplates();
+  templates.delete('migrate.yaml');
+  return `${header}${withoutHelm(joinManifests(manifestsOf(templates)))}`;
 }
 
-function lookUp(path: string, scope: Values): unknown {
-  let found: unknown = scope;
-  for (const name of path.split('.').slice(1)) found = (found as Values | undefined)?.[name];
-  return found;
+/** The Job, with a new name each time: `kubectl create -f`. */
+export function renderMigration(): string {
+  const text = renderTemplates().get('migrate.yaml') ?? '';
+  const unhooked = text
+    .replace('name: quarry-migrate', 'generateName: quarry-migrate-')
+    .replace(/ {2}annotations:\n(?: {4}.*\n)+/, '')
+    .replace('  backoffLimit: 3', '  ttlSecondsAfterFinished: 86400\n  backoffLimit: 3');
+  return `${header}${withoutHelm(unhooked).trim()}\n`;
 }
 
-if (import.meta.main)
-  writeFileSync(manifestsFile, `# Made from the Helm chart by \`npm run manifests\`: change that.\n${renderChart()}`);
+function withoutHelm(text: string): string {
+  return text.replace(/^ *app\.kubernetes\.io\/managed-by: Helm\n/gm, '');
+}
+
+function manifestsOf(templates: Map<string, string>): string[] {
+  const files = [...templates].filter(([file]) => file.endsWith('.yaml'));
+  return files.flatMap(([, text]) => text.split(/^---$/m)).map((text) => text.trim());
+}
+
+function joinManifests(manifests: string[]): string {
+  const full = manifests.filter((text) => parseAllDocuments(text).some((document) => document.toJS() !== null));
+  return `${full.join('\n---\n')}\n`;
+}
+
+function readChartFile(name: string): unknown {
+  return parse(readFileSync(join(chartDirectory, name), 'utf8'));
+}
+
+const header = '# Made from the Helm chart by `npm run manifests`: change that.\n';
+
+if (import.meta.main) {
+  mkdirSync(join(chartDirectory, 'files'), { recursive: true });
+  for (const { from, to } of copiedFiles) copyFileSync(from, to);
+  writeFileSync(manifestsFile, renderManifests());
+  writeFileSync(migrationFile, renderMigration());
+}

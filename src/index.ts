@@ -1,6 +1,6 @@
-import { readConfig } from './config.ts';
-import { createLogger } from './log.ts';
-import { startServing } from './serving.ts';
+import { startServing } from './boot/serving.ts';
+import { readConfig } from './config/config.ts';
+import { createLogger } from './lib/log.ts';
 
 /** A server that runs in this process. */
 export type RunningServer = {

@@ -10,8 +10,7 @@ import { type EmbeddedPostgres, findCluster, startEmbeddedPostgres } from '../sr
 import { migrate } from '../src/db/migrate.ts';
 import { partitionTables } from '../src/db/partition.ts';
 import { stopOrphan } from '../src/db/postmaster.ts';
-import { migrateJobs } from '../src/jobs/migrate.ts';
-import { createLogger } from '../src/log.ts';
+import { createLogger } from '../src/lib/log.ts';
 import { writeBatch, writeSingle } from './support/batch-program.ts';
 import { fillParserCache } from './support/cached-parsers.ts';
 import { clusterVariable, copyClusterOf } from './support/cluster.ts';
@@ -22,7 +21,7 @@ import { poolerVariable, startPooler } from './support/pooler.ts';
  * What `npm test` runs: one PostgreSQL and one migrated template database for all test files, then node's own runner.
  *
  *   node test/run.ts                                     everything
- *   node test/run.ts test/api/kv.test.ts                 one file, or a directory
+ *   node test/run.ts test/api/kv/kv.test.ts              one file, or a directory
  *   node test/run.ts test/api --test-name-pattern=quota  options go to `node --test`
  *
  * QUARRY_TEST_POOLER=1 has the test servers reach the database through PgBouncer in transaction mode.
@@ -35,7 +34,8 @@ const batchedSuites = ['test/browser', 'test/api', 'test/cli', 'test/unit', 'tes
 const batchSize = 16;
 /** They change or look at their whole process, or need little of it. */
 const alone = new Set([
-  'test/api/tracing.test.ts',
+  'test/api/db/previous-release.test.ts',
+  'test/api/http/tracing.test.ts',
   'test/browser/renderer-fuzz.test.ts',
   'test/browser/renderer-guard.test.ts',
   'test/cli/agent-tools-package.test.ts',
@@ -188,7 +188,6 @@ async function migrateAll(target: DatabaseTarget, partitions = 0): Promise<void>
   const db = openDatabase(target, { poolSize: 2, applicationName: 'quarry-test' });
   try {
     await migrate(db);
-    await migrateJobs(db, target, log);
     if (partitions > 0) await partitionTables(db, partitions);
   } finally {
     // A database with a connection cannot be copied.

@@ -1,98 +1,115 @@
 import { createHash } from 'node:crypto';
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { basename, join, resolve } from 'node:path';
 import { gunzipSync } from 'node:zlib';
-import { parsePage } from '../../src/content/parse/html/page.ts';
-import { type SnippetScore, scoreShingles, scoreSnippets, scoreWords, type WordScore } from './web-score.ts';
+import { parseHtml, textOf } from '../../src/content/parse/html/tree.ts';
 
-/** The half of WCXB that a page belongs to, by its id alone: rules are tuned on one half and judged by the other. */
+/**
+ * The half that a page belongs to, by its site alone: rules and weights are fitted on one half of all sets together and
+ * judged by the other.
+ */
 export const halves = ['tuned', 'untouched', 'all'] as const;
 export type Half = (typeof halves)[number];
 
-export type WcxbPage = { id: string; type: string; url: string; text: string; bytes: Uint8Array };
+export type WebPage = {
+  /** The name of its set: the directory. */
+  set: string;
+  /** The origin within the set. */
+  source: string;
+  id: string;
+  site: string;
+  url: string;
+  bytes: Uint8Array;
+  /** The type of page that the set states. */
+  type?: string;
+  reference: WebReference;
+};
 
-/** The pages of WCXB's development split in DIRECTORY (`dev/html`, `dev/ground-truth`). */
-export function* readWcxb(directory: string, half: Half, type?: string): Generator<WcxbPage> {
+export type WebReference =
+  | { measure: 'words'; text: string }
+  | { measure: 'shingles'; text: string }
+  | { measure: 'segments'; wanted: string[]; unwanted: string[] };
+
+/** The web pages of all sets in these directories. A directory is a set or holds sets. */
+export function* readWebPages(directories: string[], half: Half): Generator<WebPage> {
+  for (const directory of directories) {
+    const inside = readdirSync(directory, { withFileTypes: true }).filter((entry) => entry.isDirectory());
+    const sets = isSet(directory) ? [directory] : inside.map(({ name }) => join(directory, name)).filter(isSet);
+    for (const set of sets) yield* isWcxb(set) ? readWcxb(set, half) : readManifest(set, half);
+  }
+}
+
+export function isWcxb(directory: string): boolean {
+  return existsSync(join(directory, 'dev/ground-truth'));
+}
+
+export function isSet(directory: string): boolean {
+  return isWcxb(directory) || existsSync(join(directory, 'manifest.json'));
+}
+
+/** The development split of the Web Content eXtraction Benchmark: `dev/html`, `dev/ground-truth`. */
+function* readWcxb(directory: string, half: Half): Generator<WebPage> {
   for (const name of readdirSync(join(directory, 'dev/ground-truth')).sort()) {
     const id = name.replace(/\.json$/, '');
-    if (half !== 'all' && halfOf(id) !== half) continue;
     const truth = JSON.parse(readFileSync(join(directory, 'dev/ground-truth', name), 'utf8'));
+    const url: string = truth.url ?? '';
+    const site = siteOf(url, id);
+    if (half !== 'all' && halfOf(site) !== half) continue;
     const found: string = truth._internal.page_type.primary;
-    const pageType = found === 'category' ? 'collection' : found;
-    if (type !== undefined && pageType !== type) continue;
-    yield {
-      id,
-      type: pageType,
-      url: truth.url ?? '',
-      text: truth.ground_truth.main_content ?? '',
-      bytes: gunzipSync(readFileSync(join(directory, 'dev/html', `${id}.html.gz`))),
-    };
+    const type = found === 'category' ? 'collection' : found;
+    const bytes = gunzipSync(readFileSync(join(directory, 'dev/html', `${id}.html.gz`)));
+    const reference = { measure: 'words' as const, text: truth.ground_truth.main_content ?? '' };
+    yield { set: basename(resolve(directory)), source: type, id, site, url, bytes, type, reference };
   }
 }
 
-export function halfOf(id: string): Exclude<Half, 'all'> {
-  const first = createHash('sha256').update(id).digest()[0] ?? 0;
-  return (first & 1) === 0 ? 'tuned' : 'untouched';
-}
-
-type PageScore = WordScore & { id: string; type: string; found: string; url: string };
-
-/** Prints word F1, precision and recall by type, and how many pages per second one core reads. */
-export function reportWcxb(directory: string, options: { half: Half; type?: string; perDocument: boolean }): void {
-  const scores: PageScore[] = [];
-  let cpuMs = 0;
-  for (const { id, type, url, text, bytes } of readWcxb(directory, options.half, options.type)) {
-    const started = process.cpuUsage();
-    const page = parsePage({ bytes, contentType: 'text/html; charset=utf-8', url });
-    const { user, system } = process.cpuUsage(started);
-    cpuMs += (user + system) / 1000;
-    scores.push({ id, type, url, found: page.pageType, ...scoreWords(text, page.markdown) });
-  }
-  if (options.perDocument)
-    for (const one of scores.toSorted((a, b) => a.f1 - b.f1))
-      console.log(
-        `${one.f1.toFixed(3)} ${one.precision.toFixed(3)} ${one.recall.toFixed(3)} ${one.id} ${one.type} ${one.found} ${one.url}`,
-      );
-  console.log(`type (${options.half} half)    n      F1   precision  recall  type found`);
-  for (const type of ['all', ...new Set(scores.map((one) => one.type).toSorted())]) {
-    const group = scores.filter((one) => type === 'all' || one.type === type);
-    const mean = (value: (one: PageScore) => number): string =>
-      (group.reduce((sum, one) => sum + value(one), 0) / Math.max(1, group.length)).toFixed(3);
-    const measures = [mean((one) => one.f1), mean((one) => one.precision), mean((one) => one.recall)].join('     ');
-    console.log(
-      `${type.padEnd(16)} ${String(group.length).padStart(5)}    ${measures}     ${mean((one) => Number(one.found === one.type))}`,
-    );
-  }
-  console.log(`${((1000 * scores.length) / cpuMs).toFixed(1)} pages/s of processor time`);
-}
-
-export type WebEntry = {
+type ManifestEntry = {
+  id: string;
   kind: string;
   file: string;
   url?: string;
   gt: { file?: string; with?: string[]; without?: string[] };
 };
 
-/** Scores the web pages of an `extract` manifest: 4-gram F1 of articles, F1 of wanted and unwanted segments. */
-export function reportWebEntries(directory: string, entries: WebEntry[]): void {
-  const articles: WordScore[] = [];
-  const snippets: SnippetScore[] = [];
-  for (const { kind, file, url, gt } of entries) {
-    if (kind !== 'web-article' && kind !== 'web-snippets') continue;
-    const bytes = readFileSync(join(directory, file));
-    const { markdown } = parsePage({ bytes, contentType: 'text/html', url: url ?? 'about:blank' });
-    if (kind === 'web-article')
-      articles.push(scoreShingles(readFileSync(join(directory, gt.file ?? ''), 'utf8'), markdown));
-    else snippets.push(scoreSnippets(gt.with ?? [], gt.without ?? [], markdown));
+/** The web pages of a set with a manifest: articles, pages with wanted and unwanted segments, pages with HTML. */
+function* readManifest(directory: string, half: Half): Generator<WebPage> {
+  for (const { id, kind, file, url = '', gt } of JSON.parse(
+    readFileSync(join(directory, 'manifest.json'), 'utf8'),
+  ) as ManifestEntry[]) {
+    if (!kind.startsWith('web-')) continue;
+    const site = siteOf(url, id);
+    if (half !== 'all' && halfOf(site) !== half) continue;
+    const stored = readFileSync(join(directory, file));
+    yield {
+      set: basename(resolve(directory)),
+      source: kind.replace(/^web-/, ''),
+      id,
+      site,
+      url,
+      bytes: file.endsWith('.gz') ? gunzipSync(stored) : stored,
+      reference: referenceOf(directory, kind, gt),
+    };
   }
-  const mean = (value: (score: WordScore) => number): number =>
-    articles.reduce((sum, score) => sum + value(score), 0) / Math.max(1, articles.length);
-  const [precision, recall] = [mean((score) => score.precision), mean((score) => score.recall)];
-  const sum = (value: (score: SnippetScore) => number): number =>
-    snippets.reduce((total, one) => total + value(one), 0);
-  const [found, missed, wrong] = [sum((one) => one.found), sum((one) => one.missed), sum((one) => one.wrong)];
-  console.log(
-    `web articles (${articles.length}): 4-gram F1 ${((2 * precision * recall) / (precision + recall)).toFixed(3)}`,
-  );
-  console.log(`web snippets (${snippets.length}): F1 ${((2 * found) / (2 * found + missed + wrong)).toFixed(3)}`);
+}
+
+function referenceOf(directory: string, kind: string, gt: ManifestEntry['gt']): WebReference {
+  if (kind === 'web-snippets') return { measure: 'segments', wanted: gt.with ?? [], unwanted: gt.without ?? [] };
+  const text = readFileSync(join(directory, gt.file ?? ''), 'utf8');
+  if (kind === 'web-article') return { measure: 'shingles', text };
+  return { measure: 'words', text: textOf(parseHtml(text).root) };
+}
+
+/** The host up to the registered name, so that all hosts of a publisher are one site. Pages without one are their own. */
+function siteOf(url: string, id: string): string {
+  const host = URL.canParse(url) ? new URL(url).hostname : '';
+  if (!host.includes('.')) return id;
+  const labels = host.split('.');
+  const second =
+    /^(?:com?|org|net|gov|ac|edu|or|ne|go)$/.test(labels.at(-2) ?? '') && (labels.at(-1) ?? '').length === 2;
+  return labels.slice(second ? -3 : -2).join('.');
+}
+
+export function halfOf(site: string): Exclude<Half, 'all'> {
+  const first = createHash('sha256').update(site).digest()[0] ?? 0;
+  return (first & 1) === 0 ? 'tuned' : 'untouched';
 }

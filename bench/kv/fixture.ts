@@ -1,5 +1,5 @@
 import { type Database, production } from '../../src/db/database.ts';
-import { formatId, newUuid } from '../../src/ids.ts';
+import { formatId, newUuid } from '../../src/lib/ids.ts';
 import { mintAccessToken } from '../../src/tenancy/access-tokens.ts';
 import { digest, generateCredential, Secrets } from '../../src/tenancy/secrets.ts';
 

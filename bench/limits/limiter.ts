@@ -1,7 +1,7 @@
-import { systemClock } from '../../src/clock.ts';
 import type { Database } from '../../src/db/database.ts';
-import { RateLimiter } from '../../src/http/rate-limits.ts';
-import { createLogger } from '../../src/log.ts';
+import { RateLimiter } from '../../src/http/limits/rate-limits.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { createLogger } from '../../src/lib/log.ts';
 
 const perMinute = 60_000_000;
 

@@ -1,13 +1,13 @@
 /** One of the two servers that bench/limits.ts compares; prints its URL. */
 
 import { AuditLog } from '../../src/audit/log.ts';
-import { systemClock } from '../../src/clock.ts';
 import type { DatabaseTarget } from '../../src/db/address.ts';
 import { openDatabase } from '../../src/db/database.ts';
-import { Intake } from '../../src/http/intake.ts';
+import { Intake } from '../../src/http/body/intake.ts';
 import { Metrics } from '../../src/http/metrics.ts';
 import { createHttpServer } from '../../src/http/server.ts';
-import { createLogger } from '../../src/log.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { createLogger } from '../../src/lib/log.ts';
 import { Credentials } from '../../src/tenancy/credentials.ts';
 import { Secrets } from '../../src/tenancy/secrets.ts';
 import { Sessions } from '../../src/tenancy/sessions.ts';

@@ -2,8 +2,8 @@ import { packVector, signCode } from '../../src/content/embed/codes.ts';
 import { normalize } from '../../src/content/embed/embedder.ts';
 import { embedLexically, lexicalEmbedder } from '../../src/content/embed/lexical.ts';
 import type { Database, Transaction } from '../../src/db/database.ts';
-import { newUuid } from '../../src/ids.ts';
 import { insertVectors, lockIndex, type SourceKey } from '../../src/knowledge/index/store.ts';
+import { newUuid } from '../../src/lib/ids.ts';
 import { drawText, seeded, words, wordsPerChunk } from './corpus.ts';
 
 /** The number of chunks that a merge of segments puts into one segment. */

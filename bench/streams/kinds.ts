@@ -1,6 +1,6 @@
 import { type Database, production } from '../../src/db/database.ts';
-import { announceChange } from '../../src/http/sse.ts';
-import { formatId, newUuid } from '../../src/ids.ts';
+import { announceChange } from '../../src/http/streams/sse.ts';
+import { formatId, newUuid } from '../../src/lib/ids.ts';
 
 /** Streams of one kind, each of a different resource. */
 export type Kind = {

@@ -1,6 +1,6 @@
 import { type FileLinks, presentPicture } from '../files/present.ts';
-import { compact, iso, presentSandboxId } from '../http/present.ts';
-import { formatId } from '../ids.ts';
+import { compact, iso, presentSandboxId } from '../http/route/present.ts';
+import { formatId } from '../lib/ids.ts';
 import type { AgentRow } from './store.ts';
 
 export async function presentAgent(deps: FileLinks, row: AgentRow) {

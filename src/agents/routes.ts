@@ -1,8 +1,8 @@
 import { Type } from 'typebox';
 import type { FileLinks } from '../files/present.ts';
-import { bodyBudgets } from '../http/body-budgets.ts';
-import { registerResource } from '../http/resource.ts';
-import { type Api, everyCaller } from '../http/route.ts';
+import { bodyBudgets } from '../http/body/budgets.ts';
+import { registerResource } from '../http/route/resource.ts';
+import { type Api, everyCaller } from '../http/route/route.ts';
 import { presentAgent } from './present.ts';
 import { agentCreateSchema, agentSchema, agentUpdateSchema } from './schema.ts';
 import type { AgentService } from './service.ts';

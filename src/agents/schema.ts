@@ -1,7 +1,9 @@
 import { Type } from 'typebox';
 import { imageSourceSchema, pictureSchema } from '../files/schema.ts';
-import { freeMap, ref, strict } from '../http/route.ts';
-import { limits } from '../limits.ts';
+import { freeMap, ref, strict } from '../http/route/route.ts';
+import { defined } from '../lib/defined.ts';
+import { limits } from '../lib/limits.ts';
+import { mapOf } from '../lib/map-schema.ts';
 
 const optionalText = Type.Optional(Type.String());
 
@@ -18,7 +20,7 @@ export const agentSchema = Type.Object(
     phone_number: optionalText,
     originator: optionalText,
     profile_picture: Type.Optional(ref(imageSourceSchema)),
-    metadata: Type.Record(Type.String(), Type.Unknown()),
+    metadata: mapOf(Type.Unknown()),
     org: optionalText,
     team: optionalText,
     user: optionalText,
@@ -30,7 +32,7 @@ export const agentSchema = Type.Object(
 );
 
 const text = (maxLength: number, description?: string) =>
-  Type.Optional(Type.String({ maxLength, ...(description === undefined ? {} : { description }) }));
+  Type.Optional(Type.String({ maxLength, ...defined({ description }) }));
 const name = Type.String({ minLength: 1, maxLength: limits.nameCharactersMax });
 
 const details = {

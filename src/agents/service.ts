@@ -1,10 +1,10 @@
 import type { Static } from 'typebox';
 import type { Database, Db } from '../db/database.ts';
 import { refuseDuplicate } from '../db/unique.ts';
-import { AppError, found, invalidField } from '../errors.ts';
 import type { FileService, PictureInput } from '../files/service.ts';
-import type { PageRequest } from '../http/pages.ts';
-import { looksLikeId, newUuid } from '../ids.ts';
+import type { PageRequest } from '../http/route/pages.ts';
+import { AppError, found, invalidField } from '../lib/errors.ts';
+import { looksLikeId, newUuid } from '../lib/ids.ts';
 import type { Caller } from '../tenancy/caller.ts';
 import { fieldId, findAgentByKey, findNamedOwners, getPathAgent, requireCreateFor } from '../tenancy/references.ts';
 import { mayChangeOwned } from '../tenancy/visible.ts';

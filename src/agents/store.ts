@@ -3,7 +3,7 @@
  * delete the file of its picture; pause_automations pauses the automations that run as it.
  */
 import type { Db } from '../db/database.ts';
-import type { PageRequest } from '../http/pages.ts';
+import type { PageRequest } from '../http/route/pages.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';
 import { agentVisible, inScope, matchesSeen } from '../tenancy/visible.ts';
 

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { type Database, production, type Transaction } from '../db/database.ts';
-import { formatId, newUuid } from '../ids.ts';
+import { formatId, newUuid } from '../lib/ids.ts';
 import { digest, generateCredential, type Secrets } from '../tenancy/secrets.ts';
 import { insertApp } from './store.ts';
 

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
-import { page, pageOf, pageQuery, pageRequest } from '../http/pages.ts';
-import { registerResource } from '../http/resource.ts';
-import { type Api, operators, ref } from '../http/route.ts';
+import { page, pageOf, pageQuery, pageRequest } from '../http/route/pages.ts';
+import { registerResource } from '../http/route/resource.ts';
+import { type Api, operators, ref } from '../http/route/route.ts';
 import { presentApp, presentKey, presentSandbox } from './present.ts';
 import {
   appCreateSchema,
@@ -115,7 +115,7 @@ function registerKeyRoutes(api: Api, apps: AppService): void {
     tag,
     about: {
       create:
-        '`full_key` is the key. It is shown only in this response. With `sandbox`, the key works only in that sandbox; a key created inside a sandbox works only there. With `scopes`, the key may do only what they allow: other requests return 403, and it cannot create keys. With the scope `people`, it can create tokens of users. Runs started with the scope `automations` act for the owner of the automation.',
+        '`full_key` is the key. It is shown only in this response. With `sandbox`, the key works only in that sandbox; a key created inside a sandbox works only there. With `scopes`, the key may do only what they allow: other requests return 403, and it cannot create keys. With the scope `people`, it can create tokens of users. Workflows need the scopes of all their nodes.',
       list: 'Newest first, with only the first characters of each key.',
       get: 'Without the key itself. A revoked key has `revoked_at`.',
       remove: 'Revokes the key: it stops working in every process within two seconds, and stays in the list.',

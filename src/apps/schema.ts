@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
-import { strict } from '../http/route.ts';
-import { limits } from '../limits.ts';
+import { strict } from '../http/route/route.ts';
+import { limits } from '../lib/limits.ts';
 import { keyScopes } from '../tenancy/key-scopes.ts';
 import { quotasSchema } from '../usage/schema.ts';
 

@@ -1,10 +1,10 @@
 import type { Static } from 'typebox';
-import type { Clock } from '../clock.ts';
 import { type Database, isForeignKeyViolation, production } from '../db/database.ts';
-import { AppError, found, invalidField, notFound } from '../errors.ts';
-import type { PageRequest } from '../http/pages.ts';
-import { newUuid } from '../ids.ts';
+import type { PageRequest } from '../http/route/pages.ts';
 import type { Ledger } from '../ledger/seal.ts';
+import type { Clock } from '../lib/clock.ts';
+import { AppError, found, invalidField, notFound } from '../lib/errors.ts';
+import { newUuid } from '../lib/ids.ts';
 import type { Caller, DeveloperCaller, DeveloperIdentity, Scope } from '../tenancy/caller.ts';
 import { fieldId, pathId, unknownReference } from '../tenancy/references.ts';
 import { digest, generateCredential, type Secrets } from '../tenancy/secrets.ts';

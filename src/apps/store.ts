@@ -6,7 +6,7 @@
  * Triggers of developer_tokens: developer_tokens_changed also notifies every process of changed rights.
  */
 import { type Db, production } from '../db/database.ts';
-import type { PageRequest } from '../http/pages.ts';
+import type { PageRequest } from '../http/route/pages.ts';
 import type { Scope } from '../tenancy/caller.ts';
 import type { KeyScope } from '../tenancy/key-scopes.ts';
 

@@ -1,4 +1,4 @@
-import { newUuid } from '../ids.ts';
+import { newUuid } from '../lib/ids.ts';
 import type { AuditEntry } from './store.ts';
 
 const windowMs = 60_000;

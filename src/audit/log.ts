@@ -1,10 +1,10 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Clock } from '../clock.ts';
 import { type Database, production } from '../db/database.ts';
-import type { ActorKind, AuditActor, AuditMode, Auditor } from '../http/audit.ts';
 import { statusOf } from '../http/errors.ts';
-import { nativeId, newUuid, parseId } from '../ids.ts';
-import type { Logger } from '../log.ts';
+import type { ActorKind, AuditActor, AuditMode, Auditor } from '../http/route/audit.ts';
+import type { Clock } from '../lib/clock.ts';
+import { nativeId, newUuid, parseId } from '../lib/ids.ts';
+import type { Logger } from '../lib/log.ts';
 import type { Identity } from '../tenancy/caller.ts';
 import type { Credential, Identified } from '../tenancy/credential.ts';
 import { FailureCounter } from './failures.ts';

@@ -1,5 +1,5 @@
-import { compact, iso } from '../http/present.ts';
-import { formatId } from '../ids.ts';
+import { compact, iso } from '../http/route/present.ts';
+import { formatId } from '../lib/ids.ts';
 import type { AuditEntry, CredentialUseRow } from './store.ts';
 
 export function presentEntry(row: AuditEntry) {

@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { pageQuery } from '../http/pages.ts';
+import { pageQuery } from '../http/route/pages.ts';
 
 export const auditEntrySchema = Type.Object(
   {

@@ -1,9 +1,9 @@
 import type { Static } from 'typebox';
 import type { Database } from '../db/database.ts';
-import { invalidField } from '../errors.ts';
-import type { PageRequest } from '../http/pages.ts';
-import { readTime } from '../http/times.ts';
-import { type IdKind, parseId } from '../ids.ts';
+import type { PageRequest } from '../http/route/pages.ts';
+import { readTime } from '../http/route/times.ts';
+import { invalidField } from '../lib/errors.ts';
+import { type IdKind, parseId } from '../lib/ids.ts';
 import type { Scope } from '../tenancy/caller.ts';
 import type { AuditLog } from './log.ts';
 import type { auditQuery, credentialUseQuery } from './schema.ts';

@@ -1,6 +1,6 @@
 import type { Db } from '../db/database.ts';
-import type { ActorKind } from '../http/audit.ts';
-import type { PageRequest } from '../http/pages.ts';
+import type { ActorKind } from '../http/route/audit.ts';
+import type { PageRequest } from '../http/route/pages.ts';
 import type { Scope } from '../tenancy/caller.ts';
 
 /** One change in the audit log: who made it, what it was, and its outcome. Never contains secrets or contents. */

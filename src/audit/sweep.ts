@@ -1,8 +1,8 @@
-import type { Clock } from '../clock.ts';
 import type { Database } from '../db/database.ts';
 import { taskNames } from '../jobs/task-names.ts';
 import type { Task } from '../jobs/workers.ts';
 import type { Ledger } from '../ledger/seal.ts';
+import type { Clock } from '../lib/clock.ts';
 import { deleteOldEntries } from './store.ts';
 
 /** Deletes entries and counts older than the configured retention. */

@@ -1,9 +1,9 @@
-import type { Clock } from '../clock.ts';
 import type { Database } from '../db/database.ts';
 import type { Domain } from '../domain.ts';
 import type { Ledger } from '../ledger/seal.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../lib/log.ts';
 import type { Llm } from '../llm/service.ts';
-import type { Logger } from '../log.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
 import { createAutomationService } from './definitions/service.ts';
 import type { Expressions } from './engine/expressions.ts';
@@ -12,6 +12,18 @@ import { createNodeServices, type NodeDomains } from './nodes/services.ts';
 import { outputLog, outputTopic } from './runs/output.ts';
 import { createRunService } from './runs/service.ts';
 import { runStream } from './runs/stream.ts';
+
+/*
+ * Durable workflows. A definition has a graph of nodes; a run executes one version of it and writes a journal.
+ * - definitions/: creating and changing automations, checking graphs, files of the command line.
+ * - triggers/: events and schedules start runs.
+ * - runs/: starting by invocation, reading, signals, claims by external programs, the streams of a run.
+ * - engine/: `fold.ts` computes a run's state from its journal, `decide.ts` the next steps from that state, and
+ *   `advance.ts` executes them and appends the outcome, as often as its job runs.
+ * - nodes/: what one step of each kind does, through the services of other domains.
+ * An invocation writes a run and a job in one transaction; the job advances the run until it waits or ends. The ticker
+ * wakes runs whose time has come.
+ */
 
 type AutomationsDeps = {
   db: Database;

@@ -1,5 +1,5 @@
-import { compact, iso, presentSandboxId } from '../http/present.ts';
-import { formatId } from '../ids.ts';
+import { compact, iso, presentSandboxId } from '../http/route/present.ts';
+import { formatId } from '../lib/ids.ts';
 import { pausedReason } from './definitions/service.ts';
 import type { AutomationRow, FullAutomation, GraphRow, SecretRow } from './definitions/store.ts';
 import type { EntryRow, RunRow } from './runs/store.ts';
@@ -87,8 +87,8 @@ export function presentRunSummary(row: RunSummaryRow) {
   };
 }
 
-export function presentVersion({ version, graph, createdAt }: GraphRow) {
-  return { version, workflow: graph, created_at: iso(createdAt) };
+export function presentVersion({ version, graph, scopes, createdAt }: GraphRow) {
+  return compact({ version, workflow: graph, scopes, created_at: iso(createdAt) });
 }
 
 function presentInvoker({

@@ -1,11 +1,11 @@
 import { Type } from 'typebox';
-import { bodyBudgets } from '../http/body-budgets.ts';
-import { page, pageOf, pageQuery, pageRequest } from '../http/pages.ts';
-import { compact } from '../http/present.ts';
-import { registerResource } from '../http/resource.ts';
-import { type Api, everyCaller, operators, ref } from '../http/route.ts';
-import type { StreamHub } from '../http/sse.ts';
-import { formatId } from '../ids.ts';
+import { bodyBudgets } from '../http/body/budgets.ts';
+import { page, pageOf, pageQuery, pageRequest } from '../http/route/pages.ts';
+import { compact } from '../http/route/present.ts';
+import { registerResource } from '../http/route/resource.ts';
+import { type Api, everyCaller, operators, ref } from '../http/route/route.ts';
+import type { StreamHub } from '../http/streams/sse.ts';
+import { formatId } from '../lib/ids.ts';
 import type { Caller } from '../tenancy/caller.ts';
 import type { AutomationService } from './definitions/service.ts';
 import {
@@ -103,10 +103,8 @@ function registerDefinitions(api: Api, { automations, runs }: AutomationRouteDep
     body: automationCheckSchema,
     budget: bodyBudgets.graph,
     responses: { 200: automationProblemsSchema },
-    async handler({ body }) {
-      // Loaded on first use, so that an idle server does not hold the parser.
-      const { readAutomationFile } = await import('./definitions/source-file.ts');
-      const { problems } = readAutomationFile(body.text);
+    async handler({ body, caller }) {
+      const problems = await automations.checkFile(caller, body.text);
       return { problems: problems.map(({ line, column, node, message }) => compact({ line, column, node, message })) };
     },
   });

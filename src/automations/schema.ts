@@ -1,7 +1,8 @@
 import { type Static, Type } from 'typebox';
-import { freeMap, ref, strict } from '../http/route.ts';
-import { jsonBytes } from '../http/validation.ts';
-import { limits } from '../limits.ts';
+import { freeMap, ref, strict } from '../http/route/route.ts';
+import { jsonBytes } from '../http/route/validation.ts';
+import { limits } from '../lib/limits.ts';
+import { mapOf } from '../lib/map-schema.ts';
 
 const optionalText = Type.Optional(Type.String());
 const nullable = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) => Type.Union([schema, Type.Null()]);
@@ -12,11 +13,11 @@ const invokeAuth = Type.Enum(['any', 'secret_key', 'user']);
 
 /** The graph in responses. `checkGraph` checks the graph of a request. */
 const graphResponse = Type.Unsafe<unknown>({
-  ...Type.Union([Type.Record(Type.String(), Type.Unknown()), Type.Null()]),
+  ...Type.Union([mapOf(Type.Unknown()), Type.Null()]),
   description: 'The WorkflowGraph, or null when an external worker executes the runs.',
 });
 const schemaAnswer = Type.Unsafe<unknown>({
-  ...Type.Union([Type.Record(Type.String(), Type.Unknown()), Type.Null()]),
+  ...Type.Union([mapOf(Type.Unknown()), Type.Null()]),
   description: 'The JSON Schema that the payload of an invocation must match, or null.',
 });
 
@@ -48,7 +49,7 @@ export const automationSchema = Type.Object(
     max_concurrent_runs: Type.Optional(Type.Integer()),
     timeout_seconds: Type.Optional(Type.Integer()),
     next_run_at: optionalText,
-    metadata: Type.Record(Type.String(), Type.Unknown()),
+    metadata: mapOf(Type.Unknown()),
     created_at: Type.String(),
     updated_at: Type.String(),
   },
@@ -130,7 +131,7 @@ export const runSchema = Type.Object(
     type,
     status: runStatus,
     payload: Type.Optional(Type.Unknown()),
-    participants: Type.Optional(Type.Record(Type.String(), Type.String())),
+    participants: Type.Optional(mapOf(Type.String())),
     result: Type.Optional(Type.Unknown()),
     error: Type.Optional(
       Type.Object({ code: Type.String(), message: Type.String(), node_id: Type.Optional(Type.String()) }),
@@ -175,7 +176,16 @@ export const runPageSchema = Type.Object(
 );
 
 export const workflowVersionSchema = Type.Object(
-  { version: Type.Integer(), workflow: graphResponse, created_at: Type.String() },
+  {
+    version: Type.Integer(),
+    workflow: graphResponse,
+    scopes: Type.Optional(
+      Type.Array(Type.String(), {
+        description: 'The scopes of the key that wrote it. Without them, it has full rights.',
+      }),
+    ),
+    created_at: Type.String(),
+  },
   {
     $id: 'WorkflowVersion',
     description: 'The current or an earlier graph of the automation. A run keeps the version it started with.',
@@ -190,7 +200,7 @@ const entrySchema = Type.Object(
     node_id: optionalText,
     command_id: optionalText,
     timer_id: optionalText,
-    record: Type.Record(Type.String(), Type.Unknown()),
+    record: mapOf(Type.Unknown()),
     created_at: Type.String(),
   },
   { $id: 'WorkflowJournalEntry', description: 'One step in the history of a run.' },
@@ -257,7 +267,7 @@ export const listRunsQuery = Type.Object({ status: Type.Optional(runStatus) });
 
 const invokeMembers = strict({
   payload: Type.Optional(freeMap('Available to the graph as `$`; validated against `input_schema`.')),
-  participants: Type.Optional(Type.Record(Type.String(), Type.String(), { maxProperties: 100, ...jsonBytes(65_536) })),
+  participants: Type.Optional(mapOf(Type.String(), { maxProperties: 100, ...jsonBytes(65_536) })),
   idempotency_key: Type.Optional(bounded(255, 'The same key returns the first run again, for at least a day.')),
 });
 /** All members are optional, and so is the body, which is null if absent. */

@@ -3,7 +3,7 @@ import { mkdir, open, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { BlobStore } from '../blob/blob-store.ts';
 import { openDiskBlobStore } from '../blob/disk.ts';
-import { syncDirectory } from '../sync-directory.ts';
+import { syncDirectory } from '../lib/sync-directory.ts';
 import { BackupError } from './error.ts';
 
 /** One entry of the list of blobs: key, size in bytes, and SHA-256 in hex. */

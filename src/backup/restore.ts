@@ -14,8 +14,6 @@ import {
   replacingVersion,
 } from '../db/migrate.ts';
 import { createFacts, putFact } from '../db/server-facts.ts';
-import { migrateJobs } from '../jobs/migrate.ts';
-import type { Logger } from '../log.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
 import type { Archive } from './archive.ts';
 import { copyBlobs, hasBlob } from './blobs.ts';
@@ -31,7 +29,6 @@ type RestoreDeps = {
   /** The database of `db`, without a transaction pooler. */
   target: DatabaseTarget;
   blobs: BlobStore;
-  log: Logger;
   progress: Progress;
 };
 
@@ -53,7 +50,7 @@ export async function restoreBackup(
   archive: Archive,
   { openSecrets, reuseBlobs }: RestoreOptions,
 ): Promise<Manifest> {
-  const { db, target, blobs, log, progress } = deps;
+  const { db, target, blobs, progress } = deps;
   const manifest = await readManifest(archive);
   const own = await readMigrations();
   const base = selectMigrations(manifest, own);
@@ -82,7 +79,6 @@ export async function restoreBackup(
     await putFact(db, 'restoring', manifest.id);
     await restoreBlobs(deps, archive, manifest, reuseBlobs, isResumed);
     await migrate(db, base, { restoring: manifest.id });
-    await migrateJobs(db, target, log);
     await load(session, archive, manifest, secrets, progress);
     await session.query('analyze');
   } finally {
@@ -150,7 +146,7 @@ async function load(
     for (const sequence of manifest.sequences) await store.setSequence(session, sequence);
     await store.createJobsTable(session);
     await loadRows(session, archive, store.copyIn(store.jobsTable), manifest.jobs);
-    await store.addRestoredJobs(session);
+    await store.takeRestoredJobs(session);
     const wrapped = await store.findWrappedKey(session);
     if (wrapped !== undefined && !canUnwrap(secrets, wrapped)) throw wrongSecretError();
     await session.query("delete from server_facts where name = 'restoring'");

@@ -46,12 +46,15 @@ export async function readState(session: Session): Promise<{
   postgres: string;
   migrations: AppliedMigration[];
   restoring: string | undefined;
+  /** Whether the database has its own table of jobs. Release 0.1.0 used another. */
+  hasJobs: boolean;
 }> {
   const postgres = await session.query("select current_setting('server_version') as version");
   const exists = await session.query(
-    "select to_regclass('schema_migrations') is not null as schema, to_regclass('server_facts') is not null as facts",
+    `select to_regclass('schema_migrations') is not null as schema, to_regclass('server_facts') is not null as facts,
+       to_regclass('jobs') is not null as jobs`,
   );
-  const { schema, facts } = exists.rows[0] ?? {};
+  const { schema, facts, jobs } = exists.rows[0] ?? {};
   const migrations = schema
     ? await session.query('select version, name, checksum from schema_migrations order by version')
     : { rows: [] };
@@ -62,6 +65,7 @@ export async function readState(session: Session): Promise<{
     postgres: postgres.rows[0]?.version ?? '',
     migrations: migrations.rows,
     restoring: restoring.rows[0]?.value,
+    hasJobs: jobs,
   };
 }
 
@@ -69,7 +73,7 @@ type Table = { name: string; columns: string[] };
 
 /**
  * The tables that hold rows, with their stored columns, ordered by name. A restore creates the tables of the schema and
- * the server itself, and a crash empties unlogged tables anyway.
+ * the server itself, a crash empties unlogged tables anyway, and jobs are copied in a format of their own.
  */
 export async function listTables(session: Session): Promise<Table[]> {
   const { rows } = await session.query<Table>(
@@ -78,7 +82,7 @@ export async function listTables(session: Session): Promise<Table[]> {
      from pg_class c join pg_namespace n on n.oid = c.relnamespace
        join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
      where n.nspname = current_schema() and c.relkind in ('r', 'p') and not c.relispartition
-       and c.relpersistence = 'p' and c.relname not in ('schema_migrations', 'server_facts')
+       and c.relpersistence = 'p' and c.relname not in ('schema_migrations', 'server_facts', 'jobs')
      group by c.relname order by c.relname`,
   );
   return rows;
@@ -95,11 +99,9 @@ export function ownTables(migrations: readonly Migration[]): Set<string> {
 
 /** Prevents schema changes to these tables until the transaction ends. Reads and writes continue. */
 export async function lockTables(session: Session, tables: readonly Table[]): Promise<void> {
-  const names = [...tables.map(({ name }) => quote(name)), ...jobTables];
+  const names = [...tables.map(({ name }) => quote(name)), 'jobs'];
   await session.query(`lock table ${names.join(', ')} in access share mode`);
 }
-
-const jobTables = ['jobs', 'tasks', 'job_queues'].map((name) => `graphile_worker._private_${name}`);
 
 export function copyOut({ name, columns }: Table): string {
   return `copy (select ${columns.map(quote).join(', ')} from ${quote(name)}) to stdout`;
@@ -110,8 +112,8 @@ export function copyIn({ name, columns }: Table): string {
 }
 
 /**
- * Jobs in a format independent of the job library, so that another release of it can load them. A running job is
- * written as if it never started.
+ * Jobs in the format of the first release, whose table of jobs was another. A running job is written as if it never
+ * started. For each of its crashes, a job has the flag `crashes`.
  */
 export const jobsTable: Table = {
   name: 'restored_jobs',
@@ -122,30 +124,21 @@ export const jobsTable: Table = {
 };
 
 export const copyJobsOut = `copy (
-  select t.identifier, j.payload, q.queue_name, j.run_at, j.max_attempts, j.key, j.priority,
-    (select array_agg(flag) from jsonb_object_keys(j.flags) flag),
-    case when j.locked_at is null then j.attempts else greatest(j.attempts - 1, 0) end, j.last_error
-  from graphile_worker._private_jobs j join graphile_worker._private_tasks t on t.id = j.task_id
-    left join graphile_worker._private_job_queues q on q.id = j.job_queue_id
-  order by j.id) to stdout`;
+  select task, payload, null, run_at, max_attempts, key, priority, array_fill('crashes'::text, array[crashes::integer]),
+    case when locked_by is null then attempts else greatest(attempts - 1, 0) end, last_error
+  from jobs order by id) to stdout`;
 
-/** Creates the temporary table that the jobs of a backup are copied into. */
+/** Creates the table that the jobs of a backup are copied into. */
 export async function createJobsTable(session: Session): Promise<void> {
-  await session.query(`create temporary table restored_jobs (
+  await session.query(`create table restored_jobs (
     identifier text, payload json, queue_name text, run_at timestamptz, max_attempts integer, job_key text,
-    priority integer, flags text[], attempts integer, last_error text) on commit drop`);
+    priority integer, flags text[], attempts integer, last_error text)`);
 }
 
-/** Adds the jobs of that table to the queue, with their attempts and last errors. */
-export async function addRestoredJobs(session: Session): Promise<void> {
-  await session.query(`create temporary table added_jobs on commit drop as
-    select attempts, last_error, (graphile_worker.add_job(identifier := identifier, payload := payload,
-      queue_name := queue_name, run_at := run_at, max_attempts := max_attempts, job_key := job_key,
-      priority := priority, flags := flags)).id
-    from restored_jobs`);
-  await session.query(`update graphile_worker._private_jobs j
-    set attempts = a.attempts, last_error = a.last_error
-    from added_jobs a where j.id = a.id and (a.attempts > 0 or a.last_error is not null)`);
+/** Turns them into jobs. If the backup has no table of jobs, the migration that creates it does so. */
+export async function takeRestoredJobs(session: Session): Promise<void> {
+  const { rows } = await session.query("select to_regproc('take_restored_jobs') is not null as exists");
+  if (rows[0]?.exists) await session.query('select take_restored_jobs()');
 }
 
 /** The blobs that files refer to, ordered by key, as lines of key, size and SHA-256. */
@@ -156,7 +149,8 @@ type Sequence = { name: string; last_value: string; is_called: boolean };
 export async function readSequences(session: Session): Promise<Sequence[]> {
   const { rows } = await session.query<{ name: string }>(
     `select c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
-     where n.nspname = current_schema() and c.relkind = 'S' order by c.relname`,
+     where n.nspname = current_schema() and c.relkind = 'S' and c.relname <> 'jobs_id_seq'
+     order by c.relname`,
   );
   const sequences: Sequence[] = [];
   for (const { name } of rows) {

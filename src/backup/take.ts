@@ -2,11 +2,12 @@ import { mkdir, readdir, rename, rm } from 'node:fs/promises';
 import { basename, dirname, resolve } from 'node:path';
 import { to as copyTo } from 'pg-copy-streams';
 import type { BlobStore } from '../blob/blob-store.ts';
-import type { Clock } from '../clock.ts';
 import type { DatabaseTarget } from '../db/address.ts';
 import { findMismatch, readMigrations } from '../db/migrate.ts';
-import { newUuid } from '../ids.ts';
-import { syncDirectory } from '../sync-directory.ts';
+import type { Clock } from '../lib/clock.ts';
+import { defined } from '../lib/defined.ts';
+import { newUuid } from '../lib/ids.ts';
+import { syncDirectory } from '../lib/sync-directory.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
 import { type Archive, openDirectory } from './archive.ts';
 import { copyBlobs } from './blobs.ts';
@@ -105,11 +106,15 @@ async function write(
   secret: string | undefined,
 ): Promise<Manifest> {
   const { clock, version, secrets, progress } = deps;
-  const { postgres, migrations, restoring } = await store.readState(session);
+  const { postgres, migrations, restoring, hasJobs } = await store.readState(session);
   const own = await readMigrations();
   if (migrations.length === 0) throw new BackupError('This database was never used by Quarry.');
   const mismatch = findMismatch(migrations, own);
   if (mismatch !== undefined) throw new BackupError(`${mismatch} Take the backup with the release that serves it.`);
+  if (!hasJobs)
+    throw new BackupError(
+      'The database still has the tables of release 0.1.0. Take the backup with that release, or run `quarry migrate` first.',
+    );
   if (restoring !== undefined) throw new BackupError('A restore into this database has not finished.');
   const rows = await dumpRows(session, archive, store.ownTables(own), progress);
   const takenAt = clock.now().toISOString();
@@ -197,7 +202,7 @@ async function dumpBlobs(
   const heartbeat = setInterval(() => void session.query('select 1').catch(() => {}), heartbeatMs);
   try {
     const copied = await copyBlobs(readBlobList(archive, list), blobs, target, {
-      ...(isThere === undefined ? {} : { isThere }),
+      ...defined({ isThere }),
       onCopied: ({ count, bytes }) => progress.reportAtIntervals(() => `blobs: ${count}, ${megabytes(bytes)}`),
       alive: () => {
         if (lost !== undefined)

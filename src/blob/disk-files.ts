@@ -1,7 +1,7 @@
 import type { FileHandle } from 'node:fs/promises';
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { syncDirectory } from '../sync-directory.ts';
+import { syncDirectory } from '../lib/sync-directory.ts';
 
 /** Bytes buffered per write. A body holds about twice this in memory. */
 const writeBytes = 512 * 1024;

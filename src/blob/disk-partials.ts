@@ -2,7 +2,7 @@ import { constants } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { syncDirectory } from '../sync-directory.ts';
+import { syncDirectory } from '../lib/sync-directory.ts';
 import { appendBody, type PartialWriter } from './append.ts';
 import { assertBlobKey, BlobMissing, type BlobStat, type PartialBlobs, type PartialState } from './blob-store.ts';
 import { createDirectory, FileWriter, isAbsent } from './disk-files.ts';

@@ -3,8 +3,8 @@ import type { FileHandle } from 'node:fs/promises';
 import { open, opendir, rename, rm, stat, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
-import { systemClock } from '../clock.ts';
-import { syncDirectory } from '../sync-directory.ts';
+import { systemClock } from '../lib/clock.ts';
+import { syncDirectory } from '../lib/sync-directory.ts';
 import {
   assertBlobKey,
   type BlobEntry,

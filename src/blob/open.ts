@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
 import type { BlobStore } from './blob-store.ts';
 import { openDiskBlobStore } from './disk.ts';
 

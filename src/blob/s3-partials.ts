@@ -75,7 +75,7 @@ export function s3Partials(client: S3Client, bucket: string, limits: PartLimits)
   };
 }
 
-type Place = {
+type PartialObject = {
   client: S3Client;
   bucket: string;
   key: string;
@@ -85,7 +85,7 @@ type Place = {
 
 /** Sends one part while the next one arrives, so it holds two in memory. */
 class S3PartialWriter implements PartialWriter {
-  readonly #place: Place;
+  readonly #place: PartialObject;
   readonly #options: AppendOptions;
   readonly #partBytes: number;
   #state: PartialState;
@@ -94,7 +94,7 @@ class S3PartialWriter implements PartialWriter {
   #sending: Promise<void> | undefined;
   #reportedSize: number;
 
-  private constructor(place: Place, state: PartialState, options: AppendOptions, tail: Uint8Array) {
+  private constructor(place: PartialObject, state: PartialState, options: AppendOptions, tail: Uint8Array) {
     const { partBytesMin, partsMax } = place.limits;
     this.#place = place;
     this.#options = options;
@@ -106,7 +106,7 @@ class S3PartialWriter implements PartialWriter {
   }
 
   /** Starts with the saved bytes that were too few for a part. */
-  static async open(place: Place, state: PartialState, options: AppendOptions): Promise<S3PartialWriter> {
+  static async open(place: PartialObject, state: PartialState, options: AppendOptions): Promise<S3PartialWriter> {
     const { client, bucket, key } = place;
     if (state.tail === undefined) return new S3PartialWriter(place, state, options, new Uint8Array());
     try {

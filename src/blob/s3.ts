@@ -9,7 +9,8 @@ import {
 } from '@aws-sdk/client-s3';
 import { Upload } from '@aws-sdk/lib-storage';
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
-import { systemClock } from '../clock.ts';
+import { systemClock } from '../lib/clock.ts';
+import { defined } from '../lib/defined.ts';
 import {
   assertBlobKey,
   type BlobEntry,
@@ -99,7 +100,7 @@ function createClient({ region, endpoint, pathStyle, credentials }: S3Options): 
   return new S3Client({
     region,
     forcePathStyle: pathStyle,
-    ...(endpoint === undefined ? {} : { endpoint }),
+    ...defined({ endpoint }),
     ...(credentials === undefined ? {} : { credentials: withoutUndefined(credentials) }),
     // Quarry hashes the bytes itself, and compatible services reject the trailing checksums that the SDK adds by default.
     requestChecksumCalculation: 'WHEN_REQUIRED',
@@ -200,7 +201,7 @@ async function* list(client: S3Client, bucket: string, prefix: string): AsyncGen
       new ListObjectsV2Command({
         Bucket: bucket,
         Prefix: prefix,
-        ...(after === undefined ? {} : { ContinuationToken: after }),
+        ...defined({ ContinuationToken: after }),
       }),
     );
     for (const { Key, Size, LastModified } of page.Contents ?? [])

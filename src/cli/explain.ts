@@ -1,10 +1,10 @@
 import { BackupError } from '../backup/error.ts';
-import { ConfigError } from '../config.ts';
+import { ConfigError } from '../config/config.ts';
 import { DirectoryLockedError } from '../db/directory-lock.ts';
 import { SchemaMismatchError } from '../db/migrate.ts';
 import { EmbeddedPostgresError } from '../db/postgres-error.ts';
 import { BlobStoreMismatchError } from '../files/store-identity.ts';
-import { redact } from '../log.ts';
+import { redact } from '../lib/log.ts';
 
 /** Errors whose message needs no stack. */
 const plain = [

@@ -1,14 +1,14 @@
 import { Argument, Command, CommanderError, Option } from 'commander';
-import { redact } from '../log.ts';
-import { version } from '../version.ts';
+import { redact } from '../lib/log.ts';
+import { version } from '../lib/version.ts';
 import { readCount } from './arguments.ts';
-import type { AutomationsOptions } from './automations.ts';
-import type { TakeOptions } from './backup.ts';
+import type { AutomationsOptions } from './client/automations.ts';
+import { addPeopleCommands } from './client/people.ts';
 import { ApiError, UsageError } from './errors.ts';
 import { describeError } from './explain.ts';
-import { addPeopleCommands } from './people.ts';
+import type { TakeOptions } from './operate/backup.ts';
+import type { VerifyOptions } from './operate/verify.ts';
 import { sanitizeForTerminal } from './terminal.ts';
-import type { VerifyOptions } from './verify.ts';
 
 /** Runs one `quarry` command. Returns the exit code: 0, 1 when it failed, 2 for a usage error. */
 export async function runCommand(args: string[]): Promise<number> {
@@ -38,62 +38,83 @@ export function buildProgram(): { program: Command; exitCode: () => number } {
     .commandsGroup('Run a server:')
     .exitOverride();
   let code = 0;
-  const action =
-    (load: () => Promise<{ run(options: Record<string, string | boolean | undefined>): Promise<number> }>) =>
-    async (options: Record<string, string | boolean | undefined>) => {
-      code = await (await load()).run(options);
-    };
+  const end = (ended: number) => {
+    code = ended;
+  };
+  addServerCommands(program, end);
+  addVerificationCommands(program, end);
+  addJobCommands(program, end);
+  addBackupCommands(program, end);
+  addAutomationCommands(program, end);
+  addPeopleCommands(program, end);
+  addCompletion(program);
+  return { program, exitCode: () => code };
+}
+
+type End = (code: number) => void;
+type Options = Record<string, string | boolean | undefined>;
+
+/** Starting, checking and describing a server. */
+function addServerCommands(program: Command, end: End): void {
   program
     .command('serve')
     .description('run the server')
     .addOption(
       new Option('--only <role>', 'only serve requests or only run background jobs').choices(['http', 'worker']),
     )
-    .action(action(() => import('./serve.ts')));
+    .action(async (options: Options) => end(await (await import('./operate/serve.ts')).run(options)));
   program
     .command('health')
     .description('check whether the configured server is ready; exits 1 if not')
     .addOption(new Option('--only <role>', 'the role of the process to check').choices(['http', 'worker']))
-    .action(action(() => import('./health.ts')));
+    .action(async (options: Options) => end(await (await import('./operate/health.ts')).run(options)));
+  program
+    .command('stop')
+    .description('stop the server on this data directory, and a PostgreSQL that a killed server left running')
+    .action(async () => end(await (await import('./operate/stop.ts')).run()));
   program
     .command('migrate')
     .description('apply the migrations of this release and exit')
-    .action(action(() => import('./migrate.ts')));
+    .action(async () => end(await (await import('./operate/migrate.ts')).run()));
   program
     .command('partition')
     .description('split the largest tables into partitions by app, while no server runs')
     .requiredOption('--count <number>', 'partitions of each table; it cannot be changed later')
-    .action(action(() => import('./partition.ts')));
+    .action(async (options: Options) => end(await (await import('./operate/partition.ts')).run(options)));
   program
     .command('credentials')
     .description('create new credentials for the first app and print them')
     .option('--json', 'print JSON, as in credentials.json')
-    .action(action(() => import('./credentials.ts')));
+    .action(async (options: Options) => end(await (await import('./operate/credentials.ts')).run(options)));
   program
     .command('config')
     .description('print the effective settings, secrets redacted')
     .option('--json', 'print JSON')
-    .action(action(() => import('./config.ts')));
+    .action(async (options: Options) => end(await (await import('./operate/config.ts')).run(options)));
   program
     .command('openapi')
     .description('print the OpenAPI document')
     .option('--out <file>', 'write it to a file instead')
-    .action(action(() => import('./openapi.ts')));
+    .action(async (options: Options) => end(await (await import('./operate/openapi.ts')).run(options)));
   program
     .command('doctor')
     .description('check database, blobs, parsers, clock and disk, and suggest fixes')
-    .action(action(() => import('./doctor.ts')));
+    .action(async () => end(await (await import('./operate/doctor.ts')).run()));
+}
+
+/** Ledgers and files. */
+function addVerificationCommands(program: Command, end: End): void {
   program
     .command('fsck')
     .description('compare files with their contents; exits 1 if a problem was not repaired')
     .option('--repair', 'delete files without contents, and contents that no file refers to')
-    .action(action(() => import('./fsck.ts')));
+    .action(async (options: Options) => end(await (await import('./operate/fsck.ts')).run(options)));
   program
     .command('heads')
     .description('print the signed heads of all ledgers for later comparison')
     .option('--out <file>', 'write them to a new file instead')
     .action(async (options: { out?: string }) => {
-      code = await (await import('./verify.ts')).heads(options);
+      end(await (await import('./operate/verify.ts')).heads(options));
     });
   program
     .command('verify')
@@ -104,8 +125,12 @@ export function buildProgram(): { program: Command; exitCode: () => number } {
     .option('--app <app>', 'only this app, by id')
     .option('--json', 'print JSON, one value per line')
     .action(async (options: VerifyOptions) => {
-      code = await (await import('./verify.ts')).verify(options);
+      end(await (await import('./operate/verify.ts')).verify(options));
     });
+}
+
+/** Quotas of apps and background jobs. */
+function addJobCommands(program: Command, end: End): void {
   program
     .command('quota <app>')
     .description('show the usage of an app and set its limits: a number, "none" or "default"')
@@ -116,21 +141,24 @@ export function buildProgram(): { program: Command; exitCode: () => number } {
     .option('--sandboxes <limit>', 'sandboxes')
     .option('--json', 'print JSON')
     .action(async (app: string, options: Record<string, string | boolean | undefined>) => {
-      code = await (await import('./quota.ts')).run(app, options);
+      end(await (await import('./operate/quota.ts')).run(app, options));
     });
   const jobs = program
     .command('jobs')
     .description('show the background jobs that are set aside, and why')
     .option('--json', 'print JSON')
     .action(async (options: { json?: boolean }) => {
-      code = await (await import('./jobs.ts')).list(options);
+      end(await (await import('./operate/jobs.ts')).list(options));
     });
   jobs
     .command('retry <job>')
     .description('retry a job that is set aside')
     .action(async (job: string) => {
-      code = await (await import('./jobs.ts')).retry(job);
+      end(await (await import('./operate/jobs.ts')).retry(job));
     });
+}
+
+function addBackupCommands(program: Command, end: End): void {
   const backup = program
     .command('backup')
     .argument('[directory]', 'must not exist yet')
@@ -139,33 +167,36 @@ export function buildProgram(): { program: Command; exitCode: () => number } {
     .option('--keep <number>', 'remove all but the newest backups of the bucket', readCount)
     .option('--include-secret', 'include the generated root secret of the data directory')
     .action(async (directory: string | undefined, options: TakeOptions) => {
-      code = await (await import('./backup.ts')).take(directory, options);
+      end(await (await import('./operate/backup.ts')).take(directory, options));
     });
   backup
     .command('verify <directory>')
     .description('verify that a backup is complete and undamaged; s3://… names its newest one')
     .action(async (directory: string) => {
-      code = await (await import('./backup.ts')).verify(directory);
+      end(await (await import('./operate/backup.ts')).verify(directory));
     });
   backup
     .command('list <url>')
     .description('list the backups of a bucket')
     .action(async (url: string) => {
-      code = await (await import('./backup.ts')).list(url);
+      end(await (await import('./operate/backup.ts')).list(url));
     });
   program
     .command('restore <directory>')
     .description('restore a backup into an empty database and blob store; s3://… names its newest one')
     .option('--reuse-blobs', 'use contents that are already in the blob store, after verifying them')
     .action(async (directory: string, options: { reuseBlobs?: boolean }) => {
-      code = await (await import('./backup.ts')).restore(directory, options);
+      end(await (await import('./operate/backup.ts')).restore(directory, options));
     });
+}
+
+function addAutomationCommands(program: Command, end: End): void {
   const automations = program.command('automations').description('validate, apply and run automations from files');
   automations
     .command('validate <file>')
     .description('validate a YAML or JSON file without a server')
     .action(async (file: string) => {
-      code = (await import('./automations.ts')).validate(file);
+      end((await import('./client/automations.ts')).validate(file));
     });
   for (const verb of ['apply', 'run'] as const) {
     const command = automations
@@ -174,14 +205,14 @@ export function buildProgram(): { program: Command; exitCode: () => number } {
       .option('--url <url>', 'server; default: from the data directory')
       .option('--key <key>', 'secret key; default: from the data directory')
       .action(async (file: string, options: AutomationsOptions) => {
-        code = await (await import('./automations.ts'))[verb](file, options);
+        end(await (await import('./client/automations.ts'))[verb](file, options));
       });
     if (verb === 'apply') command.option('--draft', 'do not activate it');
     else command.option('--payload <json>', 'payload of the run, as JSON');
   }
-  addPeopleCommands(program, (ended) => {
-    code = ended;
-  });
+}
+
+function addCompletion(program: Command): void {
   program.commandsGroup('Your shell:');
   program
     .command('completion')
@@ -192,5 +223,4 @@ export function buildProgram(): { program: Command; exitCode: () => number } {
       const { completionScript } = await import('./completion.ts');
       process.stdout.write(completionScript(program, shell));
     });
-  return { program, exitCode: () => code };
 }

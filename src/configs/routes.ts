@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
-import { page, pageOf, pageQuery, pageRequest } from '../http/pages.ts';
-import { type Api, everyCaller, ref } from '../http/route.ts';
-import { integerRange } from '../http/validation.ts';
+import { page, pageOf, pageQuery, pageRequest } from '../http/route/pages.ts';
+import { type Api, everyCaller, ref } from '../http/route/route.ts';
+import { integerRange } from '../http/route/validation.ts';
 import { presentConfig } from './present.ts';
 import { configSchema } from './schema.ts';
 import type { ConfigService } from './service.ts';

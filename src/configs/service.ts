@@ -1,9 +1,9 @@
 import type { BlobStore } from '../blob/blob-store.ts';
 import type { Database } from '../db/database.ts';
-import { notFound } from '../errors.ts';
 import { findFile } from '../files/store.ts';
-import type { PageRequest } from '../http/pages.ts';
-import { limits } from '../limits.ts';
+import type { PageRequest } from '../http/route/pages.ts';
+import { notFound } from '../lib/errors.ts';
+import { limits } from '../lib/limits.ts';
 import { type Caller, canSeeWholeApp } from '../tenancy/caller.ts';
 import { fieldId, findAgent, findOrg, unknownReference } from '../tenancy/references.ts';
 import type { Owned } from '../tenancy/visible.ts';

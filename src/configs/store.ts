@@ -1,6 +1,6 @@
 import { type Db, nobody } from '../db/database.ts';
-import type { PageRequest } from '../http/pages.ts';
-import { newUuid } from '../ids.ts';
+import type { PageRequest } from '../http/route/pages.ts';
+import { newUuid } from '../lib/ids.ts';
 import type { Scope } from '../tenancy/caller.ts';
 import type { Owned } from '../tenancy/visible.ts';
 

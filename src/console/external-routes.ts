@@ -1,9 +1,9 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
-import { AppError } from '../errors.ts';
-import { type Api, strict } from '../http/route.ts';
+import { type Api, strict } from '../http/route/route.ts';
 import { type ExternalSignIn, pendingSeconds } from '../identity/sign-in.ts';
-import { formatId } from '../ids.ts';
+import { AppError } from '../lib/errors.ts';
+import { formatId } from '../lib/ids.ts';
 import type { Credentials } from '../tenancy/credentials.ts';
 import { sessionSeconds } from '../tenancy/sessions.ts';
 import type { ConsoleService } from './service.ts';

@@ -1,6 +1,6 @@
 import { presentApp } from '../apps/present.ts';
-import { compact, iso } from '../http/present.ts';
-import { formatId } from '../ids.ts';
+import { compact, iso } from '../http/route/present.ts';
+import { formatId } from '../lib/ids.ts';
 import { presentUser } from '../users/present.ts';
 import type { ConsoleService } from './service.ts';
 

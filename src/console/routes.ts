@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type Api, ref } from '../http/route.ts';
+import { type Api, ref } from '../http/route/route.ts';
 import type { ExternalSignIn } from '../identity/sign-in.ts';
 import type { Credentials } from '../tenancy/credentials.ts';
 import { readSessionCookie, sessionCookie, sessionSeconds } from '../tenancy/sessions.ts';

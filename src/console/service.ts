@@ -1,10 +1,10 @@
 import type { Static } from 'typebox';
 import { findApp } from '../apps/store.ts';
-import type { AuthService } from '../auth/service.ts';
-import type { Clock } from '../clock.ts';
 import { type Database, production } from '../db/database.ts';
-import { AppError, type FieldError } from '../errors.ts';
-import type { AuditActor } from '../http/audit.ts';
+import type { AuditActor } from '../http/route/audit.ts';
+import type { Clock } from '../lib/clock.ts';
+import { AppError, type FieldError } from '../lib/errors.ts';
+import type { AuthService } from '../sign-in/service.ts';
 import type { Credentials } from '../tenancy/credentials.ts';
 import { digest } from '../tenancy/secrets.ts';
 import { generateSessionValue, type Session, type Sessions, sessionSeconds } from '../tenancy/sessions.ts';

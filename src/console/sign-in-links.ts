@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../lib/clock.ts';
 import { digest } from '../tenancy/secrets.ts';
 
 const lifetimeMs = 10 * 60_000;

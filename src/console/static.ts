@@ -3,8 +3,8 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { Config } from '../config.ts';
-import { notFound } from '../errors.ts';
+import type { Config } from '../config/config.ts';
+import { notFound } from '../lib/errors.ts';
 
 /** A built file, and a function for each encoding that reads its bytes. */
 type Asset = { contentType: string; encodings: Map<string, () => Buffer> };

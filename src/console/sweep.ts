@@ -1,7 +1,7 @@
-import type { Clock } from '../clock.ts';
 import type { Database } from '../db/database.ts';
 import { taskNames } from '../jobs/task-names.ts';
 import type { Task } from '../jobs/workers.ts';
+import type { Clock } from '../lib/clock.ts';
 import { deleteExpiredSessions } from './store.ts';
 
 /** Deletes expired sessions. */

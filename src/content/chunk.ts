@@ -1,3 +1,5 @@
+import { FragmentReader, type HeadingFragments } from './fragments.ts';
+
 /**
  * Splits the Markdown text of a document into chunks for retrieval.
  *
@@ -11,6 +13,8 @@ export type Chunk = {
   text: string;
   /** The headings above the chunk's first line, outermost first, without their `#` marks. */
   headingPath: string[];
+  /** The fragment of the innermost of these headings that has one. */
+  fragment?: string;
   /** UTF-8 bytes, 0-based, end exclusive. */
   startByte: number;
   endByte: number;
@@ -26,6 +30,8 @@ type ChunkOptions = {
   maxTokens?: number;
   /** How many tokens at a chunk's end the next chunk repeats, if both are in one section. */
   overlapTokens?: number;
+  /** The fragments of a web page's headings. */
+  fragments?: HeadingFragments | undefined;
 };
 
 const chunkDefaults = { targetTokens: 512, maxTokens: 768, overlapTokens: 64 } as const;
@@ -36,7 +42,7 @@ const chunkDefaults = { targetTokens: 512, maxTokens: 768, overlapTokens: 64 } a
  */
 export function chunkMarkdown(text: string, options: ChunkOptions = {}): Chunk[] {
   const sizes = sizesFrom(options);
-  const units = readUnits(text, sizes.maxTokens);
+  const units = readUnits(text, sizes.maxTokens, new FragmentReader(options.fragments));
   const blocks = joinBlocks(units, sizes.maxTokens);
   return packBlocks(blocks, units, sizes).map((range) => cutChunk(text, units, range));
 }
@@ -100,6 +106,7 @@ type Unit = {
   /** Whether this is the first unit of its block. */
   opens: boolean;
   headingPath: string[];
+  fragment: string | undefined;
 };
 
 const headingPattern = /^ {0,3}(#{1,6})(?:[ \t]+|$)/;
@@ -108,18 +115,21 @@ const underlinePattern = /^ {0,3}(?:(=+)|-+)[ \t]*$/;
 const itemPattern = /^\s*(?:[-*+]|\d{1,9}[.)])\s/;
 const headingCharactersMax = 200;
 
-function readUnits(text: string, maxTokens: number): Unit[] {
+function readUnits(text: string, maxTokens: number, fragments: FragmentReader): Unit[] {
   const units: Unit[] = [];
   const bytes = byteCounter(text);
-  let path: { level: number; title: string }[] = [];
+  let path: { level: number; title: string; fragment: string | undefined }[] = [];
   let headingPath: string[] = [];
+  let fragment: string | undefined;
   let fence: string | undefined;
   let underlineFollows = false;
   let before: Unit['kind'] | 'blank' = 'blank';
   let start = 0;
   const enterSection = (level: number, title: string): void => {
-    path = [...path.filter((above) => above.level < level), { level, title: title.slice(0, headingCharactersMax) }];
+    const own = { level, title: title.slice(0, headingCharactersMax), fragment: fragments.next(title) };
+    path = [...path.filter((above) => above.level < level), own];
     headingPath = path.map((above) => above.title);
+    fragment = path.findLast((above) => above.fragment !== undefined)?.fragment;
   };
   for (let line = 1; start < text.length; line++) {
     const end = endOfLine(text, start);
@@ -178,6 +188,7 @@ function readUnits(text: string, maxTokens: number): Unit[] {
           kind,
           opens,
           headingPath,
+          fragment,
         });
         opens = false;
       }
@@ -361,9 +372,11 @@ function cutChunk(text: string, units: Unit[], range: Range): Chunk {
   if (first === undefined || last === undefined) throw new Error('A chunk has at least one unit.');
   let body = range.from;
   while (body < range.to - 1 && units[body]?.kind === 'heading') body += 1;
+  const fragment = units[body]?.fragment;
   return {
     text: text.slice(first.start, last.end),
     headingPath: units[body]?.headingPath ?? [],
+    ...(fragment === undefined ? {} : { fragment }),
     startByte: first.startByte,
     endByte: last.endByte,
     startLine: first.line,

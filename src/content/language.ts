@@ -1,4 +1,4 @@
-import { lazyPackage } from '../lazy-package.ts';
+import { lazyPackage } from '../lib/lazy-package.ts';
 import { isStopTerm, readTokens, type StemLanguage } from './terms.ts';
 
 const tinyld = lazyPackage<typeof import('tinyld')>('tinyld');

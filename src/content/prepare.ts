@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { type Chunk, chunkMarkdown } from './chunk.ts';
 import { packVector } from './embed/codes.ts';
 import { embedLexically } from './embed/lexical.ts';
+import type { HeadingFragments } from './fragments.ts';
 import { detectLanguage } from './language.ts';
 import { PostingsBuilder, packBundle } from './postings.ts';
 import { readTokens, type StemLanguage } from './terms.ts';
@@ -18,6 +19,8 @@ export type PrepareInput = {
   embedIn: StemLanguage | undefined;
   /** SHA-256 digests (hex) of the chunks that already have a vector. */
   embedded: readonly string[];
+  /** The fragments of a web page's headings. */
+  fragments?: HeadingFragments | undefined;
 };
 
 type PreparedChunk = Omit<Chunk, 'text'> & {
@@ -65,28 +68,30 @@ export function prepareText({ text, title, embedIn, embedded, ...input }: Prepar
   const pagesOf = pageReader(text);
   const known = new Set(embedded);
   const vectors: PreparedText['vectors'] = [];
-  const chunks = chunkMarkdown(text).map(({ text: passage, ...position }): PreparedChunk => {
-    const place = { ...position, ...pagesOf(passage, position) };
-    const context = withContext(passage, title, place.headingPath);
-    const hash = createHash('sha256').update(context).digest('hex');
-    const terms = new Map<string, number[]>();
-    let words = 0;
-    for (const token of readTokens(context, language)) {
-      if (!token.whole) words += 1;
-      const positions = terms.get(token.term);
-      if (positions) positions.push(token.position);
-      else terms.set(token.term, [token.position]);
-    }
-    postings.add({ ordinal: gathered, length: words, terms, titled: titleTerms(passage, title, place.headingPath) });
-    gathered += 1;
-    if (gathered === bundleChunksMax) pack();
-    if (embedIn === undefined) return { ...place, hash, words, context };
-    if (!known.has(hash)) {
-      known.add(hash);
-      vectors.push([hash, packVector(embedLexically(context, embedIn))]);
-    }
-    return { ...place, hash, words };
-  });
+  const chunks = chunkMarkdown(text, { fragments: input.fragments }).map(
+    ({ text: passage, ...position }): PreparedChunk => {
+      const place = { ...position, ...pagesOf(passage, position) };
+      const context = withContext(passage, title, place.headingPath);
+      const hash = createHash('sha256').update(context).digest('hex');
+      const terms = new Map<string, number[]>();
+      let words = 0;
+      for (const token of readTokens(context, language)) {
+        if (!token.whole) words += 1;
+        const positions = terms.get(token.term);
+        if (positions) positions.push(token.position);
+        else terms.set(token.term, [token.position]);
+      }
+      postings.add({ ordinal: gathered, length: words, terms, titled: titleTerms(passage, title, place.headingPath) });
+      gathered += 1;
+      if (gathered === bundleChunksMax) pack();
+      if (embedIn === undefined) return { ...place, hash, words, context };
+      if (!known.has(hash)) {
+        known.add(hash);
+        vectors.push([hash, packVector(embedLexically(context, embedIn))]);
+      }
+      return { ...place, hash, words };
+    },
+  );
   pack();
   return { lines: countLines(text), language, chunks, bundles, vectors };
 }

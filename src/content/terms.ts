@@ -1,5 +1,5 @@
-import { stemLanguages } from '../config-values.ts';
-import { lazyPackage } from '../lazy-package.ts';
+import { stemLanguages } from '../config/values.ts';
+import { lazyPackage } from '../lib/lazy-package.ts';
 import { stopWords } from './stop-words.ts';
 
 const snowball = lazyPackage<typeof import('snowball-stemmers')>('snowball-stemmers');
@@ -135,7 +135,9 @@ export function parseQuery(query: string, languages: readonly StemLanguage[]): P
 function readWords(text: string, languages: readonly StemLanguage[], own: StemLanguage) {
   const byLanguage = languages.map((language) => ({ language, tokens: readTokens(text, language) }));
   return readTokens(text, own).map(({ term, whole }, i) => ({
-    ...{ label: term, count: 1, whole },
+    label: term,
+    count: 1,
+    whole,
     byLanguage: new Map(byLanguage.map(({ language, tokens }) => [language, tokens[i]?.term ?? term])),
   }));
 }

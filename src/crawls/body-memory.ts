@@ -1,4 +1,5 @@
 import { FetchError } from '../content/fetch/errors.ts';
+import { Shares } from '../fairness/shares.ts';
 
 type Holder = { app: string; bytes: number; hasWaited: boolean };
 type Waiting = { holder: Holder; bytes: number; go: () => void };
@@ -10,23 +11,20 @@ export type HeldBody = { bytes: Uint8Array; free: () => void };
 export class MemoryCrowded extends Error {}
 
 /**
- * Memory for fetched bodies until a parser has read them: at most `bytesMax`, plus one body. An app may use as much
- * as is still free, so a single app gets half. A body that finds no room is not read further, which slows down its
+ * Memory for fetched bodies until a parser has read them, shared among apps: at most `bytesMax`, plus one body. A body that finds no room is not read further, which slows down its
  * sender. One of these bodies may always continue, so that half-read bodies never wait for each other.
  */
 export class BodyMemory {
-  readonly #bytesMax: number;
-  readonly #ofApp = new Map<string, number>();
+  readonly #memory: Shares;
   readonly #waiting: Waiting[] = [];
-  #used = 0;
   #favoured: Holder | undefined;
 
   constructor(bytesMax: number) {
-    this.#bytesMax = bytesMax;
+    this.#memory = new Shares(bytesMax);
   }
 
   get used(): number {
-    return this.#used;
+    return this.#memory.held;
   }
 
   /** Reads a body as memory becomes free. Throws what the body throws, or the signal's reason. */
@@ -69,9 +67,7 @@ export class BodyMemory {
   }
 
   #mayGrow(holder: Holder, bytes: number): boolean {
-    if (this.#favoured === holder) return true;
-    const free = this.#bytesMax - this.#used;
-    return (this.#ofApp.get(holder.app) ?? 0) + bytes <= free;
+    return this.#favoured === holder || this.#memory.fits(holder.app, bytes);
   }
 
   #admit(): void {
@@ -86,15 +82,11 @@ export class BodyMemory {
 
   #add(holder: Holder, bytes: number): void {
     holder.bytes += bytes;
-    this.#used += bytes;
-    this.#ofApp.set(holder.app, (this.#ofApp.get(holder.app) ?? 0) + bytes);
+    this.#memory.add(holder.app, bytes);
   }
 
   #free(holder: Holder): void {
-    const left = (this.#ofApp.get(holder.app) ?? 0) - holder.bytes;
-    if (left > 0) this.#ofApp.set(holder.app, left);
-    else this.#ofApp.delete(holder.app);
-    this.#used -= holder.bytes;
+    this.#memory.add(holder.app, -holder.bytes);
     holder.bytes = 0;
     if (this.#favoured === holder) this.#favoured = undefined;
     this.#admit();

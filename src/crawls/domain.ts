@@ -1,12 +1,23 @@
-import { newUuid } from '../ids.ts';
+import { Slots } from '../fairness/slots.ts';
 import { taskNames } from '../jobs/task-names.ts';
-import { WorkSlots } from '../jobs/work-slots.ts';
-import { limits } from '../limits.ts';
+import { newUuid } from '../lib/ids.ts';
+import { limits } from '../lib/limits.ts';
 import { BodyMemory } from './body-memory.ts';
 import type { EngineDeps } from './engine.ts';
 import { HostGate } from './host-gate.ts';
 import { createHostLedger } from './host-store.ts';
 import { crawlJob } from './jobs.ts';
+
+/*
+ * Crawls of links and sites for other domains, which start them and take their pages.
+ * - `engine.ts` runs one crawl as a job: it takes a batch of addresses, reads them, and commits the pages together with
+ *   the new addresses. After a crash, the job continues with the next batch.
+ * - `frontier.ts` and `scope.ts` decide which addresses belong to it; `robots.ts` and `sitemaps.ts` what a site allows and
+ *   announces.
+ * - `host-gate.ts` and `host-shares.ts` bound the requests to each host, over all processes.
+ * - `read-page.ts` fetches one page and has it parsed; `retry.ts` says when a failure is tried again.
+ * A consumer registers a `CrawlSink` (types.ts), which receives the pages inside the crawl's transaction.
+ */
 
 type CrawlDeps = Omit<EngineDeps, 'gate' | 'workSlots' | 'bodies'> & { hostConcurrency: number; hostDelayMs: number };
 
@@ -18,7 +29,7 @@ export function createCrawls({ hostConcurrency, hostDelayMs, ...deps }: CrawlDep
     log: deps.log,
   });
   // Two apps can each have a whole crawl's pages active. More apps share the slots.
-  const workSlots = new WorkSlots(2 * deps.concurrency);
+  const workSlots = new Slots({ slots: 2 * deps.concurrency });
   const bodies = new BodyMemory(limits.crawlBodyBytesMax);
   return { service: undefined, tasks: { [taskNames.crawl]: crawlJob({ ...deps, gate, workSlots, bodies }) } };
 }

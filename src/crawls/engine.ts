@@ -1,10 +1,10 @@
-import { contain, UncaughtError } from '../contain.ts';
 import { ParseError } from '../content/parse/types.ts';
 import type { SitemapPage } from '../content/sitemap-file.ts';
 import type { Database, Transaction } from '../db/database.ts';
-import type { AppError } from '../errors.ts';
 import type { WaitOutside } from '../jobs/workers.ts';
-import type { Logger } from '../log.ts';
+import { contain, UncaughtError } from '../lib/contain.ts';
+import type { AppError } from '../lib/errors.ts';
+import type { Logger } from '../lib/log.ts';
 import { quotaError, usePages } from '../tenancy/quotas.ts';
 import { refreshPriority, sortLinks } from './frontier.ts';
 import { normalizeUrl } from './page-url.ts';

@@ -1,4 +1,4 @@
-import type { Logger } from '../log.ts';
+import type { Logger } from '../lib/log.ts';
 import { type AppCounts, type HostClaim, type HostLedger, leaseMs, type ShareGrant } from './host-shares.ts';
 import { pause } from './signals.ts';
 

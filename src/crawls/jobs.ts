@@ -2,6 +2,7 @@ import type { Db } from '../db/database.ts';
 import { addJob } from '../jobs/queue.ts';
 import { taskNames } from '../jobs/task-names.ts';
 import type { Task } from '../jobs/workers.ts';
+import { defined } from '../lib/defined.ts';
 import { type EngineDeps, runCrawlTurn } from './engine.ts';
 import { countOlderCrawls, insertCrawl, type NewCrawl } from './store.ts';
 
@@ -26,7 +27,7 @@ function addTurn(db: Db, appId: string, id: string, priority: number, runAt?: Da
     key: `crawl/${id}`,
     priority,
     maxAttempts: attemptsMax,
-    ...(runAt === undefined ? {} : { runAt }),
+    ...defined({ runAt }),
   });
 }
 

@@ -1,5 +1,5 @@
 import { canonical } from '../content/robots-file.ts';
-import { limits } from '../limits.ts';
+import { limits } from '../lib/limits.ts';
 
 /**
  * Normalises the URL of a page: no fragment, no tracking parameters, no session ids, canonical escapes.

@@ -1,14 +1,15 @@
 import { createHash } from 'node:crypto';
-import type { Clock } from '../clock.ts';
+import { RenderError } from '../content/browser/errors.ts';
+import type { Renderer } from '../content/browser/renderer.ts';
 import { FetchError } from '../content/fetch/errors.ts';
 import type { Fetcher, FetchResponse } from '../content/fetch/guarded-fetch.ts';
 import { isPageType, mediaTypeOf } from '../content/media-type.ts';
 import type { ParsedPage } from '../content/parse/html/page.ts';
 import type { ParserPool, RunOptions } from '../content/parse/pool/pool.ts';
 import { needsBrowser, type OcrReport, type PageReport, ParseError, type ParseInput } from '../content/parse/types.ts';
-import { RenderError } from '../content/render/errors.ts';
-import type { Renderer } from '../content/render/renderer.ts';
-import type { WorkSlots } from '../jobs/work-slots.ts';
+import type { Slots } from '../fairness/slots.ts';
+import type { Clock } from '../lib/clock.ts';
+import { defined } from '../lib/defined.ts';
 import { type BodyMemory, type HeldBody, MemoryCrowded } from './body-memory.ts';
 import { sortLinks } from './frontier.ts';
 import type { HostGate } from './host-gate.ts';
@@ -23,7 +24,7 @@ export type ReaderDeps = {
   parser: ParserPool;
   gate: HostGate;
   /** Limits concurrent work on fetched pages. */
-  workSlots: WorkSlots;
+  workSlots: Slots;
   bodies: BodyMemory;
   clock: Clock;
   /** Renders pages that have no text until their scripts run. Undefined unless configured. */
@@ -196,7 +197,8 @@ async function judge(
   const read =
     html ?? (await readDocument(deps.parser, body, filenameOf(headers['content-disposition'], body.url), run));
   return readOutcome(queued, known, read, {
-    ...{ finalUrl, contentType },
+    finalUrl,
+    contentType,
     etag: headers.etag ?? null,
     lastModified: headers['last-modified'] ?? null,
     nofollow: isNofollow(headers),
@@ -217,7 +219,9 @@ async function readRendered(
   const lane = crawl.appId;
   const { crawlDelayMs } = await readRobots(url, queued, options);
   const rendered = await renderer.render({
-    ...{ url: url.href, lane, signal },
+    url: url.href,
+    lane,
+    signal,
     inTurn: (render) => deps.gate.run({ name: url.host, app: lane }, crawlDelayMs, signal, render),
     mayRequest: async (target, isNavigation) => {
       if (isNavigation && queued.depth > 0 && !isInside(crawl, target)) return false;
@@ -228,7 +232,7 @@ async function readRendered(
   });
   const contentType = 'text/html; charset=utf-8';
   const bytes = Buffer.from(rendered.html);
-  const body = { ...{ bytes, contentType, url: rendered.url }, contentEncoding: '', decodedBytesMax: bytes.length };
+  const body = { bytes, contentType, url: rendered.url, contentEncoding: '', decodedBytesMax: bytes.length };
   const read = await deps.workSlots.run(lane, () => readHtml(deps.parser, body, { signal, lane })).catch(nameEmptyPage);
   if (read === undefined) throw new RenderError('The renderer did not return a web page.');
   const truncated = [...(read.truncated ?? []), ...rendered.truncated];
@@ -238,8 +242,11 @@ async function readRendered(
     known,
     { ...read, truncated: truncated.length > 0 ? truncated : undefined },
     {
-      ...{ finalUrl: normalizeUrl(rendered.url) ?? queued.url, contentType },
-      ...{ etag: null, lastModified: null, nofollow: isNofollow(response.headers) },
+      finalUrl: normalizeUrl(rendered.url) ?? queued.url,
+      contentType,
+      etag: null,
+      lastModified: null,
+      nofollow: isNofollow(response.headers),
     },
   );
 }
@@ -282,7 +289,7 @@ function readOutcome(
     etag,
     lastModified,
     contentHash: sha256(read.markdown),
-    pageHash: sha256(JSON.stringify([read.markdown, facts])),
+    pageHash: sha256(JSON.stringify([read.markdown, facts, ...(read.fragments.length > 0 ? [read.fragments] : [])])),
     links: nofollow ? [] : read.links,
   };
   const same = known?.finalUrl === finalUrl && known.pageHash.equals(state.pageHash);
@@ -292,7 +299,10 @@ function readOutcome(
     finalUrl,
     canonical: state.canonical,
     state,
-    page: { url: finalUrl, isStart: queued.depth === 0, change, markdown: read.markdown, ...facts },
+    page: {
+      ...{ url: finalUrl, isStart: queued.depth === 0, change },
+      ...{ markdown: read.markdown, fragments: read.fragments, ...facts },
+    },
   };
 }
 
@@ -313,11 +323,22 @@ function unchanged(queued: QueuedPage, known: PageState): PageOutcome {
   };
   const { finalUrl, canonical } = known;
   const isStart = queued.depth === 0;
-  const page = { url: finalUrl, isStart, change: 'unchanged' as const, markdown: '', contentType: '', ...facts };
+  const page = {
+    url: finalUrl,
+    isStart,
+    change: 'unchanged' as const,
+    markdown: '',
+    fragments: [],
+    contentType: '',
+    ...facts,
+  };
   return { kind: 'page', page, finalUrl, canonical, state: known };
 }
 
-type Read = Pick<ParsedPage, 'markdown' | 'title' | 'description' | 'language' | 'published' | 'canonical'> & {
+type Read = Pick<
+  ParsedPage,
+  'markdown' | 'fragments' | 'title' | 'description' | 'language' | 'published' | 'canonical'
+> & {
   links: string[];
   report: PageReport | undefined;
   ocr: OcrReport | undefined;
@@ -347,10 +368,11 @@ async function readDocument(
   filename: string | undefined,
   run: RunOptions,
 ): Promise<Read> {
-  const input = { ...body, ...(filename === undefined ? {} : { filename }) };
+  const input = { ...body, ...defined({ filename }) };
   const document = await parser.parse(input, { ...run, patient: true });
   return {
     markdown: document.markdown,
+    fragments: [],
     title: document.title ?? filename,
     description: undefined,
     language: document.language,

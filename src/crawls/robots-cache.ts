@@ -1,11 +1,11 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Clock } from '../clock.ts';
 import { FetchError } from '../content/fetch/errors.ts';
 import type { Fetcher, FetchResponse } from '../content/fetch/guarded-fetch.ts';
 import type { ParserPool } from '../content/parse/pool/pool.ts';
 import { ParseError } from '../content/parse/types.ts';
 import { type RobotsFile, robotsBytesMax } from '../content/robots-file.ts';
 import type { Db } from '../db/database.ts';
+import type { Clock } from '../lib/clock.ts';
 import { isRetryable, retryDelayMs } from './retry.ts';
 import { allowEverything, allowNothing, type RobotsRules, robotsRules } from './robots.ts';
 import { type HostRow, insertHost, listHosts } from './store.ts';
@@ -71,7 +71,9 @@ async function fetchRobots(
 ): Promise<HostRow> {
   for (let tries = 1; ; tries++) {
     const response = await fetcher.fetch(`${origin}/robots.txt`, {
-      ...{ lane, signal, timeoutMs: robotsTimeoutMs },
+      lane,
+      signal,
+      timeoutMs: robotsTimeoutMs,
       // Only the start is read, whatever the length.
       bytesMax: Number.POSITIVE_INFINITY,
     });

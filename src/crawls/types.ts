@@ -1,3 +1,4 @@
+import type { HeadingFragments } from '../content/fragments.ts';
 import type { OcrReport, PageReport } from '../content/parse/types.ts';
 import type { Transaction } from '../db/database.ts';
 import type { Scope } from '../tenancy/caller.ts';
@@ -45,6 +46,8 @@ export type CrawledPage = {
   change: PageChange;
   /** Absent when `unchanged`. */
   markdown: string;
+  /** The fragments that lead to the headings of an HTML page. */
+  fragments: HeadingFragments;
   title: string | undefined;
   description: string | undefined;
   language: string | undefined;

@@ -1,3 +1,5 @@
+import { defined } from '../lib/defined.ts';
+
 /** How to reach a PostgreSQL server. `host` is a host name, or the directory of its Unix socket. */
 export type DatabaseAddress = {
   host: string;
@@ -19,7 +21,7 @@ type PgConnection =
 export function pgConnection(target: DatabaseTarget): PgConnection {
   if (typeof target === 'string') return { connectionString: target };
   const { host, port, database, username, password } = target;
-  return { host, port, database, user: username, ssl: false, ...(password === undefined ? {} : { password }) };
+  return { host, port, database, user: username, ssl: false, ...defined({ password }) };
 }
 
 /** Returns the target of another database on the same server. */

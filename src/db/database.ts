@@ -18,7 +18,7 @@ export {
 } from './errors.ts';
 export { preferReplica, type ReplicaOutcome } from './replica.ts';
 export type { Identifier, Statement } from './sql.ts';
-export type { Database, Db, Transaction } from './types.ts';
+export type { Database, Db, Session, Transaction } from './types.ts';
 export { isInUnit, runAfterwards, runApart } from './unit.ts';
 
 /** The sandbox id of production. */

@@ -17,8 +17,8 @@ import {
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import type { Logger } from '../log.ts';
-import { syncDirectoryBlocking } from '../sync-directory.ts';
+import type { Logger } from '../lib/log.ts';
+import { syncDirectoryBlocking } from '../lib/sync-directory.ts';
 import { type DatabaseAddress, socketPath } from './address.ts';
 import { type DirectoryLock, lockDirectory } from './directory-lock.ts';
 import { type Account, canReach, getPostgresAccount, ownAccount, requireNamedUser } from './postgres-account.ts';
@@ -69,6 +69,24 @@ export function findEmbeddedPostgres(dataDir: string): DatabaseAddress | undefin
   const real = realpathSync(dataDir);
   const postmaster = findPostmaster(findCluster(real));
   return postmaster && addressAt(postmaster.socketDirectory, postmaster.port);
+}
+
+/**
+ * Stops the PostgreSQL that a killed server left running on this data directory. Returns whether there was one.
+ * @throws DirectoryLockedError if a server runs.
+ */
+export async function stopEmbeddedPostgres(dataDir: string, log: Logger): Promise<boolean> {
+  if (!existsSync(dataDir)) return false;
+  const real = realpathSync(dataDir);
+  const lock = lockDirectory(real);
+  try {
+    const cluster = findCluster(real);
+    const wasRunning = findPostmaster(cluster) !== undefined;
+    await stopOrphan(cluster, log);
+    return wasRunning;
+  } finally {
+    lock.release();
+  }
 }
 
 /** Stops PostgreSQL for a server that cannot wait for it. Nothing committed is lost. */

@@ -1,6 +1,6 @@
+import { Lanes } from '../fairness/lanes.ts';
 import { currentLane } from './app-lane.ts';
 import { Connection, type ConnectionOptions } from './connection.ts';
-import { ConnectionQueue } from './connection-queue.ts';
 import { ConnectionError } from './errors.ts';
 import { SilenceWatch } from './silence.ts';
 
@@ -19,7 +19,10 @@ export class Pool {
   readonly #silence: SilenceWatch;
   #opening = 0;
   readonly #free: Connection[] = [];
-  readonly #waiting = new ConnectionQueue();
+  /** A free connection goes to the app that holds the fewest: a thousand slow statements delay another app by one. */
+  readonly #lanes = new Lanes<Waiting>({ slots: Number.POSITIVE_INFINITY });
+  /** The lane of each connection in use. */
+  readonly #users = new Map<Connection, string>();
   #ended: Promise<void> | undefined;
   #onEmpty: (() => void) | undefined;
 
@@ -27,7 +30,7 @@ export class Pool {
     this.#options = options;
     this.#size = size;
     this.#silence = new SilenceWatch(options, this.#open, {
-      onUnresponsive: (error) => this.#refuse(error, this.#waiting.length),
+      onUnresponsive: (error) => this.#refuse(error, this.#lanes.waiting),
       onForgotten: () => this.#dropFree(),
     });
   }
@@ -37,7 +40,8 @@ export class Pool {
     if (this.#ended) throw ended();
     for (let connection = this.#free.pop(); connection !== undefined; connection = this.#free.pop())
       if (!connection.isLost) {
-        this.#waiting.noteUse(connection, currentLane());
+        this.#lanes.hold(currentLane());
+        this.#users.set(connection, currentLane());
         return connection;
       }
     return this.#wait();
@@ -54,11 +58,12 @@ export class Pool {
 
   #wait(): Promise<Connection> {
     const timeoutMs = this.#options.timeoutMs * waitTimeouts;
-    const waited = { lane: currentLane(), ...Promise.withResolvers<Connection>() };
-    this.#waiting.push(waited);
+    const lane = currentLane();
+    const waited: Waiting = Promise.withResolvers<Connection>();
+    this.#lanes.add(lane, waited);
     this.#openMore();
     const timer = setTimeout(() => {
-      this.#waiting.remove(waited);
+      this.#lanes.remove(lane, waited);
       waited.reject(new ConnectionError('NO_FREE_CONNECTION', 'No connection to the database became free in time.'));
     }, timeoutMs);
     return waited.promise.finally(() => clearTimeout(timer));
@@ -67,13 +72,13 @@ export class Pool {
   release(connection: Connection): void {
     const isOld = performance.now() - connection.openedAt > lifetimeMs;
     const mayStay = !connection.isLost && !isOld && this.#ended === undefined;
-    this.#waiting.noteEnd(connection);
-    const next = mayStay ? this.#waiting.take() : undefined;
+    this.#endUse(connection);
+    const next = mayStay ? this.#lanes.take() : undefined;
     if (!mayStay) this.#close(connection);
     else if (next === undefined) this.#free.push(connection);
     else {
-      this.#waiting.noteUse(connection, next.lane);
-      next.resolve(connection);
+      this.#users.set(connection, next.lane);
+      next.item.resolve(connection);
     }
   }
 
@@ -84,7 +89,7 @@ export class Pool {
   }
 
   async #end(timeoutSeconds: number): Promise<void> {
-    this.#refuse(ended(), this.#waiting.length);
+    this.#refuse(ended(), this.#lanes.waiting);
     const free = this.#free.splice(0);
     for (const connection of free) this.#open.delete(connection);
     const isEmpty = this.#open.size + this.#opening === 0;
@@ -100,7 +105,7 @@ export class Pool {
   }
 
   #openMore(): void {
-    if (this.#open.size + this.#opening >= this.#size || this.#opening >= this.#waiting.length) return;
+    if (this.#open.size + this.#opening >= this.#size || this.#opening >= this.#lanes.waiting) return;
     this.#opening += 1;
     let opened: Connection | undefined;
     const lose = () => opened && this.#lose(opened);
@@ -115,14 +120,27 @@ export class Pool {
       (error: unknown) => {
         this.#opening -= 1;
         // If no connection can be opened and none is left, all waiting work fails.
-        this.#refuse(error, this.#open.size === 0 ? this.#waiting.length : 1);
+        this.#refuse(error, this.#open.size === 0 ? this.#lanes.waiting : 1);
         if (this.#open.size + this.#opening === 0) this.#onEmpty?.();
       },
     );
   }
 
   #refuse(error: unknown, count: number): void {
-    for (let left = count; left > 0; left--) this.#waiting.take()?.reject(error);
+    for (let left = count; left > 0; left--) {
+      const next = this.#lanes.take();
+      if (next === undefined) return;
+      this.#lanes.release(next.lane, 0);
+      next.item.reject(error);
+    }
+  }
+
+  #endUse(connection: Connection): void {
+    const lane = this.#users.get(connection);
+    // A new connection has not been used yet.
+    if (lane === undefined) return;
+    this.#users.delete(connection);
+    this.#lanes.release(lane, 1);
   }
 
   #close(connection: Connection): void {
@@ -150,6 +168,8 @@ export class Pool {
     this.#openMore();
   }
 }
+
+type Waiting = PromiseWithResolvers<Connection>;
 
 function ended(): ConnectionError {
   return new ConnectionError('CONNECTION_ENDED', 'The connections to the database are closed.');

@@ -3,7 +3,7 @@ import { closeSync, copyFileSync, openSync, readFileSync, rmSync, statfsSync, st
 import { totalmem } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Logger } from '../log.ts';
+import type { Logger } from '../lib/log.ts';
 import type { Account } from './postgres-account.ts';
 import type { PostgresBinaries } from './postgres-binaries.ts';
 import { EmbeddedPostgresError } from './postgres-error.ts';

@@ -1,11 +1,11 @@
 import type { Db } from './database.ts';
 
 /**
- * Facts about the database as a whole, other than its schema: the blob store of its files, the release of the job
- * library whose tables it has, and the backup that is being restored into it. The table is created before any
- * migration, because a restore needs it earlier.
+ * Facts about the database as a whole, other than its schema: the blob store of its files, the backup that is being
+ * restored into it, and the oldest schema whose code can use it. The table is created before any migration, because a
+ * restore needs it earlier.
  */
-type FactName = 'blob_store' | 'job_queue' | 'restoring';
+type FactName = 'blob_store' | 'restoring' | 'serves_from';
 
 export async function createFacts(db: Db): Promise<void> {
   await db`create table if not exists server_facts (

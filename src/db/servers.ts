@@ -1,4 +1,4 @@
-import { ConfigError } from '../config.ts';
+import { ConfigError } from '../config/config.ts';
 
 /**
  * The servers that a connection URL names, in libpq's format: `postgres://user@first,second:5433/name`. One of them

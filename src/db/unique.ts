@@ -1,4 +1,4 @@
-import { AppError } from '../errors.ts';
+import { AppError } from '../lib/errors.ts';
 import { isUniqueViolation } from './database.ts';
 
 /** Runs a write. A violation of the named unique index becomes 422 `already_exists` on the field. */

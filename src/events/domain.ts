@@ -1,11 +1,21 @@
-import type { Clock } from '../clock.ts';
 import type { Database } from '../db/database.ts';
 import type { Domain } from '../domain.ts';
 import { taskNames } from '../jobs/task-names.ts';
+import type { Clock } from '../lib/clock.ts';
 import type { Scope } from '../tenancy/caller.ts';
 import { eventsTopic, logEvents, type OnLogged } from './log.ts';
 import { createEventService, type EventService, eventStream } from './service.ts';
 import { deleteReleasedEvents, releaseOldEvents } from './store.ts';
+
+/*
+ * What happened in an app, for automations, webhooks and streams.
+ * - `emit.ts` writes an event in the transaction of the change that it reports. Triggers in migrations/ do the same for
+ *   changes by SQL.
+ * - `log.ts` numbers committed events in a job, so that readers miss none, and passes them to webhooks.
+ * - `service.ts` and `routes.ts` stream them; `store.ts` also deletes old ones.
+ * Data flows one way: a change emits an event; a job numbers it; webhooks deliver it, automations start runs, streams
+ * show it.
+ */
 
 const sweep = { task: taskNames.sweepEvents, everySeconds: 600 };
 const sweepRowsMax = 1_000;

@@ -1,5 +1,5 @@
 import type { Db } from '../db/database.ts';
-import { newUuid } from '../ids.ts';
+import { newUuid } from '../lib/ids.ts';
 import { currentTraceparent } from '../tracing/trace.ts';
 
 /**
@@ -50,7 +50,7 @@ export async function emitEvent(db: Db, event: NewEvent, always = false): Promis
           and c.child_kind = ${subject?.kind ?? null} and c.child_id = ${subject?.id ?? null})
       returning app_id, id),
     job as (
-      select written.id, graphile_worker.add_job('dispatch_event',
+      select written.id, add_job('dispatch_event',
         json_strip_nulls(json_build_object('appId', written.app_id, 'eventId', written.id,
           'traceparent', ${currentTraceparent() ?? null}::text))) from written)
     select id from job`;

@@ -1,5 +1,5 @@
 import type { Db } from '../db/database.ts';
-import { announceChange } from '../http/sse.ts';
+import { announceChange } from '../http/streams/sse.ts';
 import type { Scope } from '../tenancy/caller.ts';
 import { numberEvents, type Positions } from './store.ts';
 

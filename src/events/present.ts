@@ -1,5 +1,5 @@
-import { iso } from '../http/present.ts';
-import { formatId } from '../ids.ts';
+import { iso } from '../http/route/present.ts';
+import { formatId } from '../lib/ids.ts';
 import type { LoggedEvent } from './store.ts';
 
 /** The same shape as a message of a webhook. */

@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
-import { type Api, everyCaller } from '../http/route.ts';
-import type { StreamHub } from '../http/sse.ts';
+import { type Api, everyCaller } from '../http/route/route.ts';
+import type { StreamHub } from '../http/streams/sse.ts';
 import { eventsTopic } from './log.ts';
 import type { EventService } from './service.ts';
 

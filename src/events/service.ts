@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Database } from '../db/database.ts';
-import { AppError } from '../errors.ts';
-import type { Log, LogSource } from '../http/log-stream.ts';
+import type { Log, LogSource } from '../http/streams/log-stream.ts';
+import { AppError } from '../lib/errors.ts';
 import type { Scope } from '../tenancy/caller.ts';
 import { presentEvent } from './present.ts';
 import { listOpenWriters, listSeenPositions, readEventLog, renewFollowing, startFollowing } from './store.ts';
@@ -46,7 +46,9 @@ export function eventStream(db: Database): LogSource {
     const log = await readEventLog(db, scope, after, readBounds);
     if (log === undefined) return undefined;
     const entries = log.events?.map((event) => ({
-      ...{ position: event.position, event: 'event', key: event.name },
+      position: event.position,
+      event: 'event',
+      key: event.name,
       data: presentEvent(event),
     }));
     return { position: log.position, entries };

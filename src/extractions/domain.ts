@@ -8,6 +8,16 @@ import { createSchemas, type SchemaChecker } from './structure/schemas.ts';
 import { extractionTopic } from './topic.ts';
 import { extractionConsumer, extractionSink } from './workflow.ts';
 
+/*
+ * Documents, pages and sites become Markdown, and with a schema data.
+ * - `request.ts` turns a body into what is extracted and where its outputs go.
+ * - `service.ts` parses documents while the request waits; links and sites become a crawl, whose pages `workflow.ts` takes.
+ * - Each output is a row, and a file or a config entry; `names.ts` names it.
+ * - structure/ is the job that reads data from outputs with a language model: it divides texts, merges answers, and finds
+ *   the position of each value.
+ * - `stream.ts` shows the progress; `present.ts` the JSON.
+ */
+
 type Deps = Omit<ExtractionDeps & StructureDeps, 'schemas'> & { schemaChecker: SchemaChecker };
 
 export function createExtractions({ schemaChecker, ...given }: Deps): Domain<ExtractionService> {

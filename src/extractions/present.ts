@@ -1,7 +1,7 @@
 import type { CrawlSettings } from '../crawls/types.ts';
 import { type FileLinks, presentFile } from '../files/present.ts';
-import { compact, iso } from '../http/present.ts';
-import { formatId } from '../ids.ts';
+import { compact, iso } from '../http/route/present.ts';
+import { formatId } from '../lib/ids.ts';
 import type { ExtractionView } from './service.ts';
 import type { ExtractionRow } from './store.ts';
 

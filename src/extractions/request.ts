@@ -1,6 +1,7 @@
 import type { Static } from 'typebox';
 import type { CrawlSettings } from '../crawls/types.ts';
-import { invalidField } from '../errors.ts';
+import { defined } from '../lib/defined.ts';
+import { invalidField } from '../lib/errors.ts';
 import type { extractionCreateSchema } from './schema.ts';
 import type { Wanted } from './structure/prompts.ts';
 
@@ -51,7 +52,7 @@ function readCrawlSettings(
     maxPages: mode === 'link' ? 1 : (body.max_pages ?? maxPagesDefault),
     includePaths: body.include_paths ?? [],
     excludePaths: body.exclude_paths ?? [],
-    ...(body.max_depth === undefined ? {} : { maxDepth: body.max_depth }),
+    ...defined({ maxDepth: body.max_depth }),
     allowSubdomains: body.allow_subdomains ?? false,
     ignoreRobots: body.ignore_robots ?? false,
     sitemap: body.sitemap ?? 'include',

@@ -1,11 +1,11 @@
 import { Type } from 'typebox';
-import type { Clock } from '../clock.ts';
 import type { FileLinks } from '../files/present.ts';
-import { bodyBudgets } from '../http/body-budgets.ts';
-import { sendList } from '../http/lists.ts';
-import { page, pageOf, pageQuery, pageRequest } from '../http/pages.ts';
-import { type Api, everyCaller, ref } from '../http/route.ts';
-import type { StreamHub } from '../http/sse.ts';
+import { bodyBudgets } from '../http/body/budgets.ts';
+import { sendList } from '../http/route/lists.ts';
+import { page, pageOf, pageQuery, pageRequest } from '../http/route/pages.ts';
+import { type Api, everyCaller, ref } from '../http/route/route.ts';
+import type { StreamHub } from '../http/streams/sse.ts';
+import type { Clock } from '../lib/clock.ts';
 import { presentExtraction, presentOutputs, presentSummary, presentWithoutOutputs } from './present.ts';
 import { extractionCreateSchema, extractionOutputSchema, extractionSchema } from './schema.ts';
 import type { ExtractionService } from './service.ts';

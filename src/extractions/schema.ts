@@ -1,9 +1,10 @@
 import { Type } from 'typebox';
 import { pageTypes } from '../content/parse/html/page-types.ts';
 import { fileSchema } from '../files/schema.ts';
-import { ref, strict } from '../http/route.ts';
-import { integerRange } from '../http/validation.ts';
-import { limits } from '../limits.ts';
+import { ref, strict } from '../http/route/route.ts';
+import { integerRange } from '../http/route/validation.ts';
+import { limits } from '../lib/limits.ts';
+import { mapOf } from '../lib/map-schema.ts';
 
 const optionalText = Type.Optional(Type.String());
 const kind = Type.Enum(['document', 'link', 'site']);
@@ -21,10 +22,10 @@ export const extractionOutputSchema = Type.Object(
     state: Type.Enum(['done', 'failed']),
     error: Type.Optional(errorMembers),
     title: optionalText,
-    metadata: Type.Record(Type.String(), Type.Unknown(), { description: 'Metadata stated in the source.' }),
+    metadata: mapOf(Type.Unknown(), { description: 'Metadata stated in the source.' }),
     page_type: Type.Optional(Type.Enum([...pageTypes], { description: 'The kind of web page.' })),
     structured: Type.Optional(
-      Type.Record(Type.String(), Type.String(), {
+      mapOf(Type.String(), {
         description:
           'Structured data of a web page about its subject, unchanged: type, name, author, published, modified, price, currency, availability, rating, …',
       }),
@@ -84,9 +85,7 @@ export const extractionSchema = Type.Object(
     allow_subdomains: Type.Optional(Type.Boolean()),
     ignore_robots: Type.Optional(Type.Boolean()),
     sitemap: Type.Optional(sitemapUse),
-    schema: Type.Optional(
-      Type.Record(Type.String(), Type.Unknown(), { description: 'The JSON Schema of the data. Omitted in lists.' }),
-    ),
+    schema: Type.Optional(mapOf(Type.Unknown(), { description: 'The JSON Schema of the data. Omitted in lists.' })),
     instructions: Type.Optional(Type.String({ description: 'Omitted in lists.' })),
     agent: optionalText,
     org: optionalText,
@@ -142,7 +141,7 @@ function pathPatterns(description: string) {
 /** The members that request data from each output. */
 const structureMembers = {
   schema: Type.Optional(
-    Type.Record(Type.String(), Type.Unknown(), {
+    mapOf(Type.Unknown(), {
       description:
         'A JSON Schema (2020-12) for data that a language model extracts from each text; at most 64 KiB. References must stay within the schema. The extraction then always runs in the background (202).',
     }),

@@ -9,13 +9,13 @@ import { normalizeUrl } from '../crawls/page-url.ts';
 import { deleteCrawl, listLeftOut } from '../crawls/store.ts';
 import type { Database, Db } from '../db/database.ts';
 import { storableText } from '../db/text.ts';
-import { AppError, invalidField, notFound } from '../errors.ts';
 import type { FileService } from '../files/service.ts';
 import { type FileRow, findVisibleFile, listFilesById } from '../files/store.ts';
-import type { PageRequest } from '../http/pages.ts';
-import { announceChange } from '../http/sse.ts';
-import { newUuid } from '../ids.ts';
-import { limits } from '../limits.ts';
+import type { PageRequest } from '../http/route/pages.ts';
+import { announceChange } from '../http/streams/sse.ts';
+import { AppError, found, invalidField } from '../lib/errors.ts';
+import { newUuid } from '../lib/ids.ts';
+import { limits } from '../lib/limits.ts';
 import type { Llm } from '../llm/service.ts';
 import { type Caller, canSeeWholeApp } from '../tenancy/caller.ts';
 import { requireQuotaLeft, usePages } from '../tenancy/quotas.ts';
@@ -110,8 +110,7 @@ export function createExtractionService(deps: ExtractionDeps) {
   }
 
   async function readView(tx: Db, caller: Caller, id: string): Promise<ExtractionView> {
-    const row = await store.findExtraction(tx, caller, id);
-    if (!row) throw notFound();
+    const row = found(await store.findExtraction(tx, caller, id));
     const outputs = await store.listOutputs(tx, row.appId, row.id);
     const isStructured = row.dataPending !== null;
     const data = isStructured ? await listData(tx, row) : [];
@@ -182,7 +181,8 @@ export function createExtractionService(deps: ExtractionDeps) {
     const bytes = await blobs.readAll(source.blobKey, limits.documentExtractionBytesMax);
     const input = { bytes, filename: source.filename, contentType: source.contentType };
     const document = await parseOrRefuse(parser, input, {
-      ...{ lane: caller.appId, parts: 'apart' },
+      lane: caller.appId,
+      parts: 'apart',
       ...(signal ? { signal } : {}),
     });
     const results = await storeResults(caller, source.filename, destination, document);
@@ -311,8 +311,7 @@ export function createExtractionService(deps: ExtractionDeps) {
 
     /** Cancels and deletes the extraction. The files that it wrote are kept. */
     async remove(caller: Caller, id: string): Promise<void> {
-      const row = await store.findExtraction(db, caller, pathId('extraction', id));
-      if (!row) throw notFound();
+      const row = found(await store.findExtraction(db, caller, pathId('extraction', id)));
       await requireDelete(db, caller, row);
       await db.begin(async (tx) => {
         await deleteCrawl(tx, row.appId, row.id);
@@ -323,8 +322,7 @@ export function createExtractionService(deps: ExtractionDeps) {
 
     /** The uuid of an extraction that the caller may see; 404 otherwise. */
     async follow(caller: Caller, id: string): Promise<string> {
-      const row = await store.findExtraction(db, caller, pathId('extraction', id));
-      if (!row) throw notFound();
+      const row = found(await store.findExtraction(db, caller, pathId('extraction', id)));
       return row.id;
     },
   };
@@ -387,17 +385,24 @@ function insertResult(
   { extractionId, ordinal, name, document, error }: Result & { extractionId: string; ordinal: number },
   file: FileRow | undefined,
 ) {
-  return store.insertOutput(tx, appId, {
-    ...{ id: newUuid(), extractionId, ordinal, sourceUrl: null, fileId: file?.id ?? null },
-    state: document === undefined ? 'failed' : 'done',
-    title: storableText(document?.title ?? name) ?? null,
-    metadata: {
-      ...(document === undefined ? {} : documentMetadata(document)),
-      ...(name === undefined ? {} : { attachment: storableText(name) }),
+  return store.insertOutputs(tx, appId, [
+    {
+      id: newUuid(),
+      extractionId,
+      ordinal,
+      sourceUrl: null,
+      fileId: file?.id ?? null,
+      name: null,
+      state: document === undefined ? 'failed' : 'done',
+      title: storableText(document?.title ?? name) ?? null,
+      metadata: {
+        ...(document === undefined ? {} : documentMetadata(document)),
+        ...(name === undefined ? {} : { attachment: storableText(name) }),
+      },
+      page: document === undefined ? null : outputPage(document),
+      error: error ?? null,
     },
-    page: document === undefined ? null : outputPage(document),
-    error: error ?? null,
-  });
+  ]);
 }
 
 /** The members of an output that describe its document, other than the metadata. */

@@ -3,7 +3,7 @@
  */
 import type { OcrReport, PageReport } from '../content/parse/types.ts';
 import type { Db, Transaction } from '../db/database.ts';
-import type { PageRequest } from '../http/pages.ts';
+import type { PageRequest } from '../http/route/pages.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';
 import { matchesSeen, type Owned, ownedVisible } from '../tenancy/visible.ts';
 
@@ -100,30 +100,15 @@ export async function filterVisibleExtractions(db: Db, caller: Caller, ids: read
   return rows.map(({ id }) => id);
 }
 
-type NewOutput = Omit<OutputRow, 'appId' | 'createdAt'>;
-
-export async function insertOutput(db: Db, appId: string, output: NewOutput): Promise<OutputRow> {
-  const row = {
-    ...output,
-    appId,
-    metadata: db.json(output.metadata as never),
-    page: output.page === null ? null : db.json(output.page),
-    error: output.error === null ? null : db.json(output.error),
-  };
-  const [inserted] = await db<[OutputRow]>`
-    insert into extraction_outputs ${db(row as unknown as Record<string, string | null>)} returning *`;
-  return inserted;
-}
-
 export function listOutputs(db: Db, appId: string, extractionId: string): Promise<OutputRow[]> {
   return db<OutputRow[]>`select * from extraction_outputs
     where app_id = ${appId} and extraction_id = ${extractionId} order by ordinal`;
 }
 
-type NewPageOutput = NewOutput & { name: string | null };
+type NewOutput = Omit<OutputRow, 'appId' | 'createdAt'> & { name: string | null };
 
-export async function insertOutputs(db: Db, appId: string, outputs: readonly NewPageOutput[]): Promise<void> {
-  const column = <K extends keyof NewPageOutput>(key: K) => outputs.map((output) => output[key]);
+export async function insertOutputs(db: Db, appId: string, outputs: readonly NewOutput[]): Promise<void> {
+  const column = <K extends keyof NewOutput>(key: K) => outputs.map((output) => output[key]);
   await db`
     insert into extraction_outputs (app_id, id, extraction_id, ordinal, state, source_url, title, metadata, page, error, file_id, name)
     select ${appId}, given.* from unnest(${column('id')}::uuid[], ${column('extractionId')}::uuid[],

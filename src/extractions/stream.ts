@@ -1,5 +1,6 @@
 import type { Db } from '../db/database.ts';
-import type { Snapshot, StreamSource } from '../http/sse.ts';
+import type { StreamSource } from '../http/streams/sse.ts';
+import type { Snapshot } from '../http/streams/versions.ts';
 import { presentSummary } from './present.ts';
 import { filterVisibleExtractions, listExtractionsById } from './store.ts';
 

@@ -1,8 +1,8 @@
 import type { Static } from 'typebox';
 import { nobody } from '../db/database.ts';
-import { invalidField } from '../errors.ts';
-import { type IdKind, parseId } from '../ids.ts';
-import { limits } from '../limits.ts';
+import { invalidField } from '../lib/errors.ts';
+import { type IdKind, parseId } from '../lib/ids.ts';
+import { limits } from '../lib/limits.ts';
 import type { Grant } from '../tenancy/visible.ts';
 import type { aclInputSchema, grantSchema, removalSchema } from './schema.ts';
 

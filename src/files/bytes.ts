@@ -1,9 +1,9 @@
 import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { BlobStore } from '../blob/blob-store.ts';
-import { AppError } from '../errors.ts';
+import { isNotModified, isRangeCurrent, parseRange } from '../http/body/ranges.ts';
 import { oneHeader } from '../http/headers.ts';
-import { isNotModified, isRangeCurrent, parseRange } from '../http/ranges.ts';
+import { AppError } from '../lib/errors.ts';
 
 /** A blob to send: its size and its validators. */
 type Bytes = { blobKey: string; size: number; contentType: string; checksum: string; createdAt: Date };

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { BlobMissing, type BlobStore } from '../blob/blob-store.ts';
 import type { Database } from '../db/database.ts';
-import { formatId } from '../ids.ts';
+import { formatId } from '../lib/ids.ts';
 import {
   deleteDoomedBlob,
   deleteFile,

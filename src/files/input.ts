@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { Static } from 'typebox';
-import { AppError, invalidField } from '../errors.ts';
-import { parseContentDigest } from '../http/content-digest.ts';
-import { decodeLongBase64, findLongText, notBase64 } from '../http/long-text.ts';
+import { parseContentDigest } from '../http/body/content-digest.ts';
+import { decodeLongBase64, findLongText, notBase64 } from '../http/body/long-text.ts';
+import { AppError, invalidField } from '../lib/errors.ts';
 import { isImage } from './media-types.ts';
 import type { pictureSchema } from './schema.ts';
 

@@ -1,6 +1,6 @@
 import type { Static } from 'typebox';
 import type { Db } from '../db/database.ts';
-import { invalidField } from '../errors.ts';
+import { invalidField } from '../lib/errors.ts';
 import type { Caller } from '../tenancy/caller.ts';
 import {
   findNamedOwners,

@@ -1,5 +1,5 @@
 import { type PictureFormat, pictureFormats } from '../content/parse/types.ts';
-import { invalidField } from '../errors.ts';
+import { invalidField } from '../lib/errors.ts';
 
 export { pictureFormats };
 

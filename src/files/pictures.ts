@@ -1,12 +1,12 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { BlobMissing, type BlobStore, BlobTooLarge } from '../blob/blob-store.ts';
-import { openCallLanes } from '../content/call-lanes.ts';
-import type { SmallPicture } from '../content/parse/picture/picture.ts';
 import { ParseError } from '../content/parse/types.ts';
+import type { SmallPicture } from '../content/picture/picture.ts';
 import type { Database } from '../db/database.ts';
-import { AppError, notFound } from '../errors.ts';
-import { isNotModified } from '../http/ranges.ts';
-import { limits } from '../limits.ts';
+import { Slots } from '../fairness/slots.ts';
+import { isNotModified } from '../http/body/ranges.ts';
+import { AppError, notFound } from '../lib/errors.ts';
+import { limits } from '../lib/limits.ts';
 import { isPicturable } from './media-types.ts';
 import type { PictureRequest } from './picture-request.ts';
 import { findPicture, insertPicture } from './picture-store.ts';
@@ -25,11 +25,11 @@ type Pictures = { read(file: FileRow, request: PictureRequest): Promise<Uint8Arr
 
 /** Returns small pictures of files from the cache, or creates each once for all concurrent requests. */
 export function createPictures({ db, blobs, makePicture, pictureCacheBytesMax }: PictureDeps): Pictures {
-  const inLane = openCallLanes(limits.picturesOfAppMax, tooMany);
+  const slots = new Slots({ slots: 2 * limits.picturesOfAppMax, tooMany });
   const making = new Map<string, Promise<Uint8Array>>();
 
   async function make(file: FileRow, request: PictureRequest): Promise<Uint8Array> {
-    const { bytes } = await inLane(file.appId, undefined, async () => {
+    const { bytes } = await slots.run(file.appId, async () => {
       const source = await blobs.readAll(file.blobKey, limits.pictureSourceBytesMax);
       return makePicture(source, request, file.appId);
     });

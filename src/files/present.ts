@@ -1,6 +1,6 @@
 import type { BlobStore } from '../blob/blob-store.ts';
-import { compact, iso, presentSandboxId } from '../http/present.ts';
-import { formatId, type IdKind } from '../ids.ts';
+import { compact, iso, presentSandboxId } from '../http/route/present.ts';
+import { formatId, type IdKind } from '../lib/ids.ts';
 import { type Capabilities, type CapabilityRole, type SignedLinks, signedLinkSeconds } from '../tenancy/capability.ts';
 import type { Grant } from '../tenancy/visible.ts';
 import { dispositionOf, isActive, isImage, isPicturable } from './media-types.ts';

@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify';
-import { AppError } from '../errors.ts';
-import { refuseEncodedBody, requireMinimumSpeed } from '../http/body.ts';
+import { refuseEncodedBody, requireMinimumSpeed } from '../http/body/body.ts';
+import { AppError } from '../lib/errors.ts';
 
 /** Runs `work`, which reads the body. A client that disconnects in the middle of it gets 400 instead of a server error. */
 export async function translateDisconnect<T>(request: FastifyRequest, work: () => Promise<T>): Promise<T> {

@@ -1,8 +1,9 @@
 import { Type } from 'typebox';
-import { pageQuery } from '../http/pages.ts';
-import { freeMap, ref, strict } from '../http/route.ts';
-import { jsonBytes } from '../http/validation.ts';
-import { limits } from '../limits.ts';
+import { pageQuery } from '../http/route/pages.ts';
+import { freeMap, ref, strict } from '../http/route/route.ts';
+import { jsonBytes } from '../http/route/validation.ts';
+import { limits } from '../lib/limits.ts';
+import { mapOf } from '../lib/map-schema.ts';
 import { mediaTypePattern } from './media-types.ts';
 import { type PictureRequest, pictureFormats, pictureWidths } from './picture-request.ts';
 
@@ -74,7 +75,7 @@ export const fileSchema = Type.Object(
     agent: Type.Optional(Type.String()),
     sandbox: Type.Optional(Type.String()),
     acl: Type.Optional(Type.Object({ grants: Type.Array(ref(grantSchema)) })),
-    provider_metadata: Type.Record(Type.String(), Type.Unknown()),
+    provider_metadata: mapOf(Type.Unknown()),
     created_at: Type.String(),
     updated_at: Type.String(),
   },

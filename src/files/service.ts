@@ -1,13 +1,13 @@
 import type { Static } from 'typebox';
 import { BlobChecksumMismatch, BlobTooLarge } from '../blob/blob-store.ts';
-import { type Clock, nowSeconds } from '../clock.ts';
 import type { Db } from '../db/database.ts';
 import type { Keyset } from '../db/keyset.ts';
-import { AppError, invalidField, notFound } from '../errors.ts';
-import type { AuditActor } from '../http/audit.ts';
-import type { PageRequest } from '../http/pages.ts';
-import { newUuid, parseId } from '../ids.ts';
-import { limits } from '../limits.ts';
+import type { AuditActor } from '../http/route/audit.ts';
+import type { PageRequest } from '../http/route/pages.ts';
+import { type Clock, nowSeconds } from '../lib/clock.ts';
+import { AppError, found, invalidField, notFound } from '../lib/errors.ts';
+import { newUuid, parseId } from '../lib/ids.ts';
+import { limits } from '../lib/limits.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';
 import type { Capabilities, CapabilityRole, SignedLinks } from '../tenancy/capability.ts';
 import type { Credential } from '../tenancy/credential.ts';
@@ -52,6 +52,8 @@ export type FileDeps = WriteDeps &
     signedLinks: SignedLinks;
     capabilities: Capabilities;
     uploadBytesMax: number;
+    /** Days for which the sweep leaves the contents of deleted files. */
+    deletedBlobDays: number;
     credentials: Pick<Credentials, 'findEnded'>;
   };
 
@@ -76,8 +78,7 @@ export function createFileService(deps: FileDeps) {
 
   /** The file. Throws 404 if it is not visible to the caller. */
   async function getVisible(caller: Caller, id: string): Promise<store.VisibleFileRow> {
-    const row = await store.findVisibleFile(db, caller, pathId('file', id));
-    if (!row) throw notFound();
+    const row = found(await store.findVisibleFile(db, caller, pathId('file', id)));
     return row;
   }
 
@@ -287,7 +288,8 @@ export function createFileService(deps: FileDeps) {
     async delete(caller: Caller, id: string): Promise<void> {
       const file = await getForDelete(caller, id);
       if (!(await store.deleteFile(db, file.appId, file.id))) throw notFound();
-      if (!(await store.isBackupRunning(db))) await discardBlob(deps, file.appId, file.blobKey);
+      const mustStay = deps.deletedBlobDays > 0 || (await store.isBackupRunning(db));
+      if (!mustStay) await discardBlob(deps, file.appId, file.blobKey);
     },
 
     /** The file of a signed link; 403 when the link is invalid or expired. */
@@ -298,8 +300,7 @@ export function createFileService(deps: FileDeps) {
       const appId = deps.signedLinks.verify(purpose, proof, fileId, until);
       if (appId === undefined || until < nowSeconds(clock))
         throw forbidden('This download link is not valid or has expired. Fetch the file for a new one.');
-      const row = await store.findFile(db, appId, fileId);
-      if (!row) throw notFound();
+      const row = found(await store.findFile(db, appId, fileId));
       return row;
     },
 

@@ -1,7 +1,7 @@
 import { BlobMissing, type BlobStore, identityKey } from '../blob/blob-store.ts';
 import type { Database } from '../db/database.ts';
 import { findFact, putFact } from '../db/server-facts.ts';
-import { newUuid } from '../ids.ts';
+import { newUuid } from '../lib/ids.ts';
 import { sampleBlobKeys } from './store.ts';
 
 const identityBytesMax = 100;

@@ -6,8 +6,9 @@
 import type { PartialState } from '../blob/blob-store.ts';
 import type { Db } from '../db/database.ts';
 import { type Keyset, type KeysetPage, readKeyset } from '../db/keyset.ts';
-import type { PageRequest } from '../http/pages.ts';
+import type { PageRequest } from '../http/route/pages.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';
+import { requireScope } from '../tenancy/key-scopes.ts';
 import {
   agentVisible,
   fileGranted,
@@ -100,15 +101,22 @@ export async function insertFiles(db: Db, files: readonly NewFile[]): Promise<vo
       ${column('agentId')}::uuid[])`;
 }
 
-/** A file visible to the caller, by ownership or by a grant. */
+const namingFiles = { what: 'naming a file' };
+
+/**
+ * A file visible to the caller, by ownership or by a grant. 403 unless the scopes of the caller's key allow reading files:
+ * a request that names a file, in whatever area, is authorised like `GET /files/{file}`.
+ */
 export async function findVisibleFile(db: Db, caller: Caller, id: string): Promise<VisibleFileRow | undefined> {
+  requireScope(caller.scopes, { area: 'files', reads: true }, namingFiles);
   const [row] = await db<VisibleFileRow[]>`
     ${seenFile(db, caller)} where f.app_id = ${caller.appId} and f.id = ${id} and ${visible(db, caller)}`;
   return row;
 }
 
-/** Those of the files that are visible to the caller. */
-export function findVisibleFiles(db: Db, caller: Caller, ids: readonly string[]): Promise<VisibleFileRow[]> {
+/** Those of the files that are visible to the caller. 403 unless the scopes of the caller's key allow reading files. */
+export async function findVisibleFiles(db: Db, caller: Caller, ids: readonly string[]): Promise<VisibleFileRow[]> {
+  if (ids.length > 0) requireScope(caller.scopes, { area: 'files', reads: true }, namingFiles);
   return db<VisibleFileRow[]>`
     ${seenFile(db, caller)}
     where f.app_id = ${caller.appId} and f.id = any(${[...ids]}::uuid[]) and ${visible(db, caller)}`;
@@ -277,11 +285,14 @@ type DueBlob = {
   referred: boolean;
 };
 
-/** Locks some of the blobs that are due for deletion; concurrent sweeps skip them. */
-export function takeDueBlobs(db: Db, limit: number): Promise<DueBlob[]> {
+/**
+ * Locks some of the blobs that are due for deletion; concurrent sweeps skip them. Those of deleted files are due
+ * `keptDays` later.
+ */
+export function takeDueBlobs(db: Db, limit: number, keptDays: number): Promise<DueBlob[]> {
   return db`
     select d.app_id, d.blob_key, d.partial, exists (select 1 from files f where f.app_id = d.app_id and f.blob_key = d.blob_key) as referred
-    from doomed_blobs d where d.due_at <= now() order by d.due_at limit ${limit} for update of d skip locked`;
+    from doomed_blobs d where d.due_at <= now() - make_interval(days => ${keptDays}) order by d.due_at limit ${limit} for update of d skip locked`;
 }
 
 /** Filters users, teams, orgs or agents by visibility to the caller. */

@@ -2,7 +2,7 @@ import type { BlobStore } from '../blob/blob-store.ts';
 import type { Database } from '../db/database.ts';
 import { taskNames } from '../jobs/task-names.ts';
 import type { Task } from '../jobs/workers.ts';
-import { limits } from '../limits.ts';
+import { limits } from '../lib/limits.ts';
 import { deleteUnusedPictures } from './picture-store.ts';
 import { deleteDoomedBlob, isBackupRunning, isBlobUploading, takeDueBlobs } from './store.ts';
 
@@ -13,19 +13,25 @@ const temporaryAgeMs = 24 * 60 * 60 * 1_000;
 
 export const sweepJob = { task: taskNames.sweepBlobs, everySeconds: 600 };
 
+type SweepDeps = {
+  db: Database;
+  blobs: BlobStore;
+  /** A database that is recovered to a time within these days finds the contents of all its files. Default 0. */
+  deletedBlobDays?: number;
+};
 type Swept = { blobs: number; temporary: number };
 
 /**
  * Deletes blobs without a row and remains of interrupted writes. Any number of processes may sweep concurrently, and
  * the next sweep continues an interrupted one.
  */
-export async function sweepBlobs({ db, blobs }: { db: Database; blobs: BlobStore }): Promise<Swept> {
+export async function sweepBlobs({ db, blobs, deletedBlobDays = 0 }: SweepDeps): Promise<Swept> {
   let removed = 0;
   for (let batch = 0; batch < batchesMax; batch++) {
     const due = await db.begin(async (tx) => {
       // Blobs that a backup still has to copy are kept until a later sweep.
       if (await isBackupRunning(tx)) return [];
-      const taken = await takeDueBlobs(tx, batchSize);
+      const taken = await takeDueBlobs(tx, batchSize, deletedBlobDays);
       for (const { appId, blobKey, partial, referred } of taken) {
         if (!referred) await blobs.remove(blobKey);
         if (partial !== null) await blobs.partials.remove(blobKey, partial);
@@ -40,7 +46,7 @@ export async function sweepBlobs({ db, blobs }: { db: Database; blobs: BlobStore
   return { blobs: removed, temporary: await blobs.sweepTemporary(temporaryAgeMs, isKept) };
 }
 
-export function createSweepTask(deps: { db: Database; blobs: BlobStore }): Task {
+export function createSweepTask(deps: SweepDeps): Task {
   return async (_payload, { log }) => {
     const { blobs, temporary } = await sweepBlobs(deps);
     await deleteUnusedPictures(deps.db, limits.pictureDaysKept);

@@ -1,7 +1,7 @@
-import { type Clock, nowSeconds } from '../clock.ts';
 import type { Db } from '../db/database.ts';
-import { AppError } from '../errors.ts';
-import type { AuditActor } from '../http/audit.ts';
+import type { AuditActor } from '../http/route/audit.ts';
+import { type Clock, nowSeconds } from '../lib/clock.ts';
+import { AppError } from '../lib/errors.ts';
 import { readBase64url } from '../tenancy/base64url.ts';
 import { type Caller, canSeeWholeApp, type DeveloperCaller, type Scope, type ServerCaller } from '../tenancy/caller.ts';
 import { loadUserCaller } from '../tenancy/callers.ts';

@@ -7,9 +7,10 @@ import {
   runAfterwards,
   runApart,
 } from '../db/database.ts';
-import { AppError } from '../errors.ts';
-import { newUuid } from '../ids.ts';
-import type { Logger } from '../log.ts';
+import { defined } from '../lib/defined.ts';
+import { AppError } from '../lib/errors.ts';
+import { newUuid } from '../lib/ids.ts';
+import type { Logger } from '../lib/log.ts';
 import type { Scope } from '../tenancy/caller.ts';
 import { quotaError } from '../tenancy/quotas.ts';
 import type { Owned } from '../tenancy/visible.ts';
@@ -93,8 +94,7 @@ export async function storeFile(deps: WriteDeps, scope: Scope, contents: FileCon
   try {
     const blob = await blobs.put(blobKey, contents.bytes, {
       contentType,
-      ...(sizeMax === undefined ? {} : { sizeMax }),
-      ...(checksum === undefined ? {} : { checksum }),
+      ...defined({ sizeMax, checksum }),
     });
     const bytes = contents.bytes instanceof Uint8Array ? contents.bytes : undefined;
     return { commit: await adoptBlob(deps, scope, { id, filename, contentType, shared }, blob, bytes), discard };
@@ -124,7 +124,10 @@ export async function adoptBlob(
         blobKey: blob.key,
         width: image?.width ?? null,
         height: image?.height ?? null,
-        ...{ orgId, teamId, userId, agentId },
+        orgId,
+        teamId,
+        userId,
+        agentId,
       });
       await store.deleteDoomedBlob(tx, scope.appId, blob.key);
       await record?.(tx, row);

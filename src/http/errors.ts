@@ -1,7 +1,7 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { isBlobStoreUnavailable } from '../blob/errors.ts';
 import { isDatabaseUnavailable } from '../db/errors.ts';
-import { AppError, type ErrorCode, errorCodes } from '../errors.ts';
+import { AppError, type ErrorCode, errorCodes } from '../lib/errors.ts';
 import { quotaError } from '../tenancy/quotas.ts';
 import { missingReference } from '../tenancy/references.ts';
 

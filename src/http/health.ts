@@ -2,13 +2,14 @@ import { timingSafeEqual } from 'node:crypto';
 import { Type } from 'typebox';
 import type { BlobStore } from '../blob/blob-store.ts';
 import type { Database } from '../db/database.ts';
-import { AppError, notFound } from '../errors.ts';
-import { newUuid } from '../ids.ts';
-import { limits } from '../limits.ts';
-import type { Logger } from '../log.ts';
+import { canServe } from '../db/migrate.ts';
+import { AppError, notFound } from '../lib/errors.ts';
+import { newUuid } from '../lib/ids.ts';
+import { limits } from '../lib/limits.ts';
+import type { Logger } from '../lib/log.ts';
 import { digest } from '../tenancy/secrets.ts';
 import type { Metrics } from './metrics.ts';
-import type { Api } from './route.ts';
+import type { Api } from './route/route.ts';
 
 type HealthDeps = {
   db: Database;
@@ -37,6 +38,14 @@ export function registerHealthRoutes(api: Api, deps: HealthDeps): void {
     responses: { 200: Type.Object({ status: Type.Literal('ok') }) },
     handler: () => ({ status: 'ok' as const }),
   });
+  let checking: ReturnType<typeof check> | undefined;
+  /** Concurrent requests share one check. */
+  const checkOnce = () => {
+    checking ??= check(deps).finally(() => {
+      checking = undefined;
+    });
+    return checking;
+  };
   api.public({
     method: 'GET',
     path: '/readyz',
@@ -47,7 +56,7 @@ export function registerHealthRoutes(api: Api, deps: HealthDeps): void {
       'Checks the database, its migrations and the blob store. If one of them fails, returns 503 `unavailable` and names it in `details`.',
     responses: { 200: Type.Object({ status: Type.Literal('ready'), checks: checksSchema }) },
     handler: async () => {
-      const checks = await check(deps);
+      const checks = await checkOnce();
       if (Object.values(checks).every((outcome) => outcome === 'ok')) return { status: 'ready' as const, checks };
       throw new AppError('unavailable', 'The server is currently unavailable.', {
         details: checks,
@@ -99,16 +108,10 @@ async function check(deps: HealthDeps): Promise<Record<'start' | 'database' | 'm
   };
   const [database, migrations, blobStore] = await Promise.all([
     outcome('database', async () => (await db`select 1`).length === 1),
-    outcome('migrations', () => migrationsMatch(db, schemaVersion)),
+    outcome('migrations', () => canServe(db, schemaVersion)),
     outcome('blobs', async () => (await blobs.stat(`${newUuid()}/${newUuid()}`)) === undefined),
   ]);
   return { start: deps.isReady() ? 'ok' : 'failed', database, migrations, blobs: blobStore };
-}
-
-/** A newer release may have migrated the database while this process was running. */
-async function migrationsMatch(db: Database, own: number): Promise<boolean> {
-  const [row] = await db<{ version: number }[]>`select max(version) as version from schema_migrations`;
-  return row?.version === own;
 }
 
 async function withinTime<T>(work: Promise<T>): Promise<T> {

@@ -1,17 +1,25 @@
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { lazyPackage } from '../lazy-package.ts';
-import type { Logger } from '../log.ts';
+import { lazyPackage } from '../lib/lazy-package.ts';
+import type { Logger } from '../lib/log.ts';
 import { mayReadMetrics } from './health.ts';
+import type { Connections } from './limits/connections.ts';
 import type { Metrics } from './metrics.ts';
 
 const http = lazyPackage<typeof import('node:http')>('node:http');
+
+type MetricsServerOptions = {
+  metrics: Metrics;
+  connections: Connections;
+  token: string | undefined;
+  log: Logger;
+};
 
 /** Serves `/metrics` on a separate port, for a network that clients cannot reach. Every other path is 404. */
 export class MetricsServer {
   readonly #server: Server;
 
-  constructor({ metrics, token, log }: { metrics: Metrics; token: string | undefined; log: Logger }) {
+  constructor({ metrics, connections, token, log }: MetricsServerOptions) {
     this.#server = http().createServer({ requestTimeout: 10_000 }, async (request, response) => {
       response.setHeader('x-content-type-options', 'nosniff').setHeader('cache-control', 'no-store');
       if (request.method !== 'GET' || request.url?.split('?', 1)[0] !== '/metrics') {
@@ -30,6 +38,7 @@ export class MetricsServer {
         response.writeHead(500).end();
       }
     });
+    connections.guard(this.#server);
   }
 
   async listen(host: string, port: number): Promise<number> {

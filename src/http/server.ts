@@ -10,31 +10,32 @@ import Fastify, {
   LogController,
 } from 'fastify';
 import { runForApp } from '../db/app-lane.ts';
-import { AppError, notFound } from '../errors.ts';
-import { newUuid } from '../ids.ts';
-import { lazyPackage } from '../lazy-package.ts';
-import { limits } from '../limits.ts';
-import type { Logger } from '../log.ts';
+import { AppError, notFound } from '../lib/errors.ts';
+import { newUuid } from '../lib/ids.ts';
+import { lazyPackage } from '../lib/lazy-package.ts';
+import { limits } from '../lib/limits.ts';
+import type { Logger } from '../lib/log.ts';
 import type { Credentials } from '../tenancy/credentials.ts';
 import { requireScope } from '../tenancy/key-scopes.ts';
 import type { Sessions } from '../tenancy/sessions.ts';
 import { isTracing } from '../tracing/trace.ts';
-import type { Auditor } from './audit.ts';
-import { readJsonBodies } from './body.ts';
+import { readJsonBodies } from './body/body.ts';
+import { appOf, type Intake } from './body/intake.ts';
 import { createContentGate } from './content-origin.ts';
-import { bearerKey, keyInPath } from './credential-headers.ts';
 import { codeOf, type ErrorDialect, errorBody, sendError, statusOf, unmatchedRouteError } from './errors.ts';
 import { oneHeader } from './headers.ts';
-import type { Idempotency } from './idempotency-key.ts';
-import { appOf, type Intake } from './intake.ts';
+import type { Connections } from './limits/connections.ts';
+import type { RateLimiter } from './limits/rate-limits.ts';
+import { turns } from './limits/turns.ts';
 import type { Metrics } from './metrics.ts';
-import type { RateLimiter } from './rate-limits.ts';
-import { type Access, Api, requireAccess } from './route.ts';
-import { createSchemaStore } from './schema-store.ts';
-import { buildSerializer } from './serialization.ts';
+import type { Auditor } from './route/audit.ts';
+import { bearerKey, isForMcpEndpoint, keyInPath } from './route/credential-headers.ts';
+import type { Idempotency } from './route/idempotency-key.ts';
+import { type Access, Api, requireAccess } from './route/route.ts';
+import { createSchemaStore } from './route/schema-store.ts';
+import { buildSerializer } from './route/serialization.ts';
+import { compileCheck } from './route/validation.ts';
 import { traceRequests } from './tracing.ts';
-import { turns } from './turns.ts';
-import { compileCheck } from './validation.ts';
 
 type HttpOptions = {
   log: Logger;
@@ -49,6 +50,8 @@ type HttpOptions = {
   idempotency?: Idempotency;
   bodyBytesMax: number;
   intake: Intake;
+  /** Absent: connections and requests of strangers are not limited. */
+  connections?: Connections;
   corsOrigins: string[];
   /** The only origin that serves stored content; undefined: this server's own origin. */
   contentOrigin: string | undefined;
@@ -99,6 +102,7 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     },
   };
   const fastify: FastifyInstance = Fastify(settings);
+  options.connections?.guard(fastify.server);
   const api = new Api(fastify, { bodyBytesMax: options.bodyBytesMax, audit, idempotency });
   fastify.decorateRequest('identity');
   fastify.decorateRequest('credential');
@@ -107,6 +111,7 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
   fastify.decorate('errorDialects', options.errorDialects ?? []);
   fastify.decorateRequest('auditNote');
   fastify.decorateRequest('bodyHash');
+  fastify.decorateRequest('formDigest');
   readJsonBodies(fastify);
   if (isTracing()) traceRequests(fastify);
   let isStopping = false;
@@ -127,7 +132,8 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
       'cache-control': 'no-store',
     });
     // Applies to open connections: new ones are no longer accepted.
-    done(isStopping ? new AppError('unavailable', 'The server is stopping. Send the request again.') : undefined);
+    if (isStopping) return done(new AppError('unavailable', 'The server is stopping. Send the request again.'));
+    done(options.connections?.begin(request, reply.raw));
   });
   const anyOrigin = options.corsOrigins.includes('*');
   await fastify.register(cors, {
@@ -225,7 +231,7 @@ async function identifyCaller(
   request.identity = identity;
   request.credential = credential;
   requireAccess(access, identity);
-  if (identity.kind === 'server' && area !== undefined) requireScope(identity.scopes, area, reads);
+  if (identity.kind === 'server' && area !== undefined) requireScope(identity.scopes, { area, reads });
   turns.noteRequest(appOf(request));
   // Most requests do not have to wait.
   const wait = rateGroup === undefined ? undefined : rateLimiter?.take(identity, rateGroup);
@@ -272,6 +278,7 @@ function credentialHeaders(request: FastifyRequest, keyOnly: boolean) {
     authorization: keyOnly || bearer !== undefined ? undefined : headers.authorization,
     app: one('x-app'),
     sandbox: one('x-sandbox'),
+    forMcp: isForMcpEndpoint(request),
   };
 }
 

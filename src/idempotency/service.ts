@@ -1,17 +1,19 @@
 import { createHash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Clock } from '../clock.ts';
 import { type Database, type Db, nobody, production } from '../db/database.ts';
-import { AppError, invalidField } from '../errors.ts';
-import { requireMinimumSpeed } from '../http/body.ts';
+import { receiveForm } from '../files/form.ts';
+import { requireMinimumSpeed } from '../http/body/body.ts';
+import { appOf } from '../http/body/intake.ts';
+import { digestLongTexts } from '../http/body/long-text.ts';
 import { presentError, toAppError } from '../http/errors.ts';
-import type { Idempotency, IdempotencyCaller } from '../http/idempotency-key.ts';
-import { appOf } from '../http/intake.ts';
-import { digestLongTexts } from '../http/long-text.ts';
-import { newUuid } from '../ids.ts';
-import { limits } from '../limits.ts';
-import type { Logger } from '../log.ts';
-import { nameCaller } from '../tenancy/caller.ts';
+import type { Idempotency, IdempotencyCaller } from '../http/route/idempotency-key.ts';
+import type { Clock } from '../lib/clock.ts';
+import { AppError, invalidField } from '../lib/errors.ts';
+import { newUuid } from '../lib/ids.ts';
+import { limits } from '../lib/limits.ts';
+import type { Logger } from '../lib/log.ts';
+import { canSeeWholeApp, nameCaller } from '../tenancy/caller.ts';
+import { fitsShare } from '../tenancy/room.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
 import * as store from './store.ts';
 import { requireStillVisible } from './visible.ts';
@@ -21,7 +23,7 @@ type IdempotencyDeps = {
   clock: Clock;
   log: Logger;
   secrets: Secrets;
-  /** The limits of each app. */
+  /** The limits of each space: production, or one sandbox. */
   recordsMax: number;
   bytesMax: number;
   /** The longest body that is hashed to compare it with the first one. */
@@ -53,7 +55,7 @@ export function createIdempotency(deps: IdempotencyDeps): Idempotency {
   const later = (ms: number) => new Date(clock.now().getTime() + ms);
 
   /** Claims the key and returns undefined, or returns the completed request. 409 while it is in progress. */
-  async function claimOrFind(place: store.Place, claim: string, requestDigest: Buffer | undefined) {
+  async function claimOrFind(place: Place, claim: string, requestDigest: Buffer | undefined) {
     // A record may expire between the two statements.
     for (let tries = 0; tries < 3; tries++) {
       const claimed = await db.begin(async (tx) => {
@@ -61,8 +63,7 @@ export function createIdempotency(deps: IdempotencyDeps): Idempotency {
         const terms = { now, claimedUntil: later(claimMs), expiresAt: later(keptMs) };
         if (!(await store.claimRecord(tx, place, { claim, requestDigest: requestDigest ?? null, ...terms })))
           return false;
-        const { records, bytes } = await store.findUsage(tx, place.appId);
-        if (records > deps.recordsMax || bytes > deps.bytesMax) throw full(deps);
+        await requireShare(tx, place);
         return true;
       });
       if (claimed) return undefined;
@@ -88,7 +89,15 @@ export function createIdempotency(deps: IdempotencyDeps): Idempotency {
     if ((stored.body?.length ?? 0) > limits.idempotentResponseBytesMax)
       throw invalidField('idempotency-key', `the response is larger than ${limits.idempotentResponseBytesMax} bytes`);
     if (!(await store.completeRecord(tx, place, claim, stored))) throw inProgress();
-    if ((await store.findUsage(tx, place.appId)).bytes > deps.bytesMax) throw full(deps);
+    await requireShare(tx, place);
+  }
+
+  /** 422 if the space or the caller holds more than its share, with the record of this transaction. */
+  async function requireShare(tx: Db, place: Place): Promise<void> {
+    const { records, bytes } = await store.findUsage(tx, place);
+    const { isWholeApp } = place;
+    if (!fitsShare(records, deps.recordsMax, isWholeApp) || !fitsShare(bytes, deps.bytesMax, isWholeApp))
+      throw full(deps, records.ofSpace <= deps.recordsMax && bytes.ofSpace <= deps.bytesMax);
   }
 
   /** Runs the change for the first time. A failed attempt either stores its error or frees the key. */
@@ -137,7 +146,7 @@ export function createIdempotency(deps: IdempotencyDeps): Idempotency {
       }
       if (found !== undefined) {
         if (isStreamed) {
-          const digest = await requireMinimumSpeed(request, hashStream(request, deps.uploadBytesMax));
+          const digest = await requireMinimumSpeed(request, hashAgain(request, deps.uploadBytesMax));
           if (found.requestDigest?.equals(digest) === false) throw reused();
         }
         const text = open(found.body);
@@ -147,7 +156,8 @@ export function createIdempotency(deps: IdempotencyDeps): Idempotency {
         reply.header('idempotency-replayed', 'true');
         return send(reply, { status: found.status, headers: found.headers ?? {}, text });
       }
-      if (isStreamed) request.bodyHash = createHash('sha256');
+      if (isForm(request)) request.formDigest = incomplete;
+      else if (isStreamed) request.bodyHash = createHash('sha256');
       let streamed: Buffer | undefined;
       const digestOf = () => {
         streamed ??= requestDigest ?? digestOfStream(request);
@@ -164,18 +174,24 @@ export function createIdempotency(deps: IdempotencyDeps): Idempotency {
   };
 }
 
-type Held = { request: FastifyRequest; place: store.Place; claim: string; digestOf: () => Buffer };
+/** Where a record belongs, and whether its caller acts for the whole app. */
+type Place = store.Place & { isWholeApp: boolean };
+
+type Held = { request: FastifyRequest; place: Place; claim: string; digestOf: () => Buffer };
 
 function callerOf({ identity }: FastifyRequest): IdempotencyCaller {
   if (identity.kind === 'developer-without-app')
-    return { appId: nobody, sandboxId: production, name: `developer/${identity.developerId}` };
+    return { appId: nobody, sandboxId: production, name: `developer/${identity.developerId}`, isWholeApp: false };
   if (!('appId' in identity) || identity.kind === 'publishable') throw new Error('The request has no caller.');
-  return { appId: identity.appId, sandboxId: identity.sandboxId, name: nameCaller(identity) };
+  const { appId, sandboxId } = identity;
+  return { appId, sandboxId, name: nameCaller(identity), isWholeApp: canSeeWholeApp(identity) };
 }
 
-function placeOf(request: FastifyRequest, { appId, sandboxId, name }: IdempotencyCaller, key: string): store.Place {
+function placeOf(request: FastifyRequest, caller: IdempotencyCaller, key: string): Place {
+  const { appId, sandboxId, name, isWholeApp } = caller;
   const path = request.url.split('?', 1)[0];
-  return { appId, digest: hash(JSON.stringify([sandboxId, name, request.method, path, key])) };
+  const digest = hash(JSON.stringify([sandboxId, name, request.method, path, key]));
+  return { appId, sandboxId, holder: name, isWholeApp, digest };
 }
 
 function hash(text: string): Buffer {
@@ -195,7 +211,8 @@ async function digestOfJson(request: FastifyRequest): Promise<Buffer> {
 }
 
 function digestOfStream(request: FastifyRequest): Buffer {
-  const { url, headers, bodyHash } = request;
+  const { url, headers, bodyHash, formDigest } = request;
+  if (formDigest !== undefined) return hash(JSON.stringify([queryOf(url), 'form', formDigest]));
   const body = bodyHash?.digest('hex') ?? '';
   const named = ['content-type', 'x-filename', 'upload-length', 'upload-metadata'].map((name) => headers[name] ?? '');
   return hash(JSON.stringify([queryOf(url), ...named, body]));
@@ -203,6 +220,36 @@ function digestOfStream(request: FastifyRequest): Buffer {
 
 function queryOf(url: string): string {
   return url.split('?').slice(1).join('?');
+}
+
+/** A form whose parts have not all arrived. */
+const incomplete = 'incomplete';
+
+function isForm({ routeOptions }: FastifyRequest): boolean {
+  return routeOptions.config.rawBody === 'multipart/form-data';
+}
+
+/** Reads the body of a repeated request, to compare it. */
+function hashAgain(request: FastifyRequest, bytesMax: number): Promise<Buffer> {
+  return isForm(request) ? hashForm(request, bytesMax) : hashStream(request, bytesMax);
+}
+
+async function hashForm(request: FastifyRequest, bytesMax: number): Promise<Buffer> {
+  request.formDigest = incomplete;
+  try {
+    await receiveForm(request, async ({ bytes: file }) => {
+      let bytes = 0;
+      for await (const chunk of file) {
+        bytes += chunk.byteLength;
+        if (bytes > bytesMax) throw reused();
+      }
+    });
+  } catch (error) {
+    request.raw.resume();
+    // A form that was refused as a whole the first time is refused again.
+    if (!(error instanceof AppError) || request.formDigest === incomplete) throw reused();
+  }
+  return digestOfStream(request);
 }
 
 async function hashStream(request: FastifyRequest, bytesMax: number): Promise<Buffer> {
@@ -232,7 +279,8 @@ function errorResponse(error: unknown, request: FastifyRequest): Response {
 /** Whether a retry must get the same error. A streamed body that was not read to the end cannot be compared. */
 function mayKeep(error: unknown, request: FastifyRequest): boolean {
   const { status } = toAppError(error, request);
-  const isKnown = request.bodyHash === undefined || request.raw.readableEnded;
+  const { bodyHash, formDigest, raw } = request;
+  const isKnown = formDigest === undefined ? bodyHash === undefined || raw.readableEnded : formDigest !== incomplete;
   return status < 500 && !retriable.has(status) && isKnown;
 }
 
@@ -263,10 +311,11 @@ function reused(): AppError {
   });
 }
 
-function full({ recordsMax, bytesMax }: IdempotencyDeps): AppError {
-  const message = `Within 24 hours, an app may use ${recordsMax} values of Idempotency-Key, with responses of ${bytesMax} bytes. Send the request without the header, or try again later.`;
+function full({ recordsMax, bytesMax }: IdempotencyDeps, isShare: boolean): AppError {
+  const share = isShare ? ', and each user as many of them as remain free' : '';
+  const message = `Within 24 hours, an app or a sandbox may use ${recordsMax} values of Idempotency-Key, with responses of ${bytesMax} bytes${share}. Send the request without the header, or try again later.`;
   return new AppError('quota_exceeded', message, {
-    fields: [{ field: 'idempotency-key', message: 'the app has used too many' }],
+    fields: [{ field: 'idempotency-key', message: isShare ? 'you have used too many' : 'the app has used too many' }],
     details: { quota: 'idempotency', records_max: recordsMax, bytes_max: bytesMax },
   });
 }

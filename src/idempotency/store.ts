@@ -1,11 +1,13 @@
 /*
  * Triggers of idempotency_records: idempotency_records_added, idempotency_records_resized and idempotency_records_removed
- * keep idempotency_usage, the number of an app's records and the bytes of their responses.
+ * keep idempotency_usage and idempotency_holders: the number of records and the bytes of their responses, of each space
+ * and of each caller in it.
  */
 import type { Db } from '../db/database.ts';
+import type { Holdings } from '../tenancy/room.ts';
 
-/** Identifies a record. `digest` covers sandbox, caller, method, path and key. */
-export type Place = { appId: string; digest: Buffer };
+/** Identifies a record, and whose it is. `digest` covers sandbox, caller, method, path and key. */
+export type Place = { appId: string; digest: Buffer; sandboxId: string; holder: string };
 
 /** The response of a completed request. `body` is encrypted with the wrapping key. */
 type StoredResponse = { status: number; headers: Record<string, string>; body: Buffer | null };
@@ -22,8 +24,10 @@ type Claim = { claim: string; requestDigest: Buffer | null; now: Date; claimedUn
 /** Claims the key if it is new, expired, or its claim has ended. Returns false if another request holds it. */
 export async function claimRecord(db: Db, place: Place, claim: Claim): Promise<boolean> {
   const taken = await db`
-    insert into idempotency_records as r (app_id, digest, request_digest, claim, claimed_until, expires_at)
-    values (${place.appId}, ${place.digest}, ${claim.requestDigest}, ${claim.claim}, ${claim.claimedUntil}, ${claim.expiresAt})
+    insert into idempotency_records as r
+      (app_id, digest, sandbox_id, holder, request_digest, claim, claimed_until, expires_at)
+    values (${place.appId}, ${place.digest}, ${place.sandboxId}, ${place.holder}, ${claim.requestDigest},
+      ${claim.claim}, ${claim.claimedUntil}, ${claim.expiresAt})
     on conflict (app_id, digest) do update set
       request_digest = excluded.request_digest, claim = excluded.claim, claimed_until = excluded.claimed_until,
       expires_at = excluded.expires_at, status = null, headers = null, body = null, bytes = 0
@@ -64,10 +68,16 @@ export async function releaseClaim(db: Db, place: Place, claim: string): Promise
     where app_id = ${place.appId} and digest = ${place.digest} and claim = ${claim} and status is null`;
 }
 
-export async function findUsage(db: Db, appId: string): Promise<{ records: number; bytes: number }> {
-  const [row] = await db<{ records: number; bytes: number }[]>`
-    select records, bytes from idempotency_usage where app_id = ${appId}`;
-  return row ?? { records: 0, bytes: 0 };
+/** What the space and the caller of a record hold. */
+export async function findUsage(db: Db, place: Place): Promise<{ records: Holdings; bytes: Holdings }> {
+  const [row] = await db<{ records: number; bytes: number; ownRecords: number; ownBytes: number }[]>`
+    select u.records, u.bytes, coalesce(h.records, 0) as own_records, coalesce(h.bytes, 0) as own_bytes
+    from idempotency_usage u
+    left join idempotency_holders h
+      on h.app_id = u.app_id and h.sandbox_id = u.sandbox_id and h.holder = ${place.holder}
+    where u.app_id = ${place.appId} and u.sandbox_id = ${place.sandboxId}`;
+  const { records = 0, bytes = 0, ownRecords = 0, ownBytes = 0 } = row ?? {};
+  return { records: { ofSpace: records, ofCaller: ownRecords }, bytes: { ofSpace: bytes, ofCaller: ownBytes } };
 }
 
 /** Deletes up to `limit` expired records. Returns how many it deleted. */

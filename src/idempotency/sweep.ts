@@ -1,7 +1,7 @@
-import type { Clock } from '../clock.ts';
 import type { Database } from '../db/database.ts';
 import type { Domain } from '../domain.ts';
 import { taskNames } from '../jobs/task-names.ts';
+import type { Clock } from '../lib/clock.ts';
 import { deleteExpired } from './store.ts';
 
 const job = { task: taskNames.sweepIdempotency, everySeconds: 900 };

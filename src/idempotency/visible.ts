@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify';
-import { AppError, type ErrorCode, errorCodes, notFound } from '../errors.ts';
-import { callerHeaders } from '../http/credential-headers.ts';
-import { formatId, idPrefixes, nativeId } from '../ids.ts';
+import { callerHeaders } from '../http/route/credential-headers.ts';
+import { AppError, type ErrorCode, errorCodes, notFound } from '../lib/errors.ts';
+import { formatId, idPrefixes, nativeId } from '../lib/ids.ts';
 
 /** The path that reads a resource of each kind. A resource without its own path is visible if its container is. */
 export const pathsOfKinds: Partial<Record<keyof typeof idPrefixes, string>> = {

@@ -1,13 +1,13 @@
-import type { Clock } from '../clock.ts';
 import type { Database } from '../db/database.ts';
-import { AppError } from '../errors.ts';
-import { newUuid, parseId } from '../ids.ts';
-import { limits } from '../limits.ts';
+import type { Clock } from '../lib/clock.ts';
+import { AppError } from '../lib/errors.ts';
+import { newUuid, parseId } from '../lib/ids.ts';
+import { limits } from '../lib/limits.ts';
 import type { OrgRole } from '../tenancy/caller.ts';
 import { insertUser } from '../users/store.ts';
 import type { ClaimMapping } from './schema.ts';
 import * as store from './store.ts';
-import type { VerifiedToken } from './verify.ts';
+import { isStorableText, type VerifiedToken } from './verify.ts';
 
 type AccountsDeps = { db: Database; clock: Clock };
 
@@ -50,7 +50,7 @@ async function createAccount(
 ): Promise<void> {
   const email = claims.email_verified === true ? readEmail(claims.email) : undefined;
   const owner = email === undefined ? undefined : await store.findUserByEmail(db, issuer, email);
-  if (owner !== undefined && issuer.linksByEmail) {
+  if (owner?.isSame && issuer.linksByEmail) {
     await store.insertAccount(db, issuer, { subject, userId: owner.id, now });
     return;
   }
@@ -118,7 +118,7 @@ function allIds(kind: 'org' | 'team', values: Values): string[] {
 }
 
 function readEmail(claim: unknown): string | undefined {
-  return typeof claim === 'string' && /^[^\s@\0]+@[^\s@\0]+$/.test(claim) && claim.length <= 254 ? claim : undefined;
+  return isStorableText(claim) && /^[^\s@]+@[^\s@]+$/.test(claim) && claim.length <= 254 ? claim : undefined;
 }
 
 function readName(claim: unknown): string | null {

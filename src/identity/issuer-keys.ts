@@ -1,14 +1,14 @@
 import type { JSONWebKeySet } from 'jose';
-import type { Clock } from '../clock.ts';
 import { FetchError } from '../content/fetch/errors.ts';
 import type { Fetcher } from '../content/fetch/guarded-fetch.ts';
-import { AppError } from '../errors.ts';
-import type { Logger } from '../log.ts';
+import type { Clock } from '../lib/clock.ts';
+import { AppError } from '../lib/errors.ts';
+import type { Logger } from '../lib/log.ts';
 
 type IssuerKeysDeps = { fetcher: Fetcher; clock: Clock; log: Logger };
 
 /** Where to find an issuer's keys. */
-type Place = { appId: string; issuer: string; jwksUrl: string | null };
+type IssuerSource = { appId: string; issuer: string; jwksUrl: string | null };
 
 /** The members of an issuer's discovery document that Quarry uses. */
 type IssuerMetadata = {
@@ -42,7 +42,7 @@ export class IssuerKeys {
   /**
    * Returns an issuer's keys. `unknown` means that the cached ones lack the wanted key, so it may have been rotated.
    */
-  async find(place: Place, unknown = false): Promise<JSONWebKeySet> {
+  async find(place: IssuerSource, unknown = false): Promise<JSONWebKeySet> {
     const url = place.jwksUrl ?? (await this.discover(place)).jwksUrl;
     return this.#cached(this.#keys, `${place.appId} ${url}`, unknown, async () =>
       readKeys(await this.#fetchJson(place.appId, url)),
@@ -50,7 +50,7 @@ export class IssuerKeys {
   }
 
   /** Fetches the issuer's discovery document. */
-  discover({ appId, issuer }: Place): Promise<IssuerMetadata> {
+  discover({ appId, issuer }: IssuerSource): Promise<IssuerMetadata> {
     return this.#cached(this.#metadata, `${appId} ${issuer}`, false, async () => {
       const found = await this.#fetchJson(appId, `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`);
       const { issuer: stated, jwks_uri: jwksUrl, authorization_endpoint: authorize, token_endpoint: token } = found;
@@ -109,10 +109,18 @@ export function readJson(status: number, headers: Record<string, string>, bytes:
   if (status !== 200) throw new FetchError('bad_response', `The issuer returned ${status}.`);
   if ((headers['content-encoding'] ?? 'identity') !== 'identity')
     throw new FetchError('bad_response', 'The issuer sent a compressed response.');
-  const value: unknown = JSON.parse(Buffer.from(bytes).toString());
+  const value = parseJson(Buffer.from(bytes).toString());
   if (typeof value !== 'object' || value === null)
     throw new FetchError('bad_response', 'The issuer did not send a JSON object.');
   return value as Record<string, unknown>;
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new FetchError('bad_response', 'The issuer did not send JSON.', error);
+  }
 }
 
 /** Keeps only public keys for signatures: a symmetric key in the set would let anyone sign. */

@@ -1,8 +1,8 @@
 import { Type } from 'typebox';
-import { AppError } from '../errors.ts';
-import { bodyBudgets } from '../http/body-budgets.ts';
-import { registerResource } from '../http/resource.ts';
-import { type Api, operators } from '../http/route.ts';
+import { bodyBudgets } from '../http/body/budgets.ts';
+import { registerResource } from '../http/route/resource.ts';
+import { type Api, operators } from '../http/route/route.ts';
+import { AppError } from '../lib/errors.ts';
 import type { Credentials } from '../tenancy/credentials.ts';
 import { mcpResource } from './external-users.ts';
 import { presentIssuer } from './present.ts';

@@ -1,11 +1,12 @@
 import { type Static, Type } from 'typebox';
-import { strict } from '../http/route.ts';
-import { limits } from '../limits.ts';
+import { strict } from '../http/route/route.ts';
+import { limits } from '../lib/limits.ts';
+import { mapOf } from '../lib/map-schema.ts';
 
 const url = (description: string) => Type.String({ minLength: 8, maxLength: 2_000, description });
 const claim = Type.Optional(Type.String({ minLength: 1, maxLength: 200 }));
 const mapped = (description: string) =>
-  Type.Optional(Type.Record(Type.String({ maxLength: 200 }), Type.String(), { description, maxProperties: 500 }));
+  Type.Optional(mapOf(Type.String(), { description, maxProperties: 500, names: { maxLength: 200 } }));
 
 /** Values without a mapping are ignored, so a token can only name what the app has listed. */
 const claimsSchema = strict(
@@ -20,7 +21,8 @@ const claimsSchema = strict(
       strict({
         claim: Type.String({ minLength: 1, maxLength: 200 }),
         values: Type.Optional(
-          Type.Record(Type.String({ maxLength: 200 }), Type.Enum(['admin', 'member', 'viewer']), {
+          mapOf(Type.Enum(['admin', 'member', 'viewer']), {
+            names: { maxLength: 200 },
             description: 'Roles in the organisation by value. Default `member`.',
             maxProperties: 500,
           }),
@@ -88,7 +90,7 @@ export const issuerSchema = Type.Object(
     jwks_url: Type.Optional(Type.String()),
     create_users: Type.Boolean(),
     link_by_email: Type.Boolean(),
-    claims: Type.Record(Type.String(), Type.Unknown()),
+    claims: mapOf(Type.Unknown()),
     console: Type.Optional(Type.Object({ client_id: Type.String() })),
     created_at: Type.String(),
     updated_at: Type.String(),

@@ -1,13 +1,15 @@
 import type { Static } from 'typebox';
-import type { Clock } from '../clock.ts';
+import { isLoopback } from '../config/loopback.ts';
 import type { Fetcher } from '../content/fetch/guarded-fetch.ts';
 import type { Database } from '../db/database.ts';
 import { refuseDuplicate } from '../db/unique.ts';
-import { AppError, found, invalidField, notFound } from '../errors.ts';
-import type { PageRequest } from '../http/pages.ts';
-import { newUuid } from '../ids.ts';
+import type { PageRequest } from '../http/route/pages.ts';
+import type { Clock } from '../lib/clock.ts';
+import { found, invalidField, notFound } from '../lib/errors.ts';
+import { newUuid } from '../lib/ids.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';
 import { fieldId, findOrg, findTeam, pathId } from '../tenancy/references.ts';
+import { requireRoom } from '../tenancy/room.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
 import type { ClaimMapping, issuerCreateSchema, issuerUpdateSchema } from './schema.ts';
 import * as store from './store.ts';
@@ -23,7 +25,8 @@ export function createIdentityService({ db, clock, secrets, fetcher }: IdentityD
   function checkUrl(field: string, text: string): void {
     const checked = fetcher.check(text);
     if (!checked.ok) throw invalidField(field, checked.problem);
-    if (checked.url.protocol !== 'https:' && !isLoopback(checked.url)) throw invalidField(field, 'must be https.');
+    if (checked.url.protocol !== 'https:' && !isLoopback(checked.url.hostname))
+      throw invalidField(field, 'must be https.');
     if (checked.url.search !== '' || checked.url.hash !== '')
       throw invalidField(field, 'must have no query or fragment.');
   }
@@ -66,19 +69,34 @@ export function createIdentityService({ db, clock, secrets, fetcher }: IdentityD
     async create(caller: Caller, input: Static<typeof issuerCreateSchema>): Promise<store.IssuerRow> {
       const { issuer, audience, ...rest } = input;
       checkUrl('issuer', issuer);
-      if ((await store.countIssuers(db, caller)) >= issuersMax)
-        throw new AppError('quota_exceeded', `An app has at most ${issuersMax} issuers. Delete one first.`);
       const now = clock.now();
       const { appId, sandboxId } = caller;
       const empty = {
-        ...{ appId, sandboxId, id: newUuid(), issuer, audience, jwksUrl: null, claims: {}, createdAt: now },
-        ...{ createsUsers: false, linksByEmail: false, clientId: null, clientSecret: null, updatedAt: now },
+        appId,
+        sandboxId,
+        id: newUuid(),
+        issuer,
+        audience,
+        jwksUrl: null,
+        claims: {},
+        createdAt: now,
+        createsUsers: false,
+        linksByEmail: false,
+        clientId: null,
+        clientSecret: null,
+        updatedAt: now,
       };
       const row = await change(caller, empty, rest);
       await refuseDuplicate(
         'identity_issuers_app_id_sandbox_id_issuer_key',
         { field: 'issuer', message: 'The app already has this issuer.' },
-        () => store.insertIssuer(db, row),
+        () =>
+          db.begin(async (tx) => {
+            const message = `An app or a sandbox has at most ${issuersMax} issuers. Delete one first.`;
+            const room = { things: 'issuers', max: issuersMax, message, appId, sandboxId };
+            await requireRoom(tx, room, () => store.countIssuers(tx, caller));
+            await store.insertIssuer(tx, row);
+          }),
       );
       return row;
     },
@@ -104,8 +122,4 @@ export function createIdentityService({ db, clock, secrets, fetcher }: IdentityD
       return rows;
     },
   };
-}
-
-function isLoopback({ hostname }: URL): boolean {
-  return hostname === 'localhost' || hostname === '[::1]' || /^127(?:\.\d+){3}$/.test(hostname);
 }

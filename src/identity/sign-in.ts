@@ -1,10 +1,10 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
-import type { Clock } from '../clock.ts';
 import { FetchError } from '../content/fetch/errors.ts';
 import type { Fetcher } from '../content/fetch/guarded-fetch.ts';
 import type { Database } from '../db/database.ts';
-import { AppError, found } from '../errors.ts';
-import { parseId } from '../ids.ts';
+import type { Clock } from '../lib/clock.ts';
+import { AppError, found } from '../lib/errors.ts';
+import { parseId } from '../lib/ids.ts';
 import type { Scope } from '../tenancy/caller.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
 import { findAccountUser } from './accounts.ts';
@@ -61,20 +61,27 @@ export function createExternalSignIn({ db, clock, secrets, fetcher, keys }: Sign
     const { tokenEndpoint } = await keys.discover(issuer);
     if (tokenEndpoint === undefined || issuer.clientId === null) throw notConfigured();
     const form = new URLSearchParams({
-      ...{ grant_type: 'authorization_code', code, redirect_uri: pending.redirect },
-      ...{ client_id: issuer.clientId, code_verifier: pending.verifier },
+      grant_type: 'authorization_code',
+      code,
+      redirect_uri: pending.redirect,
+      client_id: issuer.clientId,
+      code_verifier: pending.verifier,
     });
     const secret = issuer.clientSecret === null ? undefined : secrets.unwrap(issuer.clientSecret).plain.toString();
     const basic = secret && Buffer.from(`${encodeURIComponent(issuer.clientId)}:${encodeURIComponent(secret)}`);
     const response = await fetcher.fetch(tokenEndpoint, {
       method: 'POST',
       headers: {
-        ...{ accept: 'application/json', 'accept-encoding': 'identity' },
+        accept: 'application/json',
+        'accept-encoding': 'identity',
         'content-type': 'application/x-www-form-urlencoded',
         ...(basic ? { authorization: `Basic ${basic.toString('base64')}` } : {}),
       },
       body: form.toString(),
-      ...{ lane: issuer.appId, redirect: 'manual', bytesMax, timeoutMs },
+      lane: issuer.appId,
+      redirect: 'manual',
+      bytesMax,
+      timeoutMs,
     });
     const { id_token: token } = readJson(response.status, response.headers, await response.bytes());
     if (typeof token !== 'string') throw new FetchError('bad_response', 'The issuer did not send an id_token.');
@@ -100,13 +107,24 @@ export function createExternalSignIn({ db, clock, secrets, fetcher, keys }: Sign
       const { appId, sandboxId } = scope;
       const until = clock.now().getTime() + pendingSeconds * 1_000;
       const pending: Pending = {
-        ...{ appId, sandboxId, issuer: issuer.id, redirect, until },
-        ...{ state: secret(), nonce: secret(), verifier: secret() },
+        appId,
+        sandboxId,
+        issuer: issuer.id,
+        redirect,
+        until,
+        state: secret(),
+        nonce: secret(),
+        verifier: secret(),
       };
       const url = checked.url;
       const query = {
-        ...{ response_type: 'code', client_id: issuer.clientId, redirect_uri: redirect, scope: 'openid email profile' },
-        ...{ state: pending.state, nonce: pending.nonce, code_challenge_method: 'S256' },
+        response_type: 'code',
+        client_id: issuer.clientId,
+        redirect_uri: redirect,
+        scope: 'openid email profile',
+        state: pending.state,
+        nonce: pending.nonce,
+        code_challenge_method: 'S256',
         code_challenge: createHash('sha256').update(pending.verifier).digest('base64url'),
       };
       for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);

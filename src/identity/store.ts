@@ -2,8 +2,9 @@
  * Triggers of identity_issuers: identity_issuers_changed notifies every process of changed rights.
  */
 import type { Db } from '../db/database.ts';
-import type { PageRequest } from '../http/pages.ts';
+import type { PageRequest } from '../http/route/pages.ts';
 import type { OrgRole, Scope } from '../tenancy/caller.ts';
+import { hasEmail } from '../tenancy/email.ts';
 import { inScope } from '../tenancy/visible.ts';
 import type { ClaimMapping } from './schema.ts';
 
@@ -102,9 +103,19 @@ export async function insertAccount(
   return inserted.count > 0;
 }
 
-export async function findUserByEmail(db: Db, scope: Scope, email: string): Promise<{ id: string } | undefined> {
-  const [row] = await db<{ id: string }[]>`
-    select u.id from users u where ${inScope(db, scope, 'u')} and lower(u.email) = lower(${email})`;
+/**
+ * The user with this address; or one whose address PostgreSQL lower-cases to the same text, which the unique index of 0.1.0
+ * still refuses: it is not that user (`isSame` false).
+ */
+export async function findUserByEmail(
+  db: Db,
+  scope: Scope,
+  email: string,
+): Promise<{ id: string; isSame: boolean } | undefined> {
+  const [row] = await db<{ id: string; isSame: boolean }[]>`
+    select u.id, ${hasEmail(db, email)} as is_same from users u
+    where ${inScope(db, scope, 'u')} and (${hasEmail(db, email)} or lower(u.email) = lower(${email}))
+    order by is_same desc limit 1`;
   return row;
 }
 

@@ -1,7 +1,8 @@
 import type { JWTPayload } from 'jose';
-import { AppError } from '../errors.ts';
-import { lazyPackage } from '../lazy-package.ts';
+import { AppError } from '../lib/errors.ts';
+import { lazyPackage } from '../lib/lazy-package.ts';
 import { expiredToken } from '../tenancy/access-tokens.ts';
+import { readBase64url } from '../tenancy/base64url.ts';
 import type { IssuerKeys } from './issuer-keys.ts';
 import type { IssuerRow } from './store.ts';
 
@@ -14,6 +15,8 @@ const algorithms = [
 ];
 const clockSkewSeconds = 60;
 const subjectCharactersMax = 255;
+/** The last second of the year 9999. */
+const secondsMax = 253_402_300_799;
 
 export type VerifiedToken = { subject: string; issuedAt: Date; expiresAtMs: number; claims: JWTPayload };
 
@@ -25,11 +28,17 @@ export async function verifyToken(
   audiences: readonly string[],
   now: Date,
 ): Promise<VerifiedToken> {
+  // Decoding ignores unused bits, so without this a changed signature could be valid.
+  if (!token.split('.').every((part) => readBase64url(part) !== undefined)) throw notValid();
   const check = async (refresh: boolean) => {
     const set = jose().createLocalJWKSet(await keys.find(issuer, refresh));
     return jose().jwtVerify(token, set, {
-      ...{ issuer: issuer.issuer, audience: [...audiences], algorithms, clockTolerance: clockSkewSeconds },
-      ...{ currentDate: now, requiredClaims: ['sub', 'iat', 'exp'] },
+      issuer: issuer.issuer,
+      audience: [...audiences],
+      algorithms,
+      clockTolerance: clockSkewSeconds,
+      currentDate: now,
+      requiredClaims: ['sub', 'iat', 'exp'],
     });
   };
   try {
@@ -38,11 +47,12 @@ export async function verifyToken(
       if (error instanceof jose().errors.JWKSNoMatchingKey) return check(true);
       throw error;
     });
-    const { sub = '', iat = 0, exp = 0 } = payload;
-    if (sub.length === 0 || sub.length > subjectCharactersMax || sub.includes('\0')) throw notValid();
-    if (iat * 1_000 > now.getTime() + clockSkewSeconds * 1_000) throw notValid();
+    const { iat = 0, exp = 0 } = payload;
+    const subject: unknown = payload.sub;
+    if (!isStorableText(subject) || subject.length === 0 || subject.length > subjectCharactersMax) throw notValid();
+    if (iat < 0 || iat * 1_000 > now.getTime() + clockSkewSeconds * 1_000 || exp > secondsMax) throw notValid();
     return {
-      subject: sub,
+      subject,
       issuedAt: new Date(iat * 1_000),
       expiresAtMs: (exp + clockSkewSeconds) * 1_000,
       claims: payload,
@@ -53,6 +63,11 @@ export async function verifyToken(
     if (error instanceof jose().errors.JOSEError) throw notValid(error);
     throw error;
   }
+}
+
+/** Whether a claim is text that PostgreSQL can store: without NUL and halves of surrogate pairs, which it would change. */
+export function isStorableText(claim: unknown): claim is string {
+  return typeof claim === 'string' && claim.isWellFormed() && !claim.includes('\0');
 }
 
 function notValid(cause?: unknown): AppError {

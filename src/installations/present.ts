@@ -1,5 +1,5 @@
-import { compact, iso, presentSandboxId } from '../http/present.ts';
-import { formatId } from '../ids.ts';
+import { compact, iso, presentSandboxId } from '../http/route/present.ts';
+import { formatId } from '../lib/ids.ts';
 import type { InstallationRow } from './store.ts';
 
 export function presentInstallation(row: InstallationRow, inboundUrl: string | undefined) {

@@ -1,5 +1,6 @@
-import { registerResource } from '../http/resource.ts';
-import { type Api, operators } from '../http/route.ts';
+import { registerResource } from '../http/route/resource.ts';
+import { type Api, operators } from '../http/route/route.ts';
+import { hasScope } from '../tenancy/key-scopes.ts';
 import { presentInstallation } from './present.ts';
 import { installationCreateSchema, installationSchema, installationUpdateSchema } from './schema.ts';
 import type { InstallationService } from './service.ts';
@@ -22,13 +23,15 @@ export function registerInstallationRoutes(api: Api, { installations, inboundUrl
       create:
         'Also creates the agent’s knowledge source of this kind, in the same transaction. For `webhook/inbound`, the response contains the secret URL of the source.',
       list: 'All installations of the app or sandbox, newest first.',
-      get: 'With the secret URL of a `webhook/inbound` source.',
+      get: 'With the secret URL of a `webhook/inbound` source, unless the scopes of the key only allow reading.',
       update:
         'An installation has nothing to change: the body is an empty object, and the response is the installation.',
       remove: 'Permanent: its knowledge source and documents are deleted with it.',
     },
     schema: installationSchema,
-    present: async (row) => presentInstallation(row, await inboundUrl(row)),
+    // Anyone who has the URL can add documents, so it is shown only to those who may.
+    present: async (row, { scopes }) =>
+      presentInstallation(row, hasScope(scopes, 'knowledge', false) ? await inboundUrl(row) : undefined),
     create: {
       callers: operators,
       body: installationCreateSchema,

@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { strict } from '../http/route.ts';
+import { strict } from '../http/route/route.ts';
 
 const installationKinds = ['webhook/inbound', 'thread/messages'] as const;
 

@@ -1,8 +1,8 @@
 import type { Static } from 'typebox';
 import type { Database, Transaction } from '../db/database.ts';
-import { notFound } from '../errors.ts';
-import type { PageRequest } from '../http/pages.ts';
-import { newUuid } from '../ids.ts';
+import type { PageRequest } from '../http/route/pages.ts';
+import { found, notFound } from '../lib/errors.ts';
+import { newUuid } from '../lib/ids.ts';
 import type { Caller } from '../tenancy/caller.ts';
 import { findNamedOwners, pathId, unknownReference } from '../tenancy/references.ts';
 import type { installationCreateSchema } from './schema.ts';
@@ -19,8 +19,7 @@ export type InstallationService = ReturnType<typeof createInstallationService>;
 
 export function createInstallationService({ db, onInstalled }: { db: Database; onInstalled?: OnInstalled }) {
   async function get(caller: Caller, id: string): Promise<store.InstallationRow> {
-    const row = await store.findInstallation(db, caller, pathId('installation', id));
-    if (!row) throw notFound();
+    const row = found(await store.findInstallation(db, caller, pathId('installation', id)));
     return row;
   }
 

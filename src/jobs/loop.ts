@@ -1,18 +1,14 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Job } from 'graphile-worker';
-import type pg from 'pg';
-import type { Client } from '../db/client.ts';
-import { Lanes } from '../lanes.ts';
-import type { Logger } from '../log.ts';
-import type { JobConnections } from './connection.ts';
-import { HeldJob, releaseOtherJobs } from './held-job.ts';
-import { claimJobs, type DueJob, findDueJobs, findTaskIds, lockJobs } from './lane-queue.ts';
+import type { Database } from '../db/database.ts';
+import { Lanes } from '../fairness/lanes.ts';
+import type { Logger } from '../lib/log.ts';
+import { HeldJob } from './held-job.ts';
+import * as store from './store.ts';
 
 type LoopOptions = {
   /** The name under which jobs are locked. */
   id: string;
-  pool: pg.Pool;
-  connections: JobConnections;
+  db: Database;
   tasks: string[];
   /** The maximum number of concurrent jobs of one app in each process. As many slots again are left for other apps. */
   concurrency: number;
@@ -20,32 +16,28 @@ type LoopOptions = {
   workers(): number;
   /** Work of this process that low-priority jobs wait for; undefined while there is none. */
   urgentWork(): Promise<void> | undefined;
-  /** Runs a job. Resolves when the loop may take the next job, rejects if the job must be retried. */
-  run(job: Job): Promise<void>;
+  /** Runs a job. Rejects if the job must be retried. */
+  run(held: HeldJob): Promise<void>;
   log: Logger;
 };
 
 /** Notifications announce due jobs. Polling finds jobs that became due later and those whose notification was lost. */
 const pollMs = 1_000;
-const reconnectMs = 500;
 
 /**
- * Takes due jobs and runs them, with a lane for each app: an app with a million jobs gets as many slots as an app
- * with two. graphile-worker defines how jobs are stored, added, retried and recovered.
+ * Takes due jobs, runs and ends them, with a lane for each app: an app with a million jobs gets as many slots as an
+ * app with two.
  */
 export class JobLoop {
   readonly #options: LoopOptions;
-  readonly #lanes: Lanes<DueJob>;
-  readonly #running = new Set<Promise<void>>();
+  readonly #lanes: Lanes<store.JobPlace>;
+  readonly #held = new Map<HeldJob, Promise<void>>();
   readonly #timer: NodeJS.Timeout;
-  #listener: Client | undefined;
-  #tasks: Map<number, string> | undefined;
-  #after = '';
+  #after = store.firstLane;
   /** Whether there may be due jobs that were not read yet. */
   #isNews = false;
   /** Whether a claim failed, perhaps after the database had carried it out. */
   #isUnsure = false;
-  readonly #jobIds = new Set<string>();
   /** Whether there are due jobs in lanes without a free slot. */
   #isBlocked = false;
   #filling: Promise<void> | undefined;
@@ -55,24 +47,23 @@ export class JobLoop {
 
   constructor(options: LoopOptions) {
     this.#options = options;
-    this.#lanes = new Lanes({ slots: 2 * options.concurrency, waitingMax: Number.POSITIVE_INFINITY });
-    this.#timer = setInterval(() => this.#wake(), pollMs);
-    void this.#listen();
-    this.#wake();
+    this.#lanes = new Lanes({ slots: 2 * options.concurrency });
+    this.#timer = setInterval(() => this.wake(), pollMs);
+    this.wake();
   }
 
-  /** Stops taking jobs. Resolves when the active ones have ended. */
+  /** Looks for due jobs. */
+  wake(): void {
+    this.#isNews = true;
+    this.#fill();
+  }
+
+  /** Stops taking jobs. Resolves when those in progress have ended. */
   async stop(): Promise<void> {
     this.#stopped = true;
     clearInterval(this.#timer);
-    await this.#listener?.endSoon();
     await this.#filling;
-    await Promise.allSettled(this.#running);
-  }
-
-  #wake(): void {
-    this.#isNews = true;
-    this.#fill();
+    await Promise.allSettled(this.#held.values());
   }
 
   #fill(): void {
@@ -93,20 +84,15 @@ export class JobLoop {
    * starts the next read.
    */
   async #takeDueJobs(): Promise<void> {
-    const { id, pool, tasks, concurrency } = this.#options;
+    const { id, db, tasks, concurrency } = this.#options;
     this.#isNews = false;
     this.#isBlocked = false;
-    if (this.#isUnsure) await releaseOtherJobs(pool, id, [...this.#jobIds]);
+    if (this.#isUnsure) await store.releaseJobs(db, id, { except: [...this.#held.keys()].map(({ job }) => job.id) });
     this.#isUnsure = false;
-    this.#tasks ??= await findTaskIds(pool, tasks);
     for (let idlePages = 0; !this.#stopped; ) {
-      const from = this.#after;
-      const lowPriority = !this.#isUrgent();
-      const { due, last } = await findDueJobs(pool, {
-        taskIds: [...this.#tasks.keys()],
-        lowPriority,
-        ofLaneMax: concurrency,
-        after: from,
+      const after = this.#after;
+      const { due, last } = await store.findDueJobs(db, {
+        ...{ tasks, lowPriority: !this.#isUrgent(), ofLaneMax: concurrency, after },
       });
       this.#after = last;
       const chosen = await this.#claim(due);
@@ -115,7 +101,7 @@ export class JobLoop {
       else {
         // A page that starts in the middle does not cover the lanes before it. The next pages start with those.
         idlePages += 1;
-        if (last === '' && (from === '' || idlePages > 1)) return;
+        if (last === store.firstLane && (after === store.firstLane || idlePages > 1)) return;
       }
     }
   }
@@ -123,60 +109,61 @@ export class JobLoop {
   /** Whether the process has urgent work. When it ends, the next read starts. */
   #isUrgent(): boolean {
     const urgent = this.#options.urgentWork();
-    if (urgent !== undefined && urgent !== this.#urgent) void urgent.then(() => this.#wake());
+    if (urgent !== undefined && urgent !== this.#urgent) void urgent.then(() => this.wake());
     this.#urgent = urgent;
     return urgent !== undefined;
   }
 
-  /** Starts the due jobs whose lanes have a free slot. Returns the number of jobs it started. */
-  async #claim(due: DueJob[]): Promise<number> {
-    const { id, pool, concurrency, workers } = this.#options;
-    for (const job of due) this.#lanes.add(job.lane, job);
-    const chosen: DueJob[] = [];
-    const choose = (held: Map<string, number>): string[] => {
+  /** Starts the due jobs whose lanes have a free slot. Returns the number of jobs that it chose. */
+  async #claim(due: store.JobPlace[]): Promise<number> {
+    const { id, db, concurrency, workers } = this.#options;
+    for (const job of due) this.#lanes.add(job.appId, job);
+    const chosen: store.JobPlace[] = [];
+    const choose = (held: Map<string, number>): store.JobPlace[] => {
       const heldElsewhere = [...held.values()].reduce((sum, count) => sum + count, 0);
       // Assumes that each other process has as many slots as this one.
-      const elsewhere = { free: (workers() - 1) * 2 * concurrency - heldElsewhere, held };
-      for (let next = this.#lanes.take(elsewhere); next; next = this.#lanes.take(elsewhere)) chosen.push(next.item);
-      return chosen.map(({ id }) => id);
+      const free = (workers() - 1) * 2 * concurrency - heldElsewhere;
+      const rule = { free, heldBeside: (lane: string) => held.get(lane) ?? 0 };
+      for (let next = this.#lanes.take(rule); next; next = this.#lanes.take(rule)) chosen.push(next.item);
+      return chosen;
     };
-    let rows: Awaited<ReturnType<typeof lockJobs>> = [];
+    let jobs: store.ClaimedJob[] = [];
     try {
-      if (workers() > 1 && this.#lanes.canTake) rows = await claimJobs(pool, id, choose);
-      else if (this.#lanes.canTake) rows = await lockJobs(pool, id, choose(new Map()));
+      if (workers() > 1 && this.#lanes.canTake) jobs = await store.claimJobs(db, id, choose);
+      else if (this.#lanes.canTake) jobs = await store.lockJobs(db, id, choose(new Map()));
     } finally {
       this.#lanes.drain();
-      this.#start(rows, chosen);
+      this.#start(jobs, chosen);
     }
     return chosen.length;
   }
 
   /** Each chosen job already holds a slot in its lane. */
-  #start(rows: Omit<Job, 'task_identifier'>[], chosen: DueJob[]): void {
-    const lanes = new Map(chosen.map(({ id, lane }) => [id, lane]));
-    for (const row of rows) {
-      const lane = lanes.get(String(row.id)) ?? '';
-      lanes.delete(String(row.id));
-      const running = this.#run({ ...row, task_identifier: this.#tasks?.get(row.task_id) ?? '' }, lane);
-      this.#running.add(running);
-      void running.finally(() => this.#running.delete(running));
-    }
-    // Another process claimed the job first.
-    for (const lane of lanes.values()) this.#lanes.release(lane, 0);
+  #start(jobs: store.ClaimedJob[], chosen: store.JobPlace[]): void {
+    const claimed = new Set(jobs.map(({ id }) => id));
+    for (const job of jobs) void this.#run(job);
+    // Another process claimed these first.
+    for (const { id, appId } of chosen) if (!claimed.has(id)) this.#lanes.release(appId, 0);
   }
 
-  async #run(job: Job, lane: string): Promise<void> {
-    const held = new HeldJob(this.#options.pool, this.#options.id, job);
+  async #run(job: store.ClaimedJob): Promise<void> {
+    const held = new HeldJob(this.#options.db, this.#options.id, job);
     const startedMs = performance.now();
-    this.#jobIds.add(job.id);
-    const failure = await this.#options.run(job).then(
+    const ended = this.#end(held);
+    this.#held.set(held, ended);
+    await Promise.race([ended, held.left]);
+    this.#lanes.release(job.appId, performance.now() - startedMs);
+    if (this.#isBlocked) this.#fill();
+  }
+
+  /** Runs a job and stores its outcome. */
+  async #end(held: HeldJob): Promise<void> {
+    const failure = await this.#options.run(held).then(
       () => undefined,
       (error: unknown) => (error instanceof Error ? error.message : String(error)),
     );
-    await this.#retryUntilWritten(() => (failure === undefined ? held.complete() : held.fail(failure)));
-    this.#jobIds.delete(job.id);
-    this.#lanes.release(lane, performance.now() - startedMs);
-    if (this.#isBlocked) this.#fill();
+    await this.#retryUntilWritten(() => held.end(failure));
+    this.#held.delete(held);
   }
 
   /** Retries the write, so that a finished job does not stay locked because the database was briefly unavailable. */
@@ -189,27 +176,6 @@ export class JobLoop {
         this.#options.log.warn({ err: error }, 'Could not store the outcome of a job');
         await wait(pollMs, undefined, { ref: false });
       }
-    }
-  }
-
-  async #listen(): Promise<void> {
-    if (this.#stopped) return;
-    const client = this.#options.connections.open('quarry-jobs-listen');
-    const again = (): void => {
-      if (this.#listener !== client) return;
-      this.#listener = undefined;
-      setTimeout(() => void this.#listen(), reconnectMs).unref();
-    };
-    this.#listener = client;
-    client.on('error', again);
-    client.on('end', again);
-    client.on('notification', () => this.#wake());
-    try {
-      await client.connect();
-      await client.query('listen "jobs:insert"');
-      this.#wake();
-    } catch {
-      again();
     }
   }
 }

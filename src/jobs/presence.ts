@@ -1,16 +1,22 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import type pg from 'pg';
-import type { Client } from '../db/client.ts';
-import type { Logger } from '../log.ts';
-import type { JobConnections } from './connection.ts';
-import { announceJobs, crashColumns, crashesMax, suspectsQueue } from './held-job.ts';
+import type { DatabaseTarget } from '../db/address.ts';
+import { type Database, openDatabase } from '../db/database.ts';
+import type { Session } from '../db/types.ts';
+import type { Logger } from '../lib/log.ts';
+import * as store from './store.ts';
 
-/** Half of a 64-bit advisory lock key; the other half is the hash of the worker pool's name. */
-export const presenceLockSpace = 7_130_241;
 const sweepMs = 1_500;
-/** The library releases a job that has been locked for four hours. This renews the lock well before. */
-const keepMs = 30 * 60_000;
 const reconnectMs = 500;
+const endSeconds = 1;
+
+type PresenceOptions = {
+  target: DatabaseTarget;
+  timeoutMs?: number | undefined;
+  poolId: string;
+  /** Called with the task of each job that was active when its process died. */
+  onCrash(task: string): void;
+  log: Logger;
+};
 
 /**
  * Shows that the worker pool `poolId` is alive, through a session lock that the database drops when the process dies,
@@ -18,23 +24,20 @@ const reconnectMs = 500;
  * pool that is starting or reconnecting keeps its jobs.
  */
 export class Presence {
-  readonly #connections: JobConnections;
-  readonly #poolId: string;
-  readonly #log: Logger;
+  readonly #options: PresenceOptions;
+  readonly #db: Database;
   readonly #stopping = new AbortController();
   readonly #done: Promise<void>;
-  #client: Client | undefined;
+  #session: Session | undefined;
   #suspects = new Set<string>();
-  #keptAt = performance.now();
   #workers = 1;
-  readonly #onCrash: (task: string) => void;
 
-  /** @param onCrash is called for each job that was active when its process died. */
-  constructor(connections: JobConnections, poolId: string, log: Logger, onCrash: (task: string) => void) {
-    this.#onCrash = onCrash;
-    this.#connections = connections;
-    this.#poolId = poolId;
-    this.#log = log;
+  constructor(options: PresenceOptions) {
+    const { target, timeoutMs } = options;
+    this.#options = options;
+    this.#db = openDatabase(target, {
+      ...{ poolSize: 1, applicationName: 'quarry-presence', ...(timeoutMs && { timeoutMs }) },
+    });
     this.#done = this.#run();
   }
 
@@ -45,122 +48,53 @@ export class Presence {
 
   async stop(): Promise<void> {
     this.#stopping.abort();
-    await this.#end();
-    await this.#done;
+    await Promise.all([this.#db.end({ timeout: endSeconds }), this.#done]);
   }
 
   async #run(): Promise<void> {
-    while (!this.#stopping.signal.aborted) {
-      try {
-        const client = await this.#connect();
-        await this.#count(client);
-        await this.#sweep(client);
-        await this.#keep(client);
-        await this.#pause(sweepMs);
-      } catch (error) {
-        if (this.#stopping.signal.aborted) return;
-        this.#log.warn({ err: error }, 'Could not check which workers are alive');
-        await this.#end();
-        await this.#pause(reconnectMs);
-      }
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      const pauseMs = await this.#check().catch((error: unknown) => {
+        if (!signal.aborted) this.#options.log.warn({ err: error }, 'Could not check which workers are alive');
+        this.#leave();
+        return reconnectMs;
+      });
+      await wait(pauseMs, undefined, { signal, ref: false }).catch(() => {});
     }
+    this.#leave();
   }
 
-  async #connect(): Promise<Client> {
-    if (this.#client) return this.#client;
-    const client = this.#connections.open('quarry-presence');
-    client.on('error', () => {
-      if (this.#client === client) this.#client = undefined;
-    });
-    this.#client = client;
-    await client.connect();
-    await client.query('select pg_advisory_lock($1, hashtext($2))', [presenceLockSpace, this.#poolId]);
-    this.#suspects = new Set();
-    return client;
-  }
-
-  async #end(): Promise<void> {
-    const client = this.#client;
-    if (client === undefined) return;
-    await client.endSoon();
-    this.#client = undefined;
-  }
-
-  async #count(client: pg.Client): Promise<void> {
-    const workers = await countWorkers(client);
-    if (workers !== this.#workers) this.#log.info({ workers }, 'Jobs are shared with other processes');
+  async #check(): Promise<number> {
+    const { log } = this.#options;
+    this.#session ??= await this.#enter();
+    const workers = Math.max(1, await store.countWorkers(this.#session));
+    if (workers !== this.#workers) log.info({ workers }, 'Jobs are shared with other processes');
     this.#workers = workers;
+    await this.#sweep(this.#session);
+    return sweepMs;
   }
 
-  async #sweep(client: pg.Client): Promise<void> {
-    const { rows } = await client.query<{ lockedBy: string }>(
-      `select holders.locked_by as "lockedBy"
-       from (select distinct locked_by from graphile_worker.jobs where locked_by is not null offset 0) holders
-       where holders.locked_by <> $2 and pg_try_advisory_xact_lock($1, hashtext(holders.locked_by))`,
-      [presenceLockSpace, this.#poolId],
-    );
-    const missing = rows.map((row) => row.lockedBy);
-    const dead = missing.filter((poolId) => this.#suspects.has(poolId));
+  /** The session that holds the lock of this pool. */
+  async #enter(): Promise<Session> {
+    this.#suspects = new Set();
+    const session = await this.#db.reserve();
+    this.#session = session;
+    await session`select pg_advisory_lock(${store.presenceLockSpace}, hashtext(${this.#options.poolId}))`;
+    return session;
+  }
+
+  #leave(): void {
+    this.#session?.release();
+    this.#session = undefined;
+  }
+
+  async #sweep(session: Session): Promise<void> {
+    const { poolId, onCrash, log } = this.#options;
+    const missing = await store.listMissingHolders(session, poolId);
+    const dead = missing.filter((holder) => this.#suspects.has(holder));
     this.#suspects = new Set(missing);
     if (dead.length === 0) return;
-    await this.#noteCrashes(client, dead);
-    await client.query('select graphile_worker.force_unlock_workers($1)', [dead]);
-    await client.query(announceJobs);
-    this.#log.warn({ workerPools: dead }, 'Released the jobs of dead workers');
+    for (const task of await store.releaseDeadPools(session, dead)) onCrash(task);
+    log.warn({ workerPools: dead }, 'Released the jobs of dead workers');
   }
-
-  /**
-   * A waiting job did not cause the crash, so it gets its attempt back. Neither did a suspect, which never runs in this
-   * process. Another active job may have: after its second crash, it runs alone. It keeps one attempt, because only a
-   * failure may be the last one.
-   */
-  async #noteCrashes(client: pg.Client, dead: string[]): Promise<void> {
-    await client.query(
-      'insert into graphile_worker._private_job_queues (queue_name) values ($1) on conflict do nothing',
-      [suspectsQueue],
-    );
-    const { rows } = await client.query<{ id: string; task: string; setAside: boolean }>(
-      `with waited as (
-         update graphile_worker._private_jobs set flags = flags - 'waits', attempts = greatest(attempts - 1, 0)
-         where locked_by = any ($1) and ${isInnocent}),
-       crashed as (
-         update graphile_worker._private_jobs set ${crashColumns('least(attempts, max_attempts - 1)')}, job_queue_id = coalesce(job_queue_id,
-           case when flags ? 'crashes' then (select id from graphile_worker._private_job_queues where queue_name = $2) end)
-         where locked_by = any ($1) and not ${isInnocent}
-         returning id, task_id, attempts >= max_attempts as set_aside)
-       select crashed.id, tasks.identifier as task, crashed.set_aside as "setAside"
-       from crashed join graphile_worker._private_tasks tasks on tasks.id = crashed.task_id`,
-      [dead, suspectsQueue, 'The process died while it ran this job.'],
-    );
-    for (const { id, task, setAside } of rows) {
-      this.#onCrash(task);
-      if (setAside) this.#log.error({ jobId: id, task }, 'Set aside a job that was active in too many crashes');
-    }
-  }
-
-  /** Shows the library that the jobs of this pool are not stale. */
-  async #keep(client: pg.Client): Promise<void> {
-    if (performance.now() - this.#keptAt < keepMs) return;
-    await client.query('update graphile_worker._private_jobs set locked_at = now() where locked_by = $1', [
-      this.#poolId,
-    ]);
-    this.#keptAt = performance.now();
-  }
-
-  async #pause(ms: number): Promise<void> {
-    await wait(ms, undefined, { signal: this.#stopping.signal, ref: false }).catch(() => {});
-  }
-}
-
-/** SQL condition: the job cannot have caused the end of the process that held it. */
-const isInnocent = `(coalesce(flags ? 'waits', false) or coalesce((flags->>'crashes')::integer, 0) >= ${crashesMax - 1})`;
-
-async function countWorkers(client: pg.Client): Promise<number> {
-  const { rows } = await client.query<{ count: number }>(
-    `select count(distinct objid)::integer as count from pg_locks
-     where locktype = 'advisory' and classid = $1::bigint::oid and objsubid = 2 and granted
-       and database = (select oid from pg_database where datname = current_database())`,
-    [presenceLockSpace],
-  );
-  return Math.max(1, rows[0]?.count ?? 1);
 }

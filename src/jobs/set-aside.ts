@@ -1,10 +1,5 @@
 import type { Db, Statement } from '../db/database.ts';
-import { lane } from './lane-queue.ts';
-
-/** An index for listing the jobs that are set aside without reading the others. */
-export const setAsideIndex = `
-  create index if not exists quarry_jobs_set_aside on graphile_worker._private_jobs ((${lane}), updated_at)
-  where attempts >= max_attempts and locked_at is null`;
+import { announceJobs } from './store.ts';
 
 /** A job that is no longer retried, because it failed or crashed its process too often. */
 type SetAsideJob = {
@@ -20,25 +15,22 @@ type SetAsideJob = {
 /** Lists the jobs that are set aside, newest first. */
 export function listSetAside(db: Db, countMax: number): Promise<SetAsideJob[]> {
   return db<SetAsideJob[]>`
-    select jobs.id::text, tasks.identifier as task, jobs.payload, coalesce((jobs.flags ->> 'crashes')::integer, 0) as crashes,
-      coalesce(jobs.last_error, '') as reason, jobs.updated_at as since
-    from graphile_worker._private_jobs jobs join graphile_worker._private_tasks tasks on tasks.id = jobs.task_id
-    where jobs.attempts >= jobs.max_attempts and jobs.locked_at is null
-    order by jobs.updated_at desc, jobs.id desc limit ${countMax}`;
+    select id::text, task, payload, crashes, coalesce(last_error, '') as reason, updated_at as since
+    from jobs where locked_by is null and attempts >= max_attempts
+    order by updated_at desc, id desc limit ${countMax}`;
 }
 
-/** Retries a job that is set aside, from its first attempt. Returns false if there is no such job. */
-export async function retrySetAside(db: Db, id: string): Promise<boolean> {
-  const rows = await db`
-    update graphile_worker._private_jobs set attempts = 0, run_at = now(), flags = flags - 'crashes' - 'waits',
-      job_queue_id = null
-    where id = ${id}::bigint and attempts >= max_attempts and locked_at is null returning 1`;
-  if (rows.length > 0) await db`select pg_notify('jobs:insert', '{"r":' || random()::text || ',"count":1}')`;
-  return rows.length > 0;
+/** Retries a job of the app, or of any app, that is set aside, from its first attempt. False if there is no such job. */
+export async function retrySetAside(db: Db, id: string, appId: string | null = null): Promise<boolean> {
+  const { count } = await db`
+    update jobs set attempts = 0, crashes = 0, run_at = now()
+    where id = ${id}::bigint and (${appId}::uuid is null or app_id = ${appId}) and attempts >= max_attempts and locked_by is null`;
+  if (count > 0) await announceJobs(db);
+  return count > 0;
 }
 
-/** SQL condition: the job with this key is set aside. */
-export function isSetAside(db: Db, key: Statement): Statement {
-  return db`exists (select from graphile_worker._private_jobs jobs
-    where jobs.key = ${key} and jobs.attempts >= jobs.max_attempts and jobs.locked_at is null)`;
+/** SQL condition: the job of the app with this key is set aside. */
+export function isSetAside(db: Db, appId: Statement, key: Statement): Statement {
+  return db`exists (select from jobs
+    where jobs.app_id = ${appId} and jobs.key = ${key} and jobs.attempts >= jobs.max_attempts and jobs.locked_by is null)`;
 }

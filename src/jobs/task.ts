@@ -1,4 +1,4 @@
-import type { Logger } from '../log.ts';
+import type { Logger } from '../lib/log.ts';
 import type { JobPayload } from './queue.ts';
 
 export type JobContext = {

@@ -1,7 +1,7 @@
 import { fork } from 'node:child_process';
-import { contain, UncaughtError } from '../contain.ts';
 import type { DatabaseTarget } from '../db/address.ts';
-import type { Logger } from '../log.ts';
+import { contain, UncaughtError } from '../lib/contain.ts';
+import type { Logger } from '../lib/log.ts';
 import type { JobPayload } from './queue.ts';
 import type { Task } from './task.ts';
 

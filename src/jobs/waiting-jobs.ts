@@ -4,12 +4,11 @@ export type WaitBounds = { jobsMax: number; jobsOfAppMax: number };
 const retryMsMin = 5_000;
 const retryMsMax = 15_000;
 
-/** The jobs of this process that wait for an external response or resume after one. */
+/** Counts the jobs of this process that wait for an external response or have resumed after one. */
 export class WaitingJobs {
   readonly #bounds: Record<string, WaitBounds>;
   /** By task, then by app. */
   readonly #counts = new Map<string, Map<string, number>>();
-  readonly #all = new Set<Promise<unknown>>();
 
   constructor(bounds: Record<string, WaitBounds>) {
     this.#bounds = bounds;
@@ -29,21 +28,15 @@ export class WaitingJobs {
     return retryMsMin + Math.random() * (retryMsMax - retryMsMin);
   }
 
-  add(task: string, app: string, ended: Promise<unknown>): void {
+  /** Counts a job. Returns a function to call when it has ended. */
+  add(task: string, app: string): () => void {
     const apps = this.#counts.get(task) ?? new Map<string, number>();
     this.#counts.set(task, apps);
     apps.set(app, (apps.get(app) ?? 0) + 1);
-    this.#all.add(ended);
-    const forget = (): void => {
-      this.#all.delete(ended);
+    return () => {
       const left = (apps.get(app) ?? 1) - 1;
       if (left > 0) apps.set(app, left);
       else apps.delete(app);
     };
-    ended.then(forget, forget);
-  }
-
-  async ended(): Promise<void> {
-    await Promise.allSettled(this.#all);
   }
 }

@@ -1,9 +1,8 @@
 import type { BlobStore } from '../blob/blob-store.ts';
-import type { Clock } from '../clock.ts';
 import type { SharedEmbedder } from '../content/embed/in-lanes.ts';
 import type { Fetcher } from '../content/fetch/guarded-fetch.ts';
+import type { Reranker } from '../content/models/reranker.ts';
 import type { ParserPool } from '../content/parse/pool/pool.ts';
-import type { Reranker } from '../content/rerank/reranker.ts';
 import type { StemLanguage } from '../content/terms.ts';
 import type { CrawlSink } from '../crawls/types.ts';
 import type { Database } from '../db/database.ts';
@@ -11,7 +10,8 @@ import type { Domain, Tasks } from '../domain.ts';
 import { addJob } from '../jobs/queue.ts';
 import { taskNames } from '../jobs/task-names.ts';
 import type { JobContext, Recurring } from '../jobs/workers.ts';
-import type { Logger } from '../log.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../lib/log.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
 import { createAttachmentService } from './attached-files/service.ts';
 import { createDocumentService } from './documents/service.ts';
@@ -26,6 +26,18 @@ import { messageKeptMs } from './sources/inbound-signing.ts';
 import { deleteInboundMessages } from './sources/inbound-store.ts';
 import { createSourceService, dueAt } from './sources/service.ts';
 import { listDueSources, setNextPull } from './sources/store.ts';
+
+/*
+ * Sources hold documents, which search finds.
+ * - sources/: creating and changing sources, inbound URLs and messages. kinds/: what each kind accepts.
+ * - ingestion/: one import of content. Pushed content is read while the request waits, pulls run as jobs, and sites come
+ *   from crawls.
+ * - documents/: reading and changing single documents; attached-files/: files of vector stores.
+ * - index/: chunks, words and vectors of each source, written in the transaction of its document, then merged by jobs.
+ * - learning/: what a source teaches the built-in embedder.
+ * - search/: candidates by words and vectors, fused and reranked.
+ * An import flows from a source's ingestion to documents, chunks and the index; a search reads only the index and texts.
+ */
 
 type KnowledgeDeps = {
   db: Database;

@@ -1,5 +1,6 @@
-import { compact, iso, presentSandboxId } from '../http/present.ts';
-import { formatId } from '../ids.ts';
+import { compact, iso, presentSandboxId } from '../http/route/present.ts';
+import { defined } from '../lib/defined.ts';
+import { formatId } from '../lib/ids.ts';
 import type { DocumentContent } from './documents/service.ts';
 import type { ChunkRow, DocumentView } from './documents/store.ts';
 import type { IngestionView } from './ingestion/store.ts';
@@ -105,6 +106,7 @@ export function presentChunk(row: ChunkRow) {
     id: formatId('chunk', row.id),
     content: row.content.toString(),
     heading_path: row.headingPath,
+    ...(row.fragment === null ? {} : { fragment: row.fragment }),
     start_line: row.startLine,
     end_line: row.endLine,
     start_byte: row.startByte,
@@ -116,8 +118,7 @@ export function presentSearch(result: SearchResult, explain: boolean) {
   return {
     data: result.hits.map((hit) => presentHit(hit, explain)),
     ...(result.facets && { facets: Object.fromEntries(result.facets) }),
-    ...(result.vectorsUnavailable === undefined ? {} : { vectors_unavailable: result.vectorsUnavailable }),
-    ...(result.rerankUnavailable === undefined ? {} : { rerank_unavailable: result.rerankUnavailable }),
+    ...defined({ vectors_unavailable: result.vectorsUnavailable, rerank_unavailable: result.rerankUnavailable }),
     ...(explain
       ? {
           explain: {
@@ -138,7 +139,7 @@ export function presentSearch(result: SearchResult, explain: boolean) {
             ...(result.feedback && {
               feedback: { passages: result.feedback.passages, terms: result.feedback.added },
             }),
-            ...(result.vectorsUnavailable === undefined ? {} : { vectors_unavailable: result.vectorsUnavailable }),
+            ...defined({ vectors_unavailable: result.vectorsUnavailable }),
           },
         }
       : {}),
@@ -159,12 +160,15 @@ function presentHit(hit: SearchHit, explain: boolean) {
     source: formatId('source', row.sourceId),
     title: row.title,
     source_url: row.sourceUrl,
+    fragment: row.fragment,
     ...presentPosition(row),
     score: hit.score,
     created_at: iso(row.createdAt),
     highlights: hit.highlights?.map(({ start, end, startByte, endByte }) => ({
-      ...{ start, end },
-      ...{ start_byte: startByte, end_byte: endByte },
+      start,
+      end,
+      start_byte: startByte,
+      end_byte: endByte,
     })),
     context: hit.context && compact({ content: hit.context.content.toString(), ...presentPosition(hit.context) }),
     explain: explain

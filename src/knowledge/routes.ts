@@ -1,8 +1,8 @@
 import { Type } from 'typebox';
 import type { Db } from '../db/database.ts';
-import { bodyBudgets } from '../http/body-budgets.ts';
-import { page, pageOf, pageQuery, pageRequest } from '../http/pages.ts';
-import { type Api, everyCaller, ref } from '../http/route.ts';
+import { bodyBudgets } from '../http/body/budgets.ts';
+import { page, pageOf, pageQuery, pageRequest } from '../http/route/pages.ts';
+import { type Api, everyCaller, ref } from '../http/route/route.ts';
 import type { Knowledge } from './domain.ts';
 import {
   presentChunk,

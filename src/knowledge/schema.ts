@@ -1,15 +1,16 @@
 import { Type } from 'typebox';
 import { mediaTypePattern } from '../files/media-types.ts';
-import { pageQuery } from '../http/pages.ts';
-import { freeMap, ref, strict } from '../http/route.ts';
-import { documentTextKeyword } from '../http/validation.ts';
+import { pageQuery } from '../http/route/pages.ts';
+import { freeMap, ref, strict } from '../http/route/route.ts';
+import { documentTextKeyword } from '../http/route/validation.ts';
+import { mapOf } from '../lib/map-schema.ts';
 
 const takesDocuments = { [documentTextKeyword]: true };
 
 const text = Type.String();
 const optionalText = Type.Optional(Type.String());
 const textOrNull = Type.Union([Type.String(), Type.Null()]);
-const mapOrNull = Type.Union([Type.Record(Type.String(), Type.Unknown()), Type.Null()]);
+const mapOrNull = Type.Union([mapOf(Type.Unknown()), Type.Null()]);
 const texts = Type.Optional(Type.Array(Type.String(), { maxItems: 100 }));
 const stateSchema = Type.Enum(['active', 'paused']);
 const title = Type.Optional(Type.String({ maxLength: 1_000, description: 'Display title.' }));
@@ -59,7 +60,7 @@ export const sourceKindListSchema = Type.Object({
       type: text,
       label: text,
       description: text,
-      payload_schema: Type.Record(Type.String(), Type.Unknown(), { description: 'JSON Schema of `payload`.' }),
+      payload_schema: mapOf(Type.Unknown(), { description: 'JSON Schema of `payload`.' }),
     }),
   ),
 });
@@ -138,7 +139,7 @@ export const ingestBatchSchema = strict(
   takesDocuments,
 );
 
-const errorMember = Type.Optional(Type.Record(Type.String(), Type.Unknown()));
+const errorMember = Type.Optional(mapOf(Type.Unknown()));
 
 export const ingestionSchema = Type.Object(
   {
@@ -150,8 +151,8 @@ export const ingestionSchema = Type.Object(
     user: optionalText,
     org: optionalText,
     error: errorMember,
-    metadata: Type.Record(Type.String(), Type.Unknown()),
-    stats: Type.Record(Type.String(), Type.Unknown()),
+    metadata: mapOf(Type.Unknown()),
+    stats: mapOf(Type.Unknown()),
     started_at: optionalText,
     completed_at: optionalText,
     created_at: text,
@@ -170,7 +171,7 @@ export const documentSchema = Type.Object(
     team: optionalText,
     user: optionalText,
     org: optionalText,
-    metadata: Type.Record(Type.String(), Type.Unknown()),
+    metadata: mapOf(Type.Unknown()),
     content_type: optionalText,
     content_hash: text,
     total_lines: Type.Integer(),
@@ -207,11 +208,18 @@ export const documentContentQuery = Type.Object({
   unit: Type.Optional(Type.Enum(['lines', 'bytes'])),
 });
 
+const fragment = Type.Optional(
+  Type.String({
+    description: 'For a web page: the fragment of its address that leads to the heading, without `#`.',
+  }),
+);
+
 export const documentChunkSchema = Type.Object(
   {
     id: Type.String({ description: 'cim_…' }),
     content: Type.String(),
     heading_path: Type.Array(Type.String(), { description: 'The headings above it, outermost first.' }),
+    fragment,
     start_line: Type.Integer(),
     end_line: Type.Integer({ description: 'The last line, counted from 1 (inclusive).' }),
     start_byte: Type.Integer(),
@@ -227,7 +235,7 @@ export const documentContentSchema = Type.Object(
     total_lines: Type.Integer(),
     total_size: Type.Integer(),
     title: optionalText,
-    metadata: Type.Record(Type.String(), Type.Unknown()),
+    metadata: mapOf(Type.Unknown()),
     unit: optionalText,
     offset: Type.Optional(Type.Integer()),
     limit: Type.Optional(Type.Integer()),
@@ -296,13 +304,14 @@ const searchHitSchema = Type.Object(
     kind: Type.Literal('chunk'),
     content: text,
     content_type: optionalText,
-    raw_content: Type.Record(Type.String(), Type.Unknown()),
-    metadata: Type.Record(Type.String(), Type.Unknown()),
+    raw_content: mapOf(Type.Unknown()),
+    metadata: mapOf(Type.Unknown()),
     type: text,
     document: text,
     source: text,
     title: optionalText,
     source_url: optionalText,
+    fragment,
     ...lineAndByteMembers,
     score: Type.Number(),
     created_at: text,
@@ -322,7 +331,7 @@ const searchHitSchema = Type.Object(
         { description: 'The hit and its neighbours as one passage of the document.' },
       ),
     ),
-    explain: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+    explain: Type.Optional(mapOf(Type.Unknown())),
   },
   { $id: 'SearchHit', description: 'A passage and its position.' },
 );
@@ -330,8 +339,7 @@ const searchHitSchema = Type.Object(
 export const searchResultSchema = Type.Object({
   data: Type.Array(ref(searchHitSchema)),
   facets: Type.Optional(
-    Type.Record(
-      Type.String(),
+    mapOf(
       Type.Array(
         Type.Object({ value: Type.Union([Type.String(), Type.Number(), Type.Boolean()]), count: Type.Integer() }),
       ),
@@ -342,7 +350,7 @@ export const searchResultSchema = Type.Object({
     Type.String({ description: 'Why the query has no vector. The results are those of full-text search.' }),
   ),
   rerank_unavailable: Type.Optional(Type.String({ description: 'Why the results are not reranked.' })),
-  explain: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+  explain: Type.Optional(mapOf(Type.Unknown())),
 });
 
 export const inboundUrlSchema = Type.Object({

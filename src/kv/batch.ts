@@ -1,6 +1,6 @@
 import type { Static } from 'typebox';
-import { AppError, type ErrorCode, invalidField } from '../errors.ts';
-import { newUuid } from '../ids.ts';
+import { AppError, type ErrorCode, invalidField } from '../lib/errors.ts';
+import { newUuid } from '../lib/ids.ts';
 import { requireKey } from './keys.ts';
 import { readPrecondition } from './precondition.ts';
 import type { kvBatchBody, kvOperation } from './schema.ts';

@@ -1,9 +1,9 @@
 import { Type } from 'typebox';
 import type { Db } from '../db/database.ts';
-import { AppError, invalidField } from '../errors.ts';
-import { textBudget } from '../http/body-budgets.ts';
-import { type Api, everyCaller, ref } from '../http/route.ts';
-import type { StreamHub } from '../http/sse.ts';
+import { textBudget } from '../http/body/budgets.ts';
+import { type Api, everyCaller, ref } from '../http/route/route.ts';
+import type { StreamHub } from '../http/streams/sse.ts';
+import { AppError, invalidField } from '../lib/errors.ts';
 import { presentBatchResult, presentEntry } from './present.ts';
 import {
   incrementKvBody,

@@ -4,6 +4,15 @@ import { createKvService, type KvLimits, type KvService } from './service.ts';
 import { kvSweepJob, sweepKv } from './sweep.ts';
 import { createKvWatch, type KvWatch, kvTopic } from './watch.ts';
 
+/*
+ * Small strings under keys, for each user.
+ * - `paths.ts` decodes a key from a path, `keys.ts` checks it; `owner.ts` says whose entries a caller uses.
+ * - `service.ts` reads and writes; reads and writes of many requests share statements.
+ * - `precondition.ts` and `tag.ts` make writes conditional by `If-Match`; `batch.ts` changes several entries in one
+ *   statement.
+ * - `watch.ts` streams changes from a log that a trigger writes while somebody watches; `sweep.ts` deletes expired entries.
+ */
+
 type KvDeps = { db: Database; limits: KvLimits; streamSecondsMax: number };
 
 export function createKv({ db, limits, streamSecondsMax }: KvDeps): Domain<KvService> & { watch: KvWatch } {

@@ -1,4 +1,4 @@
-import { AppError, notFound } from '../errors.ts';
+import { AppError, notFound } from '../lib/errors.ts';
 
 /** Throws when the text cannot be a key: 404 when it is only looked up and could never have been stored. */
 export function requireKey(key: string, use: 'look-up' | 'write', keyBytesMax: number): void {

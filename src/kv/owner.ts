@@ -1,6 +1,6 @@
-import { AppError, invalidField } from '../errors.ts';
-import { stringProblem } from '../http/unicode.ts';
-import { parseId } from '../ids.ts';
+import { stringProblem } from '../http/body/unicode.ts';
+import { AppError, invalidField } from '../lib/errors.ts';
+import { parseId } from '../lib/ids.ts';
 import { type Caller, canSeeWholeApp } from '../tenancy/caller.ts';
 import type { KvOwner } from './store.ts';
 

@@ -1,7 +1,6 @@
-import { notFound } from '../errors.ts';
-import { invalidKey, requireKey } from './keys.ts';
+import { invalidKey } from './keys.ts';
 
-/** Longer than any valid key. Longer keys are replaced by a marker. */
+/** Longer than any valid key. Longer keys are replaced by a marker, and read as a key that is too long. */
 const carriedBytesMax = 4_096;
 
 /**
@@ -22,27 +21,13 @@ export function rewriteKvUrl(target: string): string {
 /** Three segments, escaped or not. An escaped slash does not separate segments. */
 const kvPrefix = /^(?:\/(?:[a-z0-9]|%(?!2f)[0-9a-f]{2}){2,3}){3}\//i;
 
-/** The decoded path parameter of `rewriteKvUrl`. */
-type PathKey = { kind: 'key'; key: string } | { kind: 'not-utf8' } | { kind: 'too-long' };
-
-function parsePathKey(segment: string): PathKey {
+/** The key in a segment that `rewriteKvUrl` wrote, which the service checks. 422 on `key` when it is not UTF-8. */
+export function readPathKey(segment: string): string {
   // Any other segment did not pass through `rewriteKvUrl`, and decoding it would yield a different key.
   if (!/^(?:x|l|k[\w-]*)$/.test(segment)) throw new Error('The path of a key was not rewritten.');
-  if (segment === notUtf8) return { kind: 'not-utf8' };
-  if (segment === tooLong) return { kind: 'too-long' };
-  return { kind: 'key', key: Buffer.from(segment.slice(1), 'base64url').toString('utf8') };
-}
-
-/**
- * The key in a path. 422 on `key` when it is invalid. On reads, a key that is too long to have been stored is 404.
- */
-export function readPathKey(segment: string, use: 'look-up' | 'write', keyBytesMax: number): string {
-  const parsed = parsePathKey(segment);
-  if (parsed.kind === 'not-utf8') throw invalidKey('has an escape that is not UTF-8');
-  if (parsed.kind === 'key') requireKey(parsed.key, use, keyBytesMax);
-  else if (use === 'look-up') throw notFound();
-  else throw invalidKey(`must be at most ${keyBytesMax} bytes`);
-  return parsed.key;
+  if (segment === notUtf8) throw invalidKey('has an escape that is not UTF-8');
+  if (segment === tooLong) return '.'.repeat(carriedBytesMax + 1);
+  return Buffer.from(segment.slice(1), 'base64url').toString('utf8');
 }
 
 const notUtf8 = 'x';

@@ -1,4 +1,4 @@
-import { AppError } from '../errors.ts';
+import { AppError } from '../lib/errors.ts';
 import type { KvEntry } from './store.ts';
 import { entityTag } from './tag.ts';
 

@@ -1,5 +1,5 @@
-import type { LogEntry } from '../http/log-stream.ts';
-import { formatId } from '../ids.ts';
+import type { LogEntry } from '../http/streams/log-stream.ts';
+import { formatId } from '../lib/ids.ts';
 import type { BatchResult } from './batch.ts';
 import type { KvEntry, KvListEntry } from './store.ts';
 import { entityTag } from './tag.ts';

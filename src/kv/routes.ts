@@ -1,12 +1,12 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Db } from '../db/database.ts';
-import { invalidField } from '../errors.ts';
-import { textBudget } from '../http/body-budgets.ts';
-import { mapAsync } from '../http/lists.ts';
-import { page, pageRequest } from '../http/pages.ts';
-import { isCurrent } from '../http/ranges.ts';
-import { type Api, everyCaller, ref } from '../http/route.ts';
-import { checkQuery } from '../http/validation.ts';
+import { textBudget } from '../http/body/budgets.ts';
+import { isCurrent } from '../http/body/ranges.ts';
+import { mapAsync } from '../http/route/lists.ts';
+import { page, pageRequest } from '../http/route/pages.ts';
+import { type Api, everyCaller, ref } from '../http/route/route.ts';
+import { checkQuery } from '../http/route/validation.ts';
+import { invalidField } from '../lib/errors.ts';
 import { readPathKey } from './paths.ts';
 import { readPrecondition } from './precondition.ts';
 import { presentEntry, presentListEntry } from './present.ts';
@@ -82,7 +82,7 @@ export function registerKvRoutes(api: Api, { db, kv }: { db: Db; kv: KvService }
     query: kvUserQuery,
     responses: { 200: ref(kvEntrySchema) },
     async handler({ caller, params, query, request, reply }) {
-      const key = readPathKey(keyOf(params), 'look-up', keyBytesMax);
+      const key = readPathKey(keyOf(params));
       const entry = await kv.get(db, caller, key, query.user);
       const tag = entityTag(entry);
       if (request.headers['if-none-match'] === undefined || !isCurrent(request.headers, tag))
@@ -105,7 +105,7 @@ export function registerKvRoutes(api: Api, { db, kv }: { db: Db; kv: KvService }
     budget,
     responses: { 200: ref(kvEntrySchema) },
     async handler({ caller, params, body, request, reply }) {
-      const key = readPathKey(keyOf(params), 'write', keyBytesMax);
+      const key = readPathKey(keyOf(params));
       return sendEntry(reply, await kv.put(db, caller, key, body, preconditionOf(request)));
     },
   });
@@ -123,7 +123,7 @@ export function registerKvRoutes(api: Api, { db, kv }: { db: Db; kv: KvService }
     body: deleteKvBody,
     responses: { 204: null },
     async handler({ caller, params, query, body, request }) {
-      const key = readPathKey(keyOf(params), 'look-up', keyBytesMax);
+      const key = readPathKey(keyOf(params));
       if (caller.kind !== 'user' && query.user !== undefined && body?.user !== undefined && query.user !== body.user)
         throw invalidField('user', 'differs between the query and the body');
       await kv.delete(db, caller, key, query.user ?? body?.user, preconditionOf(request));

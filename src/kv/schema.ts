@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
-import { pageOf, pageQuery } from '../http/pages.ts';
-import { ref, strict } from '../http/route.ts';
+import { pageOf, pageQuery } from '../http/route/pages.ts';
+import { ref, strict } from '../http/route/route.ts';
 
 const timestamp = (description: string) => Type.String({ format: 'date-time', description });
 

@@ -2,9 +2,10 @@ import type { Static } from 'typebox';
 import { Batcher } from '../db/batcher.ts';
 import type { Db } from '../db/database.ts';
 import { isDatabaseError, isForeignKeyViolation, isRefusedStatement } from '../db/database.ts';
-import { AppError, invalidField, notFound } from '../errors.ts';
-import type { PageRequest } from '../http/pages.ts';
-import { newUuid } from '../ids.ts';
+import type { PageRequest } from '../http/route/pages.ts';
+import { defined } from '../lib/defined.ts';
+import { AppError, found, invalidField, notFound } from '../lib/errors.ts';
+import { newUuid } from '../lib/ids.ts';
 import { type Caller, canSeeWholeApp, type Scope, type UserCaller } from '../tenancy/caller.ts';
 import { fieldId } from '../tenancy/references.ts';
 import {
@@ -97,7 +98,7 @@ export function createKvService({ limits }: { limits: KvLimits }) {
   /** One statement is all or nothing by itself, and holds its locks only until it has committed. */
   async function putAll(db: Db, owner: KvOwner, puts: KvOperation[]): Promise<BatchResult[]> {
     const writes = puts.map(({ key, value = '', ttl_seconds }) =>
-      newWrite(key, { value, ...(ttl_seconds === undefined ? {} : { ttl_seconds }) }),
+      newWrite(key, { value, ...defined({ ttl_seconds }) }),
     );
     const entries = await upsertEntries(
       db,
@@ -208,8 +209,7 @@ export function createKvService({ limits }: { limits: KvLimits }) {
     async get(db: Db, caller: Caller, key: string, user: unknown): Promise<KvEntry> {
       const owner = targetOwner(caller, user);
       requireKey(key, 'look-up', limits.keyBytesMax);
-      const entry = await batchersOf(db).reads.add(nameOf(owner), { ...owner, key });
-      if (!entry) throw notFound();
+      const entry = found(await batchersOf(db).reads.add(nameOf(owner), { ...owner, key }));
       return entry;
     },
 
@@ -257,8 +257,7 @@ export function createKvService({ limits }: { limits: KvLimits }) {
         if (!(await deleteEntry(db, owner, key))) throw notFound();
         return;
       }
-      const current = await findEntry(db, owner, key);
-      if (!current) throw notFound();
+      const current = found(await findEntry(db, owner, key));
       if (!precondition.holds(current) || !(await deleteEntry(db, owner, key, current))) throw preconditionFailed();
     },
 

@@ -1,6 +1,6 @@
 import type { Database } from '../db/database.ts';
 import { isForeignKeyViolation } from '../db/database.ts';
-import type { LogSource } from '../http/log-stream.ts';
+import type { LogSource } from '../http/streams/log-stream.ts';
 import type { Caller } from '../tenancy/caller.ts';
 import { targetOwner, userNotFound } from './owner.ts';
 import { presentChange } from './present.ts';

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { formatUuidBytes, uuidBytes } from '../ids.ts';
+import { formatUuidBytes, uuidBytes } from '../lib/ids.ts';
 
 /*
  * The bytes that digests and signatures cover. docs/verify.md describes them for programs in other languages, and

@@ -1,4 +1,4 @@
-import { formatId, parseId } from '../ids.ts';
+import { formatId, parseId } from '../lib/ids.ts';
 import { encodeHeader, type SegmentHeader, type SegmentKind, sha256 } from './encoding.ts';
 import { keyId, TrustedKeys } from './keys.ts';
 import type { SegmentRow } from './store.ts';
@@ -50,8 +50,15 @@ export function readHead(head: ExportedHead): ReadHead | undefined {
   const sandboxId = parseId('sandbox', String(head.sandbox));
   if (appId === undefined || sandboxId === undefined) return undefined;
   const header: SegmentHeader = {
-    ...{ appId, sandboxId, number: head.segment, kind: head.kind, sealedAt: head.sealed_at, records: head.records },
-    ...{ lastAt: head.last_at, detail: head.detail, keyId: head.key_id },
+    appId,
+    sandboxId,
+    number: head.segment,
+    kind: head.kind,
+    sealedAt: head.sealed_at,
+    records: head.records,
+    lastAt: head.last_at,
+    detail: head.detail,
+    keyId: head.key_id,
     listDigest: Buffer.from(String(head.list_digest), 'hex'),
     previous: Buffer.from(String(head.previous), 'hex'),
   };

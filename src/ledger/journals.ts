@@ -1,5 +1,5 @@
 import type { Db } from '../db/database.ts';
-import { formatId } from '../ids.ts';
+import { formatId } from '../lib/ids.ts';
 import type { Scope } from '../tenancy/caller.ts';
 import { digestFields, origin, sha256 } from './encoding.ts';
 import type { Problem, ProblemKind, Verified } from './findings.ts';

@@ -1,4 +1,4 @@
-import { type Api, operators, ref } from '../http/route.ts';
+import { type Api, operators, ref } from '../http/route/route.ts';
 import { ledgerHeadSchema, ledgerQuery, ledgerVerificationSchema, verificationQuery } from './schema.ts';
 import { formatCursor, type LedgerService } from './service.ts';
 

@@ -1,5 +1,5 @@
-import type { Clock } from '../clock.ts';
 import type { Database, Db } from '../db/database.ts';
+import type { Clock } from '../lib/clock.ts';
 import type { Scope } from '../tenancy/caller.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
 import {

@@ -1,5 +1,5 @@
 import type { Database } from '../db/database.ts';
-import { AppError, found } from '../errors.ts';
+import { AppError, found } from '../lib/errors.ts';
 import type { Scope } from '../tenancy/caller.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
 import type { Position, Verified } from './findings.ts';

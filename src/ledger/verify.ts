@@ -1,5 +1,5 @@
 import type { Database, Db } from '../db/database.ts';
-import { formatId } from '../ids.ts';
+import { formatId } from '../lib/ids.ts';
 import type { Scope } from '../tenancy/caller.ts';
 import { decodeItems, digestFields, encodeHeader, formatMicros, type Item, origin, sha256 } from './encoding.ts';
 import { noCounts, type Position, type ProblemKind, type Verified } from './findings.ts';
@@ -185,7 +185,10 @@ async function findInserted(
     if (row.segment === null) found.counts.unsealed += 1;
     else if (listed.get(row.segment)?.has(`${row.id}/${row.sequence}`) === false)
       found.problems.push({
-        ...{ kind: 'inserted', chain: ledgerName(scope), record: nameRecord(kind, row), segment: row.segment },
+        kind: 'inserted',
+        chain: ledgerName(scope),
+        record: nameRecord(kind, row),
+        segment: row.segment,
         message: 'The record is not in the segment that it names.',
       });
   }

@@ -1,6 +1,5 @@
-import { openCallLanes } from '../content/call-lanes.ts';
 import type { Resolver } from '../content/fetch/resolver.ts';
-import { type LlmClient, openAiChat } from '../content/llm/client.ts';
+import { type LlmClient, openAiChat } from '../content/models/llm/client.ts';
 import {
   addUsage,
   type ChatMessage,
@@ -9,9 +8,10 @@ import {
   noUsage,
   promptTokensMax,
   type TokenUsage,
-} from '../content/llm/messages.ts';
-import { AppError } from '../errors.ts';
-import type { Logger } from '../log.ts';
+} from '../content/models/llm/messages.ts';
+import { Slots } from '../fairness/slots.ts';
+import { AppError } from '../lib/errors.ts';
+import type { Logger } from '../lib/log.ts';
 import { readJsonOutput } from './json-output.ts';
 
 /** The tokens of all requests for one text, and the number of requests. */
@@ -90,7 +90,7 @@ export type Llm = ReturnType<typeof createLlm>;
 export function createLlm({ config, log, checkSchema, resolve }: LlmDeps) {
   const client = openClient(config, resolve);
   const refuse = () => new AppError('unavailable', 'Too many requests of this app wait for the language model.');
-  const callInLane = openCallLanes(config.llmConcurrency, refuse);
+  const slots = new Slots({ slots: 2 * config.llmConcurrency, tooMany: refuse });
 
   /** 501 if the settings name no model. */
   function requireClient(): LlmClient {
@@ -119,11 +119,11 @@ export function createLlm({ config, log, checkSchema, resolve }: LlmDeps) {
     const { schema, tokens, temperature } = input;
     try {
       const completed = await model.complete({ messages, schema, tokens, temperature, signal: of.signal, onText });
-      await reserved.settle(completed.usage.total_tokens);
+      await reserved.settle(chargeOf(completed.usage, tokens));
       return completed;
     } catch (error) {
-      const { total_tokens: used } = error instanceof LlmError ? error.usage : estimateUsage(messages, text);
-      await reserved.settle(used);
+      const used = error instanceof LlmError ? error.usage : estimateUsage(messages, text);
+      await reserved.settle(chargeOf(used, tokens));
       throw error;
     }
   }
@@ -174,9 +174,14 @@ export function createLlm({ config, log, checkSchema, resolve }: LlmDeps) {
     /** Throws GenerationError, AppError, or the signal's reason if the signal is aborted. */
     generate(input: GenerationInput, of: GenerationContext): Promise<Generated> {
       requireClient();
-      return callInLane(of.lane, of.signal, () => generate(input, of));
+      return slots.run(of.lane, () => generate(input, of), of.signal);
     },
   };
+}
+
+/** What a model reports to have written beyond its limit is not charged: the request did not allow it. */
+function chargeOf({ prompt_tokens: prompt, completion_tokens: completion }: TokenUsage, tokensMax: number): number {
+  return prompt + Math.min(completion, tokensMax);
 }
 
 function openClient({ llmUrl, llmKey, llmModel }: LlmSettings, resolve: Resolver): LlmClient | undefined {

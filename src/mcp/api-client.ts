@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { callerHeaders } from '../http/credential-headers.ts';
-import { idempotencyHeader, readIdempotencyKey } from '../http/idempotency-key.ts';
+import { callerHeaders, forMcpEndpoint } from '../http/route/credential-headers.ts';
+import { idempotencyHeader, readIdempotencyKey } from '../http/route/idempotency-key.ts';
 
 type ApiCallOptions = {
   query?: Record<string, string | number | undefined>;
@@ -41,17 +41,19 @@ export function createApiClient(fastify: FastifyInstance, request: FastifyReques
   return async <T>(method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string, { query, body }: ApiCallOptions = {}) => {
     const search = new URLSearchParams();
     for (const [name, value] of Object.entries(query ?? {})) if (value !== undefined) search.set(name, String(value));
-    const response = await fastify.inject({
-      method,
-      url: search.size === 0 ? path : `${path}?${search.toString()}`,
-      remoteAddress: request.ip,
-      headers: {
-        ...own,
-        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-        ...(key === undefined || method !== 'POST' ? {} : { [idempotencyHeader]: key }),
-      },
-      ...(body === undefined ? {} : { payload: JSON.stringify(body) }),
-    });
+    const response = await forMcpEndpoint(async () =>
+      fastify.inject({
+        method,
+        url: search.size === 0 ? path : `${path}?${search.toString()}`,
+        remoteAddress: request.ip,
+        headers: {
+          ...own,
+          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+          ...(key === undefined || method !== 'POST' ? {} : { [idempotencyHeader]: key }),
+        },
+        ...(body === undefined ? {} : { payload: JSON.stringify(body) }),
+      }),
+    );
     const text = response.payload;
     if (response.statusCode >= 400)
       throw new ApiError(response.statusCode, (JSON.parse(text) as { error: ErrorMember }).error);

@@ -1,5 +1,5 @@
-import { invalidField } from '../errors.ts';
-import { findLongText, isStandIn, joinLongText, type LongText, shareLongText } from '../http/long-text.ts';
+import { findLongText, isStandIn, joinLongText, type LongText, shareLongText } from '../http/body/long-text.ts';
+import { invalidField } from '../lib/errors.ts';
 
 /** The members of a request that may be long. For tools and methods not in `forwarded`, they become plain strings again. */
 export const longArgumentsAt = /^(?:\d+\.)?params\.arguments\.(?:data|text)$/;

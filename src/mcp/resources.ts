@@ -1,4 +1,5 @@
 import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server';
+import { defined } from '../lib/defined.ts';
 import { type ApiClient, ApiError } from './api-client.ts';
 import type { ToolContext } from './tool.ts';
 
@@ -41,7 +42,7 @@ export async function listResources(api: ApiClient, cursor: string | undefined) 
       : await api<Page<StoredFile>>('GET', '/api/v1/files', { query });
   const resources = found.data.map((each) => ('filename' in each ? describeFile(each) : describeDocument(each)));
   const next = page < found.total_pages ? `${kind}/${page + 1}` : kind === 'documents' ? 'files/1' : undefined;
-  return { resources, ...(next === undefined ? {} : { nextCursor: next }) };
+  return { resources, ...defined({ nextCursor: next }) };
 }
 
 /** The contents of a resource. Throws ProtocolError if it is not visible, or too large to be read whole. */
@@ -86,7 +87,7 @@ function describeDocument({ id, title, source_url: url, total_size: size }: Docu
   return {
     uri,
     name: title ?? id,
-    ...(url === undefined ? {} : { description: url }),
+    ...defined({ description: url }),
     mimeType: 'text/markdown',
     size,
   };

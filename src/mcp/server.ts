@@ -5,8 +5,8 @@ import {
   ProtocolErrorCode,
   Server,
 } from '@modelcontextprotocol/server';
-import { AppError, errorCodes } from '../errors.ts';
-import { version } from '../version.ts';
+import { AppError, errorCodes } from '../lib/errors.ts';
+import { version } from '../lib/version.ts';
 import { ApiError, type ErrorMember } from './api-client.ts';
 import { getPrompt, listPrompts } from './prompts.ts';
 import { listResources, readResource, resourceTemplates } from './resources.ts';

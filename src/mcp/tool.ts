@@ -1,6 +1,6 @@
 import { type Static, type TObject, Type } from 'typebox';
-import { AppError } from '../errors.ts';
-import { checkBody } from '../http/validation.ts';
+import { checkBody } from '../http/route/validation.ts';
+import { AppError } from '../lib/errors.ts';
 import type { ApiClient } from './api-client.ts';
 
 /** Limits of tool arguments and results. A model pays for every character that it receives. */
@@ -69,7 +69,9 @@ export function defineTool<I extends TObject, O extends TObject>(tool: {
   const { name, title, description, hints } = tool;
   return {
     definition: {
-      ...{ name, title, description },
+      name,
+      title,
+      description,
       inputSchema: { ...(tool.input as Record<string, unknown>), type: 'object' },
       outputSchema: { ...(tool.output as Record<string, unknown>), type: 'object' },
       annotations: {

@@ -1,8 +1,9 @@
 import type { ParserPool } from '../content/parse/pool/pool.ts';
 import type { Database } from '../db/database.ts';
 import type { Metrics } from '../http/metrics.ts';
-import type { StreamHub } from '../http/sse.ts';
-import type { Logger } from '../log.ts';
+import type { StreamHub } from '../http/streams/sse.ts';
+import { countWorkers } from '../jobs/store.ts';
+import type { Logger } from '../lib/log.ts';
 import * as store from './store.ts';
 
 type MonitoringDeps = {
@@ -146,7 +147,7 @@ async function readSnapshot(db: Database): Promise<Snapshot> {
       store.countJobs(tx),
       store.countWork(tx),
       store.countConnections(tx),
-      store.countWorkers(tx),
+      countWorkers(tx),
     ]);
     return { jobs, work, connections, workers, waitSeconds };
   });

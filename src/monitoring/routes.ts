@@ -1,8 +1,8 @@
 import { Type } from 'typebox';
-import { page, pageOf, pageQuery, pageRequest } from '../http/pages.ts';
-import { compact, iso, presentSandboxId } from '../http/present.ts';
-import { type Api, operators, ref } from '../http/route.ts';
-import { formatId } from '../ids.ts';
+import { page, pageOf, pageQuery, pageRequest } from '../http/route/pages.ts';
+import { compact, iso, presentSandboxId } from '../http/route/present.ts';
+import { type Api, operators, ref } from '../http/route/route.ts';
+import { formatId } from '../lib/ids.ts';
 import type { Scope } from '../tenancy/caller.ts';
 import { setAsideJobSchema } from './schema.ts';
 import { jobUuid, type SetAsideJobService } from './service.ts';

@@ -1,7 +1,7 @@
 import type { Database } from '../db/database.ts';
-import { notFound } from '../errors.ts';
-import type { PageRequest } from '../http/pages.ts';
+import type { PageRequest } from '../http/route/pages.ts';
 import { retrySetAside } from '../jobs/set-aside.ts';
+import { notFound } from '../lib/errors.ts';
 import type { Scope } from '../tenancy/caller.ts';
 import { pathId } from '../tenancy/references.ts';
 import * as store from './store.ts';
@@ -17,7 +17,7 @@ export function createSetAsideJobService({ db }: { db: Database }) {
       const number = jobNumber(pathId('job', id));
       return db.begin(async (tx) => {
         const job = number === undefined ? undefined : await store.findSetAsideJob(tx, scope, number);
-        if (job === undefined || !(await retrySetAside(tx, job.id))) throw notFound();
+        if (job === undefined || !(await retrySetAside(tx, job.id, scope.appId))) throw notFound();
         return job;
       });
     },

@@ -1,6 +1,5 @@
 import { type Db, production, type Transaction } from '../db/database.ts';
-import type { PageRequest } from '../http/pages.ts';
-import { presenceLockSpace } from '../jobs/presence.ts';
+import type { PageRequest } from '../http/route/pages.ts';
 import { taskNames } from '../jobs/task-names.ts';
 import type { Scope } from '../tenancy/caller.ts';
 
@@ -15,11 +14,11 @@ const jobsMax = 100_000;
 export function countJobs(tx: Transaction): Promise<Group[]> {
   return tx<Group[]>`
     select kind, state, count(*) as count, extract(epoch from now() - min(since))::float8 as oldest_seconds
-    from (select task_identifier as kind,
+    from (select task as kind,
         case when locked_at is not null then 'running' when attempts >= max_attempts then 'failed'
           when run_at > now() then 'scheduled' else 'ready' end as state,
         case when locked_at is not null then locked_at when run_at > now() then now() else run_at end as since
-      from graphile_worker.jobs limit ${jobsMax}) jobs
+      from jobs limit ${jobsMax}) jobs
     group by kind, state`;
 }
 
@@ -53,15 +52,6 @@ export function countWork(tx: Transaction): Promise<Group[]> {
       union all
       (select 'blob', 'to_delete', due_at from doomed_blobs where due_at < now() limit ${rowsMax})) work
     group by kind, state`;
-}
-
-/** Counts processes that run background jobs: each holds a session lock. */
-export async function countWorkers(tx: Transaction): Promise<number> {
-  const [row] = await tx<[{ count: number }]>`
-    select count(distinct objid) as count from pg_locks
-    where locktype = 'advisory' and classid = ${presenceLockSpace}::bigint::oid and objsubid = 2 and granted
-      and database = (select oid from pg_database where datname = current_database())`;
-  return row.count;
 }
 
 /** Counts connections to the database by application and state, with the age of the oldest transaction. */
@@ -118,14 +108,13 @@ function setAsideJobs(db: Db, { appId, sandboxId }: Scope) {
         when source.id is not null then 'source' end as subject,
       coalesce(run.id, event.id, extraction.id, ingestion.id, source.id) as subject_id
     from (
-      select jobs.id, tasks.identifier as task, coalesce(jobs.last_error, '') as reason, jobs.attempts::integer,
-        coalesce((jobs.flags ->> 'crashes')::integer, 0) as crashes, jobs.updated_at as set_aside_at,
+      select jobs.id, jobs.task, coalesce(jobs.last_error, '') as reason, jobs.attempts::integer,
+        jobs.crashes::integer, jobs.updated_at as set_aside_at,
         coalesce(jobs.payload ->> 'runId', jobs.payload -> 'runs' -> 0 ->> 'runId')::uuid as run_id,
         (jobs.payload ->> 'eventId')::uuid as event_id, (jobs.payload ->> 'sourceId')::uuid as source_id,
         (jobs.payload ->> 'crawl_id')::uuid as crawl_id, (jobs.payload ->> 'extraction_id')::uuid as extraction_id, (jobs.payload ->> 'ingestionId')::uuid as ingestion_id
-      from graphile_worker._private_jobs jobs join graphile_worker._private_tasks tasks on tasks.id = jobs.task_id
-      where coalesce(jobs.payload ->> 'appId', jobs.payload ->> 'app_id', '') = ${appId}
-        and jobs.attempts >= jobs.max_attempts and jobs.locked_at is null) job
+      from jobs
+      where jobs.app_id = ${appId} and jobs.attempts >= jobs.max_attempts and jobs.locked_by is null) job
     left join automation_runs run on run.app_id = ${appId} and run.id = job.run_id
     left join events event on event.app_id = ${appId} and event.id = job.event_id
     left join extractions extraction on extraction.app_id = ${appId}

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox';
-import { AppError, notFound } from '../errors.ts';
 import type { ErrorDialect } from '../http/errors.ts';
+import { AppError, notFound } from '../lib/errors.ts';
 
 export const openAiErrorSchema = Type.Object(
   {

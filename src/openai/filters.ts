@@ -1,4 +1,4 @@
-import { invalidField } from '../errors.ts';
+import { invalidField } from '../lib/errors.ts';
 
 const depthMax = 5;
 const conditionsMax = 100;

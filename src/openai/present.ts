@@ -1,10 +1,10 @@
 import type { KeysetPage } from '../db/keyset.ts';
 import type { FileRow } from '../files/store.ts';
-import { formatId } from '../ids.ts';
 import type { Batch, Counts, Tallied } from '../knowledge/attached-files/service.ts';
 import type { Attachment } from '../knowledge/attached-files/store.ts';
 import type { SearchHit } from '../knowledge/search/results.ts';
 import type { SourceRow } from '../knowledge/sources/store.ts';
+import { formatId } from '../lib/ids.ts';
 import { purposes } from './schema.ts';
 
 const suffixOf = (id: string) => id.slice(id.indexOf('_') + 1);

@@ -1,7 +1,7 @@
 import type { Keyset } from '../db/keyset.ts';
-import { AppError, invalidField } from '../errors.ts';
-import { type IdKind, nativeId, parseId } from '../ids.ts';
-import { limits } from '../limits.ts';
+import { AppError, invalidField } from '../lib/errors.ts';
+import { type IdKind, nativeId, parseId } from '../lib/ids.ts';
+import { limits } from '../lib/limits.ts';
 
 const limitDefault = 20;
 

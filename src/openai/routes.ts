@@ -1,7 +1,7 @@
 import type { BlobStore } from '../blob/blob-store.ts';
 import type { Database } from '../db/database.ts';
 import type { FileService } from '../files/service.ts';
-import type { Api } from '../http/route.ts';
+import type { Api } from '../http/route/route.ts';
 import type { Knowledge } from '../knowledge/domain.ts';
 import { registerFileRoutes } from './file-routes.ts';
 import { createOpenAiService } from './service.ts';

@@ -1,7 +1,8 @@
 import { type TSchema, Type } from 'typebox';
-import { ref, strict } from '../http/route.ts';
-import { jsonBytes } from '../http/validation.ts';
-import { limits } from '../limits.ts';
+import { ref, strict } from '../http/route/route.ts';
+import { jsonBytes } from '../http/route/validation.ts';
+import { limits } from '../lib/limits.ts';
+import { mapOf } from '../lib/map-schema.ts';
 
 /* The shapes of OpenAI's API, limited to what Quarry supports. */
 
@@ -82,7 +83,7 @@ export const vectorStoreSchema = Type.Object(
     file_counts: countsSchema,
     status: Type.Enum(['in_progress', 'completed']),
     last_active_at: seconds,
-    metadata: Type.Record(text, text),
+    metadata: mapOf(text),
     expires_after: Type.Null(),
     expires_at: Type.Null(),
   },
@@ -91,7 +92,8 @@ export const vectorStoreSchema = Type.Object(
 
 const attributeValue = Type.Union([Type.String({ maxLength: 512 }), Type.Number(), Type.Boolean()]);
 const keyed = <T extends TSchema>(value: T, description: string) =>
-  Type.Record(Type.String({ minLength: 1, maxLength: 64 }), value, {
+  mapOf(value, {
+    names: { minLength: 1, maxLength: 64 },
     maxProperties: 16,
     ...jsonBytes(limits.metadataBytesMax),
     description,
@@ -149,7 +151,7 @@ export const storeFileSchema = Type.Object(
     last_error: orNull(
       Type.Object({ code: Type.Enum(['server_error', 'unsupported_file', 'invalid_file']), message: text }),
     ),
-    attributes: Type.Record(text, Type.Union([text, Type.Number(), Type.Boolean()])),
+    attributes: mapOf(Type.Union([text, Type.Number(), Type.Boolean()])),
     chunking_strategy: Type.Object({ type: Type.Literal('other') }),
   },
   { $id: 'OpenAIVectorStoreFile', description: 'A document of a source, as a file of a vector store.' },
@@ -187,9 +189,7 @@ export const searchSchema = strict({
     }),
   ]),
   max_num_results: Type.Optional(Type.Integer({ minimum: 1, maximum: 50, description: 'Default 10.' })),
-  filters: Type.Optional(
-    Type.Record(text, Type.Unknown(), { description: 'A comparison or a compound filter over attributes.' }),
-  ),
+  filters: Type.Optional(mapOf(Type.Unknown(), { description: 'A comparison or a compound filter over attributes.' })),
   ranking_options: Type.Optional(
     strict({
       ranker: Type.Optional(Type.Enum(['auto', 'none'], { description: '`none` turns reranking off.' })),

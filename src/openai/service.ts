@@ -1,13 +1,14 @@
 import type { Static } from 'typebox';
 import type { Database } from '../db/database.ts';
 import type { Keyset } from '../db/keyset.ts';
-import { invalidField, notFound } from '../errors.ts';
-import { formatId, nativeId } from '../ids.ts';
 import type { Tallied } from '../knowledge/attached-files/service.ts';
 import type { Knowledge } from '../knowledge/domain.ts';
 import { documents } from '../knowledge/kinds/documents.ts';
 import type { VisibleSource } from '../knowledge/sources/service.ts';
 import type { SourceRow } from '../knowledge/sources/store.ts';
+import { defined } from '../lib/defined.ts';
+import { invalidField, notFound } from '../lib/errors.ts';
+import { formatId, nativeId } from '../lib/ids.ts';
 import type { Caller } from '../tenancy/caller.ts';
 import { nameMissing } from './errors.ts';
 import { readFilters } from './filters.ts';
@@ -60,7 +61,7 @@ export function createOpenAiService({ db, knowledge }: { db: Database; knowledge
       requireAutoChunking(input.chunking_strategy);
       const metadata = metadataOf(input.metadata ?? {}, {
         ...(input.name ? { name: input.name } : {}),
-        ...(input.description === undefined ? {} : { description: input.description }),
+        ...defined({ description: input.description }),
       });
       const owner = ownerOf(caller, org);
       const nobody = { orgId: null, teamId: null, userId: null, agentId: null };

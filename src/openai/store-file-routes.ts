@@ -1,10 +1,10 @@
 import type { FastifyReply } from 'fastify';
 import { Type } from 'typebox';
-import { AppError, notFound } from '../errors.ts';
-import { bodyBudgets } from '../http/body-budgets.ts';
-import { type Api, everyCaller, ref } from '../http/route.ts';
-import { formatId, nativeId } from '../ids.ts';
+import { bodyBudgets } from '../http/body/budgets.ts';
+import { type Api, everyCaller, ref } from '../http/route/route.ts';
 import type { Knowledge } from '../knowledge/domain.ts';
+import { AppError, notFound } from '../lib/errors.ts';
+import { formatId, nativeId } from '../lib/ids.ts';
 import { common as shared } from './common.ts';
 import { nameMissing } from './errors.ts';
 import { presentBatch, presentStoreFile, presentStoreFiles } from './present.ts';

@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
-import { bodyBudgets } from '../http/body-budgets.ts';
-import { type Api, everyCaller, ref } from '../http/route.ts';
+import { bodyBudgets } from '../http/body/budgets.ts';
+import { type Api, everyCaller, ref } from '../http/route/route.ts';
 import { organization, readOrganization, common as shared } from './common.ts';
 import { presentHit, presentList, presentStore, storeId } from './present.ts';
 import { readCursors } from './request.ts';

@@ -1,6 +1,6 @@
 import { type FileLinks, presentPicture } from '../files/present.ts';
-import { compact, iso, presentSandboxId } from '../http/present.ts';
-import { formatId } from '../ids.ts';
+import { compact, iso, presentSandboxId } from '../http/route/present.ts';
+import { formatId } from '../lib/ids.ts';
 import type { OrgRow } from './store.ts';
 
 export async function presentOrg(deps: FileLinks, row: OrgRow) {

@@ -1,8 +1,8 @@
 import { Type } from 'typebox';
 import type { FileLinks } from '../files/present.ts';
-import { bodyBudgets } from '../http/body-budgets.ts';
-import { registerResource } from '../http/resource.ts';
-import { type Api, everyCaller, operators } from '../http/route.ts';
+import { bodyBudgets } from '../http/body/budgets.ts';
+import { registerResource } from '../http/route/resource.ts';
+import { type Api, everyCaller, operators } from '../http/route/route.ts';
 import { presentOrg } from './present.ts';
 import { orgCreateSchema, orgSchema, orgUpdateSchema } from './schema.ts';
 import type { OrgService } from './service.ts';

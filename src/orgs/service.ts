@@ -1,10 +1,10 @@
 import type { Static } from 'typebox';
 import type { Database, Db } from '../db/database.ts';
 import { refuseDuplicate } from '../db/unique.ts';
-import { found, notFound } from '../errors.ts';
 import type { FileService, PictureInput } from '../files/service.ts';
-import type { PageRequest } from '../http/pages.ts';
-import { newUuid } from '../ids.ts';
+import type { PageRequest } from '../http/route/pages.ts';
+import { found } from '../lib/errors.ts';
+import { newUuid } from '../lib/ids.ts';
 import type { Caller } from '../tenancy/caller.ts';
 import { pathId } from '../tenancy/references.ts';
 import type { orgCreateSchema, orgUpdateSchema } from './schema.ts';
@@ -14,8 +14,7 @@ export type OrgService = ReturnType<typeof createOrgService>;
 
 export function createOrgService({ db, files }: { db: Database; files: FileService }) {
   async function get(caller: Caller, id: string): Promise<store.OrgRow> {
-    const row = await store.findOrg(db, caller, pathId('org', id));
-    if (!row) throw notFound();
+    const row = found(await store.findOrg(db, caller, pathId('org', id)));
     return row;
   }
 

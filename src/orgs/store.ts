@@ -4,7 +4,7 @@
  * orgs_logo_replaced and orgs_logo_removed delete the file of its logo.
  */
 import type { Db } from '../db/database.ts';
-import type { PageRequest } from '../http/pages.ts';
+import type { PageRequest } from '../http/route/pages.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';
 import { orgVisible } from '../tenancy/visible.ts';
 

@@ -1,8 +1,9 @@
 import cluster from 'node:cluster';
-import { findCredentialsFile } from '../credentials-file.ts';
+import { findCredentialsFile } from '../boot/credentials-file.ts';
+import { startServing } from '../boot/serving.ts';
 import { Metrics } from '../http/metrics.ts';
-import { createLogger } from '../log.ts';
-import { startServing } from '../serving.ts';
+import { defined } from '../lib/defined.ts';
+import { createLogger } from '../lib/log.ts';
 import { traceIds } from '../tracing/trace.ts';
 import type { Assignment, FromChild, FromSupervisor } from './messages.ts';
 
@@ -31,8 +32,7 @@ async function runAssigned(stopAsked: Promise<unknown>, collectGarbage: () => vo
   const log = createLogger(config.logLevel, config.otlpEndpoint === undefined ? undefined : traceIds);
   const running = await startServing(config, log, {
     metrics,
-    ...(database === undefined ? {} : { database }),
-    ...(listeningUrl === undefined ? {} : { listeningUrl }),
+    ...defined({ database, listeningUrl }),
   });
   const { url, baseUrl, credentials } = running;
   const token = credentials === undefined ? undefined : findCredentialsFile(config.dataDir)?.developer_token;

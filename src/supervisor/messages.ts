@@ -1,4 +1,4 @@
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
 import type { DatabaseTarget } from '../db/address.ts';
 import type { Snapshot } from './fleet-metrics.ts';
 

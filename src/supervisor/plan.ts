@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os';
-import { type Config, runsJobs } from '../config.ts';
+import { type Config, runsJobs } from '../config/config.ts';
 
 /** How many processes `quarry serve` starts; one of role `all` needs no supervisor. */
 export type Plan = { all: number; http: number; worker: number };

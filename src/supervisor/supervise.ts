@@ -1,11 +1,11 @@
 import cluster, { type ClusterSettings, type Worker } from 'node:cluster';
 import { createServer } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
-import { type Config, ConfigError } from '../config.ts';
+import { type Config, ConfigError } from '../config/config.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../db/embedded.ts';
 import { Metrics } from '../http/metrics.ts';
-import type { Logger } from '../log.ts';
-import { programFile } from '../program-file.ts';
+import type { Logger } from '../lib/log.ts';
+import { programFile } from '../lib/program-file.ts';
 import { FleetMetrics } from './fleet-metrics.ts';
 import { forwardLines } from './lines.ts';
 import type { Assignment, FromChild, FromSupervisor, Started } from './messages.ts';

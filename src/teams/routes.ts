@@ -1,8 +1,8 @@
 import { Type } from 'typebox';
-import { bodyBudgets } from '../http/body-budgets.ts';
-import { page, pageOf, pageQuery, pageRequest } from '../http/pages.ts';
-import { registerResource } from '../http/resource.ts';
-import { type Api, everyCaller, ref } from '../http/route.ts';
+import { bodyBudgets } from '../http/body/budgets.ts';
+import { page, pageOf, pageQuery, pageRequest } from '../http/route/pages.ts';
+import { registerResource } from '../http/route/resource.ts';
+import { type Api, everyCaller, ref } from '../http/route/route.ts';
 import { presentMembership, presentTeam } from './present.ts';
 import {
   memberCreateSchema,

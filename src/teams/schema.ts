@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
-import { freeMap, strict } from '../http/route.ts';
-import { limits } from '../limits.ts';
+import { freeMap, strict } from '../http/route/route.ts';
+import { limits } from '../lib/limits.ts';
+import { mapOf } from '../lib/map-schema.ts';
 import { userSchema } from '../users/schema.ts';
 
 const optionalText = Type.Optional(Type.String());
@@ -15,7 +16,7 @@ export const teamSchema = Type.Object(
     membership_status: Type.Optional(
       Type.Enum(['joined', 'not_joined'], { description: 'The membership status of the calling user.' }),
     ),
-    metadata: Type.Record(Type.String(), Type.Unknown()),
+    metadata: mapOf(Type.Unknown()),
     sandbox: optionalText,
     created_at: Type.String(),
     updated_at: Type.String(),

@@ -1,9 +1,9 @@
 import type { Static } from 'typebox';
 import { type Database, isUniqueViolation } from '../db/database.ts';
-import { AppError, invalidField, notFound } from '../errors.ts';
-import type { PageRequest } from '../http/pages.ts';
-import { newUuid, parseId } from '../ids.ts';
+import type { PageRequest } from '../http/route/pages.ts';
 import type { Ledger } from '../ledger/seal.ts';
+import { AppError, found, invalidField } from '../lib/errors.ts';
+import { newUuid, parseId } from '../lib/ids.ts';
 import { type Caller, canSeeWholeApp, type TeamRole } from '../tenancy/caller.ts';
 import { findNamedOwners, pathId } from '../tenancy/references.ts';
 import type { memberCreateSchema, memberRemoveSchema, teamCreateSchema, teamUpdateSchema } from './schema.ts';
@@ -13,15 +13,13 @@ export type TeamService = ReturnType<typeof createTeamService>;
 
 export function createTeamService({ db, ledger }: { db: Database; ledger: Ledger }) {
   async function get(caller: Caller, id: string): Promise<store.TeamRow> {
-    const row = await store.findTeam(db, caller, pathId('team', id));
-    if (!row) throw notFound();
+    const row = found(await store.findTeam(db, caller, pathId('team', id)));
     return row;
   }
 
   async function getMembership(caller: Caller, team: store.TeamRow, member: string): Promise<store.MembershipRow> {
     const id = parseId('membership', member) ?? parseId('user', member) ?? parseId('agent', member);
-    const row = id === undefined ? undefined : await store.findMembership(db, caller.appId, team.id, id);
-    if (!row) throw notFound();
+    const row = found(id === undefined ? undefined : await store.findMembership(db, caller.appId, team.id, id));
     return row;
   }
 
@@ -64,8 +62,7 @@ export function createTeamService({ db, ledger }: { db: Database; ledger: Ledger
     async update(caller: Caller, id: string, input: Static<typeof teamUpdateSchema>): Promise<store.TeamRow> {
       const team = await get(caller, id);
       requireManages(caller, team);
-      const row = await store.updateTeam(db, caller, team.id, input);
-      if (!row) throw notFound();
+      const row = found(await store.updateTeam(db, caller, team.id, input));
       return row;
     },
 
@@ -106,8 +103,7 @@ export function createTeamService({ db, ledger }: { db: Database; ledger: Ledger
           fields: [{ field, message: 'is already a member' }],
         });
       }
-      const row = await store.findMembership(db, caller.appId, team.id, id);
-      if (!row) throw notFound();
+      const row = found(await store.findMembership(db, caller.appId, team.id, id));
       return row;
     },
 

@@ -3,7 +3,7 @@
  * Triggers of team_memberships: team_memberships_changed notifies every process of changed rights.
  */
 import type { Db } from '../db/database.ts';
-import type { PageRequest } from '../http/pages.ts';
+import type { PageRequest } from '../http/route/pages.ts';
 import type { Caller, Scope, TeamRole } from '../tenancy/caller.ts';
 import { inScope, teamVisible } from '../tenancy/visible.ts';
 

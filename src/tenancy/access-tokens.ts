@@ -1,6 +1,7 @@
-import { AppError } from '../errors.ts';
-import { formatId, parseId } from '../ids.ts';
-import { lazyPackage } from '../lazy-package.ts';
+import { defined } from '../lib/defined.ts';
+import { AppError } from '../lib/errors.ts';
+import { formatId, parseId } from '../lib/ids.ts';
+import { lazyPackage } from '../lib/lazy-package.ts';
 import { readBase64url } from './base64url.ts';
 import type { Scope } from './caller.ts';
 import type { Secrets } from './secrets.ts';
@@ -22,7 +23,7 @@ export async function mintAccessToken(secrets: Secrets, claims: AccessClaims, no
     app: formatId('app', claims.appId),
     sbx: formatId('sandbox', claims.sandboxId),
     epo: epoch,
-    ...(sessionId === undefined ? {} : { sid: sessionId }),
+    ...defined({ sid: sessionId }),
   })
     .setProtectedHeader({ alg: 'HS256', typ: 'JWT' })
     .setIssuer(issuer)

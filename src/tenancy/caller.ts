@@ -6,30 +6,35 @@ export type Scope = { appId: string; sandboxId: string };
 export type OrgRole = 'admin' | 'member' | 'viewer';
 export type TeamRole = 'owner' | 'admin' | 'member';
 
+/** What a key with scopes allows. A run that such a key bounds carries them, for every identity that it acts as. */
+type Bounded = { scopes?: readonly KeyScope[] };
+
 /** A signed-in end user, with the memberships that decide their rights. */
-export type UserCaller = Scope & {
-  kind: 'user';
-  userId: string;
-  orgId: string | undefined;
-  orgRole: OrgRole | undefined;
-  /** The user's role in each of their teams. */
-  teams: ReadonlyMap<string, TeamRole>;
-};
+export type UserCaller = Scope &
+  Bounded & {
+    kind: 'user';
+    userId: string;
+    orgId: string | undefined;
+    orgRole: OrgRole | undefined;
+    /** The user's role in each of their teams. */
+    teams: ReadonlyMap<string, TeamRole>;
+  };
 
 /** An agent acting as itself, as in a run with `run_as_agent`. */
-export type AgentCaller = Scope & {
-  kind: 'agent';
-  agentId: string;
-  orgId: string | undefined;
-  /** The teams that own the agent or have it as a member. */
-  teams: ReadonlyMap<string, TeamRole>;
-};
+export type AgentCaller = Scope &
+  Bounded & {
+    kind: 'agent';
+    agentId: string;
+    orgId: string | undefined;
+    /** The teams that own the agent or have it as a member. */
+    teams: ReadonlyMap<string, TeamRole>;
+  };
 
 /** A secret key: the whole app, in its sandbox; with scopes, a part of it. */
-export type ServerCaller = Scope & { kind: 'server'; keyId: string; scopes?: readonly KeyScope[] };
+export type ServerCaller = Scope & Bounded & { kind: 'server'; keyId: string };
 
 /** A developer who chose an app by path or header. */
-export type DeveloperCaller = Scope & { kind: 'developer'; developerId: string };
+export type DeveloperCaller = Scope & Bounded & { kind: 'developer'; developerId: string };
 
 /** Every kind of caller that acts inside one app. */
 export type Caller = UserCaller | AgentCaller | ServerCaller | DeveloperCaller;

@@ -50,7 +50,10 @@ const rightsColumns = (db: Db) => db`
 
 function userCaller({ appId, sandboxId, userId }: Scope & { userId: string }, row: RightsRow): UserCaller {
   return {
-    ...{ kind: 'user', appId, sandboxId, userId },
+    kind: 'user',
+    appId,
+    sandboxId,
+    userId,
     orgId: row.orgId ?? undefined,
     orgRole: row.orgId === null ? undefined : (row.orgRole ?? 'member'),
     teams: new Map(Object.entries(row.teams ?? {})),

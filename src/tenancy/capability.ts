@@ -1,6 +1,6 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { Database } from '../db/database.ts';
-import { formatUuidBytes, uuidBytes } from '../ids.ts';
+import { formatUuidBytes, uuidBytes } from '../lib/ids.ts';
 import { readBase64url } from './base64url.ts';
 import type { Secrets } from './secrets.ts';
 

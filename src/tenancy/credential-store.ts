@@ -84,13 +84,24 @@ function groupOf(credential: Credential | undefined): Group {
 /** The indexes of the credentials that are valid. */
 async function findValid(db: Db, group: Group, shown: readonly CredentialFacts[], now: Date): Promise<number[]> {
   const given = db`jsonb_to_recordset(${db.json(shown.map(rowOf))}) as g
-    (place integer, app_id uuid, user_id uuid, key_id uuid, epoch integer, session_id uuid, digest text)`;
+    (place integer, app_id uuid, sandbox_id uuid, user_id uuid, key_id uuid, epoch integer, session_id uuid, digest text,
+      expires_at timestamptz, issuer_id uuid, issuer_changed_at timestamptz, issuer_key_id uuid)`;
+  const hasScope = db`(g.app_id is null or exists (select from apps a
+    join sandboxes b on b.app_id = a.id and b.id = g.sandbox_id
+    where a.id = g.app_id and a.developer_id = t.developer_id))`;
   const sameUser = db`join users u on u.app_id = g.app_id and u.id = g.user_id and u.session_epoch = g.epoch`;
   const rows = await {
     none: () => db<{ place: number }[]>`select 0 as place where false`,
     user: () => db<{ place: number }[]>`select g.place from ${given} ${sameUser}
-      where g.session_id is null or exists (select from refresh_tokens r
-        where r.app_id = g.app_id and r.family_id = g.session_id and r.revoked_at is null)`,
+      where (g.expires_at is null or g.expires_at > ${now})
+        and (g.session_id is null or exists (select from refresh_tokens r
+          where r.app_id = g.app_id and r.family_id = g.session_id and r.revoked_at is null))
+        and (g.issuer_id is null or exists (select from identity_issuers i
+          where i.app_id = g.app_id and i.id = g.issuer_id
+            and (g.issuer_changed_at is null or i.updated_at = g.issuer_changed_at)))
+        and (g.issuer_key_id is null or exists (select from api_keys k
+          where k.app_id = g.app_id and k.id = g.issuer_key_id and k.revoked_at is null
+            and (k.expires_at is null or k.expires_at > ${now})))`,
     personal_token: () => db<{ place: number }[]>`select g.place from ${given} ${sameUser}
       join personal_tokens t on t.app_id = g.app_id and t.digest = decode(g.digest, 'hex')
       where t.revoked_at is null and (t.expires_at is null or t.expires_at > ${now})`,
@@ -98,26 +109,32 @@ async function findValid(db: Db, group: Group, shown: readonly CredentialFacts[]
       join api_keys k on k.app_id = g.app_id and k.id = g.key_id
       where k.revoked_at is null and (k.expires_at is null or k.expires_at > ${now})`,
     developer_token: () => db<{ place: number }[]>`select g.place from ${given}
-      join developer_tokens t on t.digest = decode(g.digest, 'hex') where t.revoked_at is null`,
+      join developer_tokens t on t.digest = decode(g.digest, 'hex') where t.revoked_at is null and ${hasScope}`,
     user_session: () => db<{ place: number }[]>`select g.place from ${given} ${sameUser}
       join console_user_sessions s on s.app_id = g.app_id and s.digest = decode(g.digest, 'hex')
       where s.expires_at > ${now}`,
     developer_session: () => db<{ place: number }[]>`select g.place from ${given}
       join console_developer_sessions s on s.digest = decode(g.digest, 'hex')
       join developer_tokens t on t.digest = s.token_digest
-      where s.expires_at > ${now} and t.revoked_at is null`,
+      where s.expires_at > ${now} and t.revoked_at is null and ${hasScope}`,
   }[group]();
   return rows.map(({ place }) => place);
 }
 
 function rowOf({ identity, credential }: CredentialFacts, place: number) {
+  const issuer = credential?.kind === 'user' ? credential.issuer : undefined;
   return {
     place,
     app_id: identity.appId ?? null,
+    sandbox_id: identity.sandboxId ?? null,
     user_id: identity.userId ?? null,
     key_id: credential && 'keyId' in credential ? credential.keyId : null,
     epoch: credential && 'epoch' in credential ? credential.epoch : null,
     session_id: (credential?.kind === 'user' && credential.sessionId) || null,
     digest: credential && 'digest' in credential ? credential.digest : null,
+    expires_at: (credential && 'expiresAt' in credential && credential.expiresAt) || null,
+    issuer_id: issuer?.id ?? null,
+    issuer_changed_at: issuer?.changedAt ?? null,
+    issuer_key_id: issuer?.keyId ?? null,
   };
 }

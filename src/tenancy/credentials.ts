@@ -1,7 +1,7 @@
-import type { Clock } from '../clock.ts';
 import { type Database, production } from '../db/database.ts';
-import { AppError } from '../errors.ts';
-import { parseId } from '../ids.ts';
+import type { Clock } from '../lib/clock.ts';
+import { AppError } from '../lib/errors.ts';
+import { parseId } from '../lib/ids.ts';
 import { expiredToken, isForeignToken, readAccessToken } from './access-tokens.ts';
 import type { Caller, DeveloperIdentity, Scope, UserCaller } from './caller.ts';
 import { loadUserRights } from './callers.ts';
@@ -15,6 +15,8 @@ export type CredentialHeaders = {
   authorization: string | undefined;
   app: string | undefined;
   sandbox: string | undefined;
+  /** Whether the request is one of the MCP endpoint, for which an issuer can create tokens of their own. */
+  forMcp?: boolean;
 };
 
 /** A key and its text in the request. */
@@ -22,7 +24,11 @@ type SentKey = store.ApiKey & { text: string };
 
 /** Finds the user of a token of another issuer, with their session epoch. Throws 401 or 503. */
 export type ExternalUsers = {
-  findUser(key: SentKey, token: string, now: Date): Promise<{ userId: string; epoch: number; expiresAtMs: number }>;
+  findUser(
+    key: SentKey,
+    token: string,
+    request: { now: Date; forMcp: boolean },
+  ): Promise<{ userId: string; epoch: number; expiresAtMs: number; issuer: { id: string; changedAt: Date } }>;
 };
 
 /**
@@ -67,7 +73,7 @@ export class Credentials {
         throw invalid('Key and token name different apps.');
       return { identity, credential: { kind: 'developer_token', digest: hexDigest(bearer) } };
     }
-    const user = await this.#userOf(bearer, key && { ...key, text: headers.apiKey ?? '' });
+    const user = await this.#userOf(bearer, key && { ...key, text: headers.apiKey ?? '' }, headers.forMcp ?? false);
     if (key && !sameScope(key, user.identity)) throw invalid('Key and token name different apps or sandboxes.');
     return user;
   }
@@ -84,22 +90,25 @@ export class Credentials {
     return store.findEnded(this.#db, shown, this.#clock.now());
   }
 
-  #userOf(bearer: string, key: SentKey | undefined): Promise<Identified & { identity: UserCaller }> {
+  #userOf(bearer: string, key: SentKey | undefined, forMcp: boolean): Promise<Identified & { identity: UserCaller }> {
     if (bearer.startsWith('sat_')) return this.#personalToken(bearer);
     const issuer = isForeignToken(bearer) ? this.#external : undefined;
-    return issuer === undefined ? this.#accessToken(bearer) : this.#externalToken(issuer, bearer, key);
+    return issuer === undefined ? this.#accessToken(bearer) : this.#externalToken(issuer, bearer, key, forMcp);
   }
 
   /** Identifies the user of a token of another issuer. The publishable key names the app, which must trust the issuer. */
-  async #externalToken(external: ExternalUsers, token: string, key: SentKey | undefined) {
+  async #externalToken(external: ExternalUsers, token: string, key: SentKey | undefined, forMcp: boolean) {
     if (key === undefined) throw invalid('Send the publishable key of the app with a token of its issuer.');
     const now = this.#clock.now();
-    const known = await this.#cached(`external/${key.keyId}/${token}`, () => external.findUser(key, token, now));
+    const name = `external/${forMcp ? 'mcp' : 'api'}/${key.keyId}/${token}`;
+    const known = await this.#cached(name, () => external.findUser(key, token, { now, forMcp }));
     // Cached claims must not outlive their token.
     if (known.expiresAtMs <= now.getTime()) throw expiredToken();
     const identity = await this.findUserCaller({ ...key, userId: known.userId, epoch: known.epoch });
     if (!identity) throw invalid('The token belongs to sessions that have ended.');
-    const credential = { kind: 'user', epoch: known.epoch, sessionId: undefined } as const;
+    const expiresAt = new Date(known.expiresAtMs);
+    const issuer = { ...known.issuer, keyId: key.keyId };
+    const credential = { kind: 'user', epoch: known.epoch, sessionId: undefined, expiresAt, issuer } as const;
     return { identity, credential };
   }
 
@@ -108,13 +117,14 @@ export class Credentials {
     // Cached claims must not outlive their token.
     if (claims.expiresAtMs <= this.#clock.now().getTime()) throw expiredToken();
     const { epoch, sessionId, appId } = claims;
+    const expiresAt = new Date(claims.expiresAtMs);
     const [identity, isOpen] = await Promise.all([
       this.findUserCaller(claims),
       sessionId === undefined ||
         this.#cached(sessionName(appId, sessionId), () => store.isSessionOpen(this.#db, appId, sessionId)),
     ]);
     if (!identity || !isOpen) throw invalid('The access token is not valid.');
-    return { identity, credential: { kind: 'user', epoch, sessionId } };
+    return { identity, credential: { kind: 'user', epoch, sessionId, expiresAt } };
   }
 
   async #personalToken(token: string): Promise<Identified & { identity: UserCaller }> {
@@ -189,14 +199,14 @@ function sessionName(appId: string, sessionId: string): string {
   return `session/${appId}/${sessionId}`;
 }
 
-function identifiedByKey({ type, appId, sandboxId, keyId, scopes }: store.ApiKey): Identified {
+function identifiedByKey({ type, appId, sandboxId, keyId, scopes, expiresAt }: store.ApiKey): Identified {
   const key = { appId, sandboxId, keyId };
   return type === 'secret'
     ? {
         identity: { kind: 'server', ...key, ...(scopes === null ? {} : { scopes }) },
-        credential: { kind: 'secret_key', keyId },
+        credential: { kind: 'secret_key', keyId, expiresAt },
       }
-    : { identity: { kind: 'publishable', ...key }, credential: { kind: 'publishable_key', keyId } };
+    : { identity: { kind: 'publishable', ...key }, credential: { kind: 'publishable_key', keyId, expiresAt } };
 }
 
 function hexDigest(token: string): string {

@@ -1,6 +1,7 @@
 import { type Db, isDatabaseError } from '../db/database.ts';
-import { AppError } from '../errors.ts';
+import { AppError } from '../lib/errors.ts';
 import type { Scope } from './caller.ts';
+import { fitsShare } from './room.ts';
 
 /**
  * The quotas of each app, separate for production and each sandbox. Pages are counted here, in the transaction that
@@ -47,6 +48,25 @@ export async function requireQuotaLeft(db: Db, { appId, sandboxId }: Scope, meas
     from quota_bound(${appId}, ${measure}) bound
     where bound is not null and app_used(${appId}, ${sandboxId}, ${measure}) >= bound`;
   if (row) throw quotaExceeded({ quota: measure, limit: row.limit, used: row.used, requested: 1 });
+}
+
+/**
+ * Throws 422 `quota_exceeded` if a caller who holds this much without using it would hold more of the quota than remains
+ * free (see `fitsShare`).
+ */
+export async function requireShareLeft(
+  tx: Db,
+  { appId, sandboxId }: Scope,
+  measure: Measure,
+  { held, more }: { held: number; more: number },
+): Promise<void> {
+  const [row] = await tx<{ limit: number; used: number }[]>`
+    select bound as limit, app_used(${appId}, ${sandboxId}, ${measure}) as used
+    from quota_bound(${appId}, ${measure}) bound where bound is not null`;
+  if (row === undefined) return;
+  const { limit, used } = row;
+  if (!fitsShare({ ofSpace: used + more, ofCaller: held + more }, limit, false))
+    throw quotaExceeded({ quota: measure, limit, used, requested: more });
 }
 
 /** Translates a database error for an exceeded quota; undefined for other errors. */

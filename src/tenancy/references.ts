@@ -1,6 +1,6 @@
 import { brokenReference, type Db } from '../db/database.ts';
-import { AppError, invalidField, notFound } from '../errors.ts';
-import { type IdKind, parseId } from '../ids.ts';
+import { AppError, found, invalidField, notFound } from '../lib/errors.ts';
+import { type IdKind, parseId } from '../lib/ids.ts';
 import { type Caller, canSeeWholeApp } from './caller.ts';
 import { agentVisible, mayChangeOwned, type Owned, orgVisible, teamVisible, userVisible } from './visible.ts';
 
@@ -74,8 +74,7 @@ export async function getPathAgent(db: Db, caller: Caller, text: string): Promis
   const id = parseId('agent', text);
   const byId = id === undefined ? undefined : await findAgent(db, caller, id);
   if (byId) return byId;
-  const byKey = await findAgentByKey(db, caller, text);
-  if (!byKey) throw notFound();
+  const byKey = found(await findAgentByKey(db, caller, text));
   return byKey;
 }
 

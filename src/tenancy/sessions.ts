@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import type { Clock } from '../clock.ts';
 import type { Database, Db } from '../db/database.ts';
-import { AppError } from '../errors.ts';
-import { formatId, parseId } from '../ids.ts';
+import type { Clock } from '../lib/clock.ts';
+import { AppError } from '../lib/errors.ts';
+import { formatId, parseId } from '../lib/ids.ts';
 import { readBase64url } from './base64url.ts';
 import type { Scope } from './caller.ts';
 import type { Identified } from './credential.ts';

@@ -1,9 +1,9 @@
 import type { Db, Identifier, Statement } from '../db/database.ts';
 import { type AgentCaller, type Caller, canSeeWholeApp, type UserCaller } from './caller.ts';
 
-/**
- * The rules of visibility and change, in two forms: functions of one row, and SQL conditions for lists. A test checks
- * that both agree for random tenants.
+/*
+ * The rules of visibility as SQL conditions, which are part of every query, and the rules of change as functions of a
+ * row that the caller sees. test/support/visibility-model.ts states the same independently.
  */
 
 /** The owner columns of every tenant resource. An individual owner (team, user, agent) takes precedence over the org. */
@@ -27,19 +27,6 @@ export type Grant = {
 /** The kind of change. `delete` requires a higher team or org role than `update` and create. */
 export type Change = 'update' | 'delete';
 
-/** Whether the caller sees the row. `agent` are the owners of the agent that owns it, if one does. */
-export function canSeeOwned(caller: Caller, row: Owned, agent?: AgentOwners): boolean {
-  if (canSeeWholeApp(caller)) return true;
-  if (ownsDirectly(caller, row)) return true;
-  if (row.agentId !== null && agent !== undefined && canSeeAgent(caller, agent)) return true;
-  return isOrgLevel(row) && row.orgId === caller.orgId;
-}
-
-export function canSeeAgent(caller: Caller, agent: AgentOwners): boolean {
-  if (caller.kind === 'agent' && caller.agentId === agent.id) return true;
-  return canSeeOwned(caller, { ...agent, agentId: null });
-}
-
 /** An org admin may see and delete every source of their organisation. */
 export function administersOrgOf(caller: Caller, row: { orgId: string | null }): boolean {
   return caller.kind === 'user' && caller.orgRole === 'admin' && row.orgId !== null && row.orgId === caller.orgId;
@@ -48,7 +35,7 @@ export function administersOrgOf(caller: Caller, row: { orgId: string | null }):
 /** Whether the caller may make this change. `agent` are the owners of the agent that owns the row, if one does. */
 export function mayChangeOwned(caller: Caller, row: Owned, change: Change, agent?: AgentOwners): boolean {
   if (canSeeWholeApp(caller)) return true;
-  if (caller.kind === 'agent') return canSeeOwned(caller, row, agent);
+  if (caller.kind === 'agent') return isInReach(caller, row, agent);
   if (row.userId === caller.userId) return true;
   const teamRole = row.teamId === null ? undefined : caller.teams.get(row.teamId);
   if (teamRole !== undefined && (change === 'update' || teamRole !== 'member')) return true;
@@ -57,39 +44,11 @@ export function mayChangeOwned(caller: Caller, row: Owned, change: Change, agent
   return caller.orgRole === 'admin' || (caller.orgRole === 'member' && change === 'update');
 }
 
-/** Whether a grant of the file allows the caller this action; `write` implies `read`. */
-export function isGranted(caller: Caller, action: 'read' | 'write', grants: readonly Grant[], fileOrg: string | null) {
-  if (canSeeWholeApp(caller)) return true;
-  return grants.some((grant) => {
-    if (!grant.actions.includes('write') && !(action === 'read' && grant.actions.includes('read'))) return false;
-    switch (grant.principalType) {
-      case 'everyone':
-        return true;
-      case 'user':
-        return caller.kind === 'user' && grant.principalId === caller.userId;
-      case 'agent':
-        return caller.kind === 'agent' && grant.principalId === caller.agentId;
-      case 'team':
-        return caller.teams.has(grant.principalId);
-      case 'org':
-        return caller.orgId !== undefined && grant.principalId === caller.orgId;
-      case 'org_role':
-        return (
-          caller.kind === 'user' &&
-          caller.orgId !== undefined &&
-          fileOrg === caller.orgId &&
-          grant.principalRole === caller.orgRole
-        );
-      default:
-        return false;
-    }
-  });
-}
-
-function ownsDirectly(caller: UserCaller | AgentCaller, row: Owned): boolean {
-  if (caller.kind === 'user' && row.userId === caller.userId) return true;
-  if (caller.kind === 'agent' && row.agentId === caller.agentId) return true;
-  return row.teamId !== null && caller.teams.has(row.teamId);
+/** An agent may change what it sees. */
+function isInReach(caller: AgentCaller, row: Owned, agent: AgentOwners | undefined): boolean {
+  if (row.agentId === caller.agentId || (row.teamId !== null && caller.teams.has(row.teamId))) return true;
+  if (row.agentId !== null && agent !== undefined) return isInReach(caller, { ...agent, agentId: null }, undefined);
+  return isOrgLevel(row) && row.orgId === caller.orgId;
 }
 
 function isOrgLevel(row: Owned): boolean {

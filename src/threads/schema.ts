@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
-import { freeMap, strict } from '../http/route.ts';
-import { limits } from '../limits.ts';
+import { freeMap, strict } from '../http/route/route.ts';
+import { limits } from '../lib/limits.ts';
+import { mapOf } from '../lib/map-schema.ts';
 
 const optionalText = Type.Optional(Type.String());
 
@@ -40,6 +41,6 @@ export const messageResultSchema = Type.Object({
   id: Type.String({ description: 'msg_…' }),
   thread: Type.String(),
   content: Type.String(),
-  metadata: Type.Record(Type.String(), Type.Unknown()),
+  metadata: mapOf(Type.Unknown()),
   created_at: Type.String(),
 });

@@ -1,9 +1,9 @@
 import type { Static } from 'typebox';
-import type { Clock } from '../clock.ts';
 import type { Database } from '../db/database.ts';
-import { AppError, found, invalidField, notFound } from '../errors.ts';
-import type { PageRequest } from '../http/pages.ts';
-import { formatId, newUuid } from '../ids.ts';
+import type { PageRequest } from '../http/route/pages.ts';
+import type { Clock } from '../lib/clock.ts';
+import { AppError, found, invalidField, notFound } from '../lib/errors.ts';
+import { formatId, newUuid } from '../lib/ids.ts';
 import type { Caller } from '../tenancy/caller.ts';
 import { findAgent, findNamedOwners, pathId } from '../tenancy/references.ts';
 import { mayChangeOwned } from '../tenancy/visible.ts';

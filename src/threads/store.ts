@@ -1,5 +1,5 @@
 import type { Db } from '../db/database.ts';
-import type { PageRequest } from '../http/pages.ts';
+import type { PageRequest } from '../http/route/pages.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';
 import { inScope, type Owned, ownedVisible } from '../tenancy/visible.ts';
 

@@ -3,9 +3,9 @@ import type * as Api from '@opentelemetry/api';
 import type * as Exporter from '@opentelemetry/exporter-trace-otlp-http';
 import type * as Resources from '@opentelemetry/resources';
 import type * as Sdk from '@opentelemetry/sdk-trace';
-import { type Config, ConfigError } from '../config.ts';
-import type { Logger } from '../log.ts';
-import { version } from '../version.ts';
+import { type Config, ConfigError } from '../config/config.ts';
+import type { Logger } from '../lib/log.ts';
+import { version } from '../lib/version.ts';
 import { setTracing } from './trace.ts';
 
 /** The number of spans that may wait to be sent. Further spans are dropped. */

@@ -2,6 +2,14 @@ import type { Domain } from '../domain.ts';
 import { createUploadService, type UploadDeps, type UploadService } from './service.ts';
 import { sweepUploads, uploadSweepJob } from './sweep.ts';
 
+/*
+ * Resumable uploads by the tus protocol: bytes that arrive in several requests become one file.
+ * - `protocol.ts` reads and checks the headers of tus, `routes.ts` speaks it.
+ * - `service.ts` creates an upload, appends bytes to its partial blob and finishes it as a file (files/write.ts).
+ * - `holds.ts` lets one request at a time write to an upload.
+ * - `sweep.ts` deletes uploads that nobody continued.
+ */
+
 export function createUploads(deps: UploadDeps): Domain<UploadService> {
   return {
     service: createUploadService(deps),

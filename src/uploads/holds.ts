@@ -1,7 +1,7 @@
 import { createHash, type Hash } from 'node:crypto';
 import type { Db } from '../db/database.ts';
-import { AppError } from '../errors.ts';
-import { newUuid } from '../ids.ts';
+import { AppError } from '../lib/errors.ts';
+import { newUuid } from '../lib/ids.ts';
 import * as store from './store.ts';
 
 /** The number of uploads whose hash is kept between two requests. */

@@ -1,10 +1,12 @@
 import { createHash } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
 import type { Static } from 'typebox';
-import { AppError, invalidField } from '../errors.ts';
 import { readBase64, requireSharable } from '../files/input.ts';
+import { bodyBudgets } from '../http/body/budgets.ts';
+import { parseExactJson } from '../http/body/json.ts';
 import { oneHeader } from '../http/headers.ts';
-import { checkBody } from '../http/validation.ts';
+import { checkBody } from '../http/route/validation.ts';
+import { AppError, invalidField } from '../lib/errors.ts';
 import { uploadedFileSchema } from './schema.ts';
 
 /* The headers of tus 1.0 (https://tus.io/protocols/resumable-upload). */
@@ -56,15 +58,18 @@ export function readByteCount(request: FastifyRequest, name: string): number {
 /** What the metadata of an upload says about its file. */
 type UploadedFile = Static<typeof uploadedFileSchema>;
 
-/** Reads Upload-Metadata: pairs of a name and a base64 text. 422 on an invalid or unknown pair. */
-export function readMetadata(header: string | undefined): UploadedFile {
+/**
+ * Reads Upload-Metadata: pairs of a name and a base64 text. 422 on an invalid or unknown pair, and in a new header on a
+ * number that cannot be stored exactly.
+ */
+export function readMetadata(header: string | undefined, { isNew = false } = {}): UploadedFile {
   const members: Record<string, unknown> = {};
   for (const pair of (header ?? '').split(',').filter((part) => part.trim() !== '')) {
     const [key = '', encoded = '', ...rest] = pair.trim().split(/ +/);
     if (rest.length > 0) throw invalidField('upload-metadata', 'must be pairs of a name and a base64 text');
     const name = key === 'filetype' ? 'content_type' : key;
     if (Object.hasOwn(members, name)) throw invalidField(name, 'is sent twice');
-    members[name] = readMember(name, readText(name, encoded));
+    members[name] = readMember(name, readText(name, encoded), isNew);
   }
   const file = checkBody(uploadedFileSchema, members);
   if (file.share === true) requireSharable(file.content_type);
@@ -81,12 +86,16 @@ function readText(name: string, encoded: string): string {
 }
 
 /** Metadata values are text. For members that are not strings, the text is JSON. */
-function readMember(name: string, text: string): unknown {
+function readMember(name: string, text: string, isNew: boolean): unknown {
   if (name !== 'share' && name !== 'acl' && name !== 'provider_metadata') return text;
+  const refuse = () => {
+    throw invalidField(name, 'is not JSON');
+  };
+  if (isNew) return parseExactJson(Buffer.from(text), bodyBudgets.map.valuesMax, name, refuse);
   try {
     return JSON.parse(text) as unknown;
   } catch {
-    throw invalidField(name, 'is not JSON');
+    return refuse();
   }
 }
 

@@ -2,9 +2,9 @@ import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { bodyOf, lengthOf, translateDisconnect } from '../files/receive.ts';
 import { oneHeader } from '../http/headers.ts';
-import { page, pageOf, pageRequest } from '../http/pages.ts';
-import { type Api, everyCaller, ref } from '../http/route.ts';
-import { formatId } from '../ids.ts';
+import { page, pageOf, pageRequest } from '../http/route/pages.ts';
+import { type Api, everyCaller, ref } from '../http/route/route.ts';
+import { formatId } from '../lib/ids.ts';
 import type { Caller } from '../tenancy/caller.ts';
 import { presentUpload, uploadHeaders } from './present.ts';
 import {
@@ -64,7 +64,7 @@ export function registerUploadRoutes(api: Api, { uploads, resumableBytesMax }: U
         requireVersion(request, true);
         requireBodyType(request, false);
         const metadata = oneHeader(request, 'upload-metadata') ?? '';
-        readMetadata(metadata);
+        readMetadata(metadata, { isNew: true });
         const length = readByteCount(request, 'upload-length');
         const body = hasBody(request) ? bodyIn(request) : undefined;
         return uploads.create(senderOf(caller, request), metadata, length, body);

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { fileCreateSchema } from '../files/schema.ts';
-import { pageQuery } from '../http/pages.ts';
-import { freeMap, strict } from '../http/route.ts';
+import { pageQuery } from '../http/route/pages.ts';
+import { freeMap, strict } from '../http/route/route.ts';
 
 const { data: _data, ...fileMembers } = fileCreateSchema.properties;
 

@@ -1,18 +1,20 @@
 import { createHash } from 'node:crypto';
 import { BlobMissing } from '../blob/blob-store.ts';
 import type { Db } from '../db/database.ts';
-import { AppError, found, notFound } from '../errors.ts';
 import { keepVisibleGrants, resolveFileOwner, resolveGrants } from '../files/owners.ts';
 import type { FileDeps } from '../files/service.ts';
 import { replaceGrants, updateFile } from '../files/store.ts';
 import { linkCreatorOf, mayStillCreate } from '../files/upload-links.ts';
 import { adoptBlob, translateWriteError } from '../files/write.ts';
-import type { PageRequest } from '../http/pages.ts';
-import { newUuid } from '../ids.ts';
-import type { Caller } from '../tenancy/caller.ts';
+import type { PageRequest } from '../http/route/pages.ts';
+import { AppError, found, notFound } from '../lib/errors.ts';
+import { newUuid } from '../lib/ids.ts';
+import { type Caller, canSeeWholeApp } from '../tenancy/caller.ts';
 import type { Credential } from '../tenancy/credential.ts';
 import { hasScope } from '../tenancy/key-scopes.ts';
+import { requireShareLeft } from '../tenancy/quotas.ts';
 import { pathId } from '../tenancy/references.ts';
+import { fitsShare, lockRoom, noRoom } from '../tenancy/room.ts';
 import { hashBody, RunningHashes, UploadHolds } from './holds.ts';
 import { type BodyCheck, readMetadata } from './protocol.ts';
 import * as store from './store.ts';
@@ -114,13 +116,18 @@ export function createUploadService(deps: UploadDeps) {
     return hash.digest('hex');
   }
 
-  async function requireRoom(tx: Db, appId: string): Promise<void> {
-    if ((await store.countUnfinished(tx, appId)) < deps.unfinishedUploadsMax) return;
-    throw new AppError(
-      'rate_limited',
-      `This app has ${deps.unfinishedUploadsMax} unfinished uploads. Finish or delete some first.`,
-      { headers: { 'retry-after': '60' } },
-    );
+  /** Requires room for the upload of this transaction, among those of the space and those of the user. */
+  async function requireShare(tx: Db, caller: Caller, length: number): Promise<void> {
+    const max = deps.unfinishedUploadsMax;
+    const isWholeApp = canSeeWholeApp(caller);
+    const { uploads, bytesOfCaller } = await store.findUnfinished(tx, caller, userOf(caller));
+    const held = { ofSpace: uploads.ofSpace + 1, ofCaller: uploads.ofCaller + 1 };
+    if (!fitsShare(held, max, isWholeApp)) {
+      const whose = held.ofSpace > max ? 'This app or sandbox has' : `You have your share of`;
+      const message = `${whose} ${max} unfinished uploads. Finish or delete some first.`;
+      throw noRoom({ things: 'unfinished uploads', max, message }, uploads.ofSpace, 'rate_limited');
+    }
+    if (!isWholeApp) await requireShareLeft(tx, caller, 'file_bytes', { held: bytesOfCaller, more: length });
   }
 
   return {
@@ -135,12 +142,13 @@ export function createUploadService(deps: UploadDeps) {
       const createdAt = clock.now();
       const insert = (holder: string | null) =>
         db.begin(async (tx) => {
-          await requireRoom(tx, caller.appId);
+          await lockRoom(tx, { things: 'unfinished uploads', ...caller });
+          await requireShare(tx, caller, length);
           return store.insertUpload(tx, {
             appId: caller.appId,
             id: newUuid(),
             sandboxId: caller.sandboxId,
-            userId: caller.kind === 'user' ? caller.userId : null,
+            userId: userOf(caller),
             metadata,
             owned,
             length,
@@ -204,6 +212,10 @@ export function createUploadService(deps: UploadDeps) {
   };
 }
 
+function userOf(caller: Caller): string | null {
+  return caller.kind === 'user' ? caller.userId : null;
+}
+
 const noBody: Body = { bytes: (async function* () {})(), length: 0, check: undefined };
 
 function requireOffset({ received }: Upload, offset: number): void {
@@ -224,7 +236,7 @@ async function* limitBody(body: AsyncIterable<Uint8Array>, bytesMax: number): As
 }
 
 function tooLong(bytesMax: number): AppError {
-  return new AppError('payload_too_large', `At most ${bytesMax} bytes fit here.`, { headers: { connection: 'close' } });
+  return new AppError('payload_too_large', `The body exceeds ${bytesMax} bytes.`, { headers: { connection: 'close' } });
 }
 
 function ended(): AppError {

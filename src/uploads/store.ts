@@ -4,8 +4,9 @@
  */
 import type { PartialState } from '../blob/blob-store.ts';
 import type { Db } from '../db/database.ts';
-import type { PageRequest } from '../http/pages.ts';
-import { type Caller, canSeeWholeApp } from '../tenancy/caller.ts';
+import type { PageRequest } from '../http/route/pages.ts';
+import { type Caller, canSeeWholeApp, type Scope } from '../tenancy/caller.ts';
+import type { Holdings } from '../tenancy/room.ts';
 import { inScope, type Owned } from '../tenancy/visible.ts';
 
 export type UploadRow = {
@@ -33,12 +34,17 @@ const visible = (db: Db, caller: Caller) =>
     ? inScope(db, caller, 'u')
     : db`(${inScope(db, caller, 'u')} and u.user_id = ${caller.kind === 'user' ? caller.userId : null})`;
 
-/** Counts the unfinished uploads of an app. Other transactions that count them wait until this one ends. */
-export async function countUnfinished(tx: Db, appId: string): Promise<number> {
-  await tx`select pg_advisory_xact_lock(hashtextextended('uploads ' || ${appId}::text, 0))`;
-  const [row] = await tx<[{ count: number }]>`
-    select count(*) as count from uploads where app_id = ${appId} and finished_at is null`;
-  return row.count;
+/** What a space and one user of it hold in unfinished uploads. `bytes` are those that have not arrived yet. */
+export async function findUnfinished(
+  tx: Db,
+  { appId, sandboxId }: Scope,
+  userId: string | null,
+): Promise<{ uploads: Holdings; bytesOfCaller: number }> {
+  const [row] = await tx<[{ uploads: number; own: number; ownBytes: number }]>`
+    select count(*) as uploads, count(*) filter (where user_id = ${userId}) as own,
+      coalesce(sum(length - received) filter (where user_id = ${userId}), 0)::bigint as own_bytes
+    from uploads where app_id = ${appId} and sandbox_id = ${sandboxId} and finished_at is null`;
+  return { uploads: { ofSpace: row.uploads, ofCaller: row.own }, bytesOfCaller: row.ownBytes };
 }
 
 export async function insertUpload(db: Db, upload: Omit<UploadRow, 'received' | 'finishedAt'>): Promise<UploadRow> {

@@ -1,6 +1,6 @@
-import type { Clock } from '../clock.ts';
 import type { Db } from '../db/database.ts';
 import { taskNames } from '../jobs/task-names.ts';
+import type { Clock } from '../lib/clock.ts';
 import { deleteExpired } from './store.ts';
 
 export const uploadSweepJob = { task: taskNames.sweepUploads, everySeconds: 600 };

@@ -1,8 +1,17 @@
-import type { Clock } from '../clock.ts';
 import type { Database } from '../db/database.ts';
 import type { Domain } from '../domain.ts';
+import type { Clock } from '../lib/clock.ts';
 import { createUsageService, type UsageService } from './service.ts';
 import { createUsageSweepTask, usageSweepJob } from './sweep.ts';
+
+/*
+ * How much an app uses, and its limits.
+ * - Triggers in migrations/ count bytes, documents and sandboxes in the transaction of each change; tenancy/quotas.ts
+ *   refuses what exceeds a limit, and books pages and tokens.
+ * - `service.ts` reads usage and sets an app's own limits; `quarry quota` sets the operator's.
+ * - `store.ts` also finds counters that differ from what they count, for `quarry fsck`.
+ * - `sweep.ts` deletes the counts of past days.
+ */
 
 export function createUsage(deps: { db: Database; clock: Clock }): Domain<UsageService> {
   return {

@@ -1,5 +1,5 @@
-import { iso } from '../http/present.ts';
-import { type Api, operators, ref } from '../http/route.ts';
+import { iso } from '../http/route/present.ts';
+import { type Api, operators, ref } from '../http/route/route.ts';
 import { usageSchema } from './schema.ts';
 import type { UsageService } from './service.ts';
 

@@ -1,5 +1,5 @@
 import { type Static, type TSchema, Type } from 'typebox';
-import { strict } from '../http/route.ts';
+import { strict } from '../http/route/route.ts';
 import type { Measure } from '../tenancy/quotas.ts';
 
 const used = Type.Integer({ description: 'Current usage.' });

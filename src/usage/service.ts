@@ -1,6 +1,6 @@
-import type { Clock } from '../clock.ts';
 import type { Database, Db } from '../db/database.ts';
-import { invalidField } from '../errors.ts';
+import type { Clock } from '../lib/clock.ts';
+import { invalidField } from '../lib/errors.ts';
 import type { Scope } from '../tenancy/caller.ts';
 import { type Measure, measures, noLimit } from '../tenancy/quotas.ts';
 import type { QuotasInput } from './schema.ts';

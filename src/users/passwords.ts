@@ -1,4 +1,4 @@
-import { lazyPackage } from '../lazy-package.ts';
+import { lazyPackage } from '../lib/lazy-package.ts';
 
 const argon2 = lazyPackage<typeof import('@node-rs/argon2')>('@node-rs/argon2');
 

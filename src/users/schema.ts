@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
-import { freeMap, strict } from '../http/route.ts';
-import { limits } from '../limits.ts';
+import { freeMap, strict } from '../http/route/route.ts';
+import { limits } from '../lib/limits.ts';
+import { mapOf } from '../lib/map-schema.ts';
 import { passwordCharacters } from './passwords.ts';
 
 const optionalText = Type.Optional(Type.String());
@@ -15,7 +16,7 @@ export const userSchema = Type.Object(
     org_name: optionalText,
     org_role: Type.Optional(Type.Enum(['admin', 'member', 'viewer'])),
     is_system_user: Type.Boolean(),
-    metadata: Type.Record(Type.String(), Type.Unknown()),
+    metadata: mapOf(Type.Unknown()),
     sandbox: optionalText,
     created_at: Type.String(),
     updated_at: Type.String(),

@@ -1,11 +1,11 @@
 import type { Static } from 'typebox';
-import type { Clock } from '../clock.ts';
 import type { Database } from '../db/database.ts';
 import { refuseDuplicate } from '../db/unique.ts';
-import { AppError, invalidField, notFound } from '../errors.ts';
-import type { PageRequest } from '../http/pages.ts';
-import { formatId, newUuid, parseId } from '../ids.ts';
+import type { PageRequest } from '../http/route/pages.ts';
 import type { Ledger } from '../ledger/seal.ts';
+import type { Clock } from '../lib/clock.ts';
+import { AppError, found, invalidField, notFound } from '../lib/errors.ts';
+import { formatId, newUuid, parseId } from '../lib/ids.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';
 import { fieldId, findNamedOwners, pathId } from '../tenancy/references.ts';
 import { hashPassword } from './passwords.ts';
@@ -16,8 +16,7 @@ export type UserService = ReturnType<typeof createUserService>;
 
 export function createUserService({ db, clock, ledger }: { db: Database; clock: Clock; ledger: Ledger }) {
   async function get(caller: Caller, id: string): Promise<store.UserRow> {
-    const row = await store.findUser(db, caller, userPathId(caller, id));
-    if (!row) throw notFound();
+    const row = found(await store.findUser(db, caller, userPathId(caller, id)));
     return row;
   }
 

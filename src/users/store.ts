@@ -3,8 +3,9 @@
  * rights; pause_automations pauses the automations that run as the user.
  */
 import type { Db } from '../db/database.ts';
-import type { PageRequest } from '../http/pages.ts';
+import type { PageRequest } from '../http/route/pages.ts';
 import type { Caller, OrgRole, Scope } from '../tenancy/caller.ts';
+import { hasEmail } from '../tenancy/email.ts';
 import { inScope, userVisible } from '../tenancy/visible.ts';
 
 export type UserRow = {
@@ -58,7 +59,7 @@ export async function findUserInScope(db: Db, scope: Scope, id: string): Promise
 
 export async function findPassword(db: Db, scope: Scope, email: string) {
   const [row] = await db<{ id: string; passwordHash: string | null; sessionEpoch: number }[]>`
-    select u.id, u.password_hash, u.session_epoch from users u where ${inScope(db, scope, 'u')} and lower(u.email) = lower(${email})`;
+    select u.id, u.password_hash, u.session_epoch from users u where ${inScope(db, scope, 'u')} and ${hasEmail(db, email)}`;
   return row;
 }
 

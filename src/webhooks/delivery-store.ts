@@ -1,6 +1,6 @@
 import type { Db } from '../db/database.ts';
 import type { Positions } from '../events/store.ts';
-import type { PageRequest } from '../http/pages.ts';
+import type { PageRequest } from '../http/route/pages.ts';
 import type { Scope } from '../tenancy/caller.ts';
 
 export type Attempt = {

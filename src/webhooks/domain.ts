@@ -1,12 +1,21 @@
-import type { Clock } from '../clock.ts';
 import type { Fetcher } from '../content/fetch/guarded-fetch.ts';
 import type { Database } from '../db/database.ts';
 import type { Domain } from '../domain.ts';
 import type { OnLogged } from '../events/log.ts';
 import { taskNames } from '../jobs/task-names.ts';
+import type { Clock } from '../lib/clock.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
 import { createWebhookService, type WebhookService } from './service.ts';
 import { addDeliverJob, createWebhookWork, deliverEvents } from './workflow.ts';
+
+/*
+ * Events for other servers, delivered at least once.
+ * - `service.ts` and `routes.ts` manage webhooks, their secrets and their deliveries.
+ * - When events are numbered (events/log.ts), `workflow.ts` queues a delivery for each webhook that wants them, in the same
+ *   transaction, and a job for each webhook that sends what is due.
+ * - An attempt is signed (Standard Webhooks) and sent by the guarded fetch; a failed one is due again after growing waits.
+ * - `delivery-store.ts` keeps deliveries and their attempts; `store.ts` the webhooks.
+ */
 
 type WebhooksDeps = { db: Database; clock: Clock; secrets: Secrets; fetcher: Fetcher };
 

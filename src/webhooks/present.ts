@@ -1,5 +1,5 @@
-import { compact, iso, presentSandboxId } from '../http/present.ts';
-import { formatId } from '../ids.ts';
+import { compact, iso, presentSandboxId } from '../http/route/present.ts';
+import { formatId } from '../lib/ids.ts';
 import type { DeliveryRow } from './delivery-store.ts';
 import type { WebhookRow } from './store.ts';
 

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
-import { page, pageOf, pageQuery, pageRequest } from '../http/pages.ts';
-import { registerResource } from '../http/resource.ts';
-import { type Api, operators, ref } from '../http/route.ts';
+import { page, pageOf, pageQuery, pageRequest } from '../http/route/pages.ts';
+import { registerResource } from '../http/route/resource.ts';
+import { type Api, operators, ref } from '../http/route/route.ts';
 import { presentDelivery, presentWebhook } from './present.ts';
 import {
   deliverySchema,

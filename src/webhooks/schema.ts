@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
-import { strict } from '../http/route.ts';
-import { limits } from '../limits.ts';
+import { strict } from '../http/route/route.ts';
+import { limits } from '../lib/limits.ts';
 
 const optionalText = Type.Optional(Type.String());
 

@@ -1,14 +1,15 @@
 import type { Static } from 'typebox';
-import type { Clock } from '../clock.ts';
 import type { Fetcher } from '../content/fetch/guarded-fetch.ts';
 import type { Database, Db } from '../db/database.ts';
-import { AppError, found, invalidField, notFound } from '../errors.ts';
 import { logEvents, type OnLogged } from '../events/log.ts';
 import { lockLog } from '../events/store.ts';
-import type { PageRequest } from '../http/pages.ts';
-import { formatId, newUuid } from '../ids.ts';
+import type { PageRequest } from '../http/route/pages.ts';
+import type { Clock } from '../lib/clock.ts';
+import { AppError, found, invalidField, notFound } from '../lib/errors.ts';
+import { formatId, newUuid } from '../lib/ids.ts';
 import type { Caller } from '../tenancy/caller.ts';
 import { pathId } from '../tenancy/references.ts';
+import { requireRoom } from '../tenancy/room.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
 import { generateWebhookSecret } from '../tenancy/signed-messages.ts';
 import { type DeliveryRow, findDelivery, listDeliveries, restartDelivery } from './delivery-store.ts';
@@ -63,13 +64,12 @@ export function createWebhookService({ db, clock, secrets, fetcher, onLogged, de
       const plainSecret = generateWebhookSecret();
       const secret = secrets.wrap(Buffer.from(plainSecret));
       const row = await db.begin(async (tx) => {
-        // One at a time, so that the count is exact.
+        const { appId, sandboxId } = caller;
+        const message = `There can be at most ${webhooksMax} webhooks.`;
+        const room = { things: 'webhooks', max: webhooksMax, message, appId, sandboxId };
+        await requireRoom(tx, room, () => store.countWebhooks(tx, caller));
+        // The webhook begins after the events that the log has now.
         if ((await lockLog(tx, caller)) === undefined) throw notFound();
-        const used = await store.countWebhooks(tx, caller);
-        if (used >= webhooksMax)
-          throw new AppError('quota_exceeded', `There can be at most ${webhooksMax} webhooks.`, {
-            details: { quota: 'webhooks', limit: webhooksMax, used, requested: 1 },
-          });
         return store.insertWebhook(tx, caller, { id: newUuid(), url, description, events, secret, now: clock.now() });
       });
       return { ...row, plainSecret };

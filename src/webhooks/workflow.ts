@@ -1,14 +1,14 @@
-import type { Clock } from '../clock.ts';
 import { FetchError } from '../content/fetch/errors.ts';
 import type { Fetcher } from '../content/fetch/guarded-fetch.ts';
 import type { Database, Db } from '../db/database.ts';
 import type { Tasks } from '../domain.ts';
 import type { Positions } from '../events/store.ts';
-import { iso } from '../http/present.ts';
-import { formatId } from '../ids.ts';
+import { iso } from '../http/route/present.ts';
 import { addJob } from '../jobs/queue.ts';
 import type { JobContext } from '../jobs/task.ts';
 import { taskNames } from '../jobs/task-names.ts';
+import type { Clock } from '../lib/clock.ts';
+import { formatId } from '../lib/ids.ts';
 import type { Scope } from '../tenancy/caller.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
 import { signedHeaders } from '../tenancy/signed-messages.ts';
@@ -165,7 +165,12 @@ async function send(
   const plainKeys = keys.map((key) => secrets.unwrap(key).plain.toString());
   try {
     const response = await fetcher.fetch(delivery.url, {
-      ...{ method: 'POST', body, lane: delivery.appId, redirect: 'manual', timeoutMs, signal },
+      method: 'POST',
+      body,
+      lane: delivery.appId,
+      redirect: 'manual',
+      timeoutMs,
+      signal,
       bytesMax: Number.POSITIVE_INFINITY,
       headers: {
         'content-type': 'application/json',

@@ -149,7 +149,7 @@ test('every option of a site is in the form, an error is shown at its field, and
   await browser.getByLabel('Not these paths').fill('/gone\n/slow');
   await browser.getByLabel('Subdomains too').check();
   await browser.getByLabel('Also what robots.txt disallows').check();
-  await browser.getByText('Where the Markdown goes').click();
+  await browser.getByText('Destination', { exact: true }).click();
   await browser.getByLabel('Stored as').selectOption('config');
   await browser.getByLabel('Name prefix').fill('guides/harbour');
   await choosePrincipal(browser, browser.getByRole('button', { name: 'Agent: None' }), 'Reader');

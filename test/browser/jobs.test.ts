@@ -1,5 +1,5 @@
 import { after, afterEach, test } from 'node:test';
-import { parseId } from '../../src/ids.ts';
+import { parseId } from '../../src/lib/ids.ts';
 import { ConsoleTest } from '../support/browser.ts';
 import { loadApp } from '../support/console.ts';
 import { setJobAside } from '../support/set-aside-job.ts';

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { after, afterEach, test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { parseId } from '../../src/ids.ts';
+import { parseId } from '../../src/lib/ids.ts';
 import { ConsoleTest, scrollsSideways } from '../support/browser.ts';
 import { chart, loadApp } from '../support/console.ts';
 import { pixel } from '../support/files.ts';
@@ -105,7 +105,7 @@ const pages: Record<string, [path: string, sign: string]> = {
   teams: ['/teams', 'Pilots'],
   team: [`/teams/${team}`, 'Members'],
   agents: ['/agents', 'Harbour agent'],
-  agent: [`/agents/${agent}`, 'Search what it owns'],
+  agent: [`/agents/${agent}`, 'Search the agent’s knowledge'],
   threads: ['/threads', 'Night watch'],
   thread: [`/threads/${thread}`, 'Post the message'],
   installations: ['/installations', 'thread/messages'],

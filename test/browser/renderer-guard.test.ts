@@ -4,11 +4,11 @@ import { createServer as createHttpServer, type Server as HttpServer } from 'nod
 import { type AddressInfo, connect, createServer, type Server } from 'node:net';
 import { after, before, test } from 'node:test';
 import { chromium as chromiumClient } from 'playwright-core';
-import { checkRenderer } from '../../src/cli/doctor-surroundings.ts';
-import { readConfig } from '../../src/config.ts';
+import { checkRenderer } from '../../src/cli/operate/doctor-surroundings.ts';
+import { readConfig } from '../../src/config/config.ts';
+import { Renderer } from '../../src/content/browser/renderer.ts';
 import { createFetcher, type Fetcher } from '../../src/content/fetch/guarded-fetch.ts';
-import { Renderer } from '../../src/content/render/renderer.ts';
-import { createLogger } from '../../src/log.ts';
+import { createLogger } from '../../src/lib/log.ts';
 import { type FixtureSite, responses, type SitePages, startSite } from '../support/fixture-site.ts';
 import { startChromium, type TestChromium } from '../support/renderer.ts';
 
@@ -27,6 +27,10 @@ let received = 0;
 /** The public address that a name first has, on the port of the canary. */
 let decoy: HttpServer;
 let timesResolved = 0;
+const attackBegun = Promise.withResolvers<void>();
+let attacking = false;
+/** The pages that arrived while the attacker was open. */
+let victims = 0;
 
 before(async () => {
   canary = createServer((socket) => {
@@ -140,6 +144,42 @@ function pages(): SitePages {
         (await caches.keys()).length, (await indexedDB.databases()).length].join('|');
       document.cookie = 'seen=1; max-age=1000'; localStorage.seen = 1; sessionStorage.seen = 1; window.name = 'seen';
       await caches.open('seen'); indexedDB.open('seen'); show('before:' + before + ':');`),
+    '/attack': scripted(`
+      const name = 'meeting', say = 'from the attacker';
+      localStorage[name] = say; sessionStorage[name] = say; document.cookie = name + '=' + encodeURIComponent(say);
+      let echo = false; new BroadcastChannel(name).onmessage = () => { echo = true; };
+      const channel = new BroadcastChannel(name); setInterval(() => channel.postMessage(say), 20);
+      const worker = new SharedWorker('/shared.js', name); worker.port.start();
+      setInterval(() => { worker.port.postMessage(say); localStorage[name] = say + Math.random(); }, 20);
+      await (await caches.open(name)).put('/fast', new Response(say, { headers: { 'content-type': 'text/html' } }));
+      const open = indexedDB.open(name); open.onupgradeneeded = () => open.result.createObjectStore('s').put(say, 1);
+      navigator.locks.request(name, () => new Promise(() => {})); window.open('/victim', name);
+      while (!echo) await pause(20); show('attacked, heard' + ' by itself'); await fetch('/met');`),
+    '/victim': scripted(`
+      const name = 'meeting', heard = [];
+      const hear = (where) => ({ data }) => heard.push(where + ' ' + data);
+      new BroadcastChannel(name).onmessage = hear('channel'); addEventListener('storage', hear('storage'));
+      addEventListener('message', hear('message'));
+      const worker = new SharedWorker('/shared.js', name); worker.port.onmessage = hear('worker'); worker.port.start();
+      await fetch('/arrived'); await pause(500);
+      const locked = await navigator.locks.request(name, { ifAvailable: true }, (lock) => lock === null);
+      const fast = await (await fetch('/fast')).text();
+      show('heard:' + JSON.stringify([heard, locked, localStorage[name], sessionStorage[name], document.cookie,
+        (await caches.keys()).length, (await indexedDB.databases()).length, opener, fast.includes('attacker')]) + ':');`),
+    '/shared.js': `const ports = []; onconnect = ({ ports: [port] }) => { ports.push(port);
+      port.onmessage = ({ data }) => { for (const each of ports) each.postMessage(data); }; };`,
+    '/arrived': (_request, response) => {
+      victims += attacking ? 1 : 0;
+      response.end('x');
+    },
+    // The attacker stays until its victims have arrived.
+    '/met': (_request, response) => {
+      attacking = true;
+      attackBegun.resolve();
+      response.on('close', () => {
+        attacking = false;
+      });
+    },
     '/loop': scripted('for (;;) {}'),
     '/alert': scripted('for (;;) alert("stay");'),
     '/unload': scripted(
@@ -204,6 +244,16 @@ test('nothing of a page reaches the next one, of the same app or another', async
     const { html } = await draw('/storage', { lane });
     assert.match(html, /before:\|\|\|\|0\|0:/);
   }
+});
+
+test('a page of one app that is rendered at the same time reaches no page of another app on the same site', async () => {
+  const renderer = rendererWith({ pages: 4 });
+  const attack = draw('/attack', { lane: 'attacker', renderer });
+  await Promise.race([attackBegun.promise, attack]);
+  const pages = await Promise.all(['victim', 'other'].map((lane) => draw('/victim', { lane, renderer })));
+  assert.match((await attack).html, /attacked, heard by itself/);
+  assert.ok(victims > 0, 'a page arrived while the attacker was open');
+  for (const { html } of pages) assert.match(html, /heard:\[\[\],false,null,null,"",0,0,null,false\]:/, html);
 });
 
 test('a page that never rests ends with its time', async () => {

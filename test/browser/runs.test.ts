@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, test } from 'node:test';
 import { readHeadFiles } from '../../src/cli/ledger-report.ts';
-import { parseId } from '../../src/ids.ts';
+import { parseId } from '../../src/lib/ids.ts';
 import { ConsoleTest, scrollsSideways } from '../support/browser.ts';
 import { loadApp } from '../support/console.ts';
 import { chatEvent, startLanguageModel } from '../support/language-model.ts';
@@ -84,7 +84,7 @@ test('a run is watched as it goes: waiting, signalled, completed; another is can
   await page.getByRole('heading', { name: 'Journal of berth' }).waitFor();
 
   await page.getByRole('button', { name: 'Run again' }).click();
-  await page.getByText('again after').waitFor();
+  await page.getByText('retry of an earlier run').waitFor();
   await page.getByRole('button', { name: 'Cancel' }).click();
   await page.getByRole('button', { name: 'Cancel the run' }).click();
   await page.getByText('cancelled', { exact: true }).waitFor();

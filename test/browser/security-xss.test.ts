@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, test } from 'node:test';
+import { AutomationsClient, graphOf } from '../support/automations.ts';
 import { ConsoleTest } from '../support/browser.ts';
 import { until } from '../support/until.ts';
 
@@ -77,6 +78,24 @@ test('nothing that a stranger names or writes runs, becomes an element or a dang
   await make('/kv', { user, key: attacks[0], value: attacks[1] });
   const extraction = await make('/extractions', { file: files[0], destination_kind: 'storage' });
 
+  for (const [at, value] of [svg, JSON.stringify({ [attacks[0] ?? '']: attacks }), markdown].entries())
+    await make('/kv', { user, key: `${at}/${attacks[1]}`, value });
+  const automations = new AutomationsClient(it.server, app);
+  const failing = { id: 'f', kind: 'fail', message: `{{$.text}} ${attacks[2]}` };
+  const automation = await automations.createAutomation({
+    ...{ name: attacks[0], description: attacks[1], lookup_key: 'attack' },
+    workflow: graphOf(
+      { id: 't', kind: 'transform', value: { [attacks[0] ?? '']: '{{$.text}}' }, on_success: 'f' },
+      failing,
+    ),
+  });
+  const run = await automations.waitForEnd(
+    (await automations.invoke(automation.id, { payload: { text: attacks[0], [attacks[1] ?? '']: attacks } })).id,
+  );
+  assert.equal(run.status, 'failed', JSON.stringify(run));
+  const hook = { url: `https://example.com/?${encodeURI(attacks[0] ?? '')}`, events: ['*'], description: attacks[1] };
+  const webhook = await make('/webhooks', hook);
+
   const page = await it.openAsDeveloper(app, '/console/files');
   const places: [path: string, shown: string][] = [
     ['/console/files', `${attacks[0]}.txt`],
@@ -88,6 +107,12 @@ test('nothing that a stranger names or writes runs, becomes an element or a dang
     [`/console/extractions/${extraction}`, ''],
     ['/console/kv', attacks[0] ?? ''],
     ['/console/users', attacks[2] ?? ''],
+    ['/console/automations', attacks[0] ?? ''],
+    [`/console/automations/${automation.id}`, attacks[0] ?? ''],
+    ['/console/runs', ''],
+    [`/console/runs/${run.id}`, attacks[2] ?? ''],
+    ['/console/webhooks', ''],
+    [`/console/webhooks/${webhook}`, attacks[1] ?? ''],
   ];
   for (const [path, shown] of places) {
     await page.goto(path);

@@ -3,10 +3,10 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { type Action, actions } from '../../src/cli/action-kinds.ts';
-import { type ActionValues, runAction } from '../../src/cli/actions.ts';
-import { connect } from '../../src/cli/client.ts';
-import { Progress } from '../../src/cli/progress.ts';
+import { type Action, actions } from '../../src/cli/client/action-kinds.ts';
+import { type ActionValues, runAction } from '../../src/cli/client/actions.ts';
+import { connect } from '../../src/cli/client/client.ts';
+import { Progress } from '../../src/cli/client/progress.ts';
 import { graphOf } from '../support/automations.ts';
 import { type CallOptions, callQuarry, runQuarry, startQuarry } from '../support/command.ts';
 import { startTestServer } from '../support/server.ts';
@@ -143,7 +143,7 @@ test('documents, their chunks and ingestions are listed; a document is read by i
   const change = ['--set', 'title=Handbook', '--set', 'content={"data":"New."}'];
   const updated = await quarry(['documents', 'update', 'Manual', ...change]);
   assert.match(updated.stdout, /^id +cig_/, updated.stderr);
-  assert.equal((await quarry(['documents', 'delete', id])).code, 0);
+  assert.equal((await quarry(['documents', 'delete', id, '--yes'])).code, 0);
 });
 
 test('automations are activated and paused, and their versions printed', async () => {
@@ -193,7 +193,7 @@ test('secrets are set from standard input, listed and deleted', async () => {
   assert.deepEqual([set.code, set.stdout], [0, '']);
   const listed = await run('secrets', 'list');
   assert.ok(listed.printed.startsWith('TOKEN\t') && !listed.printed.includes('hidden'));
-  await run('secrets', 'delete', ['TOKEN']);
+  await run('secrets', 'delete', ['TOKEN', '--yes']);
   assert.equal((await run('secrets', 'list')).said, 'None.\n');
 });
 

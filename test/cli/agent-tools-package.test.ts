@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
+import { installTimeoutMs, npm } from '../support/npm.ts';
 import { projectRoot } from '../support/source.ts';
 
 /* The package of clients/tools as somebody gets it: packed, installed into an empty directory, imported and compiled. */
@@ -15,12 +16,15 @@ const modules = join(directory, 'node_modules');
 const installed = join(modules, '@quarry', 'tools');
 const env = { PATH: [dirname(process.execPath), process.env.PATH].join(delimiter), HOME: directory };
 
-before(async () => {
-  await run('npm', ['pack', '--pack-destination', directory], { cwd: join(projectRoot, 'clients/tools'), env });
-  const [archive = ''] = readdirSync(directory).filter((name) => name.endsWith('.tgz'));
-  // Without its peers, nothing comes from a registry.
-  await run('npm', ['install', '--legacy-peer-deps', '--offline', '--no-audit', archive], { cwd: directory, env });
-});
+before(
+  async () => {
+    await npm(join(projectRoot, 'clients/tools'), 'pack', '--pack-destination', directory);
+    const [archive = ''] = readdirSync(directory).filter((name) => name.endsWith('.tgz'));
+    // Without its peers, nothing comes from a registry.
+    await npm(directory, 'install', '--ignore-scripts', '--legacy-peer-deps', '--offline', archive);
+  },
+  { timeout: installTimeoutMs },
+);
 after(() => rmSync(directory, { recursive: true, force: true }));
 
 /** Makes packages of this project available to the directory. */

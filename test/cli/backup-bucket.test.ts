@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { openS3Objects, type S3Objects } from '../../src/blob/s3.ts';
-import { findCredentialsFile } from '../../src/credentials-file.ts';
+import { findCredentialsFile } from '../../src/boot/credentials-file.ts';
 import { callQuarry } from '../support/command.ts';
 import type { FileBody } from '../support/files.ts';
 import { sendRequest } from '../support/request.ts';

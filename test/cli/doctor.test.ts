@@ -12,8 +12,8 @@ import {
   checkPublicUrl,
   checkRenderer,
   checkReplicas,
-} from '../../src/cli/doctor-surroundings.ts';
-import { readConfig } from '../../src/config.ts';
+} from '../../src/cli/operate/doctor-surroundings.ts';
+import { readConfig } from '../../src/config/config.ts';
 import { callQuarry } from '../support/command.ts';
 import { startTestServer } from '../support/server.ts';
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { addJob } from '../../src/jobs/queue.ts';
+import { newUuid } from '../../src/lib/ids.ts';
 import { operatorOf } from '../support/operator.ts';
 import { startTestServer } from '../support/server.ts';
 
@@ -14,9 +15,9 @@ after(async () => {
 
 test('the operator sees why a job is set aside, and has it tried again', async () => {
   assert.match((await quarry('jobs')).stdout, /No job is set aside/);
-  await addJob(db, 'crawl', { app_id: 'a', crawl_id: 'c' });
+  await addJob(db, 'crawl', { app_id: newUuid(), crawl_id: 'c' });
   await db`
-    update graphile_worker._private_jobs set attempts = max_attempts, last_error = 'it is poisoned', flags = '{"crashes": 3}'
+    update jobs set attempts = max_attempts, last_error = 'it is poisoned', crashes = 3
     where payload ->> 'crawl_id' = 'c'`;
   const shown = await quarry('jobs', '--json');
   const [job] = JSON.parse(shown.stdout) as { id: string; task: string; reason: string; crashes: number }[];
@@ -29,7 +30,7 @@ test('the operator sees why a job is set aside, and has it tried again', async (
   assert.equal((await quarry('jobs', 'retry', job?.id ?? '')).code, 0);
   assert.match((await quarry('jobs')).stdout, /No job is set aside/);
   const due = await db`
-    select 1 from graphile_worker._private_jobs where payload ->> 'crawl_id' = 'c' and is_available and run_at <= now()
-      and not flags ? 'crashes'`;
+    select 1 from jobs where payload ->> 'crawl_id' = 'c' and attempts = 0 and run_at <= now()
+      and crashes = 0`;
   assert.equal(due.length, 1);
 });

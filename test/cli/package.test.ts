@@ -14,6 +14,7 @@ import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
+import { installTimeoutMs, npm } from '../support/npm.ts';
 import { projectRoot } from '../support/source.ts';
 
 /*
@@ -39,13 +40,11 @@ const installedBytesMax = 200 * mebibyte;
 before(
   async () => {
     mkdirSync(project);
-    await run('npm', ['pack', '--pack-destination', directory], { cwd: projectRoot, env });
+    await npm(projectRoot, 'pack', '--pack-destination', directory);
     const [archive = ''] = readdirSync(directory).filter((name) => name.endsWith('.tgz'));
-    const patience = ['--fetch-timeout=15000', '--fetch-retries=5'];
-    const install = ['install', '--ignore-scripts', '--prefer-offline', '--no-audit', ...patience, join('..', archive)];
-    await run('npm', install, { cwd: project, env });
+    await npm(project, 'install', '--ignore-scripts', join('..', archive));
   },
-  { timeout: 170_000 },
+  { timeout: installTimeoutMs },
 );
 after(() => rmSync(directory, { recursive: true, force: true, maxRetries: 5 }));
 

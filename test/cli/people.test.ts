@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import packageFile from '../../package.json' with { type: 'json' };
-import { writeCredentialsFile } from '../../src/credentials-file.ts';
+import { writeCredentialsFile } from '../../src/boot/credentials-file.ts';
 import { type CallOptions, type CommandResult, callQuarry, runQuarry, startQuarry } from '../support/command.ts';
 import { htmlPage, responses, startSite } from '../support/fixture-site.ts';
 import { startTestServer } from '../support/server.ts';
@@ -238,7 +238,7 @@ test('kv keeps values byte for byte, through pipes, under any key', async () => 
   assert.equal(listed.stdout, `${member.id}  a/b ?#%  line one\\nline two\\n\n`);
   const own = await quarry(['kv', 'list', '--prefix', 'a/', '--token', member.token]);
   assert.equal(own.stdout, 'a/b ?#%  line one\\nline two\\n\n');
-  assert.equal((await quarry(['kv', 'delete', 'a/b ?#%', ...user])).code, 0);
+  assert.equal((await quarry(['kv', 'delete', 'a/b ?#%', ...user, '--yes'])).code, 0);
   const gone = await quarry(['kv', 'get', 'a/b ?#%', ...user]);
   assert.deepEqual([gone.code, gone.stdout], [1, '']);
   const nobody = await quarry(['kv', 'get', 'x']);

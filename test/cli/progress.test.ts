@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { describeTransfer, formatBytes, PageCount, Progress } from '../../src/cli/progress.ts';
+import { describeTransfer, formatBytes, PageCount, Progress } from '../../src/cli/client/progress.ts';
 
 test('a progress line replaces itself on a terminal, keeps to its width and is removed at the end', () => {
   let written = '';

@@ -3,7 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { formatMembers, formatTable } from '../../src/cli/table.ts';
+import { actions } from '../../src/cli/client/action-kinds.ts';
+import { formatMembers, formatTable } from '../../src/cli/client/table.ts';
 import { graphOf } from '../support/automations.ts';
 import { callQuarry, runQuarry } from '../support/command.ts';
 import { sendRequest, startTestServer } from '../support/server.ts';
@@ -68,13 +69,13 @@ test('every kind is created, listed, shown and deleted, by name', async () => {
     const [member = '', value] = change.split('=');
     const changed = await json([kind, 'update', id, '--set', change]);
     assert.deepEqual([changed.id, typeof changed[member] === 'string' ? changed[member] : value], [id, value]);
-    assert.equal((await quarry([kind, 'delete', id])).code, 0);
+    assert.equal((await quarry([kind, 'delete', id, '--yes'])).code, 0);
   }
   const extraction = await json(['extractions', 'create', 'https://host.invalid/']);
   assert.match(await ok(['extractions', 'list']), new RegExp(`^${extraction.id}\t`, 'm'));
   assert.equal((await json(['users', 'list', '--org', 'My org', '--search', 'ada'])).total_entries, 1);
   for (const [kind, name] of kinds.toReversed()) {
-    const ran = await quarry([kind, 'delete', name]);
+    const ran = await quarry([kind, 'delete', name, '--yes']);
     assert.match(ran.stderr, /^Deleted \w+_\w{22}\.\n$/);
     const gone = await quarry([kind, 'get', name]);
     assert.deepEqual([gone.code, gone.stdout], [1, '']);
@@ -123,6 +124,44 @@ test('search without a source searches everything visible', async () => {
   assert.match(wordless.stderr, /^What should be searched in cso_\w+\?/);
 });
 
+test('what destroys data asks first: nothing happens without a yes, and scripts pass --yes', async () => {
+  const { id } = await json<{ id: string }>(['users', 'create', 'asked@example.com']);
+  await ok(['kv', 'put', 'a', '1', '--user', id]);
+  await callQuarry(['secrets', 'set', 'ASKED'], { env, input: 'hidden\n' });
+  const commands = [
+    [['kv', 'delete', 'a', '--user', id], /Delete the entry a\?/],
+    [['secrets', 'delete', 'ASKED'], /Delete the secret\?/],
+    [
+      ['users', 'delete', 'asked@example.com'],
+      /Delete users asked@example\.com, and everything that belongs to them\?/,
+    ],
+  ] as const;
+  for (const [command, question] of commands) {
+    const args = [...command];
+    const scripted = await quarry(args);
+    assert.deepEqual([scripted.code, /Scripts pass --yes/.test(scripted.stderr)], [2, true], scripted.stderr);
+    for (const input of ['n\n', '\n', '']) {
+      const refused = await callQuarry(args, { env, input, isTerminal: true });
+      assert.equal(refused.code, 2, `${args.join(' ')} ${JSON.stringify(input)}: ${refused.stderr}`);
+      assert.match(refused.stderr, question);
+    }
+  }
+  assert.equal((await json<{ id: string }>(['users', 'get', id])).id, id);
+  for (const [command] of commands) {
+    const done = await callQuarry([...command], { env, input: 'y\n', isTerminal: true });
+    assert.equal(done.code, 0, done.stderr);
+  }
+  assert.equal((await quarry(['users', 'get', id])).code, 1);
+});
+
+test('every command that sends a DELETE asks, or ends only a right', () => {
+  const rights = ['accept-unsigned <source>', 'remove-member <team> <member>', 'revoke-token <user> <token>'];
+  const silent = Object.values(actions)
+    .flat()
+    .filter(({ request, asks }) => request.startsWith('DELETE') && asks === undefined);
+  assert.deepEqual(silent.map(({ usage }) => usage).toSorted(), rights);
+});
+
 test('unfinished uploads are listed, shown and deleted', async () => {
   const created = await sendRequest(baseUrl, 'POST', '/api/v1/uploads', {
     key: app.secretKey,
@@ -132,7 +171,7 @@ test('unfinished uploads are listed, shown and deleted', async () => {
   const { data } = await json<{ data: { id: string; offset: number; length: number }[] }>(['uploads', 'list']);
   assert.deepEqual([data.length, data[0]?.offset, data[0]?.length], [1, 0, 5000]);
   assert.equal((await json(['uploads', 'get', 'film.mp4'])).id, data[0]?.id);
-  assert.equal((await quarry(['uploads', 'delete', 'film.mp4'])).stderr, `Deleted ${data[0]?.id}.\n`);
+  assert.equal((await quarry(['uploads', 'delete', 'film.mp4', '--yes'])).stderr, `Deleted ${data[0]?.id}.\n`);
   assert.equal((await json<{ data: [] }>(['uploads', 'list'])).data.length, 0);
 });
 

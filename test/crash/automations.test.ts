@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { readGraph } from '../../src/automations/definitions/graph.ts';
 import { foldJournal } from '../../src/automations/engine/fold.ts';
 import { readEntry } from '../../src/automations/runs/store.ts';
-import { parseId } from '../../src/ids.ts';
+import { parseId } from '../../src/lib/ids.ts';
 import { AutomationsClient, graphOf } from '../support/automations.ts';
 import { basicEnvironment } from '../support/command.ts';
 import type { TestApp, TestUser } from '../support/provisioner.ts';
@@ -150,7 +150,7 @@ async function describe(run: string): Promise<string> {
     db`select id, status, sequence, waiting, wake_at, wake_timer, lease_until, parent_run_id from automation_runs
       where id = ${id} or parent_run_id = ${id}`,
     db`select * from automation_run_wakes limit 10`,
-    db`select * from graphile_worker.jobs limit 10`,
+    db`select * from jobs limit 10`,
     db`select sequence, type, node_id, command_id, record from automation_run_entries where run_id = ${id}
       order by sequence desc limit 8`,
     db`select status, waiting, count(*) from automation_runs group by 1, 2`,

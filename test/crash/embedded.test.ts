@@ -20,7 +20,7 @@ import { type Database, openDatabase } from '../../src/db/database.ts';
 import { DirectoryLockedError } from '../../src/db/directory-lock.ts';
 import { findEmbeddedPostgres, startEmbeddedPostgres } from '../../src/db/embedded.ts';
 import { EmbeddedPostgresError } from '../../src/db/postgres-error.ts';
-import { createLogger } from '../../src/log.ts';
+import { createLogger } from '../../src/lib/log.ts';
 import { installCluster } from '../support/cluster.ts';
 
 const log = createLogger('silent');
@@ -53,7 +53,7 @@ async function query<T>(address: DatabaseAddress, use: (sql: Database) => Promis
 async function startChild(dataDir: string, env: NodeJS.ProcessEnv = process.env): Promise<ChildProcess> {
   const script = `
     const { startEmbeddedPostgres } = await import(${JSON.stringify(new URL('../../src/db/embedded.ts', import.meta.url).href)});
-    const { createLogger } = await import(${JSON.stringify(new URL('../../src/log.ts', import.meta.url).href)});
+    const { createLogger } = await import(${JSON.stringify(new URL('../../src/lib/log.ts', import.meta.url).href)});
     await startEmbeddedPostgres({ dataDir: ${JSON.stringify(dataDir)}, log: createLogger('silent') });
     process.stdout.write('ready');
     setInterval(() => {}, 1000);`;

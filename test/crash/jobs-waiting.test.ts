@@ -10,7 +10,8 @@ import { fileURLToPath } from 'node:url';
 import { addJob } from '../../src/jobs/queue.ts';
 import { taskNames } from '../../src/jobs/task-names.ts';
 import { startWorkers, type Task, type Workers, type WorkersOptions } from '../../src/jobs/workers.ts';
-import { createLogger } from '../../src/log.ts';
+import { newUuid } from '../../src/lib/ids.ts';
+import { createLogger } from '../../src/lib/log.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { startServe } from '../support/serve.ts';
 import { openTcpProxy } from '../support/tcp-proxy.ts';
@@ -29,7 +30,7 @@ const children: ChildProcess[] = [];
 afterEach(async () => {
   await Promise.all(running.splice(0).map((workers) => workers.stop(1_000)));
   for (const child of children.splice(0)) child.kill('SIGKILL');
-  await database.db`delete from graphile_worker._private_jobs`;
+  await database.db`delete from jobs`;
 });
 
 async function start(tasks: Record<string, Task>, more: Partial<WorkersOptions> = {}): Promise<Workers> {
@@ -61,16 +62,16 @@ function spawnWorker() {
 type JobRow = { attempts: number; maxAttempts: number; lastError: string | null; crashes: number | null };
 async function jobOf(task: string): Promise<JobRow | undefined> {
   const [row] = await database.db<JobRow[]>`
-    select attempts, max_attempts, last_error, (flags ->> 'crashes')::integer as crashes
-    from graphile_worker.jobs where task_identifier = ${task}`;
+    select attempts, max_attempts, last_error, crashes::integer
+    from jobs where task = ${task}`;
   return row;
 }
 
 /** Makes all jobs due: the waits between attempts grow to seconds, which a test does not need. */
 function runNow() {
   return database.db`
-    with due as (update graphile_worker._private_jobs set run_at = now() where locked_at is null)
-    select pg_notify('jobs:insert', '{"r":1,"count":10}')`;
+    with due as (update jobs set run_at = now() where locked_at is null)
+    select pg_notify('jobs:insert', '')`;
 }
 
 test('jobs that wait outside hold no slot, and all of them end', async () => {
@@ -78,6 +79,7 @@ test('jobs that wait outside hold no slot, and all of them end', async () => {
   const allWait = Promise.withResolvers<void>();
   const calm = Promise.withResolvers<void>();
   const count = 300;
+  const apps = Array.from({ length: 7 }, () => newUuid());
   let begun = 0;
   let most = 0;
   let atWork = 0;
@@ -96,7 +98,7 @@ test('jobs that wait outside hold no slot, and all of them end', async () => {
     },
     calm: async () => calm.resolve(),
   });
-  for (let n = 0; n < count; n++) await addJob(database.db, 'waits', { appId: String(n % 7) });
+  for (let n = 0; n < count; n++) await addJob(database.db, 'waits', { appId: apps[n % 7] });
   await allWait.promise;
   await addJob(database.db, 'calm', {});
   await calm.promise;
@@ -106,6 +108,35 @@ test('jobs that wait outside hold no slot, and all of them end', async () => {
   assert.equal(most, 1);
   await running.splice(0)[0]?.stop(5_000);
   assert.equal(await jobOf('waits'), undefined);
+});
+
+test('a waiting job survives its loop: it keeps its row, and ends after the loop has stopped', async () => {
+  const gate = Promise.withResolvers<void>();
+  const calm = Promise.withResolvers<void>();
+  const begun = Promise.withResolvers<string>();
+  const first = await start({
+    async waits(_payload, { jobId, waitOutside }) {
+      await waitOutside(() => {
+        begun.resolve(jobId);
+        return gate.promise;
+      });
+    },
+    calm: async () => calm.resolve(),
+  });
+  await addJob(database.db, 'waits', {});
+  const id = await begun.promise;
+  const rows = () =>
+    database.db`select id::text as id, waits, locked_by is not null as held from jobs where task = 'waits'`;
+  while (!(await rows())[0]?.waits) await new Promise((resolve) => setTimeout(resolve, 10));
+  await addJob(database.db, 'calm', {});
+  await calm.promise;
+  const stopped = first.stop(5_000);
+  while ((await database.db`select 1 from jobs where task = 'calm'`).length > 0)
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  assert.deepEqual([...(await rows())], [{ id, waits: true, held: true }]);
+  gate.resolve();
+  await stopped;
+  assert.deepEqual([...(await rows())], []);
 });
 
 test('a job with a failed wait is retried like any other', async () => {
@@ -173,16 +204,17 @@ test('an app can use its whole share of waiting jobs without delaying other apps
     },
     { waits: { waits: { jobsMax: 10, jobsOfAppMax: 2 } } },
   );
-  for (let n = 0; n < 5; n++) await addJob(database.db, 'waits', { appId: 'a' });
-  await addJob(database.db, 'waits', { appId: 'b' });
+  const [app, other] = [newUuid(), newUuid()];
+  for (let n = 0; n < 5; n++) await addJob(database.db, 'waits', { appId: app });
+  await addJob(database.db, 'waits', { appId: other });
   await all.promise;
   const later = async () => {
     const [{ count }] = await database.db<[{ count: number }]>`
-      select count(*) as count from graphile_worker.jobs where run_at > now() and attempts = 0`;
+      select count(*) as count from jobs where run_at > now() and attempts = 0`;
     return count;
   };
   while ((await later()) < 3) await new Promise((resolve) => setTimeout(resolve, 10));
-  assert.deepEqual(waiting.sort(), ['a', 'a', 'b']);
+  assert.deepEqual(waiting.sort(), [app, app, other].sort());
   gate.resolve();
 });
 
@@ -191,7 +223,7 @@ test('an uncaught exception in a job does not end the process, and the third one
   await addJob(database.db, 'throws', {});
   for (let crash = 1; crash <= 3; crash++) {
     while ((await jobOf('throws'))?.crashes !== crash) await new Promise((resolve) => setTimeout(resolve, 10));
-    while ((await database.db`select 1 from graphile_worker.jobs where locked_at is not null`).length > 0)
+    while ((await database.db`select 1 from jobs where locked_at is not null`).length > 0)
       await new Promise((resolve) => setTimeout(resolve, 10));
     await runNow();
   }
@@ -247,9 +279,9 @@ test('the server runs a suspected job in a separate process, with everything tha
   try {
     await database.db.begin(async (tx) => {
       await addJob(tx, taskNames.sweepBlobs, {}, { key: 'suspected' });
-      await tx`update graphile_worker._private_jobs set flags = '{"crashes": 2}' where key = 'suspected'`;
+      await tx`update jobs set crashes = 2 where key = 'suspected'`;
     });
-    while ((await database.db`select 1 from graphile_worker.jobs where key = 'suspected'`).length > 0)
+    while ((await database.db`select 1 from jobs where key = 'suspected'`).length > 0)
       await new Promise((resolve) => setTimeout(resolve, 50));
     assert.match(server.output(), /in a separate process/);
     assert.doesNotMatch(server.output(), /Job failed/);

@@ -5,7 +5,8 @@ import { after, afterEach, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { addJob } from '../../src/jobs/queue.ts';
 import { startWorkers, type Task, type Workers, type WorkersOptions } from '../../src/jobs/workers.ts';
-import { createLogger } from '../../src/log.ts';
+import { newUuid } from '../../src/lib/ids.ts';
+import { createLogger } from '../../src/lib/log.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { until } from '../support/until.ts';
 
@@ -58,8 +59,8 @@ test('a process that dies in the last attempt of a job does not end the job', as
 test('a process that dies before it runs a suspected job apart does not set the job aside', async () => {
   await addJob(database.db, 'stuck', {});
   await database.db`
-    update graphile_worker._private_jobs
-    set attempts = 1, flags = '{"crashes": 2}', locked_by = 'a dead pool', locked_at = now()`;
+    update jobs
+    set attempts = 1, crashes = 2, locked_by = 'a dead pool', locked_at = now()`;
   const ran = Promise.withResolvers<void>();
   await start({ stuck: async () => ran.resolve() });
   await ran.promise;
@@ -101,21 +102,24 @@ test('a job locked by a claim with a lost response is taken again', async () => 
     async first() {
       runs += 1;
       const [row] = await database.db<{ lockedBy: string }[]>`
-        select locked_by from graphile_worker._private_jobs where locked_by is not null`;
+        select locked_by from jobs where locked_by is not null`;
       began.resolve(row?.lockedBy ?? '');
       await finish.promise;
     },
     lost: async () => ran.resolve(),
+    next: async () => {},
   });
   await addJob(database.db, 'first', {});
   const worker = await began.promise;
   // What remains if the connection breaks after the commit and before the response.
   await database.db.begin(async (tx) => {
     await addJob(tx, 'lost', {}, { key: 'lost' });
-    await tx`update graphile_worker._private_jobs set locked_by = ${worker}, locked_at = now(), attempts = 1 where key = 'lost'`;
+    await tx`update jobs set locked_by = ${worker}, locked_at = now(), attempts = 1 where key = 'lost'`;
   });
+  // Its claim waits for the lock below, and loses its session.
+  await addJob(database.db, 'next', { appId: newUuid() }, { runAt: new Date(Date.now() + 500) });
   await database.db.begin(async (tx) => {
-    await tx`lock table graphile_worker._private_jobs in access exclusive mode`;
+    await tx`lock table jobs in exclusive mode`;
     const end = () => tx`
       select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'quarry-jobs'
         and datname = current_database() and wait_event_type = 'Lock'`;
@@ -151,7 +155,7 @@ test('a job that does not finish before the shutdown deadline is released', asyn
       await new Promise(() => {});
     },
   });
-  await addJob(database.db, 'deaf', {}, { queue: 'one-by-one' });
+  await addJob(database.db, 'deaf', {});
   await begun.promise;
   await first.stop(100);
   const again = Promise.withResolvers<void>();
@@ -185,7 +189,7 @@ test('a recurring task runs once per period, however many processes share it', a
   const enough = Promise.withResolvers<void>();
   const tick: Task = async (_payload, { jobId }) => {
     const [job] = await database.db<{ due: string }[]>`
-      select run_at::text as due from graphile_worker._private_jobs where id = ${jobId}`;
+      select run_at::text as due from jobs where id = ${jobId}`;
     turns.push(job?.due ?? '');
     if (turns.length >= 3) enough.resolve();
   };
@@ -194,7 +198,7 @@ test('a recurring task runs once per period, however many processes share it', a
   await enough.promise;
   await Promise.all(all.map((workers) => workers.stop(1_000)));
   const [{ waiting } = { waiting: 0 }] = await database.db<{ waiting: number }[]>`
-    select count(*) as waiting from graphile_worker.jobs where task_identifier = 'tick'`;
+    select count(*) as waiting from jobs where task = 'tick'`;
   assert.equal(waiting, 1);
   assert.equal(new Set(turns).size, turns.length, `turns ${turns}`);
 });

@@ -92,7 +92,7 @@ test('an http process accepts a crawl that only a worker runs, and a second work
   });
   assert.deepEqual([inline.status, inline.body.state], [201, 'done']);
 
-  const waiting = await database.db`select 1 from graphile_worker.jobs where locked_at is not null`;
+  const waiting = await database.db`select 1 from jobs where locked_at is not null`;
   assert.equal(waiting.length, 0, 'no job has begun');
   assert.deepEqual(site.requests, []);
 

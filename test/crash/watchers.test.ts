@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { openDatabase } from '../../src/db/database.ts';
-import { formatId } from '../../src/ids.ts';
+import { formatId } from '../../src/lib/ids.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { EventStream, type StreamEvent } from '../support/event-stream.ts';
 import { sendRequest } from '../support/request.ts';

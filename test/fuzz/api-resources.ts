@@ -1,4 +1,4 @@
-import { parseId } from '../../src/ids.ts';
+import { parseId } from '../../src/lib/ids.ts';
 import { hashPassword } from '../../src/users/passwords.ts';
 import { AutomationsClient, graphOf } from '../support/automations.ts';
 import type { startProvider } from '../support/oidc-provider.ts';

@@ -13,7 +13,7 @@ import {
   withValue,
 } from './api-document.ts';
 import { createResources, type Outside, type Resources } from './api-resources.ts';
-import { awkwardJson, awkwardTexts, RawJson } from './awkward-values.ts';
+import { awkwardJson, awkwardTexts, RawJson, type Values } from './awkward-values.ts';
 import { inboundCases } from './inbound-cases.ts';
 import { createMcpCheck, list, type McpTool, mcpCases, repliesOf, revision } from './mcp-cases.ts';
 
@@ -42,7 +42,9 @@ type SweepReport = {
   problems: string[];
 };
 
-type Case = {
+const awkward: Values = { texts: awkwardTexts, json: awkwardJson };
+
+export type Case = {
   name: string;
   isPlain: boolean;
   operation: ApiOperation;
@@ -142,7 +144,7 @@ function* count(cases: Generator<Case>, report: SweepReport): Generator<Case> {
 
 type Outcome = { status: number; type: string; text: string };
 
-async function send(server: TestServer, each: Case): Promise<Outcome | string> {
+export async function send(server: TestServer, each: Case): Promise<Outcome | string> {
   const { method } = each;
   const { path, headers, body } = each.send();
   const timeout = AbortSignal.timeout(hangMs);
@@ -217,7 +219,7 @@ function describe({ instancePath, message }: ErrorObject): string {
   return `${instancePath} ${message}`;
 }
 
-async function listTools({ api }: TestServer, { headersFor }: Resources): Promise<McpTool[]> {
+export async function listTools({ api }: TestServer, { headersFor }: Resources): Promise<McpTool[]> {
   const [headers = {}] = headersFor('callMcp', '/mcp', []);
   const listed = await api('POST', '/mcp', {
     ...{ headers: { ...headers, ...revision }, body: list },
@@ -225,7 +227,12 @@ async function listTools({ api }: TestServer, { headersFor }: Resources): Promis
   return repliesOf(listed.headers.get('content-type') ?? '', listed.text)[0]?.result?.tools ?? [];
 }
 
-function* casesOf(document: ApiDocument, resources: Resources, tools: McpTool[]): Generator<Case> {
+export function* casesOf(
+  document: ApiDocument,
+  resources: Resources,
+  tools: McpTool[],
+  values: Values = awkward,
+): Generator<Case> {
   const { known, others, queries, headersFor, bodies } = resources;
   for (const [template, methods] of Object.entries(document.paths))
     for (const [lower, operation] of Object.entries(methods)) {
@@ -235,7 +242,7 @@ function* casesOf(document: ApiDocument, resources: Resources, tools: McpTool[])
       const all = headersFor(operationId, template, operation['x-callers']);
       if (template === '/mcp')
         for (const [index, headers] of all.entries())
-          yield* casesOfMcp(document, resources, tools, { template, operation, headers, isFirst: index === 0 });
+          yield* casesOfMcp(document, resources, tools, { template, operation, headers, isFirst: index === 0, values });
       if (operationId === 'postInbound') yield* casesOfInbound(resources, template, operation);
       // Deletions name nothing that exists, so that the resources stay. Only their own parameters are awkward.
       const things =
@@ -245,7 +252,7 @@ function* casesOf(document: ApiDocument, resources: Resources, tools: McpTool[])
       const body = { ...bodies[action], ...bodies[operationId] };
       for (const headers of all)
         yield* casesOfOperation(document, {
-          ...{ method, template, operation, known: things, headers, body },
+          ...{ method, template, operation, known: things, headers, body, values },
           queries: queries[action] ?? [],
         });
     }
@@ -254,15 +261,21 @@ function* casesOf(document: ApiDocument, resources: Resources, tools: McpTool[])
 /** The difference from the plain request: a parameter, or the member of the body at this path. */
 type Change = { parameter?: Parameter; at?: (string | number)[]; value?: unknown };
 
-type McpPlan = { template: string; operation: ApiOperation; headers: Record<string, string>; isFirst: boolean };
+type McpPlan = {
+  template: string;
+  operation: ApiOperation;
+  headers: Record<string, string>;
+  isFirst: boolean;
+  values: Values;
+};
 
 function* casesOfMcp(
   document: ApiDocument,
   { known, others }: Resources,
   tools: McpTool[],
-  { template, operation, headers, isFirst }: McpPlan,
+  { template, operation, headers, isFirst, values }: McpPlan,
 ): Generator<Case> {
-  for (const { what, isPlain = false, body, headers: own, tool } of mcpCases(document, tools, known, others)) {
+  for (const { what, isPlain = false, body, headers: own, tool } of mcpCases(document, tools, known, others, values)) {
     // Callers differ in their rights, not in how arguments are read.
     if (!isFirst && !isPlain) continue;
     const texts = Object.entries(own).map(([name, value]) => [name, headerText(value)]);
@@ -300,10 +313,11 @@ type Plan = {
   headers: Record<string, string>;
   body: object;
   queries: string[];
+  values: Values;
 };
 
 function* casesOfOperation(document: ApiDocument, plan: Plan): Generator<Case> {
-  const { method, template, operation, known, headers } = plan;
+  const { method, template, operation, known, headers, values } = plan;
   const { parameters = [], requestBody } = operation;
   const [[mediaType, content] = []] = Object.entries(requestBody?.content ?? {});
   const isMcp = template.startsWith('/mcp');
@@ -341,11 +355,11 @@ function* casesOfOperation(document: ApiDocument, plan: Plan): Generator<Case> {
   });
   yield build({}, 'plain');
   for (const parameter of parameters)
-    for (const [index, value] of awkwardTexts.entries())
+    for (const [index, value] of values.texts.entries())
       yield build({ parameter, value }, `${parameter.in} ${parameter.name} = text ${index}`);
   if (!isJson) return;
   for (const path of memberPaths(document, content.schema))
-    for (const [index, value] of [...awkwardTexts, ...awkwardJson].entries())
+    for (const [index, value] of [...values.texts, ...values.json].entries())
       yield build({ at: path, value }, `body ${path.join('.')} = value ${index}`);
 }
 

@@ -6,6 +6,9 @@ export class RawJson {
   }
 }
 
+/** The values that parameters and members are given. Parameters are texts. */
+export type Values = { texts: readonly string[]; json: readonly unknown[] };
+
 /** Texts that have broken a parser, a column, a header or a path in some program. */
 export const awkwardTexts: readonly string[] = [
   '',

@@ -1,6 +1,6 @@
 import { ParserPool } from '../../src/content/parse/pool/pool.ts';
 import { ParseError } from '../../src/content/parse/types.ts';
-import type { Logger } from '../../src/log.ts';
+import type { Logger } from '../../src/lib/log.ts';
 import type { SampleDocument } from '../support/documents.ts';
 import { reportProgress } from '../support/rounds.ts';
 import { Mutator } from './mutate.ts';

@@ -1,6 +1,6 @@
 import { Ajv } from 'ajv';
 import { type ApiDocument, type JsonSchema, type Known, memberPaths, sample, withValue } from './api-document.ts';
-import { awkwardJson, awkwardTexts } from './awkward-values.ts';
+import type { Values } from './awkward-values.ts';
 
 /** A tool as `tools/list` describes it. */
 export type McpTool = { name: string; inputSchema: JsonSchema; outputSchema: object };
@@ -9,7 +9,6 @@ export type McpTool = { name: string; inputSchema: JsonSchema; outputSchema: obj
 type McpCase = { what: string; isPlain?: true; body: unknown; headers: Record<string, string>; tool?: McpTool };
 
 export const revision = { accept: 'application/json, text/event-stream', 'mcp-protocol-version': '2025-06-18' };
-const awkward = [...awkwardTexts, ...awkwardJson];
 
 /** Members that tools need although their schemas require none of them, or only one of several. */
 const needed: Record<string, (known: Known) => object> = {
@@ -32,7 +31,9 @@ export function* mcpCases(
   tools: McpTool[],
   known: Known,
   others: Record<string, Known>,
+  { texts, json }: Values,
 ): Generator<McpCase> {
+  const awkward = [...texts, ...json];
   for (const tool of tools) {
     const { properties = {} } = tool.inputSchema;
     const things = { ...known, run: known.automation_run, ...others[tool.name] };
@@ -65,7 +66,7 @@ export function* mcpCases(
           ...{ body: withValue(base, path, value), headers: revision },
         };
   for (const name of ['accept', 'mcp-protocol-version', 'mcp-session-id', 'last-event-id'])
-    for (const [index, value] of awkwardTexts.entries())
+    for (const [index, value] of texts.entries())
       yield { what: `header ${name} = text ${index}`, body: list, headers: { ...revision, [name]: value } };
 }
 

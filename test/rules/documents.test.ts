@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { test } from 'node:test';
-import { describeConfig, readConfig } from '../../src/config.ts';
-import { errorCodes } from '../../src/errors.ts';
+import { describeConfig, readConfig } from '../../src/config/config.ts';
+import { errorCodes } from '../../src/lib/errors.ts';
 import { projectRoot, readProjectFile } from '../support/source.ts';
 
 test('docs/errors.md explains every error code with its status, and no other', () => {
@@ -12,7 +12,7 @@ test('docs/errors.md explains every error code with its status, and no other', (
   assert.deepEqual(
     documentedErrors(text),
     actual,
-    'Give each code of src/errors.ts one row in docs/errors.md: | `code` | status | …',
+    'Give each code of src/lib/errors.ts one row in docs/errors.md: | `code` | status | …',
   );
 
   assert.notDeepEqual(documentedErrors(text.replace(/^\| `not_found`.*$/m, '')), actual);
@@ -31,13 +31,13 @@ test('docs/configuration.md lists every setting, and no other', () => {
   assert.deepEqual(
     [...documentedDefaults(text).keys()].sort(),
     actual,
-    'Give each setting of src/config.ts one row in docs/configuration.md: | `NAME` | default | …',
+    'Give each setting of src/config/config.ts one row in docs/configuration.md: | `NAME` | default | …',
   );
 
   assert.notDeepEqual([...documentedDefaults(text.replace(/^\| `PORT`.*$/m, '')).keys()].sort(), actual);
 });
 
-test('docs/configuration.md gives every simple default as src/config.ts has it', () => {
+test('docs/configuration.md gives every simple default as src/config/config.ts has it', () => {
   const text = readProjectFile('docs/configuration.md');
   assert.deepEqual(wrongDefaults(text), []);
 

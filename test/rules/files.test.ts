@@ -8,14 +8,14 @@ import { namesOf, readSources, type Source } from '../support/source.ts';
  */
 const everywhere = readSources('src', 'test', 'bench', 'scripts', 'console/src');
 
-const readsMachineClock = ({ name, text }: Source) => /\bnew Date\(\)/.test(text) && name !== 'src/clock.ts';
+const readsMachineClock = ({ name, text }: Source) => /\bnew Date\(\)/.test(text) && name !== 'src/lib/clock.ts';
 
 test('only clock.ts reads the time of day from the machine', () => {
   const wrong = everywhere.filter(({ name }) => name.startsWith('src/')).filter(readsMachineClock);
   assert.deepEqual(namesOf(wrong), [], 'Take a Clock, so that tests can move the time.');
 
   assert.ok(readsMachineClock({ name: 'src/kv/service.ts', text: 'const now = new Date();' }));
-  assert.ok(!readsMachineClock({ name: 'src/clock.ts', text: 'const now = new Date();' }));
+  assert.ok(!readsMachineClock({ name: 'src/lib/clock.ts', text: 'const now = new Date();' }));
 });
 
 const silencesTypes = ({ name, text }: Source) =>
@@ -33,7 +33,7 @@ const namesOwnExtension = ({ text }: Source) => /new URL\(\s*['"`]\.{1,2}\/[^'"`
 
 test('a file that is started by its path is named without `.ts`, which the npm package does not have', () => {
   const wrong = everywhere.filter(({ name }) => name.startsWith('src/')).filter(namesOwnExtension);
-  assert.deepEqual(namesOf(wrong), [], 'Use programFile of src/program-file.ts.');
+  assert.deepEqual(namesOf(wrong), [], 'Use programFile of src/lib/program-file.ts.');
 
   assert.ok(namesOwnExtension({ name: 'src/a.ts', text: "new URL('./worker.ts', import.meta.url)" }));
   assert.ok(!namesOwnExtension({ name: 'src/a.ts', text: "programFile('./worker', import.meta.url)" }));
@@ -48,4 +48,23 @@ test('generated cases come from the seed of the run', () => {
 
   assert.ok(generatesUnseeded({ name: 'test/unit/a.test.ts', text: "import fc from 'fast-check';" }));
   assert.ok(!generatesUnseeded({ name: 'test/unit/a.test.ts', text: "import fc from '../support/fast-check.ts';" }));
+});
+
+/** Template literals that ask for sessions or locks of the whole server, not of one database or session. */
+const asksWholeServer = ({ text }: Source) =>
+  (text.match(/`[^`]*\bpg_(?:stat_activity|locks)\b[^`]*`/g) ?? []).some(
+    (statement) => !/current_database\(\)|\bpid = |any\(pg_blocking_pids/.test(statement),
+  );
+
+test('tests count the sessions and locks of their own database', () => {
+  const wrong = readSources('test').filter(({ name }) => name !== 'test/rules/files.test.ts');
+  assert.deepEqual(
+    namesOf(wrong.filter(asksWholeServer)),
+    [],
+    'Other tests run on the same server, and their tables have the same numbers: add `datname = current_database()`.',
+  );
+
+  const text = (condition: string) => `db\`select 1 from pg_locks where not granted${condition}\``;
+  assert.ok(asksWholeServer({ name: 'test/api/a.test.ts', text: text('') }));
+  assert.ok(!asksWholeServer({ name: 'test/api/a.test.ts', text: text(' and pid = 1') }));
 });

@@ -22,16 +22,25 @@ type OpenApi = {
 const source = readProjectFile('openapi.json');
 const document = JSON.parse(source) as OpenApi;
 
-/** What Redocly's recommended rules call an error. */
+/**
+ * What Redocly's strictest rules may find. The path for runs of old clients is given; the concrete path comes first, as
+ * OpenAPI says. The callback of a sign-in only redirects.
+ */
+const accepted = [
+  /^no-ambiguous-paths .*\/automations\/runs\//,
+  /^operation-2xx-response at #\/paths\/~1console~1oidc~1callback\//,
+];
+
+/** What Redocly's rules find, warnings included. */
 async function findErrors(text: string): Promise<string[]> {
-  const config = await createConfig({ extends: ['recommended'] });
+  const config = await createConfig({ extends: ['recommended-strict'] });
   const problems = await lintFromString({ source: text, absoluteRef: 'openapi.json', config });
   return problems
-    .filter(({ severity }) => severity === 'error')
-    .map(({ ruleId, message, location }) => `${ruleId} at ${location[0]?.pointer}: ${message}`);
+    .map(({ ruleId, message, location }) => `${ruleId} at ${location[0]?.pointer}: ${message}`)
+    .filter((problem) => !accepted.some((pattern) => pattern.test(problem)));
 }
 
-test('Redocly finds no error in openapi.json', async () => {
+test('Redocly finds nothing in openapi.json by its strictest rules', async () => {
   assert.deepEqual(await findErrors(source), []);
 
   const broken = structuredClone(document);
@@ -137,7 +146,7 @@ function checkExamples({ paths, components }: OpenApi): string[] {
 }
 
 test('every JSON body, JSON response, path and query parameter has an example that fits its schema', () => {
-  assert.deepEqual(checkExamples(document), [], 'Record it: see test/api/reference-examples.test.ts.');
+  assert.deepEqual(checkExamples(document), [], 'Record it: see test/api/http/reference-examples.test.ts.');
 
   const broken = structuredClone(document);
   broken.components.examples.createUserRequest = { value: { email: 7 } };
@@ -152,4 +161,71 @@ test('every JSON body, JSON response, path and query parameter has an example th
     checkExamples(broken).join('\n'),
     /usage: no example of responses 200\n(?:.*\n)*createUserRequest: data\/email must be string/,
   );
+});
+
+type Part = { $ref?: string; description?: string; properties?: Record<string, Part> };
+
+/** The members and parameters without a description, and the JSON bodies without a name. */
+function findUnexplained(given: OpenApi): string[] {
+  const found: string[] = [];
+  const walk = (part: unknown, place: string): void => {
+    if (typeof part !== 'object' || part === null) return;
+    for (const [name, member] of Object.entries((part as Part).properties ?? {}))
+      if (member.$ref === undefined && !member.description) found.push(`${place}.${name} has no description`);
+    for (const [name, inner] of Object.entries(part)) if (!/^(examples?|default)$/.test(name)) walk(inner, place);
+  };
+  const { schemas } = given.components as unknown as { schemas: Record<string, Part> };
+  for (const [name, schema] of Object.entries(schemas)) walk(schema, name);
+  for (const operations of Object.values(given.paths))
+    for (const { operationId, parameters = [], requestBody, responses } of Object.values(operations)) {
+      for (const parameter of parameters as { name: string; description?: string }[])
+        if (!parameter.description) found.push(`${operationId}: ${parameter.name} has no description`);
+      for (const { content = {} } of [requestBody ?? {}, ...Object.values(responses)] as Response[]) {
+        const { schema } = (content['application/json'] ?? {}) as { schema?: Part };
+        if (schema !== undefined && schema.$ref === undefined) found.push(`${operationId} has a body without a name`);
+      }
+    }
+  return found;
+}
+
+test('every member and parameter has a description, and every JSON body a named schema', () => {
+  assert.deepEqual(findUnexplained(document), [], 'Describe it in its schema, or in http/openapi/members.ts.');
+
+  const broken = structuredClone(document);
+  const { schemas } = broken.components as unknown as { schemas: Record<string, { properties: object }> };
+  assert.ok(schemas.User);
+  Object.assign(schemas.User.properties, { nickname: { type: 'string' } });
+  const listed = broken.paths['/api/v1/users']?.get;
+  assert.ok(listed);
+  listed.parameters = [{ name: 'nickname', in: 'query', schema: {} }];
+  listed.responses['200'] = { content: { 'application/json': { schema: { type: 'object' } } as Media } };
+  assert.deepEqual(findUnexplained(broken), [
+    'User.nickname has no description',
+    'listUsers: nickname has no description',
+    'listUsers has a body without a name',
+  ]);
+});
+
+test('pages share one schema, twins have one tag, and a mark says where Idempotency-Key is taken', () => {
+  const { schemas } = document.components as unknown as { schemas: Record<string, { allOf?: Part[] }> };
+  assert.deepEqual(schemas.UserPage?.allOf?.[0], { $ref: '#/components/schemas/Page' });
+  // End users get the entries of key-value storage without the members of a page.
+  const withPages = Object.entries(schemas).filter(
+    ([name, schema]) => name !== 'Page' && JSON.stringify(schema).includes('"total_pages"'),
+  );
+  assert.deepEqual(
+    withPages.map(([name]) => name),
+    ['ListKvEntriesResponse'],
+  );
+  for (const operations of Object.values(document.paths))
+    for (const one of Object.values(operations) as (Operation & { tags: string[]; 'x-idempotent'?: boolean })[]) {
+      assert.equal(one.tags.includes('Developer paths'), /^developer[A-Z]/.test(one.operationId), one.operationId);
+      const takesKey = (one.parameters ?? []).some(({ name }) => name === 'Idempotency-Key');
+      assert.equal(one['x-idempotent'] === true, takesKey, one.operationId);
+    }
+});
+
+test('the messages to webhooks are described, each with the name of its event', () => {
+  const { webhooks } = document as unknown as { webhooks: Record<string, unknown> };
+  for (const event of ['file.created', 'automation_run.failed', 'webhook.test']) assert.ok(event in webhooks, event);
 });

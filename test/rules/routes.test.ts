@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { actionOf } from '../../src/audit/log.ts';
-import { bodyBudgets } from '../../src/http/body-budgets.ts';
+import { bodyBudgets } from '../../src/http/body/budgets.ts';
 import { unending } from '../support/authorization/expectations.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 import { readProjectFile } from '../support/source.ts';
@@ -54,7 +54,11 @@ const undocumented = (routes: { operationId: string }[], documented: Set<string 
 test('every route is in the document', () => {
   const documented = new Set(operations().map(({ operation }) => operation.operationId));
   const { routes } = server.server.api;
-  assert.deepEqual(undocumented(routes, documented), [], 'Give the route a tag that src/http/openapi.ts knows.');
+  assert.deepEqual(
+    undocumented(routes, documented),
+    [],
+    'Give the route a tag that src/http/openapi/openapi.ts knows.',
+  );
 
   documented.delete('getFile');
   assert.deepEqual(
@@ -68,7 +72,7 @@ function fault(operation: Operation, tags: Set<string>): string | undefined {
   if (!/^[a-z]+[A-Za-z]+$/.test(operation.operationId ?? '')) return 'give it an operationId such as getFile';
   if (!operation.summary) return 'give it a summary';
   if (operation.tags?.length !== 1 || !tags.has(operation.tags[0] ?? ''))
-    return `give it one tag of src/http/openapi.ts, or add the new tag ${operation.tags} there`;
+    return `give it one tag of src/http/openapi/openapi.ts, or add the new tag ${operation.tags} there`;
   if (!operation['x-callers']?.length) return 'say who may call it (api.app, api.key, api.developer, api.public)';
   if (!Object.keys(operation.responses ?? {}).some((status) => /^[23]/.test(status)))
     return 'name the schema of its success in responses';

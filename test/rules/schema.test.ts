@@ -3,7 +3,7 @@ import { after, test } from 'node:test';
 import { describeSchema } from '../../scripts/describe-schema.ts';
 import type { Db } from '../../src/db/database.ts';
 import { createTestDatabase } from '../support/database.ts';
-import { readProjectFile, readSources } from '../support/source.ts';
+import { readProjectFile, readSources, type Source } from '../support/source.ts';
 
 /** Read before the app of a request is known, so it stays whole when the other tables are partitioned by app. */
 const unpartitioned = 'credentials';
@@ -106,3 +106,10 @@ async function findUnpartitionable(db: Db): Promise<string[]> {
     order by 1`;
   return rows.map(({ name }) => name);
 }
+
+test('maps are declared with mapOf, which checks the names of members and the members themselves', () => {
+  const records = (sources: Source[]) =>
+    sources.filter(({ text }) => /\bType\.Record\(/.test(text)).map(({ name }) => name);
+  assert.deepEqual(records(readSources('src')), []);
+  assert.deepEqual(records([{ name: 'a', text: 'Type.Record(Type.String({ maxLength: 2 }), Type.String())' }]), ['a']);
+});

@@ -28,7 +28,7 @@ const comparesSecrets = ({ text }: Source) => comparison.test(text.replaceAll(/\
 const harmless: Record<string, string> = {
   'src/automations/runs/invocations.ts': 'compares the digests of two requests, neither of which is a secret',
   'src/http/server.ts': 'compares two headers of one request',
-  'src/cli/ledger.ts': 'compares digests of records, which are no secrets',
+  'src/cli/client/ledger.ts': 'compares digests of records, which are no secrets',
   'src/ledger/head.ts': 'compares digests of records, which are no secrets',
   'src/ledger/verify.ts': 'compares digests of records, which are no secrets',
 };

@@ -12,7 +12,7 @@ const loadedLater = [
     '@modelcontextprotocol/server',
     '@node-rs/argon2',
   ],
-  ...['graphile-worker', 'htmlparser2', 'jose', 'jsonata', 'papaparse', 'playwright-core', 'postal-mime'],
+  ...['htmlparser2', 'jose', 'jsonata', 'papaparse', 'playwright-core', 'postal-mime'],
   ...['snowball-stemmers', 'tinyld'],
   ...['typebox/value', 'undici', 'yaml', 'yauzl'],
 ];
@@ -39,15 +39,15 @@ function findPackages(files: Map<string, string>, entries: string[]): Map<string
 
 test('a server starts without the code of parsers, S3, MCP, sign-in and outgoing requests', () => {
   const packages = findPackages(sources, [
-    ...['src/main.ts', 'src/cli/program.ts', 'src/cli/serve.ts'],
-    ...['src/serving.ts', 'src/supervisor/supervise.ts', 'src/supervisor/child.ts'],
+    ...['src/main.ts', 'src/cli/program.ts', 'src/cli/operate/serve.ts'],
+    ...['src/boot/serving.ts', 'src/supervisor/supervise.ts', 'src/supervisor/child.ts'],
   ]);
   assert.ok(packages.has('fastify') && packages.has('pg'));
   const found = [...loadedLater, ...loadedByRequire].filter((name) => packages.has(name));
   assert.deepEqual(
     found.map((name) => `${name} in ${packages.get(name)}`),
     [],
-    'Load it where it is needed: `await import(…)`, or lazyPackage (src/lazy-package.ts) in code that does not wait.',
+    'Load it where it is needed: `await import(…)`, or lazyPackage (src/lib/lazy-package.ts) in code that does not wait.',
   );
 
   const files = new Map([

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { namesOf, readSources, type Source } from '../support/source.ts';
 
-/* What a stranger sent is decompressed and parsed by src/content/parse alone, which runs in the parser processes. */
+/* What a stranger sent is decompressed and parsed by src/content/parse and src/content/picture alone, which run in the parser processes. */
 
 const sources = readSources('src');
-const isParser = ({ name }: Source) => name.startsWith('src/content/parse/');
+const isParser = ({ name }: Source) => /^src\/content\/(?:parse|picture)\//.test(name);
 
 /** May decompress outside: each bounds what comes out. */
 const decompressors: Record<string, string> = {
-  'src/http/body.ts': 'undoes the Content-Encoding of request bodies, within the bound of their route',
+  'src/http/body/body.ts': 'undoes the Content-Encoding of request bodies, within the bound of their route',
   'src/backup/parts.ts': "reads and writes the operator's own backups",
 };
 
@@ -23,7 +23,7 @@ const decompresses = ({ text }: Source) => /'(?:node:)?zlib'|\bDecompressionStre
 const readsDocuments = (source: Source) => packagesOf(source).some((name) => readers.has(name));
 /** Imports code of the parsers, not only types, the pool that runs them, their errors, or the names of page types. */
 const callsParsers = ({ text }: Source) =>
-  [...text.matchAll(/^(?:import|export) (?!type\b)[^;]*? from '([^']*\/parse\/[^']+)'/gm)].some(
+  [...text.matchAll(/^(?:import|export) (?!type\b)[^;]*? from '([^']*\/(?:parse|picture)\/[^']+)'/gm)].some(
     ([, target = '']) => !/\/parse\/(?:pool\/[\w-]+|types|html\/page-types)\.ts$/.test(target),
   );
 

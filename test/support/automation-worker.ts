@@ -1,8 +1,8 @@
-import { readConfig } from '../../src/config.ts';
+import { createServer } from '../../src/boot/server.ts';
+import { createServices } from '../../src/boot/services.ts';
+import { readConfig } from '../../src/config/config.ts';
 import type { DatabaseTarget } from '../../src/db/address.ts';
-import { createLogger } from '../../src/log.ts';
-import { createServer } from '../../src/server.ts';
-import { createServices } from '../../src/services.ts';
+import { createLogger } from '../../src/lib/log.ts';
 
 /*
  * A whole server on an existing database, for crash tests that kill it. Its argument is the database's address as

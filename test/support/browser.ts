@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import {
   type Browser,
@@ -8,7 +8,7 @@ import {
   type Frame,
   type Page,
 } from 'playwright-core';
-import { findBrowser } from '../../scripts/setup-browser.ts';
+import { requireProgram } from '../../scripts/setup.ts';
 import type { TestApp } from './provisioner.ts';
 import { startTestServer, type TestServer, type TestServerOptions } from './server.ts';
 import { findShared } from './shared.ts';
@@ -124,11 +124,8 @@ function openBrowser(): OpenBrowser {
 }
 
 async function launch(): Promise<Browser> {
-  const executablePath = findBrowser();
-  if (executablePath === undefined || !existsSync(executablePath))
-    throw new Error('There is no Chromium on this machine. Install one: npm run setup:browser');
   return chromium.launch({
-    executablePath,
+    executablePath: requireProgram('browser'),
     headless: true,
     args: [
       ...['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking'],

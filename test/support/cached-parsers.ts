@@ -37,7 +37,15 @@ export async function fillParserCache(): Promise<void> {
   const { findConfinement } = await import('../../src/content/parse/pool/confinement.ts');
   const { ParserProcess } = await import('../../src/content/parse/pool/process.ts');
   mkdirSync(cacheDirectory, { recursive: true });
-  for (const workerFile of programs) {
+  // A parser that has started does not keep this process alive, and nothing else may be left to wait for.
+  const awake = setInterval(() => {}, 1_000);
+  try {
+    for (const workerFile of programs) await fillCache(workerFile);
+  } finally {
+    clearInterval(awake);
+  }
+
+  async function fillCache(workerFile: string): Promise<void> {
     const { userId } = findConfinement(workerFile);
     if (userId !== undefined) chownSync(cacheDirectory, userId, userId);
     const started = Promise.withResolvers<ChildProcess>();

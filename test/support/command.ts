@@ -58,7 +58,12 @@ export function runQuarry(args: string[], options: CommandOptions = {}): Promise
   return startQuarry(args, options).ended;
 }
 
-export type CallOptions = { env?: Record<string, string>; input?: string | Uint8Array };
+export type CallOptions = {
+  env?: Record<string, string>;
+  input?: string | Uint8Array;
+  /** Whether a person types the input. */
+  isTerminal?: boolean;
+};
 
 let thread: Worker | undefined;
 let lastCall: Promise<unknown> = Promise.resolve();
@@ -68,8 +73,11 @@ let lastCall: Promise<unknown> = Promise.resolve();
  * process costs ten times as much. Commands that depend on the process, for example on signals or the working
  * directory, need `runQuarry`.
  */
-export function callQuarry(args: string[], { env = {}, input = '' }: CallOptions = {}): Promise<CommandResult> {
-  const call = lastCall.then(() => callThread({ args, env: environmentOf(env), input }));
+export function callQuarry(
+  args: string[],
+  { env = {}, input = '', isTerminal = false }: CallOptions = {},
+): Promise<CommandResult> {
+  const call = lastCall.then(() => callThread({ args, env: environmentOf(env), input, isTerminal }));
   lastCall = call.catch(() => {});
   return call;
 }

@@ -2,8 +2,10 @@ import { randomBytes } from 'node:crypto';
 import { type DatabaseTarget, withDatabase } from '../../src/db/address.ts';
 import { type Database, openDatabase } from '../../src/db/database.ts';
 
+/** Names another template database: the tests of a release run on the schema of the next one. */
+export const templateVariable = 'QUARRY_TEST_TEMPLATE';
 /** The database that test/run.ts migrates once. Every test file works on a copy. */
-export const templateDatabase = 'quarry_test_template';
+export const templateDatabase = process.env[templateVariable] ?? 'quarry_test_template';
 
 export type TestDatabase = {
   target: DatabaseTarget;
@@ -49,7 +51,7 @@ export async function administrate<T>(target: DatabaseTarget, work: (sql: Databa
 /** The variable in which test/run.ts passes the address of the database server. */
 export const runVariable = 'QUARRY_TEST_RUN_DATABASE';
 
-function serverOfRun(): DatabaseTarget {
+export function serverOfRun(): DatabaseTarget {
   const value = process.env[runVariable];
   if (value === undefined) throw new Error('Run this file with: node test/run.ts FILE (it starts the database).');
   return JSON.parse(value) as DatabaseTarget;

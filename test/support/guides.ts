@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { format } from 'node:util';
 import { runInNewContext } from 'node:vm';
-import { installAgentTools } from './agent-tools.ts';
+import { installClientPackage } from './client-packages.ts';
 import { projectRoot, readProjectFile } from './source.ts';
 
 /** A fenced block of a page. */
@@ -64,7 +64,7 @@ export function createClone(directory: string, credentials: object): void {
   linkAll(join(projectRoot, 'node_modules'), join(directory, 'node_modules'), '.bin');
   linkAll(join(projectRoot, 'node_modules', '.bin'), join(directory, 'node_modules', '.bin'), 'quarry');
   symlinkSync(join(projectRoot, 'bin', 'quarry.js'), join(directory, 'node_modules', '.bin', 'quarry'));
-  installAgentTools(join(directory, 'node_modules'));
+  for (const name of ['tools', 'typescript'] as const) installClientPackage(name, join(directory, 'node_modules'));
   const commands = join(directory, 'node_modules', quickCommands);
   mkdirSync(commands);
   writeFileSync(join(commands, 'npx'), quickNpx, { mode: 0o755 });

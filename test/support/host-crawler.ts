@@ -2,8 +2,8 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { HostGate } from '../../src/crawls/host-gate.ts';
 import { createHostLedger } from '../../src/crawls/host-store.ts';
 import { openDatabase } from '../../src/db/database.ts';
-import { newUuid } from '../../src/ids.ts';
-import { createLogger } from '../../src/log.ts';
+import { newUuid } from '../../src/lib/ids.ts';
+import { createLogger } from '../../src/lib/log.ts';
 
 /*
  * A process that crawls one host: sends a number of requests through its gate, and prints the start and end time of

@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { createTrial, serveTrial } from '../../src/jobs/trial.ts';
 import { startWorkers, type Task } from '../../src/jobs/workers.ts';
-import { createLogger, type LogLevel } from '../../src/log.ts';
+import { createLogger, type LogLevel } from '../../src/lib/log.ts';
 
 /*
  * A worker process for crash tests that prints which jobs it takes. Its tasks: `stuck` never finishes, `waits` waits

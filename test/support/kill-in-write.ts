@@ -23,7 +23,9 @@ export async function killInWrite(
   const lock = await db.reserve();
   await lock`select pg_advisory_lock(${lockKey})`;
   const lost = send().catch(() => undefined);
-  const waiting = () => db`select 1 from pg_locks where locktype = 'advisory' and objid = ${lockKey} and not granted`;
+  const waiting = () => db`
+    select 1 from pg_locks where locktype = 'advisory' and objid = ${lockKey} and not granted
+      and database = (select oid from pg_database where datname = current_database())`;
   await until(async () => (await waiting()).length > 0);
   await server.kill();
   assert.equal(await lost, undefined);

@@ -1,6 +1,6 @@
 import { lexicalEmbedder } from '../../src/content/embed/lexical.ts';
 import { production } from '../../src/db/database.ts';
-import { formatId, type IdKind, newUuid, parseId } from '../../src/ids.ts';
+import { formatId, type IdKind, newUuid, parseId } from '../../src/lib/ids.ts';
 import type { TestApp } from './provisioner.ts';
 import type { TestServer } from './server.ts';
 

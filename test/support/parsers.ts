@@ -1,8 +1,8 @@
 import './cached-parsers.ts';
-import type { Config } from '../../src/config.ts';
+import type { Config } from '../../src/config/config.ts';
 import { openParsers } from '../../src/content/parse/pool/open.ts';
 import type { ParserPool } from '../../src/content/parse/pool/pool.ts';
-import { createLogger } from '../../src/log.ts';
+import { createLogger } from '../../src/lib/log.ts';
 import { findShared } from './shared.ts';
 
 /** The pool that test servers with these settings share, or undefined if a server opens its own. */

@@ -1,8 +1,8 @@
 /** Encodes picture files for tests. */
 import { crc32, deflateSync } from 'node:zlib';
 import type { GreyImage } from '../../src/content/parse/ocr/image.ts';
-import { encodePicture } from '../../src/content/parse/picture/codecs.ts';
-import type { RgbaImage } from '../../src/content/parse/picture/shrink.ts';
+import { encodePicture } from '../../src/content/picture/codecs.ts';
+import type { RgbaImage } from '../../src/content/picture/shrink.ts';
 import { pdf, type SampleDocument } from './documents.ts';
 
 export function encodePng({ width, height, pixels }: GreyImage): Uint8Array {

@@ -3,7 +3,7 @@ import { chownSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { findPgbouncer } from '../../scripts/setup-pgbouncer.ts';
+import { requireProgram } from '../../scripts/setup.ts';
 import type { DatabaseAddress, DatabaseTarget } from '../../src/db/address.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { getPostgresAccount, ownAccount } from '../../src/db/postgres-account.ts';
@@ -24,9 +24,7 @@ export function behindPooler(target: DatabaseTarget): DatabaseAddress | undefine
 /** Starts PgBouncer in transaction mode in front of every database of this server. */
 export async function startPooler(target: DatabaseTarget): Promise<{ port: number; close(): Promise<void> }> {
   if (typeof target === 'string') throw new Error('The pooler needs the server that test/run.ts starts.');
-  const program = findPgbouncer();
-  if (program === undefined)
-    throw new Error('PgBouncer is not installed: npm run setup:pgbouncer installs the Debian package pgbouncer.');
+  const program = requireProgram('pgbouncer');
   const port = await findFreePort();
   const directory = mkdtempSync(join(tmpdir(), 'quarry-pgbouncer-'));
   const settings = join(directory, 'pgbouncer.ini');

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import type { Clock } from '../../src/clock.ts';
 import { type Database, production } from '../../src/db/database.ts';
-import { formatId, newUuid } from '../../src/ids.ts';
+import type { Clock } from '../../src/lib/clock.ts';
+import { formatId, newUuid } from '../../src/lib/ids.ts';
 import { mintAccessToken } from '../../src/tenancy/access-tokens.ts';
 import type { OrgRole, TeamRole } from '../../src/tenancy/caller.ts';
 import { digest, generateCredential, type Secrets } from '../../src/tenancy/secrets.ts';

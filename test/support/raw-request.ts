@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 export function sendRaw(baseUrl: string, text: string | Buffer): Promise<string> {
   return new Promise((resolve, reject) => {
     const { hostname, port } = new URL(baseUrl);
-    const socket = connect(Number(port), hostname);
+    const socket = connect(Number(port), hostname.replace(/^\[|\]$/g, ''));
     const chunks: Buffer[] = [];
     socket.on('data', (chunk) => chunks.push(chunk));
     // The server may end the connection while part of a refused request is in transit.

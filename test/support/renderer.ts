@@ -3,16 +3,14 @@ import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { findBrowser } from '../../scripts/setup-browser.ts';
-import { webRtcFlag } from '../../src/content/render/renderer.ts';
+import { requireProgram } from '../../scripts/setup.ts';
+import { webRtcFlag } from '../../src/content/browser/renderer.ts';
 
 export type TestChromium = { address: string; close(): Promise<void> };
 
 /** Starts Chromium as an operator starts it for QUARRY_RENDERER. */
 export async function startChromium(flags: string[] = [webRtcFlag]): Promise<TestChromium> {
-  const program = findBrowser();
-  if (program === undefined)
-    throw new Error('There is no Chromium on this machine. Install one: npm run setup:browser');
+  const program = requireProgram('browser');
   const profile = await mkdtemp(join(tmpdir(), 'quarry-renderer-'));
   const chromium = spawn(
     program,

@@ -40,6 +40,7 @@ export async function startServe(
       PORT: '0',
       QUARRY_WORKER_PORT: '0',
       QUARRY_PARSE_WORKERS: '1',
+      QUARRY_PARSE_NETWORK: 'shared',
       ...env,
     },
   });

@@ -2,15 +2,15 @@ import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Clock } from '../../src/clock.ts';
-import { readConfig } from '../../src/config.ts';
+import { createServer, type QuarryServer } from '../../src/boot/server.ts';
+import { createServices, type Services } from '../../src/boot/services.ts';
+import { readConfig } from '../../src/config/config.ts';
 import type { Resolver } from '../../src/content/fetch/resolver.ts';
 import type { ParserPool } from '../../src/content/parse/pool/pool.ts';
 import type { DatabaseTarget } from '../../src/db/address.ts';
 import type { Database } from '../../src/db/database.ts';
-import { createLogger, type LogLevel } from '../../src/log.ts';
-import { createServer, type QuarryServer } from '../../src/server.ts';
-import { createServices, type Services } from '../../src/services.ts';
+import type { Clock } from '../../src/lib/clock.ts';
+import { createLogger, type LogLevel } from '../../src/lib/log.ts';
 import { traceIds } from '../../src/tracing/trace.ts';
 import { createTestDatabase } from './database.ts';
 import { findParsers } from './parsers.ts';
@@ -79,6 +79,8 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
       QUARRY_DATA_DIR: dataDir,
       QUARRY_SECRET: installed?.secret ?? randomBytes(32).toString('hex'),
       QUARRY_PARSE_WORKERS: '1',
+      // Tests also run where the system isolates no process.
+      QUARRY_PARSE_NETWORK: 'shared',
       QUARRY_DB_POOL: '6',
       ...(pooled === undefined ? {} : { QUARRY_PREPARE: 'off' }),
       ...options.env,

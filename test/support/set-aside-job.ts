@@ -6,8 +6,8 @@ export async function setJobAside(db: Database, task: string, payload: JobPayloa
   await db.begin(async (tx) => {
     await addJob(tx, task, payload);
     await tx`
-      update graphile_worker._private_jobs
-      set attempts = max_attempts, last_error = ${reason}, flags = '{"crashes": 3}'
+      update jobs
+      set attempts = max_attempts, last_error = ${reason}, crashes = 3
       where payload::text = ${JSON.stringify(payload)} and attempts = 0`;
   });
 }

@@ -11,7 +11,7 @@ export type Source = { name: string; text: string };
 export function readSources(...directories: string[]): Source[] {
   return directories.flatMap((directory) =>
     readdirSync(join(projectRoot, directory), { recursive: true, encoding: 'utf8' })
-      .filter((name) => /\.tsx?$/.test(name) && !name.includes('node_modules'))
+      .filter((name) => /\.tsx?$/.test(name) && !name.includes('node_modules') && !name.startsWith('output/'))
       .sort()
       .map((name) => join(directory, name))
       .map((name) => ({ name, text: readProjectFile(name) })),

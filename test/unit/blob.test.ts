@@ -9,7 +9,7 @@ import { BlobChecksumMismatch, BlobMissing, type BlobStore, BlobTooLarge } from 
 import { openDiskBlobStore } from '../../src/blob/disk.ts';
 import { openBlobStore } from '../../src/blob/open.ts';
 import { openS3BlobStore } from '../../src/blob/s3.ts';
-import { readConfig } from '../../src/config.ts';
+import { readConfig } from '../../src/config/config.ts';
 import { startS3Server } from '../support/s3-server.ts';
 
 type Opened = { store: BlobStore; close(): Promise<void> };

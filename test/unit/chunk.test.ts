@@ -115,3 +115,17 @@ test('the next chunk repeats the end of the one before within a section', () => 
     if (next) assert.ok(next.startByte < chunk.endByte);
   }
 });
+
+test('a chunk has the fragment of its heading, or of the nearest one above that has one', () => {
+  const prose = 'Some prose here. '.repeat(30);
+  const text = `${prose}\n\n## Usage\n\n${prose}\n\n### Limits\n\n${prose}\n\n## Usage\n\n${prose}\n\n## Other\n\n${prose}`;
+  const fragments = [
+    ['Removed', 'removed'],
+    ['Usage', 'usage'],
+    ['Usage', 'usage-1'],
+  ] as const;
+  const chunks = chunkMarkdown(text, { targetTokens: 80, maxTokens: 200, fragments });
+  assert.deepEqual([...new Set(chunks.map(({ fragment }) => fragment))], [undefined, 'usage', 'usage-1']);
+  assert.equal(chunks.find(({ headingPath }) => headingPath.at(-1) === 'Limits')?.fragment, 'usage');
+  assert.equal(chunks.find(({ headingPath }) => headingPath.at(-1) === 'Other')?.fragment, undefined);
+});

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
-import { parseContentDigest } from '../../src/http/content-digest.ts';
+import { parseContentDigest } from '../../src/http/body/content-digest.ts';
 
 const sha256 = createHash('sha256').update('hello').digest();
 const sha512 = createHash('sha512').update('hello').digest();

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { checkSchedule, latestTick, nextTick, ScheduleError } from '../../src/automations/triggers/cron.ts';
+import { checkSchedule, latestTick, nextTick, ScheduleError } from '../../src/lib/cron.ts';
 
 const at = (text: string) => new Date(text);
 
@@ -16,6 +16,13 @@ test('of the missed ticks only the latest runs', () => {
   assert.deepEqual(hourly('2026-01-01T00:00:00Z', '2026-01-09T05:30:00Z'), at('2026-01-09T05:00:00Z'));
   assert.deepEqual(hourly('2026-01-01T00:00:00Z', '2026-01-01T01:00:00Z'), at('2026-01-01T01:00:00Z'));
   assert.equal(hourly('2026-01-01T01:00:00Z', '2026-01-01T01:00:30Z'), undefined);
+});
+
+test('sources also accept seconds, years and names, and no timestamp', () => {
+  const next = (schedule: string) => nextTick(schedule, 'UTC', at('2026-01-01T00:00:00Z'), 'extended');
+  assert.deepEqual(next('@daily'), at('2026-01-02T00:00:00Z'));
+  assert.deepEqual(next('30 0 * * * *'), at('2026-01-01T00:00:30Z'));
+  assert.throws(() => next('2026-05-01T00:00:00'), ScheduleError);
 });
 
 test('an invalid schedule or time zone is refused with the reason', () => {

@@ -32,6 +32,28 @@ const scope: Scope = {
 const evaluate = (expression: string) => expressions.evaluate('app', expression, scope);
 const resolve = async (value: unknown) => (await resolveTemplates(value, evaluate)).value;
 
+test('the automations of an app take turns: expressions that never end delay another automation by one of them', async () => {
+  const own = createExpressions();
+  try {
+    // Both processes of the app have started.
+    await Promise.all(['slow', 'other'].map((name) => own.evaluate('app', '1 + 1', scope, name)));
+    const endless = '$match("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!", /^(a+)+$/)';
+    const ended: string[] = [];
+    const hanging = Array.from({ length: 4 }, () =>
+      own.evaluate('app', endless, scope, 'slow').catch(() => ended.push('slow')),
+    );
+    for (let index = 0; index < 3; index++) {
+      assert.equal(await own.evaluate('app', `1 + ${index}`, scope, 'other'), 1 + index);
+      ended.push('other');
+    }
+    await Promise.all(hanging);
+    assert.deepEqual(ended.slice(-3), ['slow', 'slow', 'slow']);
+    assert.equal(ended.filter((name) => name === 'other').length, 3);
+  } finally {
+    await own.close();
+  }
+});
+
 test('every binding can be named', async () => {
   assert.equal(await evaluate('$.bug'), 7);
   assert.equal(await evaluate('$nodes.fetch.status = 200'), true);
@@ -79,6 +101,9 @@ test('a deep recursion, an endless loop and a memory hog end, and the next expre
   await assert.rejects(evaluate('($f := function($n){ $f($n + 1) }; $f(0))'), /expression/);
   await assert.rejects(evaluate('$match("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!", /^(a+)+$/)'), /deadline/);
   await assert.rejects(evaluate('$map([1..500000], function($v){ $pad("x", 1000) & $v })'), /expression/);
+  // A single string or list that needs more than is left ends its whole process, which must not be this one.
+  for (const hungry of ['$pad("", 500000000)', '$uppercase($pad("", 300000000, "é"))'])
+    await assert.rejects(evaluate(hungry), /memory|deadline/, hungry);
   assert.equal(await evaluate('1 + 1'), 2);
 });
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { AppError } from '../../src/errors.ts';
 import { applyAclChange, findNewPrincipals, readAclChange } from '../../src/files/acl.ts';
-import { formatId, newUuid } from '../../src/ids.ts';
+import { AppError } from '../../src/lib/errors.ts';
+import { formatId, newUuid } from '../../src/lib/ids.ts';
 import type { Grant } from '../../src/tenancy/visible.ts';
 
 type AclInput = Parameters<typeof readAclChange>[0];

@@ -5,8 +5,8 @@ import { type IncomingMessage, request } from 'node:http';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { after, before, test } from 'node:test';
+import { ForwardProxy, type Passage } from '../../src/content/browser/forward-proxy.ts';
 import { createFetcher } from '../../src/content/fetch/guarded-fetch.ts';
-import { ForwardProxy, type Passage } from '../../src/content/render/forward-proxy.ts';
 import { type FixtureSite, responses, startSite } from '../support/fixture-site.ts';
 
 const fetcher = createFetcher({ allow: ['site.test'], resolve: async () => ['127.0.0.1'] });

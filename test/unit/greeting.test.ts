@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { formatGreeting, maySignInByLink } from '../../src/cli/greeting.ts';
+import { formatGreeting, maySignInByLink } from '../../src/cli/operate/greeting.ts';
 
 const here = { isTerminal: true, host: '127.0.0.1', baseUrl: 'http://127.0.0.1:8080' };
 

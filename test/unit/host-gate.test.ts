@@ -3,7 +3,7 @@ import { after, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { HostGate } from '../../src/crawls/host-gate.ts';
 import { claimShare, type HostLedger, type HostShares, leaseMs, liveShares } from '../../src/crawls/host-shares.ts';
-import { createLogger } from '../../src/log.ts';
+import { createLogger } from '../../src/lib/log.ts';
 
 const never = new AbortController().signal;
 const log = createLogger('silent');

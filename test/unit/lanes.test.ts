@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Lanes } from '../../src/lanes.ts';
+import { Lanes } from '../../src/fairness/lanes.ts';
 
 function lanesOf(slots: number, waitingMax = 1_000): Lanes<string> & { fill(name: string, count: number): void } {
   const lanes = new Lanes<string>({ slots, waitingMax });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { redact } from '../../src/log.ts';
+import { redact } from '../../src/lib/log.ts';
 
 test('credentials are unreadable wherever they turn up in a line', () => {
   const line = JSON.stringify({

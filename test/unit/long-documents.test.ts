@@ -4,7 +4,7 @@ import { parseDocument } from '../../src/content/parse/parse.ts';
 import { ParserPool } from '../../src/content/parse/pool/pool.ts';
 import { Reading, type ReadingTerms, Unfinished } from '../../src/content/parse/reading.ts';
 import { ParseError } from '../../src/content/parse/types.ts';
-import { createLogger } from '../../src/log.ts';
+import { createLogger } from '../../src/lib/log.ts';
 import { pdfOfPages } from '../support/documents.ts';
 
 const sentence = 'The harbour master counts the ships that come and go with every tide, in fair and in foul weather.';

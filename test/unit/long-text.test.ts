@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { AppError } from '../../src/errors.ts';
-import { decodeLongBase64, encodeLongText, findLongText, LongTextReader } from '../../src/http/long-text.ts';
+import { decodeLongBase64, encodeLongText, findLongText, LongTextReader } from '../../src/http/body/long-text.ts';
+import { AppError } from '../../src/lib/errors.ts';
 import { longArgumentsAt, shareLongArguments, textInBase64 } from '../../src/mcp/long-arguments.ts';
 import fc from '../support/fast-check.ts';
 

@@ -5,7 +5,7 @@ import { readInTurns } from '../../src/content/parse/mail/read-in-turns.ts';
 import { parseDocument } from '../../src/content/parse/parse.ts';
 import { ParserPool } from '../../src/content/parse/pool/pool.ts';
 import { type ParsedDocument, ParseError } from '../../src/content/parse/types.ts';
-import { createLogger } from '../../src/log.ts';
+import { createLogger } from '../../src/lib/log.ts';
 import { outlookMessage } from '../support/documents.ts';
 
 const workerFile = fileURLToPath(new URL('../support/fragile-parser.ts', import.meta.url));

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { gradeRanking, quantile, testPaired } from '../../src/cli/measures.ts';
+import { gradeRanking, quantile, testPaired } from '../../src/cli/client/measures.ts';
 
 test('nDCG, recall and MRR are those of the textbook', () => {
   const relevant = new Map([

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { ParserPool } from '../../src/content/parse/pool/pool.ts';
 import { type ParsedDocument, ParseError } from '../../src/content/parse/types.ts';
-import { createLogger } from '../../src/log.ts';
+import { createLogger } from '../../src/lib/log.ts';
 import { fixture } from '../support/documents.ts';
 import { encodeBmp, encodePng, encodeTiff, gifOfLargeFrame } from '../support/pictures.ts';
 import { bookOf, drawPicture, makeScan, noisy } from '../support/scans.ts';

@@ -142,3 +142,47 @@ test('answers that are closed by a class name alone are read, comments and boxes
     <div class="note-box hidden">${paragraphs('secret', 1)}</div>`);
   includes(markdown, ['answer number 2'], ['secret number 1']);
 });
+
+test('an article in the rows of a page builder is whole, and teasers of other pages after it are not part of it', () => {
+  const row = (about: string): string =>
+    `<div class="row"><div class="col"><div class="inner">${paragraphs(about, 2)}</div></div></div>`;
+  const teasers = ['Lakes', 'Rivers', 'Canals', 'Straits'].map(
+    (name) => `<div class="item"><h3><a href="/${name}">${name} that you have to see before they freeze over</a></h3>
+      <p>${name} freeze in winter, and only a few boats reach the other side before spring.</p></div>`,
+  );
+  const page = (box: string): string =>
+    `<html><head><title>The old harbour</title><meta property="og:type" content="article"></head><body>
+      <h1>The old harbour</h1><div class="${box}">${['pier', 'quay', 'mole', 'dock', 'crane'].map(row).join('')}</div>
+      <div class="more-of-us">${teasers.join('')}</div></body></html>`;
+  for (const box of ['entry-content', 'wp-block-post-content', 'sqs-layout', 'et_builder'])
+    includes(
+      read(page(box), 'https://site.test/blog/2024/the-old-harbour', 'article'),
+      ['pier number 1', 'quay number 2', 'mole number 1', 'dock number 2', 'crane number 2'],
+      ['Rivers'],
+    );
+});
+
+test('a short article stays without its comments, however many there are', () => {
+  const comments = Array.from(
+    { length: 30 },
+    (_unused, at) => `<li class="comment">${paragraphs(`opinion ${at}`, 3)}</li>`,
+  );
+  const page = `<html><head><title>The old harbour</title><meta property="og:type" content="article"></head><body>
+    <div class="post"><h1>The old harbour</h1>${paragraphs('pier', 3)}</div>
+    <div id="disqus_thread"><ol class="commentlist">${comments.join('')}</ol></div></body></html>`;
+  includes(
+    read(page, 'https://site.test/blog/2024/the-old-harbour', 'article'),
+    ['pier number 1', 'pier number 3'],
+    ['opinion 3', 'opinion 29'],
+  );
+});
+
+test('shortcodes of a page builder are not text, except in code', () => {
+  const row = (inner: string): string =>
+    `[vc_row full_width="stretch_row" css=".vc_custom_1{padding: 5px !important;}"][vc_column width="1/2"]${inner}[/vc_column][/vc_row]`;
+  const inner = `<div>${row(`[vc_column_text]${sentence('pier')}[/vc_column_text]`)}</div>${paragraphs('quay', 2)}
+    <p>Use <code>[vc_row]</code> for a row, as in [1] and [see below].</p>`;
+  for (const markdown of [readArticle(inner), readService(`<section>${inner}</section>`)]) {
+    includes(markdown, ['The pier of', 'quay number 2', '`[vc_row]`', '[1', 'see below'], ['vc_column', 'full_width']);
+  }
+});

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createLogger } from '../../src/log.ts';
+import { createLogger } from '../../src/lib/log.ts';
 import { fuzz } from '../fuzz/fuzz.ts';
 import { sampleDocuments } from '../support/documents.ts';
 import { samplePictures } from '../support/pictures.ts';

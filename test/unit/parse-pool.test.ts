@@ -7,7 +7,7 @@ import { isPartEvent } from '../../src/content/parse/mail/attachments.ts';
 import { findConfinement, parserUserId } from '../../src/content/parse/pool/confinement.ts';
 import { ParserPool } from '../../src/content/parse/pool/pool.ts';
 import { ParseError } from '../../src/content/parse/types.ts';
-import { createLogger } from '../../src/log.ts';
+import { createLogger } from '../../src/lib/log.ts';
 
 const log = createLogger('silent');
 const workerFile = fileURLToPath(new URL('../support/faulty-parser.ts', import.meta.url));
@@ -48,6 +48,23 @@ test('a document whose parser is killed from outside is read by another, not cal
   // The second process hung until its deadline.
   assert.equal(error.reason, 'timeout');
   await assertStillServes();
+});
+
+test('without network isolation, documents and pictures are refused, unless the setting says otherwise', async () => {
+  const options = { workers: 1, memoryMb: 192, deadlineMs: 3_000, log, workerFile };
+  const bytes = Buffer.from('echo');
+  const exposed = new ParserPool({ ...options, needsIsolation: true, isIsolated: () => false });
+  const refused = { name: 'ParseError', message: /QUARRY_PARSE_NETWORK/ };
+  await assert.rejects(exposed.parse({ bytes, contentType: 'text/html', filename: 'a.html' }), refused);
+  await assert.rejects(exposed.run('page', { bytes }), refused);
+  await assert.rejects(exposed.imageSize(bytes, 1_000), refused);
+  assert.deepEqual(exposed.counts, { ...exposed.counts, busy: 0, starting: 0 }, 'no process has started');
+  await exposed.close();
+  for (const allowed of [{ needsIsolation: false }, { needsIsolation: true, isIsolated: () => true }]) {
+    const reading = new ParserPool({ isIsolated: () => false, ...options, ...allowed });
+    assert.equal(await reading.run('page', { bytes }), 'echo');
+    await reading.close();
+  }
 });
 
 test('a document is refused when no parser process starts', async () => {

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { decodePicture, encodePicture, pictureKind } from '../../src/content/parse/picture/codecs.ts';
-import { type RgbaImage, shrink, turnUpright } from '../../src/content/parse/picture/shrink.ts';
 import { ParserPool } from '../../src/content/parse/pool/pool.ts';
 import { ParseError, pictureFormats } from '../../src/content/parse/types.ts';
-import { createLogger } from '../../src/log.ts';
+import { decodePicture, encodePicture, pictureKind } from '../../src/content/picture/codecs.ts';
+import { type RgbaImage, shrink, turnUpright } from '../../src/content/picture/shrink.ts';
+import { createLogger } from '../../src/lib/log.ts';
 import { pdf } from '../support/documents.ts';
 import { animatedGif, encodePng, gifOfLargeFrame, halves, withExif } from '../support/pictures.ts';
 

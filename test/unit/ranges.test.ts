@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { isNotModified, isRangeCurrent, parseRange } from '../../src/http/ranges.ts';
+import { isNotModified, isRangeCurrent, parseRange } from '../../src/http/body/ranges.ts';
 
 const part = (start: number, end: number) => ({ kind: 'part', start, end });
 

@@ -199,3 +199,14 @@ test('500 secrets in 10,000 keys and texts cost a moment, and not minutes', { ti
   assert.ok(!JSON.stringify(value).includes('secret number'));
   assert.deepEqual(secrets.restore(plain(value), plain(places)).value, whole);
 });
+
+test('a secret in hexadecimal, in either case and within other text, is redacted and restored', () => {
+  const token = 'correct-horse-é-🐎';
+  const values = new SecretValues({ TOKEN: token });
+  const hex = Buffer.from(token).toString('hex');
+  for (const text of [hex, hex.toUpperCase(), `id=${hex};`, `0x${hex.toUpperCase()}00`]) {
+    const { value, places } = values.redact({ text });
+    assert.doesNotMatch(JSON.stringify(value).toLowerCase(), new RegExp(hex));
+    assert.deepEqual(values.restore(value, places), { value: { text }, gone: [] });
+  }
+});

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ResponseFormats } from '../../src/content/llm/response-formats.ts';
+import { ResponseFormats } from '../../src/content/models/llm/response-formats.ts';
 import { mergeResults } from '../../src/extractions/structure/merge.ts';
 import { pieceSchemaOf } from '../../src/extractions/structure/piece-schema.ts';
 import { divideText } from '../../src/extractions/structure/pieces.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { PassThrough } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import { test } from 'node:test';
-import { readConfig } from '../../src/config.ts';
+import { readConfig } from '../../src/config/config.ts';
 import { Metrics } from '../../src/http/metrics.ts';
 import { FleetMetrics } from '../../src/supervisor/fleet-metrics.ts';
 import { forwardLines } from '../../src/supervisor/lines.ts';

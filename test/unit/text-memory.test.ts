@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { mock, test } from 'node:test';
-import { BlockPool, TextMemory } from '../../src/http/text-memory.ts';
+import { BlockPool, TextMemory } from '../../src/http/body/text-memory.ts';
 import fc from '../support/fast-check.ts';
 
 const mebibyte = 1024 * 1024;

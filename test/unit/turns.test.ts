@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { sharedBytesPerSecond, Turns } from '../../src/http/turns.ts';
+import { sharedBytesPerSecond, Turns } from '../../src/http/limits/turns.ts';
 
 const pieces = 4;
 const pieceMs = 40;

@@ -1,5 +1,6 @@
 import { type Static, type TSchema, Type } from 'typebox';
-import { lazyPackage } from '../../lazy-package.ts';
+import { lazyPackage } from '../../lib/lazy-package.ts';
+import { mapOf } from '../../lib/map-schema.ts';
 import { checkExpression, ExpressionSyntaxError, hasExpression, parseTemplate } from '../engine/template.ts';
 import { nodeKinds } from '../nodes/index.ts';
 
@@ -55,7 +56,7 @@ const graphSchema = Type.Object(
     version: Type.Literal(1),
     name: Type.Optional(Type.String({ maxLength: 500 })),
     start_node: Type.String(),
-    nodes: Type.Array(Type.Record(Type.String(), Type.Unknown()), { minItems: 1, maxItems: graphLimits.nodesMax }),
+    nodes: Type.Array(mapOf(Type.Unknown()), { minItems: 1, maxItems: graphLimits.nodesMax }),
   },
   { additionalProperties: false },
 );

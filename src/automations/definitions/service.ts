@@ -1,21 +1,25 @@
 import type { Static } from 'typebox';
-import type { Clock } from '../../clock.ts';
 import type { Database, Db } from '../../db/database.ts';
 import { refuseDuplicate } from '../../db/unique.ts';
-import { AppError, type FieldError, invalidField, notFound } from '../../errors.ts';
-import type { PageRequest } from '../../http/pages.ts';
-import { turns } from '../../http/turns.ts';
-import { formatId, newUuid, parseId } from '../../ids.ts';
+import { turns } from '../../http/limits/turns.ts';
+import type { PageRequest } from '../../http/route/pages.ts';
 import type { Ledger } from '../../ledger/seal.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { checkSchedule, nextTick, ScheduleError } from '../../lib/cron.ts';
+import { AppError, type FieldError, invalidField, notFound } from '../../lib/errors.ts';
+import { formatId, newUuid, parseId } from '../../lib/ids.ts';
 import type { Caller, Scope } from '../../tenancy/caller.ts';
+import { coversScopes } from '../../tenancy/key-scopes.ts';
 import { fieldId, findAgent, findNamedOwners, findUser, unknownReference } from '../../tenancy/references.ts';
+import { requireRoom } from '../../tenancy/room.ts';
 import type { Secrets } from '../../tenancy/secrets.ts';
 import { ExpressionError, type Expressions } from '../engine/expressions.ts';
 import { checkExpression, ExpressionSyntaxError } from '../engine/template.ts';
 import { queuePendingRuns } from '../runs/store.ts';
 import type { automationCreateSchema, automationUpdateSchema } from '../schema.ts';
-import { checkSchedule, nextTick, ScheduleError } from '../triggers/cron.ts';
 import { checkGraphInSteps } from './graph.ts';
+import { requireGraphScopes } from './graph-scopes.ts';
+import type { FileProblem } from './source-file.ts';
 import type { AutomationRow, AutomationValues, FullAutomation } from './store.ts';
 import * as store from './store.ts';
 
@@ -103,7 +107,7 @@ export function createAutomationService({ db, clock, secrets, ledger, expression
     return agent.id;
   }
 
-  /** Does the slow checks. Not in a transaction: it waits for threads and turns that the app may have filled. */
+  /** Does the slow checks. Not in a transaction: it waits for processes and turns that the app may have filled. */
   async function checkParts(caller: Caller, input: Static<typeof automationUpdateSchema>): Promise<void> {
     if (input.input_schema !== undefined) await checkInputSchema(caller, input.input_schema);
     if (input.workflow !== undefined && input.workflow !== null) await requireGraph(caller.appId, input.workflow);
@@ -121,18 +125,27 @@ export function createAutomationService({ db, clock, secrets, ledger, expression
     }
   }
 
-  /** Writes the graph as a new version, unless it equals the current one. */
-  async function writeGraph(tx: Db, row: AutomationValues, workflow: unknown, present: unknown): Promise<void> {
+  /** Writes the graph as a new version with the rights of the caller, unless it equals the current one. */
+  async function writeGraph(
+    tx: Db,
+    { scopes }: Caller,
+    row: AutomationValues,
+    workflow: unknown,
+    present: Pick<FullAutomation, 'workflow' | 'graphScopes'>,
+  ): Promise<void> {
     if (workflow === undefined) return;
     if (workflow === null) {
       row.graphVersion = null;
-    } else if (row.graphVersion === null || JSON.stringify(workflow) !== JSON.stringify(present)) {
-      row.graphVersion = await store.nextGraphVersion(tx, row);
-      await store.insertGraph(tx, row, row.graphVersion, workflow);
+      return;
     }
+    const isSame = row.graphVersion !== null && JSON.stringify(workflow) === JSON.stringify(present.workflow);
+    // Rights come from the writer, so a writer with more of them writes the same graph as another version.
+    if (isSame && coversScopes(present.graphScopes ?? undefined, scopes)) return;
+    row.graphVersion = await store.nextGraphVersion(tx, row);
+    await store.insertGraph(tx, row, row.graphVersion, workflow, scopes);
   }
 
-  async function changeStatus(caller: Scope, name: string, status: 'running' | 'paused'): Promise<FullAutomation> {
+  async function changeStatus(caller: Caller, name: string, status: 'running' | 'paused'): Promise<FullAutomation> {
     const { id } = await get(caller, name);
     await db.begin(async (tx) => {
       const row = await store.findAutomation(tx, caller, { id }, true);
@@ -142,6 +155,7 @@ export function createAutomationService({ db, clock, secrets, ledger, expression
         throw new AppError('invalid_parameters', reason, {
           fields: [{ field: `run_as_${row.identityGone}`, message: 'was deleted' }],
         });
+      if (status === 'running') await requireGraphScopes(tx, caller, row);
       const values = valuesOf(row);
       const tick =
         status === 'running' && row.schedule !== null ? nextTick(row.schedule, row.timezone, clock.now()) : undefined;
@@ -193,15 +207,26 @@ export function createAutomationService({ db, clock, secrets, ledger, expression
         },
         input,
       );
+      await requireGraphScopes(db, caller, { ...row, workflow: input.workflow });
       await uniqueKey(() =>
         db.begin(async (tx) => {
           await store.insertAutomation(tx, row);
           if (input.workflow === undefined || input.workflow === null) return;
-          await writeGraph(tx, row, input.workflow, undefined);
+          await writeGraph(tx, caller, row, input.workflow, { workflow: undefined, graphScopes: null });
           await store.updateAutomation(tx, row);
         }),
       );
       return get(caller, formatId('automation', row.id));
+    },
+
+    /** Problems of an automation's text. */
+    async checkFile({ appId }: Caller, text: string): Promise<FileProblem[]> {
+      try {
+        return await expressions.checkFile(appId, text);
+      } catch (error) {
+        if (!(error instanceof ExpressionError)) throw error;
+        throw invalidField('text', error.message.replace(/^The text /, '').replace(/\.$/, ''));
+      }
     },
 
     listInvocable: (caller: Caller, page: PageRequest) => store.listInvocable(db, caller, page),
@@ -220,7 +245,9 @@ export function createAutomationService({ db, clock, secrets, ledger, expression
           // An unrelated change must not lose a tick that is already due.
           if (row.schedule === present.schedule && row.timezone === present.timezone)
             row.nextTickAt = present.nextTickAt;
-          await writeGraph(tx, row, input.workflow, present.workflow);
+          const workflow = input.workflow === undefined ? present.workflow : input.workflow;
+          await requireGraphScopes(tx, caller, { ...row, workflow });
+          await writeGraph(tx, caller, row, input.workflow, present);
           await store.updateAutomation(tx, row);
           if (row.maxConcurrentRuns !== present.maxConcurrentRuns)
             await queuePendingRuns(tx, row.appId, row.id, row.maxConcurrentRuns);
@@ -237,15 +264,20 @@ export function createAutomationService({ db, clock, secrets, ledger, expression
       if (!(await store.deleteAutomation(db, caller, id))) throw notFound();
     },
 
-    activate: (caller: Scope, name: string) => changeStatus(caller, name, 'running'),
+    activate: (caller: Caller, name: string) => changeStatus(caller, name, 'running'),
     /** Stops new runs; active runs continue. */
-    pause: (caller: Scope, name: string) => changeStatus(caller, name, 'paused'),
+    pause: (caller: Caller, name: string) => changeStatus(caller, name, 'paused'),
 
     async putSecret(caller: Scope, name: string, value: string): Promise<store.SecretRow> {
       if (!/^[A-Za-z_][A-Za-z0-9_]{0,99}$/.test(name)) throw notFound();
-      const row = await store.upsertSecret(db, caller, name, secrets.wrap(Buffer.from(value)), secretsMax);
-      if (!row) throw new AppError('quota_exceeded', `An app has at most ${secretsMax} secrets. Delete one first.`);
-      return row;
+      const wrapped = secrets.wrap(Buffer.from(value));
+      return db.begin(async (tx) => {
+        const { appId, sandboxId } = caller;
+        const message = `An app or a sandbox has at most ${secretsMax} secrets. Delete one first.`;
+        const room = { things: 'secrets', max: secretsMax, message, appId, sandboxId };
+        await requireRoom(tx, room, () => store.countOtherSecrets(tx, caller, name));
+        return store.upsertSecret(tx, caller, name, wrapped);
+      });
     },
 
     listSecrets: (caller: Scope) => store.listSecrets(db, caller),

@@ -1,29 +1,40 @@
 import { Value } from 'typebox/value';
 import { isMap, isSeq, LineCounter, type Node, parseDocument } from 'yaml';
+import { checkSchedule, ScheduleError } from '../../lib/cron.ts';
 import { checkExpression, ExpressionSyntaxError } from '../engine/template.ts';
 import { automationCreateSchema } from '../schema.ts';
-import { checkSchedule, ScheduleError } from '../triggers/cron.ts';
 import { checkGraph } from './graph.ts';
+import { findYamlExcess, readYamlValue } from './yaml-value.ts';
 
 /** An automation as people write it, in YAML or JSON: the body of `POST /automations`, or a bare graph. */
 export type AutomationFile = { automation: Record<string, unknown> | undefined; graph: unknown };
 
 /** A problem and its position in the text. Lines and columns count from 1. */
-type FileProblem = { line: number; column: number; node: string | undefined; message: string };
+export type FileProblem = { line: number; column: number; node: string | undefined; message: string };
 
-/** Parses a file and checks it as the server would. `file` is set only when there are no problems. */
+/**
+ * Parses a file and checks it as the server would. `file` is set only when there are no problems, of which the first
+ * 100 are returned. A server reads files in an expression process: a text may take seconds.
+ */
 export function readAutomationFile(text: string): { file?: AutomationFile; problems: FileProblem[] } {
   const lines = new LineCounter();
-  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
   const at = (offset: number) => {
     const { line, col } = lines.linePos(offset);
     return { line: Math.max(1, line), column: Math.max(1, col) };
   };
+  const invalid = (faults: { offset: number; message: string }[]) => ({
+    problems: faults.map(({ offset, message }) => ({ ...at(offset), node: undefined, message })),
+  });
+  const excess = findYamlExcess(text);
+  if (excess !== undefined) {
+    addLines(lines, text.slice(0, excess.offset));
+    return invalid([excess]);
+  }
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, uniqueKeys: false });
   if (document.errors.length > 0)
-    return {
-      problems: document.errors.map((error) => ({ ...at(error.pos[0]), node: undefined, message: error.message })),
-    };
-  const value: unknown = document.toJS();
+    return invalid(document.errors.slice(0, problemsMax).map(({ pos, message }) => ({ offset: pos[0], message })));
+  const { value, problems: faults } = readYamlValue(document);
+  if (faults.length > 0) return invalid(faults);
   const contents: unknown = document.contents;
   const locate = (path: readonly (string | number)[]) => at(offsetOf(contents, path));
   const problems: FileProblem[] = [];
@@ -37,9 +48,16 @@ export function readAutomationFile(text: string): { file?: AutomationFile; probl
       const named = typeof member === 'string' && member !== '' ? `${member} ` : '';
       problems.push({ ...locate([...base, ...path]), node, message: `${named}${message}` });
     }
-  if (problems.length > 0) return { problems };
+  if (problems.length > 0) return { problems: problems.slice(0, problemsMax) };
   return { file: { automation: bare ? undefined : (value as Record<string, unknown>), graph }, problems };
 }
+
+function addLines(lines: LineCounter, text: string): void {
+  lines.addNewLine(0);
+  for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) lines.addNewLine(at + 1);
+}
+
+const problemsMax = 100;
 
 function checkAutomation(value: unknown): { path: (string | number)[]; message: string }[] {
   if (!isObject(value)) return [{ path: [], message: 'must be an automation (name, type, …) or a WorkflowGraph' }];

@@ -1,6 +1,7 @@
 import type { Db } from '../../db/database.ts';
-import type { PageRequest } from '../../http/pages.ts';
+import type { PageRequest } from '../../http/route/pages.ts';
 import { type Caller, canSeeWholeApp, type Scope } from '../../tenancy/caller.ts';
+import type { KeyScope } from '../../tenancy/key-scopes.ts';
 import { inScope, ownedVisible } from '../../tenancy/visible.ts';
 
 /** SQL for automations, their graphs, and the app's secrets. */
@@ -37,8 +38,8 @@ export type AutomationRow = {
   createdAt: Date;
   updatedAt: Date;
 };
-/** An automation with its current graph. */
-export type FullAutomation = AutomationRow & { workflow: unknown };
+/** An automation with its current graph, and the scopes of the key that wrote it; null for full rights. */
+export type FullAutomation = AutomationRow & { workflow: unknown; graphScopes: KeyScope[] | null };
 
 export type AutomationValues = Omit<
   AutomationRow,
@@ -99,9 +100,11 @@ export async function insertGraph(
   automation: { appId: string; id: string },
   version: number,
   graph: unknown,
+  scopes: readonly KeyScope[] | undefined,
 ): Promise<void> {
-  await db`insert into automation_graphs (app_id, automation_id, version, graph)
-    values (${automation.appId}, ${automation.id}, ${version}, ${JSON.stringify(graph)}::text::json)`;
+  await db`insert into automation_graphs (app_id, automation_id, version, graph, scopes)
+    values (${automation.appId}, ${automation.id}, ${version}, ${JSON.stringify(graph)}::text::json,
+      ${scopes === undefined ? null : [...scopes]}::text[])`;
 }
 
 /** The next version number of this automation's graph. */
@@ -121,7 +124,7 @@ export async function findAutomation(
 ): Promise<FullAutomation | undefined> {
   const named = 'id' in name ? db`a.id = ${name.id}` : db`a.lookup_key = ${name.lookupKey}`;
   const [row] = await db<FullAutomation[]>`
-    select a.*, g.graph as workflow from automations a
+    select a.*, g.graph as workflow, g.scopes as graph_scopes from automations a
     left join automation_graphs g on g.app_id = a.app_id and g.automation_id = a.id and g.version = a.graph_version
     where ${inScope(db, scope, 'a')} and ${named} ${lock ? db`for update of a` : db``}`;
   return row;
@@ -158,7 +161,7 @@ export async function listAutomations(
     and (${filter.type ?? null}::text is null or a.type = ${filter.type ?? null})
     and (${filter.status ?? null}::text is null or a.status = ${filter.status ?? null})`;
   const rows = await db<FullAutomation[]>`
-    select a.*, g.graph as workflow from automations a
+    select a.*, g.graph as workflow, g.scopes as graph_scopes from automations a
     left join automation_graphs g on g.app_id = a.app_id and g.automation_id = a.id and g.version = a.graph_version
     where ${where} order by a.created_at desc, a.id desc limit ${page.pageSize} offset ${page.offset}`;
   const [{ total }] = await db<[{ total: number }]>`select count(*) as total from automations a where ${where}`;
@@ -181,7 +184,7 @@ export async function listInvocable(db: Db, caller: Caller, page: PageRequest): 
   return [rows, total];
 }
 
-export type GraphRow = { version: number; graph: unknown; createdAt: Date };
+export type GraphRow = { version: number; graph: unknown; scopes: KeyScope[] | null; createdAt: Date };
 
 /** The versions of an automation's graph, newest first. */
 export async function listGraphs(
@@ -191,7 +194,7 @@ export async function listGraphs(
 ): Promise<[GraphRow[], number]> {
   const where = db`app_id = ${automation.appId} and automation_id = ${automation.id}`;
   const rows = await db<GraphRow[]>`
-    select version, graph, created_at from automation_graphs where ${where}
+    select version, graph, scopes, created_at from automation_graphs where ${where}
     order by version desc limit ${page.pageSize} offset ${page.offset}`;
   const [{ total }] = await db<[{ total: number }]>`select count(*) as total from automation_graphs where ${where}`;
   return [rows, total];
@@ -203,27 +206,25 @@ export async function findGraphVersion(
   version: number,
 ): Promise<GraphRow | undefined> {
   const [row] = await db<GraphRow[]>`
-    select version, graph, created_at from automation_graphs
+    select version, graph, scopes, created_at from automation_graphs
     where app_id = ${automation.appId} and automation_id = ${automation.id} and version = ${version}`;
   return row;
 }
 
 export type SecretRow = { name: string; createdAt: Date; updatedAt: Date };
 
-/** Returns undefined if the scope already has `countMax` secrets and this would add one. */
-export async function upsertSecret(
-  db: Db,
-  scope: Scope,
-  name: string,
-  value: Buffer,
-  countMax: number,
-): Promise<SecretRow | undefined> {
-  const [row] = await db<SecretRow[]>`
-    with present as (
-      select name from app_secrets where app_id = ${scope.appId} and sandbox_id = ${scope.sandboxId})
+/** The number of secrets with other names. */
+export async function countOtherSecrets(db: Db, scope: Scope, name: string): Promise<number> {
+  const [row] = await db<[{ count: number }]>`
+    select count(*) as count from app_secrets
+    where app_id = ${scope.appId} and sandbox_id = ${scope.sandboxId} and name <> ${name}`;
+  return row.count;
+}
+
+export async function upsertSecret(db: Db, scope: Scope, name: string, value: Buffer): Promise<SecretRow> {
+  const [row] = await db<[SecretRow]>`
     insert into app_secrets (app_id, sandbox_id, name, value)
-    select ${scope.appId}, ${scope.sandboxId}, ${name}, ${value}
-    where (select count(*) from present) < ${countMax} or exists (select from present where name = ${name})
+    values (${scope.appId}, ${scope.sandboxId}, ${name}, ${value})
     on conflict (app_id, sandbox_id, name) do update set value = excluded.value, updated_at = now()
     returning name, created_at, updated_at`;
   return row;

@@ -1,9 +1,9 @@
-import type { Clock } from '../../clock.ts';
 import type { Database, Db } from '../../db/database.ts';
-import type { Logger } from '../../log.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { Logger } from '../../lib/log.ts';
 import type { Graph } from '../definitions/graph.ts';
 import type { Child, NodeError, NodeServices } from '../nodes/kind.ts';
-import type { RunRow } from '../runs/store.ts';
+import type { RunRow, WorkRow } from '../runs/store.ts';
 import type { Expressions } from './expressions.ts';
 import type { RunWatch } from './run-watch.ts';
 import type { TreeBudget } from './tree-budget.ts';
@@ -23,9 +23,9 @@ export type AdvanceDeps = {
   /** Unwraps secrets, by name. */
   openSecrets(wrapped: Readonly<Record<string, string>>): Record<string, string>;
   /** The services of nodes, bound to the identity that the run acts as. Throws NodeFailure if it was deleted. */
-  servicesFor(run: RunRow): Promise<NodeServices<Db>>;
+  servicesFor(run: WorkRow): Promise<NodeServices<Db>>;
   /** The child's result; undefined while it is active. */
-  findChildEnd(run: RunRow, child: Child): Promise<ChildEnd | undefined>;
+  findChildEnd(run: WorkRow, child: Child): Promise<ChildEnd | undefined>;
   /** Cancels a run and the runs that it started in this transaction, unless they have ended. */
   cancelRun(tx: Db, appId: string, id: string): Promise<unknown>;
 };

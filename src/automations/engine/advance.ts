@@ -2,6 +2,7 @@ import type { Db } from '../../db/database.ts';
 import type { WaitOutside } from '../../jobs/workers.ts';
 import { trace, traceFrom } from '../../tracing/trace.ts';
 import type { Graph, GraphNode } from '../definitions/graph.ts';
+import { requireNodeScopes } from '../definitions/graph-scopes.ts';
 import { nodeErrorOf } from '../nodes/errors.ts';
 import { nodeKinds } from '../nodes/index.ts';
 import {
@@ -19,6 +20,7 @@ import type { AdvanceDeps } from './advance-deps.ts';
 import { draftChildEnd, draftChildStart, wakeForChildren } from './children.ts';
 import { type Command, decide } from './decide.ts';
 import { type Attempt, attemptOf, draftEnd, draftFailure, draftNodeEntry, draftStart } from './draft-entries.ts';
+import type { Scope } from './expressions.ts';
 import type { Execution } from './fold.ts';
 import type { DraftEntry } from './journal.ts';
 import { type FinishedWork, OutsideWork } from './outside-work.ts';
@@ -180,6 +182,7 @@ class Advance {
     try {
       const { members, shown } = await this.#resolve(node, command);
       context = { input: shown };
+      requireNodeScopes(this.#row, node.kind, members);
       const started = draftStart(command, around, { context });
       switch (work.style) {
         case 'pure': {
@@ -247,6 +250,7 @@ class Advance {
     }
     try {
       const { members } = await this.#resolve(node, execution);
+      requireNodeScopes(this.#row, node.kind, members);
       this.#launch(execution.commandId, execution.attempt, node, members, work);
     } catch (error) {
       this.#outside.finish({
@@ -361,10 +365,19 @@ class Advance {
   #resolve(node: GraphNode, place: Place) {
     return resolveMembers(node, place, {
       journal: this.#journal,
-      expressions: this.#deps.expressions,
+      evaluate: (expression, scope) => this.#evaluate(expression, scope),
       secrets: this.#secrets,
       secretValues: this.#secretValues,
     });
+  }
+
+  /** Evaluates an expression. Behind others of the same automation, it waits without a job slot. */
+  #evaluate(expression: string, scope: Scope): Promise<unknown> {
+    const { appId, automationId } = this.#row;
+    const { expressions } = this.#deps;
+    const evaluate = () => expressions.evaluate(appId, expression, scope, automationId);
+    if (this.#waitOutside === undefined || !expressions.mustWait(appId, automationId)) return evaluate();
+    return this.#waitOutside(evaluate);
   }
 
   async #context(

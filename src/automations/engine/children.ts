@@ -1,4 +1,4 @@
-import { formatId } from '../../ids.ts';
+import { formatId } from '../../lib/ids.ts';
 import type { GraphNode } from '../definitions/graph.ts';
 import type { Child } from '../nodes/kind.ts';
 import type { ChildEnd } from './advance-deps.ts';

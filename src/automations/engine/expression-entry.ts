@@ -1,22 +1,22 @@
-import { readlinkSync } from 'node:fs';
 import { constants, getPriority, setPriority } from 'node:os';
-import { parentPort } from 'node:worker_threads';
+import { Worker } from 'node:worker_threads';
 
-/** This thread's directory under `/proc`, on Linux. */
-export type ThreadStarted = { threadPath: string | undefined };
+/** Ends this process when its parent is gone, even while an expression runs that never ends. */
+const watchParent = `
+  const parent = process.ppid;
+  setInterval(() => {
+    if (process.ppid !== parent) process.kill(process.pid, 'SIGKILL');
+  }, 1_000);
+`;
+// Without options of its own, it would inherit the limits of memory.
+new Worker(watchParent, { eval: true, execArgv: [], resourceLimits: { maxOldGenerationSizeMb: 8 } }).unref();
+process.on('disconnect', () => process.exit());
 
-/** Gives tenants' expressions a lower priority than the server and its database. Only Linux has thread priorities. */
-function lowerPriority(): string | undefined {
-  if (process.platform !== 'linux') return undefined;
-  try {
-    setPriority(0, Math.min(constants.priority.PRIORITY_LOW, getPriority() + constants.priority.PRIORITY_BELOW_NORMAL));
-    return readlinkSync('/proc/thread-self');
-  } catch {
-    // Not permitted, or no /proc: the thread runs at normal priority.
-    return undefined;
-  }
+// Tenants' expressions get a lower priority than the server and its database.
+try {
+  setPriority(0, Math.min(constants.priority.PRIORITY_LOW, getPriority() + constants.priority.PRIORITY_BELOW_NORMAL));
+} catch {
+  // Not permitted: the process runs at normal priority.
 }
-
-parentPort?.postMessage({ threadPath: lowerPriority() } satisfies ThreadStarted);
 // Loading takes longer than most expressions, so the priority is set first.
-await import('./expression-thread.ts');
+await import('./expression-process.ts');

@@ -1,171 +1,229 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { Worker } from 'node:worker_threads';
-import { AppError } from '../../errors.ts';
-import { Lanes } from '../../lanes.ts';
-import { programFile } from '../../program-file.ts';
-import type { ThreadStarted } from './expression-entry.ts';
-import type { ExpressionReply, ExpressionRequest, ThreadReady } from './expression-thread.ts';
+import { Lanes } from '../../fairness/lanes.ts';
+import { AppError } from '../../lib/errors.ts';
+import { programFile } from '../../lib/program-file.ts';
+import type { ExpressionReply, ExpressionRequest, ProcessReady } from './expression-process.ts';
 
-/** A single app gets half of the threads; the others start once another app needs one. */
-const threadsMax = 4;
-const threadMemoryMb = 64;
+/** A single app gets half of the processes; the others start once another app needs one. */
+const processesMax = 4;
+const memoryMb = 64;
+/** Signals by which V8 ends a process that has no memory left. */
+const outOfMemory = new Set(['SIGABRT', 'SIGTRAP', 'SIGILL']);
 const waitingMax = 10_000;
 const checkMs = 100;
 /**
- * If a thread's processor time is unknown, its work may take this many times as long by the wall clock; if it is known,
- * the square of that, for a thread that gets no processor.
+ * If a process's processor time is unknown, its work may take this many times as long by the wall clock; if it is known,
+ * the square of that, for a process that gets no processor.
  */
 const wallFactor = 5;
 
-type ThreadTask = {
+type Work = {
   /** The app that the work belongs to. */
   lane: string;
+  /** The automation that it belongs to, if any. The automations of an app take turns, one expression at a time. */
+  automation?: string | undefined;
   request: ExpressionRequest;
-  /** The thread is terminated after this much processor time: running code may never check a clock. */
+  /** The process is killed after this much processor time: running code may never check a clock. */
   killAfterMs: number;
 };
 
-type Task = ThreadTask & { resolve(reply: ExpressionReply): void };
-type Thread = {
-  worker: Worker;
+type Task = Work & { resolve(reply: ExpressionReply): void };
+type Child = {
+  process: ChildProcess;
   ready: Promise<void>;
   task: Task | undefined;
   /** The app that it last worked for. */
   lane: string | undefined;
   startedMs: number;
-  processorMs: () => number | undefined;
   startedProcessorMs: number | undefined;
   timer: NodeJS.Timeout | undefined;
 };
 
-/** Runs tenants' expressions and schemas in threads. Each app waits in its own lane. */
+/**
+ * Runs tenants' expressions, schemas and texts in child processes. A child is not enough: V8 ends the whole process
+ * when a single string needs more memory than is left. Each app waits in its own lane, and in it each automation
+ * has one place: its other work is behind it, so that an expression that never ends delays only its own automation.
+ */
 export class ExpressionPool {
-  readonly #threads: Thread[] = [];
-  readonly #lanes = new Lanes<Task>({ slots: threadsMax, waitingMax });
+  readonly #children: Child[] = [];
+  readonly #lanes = new Lanes<Task>({ slots: processesMax, waitingMax: Number.POSITIVE_INFINITY });
+  /** What waits behind the place of its automation. An automation without a place has no entry. */
+  readonly #behind = new Map<string, Task[]>();
+  readonly #waitingOf = new Map<string, number>();
+  #waiting = 0;
   #closed = false;
 
   /** Throws AppError `unavailable` if too much work of this lane waits. */
-  run(task: ThreadTask): Promise<ExpressionReply> {
+  run(task: Work): Promise<ExpressionReply> {
     if (this.#closed) return Promise.resolve(closing);
     return new Promise((resolve, reject) => {
-      if (!this.#lanes.add(task.lane, { ...task, resolve }))
-        reject(
-          new AppError('unavailable', 'Too many expressions are waiting. Try again in a moment.', {
-            headers: { 'retry-after': '5' },
-          }),
-        );
+      const ofLane = this.#waitingOf.get(task.lane) ?? 0;
+      if (ofLane >= waitingMax - this.#waiting) return reject(tooMany());
+      this.#waiting += 1;
+      this.#waitingOf.set(task.lane, ofLane + 1);
+      this.#place({ ...task, resolve });
       this.#dispatch();
     });
+  }
+
+  /** Whether the next work of this automation waits for earlier work of it. */
+  mustWait(lane: string, automation: string): boolean {
+    return this.#behind.has(placeOf({ lane, automation }));
   }
 
   async close(): Promise<void> {
     this.#closed = true;
-    for (const task of this.#lanes.drain()) task.resolve(closing);
-    const threads = this.#threads.splice(0);
-    for (const thread of threads) this.#finish(thread, closing);
-    await Promise.all(threads.map(({ worker }) => worker.terminate()));
+    for (const task of [...this.#lanes.drain(), ...[...this.#behind.values()].flat()]) task.resolve(closing);
+    this.#behind.clear();
+    const children = this.#children.splice(0);
+    for (const child of children) this.#finish(child, closing);
+    await Promise.all(children.map(end));
+  }
+
+  #place(task: Task): void {
+    if (hasAutomation(task)) {
+      const behind = this.#behind.get(placeOf(task));
+      if (behind) return void behind.push(task);
+      this.#behind.set(placeOf(task), []);
+    }
+    this.#lanes.add(task.lane, task);
+  }
+
+  /** Gives the place of finished work to the next of its automation, at the end of the lane. */
+  #passPlace(task: Task): void {
+    if (!hasAutomation(task)) return;
+    const next = this.#behind.get(placeOf(task))?.shift();
+    if (next) this.#lanes.add(next.lane, next);
+    else this.#behind.delete(placeOf(task));
   }
 
   #dispatch(): void {
     for (let next = this.#lanes.take(); next; next = this.#lanes.take()) {
-      void this.#begin(this.#threadFor(next.lane), next.item);
+      this.#waiting -= 1;
+      const left = (this.#waitingOf.get(next.lane) ?? 0) - 1;
+      if (left > 0) this.#waitingOf.set(next.lane, left);
+      else this.#waitingOf.delete(next.lane);
+      void this.#begin(this.#childFor(next.lane), next.item);
     }
   }
 
-  /** The lane's previous thread, which is warm; otherwise a new one, or at the maximum that of another lane. */
-  #threadFor(lane: string): Thread {
-    const idle = this.#threads.filter(({ task }) => task === undefined);
-    const own = idle.find((thread) => thread.lane === lane);
+  /** The lane's previous process, which is warm; otherwise a new one, or at the maximum that of another lane. */
+  #childFor(lane: string): Child {
+    const idle = this.#children.filter(({ task }) => task === undefined);
+    const own = idle.find((child) => child.lane === lane);
     if (own) return own;
-    return this.#threads.length < threadsMax ? this.#start() : (idle[0] ?? this.#start());
+    return this.#children.length < processesMax ? this.#start() : (idle[0] ?? this.#start());
   }
 
-  async #begin(thread: Thread, task: Task): Promise<void> {
-    thread.task = task;
-    thread.lane = task.lane;
-    await thread.ready;
-    if (thread.task !== task) return;
-    thread.startedMs = performance.now();
-    thread.startedProcessorMs = thread.processorMs();
-    thread.timer = setInterval(() => this.#endLate(thread, task), checkMs);
-    thread.worker.postMessage(task.request);
+  async #begin(child: Child, task: Task): Promise<void> {
+    child.task = task;
+    child.lane = task.lane;
+    await child.ready;
+    if (child.task !== task) return;
+    child.startedMs = performance.now();
+    child.startedProcessorMs = processorMs(child);
+    child.timer = setInterval(() => this.#endLate(child, task), checkMs);
+    child.process.send(task.request);
   }
 
-  #endLate(thread: Thread, { killAfterMs }: Task): void {
-    const wallMs = performance.now() - thread.startedMs;
-    const usedMs = thread.processorMs();
+  #endLate(child: Child, { killAfterMs }: Task): void {
+    const wallMs = performance.now() - child.startedMs;
+    const usedMs = processorMs(child);
     const late =
-      usedMs === undefined || thread.startedProcessorMs === undefined
+      usedMs === undefined || child.startedProcessorMs === undefined
         ? wallMs > killAfterMs * wallFactor
-        : usedMs - thread.startedProcessorMs > killAfterMs || wallMs > killAfterMs * wallFactor ** 2;
-    if (late) this.#replace(thread, { problem: 'took longer than its deadline', limit: true });
+        : usedMs - child.startedProcessorMs > killAfterMs || wallMs > killAfterMs * wallFactor ** 2;
+    if (late) this.#replace(child, { problem: 'took longer than its deadline', limit: true });
   }
 
-  #finish(thread: Thread, reply: ExpressionReply): void {
-    clearInterval(thread.timer);
-    const { task } = thread;
+  #finish(child: Child, reply: ExpressionReply): void {
+    clearInterval(child.timer);
+    const { task } = child;
     if (!task) return;
-    thread.task = undefined;
-    this.#lanes.release(task.lane, performance.now() - thread.startedMs);
+    child.task = undefined;
+    this.#lanes.release(task.lane, performance.now() - child.startedMs);
+    this.#passPlace(task);
     task.resolve(reply);
   }
 
-  #replace(thread: Thread, reply: ExpressionReply): void {
-    const at = this.#threads.indexOf(thread);
+  #replace(child: Child, reply: ExpressionReply): void {
+    const at = this.#children.indexOf(child);
     if (at < 0) return;
-    this.#threads.splice(at, 1);
-    void thread.worker.terminate();
-    this.#finish(thread, reply);
+    this.#children.splice(at, 1);
+    void end(child);
+    this.#finish(child, reply);
     if (!this.#closed) this.#dispatch();
   }
 
-  #start(): Thread {
-    const worker = new Worker(programFile('./expression-entry', import.meta.url), {
-      resourceLimits: { maxOldGenerationSizeMb: threadMemoryMb, maxYoungGenerationSizeMb: 16, stackSizeMb: 4 },
+  #start(): Child {
+    const forked = fork(programFile('./expression-entry', import.meta.url), [], {
+      execArgv: [`--max-old-space-size=${memoryMb}`, '--max-semi-space-size=8', '--stack-size=3900'],
       env: {},
-      execArgv: [],
-      stdout: true,
-      stderr: true,
+      cwd: '/',
+      serialization: 'advanced',
+      stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
     });
     const ready = Promise.withResolvers<void>();
-    const thread: Thread = {
-      worker,
+    const child: Child = {
+      process: forked,
       ready: ready.promise,
       task: undefined,
       lane: undefined,
       startedMs: performance.now(),
-      processorMs: () => undefined,
       startedProcessorMs: undefined,
       timer: undefined,
     };
-    worker.on('message', (reply: ExpressionReply | ThreadReady | ThreadStarted) => {
+    forked.on('message', (reply: ExpressionReply | ProcessReady) => {
       if ('ready' in reply) return ready.resolve();
-      if ('threadPath' in reply) {
-        const { threadPath } = reply;
-        if (threadPath !== undefined) thread.processorMs = () => readProcessorMs(threadPath);
-        return;
-      }
-      this.#finish(thread, reply);
+      this.#finish(child, reply);
       this.#dispatch();
     });
-    worker.on('error', (error) => {
-      const memory = 'code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY';
-      const problem = memory ? `needs more than ${threadMemoryMb} MiB of memory` : 'ended its thread';
-      this.#replace(thread, { problem, limit: true });
-    });
-    worker.on('exit', () => this.#replace(thread, { problem: 'ended its thread', limit: true }));
-    worker.unref();
-    this.#threads.push(thread);
-    return thread;
+    const ended = (signal: NodeJS.Signals | null) => {
+      const problem =
+        signal && outOfMemory.has(signal) ? `needs more than ${memoryMb} MiB of memory` : 'ended its process';
+      this.#replace(child, { problem, limit: true });
+    };
+    forked.on('error', () => ended(null));
+    forked.on('exit', (_code, signal) => ended(signal));
+    // A child does not keep this process alive.
+    forked.unref();
+    forked.channel?.unref();
+    this.#children.push(child);
+    return child;
   }
+}
+
+async function end({ process: { exitCode, signalCode }, process: child }: Child): Promise<void> {
+  if (exitCode !== null || signalCode !== null || child.pid === undefined) return;
+  const exited = once(child, 'exit');
+  child.ref();
+  child.kill('SIGKILL');
+  await exited;
+}
+
+type OfAutomation = { lane: string; automation: string };
+
+function hasAutomation(task: Task): task is Task & OfAutomation {
+  return task.automation !== undefined;
+}
+
+function placeOf({ lane, automation }: OfAutomation): string {
+  return `${lane} ${automation}`;
+}
+
+function tooMany(): AppError {
+  const message = 'Too many expressions are waiting. Try again in a moment.';
+  return new AppError('unavailable', message, { headers: { 'retry-after': '5' } });
 }
 
 const closing: ExpressionReply = { problem: 'came while the server was closing' };
 
-/** The processor time that a thread has used, which Linux reports at `/proc/<process>/task/<thread>`. */
-function readProcessorMs(threadPath: string): number | undefined {
+/** The processor time that a child's main thread has used, which Linux reports. */
+function processorMs({ process: { pid } }: Child): number | undefined {
   try {
-    return Number(readFileSync(`/proc/${threadPath}/schedstat`, 'utf8').split(' ', 1)[0]) / 1e6;
+    return Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ', 1)[0]) / 1e6;
   } catch {
     return undefined;
   }

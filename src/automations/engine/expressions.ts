@@ -1,5 +1,6 @@
+import type { FileProblem } from '../definitions/source-file.ts';
 import { ExpressionPool } from './expression-pool.ts';
-import type { ExpressionReply } from './expression-thread.ts';
+import type { ExpressionReply } from './expression-process.ts';
 
 /** The values that an expression can read: `$` is `input`, and the others are bound by name. */
 export type Scope = {
@@ -28,28 +29,34 @@ type SchemaProblem = { path: string; message: string };
 
 export type Expressions = {
   /**
-   * Evaluates an expression; undefined if it selects nothing. `lane` is the app that it belongs to.
+   * Evaluates an expression; undefined if it selects nothing. `lane` is the app that it belongs to. An automation
+   * evaluates one expression at a time.
    * Throws ExpressionError, and AppError `unavailable` if too much work of this lane waits.
    */
-  evaluate(lane: string, expression: string, scope: Scope): Promise<unknown>;
+  evaluate(lane: string, expression: string, scope: Scope, automation?: string): Promise<unknown>;
   /** Returns how `value` violates a user's JSON Schema. Throws like `evaluate`, also for an invalid schema. */
-  checkSchema(lane: string, schema: unknown, value: unknown): Promise<SchemaProblem[]>;
+  checkSchema(lane: string, schema: unknown, value: unknown, automation?: string): Promise<SchemaProblem[]>;
+  /** Returns the problems of an automation's text, the first 100. Throws like `evaluate`. */
+  checkFile(lane: string, text: string): Promise<FileProblem[]>;
+  /** Whether the next expression of this automation waits for an earlier one. */
+  mustWait(lane: string, automation: string): boolean;
   close(): Promise<void>;
 };
 
-/** Work that checks no clock (a regular expression, a native loop) ends with its thread after this processor time. */
+/** Work that checks no clock (a regular expression, a native loop) ends with its process after this processor time. */
 const expressionKillMs = 200;
 const schemaKillMs = 1_000;
-/** Characters that an expression can read. They are serialised, and more would exceed the memory of a thread. */
+const fileKillMs = 5_000;
+/** Characters that an expression can read. They are serialised, and more would exceed the memory of its process. */
 const bindingsCharactersMax = 16 * 1024 * 1024;
 
 const names = ['nodes', 'participants', 'run', 'secrets', 'item', 'index'] as const;
 
-/** Starts no thread before the first expression that needs one. */
+/** Starts no process before the first expression that needs one. */
 export function createExpressions(): Expressions {
   const pool = new ExpressionPool();
   return {
-    async evaluate(lane, expression, scope) {
+    async evaluate(lane, expression, scope, automation) {
       const fast = evaluatePlainPath(expression, scope);
       if (fast) return fast.value;
       const bindings = Object.fromEntries(
@@ -62,16 +69,21 @@ export function createExpressions(): Expressions {
         bindings: serializeBindings(bindings, expression),
       } as const;
       const json = readReply(
-        await pool.run({ lane, request, killAfterMs: expressionKillMs }),
+        await pool.run({ lane, automation, request, killAfterMs: expressionKillMs }),
         `The expression "${shorten(expression)}"`,
       );
       return json === undefined ? undefined : JSON.parse(json);
     },
-    async checkSchema(lane, schema, value) {
+    async checkSchema(lane, schema, value, automation) {
       const request = { kind: 'schema', schema: JSON.stringify(schema), value: JSON.stringify(value ?? null) } as const;
-      const json = readReply(await pool.run({ lane, request, killAfterMs: schemaKillMs }), 'The schema');
+      const json = readReply(await pool.run({ lane, automation, request, killAfterMs: schemaKillMs }), 'The schema');
       return JSON.parse(json ?? '[]') as SchemaProblem[];
     },
+    async checkFile(lane, text) {
+      const reply = await pool.run({ lane, request: { kind: 'file', text }, killAfterMs: fileKillMs });
+      return JSON.parse(readReply(reply, 'The text') ?? '[]') as FileProblem[];
+    },
+    mustWait: (lane, automation) => pool.mustWait(lane, automation),
     close: () => pool.close(),
   };
 }
@@ -104,7 +116,7 @@ function serializeBindings(bindings: Record<string, unknown>, expression: string
   return writeMembers(nodes === undefined ? others : { nodes, ...others }, writeOne);
 }
 
-/** Sends the thread only the outputs that the expression can name. */
+/** Sends the process only the outputs that the expression can name. */
 function bound(name: (typeof names)[number], expression: string, scope: Scope): unknown {
   if (name !== 'nodes') return scope[name] ?? null;
   const named = findReferencedNodes(expression);
@@ -123,7 +135,7 @@ export function findReferencedNodes(expression: string): string[] | undefined {
 const pathPattern = /^\$(nodes|participants|run|secrets|item|index)?((?:\.(?:[A-Za-z_]\w*|`[^`]*`))*)$/;
 
 /**
- * Evaluates a plain path such as `$.a.b` or `$nodes.fetch.json.title` without a thread. Undefined for any other
+ * Evaluates a plain path such as `$.a.b` or `$nodes.fetch.json.title` without a process. Undefined for any other
  * expression, and for a path through an array, which JSONata maps over the items.
  */
 export function evaluatePlainPath(expression: string, scope: Scope): { value: unknown } | undefined {

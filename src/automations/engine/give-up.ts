@@ -1,4 +1,4 @@
-import { formatId } from '../../ids.ts';
+import { formatId } from '../../lib/ids.ts';
 import * as store from '../runs/store.ts';
 import type { AdvanceDeps } from './advance-deps.ts';
 

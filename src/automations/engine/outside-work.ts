@@ -1,4 +1,4 @@
-import { callAfter } from '../../clock.ts';
+import { callAfter } from '../../lib/clock.ts';
 import type { NodeError } from '../nodes/kind.ts';
 import type { RunClaims } from './work-claims.ts';
 

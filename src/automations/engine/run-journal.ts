@@ -1,6 +1,6 @@
-import type { Clock } from '../../clock.ts';
 import type { Database, Db } from '../../db/database.ts';
-import { formatId, newUuid, parseId } from '../../ids.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { formatId, newUuid, parseId } from '../../lib/ids.ts';
 import { isTracing, noteEvent } from '../../tracing/trace.ts';
 import type { Graph } from '../definitions/graph.ts';
 import * as store from '../runs/store.ts';

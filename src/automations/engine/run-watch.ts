@@ -1,5 +1,5 @@
 import type { Db } from '../../db/database.ts';
-import type { Logger } from '../../log.ts';
+import type { Logger } from '../../lib/log.ts';
 import { listChangedRuns } from '../runs/store.ts';
 
 /** The interval of checks. The requests of a cancelled run are aborted within twice this time. */

@@ -215,7 +215,7 @@ function jsonOf(text: string): string {
 const base64s = ['base64', 'base64url'] as const;
 const byteShifts = [0, 1, 2];
 
-/** The forms of a secret: plain, in a URL, in a form body, in JSON text, and in base64 at any byte offset. */
+/** The forms of a secret: plain, in a URL, in a form body, in JSON text, in hexadecimal, and in base64 at any byte offset. */
 function formsOf(secret: string, value: string): Form[] {
   const forms = new Map<string, string | undefined>([[value, undefined]]);
   const add = (form: string, text: string) => {
@@ -226,6 +226,8 @@ function formsOf(secret: string, value: string): Form[] {
     add('json', jsonOf(value));
     add('url', encodeURIComponent(value));
     add('form', formEncode(value));
+    add('hex', bytes.toString('hex'));
+    add('hex-upper', bytes.toString('hex').toUpperCase());
     for (const encoding of base64s) {
       add(encoding, bytes.toString(encoding));
       for (const shift of byteShifts) add(`${encoding}-${shift}`, base64Within(bytes, encoding, shift));
@@ -241,6 +243,7 @@ function startsOf(value: string): Set<string> {
   const bytes = Buffer.from(start, 'utf8');
   const starts = new Set([start]);
   if (bytes.length < encodedBytesMin) return starts;
+  starts.add(bytes.toString('hex')).add(bytes.toString('hex').toUpperCase());
   starts.add(jsonOf(start)).add(encodeURIComponent(start)).add(formEncode(start));
   for (const encoding of base64s) for (const shift of byteShifts) starts.add(base64Within(bytes, encoding, shift));
   return starts;

@@ -1,5 +1,5 @@
 import type jsonata from 'jsonata';
-import { lazyPackage } from '../../lazy-package.ts';
+import { lazyPackage } from '../../lib/lazy-package.ts';
 import { redactedText } from './secret-values.ts';
 
 const parser = lazyPackage<typeof jsonata>('jsonata');

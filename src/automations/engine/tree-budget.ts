@@ -1,5 +1,5 @@
-import type { Clock } from '../../clock.ts';
 import type { Database } from '../../db/database.ts';
+import type { Clock } from '../../lib/clock.ts';
 import { graphLimits } from '../definitions/graph.ts';
 import * as store from '../runs/store.ts';
 

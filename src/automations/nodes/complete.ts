@@ -4,6 +4,7 @@ import { defineNode } from './kind.ts';
 /** Ends the run `completed`. */
 export const complete = defineNode({
   kind: 'complete',
+  needs: undefined,
   members: Type.Object({ result: Type.Optional(Type.Unknown()) }, { additionalProperties: false }),
   nests: false,
   nullable: ['result'],

@@ -4,6 +4,7 @@ import { defineNode } from './kind.ts';
 /** Chooses between two nodes. The engine has already evaluated `when` to true or false. */
 export const conditional = defineNode({
   kind: 'conditional',
+  needs: undefined,
   members: Type.Object(
     { when: Type.Unknown(), on_true: Type.String(), on_false: Type.String() },
     { additionalProperties: false },

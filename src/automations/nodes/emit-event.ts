@@ -4,6 +4,7 @@ import { defineNode } from './kind.ts';
 /** Emits an event that may start other automations, exactly once. */
 export const emitEvent = defineNode({
   kind: 'emit_event',
+  needs: undefined,
   members: Type.Object(
     { name: Type.String({ minLength: 1, maxLength: 200 }), payload: Type.Optional(Type.Unknown()) },
     { additionalProperties: false },

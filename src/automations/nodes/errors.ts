@@ -1,6 +1,6 @@
 import { isDatabaseUnavailable } from '../../db/errors.ts';
-import { AppError } from '../../errors.ts';
-import type { Logger } from '../../log.ts';
+import { AppError } from '../../lib/errors.ts';
+import type { Logger } from '../../lib/log.ts';
 import { missingReference } from '../../tenancy/references.ts';
 import { graphLimits } from '../definitions/graph.ts';
 import { ExpressionError } from '../engine/expressions.ts';

@@ -1,9 +1,12 @@
 import { Type } from 'typebox';
+import { mapOf } from '../../lib/map-schema.ts';
 import { defineNode } from './kind.ts';
 
 /** Starts an extraction, with the body of `POST /extractions`, and waits for its end. */
 export const extract = defineNode({
   kind: 'extract',
+  needs: { area: 'extractions', reads: false },
+  memberNeeds: { file: { area: 'files', reads: true } },
   members: Type.Object(
     {
       destination_kind: Type.Enum(['config', 'storage']),
@@ -12,7 +15,7 @@ export const extract = defineNode({
       url: Type.Optional(Type.String()),
       mode: Type.Optional(Type.Enum(['link', 'site'])),
       max_pages: Type.Optional(Type.Integer({ minimum: 1 })),
-      schema: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+      schema: Type.Optional(mapOf(Type.Unknown())),
       instructions: Type.Optional(Type.String()),
       agent: Type.Optional(Type.String()),
       org: Type.Optional(Type.String()),

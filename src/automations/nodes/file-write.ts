@@ -1,15 +1,17 @@
 import { Type } from 'typebox';
+import { mapOf } from '../../lib/map-schema.ts';
 import { defineNode } from './kind.ts';
 
 /** Writes a file, with the body of `POST /files`, exactly once. */
 export const fileWrite = defineNode({
   kind: 'file_write',
+  needs: { area: 'files', reads: false },
   members: Type.Object(
     {
       filename: Type.String({ minLength: 1 }),
       content_type: Type.String({ minLength: 1 }),
       data: Type.String(),
-      acl: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+      acl: Type.Optional(mapOf(Type.Unknown())),
       agent: Type.Optional(Type.String()),
       org: Type.Optional(Type.String()),
       team: Type.Optional(Type.String()),

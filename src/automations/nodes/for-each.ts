@@ -4,6 +4,7 @@ import { defineNode } from './kind.ts';
 /** Runs one node for every item, `concurrency` at a time. Fails as soon as one fails permanently. */
 export const forEach = defineNode({
   kind: 'for_each',
+  needs: undefined,
   members: Type.Object(
     {
       items: Type.Unknown(),

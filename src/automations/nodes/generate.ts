@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import { mapOf } from '../../lib/map-schema.ts';
 import { GenerationError } from '../../llm/service.ts';
 import { defineNode, NodeFailure } from './kind.ts';
 
@@ -18,10 +19,11 @@ const message = Type.Object(
 /** Calls the language model. Its output is only data: it triggers no calls and has no rights. */
 export const generate = defineNode({
   kind: 'generate',
+  needs: undefined,
   members: Type.Object(
     {
       messages: Type.Array(message, { minItems: 1, maxItems: messagesMax }),
-      schema: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+      schema: Type.Optional(mapOf(Type.Unknown())),
       temperature: Type.Optional(Type.Number({ minimum: 0, maximum: 2 })),
       tokens: Type.Optional(Type.Integer({ minimum: 1, maximum: tokensMax })),
     },

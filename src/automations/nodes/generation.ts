@@ -1,7 +1,7 @@
 import type { Database } from '../../db/database.ts';
-import { AppError } from '../../errors.ts';
+import { AppError } from '../../lib/errors.ts';
+import type { Logger } from '../../lib/log.ts';
 import type { Generated, GenerationInput, Llm, TokenBudget } from '../../llm/service.ts';
-import type { Logger } from '../../log.ts';
 import { reserveTokens, settleTokens } from '../../tenancy/quotas.ts';
 import { settleRunTokens, useRunTokens } from '../runs/generation-store.ts';
 import { OutputWriter } from '../runs/output.ts';

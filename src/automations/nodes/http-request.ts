@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import { mapOf } from '../../lib/map-schema.ts';
 import { defineNode, NodeFailure } from './kind.ts';
 
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
@@ -7,12 +8,13 @@ const shownHeadersMax = 100;
 /** Calls an external server through the guarded fetch. An unexpected status fails the node. */
 export const httpRequest = defineNode({
   kind: 'http_request',
+  needs: undefined,
   members: Type.Object(
     {
       method: Type.Enum(methods),
       url: Type.String({ minLength: 1, maxLength: 8_192 }),
-      headers: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
-      query: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+      headers: Type.Optional(mapOf(Type.Unknown())),
+      query: Type.Optional(mapOf(Type.Unknown())),
       body: Type.Optional(Type.Unknown()),
       expect_status: Type.Optional(Type.Union([Type.Integer(), Type.Array(Type.Integer(), { minItems: 1 })])),
     },

@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import { mapOf } from '../../lib/map-schema.ts';
 import { defineNode } from './kind.ts';
 
 const content = Type.Object(
@@ -14,6 +15,8 @@ const content = Type.Object(
 /** Ingests into a source, with the body of `POST …/ingest` (queued after an active ingestion), and waits. */
 export const ingest = defineNode({
   kind: 'ingest',
+  needs: { area: 'knowledge', reads: false },
+  memberNeeds: { file: { area: 'files', reads: true } },
   members: Type.Object(
     {
       source: Type.String({ minLength: 1 }),
@@ -21,7 +24,7 @@ export const ingest = defineNode({
       file: Type.Optional(Type.String()),
       pull: Type.Optional(Type.Boolean()),
       title: Type.Optional(Type.String()),
-      metadata: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+      metadata: Type.Optional(mapOf(Type.Unknown())),
       dedupe: Type.Optional(Type.Boolean()),
       on_active: Type.Optional(Type.Enum(['return', 'queue', 'error'])),
     },

@@ -1,5 +1,6 @@
 import type { Static, TObject } from 'typebox';
 import type { Generated, GenerationInput, GenerationUsage } from '../../llm/service.ts';
+import type { ScopeNeed } from '../../tenancy/key-scopes.ts';
 
 /** Why a node failed, as its journal entry and `$nodes.<id>.error` show it, and the tokens that it used. */
 export type NodeError = { code: string; message: string; usage?: GenerationUsage };
@@ -105,6 +106,10 @@ type NodeWork<Members> =
 
 export type NodeKind<Schema extends TObject = TObject> = {
   kind: string;
+  /** What a key with scopes needs for such a node, apart from writing automations; undefined if nothing. */
+  needs: ScopeNeed | undefined;
+  /** What it needs for members that name something of another area, if the node has them. */
+  memberNeeds?: Readonly<Record<string, ScopeNeed>>;
   /** The kind's own members, after their templates are resolved. */
   members: Schema;
   /** Members that are bare expressions. */

@@ -4,6 +4,7 @@ import { defineNode } from './kind.ts';
 /** Deletes a user's entry; its output is null, whether or not there was an entry. */
 export const kvDelete = defineNode({
   kind: 'kv_delete',
+  needs: { area: 'kv', reads: false },
   members: Type.Object(
     {
       user: Type.Optional(Type.String({ minLength: 1 })),

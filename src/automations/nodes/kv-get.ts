@@ -4,6 +4,7 @@ import { defineNode } from './kind.ts';
 /** Reads a user's entry; its output is the entry, or null if there is none. */
 export const kvGet = defineNode({
   kind: 'kv_get',
+  needs: { area: 'kv', reads: true },
   members: Type.Object(
     {
       user: Type.Optional(Type.String({ minLength: 1 })),

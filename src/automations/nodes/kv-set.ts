@@ -4,6 +4,7 @@ import { defineNode } from './kind.ts';
 /** Writes a user's entry in the transaction of its journal entry, and therefore exactly once. */
 export const kvSet = defineNode({
   kind: 'kv_set',
+  needs: { area: 'kv', reads: false },
   members: Type.Object(
     {
       user: Type.Optional(Type.String({ minLength: 1 })),

@@ -1,4 +1,4 @@
-import { formatId } from '../../ids.ts';
+import { formatId } from '../../lib/ids.ts';
 import {
   findMemberProblem,
   type GraphNode,
@@ -8,7 +8,7 @@ import {
   unwrapExpression,
 } from '../definitions/graph.ts';
 import { type Attempt, draftNodeEntry, type EntryContext } from '../engine/draft-entries.ts';
-import type { Expressions, Scope } from '../engine/expressions.ts';
+import type { Scope } from '../engine/expressions.ts';
 import { itemOf } from '../engine/fold.ts';
 import type { DraftEntry } from '../engine/journal.ts';
 import type { RunJournal } from '../engine/run-journal.ts';
@@ -32,7 +32,7 @@ export async function resolveMembers(
     journal: RunJournal;
     secrets: Readonly<Record<string, string>>;
     secretValues: SecretValues;
-    expressions: Expressions;
+    evaluate(expression: string, scope: Scope): Promise<unknown>;
   },
 ): Promise<{ members: Record<string, unknown>; shown: Record<string, unknown> }> {
   const { row, state } = run.journal;
@@ -54,7 +54,7 @@ export async function resolveMembers(
   const { membersCharactersMax: charactersMax } = graphLimits;
   let characters = 0;
   const evaluate = async (expression: string) => {
-    const value = await run.expressions.evaluate(row.appId, expression, scope);
+    const value = await run.evaluate(expression, scope);
     characters += typeof value === 'string' ? value.length : (JSON.stringify(value)?.length ?? 0);
     if (characters > charactersMax)
       throw new NodeFailure(

@@ -4,6 +4,7 @@ import { defineNode } from './kind.ts';
 /** Starts a run of another invoked automation and waits for its result. */
 export const runAutomation = defineNode({
   kind: 'run_automation',
+  needs: undefined,
   members: Type.Object(
     { automation: Type.String({ minLength: 1 }), payload: Type.Optional(Type.Unknown()) },
     { additionalProperties: false },

@@ -4,6 +4,7 @@ import { defineNode } from './kind.ts';
 /** Searches a source, with the body of its search route. */
 export const search = defineNode({
   kind: 'search',
+  needs: { area: 'knowledge', reads: true },
   members: Type.Object({ source: Type.String({ minLength: 1 }) }, { additionalProperties: true }),
   nests: true,
   work: {

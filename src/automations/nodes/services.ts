@@ -1,12 +1,12 @@
 import type { Db } from '../../db/database.ts';
-import { AppError } from '../../errors.ts';
 import { type EventCause, emitEvent, setEventCause } from '../../events/emit.ts';
-import { formatId, parseId } from '../../ids.ts';
+import { AppError } from '../../lib/errors.ts';
+import { formatId, parseId } from '../../lib/ids.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import type { ChildEnd } from '../engine/advance-deps.ts';
 import { loadRunCaller } from '../runs/identity.ts';
 import type { RunService } from '../runs/service.ts';
-import type { RunRow } from '../runs/store.ts';
+import type { RunRow, WorkRow } from '../runs/store.ts';
 import * as runStore from '../runs/store.ts';
 import { type GenerationDeps, generateForRun } from './generation.ts';
 import type { Child, HttpRequest, HttpResponse, NodeServices } from './kind.ts';
@@ -46,7 +46,7 @@ type NodeServiceDeps = GenerationDeps & { runs: RunService; domains: NodeDomains
 export function createNodeServices(deps: NodeServiceDeps) {
   const { db, runs, domains } = deps;
 
-  async function servicesFor(run: RunRow): Promise<NodeServices<Db>> {
+  async function servicesFor(run: WorkRow): Promise<NodeServices<Db>> {
     const caller = await loadRunCaller(db, run);
     const cause: EventCause = { treeId: runStore.treeOf(run), depth: run.eventDepth + 1 };
     const caused = async <Written>(tx: Db, commit: (tx: Db) => Promise<Written>): Promise<Written> => {
@@ -104,7 +104,7 @@ export function createNodeServices(deps: NodeServiceDeps) {
     };
   }
 
-  async function findChildEnd(run: RunRow, child: Child): Promise<ChildEnd | undefined> {
+  async function findChildEnd(run: WorkRow, child: Child): Promise<ChildEnd | undefined> {
     if (child.kind === 'run') {
       const id = parseId('automationRun', child.id);
       return id === undefined ? gone : runEnd(await runStore.findRun(db, run.appId, id));

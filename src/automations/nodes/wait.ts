@@ -6,6 +6,7 @@ const waitSecondsMax = 366 * 24 * 3_600;
 /** Sleeps for `seconds` or until a time. A waiting node is a row, not a process. */
 export const wait = defineNode({
   kind: 'wait',
+  needs: undefined,
   members: Type.Object(
     {
       seconds: Type.Optional(Type.Number({ minimum: 0, maximum: waitSecondsMax })),

@@ -1,5 +1,5 @@
 import type { Db } from '../../db/database.ts';
-import { changeChannel } from '../../http/sse.ts';
+import { changeChannel } from '../../http/streams/sse.ts';
 import type { RunStatus } from '../engine/fold.ts';
 
 /** SQL for requests of runs to the language model: the tokens used, and the text while it is written. */

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Static } from 'typebox';
 import type { Db } from '../../db/database.ts';
-import { AppError } from '../../errors.ts';
+import { AppError } from '../../lib/errors.ts';
 import { type Caller, nameCaller } from '../../tenancy/caller.ts';
 import type { AutomationRow } from '../definitions/store.ts';
 import type { invokeSchema } from '../schema.ts';

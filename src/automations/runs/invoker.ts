@@ -1,24 +1,32 @@
-import { AppError } from '../../errors.ts';
+import { AppError } from '../../lib/errors.ts';
 import { type Caller, canSeeWholeApp } from '../../tenancy/caller.ts';
 import { pausedReason } from '../definitions/service.ts';
 import type { AutomationRow } from '../definitions/store.ts';
 import type { RunRow } from './store.ts';
 
-type Invoker = Pick<RunRow, 'invokedByUserId' | 'invokedByAgentId'>;
+type Invoker = Pick<RunRow, 'invokedByUserId' | 'invokedByAgentId' | 'scopes'>;
 
-/** The user or agent that invokes a run; neither for keys and developers. */
+/** The user or agent that invokes a run, neither for keys and developers; and the scopes of the key. */
 export function invokedBy(caller: Caller): Invoker {
   return {
     invokedByUserId: caller.kind === 'user' ? caller.userId : null,
     invokedByAgentId: caller.kind === 'agent' ? caller.agentId : null,
+    scopes: caller.scopes === undefined ? null : [...caller.scopes],
   };
 }
 
-/** The identity that a run acts as: the one that the automation names, else the invoker, else the app. */
+/**
+ * The identity that a run acts as: the one that the automation names, else the invoker, else the app. Only a run that acts
+ * as its invoker is bounded by the invoker's scopes.
+ */
 export function chooseIdentity(automation: AutomationRow, invoker: Invoker | undefined) {
   if (automation.runAsUserId !== null || automation.runAsAgentId !== null)
-    return { actsAsUserId: automation.runAsUserId, actsAsAgentId: automation.runAsAgentId };
-  return { actsAsUserId: invoker?.invokedByUserId ?? null, actsAsAgentId: invoker?.invokedByAgentId ?? null };
+    return { actsAsUserId: automation.runAsUserId, actsAsAgentId: automation.runAsAgentId, scopes: null };
+  return {
+    actsAsUserId: invoker?.invokedByUserId ?? null,
+    actsAsAgentId: invoker?.invokedByAgentId ?? null,
+    scopes: invoker?.scopes ?? null,
+  };
 }
 
 export function requireRunning(automation: AutomationRow): void {

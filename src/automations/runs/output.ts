@@ -1,6 +1,6 @@
 import type { Database } from '../../db/database.ts';
-import type { Log, LogSource } from '../../http/log-stream.ts';
-import type { Logger } from '../../log.ts';
+import type { Log, LogSource } from '../../http/streams/log-stream.ts';
+import type { Logger } from '../../lib/log.ts';
 import type { GenerationAttempt } from '../nodes/kind.ts';
 import { appendOutput, type OutputPart, type OutputRow, type RunKey, readOutput } from './generation-store.ts';
 import { hidesPayloads } from './invoker.ts';

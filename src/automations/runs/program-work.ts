@@ -1,7 +1,7 @@
-import type { Clock } from '../../clock.ts';
 import type { Database } from '../../db/database.ts';
-import { AppError, invalidField, notFound } from '../../errors.ts';
-import { formatId } from '../../ids.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { AppError, invalidField, notFound } from '../../lib/errors.ts';
+import { formatId } from '../../lib/ids.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import { graphLimits } from '../definitions/graph.ts';
 import type { AutomationService } from '../definitions/service.ts';

@@ -1,13 +1,14 @@
 import type { Static } from 'typebox';
-import type { Clock } from '../../clock.ts';
 import type { Database, Db } from '../../db/database.ts';
-import { AppError, invalidField, notFound } from '../../errors.ts';
 import { emitEvent } from '../../events/emit.ts';
-import type { PageRequest } from '../../http/pages.ts';
-import { readTime } from '../../http/times.ts';
-import { formatId, newUuid, parseId } from '../../ids.ts';
-import { limits } from '../../limits.ts';
+import type { PageRequest } from '../../http/route/pages.ts';
+import { readTime } from '../../http/route/times.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { AppError, invalidField, notFound } from '../../lib/errors.ts';
+import { formatId, newUuid, parseId } from '../../lib/ids.ts';
+import { limits } from '../../lib/limits.ts';
 import { type Caller, canSeeWholeApp, nameCaller, type Scope } from '../../tenancy/caller.ts';
+import { intersectScopes, type KeyScope } from '../../tenancy/key-scopes.ts';
 import { findAgent, pathId, unknownReference } from '../../tenancy/references.ts';
 import type { Secrets } from '../../tenancy/secrets.ts';
 import { type Graph, graphLimits } from '../definitions/graph.ts';
@@ -91,7 +92,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
     if (automation.inputSchema === null) return;
     let problems: { path: string; message: string }[];
     try {
-      problems = await expressions.checkSchema(automation.appId, automation.inputSchema, payload);
+      problems = await expressions.checkSchema(automation.appId, automation.inputSchema, payload, automation.id);
     } catch (error) {
       if (!(error instanceof ExpressionError)) throw error;
       throw invalidField('payload', `cannot be checked: ${error.message}`);
@@ -318,7 +319,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
           retriedFrom: run.id,
           invokedByUserId: run.invokedByUserId,
           invokedByAgentId: run.invokedByAgentId,
-          ...chooseIdentity(automation, run),
+          ...chooseIdentity(automation, { ...run, scopes: retryScopes(caller, run) }),
         }),
       );
     },
@@ -352,6 +353,15 @@ export function createRunService({ db, clock, secrets, expressions, automations,
       return id;
     },
   };
+}
+
+/**
+ * The scopes that bound a retry: those of the first run, and those of the key that retries what was invoked. What an event
+ * or a schedule started has no invoker.
+ */
+function retryScopes(caller: Caller, run: RunRow): KeyScope[] | null {
+  const scopes = intersectScopes(run.scopes ?? undefined, run.type === 'invoked' ? caller.scopes : undefined);
+  return scopes === undefined ? null : [...scopes];
 }
 
 function readSearch(text: string): NonNullable<RunFilter['search']> {

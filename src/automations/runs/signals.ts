@@ -1,6 +1,6 @@
 import type { Db } from '../../db/database.ts';
-import { AppError } from '../../errors.ts';
-import { formatId } from '../../ids.ts';
+import { AppError } from '../../lib/errors.ts';
+import { formatId } from '../../lib/ids.ts';
 import { type Graph, graphLimits } from '../definitions/graph.ts';
 import { foldJournal } from '../engine/fold.ts';
 import type { RunRow } from './store.ts';

@@ -3,9 +3,10 @@
  * Triggers of automation_runs: schedule_wake writes when a run is due; delete_run_entries deletes its journal with it.
  */
 import type { Db, Statement } from '../../db/database.ts';
-import { announceChange, changeChannel } from '../../http/sse.ts';
-import { formatId, newUuid } from '../../ids.ts';
+import { announceChange, changeChannel } from '../../http/streams/sse.ts';
 import { digestRunEntry, foldLinks } from '../../ledger/encoding.ts';
+import { formatId, newUuid } from '../../lib/ids.ts';
+import type { KeyScope } from '../../tenancy/key-scopes.ts';
 import { currentTraceparent } from '../../tracing/trace.ts';
 import type { RunStatus } from '../engine/fold.ts';
 import type { DraftEntry, JournalEntry } from '../engine/journal.ts';
@@ -36,6 +37,8 @@ export type RunRow = {
   invokedByAgentId: string | null;
   actsAsUserId: string | null;
   actsAsAgentId: string | null;
+  /** The scopes of the key that invoked a run which acts as its invoker; null if they do not bound the run. */
+  scopes: KeyScope[] | null;
   orgId: string | null;
   teamId: string | null;
   userId: string | null;
@@ -97,6 +100,7 @@ export type NewRun = Pick<RunRow, 'appId' | 'sandboxId' | 'automationId' | 'grap
   invokedByAgentId?: string | null;
   actsAsUserId?: string | null;
   actsAsAgentId?: string | null;
+  scopes?: readonly KeyScope[] | null;
   orgId?: string | null;
   teamId?: string | null;
   userId?: string | null;
@@ -117,7 +121,7 @@ export async function insertRun(db: Db, run: NewRun): Promise<RunRow> {
     with made as (
       insert into automation_runs (app_id, id, sandbox_id, automation_id, graph_version, type, status, input, payload,
         participants, error, event_id, scheduled_at, depth, event_depth, tree_id, parent_run_id, parent_command_id, retried_from,
-        invoked_by_user_id, invoked_by_agent_id, acts_as_user_id, acts_as_agent_id, org_id, team_id, user_id,
+        invoked_by_user_id, invoked_by_agent_id, acts_as_user_id, acts_as_agent_id, scopes, org_id, team_id, user_id,
         timeout_seconds, traceparent, completed_at, created_at, updated_at)
       values (${run.appId}, ${run.id}, ${run.sandboxId}, ${run.automationId}, ${run.graphVersion}, ${run.type}, ${status},
         ${run.input === undefined ? null : JSON.stringify(run.input)}::text::json, ${JSON.stringify(run.payload ?? null)}::text::json,
@@ -126,12 +130,12 @@ export async function insertRun(db: Db, run: NewRun): Promise<RunRow> {
         ${run.eventId ?? null}, ${run.scheduledAt ?? null}, ${run.depth ?? 0}, ${run.eventDepth ?? 0}, ${run.treeId ?? null},
         ${run.parentRunId ?? null}, ${run.parentCommandId ?? null}, ${run.retriedFrom ?? null},
         ${run.invokedByUserId ?? null}, ${run.invokedByAgentId ?? null}, ${run.actsAsUserId ?? null},
-        ${run.actsAsAgentId ?? null},
+        ${run.actsAsAgentId ?? null}, ${run.scopes ? [...run.scopes] : null}::text[],
         ${run.orgId ?? null}, ${run.teamId ?? null}, ${run.userId ?? null}, ${run.timeoutSeconds ?? null},
         ${currentTraceparent() ?? null}, ${run.error ? run.createdAt : null}, ${run.createdAt}, ${run.createdAt})
       returning *),
     job as (
-      select graphile_worker.add_job('advance_run', json_strip_nulls(json_build_object('appId', made.app_id, 'runId', made.id,
+      select add_job('advance_run', json_strip_nulls(json_build_object('appId', made.app_id, 'runId', made.id,
         'traceparent', made.traceparent)))
       from made where made.graph_version is not null and made.status = 'pending')
     select made.*, (select count(*) from job) as jobs from made`;
@@ -145,9 +149,15 @@ export async function findRun(db: Db, appId: string, id: string): Promise<RunRow
 
 /**
  * A run as a worker loads it. `limited`: its automation limits concurrent runs. `inTree`: it is part of a tree.
- * `secrets`: those of the app by name, encrypted and in base64; null if it has none.
+ * `secrets`: those of the app by name, encrypted and in base64; null if it has none. `graphScopes`: those of the key that
+ * wrote its graph; null for full rights.
  */
-export type WorkRow = RunRow & { limited: boolean; inTree: boolean; secrets: Record<string, string> | null };
+export type WorkRow = RunRow & {
+  limited: boolean;
+  inTree: boolean;
+  secrets: Record<string, string> | null;
+  graphScopes: KeyScope[] | null;
+};
 
 export async function findWork(db: Db, appId: string, id: string): Promise<WorkRow | undefined> {
   const [row] = await db<WorkRow[]>`
@@ -155,7 +165,9 @@ export async function findWork(db: Db, appId: string, id: string): Promise<WorkR
       r.tree_id is not null
         or exists (select 1 from automation_run_trees t where t.app_id = r.app_id and t.id = r.id) as in_tree,
       (select json_object_agg(s.name, encode(s.value, 'base64')) from app_secrets s
-        where s.app_id = r.app_id and s.sandbox_id = r.sandbox_id) as secrets
+        where s.app_id = r.app_id and s.sandbox_id = r.sandbox_id) as secrets,
+      (select g.scopes from automation_graphs g where g.app_id = r.app_id and g.automation_id = r.automation_id
+        and g.version = r.graph_version) as graph_scopes
     from automation_runs r join automations a on a.app_id = r.app_id and a.id = r.automation_id
     where r.app_id = ${appId} and r.id = ${id}`;
   return row;
@@ -324,12 +336,12 @@ export async function appendEntries(db: Db, append: Append): Promise<boolean> {
         or event_is_heard(moved.app_id, moved.sandbox_id, ${`automation_run.${status}`}))
       returning app_id, id)
     select moved.links,
-      (select graphile_worker.add_job('dispatch_event', json_strip_nulls(json_build_object('appId', listened.app_id,
+      (select add_job('dispatch_event', json_strip_nulls(json_build_object('appId', listened.app_id,
         'eventId', listened.id, 'traceparent', moved.traceparent)))
         from listened) as event,
       case when moved.status_before <> ${status}
         then pg_notify(${changeChannel}, 'run/' || moved.app_id || '/' || moved.id) end as told,
-      case when ${ended} and moved.parent_run_id is not null then graphile_worker.add_job(
+      case when ${ended} and moved.parent_run_id is not null then add_job(
         'advance_run', json_strip_nulls(json_build_object('appId', moved.app_id, 'runId', moved.parent_run_id,
           'traceparent', moved.traceparent))) end as parent
     from moved`;
@@ -380,7 +392,7 @@ export async function announceRun(db: Db, run: { appId: string; id: string }): P
 /** Queues the job that advances a run. Call it in the transaction of the change that the run must see. */
 export async function queueAdvance(db: Db, run: { appId: string; id: string }): Promise<void> {
   await db`
-    select graphile_worker.add_job('advance_run', json_strip_nulls(json_build_object('appId', app_id, 'runId', id,
+    select add_job('advance_run', json_strip_nulls(json_build_object('appId', app_id, 'runId', id,
       'traceparent', traceparent)))
     from automation_runs where app_id = ${run.appId} and id = ${run.id}`;
 }
@@ -418,7 +430,7 @@ export async function queuePendingRuns(
   countMax: number | null,
 ): Promise<void> {
   await db`
-    select graphile_worker.add_job('advance_run', json_strip_nulls(json_build_object('appId', oldest.app_id,
+    select add_job('advance_run', json_strip_nulls(json_build_object('appId', oldest.app_id,
       'runId', oldest.id, 'traceparent', oldest.traceparent)))
     from (select app_id, id, traceparent from automation_runs
       where app_id = ${appId} and automation_id = ${automationId} and status = 'pending' and graph_version is not null

@@ -1,5 +1,6 @@
 import type { Db } from '../../db/database.ts';
-import type { Snapshot, StreamSource, Version } from '../../http/sse.ts';
+import type { StreamSource } from '../../http/streams/sse.ts';
+import type { Snapshot, Version } from '../../http/streams/versions.ts';
 import { presentRun } from '../present.ts';
 import { findRuns, isTerminal, type RunChange, type RunRow } from './store.ts';
 import { filterVisibleRuns } from './visible-store.ts';

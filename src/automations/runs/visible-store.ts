@@ -1,5 +1,5 @@
 import type { Db } from '../../db/database.ts';
-import type { PageRequest } from '../../http/pages.ts';
+import type { PageRequest } from '../../http/route/pages.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import { inScope, ownedVisible } from '../../tenancy/visible.ts';
 import type { RunStatus } from '../engine/fold.ts';

@@ -53,9 +53,9 @@ export async function wakeDueRuns(
       from (select app_id, id, row_number() over (partition by app_id) as place, count(*) over () as total from moved) run
       group by app_id, case when total > ${woken.promptCount} then place / ${woken.batchCount} else place end),
     queued as (
-      select graphile_worker.add_jobs(array_agg(('advance_runs', json_build_object('appId', app_id, 'runs', runs), null, null, null, null,
-        case when total > ${woken.promptCount} then ${woken.floodPriority} else 0 end, null)::graphile_worker.job_spec))
-      from batches having count(*) > 0)
+      select add_job('advance_runs', json_build_object('appId', app_id, 'runs', runs),
+        priority := case when total > ${woken.promptCount} then ${woken.floodPriority} else 0 end)
+      from batches)
     select total as count, (select count(*) from queued) as queued,
       case when total = ${countMax} then set_config('synchronous_commit', 'off', true) end as unsynced
     from (select count(*) as total from due) counted`;

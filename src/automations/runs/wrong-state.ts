@@ -1,4 +1,4 @@
-import { AppError } from '../../errors.ts';
+import { AppError } from '../../lib/errors.ts';
 import type { RunRow } from './store.ts';
 
 /** 409: the run's state forbids the operation. */

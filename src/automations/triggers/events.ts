@@ -1,5 +1,5 @@
-import type { Clock } from '../../clock.ts';
 import type { Database, Db } from '../../db/database.ts';
+import type { Clock } from '../../lib/clock.ts';
 import { graphLimits } from '../definitions/graph.ts';
 import type { FullAutomation } from '../definitions/store.ts';
 import { ExpressionError, type Expressions } from '../engine/expressions.ts';
@@ -59,7 +59,7 @@ async function matchEvent(deps: DispatchDeps, automation: FullAutomation, event:
   if (automation.filter !== null) {
     try {
       const scope = { input: event.payload, nodes: {}, participants: {}, run: {}, secrets: {} };
-      if (!truthy(await deps.expressions.evaluate(event.appId, automation.filter, scope))) return false;
+      if (!truthy(await deps.expressions.evaluate(event.appId, automation.filter, scope, automation.id))) return false;
     } catch (error) {
       if (!(error instanceof ExpressionError)) throw error;
       return { code: 'filter_failed', message: error.message };

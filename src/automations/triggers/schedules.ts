@@ -1,10 +1,10 @@
-import type { Clock } from '../../clock.ts';
 import type { Database } from '../../db/database.ts';
-import type { Logger } from '../../log.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { latestTick, nextTick } from '../../lib/cron.ts';
+import type { Logger } from '../../lib/log.ts';
 import { chooseIdentity } from '../runs/invoker.ts';
 import type { RunService } from '../runs/service.ts';
 import { insertRun } from '../runs/store.ts';
-import { latestTick, nextTick } from './cron.ts';
 import { lockDueSchedules, setNextTick } from './store.ts';
 
 /** Schedules that one transaction starts. */

@@ -49,7 +49,7 @@ export async function listListeners(db: Db, event: EventRow): Promise<FullAutoma
 /** Wakes the runs that wait for the event's subject. */
 export async function wakeParents(tx: Db, event: EventRow): Promise<void> {
   await tx`
-    select graphile_worker.add_job('advance_run', json_strip_nulls(json_build_object('appId', c.app_id, 'runId', c.run_id,
+    select add_job('advance_run', json_strip_nulls(json_build_object('appId', c.app_id, 'runId', c.run_id,
       'traceparent', r.traceparent)))
     from automation_run_children c join automation_runs r on r.app_id = c.app_id and r.id = c.run_id
     where c.app_id = ${event.appId} and c.child_kind = ${event.subjectKind} and c.child_id = ${event.subjectId}`;

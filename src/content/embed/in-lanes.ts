@@ -1,4 +1,4 @@
-import { openCallLanes } from '../call-lanes.ts';
+import { Slots } from '../../fairness/slots.ts';
 import { type Embedder, EmbeddingError } from './embedder.ts';
 
 /** An embedder that apps share. Each call names the app of its texts. */
@@ -10,9 +10,7 @@ export type SharedEmbedder = Omit<Embedder, 'embed'> & {
 export function inLanes(embedder: Embedder, callsMax = 4): SharedEmbedder {
   const { embed: _embed, ...facts } = embedder;
   if (embedder.local) return { ...facts, embed: (_lane, ...call) => embedder.embed(...call) };
-  const callInLane = openCallLanes(
-    callsMax,
-    () => new EmbeddingError('Too many texts of this app are waiting to be embedded.'),
-  );
-  return { ...facts, embed: (lane, ...call) => callInLane(lane, call[2], () => embedder.embed(...call)) };
+  const tooMany = () => new EmbeddingError('Too many texts of this app are waiting to be embedded.');
+  const slots = new Slots({ slots: 2 * callsMax, tooMany });
+  return { ...facts, embed: (lane, ...call) => slots.run(lane, () => embedder.embed(...call), call[2]) };
 }

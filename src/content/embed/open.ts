@@ -1,3 +1,4 @@
+import { defined } from '../../lib/defined.ts';
 import type { Resolver } from '../fetch/resolver.ts';
 import type { StemLanguage } from '../terms.ts';
 import { adaptEmbedder } from './adapt.ts';
@@ -43,7 +44,7 @@ function open(settings: EmbedderSettings, resolve: Resolver): Embedder {
         openAiEmbedder({
           resolve,
           baseUrl: embedUrl ?? '',
-          ...(embedKey === undefined ? {} : { apiKey: embedKey }),
+          ...defined({ apiKey: embedKey }),
           model: embedModel,
           dimensions,
           batchTexts: settings.embedBatchTexts,

@@ -1,7 +1,13 @@
-import { setTimeout as wait } from 'node:timers/promises';
 import type { Dispatcher } from 'undici';
 import type { Resolver } from '../fetch/resolver.ts';
-import { isRecord, openServiceAgent, parseServiceJson, postToService, type ServiceFailure } from '../model-service.ts';
+import {
+  isRecord,
+  openServiceAgent,
+  parseServiceJson,
+  pause,
+  postToService,
+  type ServiceFailure,
+} from '../models/service.ts';
 import { type Embedder, EmbeddingError, normalize } from './embedder.ts';
 
 type OpenAiOptions = {
@@ -34,7 +40,7 @@ const textCharactersMax = 24_000;
  * itself.
  */
 export function openAiEmbedder(options: OpenAiOptions): Embedder {
-  const sleep: Sleep = options.sleep ?? ((ms, signal) => wait(ms, undefined, signal === undefined ? {} : { signal }));
+  const sleep: Sleep = options.sleep ?? pause;
   const agent = openServiceAgent(options.resolve);
   const pace = pacer(options.requestsPerMinuteMax ?? 3_000, sleep);
 

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import { domainToUnicode } from 'node:url';
-import { limits } from '../../limits.ts';
+import { limits } from '../../lib/limits.ts';
 import { isGloballyRoutable } from './address.ts';
 import type { AllowList } from './allow-list.ts';
 

@@ -1,6 +1,6 @@
 import { connect, isIP, type Socket } from 'node:net';
 import type { buildConnector } from 'undici';
-import { lazyPackage } from '../../lazy-package.ts';
+import { lazyPackage } from '../../lib/lazy-package.ts';
 import { isGloballyRoutable } from './address.ts';
 import type { AllowList } from './allow-list.ts';
 import { FetchError } from './errors.ts';

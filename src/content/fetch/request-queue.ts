@@ -1,3 +1,5 @@
+import { Shares } from '../../fairness/shares.ts';
+import { Slots } from '../../fairness/slots.ts';
 import { FetchError } from './errors.ts';
 
 export type RequestLimits = {
@@ -9,105 +11,62 @@ export type RequestLimits = {
   ofAppAtHostMax: number;
 };
 
-type Queue = { app: string; host: string; open: number; waiting: (() => void)[] };
-
 /**
  * Takes turns for requests to other hosts: an unresponsive host uses up only the share of the apps that request it,
- * and delays no other app and no other host.
+ * and delays no other app and no other host. A turn goes to the app with the fewest open requests.
  */
 export class RequestQueue {
   readonly #bounds: RequestLimits;
-  /** Queues by app and host. Entries without waiting or open requests are removed. */
-  readonly #queues = new Map<string, Queue>();
-  readonly #ofApp = new Map<string, number>();
-  readonly #ofHost = new Map<string, number>();
-  #open = 0;
+  /** A lane for each app at each host. */
+  readonly #slots: Slots;
+  readonly #ofApp = new Shares(Number.POSITIVE_INFINITY);
+  readonly #ofHost = new Shares(Number.POSITIVE_INFINITY);
+  readonly #ofLane = new Shares(Number.POSITIVE_INFINITY);
 
   constructor(bounds: RequestLimits) {
     this.#bounds = bounds;
+    this.#slots = new Slots({
+      slots: Number.POSITIVE_INFINITY,
+      rule: {
+        mayTake: (lane) => this.#mayOpen(lane),
+        heldBeside: (lane) => this.#ofApp.of(partsOf(lane).app) - this.#ofLane.of(lane),
+      },
+      onHold: (lane, by) => this.#count(lane, by),
+    });
   }
 
   /** Waits for a turn. Returns a function that ends the turn. Throws FetchError `aborted`. */
   async take(app: string, host: string, signal: AbortSignal): Promise<() => void> {
-    const key = `${app} ${host}`;
-    const queue = this.#queues.get(key) ?? { app, host, open: 0, waiting: [] };
-    this.#queues.set(key, queue);
-    if (queue.waiting.length > 0 || !this.#mayOpen(queue)) await this.#wait(key, queue, signal);
-    else this.#count(queue, 1);
-    let ended = false;
+    let end: (() => void) | undefined = await this.#slots.take(`${app} ${host}`, signal).catch(() => {
+      throw new FetchError('aborted', 'The request was aborted.');
+    });
     return () => {
-      if (ended) return;
-      ended = true;
-      this.#count(queue, -1);
-      this.#forgetIdle(key, queue);
-      this.#openNext();
+      end?.();
+      end = undefined;
     };
   }
 
-  #wait(key: string, queue: Queue, signal: AbortSignal): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const go = (): void => {
-        signal.removeEventListener('abort', giveUp);
-        this.#count(queue, 1);
-        resolve();
-      };
-      const giveUp = (): void => {
-        queue.waiting.splice(queue.waiting.indexOf(go), 1);
-        this.#forgetIdle(key, queue);
-        reject(new FetchError('aborted', 'The request was aborted.'));
-      };
-      if (signal.aborted) return giveUp();
-      queue.waiting.push(go);
-      signal.addEventListener('abort', giveUp, { once: true });
-    });
-  }
-
-  /**
-   * Opens all requests that may be opened: one that ends may make room for its app at one host and for another app at
-   * another host.
-   */
-  #openNext(): void {
-    for (let next = this.#next(); next !== undefined; next = this.#next()) next.waiting.shift()?.();
-  }
-
-  /** Among the eligible apps, the one with the fewest open requests goes first. */
-  #next(): Queue | undefined {
-    let next: Queue | undefined;
-    for (const queue of this.#queues.values()) {
-      if (queue.waiting.length === 0 || !this.#mayOpen(queue)) continue;
-      if (next === undefined || this.#openOf(queue.app) < this.#openOf(next.app)) next = queue;
-    }
-    return next;
-  }
-
-  #openOf(app: string): number {
-    return this.#ofApp.get(app) ?? 0;
-  }
-
-  #mayOpen({ app, host, open }: Queue): boolean {
+  #mayOpen(lane: string): boolean {
     const { requestsMax, ofAppMax, ofHostMax, ofAppAtHostMax } = this.#bounds;
+    const { app, host } = partsOf(lane);
     return (
-      this.#open < requestsMax &&
-      open < ofAppAtHostMax &&
-      this.#openOf(app) < ofAppMax &&
-      (this.#ofHost.get(host) ?? 0) < ofHostMax
+      this.#ofLane.held < requestsMax &&
+      this.#ofLane.of(lane) < ofAppAtHostMax &&
+      this.#ofApp.of(app) < ofAppMax &&
+      this.#ofHost.of(host) < ofHostMax
     );
   }
 
-  #count(queue: Queue, by: 1 | -1): void {
-    queue.open += by;
-    this.#open += by;
-    add(this.#ofApp, queue.app, by);
-    add(this.#ofHost, queue.host, by);
-  }
-
-  #forgetIdle(key: string, queue: Queue): void {
-    if (queue.open === 0 && queue.waiting.length === 0) this.#queues.delete(key);
+  #count(lane: string, by: 1 | -1): void {
+    const { app, host } = partsOf(lane);
+    this.#ofLane.add(lane, by);
+    this.#ofApp.add(app, by);
+    this.#ofHost.add(host, by);
   }
 }
 
-function add(counts: Map<string, number>, key: string, by: number): void {
-  const count = (counts.get(key) ?? 0) + by;
-  if (count === 0) counts.delete(key);
-  else counts.set(key, count);
+/** Neither part contains a space. */
+function partsOf(lane: string): { app: string; host: string } {
+  const at = lane.lastIndexOf(' ');
+  return { app: lane.slice(0, at), host: lane.slice(at + 1) };
 }

@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { lookup, Resolver as NameServers } from 'node:dns/promises';
 import { readFile, stat } from 'node:fs/promises';
 import { isIP, type LookupFunction } from 'node:net';
-import { openCallLanes } from '../call-lanes.ts';
+import { Slots } from '../../fairness/slots.ts';
 
 /** Returns all addresses of a host name, in the order to try them. `signal` ends the wait. */
 export type Resolver = (host: string, signal?: AbortSignal) => Promise<string[]>;
@@ -43,16 +43,16 @@ export function resolveFor<T>(lane: string, request: () => T): T {
 export function createSystemResolver(options: SystemResolverOptions = {}): Resolver {
   const { hostsFile = '/etc/hosts', lookup: bySystem = lookUp } = options;
   const tooMany = () => new Error('too many names wait for their addresses');
-  const askInLane = openCallLanes(lookupsMax / 2, tooMany);
-  const lookUpInLane = openCallLanes(threadsMax / 2, tooMany);
+  const questions = new Slots({ slots: lookupsMax, tooMany });
+  const lookups = new Slots({ slots: threadsMax, tooMany });
   const readHosts = hostsReader(hostsFile);
 
   return async (host, signal) => {
     const lane = lanes.getStore() ?? '';
     const known = (await readHosts()).get(host.toLowerCase());
     if (known !== undefined) return known;
-    const found = await askInLane(lane, signal, () => askServers(host, options, signal));
-    return found ?? lookUpInLane(lane, signal, () => bySystem(host));
+    const found = await questions.run(lane, () => askServers(host, options, signal), signal);
+    return found ?? lookups.run(lane, () => bySystem(host), signal);
   };
 }
 

@@ -1,4 +1,4 @@
-import { programFile } from '../../program-file.ts';
+import { programFile } from '../../lib/program-file.ts';
 import { ParserProcess } from '../parse/pool/process.ts';
 import type { StemLanguage } from '../terms.ts';
 import { packBatch, type TermBytes } from './batch.ts';

@@ -2,15 +2,19 @@ import { requireTextSize } from './types.ts';
 
 /**
  * The blocks to which every format is converted before it is written as Markdown. Texts are inline Markdown, already
- * escaped.
+ * escaped. `indent` is the number of spaces before the lines of a block that belongs to a list item.
  */
 export type Block =
-  | { type: 'heading'; level: number; text: string }
-  | { type: 'paragraph'; text: string }
+  | { type: 'heading'; level: number; text: string; fragment?: string }
+  | { type: 'paragraph'; text: string; indent?: number }
   | { type: 'item'; depth: number; marker: string; text: string }
-  | { type: 'table'; rows: string[][] }
-  | { type: 'code'; text: string; language?: string }
-  | { type: 'quote'; blocks: Block[] }
+  | { type: 'table'; rows: string[][]; indent?: number }
+  | { type: 'code'; text: string; language?: string; indent?: number }
+  /** `alert` is the kind of an admonition. */
+  | { type: 'quote'; blocks: Block[]; alert?: string; indent?: number }
+  /** The text of a footnote. */
+  | { type: 'note'; label: string; blocks: Block[] }
+  | { type: 'formula'; tex: string; indent?: number }
   | { type: 'rule' }
   | { type: 'comment'; text: string }
   | { type: 'raw'; text: string };
@@ -21,7 +25,7 @@ export function writeMarkdown(blocks: Block[]): string {
   let previous: Block | undefined;
   let characters = 0;
   for (const block of blocks) {
-    const text = writeBlock(block, previous);
+    const text = indentLines(writeBlock(block, previous), block);
     if (text.trim() === '') continue;
     characters += text.length;
     requireTextSize(characters);
@@ -32,13 +36,19 @@ export function writeMarkdown(blocks: Block[]): string {
   return out.length === 0 ? '' : `${out.join('')}\n`;
 }
 
+function indentLines(text: string, block: Block): string {
+  const indent = 'indent' in block ? (block.indent ?? 0) : 0;
+  return indent === 0 ? text : text.replaceAll(/^(?=[^\n])/gm, ' '.repeat(indent));
+}
+
 /** Writes the blocks on one line, for a table cell. */
 export function writeInline(blocks: Block[]): string {
   const texts = blocks
     .map((block) => {
       if (block.type === 'table') return joinCells(block.rows.flat().filter(Boolean), ' ');
       if (block.type === 'item') return `${block.marker} ${block.text}`;
-      if (block.type === 'quote') return writeInline(block.blocks);
+      if (block.type === 'quote' || block.type === 'note') return writeInline(block.blocks);
+      if (block.type === 'formula') return `$${oneLine(block.tex)}$`;
       if (block.type === 'rule') return '';
       if (block.type === 'code') return codeSpan(block.text.replaceAll(/\s+/g, ' '));
       if (block.type === 'comment') return `<!-- ${block.text} -->`;
@@ -66,7 +76,7 @@ function writeBlock(block: Block, previous: Block | undefined): string {
       const indent = '    '.repeat(
         previous?.type === 'item' ? Math.min(block.depth, previous.depth + 1) : Math.min(block.depth, 3),
       );
-      const text = block.text.trim().replaceAll('\n', `\n${indent}  `);
+      const text = block.text.trim().replaceAll('\n', `\n${indent}${' '.repeat(block.marker.length + 1)}`);
       return text === '' ? '' : `${indent}${block.marker} ${text}`;
     }
     case 'table':
@@ -77,8 +87,16 @@ function writeBlock(block: Block, previous: Block | undefined): string {
     }
     case 'quote': {
       const inner = writeMarkdown(block.blocks).trimEnd();
-      return inner === '' ? '' : inner.replaceAll(/^/gm, '> ').replaceAll(/ +$/gm, '');
+      if (inner === '') return '';
+      const quoted = inner.replaceAll(/^/gm, '> ').replaceAll(/ +$/gm, '');
+      return block.alert === undefined ? quoted : `> [!${block.alert.toUpperCase()}]\n${quoted}`;
     }
+    case 'note': {
+      const inner = writeMarkdown(block.blocks).trimEnd();
+      return inner === '' ? '' : `[^${block.label}]: ${inner.replaceAll(/\n(?=[^\n])/g, '\n    ')}`;
+    }
+    case 'formula':
+      return `$$\n${block.tex.trim()}\n$$`;
     case 'rule':
       return '---';
     case 'comment':

@@ -1,15 +1,15 @@
 import type { BlobStore } from '../../blob/blob-store.ts';
 import { writeConfigVersion } from '../../configs/store.ts';
 import type { Database, Db } from '../../db/database.ts';
-import { AppError } from '../../errors.ts';
 import { setEventCause } from '../../events/emit.ts';
 import type { FileService } from '../../files/service.ts';
-import { announceChange } from '../../http/sse.ts';
+import { announceChange } from '../../http/streams/sse.ts';
 import { addJob } from '../../jobs/queue.ts';
 import { taskNames } from '../../jobs/task-names.ts';
 import type { Task } from '../../jobs/workers.ts';
+import { AppError } from '../../lib/errors.ts';
+import type { Logger } from '../../lib/log.ts';
 import { GenerationError, type Llm, type TokenBudget } from '../../llm/service.ts';
-import type { Logger } from '../../log.ts';
 import { reserveTokens, settleTokens } from '../../tenancy/quotas.ts';
 import { endExtraction, lockRunningExtraction } from '../store.ts';
 import { extractionTopic } from '../topic.ts';
@@ -166,7 +166,9 @@ async function generate(
     const { data } = await deps.llm.generate(
       { ...question, temperature: 0 },
       {
-        ...{ lane: extraction.appId, budget: budgetOf(deps, extraction), onRequest },
+        lane: extraction.appId,
+        budget: budgetOf(deps, extraction),
+        onRequest,
         signal: AbortSignal.any([signal, late.signal]),
       },
     );

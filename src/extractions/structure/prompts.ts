@@ -1,4 +1,4 @@
-import { type ChatMessage, promptBytesWithin, promptTokensMax } from '../../content/llm/messages.ts';
+import { type ChatMessage, promptBytesWithin, promptTokensMax } from '../../content/models/llm/messages.ts';
 import { withSchema } from '../../llm/service.ts';
 import type { JsonObject } from './schema-shape.ts';
 

@@ -1,4 +1,4 @@
-import { AppError, invalidField } from '../../errors.ts';
+import { AppError, invalidField } from '../../lib/errors.ts';
 import type { JsonObject } from './schema-shape.ts';
 import { findShapeProblem } from './schema-shape.ts';
 

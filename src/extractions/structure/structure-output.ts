@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { ChatMessage } from '../../content/llm/messages.ts';
+import type { ChatMessage } from '../../content/models/llm/messages.ts';
 import { dropNulls, mergeResults } from './merge.ts';
 import { type PieceSchema, pieceSchemaOf } from './piece-schema.ts';
 import { divideText, type Piece } from './pieces.ts';

@@ -1,8 +1,8 @@
 import type { Database, Db, Transaction } from '../../db/database.ts';
 import type { Keyset, KeysetPage } from '../../db/keyset.ts';
-import { AppError, found, notFound } from '../../errors.ts';
 import { findVisibleFiles } from '../../files/store.ts';
-import { formatId, parseId } from '../../ids.ts';
+import { AppError, found, notFound } from '../../lib/errors.ts';
+import { formatId, parseId } from '../../lib/ids.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import { requireQuotaLeft } from '../../tenancy/quotas.ts';
 import { pathId } from '../../tenancy/references.ts';

@@ -28,7 +28,7 @@ const setAside: IngestionError = {
 };
 
 /** SQL: the job of the ingestion `i` is set aside. */
-const isStuck = (db: Db) => isSetAside(db, db`'ingest/' || i.id`);
+const isStuck = (db: Db) => isSetAside(db, db`i.app_id`, db`'ingest/' || i.id`);
 
 /**
  * SQL: the attachments of sources, each once. A document takes precedence over an attempt, and a later one over an

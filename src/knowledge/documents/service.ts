@@ -1,8 +1,8 @@
 import type { Static } from 'typebox';
 import type { Database } from '../../db/database.ts';
-import { AppError, invalidField, notFound } from '../../errors.ts';
-import type { PageRequest } from '../../http/pages.ts';
-import { formatId } from '../../ids.ts';
+import type { PageRequest } from '../../http/route/pages.ts';
+import { AppError, found, invalidField, notFound } from '../../lib/errors.ts';
+import { formatId } from '../../lib/ids.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import { fieldId, pathId } from '../../tenancy/references.ts';
 import { removeDocument } from '../index/indexing.ts';
@@ -31,8 +31,7 @@ export function createDocumentService(deps: { db: Database; sources: SourceServi
   const { db, sources, ingestions } = deps;
 
   async function get(caller: Caller, id: string): Promise<DocumentView> {
-    const document = await store.findDocument(db, caller, pathId('document', id));
-    if (!document) throw notFound();
+    const document = found(await store.findDocument(db, caller, pathId('document', id)));
     return document;
   }
 
@@ -96,8 +95,7 @@ export function createDocumentService(deps: { db: Database; sources: SourceServi
       const document = await get(caller, id);
       const { unit = 'lines' } = query;
       if (query.offset === undefined && query.limit === undefined) {
-        const text = await store.readText(db, document.appId, document.id);
-        if (!text) throw notFound();
+        const text = found(await store.readText(db, document.appId, document.id));
         return { document, content: text.toString() };
       }
       if (unit === 'bytes') {
@@ -108,8 +106,7 @@ export function createDocumentService(deps: { db: Database; sources: SourceServi
       const offset = query.offset ?? 1;
       const limit = query.limit ?? linesDefault;
       if (offset < 1) throw invalidField('offset', 'lines are numbered from 1');
-      const text = await store.readText(db, document.appId, document.id);
-      if (!text) throw notFound();
+      const text = found(await store.readText(db, document.appId, document.id));
       return { document, unit, offset, limit, ...sliceLines(text.toString(), document.totalLines, offset, limit) };
     },
   };

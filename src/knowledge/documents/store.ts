@@ -2,9 +2,10 @@
  * Triggers of knowledge_documents: knowledge_documents_placed sets the sandbox; knowledge_documents_counted and
  * knowledge_documents_given_back keep the quota of documents.
  */
+import type { HeadingFragments } from '../../content/fragments.ts';
 import type { StemLanguage } from '../../content/terms.ts';
 import type { Db } from '../../db/database.ts';
-import type { PageRequest } from '../../http/pages.ts';
+import type { PageRequest } from '../../http/route/pages.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import { matchesSeen, type Owned } from '../../tenancy/visible.ts';
 import { jsonOrNull, sourceVisible } from '../sources/store.ts';
@@ -37,8 +38,11 @@ export type DocumentView = DocumentRow & Owned;
 
 export type DocumentWrite = Omit<DocumentRow, 'createdAt' | 'updatedAt'>;
 
+/** A text with the fragments that lead to its headings, from which its chunks are cut. */
+type StoredText = { text: Buffer; fragments: HeadingFragments | undefined };
+
 /** Inserts the document, or replaces the one with the same id. */
-export async function upsertDocument(db: Db, document: DocumentWrite, text: Buffer): Promise<void> {
+export async function upsertDocument(db: Db, document: DocumentWrite, { text, fragments }: StoredText): Promise<void> {
   const row = db`
     insert into knowledge_documents (app_id, id, source_id, title, file_id, metadata, content_type, bytes_hash,
       content_hash, total_lines, total_size, source_url, seen_by, first_ordinal, chunk_count, word_count, language,
@@ -57,8 +61,10 @@ export async function upsertDocument(db: Db, document: DocumentWrite, text: Buff
       indexed_at = now(), updated_at = now()`;
   const refusal = deleteRefusal(db, document.appId, document.id);
   const content = db`
-    insert into knowledge_texts (app_id, document_id, content) values (${document.appId}, ${document.id}, ${text})
-    on conflict (app_id, document_id) do update set content = excluded.content`;
+    insert into knowledge_texts (app_id, document_id, content, fragments)
+    values (${document.appId}, ${document.id}, ${text},
+      ${fragments === undefined || fragments.length === 0 ? null : JSON.stringify(fragments)}::text::jsonb)
+    on conflict (app_id, document_id) do update set content = excluded.content, fragments = excluded.fragments`;
   await Promise.all([row, refusal, content]);
 }
 
@@ -117,6 +123,7 @@ export type ChunkRow = {
   startLine: number;
   endLine: number;
   headingPath: string[];
+  fragment: string | null;
   content: Buffer;
 };
 
@@ -124,7 +131,7 @@ export type ChunkRow = {
 export async function listChunkTexts(db: Db, document: DocumentRow, page: PageRequest): Promise<ChunkRow[]> {
   const { appId, sourceId, firstOrdinal, chunkCount } = document;
   return db<ChunkRow[]>`
-    select c.id, c.start_byte, c.end_byte, c.start_line, c.end_line, c.heading_path,
+    select c.id, c.start_byte, c.end_byte, c.start_line, c.end_line, c.heading_path, c.fragment,
       substring(t.content from c.start_byte + 1 for c.end_byte - c.start_byte) as content
     from knowledge_chunks c join knowledge_texts t on t.app_id = c.app_id and t.document_id = c.document_id
     where c.app_id = ${appId} and c.source_id = ${sourceId} and c.document_id = ${document.id}
@@ -234,6 +241,13 @@ export async function readText(db: Db, appId: string, documentId: string): Promi
   const [row] = await db<{ content: Buffer }[]>`
     select content from knowledge_texts where app_id = ${appId} and document_id = ${documentId}`;
   return row?.content;
+}
+
+/** The text with the fragments that lead to its headings, to cut its chunks again. */
+export async function readTextWithFragments(db: Db, appId: string, documentId: string) {
+  const [row] = await db<{ content: Buffer; fragments: HeadingFragments | null }[]>`
+    select content, fragments from knowledge_texts where app_id = ${appId} and document_id = ${documentId}`;
+  return row;
 }
 
 /** A range of bytes of the text. */

@@ -3,7 +3,7 @@ import { readBundle, readPositions, type TermPostings } from '../../content/post
 import { withContext } from '../../content/prepare.ts';
 import { readTokens } from '../../content/terms.ts';
 import type { Database, Db } from '../../db/database.ts';
-import { formatId } from '../../ids.ts';
+import { formatId } from '../../lib/ids.ts';
 import { growModel, measureVersion, readModelSize } from '../learning/store.ts';
 import * as store from './check-store.ts';
 import { lockIndex, type SourceKey } from './store.ts';

@@ -54,6 +54,8 @@ export async function compactSource(deps: CompactDeps, key: SourceKey, signal: A
   });
 }
 
+const emptyText = { content: Buffer.alloc(0), fragments: null };
+
 async function moveDocument(
   deps: CompactDeps,
   key: SourceKey,
@@ -65,10 +67,17 @@ async function moveDocument(
   const { db, embedder } = deps;
   const before = await documents.findDocumentById(db, key.appId, id);
   if (!before || before.firstOrdinal >= boundary) return;
-  const text = (await documents.readText(db, key.appId, id)) ?? Buffer.alloc(0);
+  const { content, fragments } = (await documents.readTextWithFragments(db, key.appId, id)) ?? emptyText;
   const known = await readKnownVectors(db, before, embedder.model);
   const title = before.title ?? undefined;
-  const input = { text: text.toString(), title, language, known, lane: key.appId };
+  const input = {
+    text: content.toString(),
+    fragments: fragments ?? undefined,
+    title,
+    language,
+    known,
+    lane: key.appId,
+  };
   const prepared = await prepareDocument(deps, input, signal);
   await db.begin(async (tx: Transaction) => {
     const state = await lockIndex(tx, key);

@@ -2,9 +2,11 @@ import { createHash } from 'node:crypto';
 import { packVector, signCode, unpackVector } from '../../content/embed/codes.ts';
 import { EmbeddingError } from '../../content/embed/embedder.ts';
 import type { SharedEmbedder } from '../../content/embed/in-lanes.ts';
+import type { HeadingFragments } from '../../content/fragments.ts';
 import type { ParserPool } from '../../content/parse/pool/pool.ts';
 import { type PreparedText, type PrepareInput, withContext } from '../../content/prepare.ts';
 import type { Database, Db, Transaction } from '../../db/database.ts';
+import { defined } from '../../lib/defined.ts';
 import * as documents from '../documents/store.ts';
 import {
   type DocumentRow,
@@ -38,7 +40,12 @@ export type DocumentFacts = Pick<
 export type TextLanguage = Pick<PrepareInput, 'language' | 'otherwise'>;
 
 /** A document's text, chunked and indexed, but not yet stored. */
-export type PreparedDocument = Omit<PreparedText, 'vectors'> & { text: Buffer; textHash: Buffer; words: number };
+export type PreparedDocument = Omit<PreparedText, 'vectors'> & {
+  text: Buffer;
+  fragments: HeadingFragments | undefined;
+  textHash: Buffer;
+  words: number;
+};
 
 /**
  * Chunks and indexes a text in a parser process, because it is as untrusted as the bytes that it came from, and a long
@@ -47,24 +54,33 @@ export type PreparedDocument = Omit<PreparedText, 'vectors'> & { text: Buffer; t
  */
 export async function prepareDocument(
   { parser, embedder }: { parser: ParserPool; embedder: SharedEmbedder },
-  input: { text: string; title: string | undefined; language: TextLanguage; known: KnownVectors; lane: string },
+  input: {
+    text: string;
+    fragments: HeadingFragments | undefined;
+    title: string | undefined;
+    language: TextLanguage;
+    known: KnownVectors;
+    lane: string;
+  },
   signal: AbortSignal | undefined,
 ): Promise<PreparedDocument & { embedded: number }> {
   const text = Buffer.from(input.text.replaceAll('\0', '\uFFFD').toWellFormed());
   const { vectors, ...prepared } = await parser.prepare(
     {
       text,
+      fragments: input.fragments,
       title: input.title,
       ...input.language,
       embedIn: embedder.builtIn,
       embedded: embedder.builtIn === undefined ? [] : [...input.known.keys()],
     },
-    { lane: input.lane, ...(signal === undefined ? {} : { signal }) },
+    { lane: input.lane, ...defined({ signal }) },
   );
   for (const [hash, vector] of vectors) input.known.set(hash, vector);
   return {
     ...prepared,
     text,
+    fragments: input.fragments,
     textHash: createHash('sha256').update(text).digest(),
     words: prepared.chunks.reduce((sum, chunk) => sum + chunk.words, 0),
     embedded: vectors.length,
@@ -158,7 +174,7 @@ export async function writeDocument(
       language: prepared.language,
       embeddingModel: embedded ? model : null,
     },
-    prepared.text,
+    prepared,
   );
   const index = appendChunks(tx, key, state, facts.id, prepared);
   const [, firstOrdinal] = await Promise.all([row, index, insertVectors(tx, key, state, model, stored)]);

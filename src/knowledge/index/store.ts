@@ -2,7 +2,7 @@ import { mergeBundles, placeBundle, type TermPostings } from '../../content/post
 import type { PreparedText } from '../../content/prepare.ts';
 import type { StemLanguage } from '../../content/terms.ts';
 import type { Db, Transaction } from '../../db/database.ts';
-import { newUuid } from '../../ids.ts';
+import { newUuid } from '../../lib/ids.ts';
 
 /** A source's key in the index. */
 export type SourceKey = { appId: string; sourceId: string };
@@ -91,13 +91,14 @@ export async function appendChunks(
   const words = chunks.reduce((sum, chunk) => sum + chunk.words, 0);
   const chunkRows = tx`
     insert into knowledge_chunks (app_id, source_id, document_id, ordinal, id, start_byte, end_byte, start_line,
-      end_line, start_page, end_page, heading_path, hash)
+      end_line, start_page, end_page, heading_path, fragment, hash)
     select ${key.appId}::uuid, ${key.sourceId}::uuid, ${documentId}::uuid, c.*
     from unnest(${chunks.map((_chunk, i) => first + i)}::int[], ${chunks.map(() => newUuid())}::uuid[],
       ${chunks.map((chunk) => chunk.startByte)}::int[], ${chunks.map((chunk) => chunk.endByte)}::int[],
       ${chunks.map((chunk) => chunk.startLine)}::int[], ${chunks.map((chunk) => chunk.endLine)}::int[],
       ${chunks.map((chunk) => chunk.startPage ?? null)}::int[], ${chunks.map((chunk) => chunk.endPage ?? null)}::int[],
       ${chunks.map((chunk) => JSON.stringify(chunk.headingPath))}::text[]::jsonb[],
+      ${chunks.map((chunk) => chunk.fragment ?? null)}::text[],
       ${chunks.map((chunk) => `\\x${chunk.hash}`)}::text[]::bytea[]) c`;
   let next = first;
   const bundleRows = bundles.map(({ chunkCount, content }) => {

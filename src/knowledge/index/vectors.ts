@@ -3,7 +3,7 @@ import type { Embedder } from '../../content/embed/embedder.ts';
 import { hammingDistances } from '../../content/embed/hamming.ts';
 import type { Transaction } from '../../db/database.ts';
 import { allowedBit, liveBit, nearestPlaces, type Ranked } from '../search/rank.ts';
-import { placeOfRow, type Scope } from '../search/scope.ts';
+import { placeOfRow, type SearchedChunks } from '../search/scope.ts';
 import { listVectorsAt, readCodes } from '../search/store.ts';
 import { type Cache, copyBytes } from './cache.ts';
 
@@ -32,7 +32,7 @@ const chunksOfMin = 10_000;
 export async function rankByVector(
   tx: Transaction,
   appId: string,
-  scope: Scope,
+  scope: SearchedChunks,
   embedder: Pick<Embedder, 'model' | 'dimensions'>,
   query: Float32Array,
   count: number,
@@ -41,7 +41,7 @@ export async function rankByVector(
 ): Promise<Ranked[]> {
   const words = codeBits(embedder.dimensions) / 32;
   /** Each table with the place of its first allowed chunk among all of them. */
-  const tables: { source: Scope['sources'][number]; table: CodeTable; first: number }[] = [];
+  const tables: { source: SearchedChunks['sources'][number]; table: CodeTable; first: number }[] = [];
   for (const source of scope.sources) {
     if (source.vectorVersion === 0) continue;
     const table = await loadTable(tx, appId, source, embedder.model, words, cache.codes);
@@ -116,20 +116,20 @@ function keepBest(
  */
 const readAhead = 8;
 
-type Place = { row: number; sourceId: string; ordinal: number };
+type VectorPlace = { row: number; sourceId: string; ordinal: number };
 
 /** The packed vectors of these rows, unordered: the cached ones plus the others from the database. */
 async function loadVectors(
   tx: Transaction,
   appId: string,
   model: string,
-  scope: Scope,
-  places: readonly Place[],
+  scope: SearchedChunks,
+  places: readonly VectorPlace[],
   cache: Cache<Buffer>,
 ): Promise<{ row: number; content: Buffer }[]> {
   const keyOf = (place: { sourceId: string; ordinal: number }) => `${place.sourceId}/${place.ordinal}/${model}`;
   const found: { row: number; content: Buffer }[] = [];
-  const missing = new Map<string, Place>();
+  const missing = new Map<string, VectorPlace>();
   for (const place of places) {
     const content = cache.get(keyOf(place));
     if (content) found.push({ row: place.row, content });
@@ -151,7 +151,10 @@ async function loadVectors(
 }
 
 /** The live chunks of a source. */
-function listPlaces({ rows }: Scope, { sourceId, base, firstOrdinal, nextOrdinal }: Scope['sources'][number]) {
+function listPlaces(
+  { rows }: SearchedChunks,
+  { sourceId, base, firstOrdinal, nextOrdinal }: SearchedChunks['sources'][number],
+) {
   const ordinals = Array.from({ length: nextOrdinal - firstOrdinal }, (_ordinal, i) => firstOrdinal + i);
   return ordinals
     .filter((ordinal) => ((rows[base + ordinal] ?? 0) & liveBit) !== 0)

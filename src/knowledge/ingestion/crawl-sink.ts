@@ -93,6 +93,7 @@ export function knowledgeSink(deps: KnowledgeWorkDeps): CrawlSink<PreparedInput 
       return prepareInput(deps, source, {
         documentId: old?.id ?? null,
         text: page.markdown,
+        fragments: page.fragments,
         title: page.title ?? null,
         metadata: null,
         truncated: page.truncated,

@@ -4,7 +4,7 @@ import type { ParserPool } from '../../content/parse/pool/pool.ts';
 import type { StemLanguage } from '../../content/terms.ts';
 import type { Database, Db, Transaction } from '../../db/database.ts';
 import { taskNames } from '../../jobs/task-names.ts';
-import type { Logger } from '../../log.ts';
+import type { Logger } from '../../lib/log.ts';
 import type { SourceKey } from '../index/store.ts';
 
 type AddKnowledgeJob = (

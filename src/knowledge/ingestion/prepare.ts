@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto';
+import type { HeadingFragments } from '../../content/fragments.ts';
 import { type OcrReport, ParseError } from '../../content/parse/types.ts';
 import { storableText } from '../../db/text.ts';
-import { newUuid } from '../../ids.ts';
+import { defined } from '../../lib/defined.ts';
+import { newUuid } from '../../lib/ids.ts';
 import { quotaError } from '../../tenancy/quotas.ts';
 import { findDocumentById } from '../documents/store.ts';
 import {
@@ -54,6 +56,8 @@ type TextInput = Pick<Input, 'documentId' | 'title' | 'metadata' | 'contentType'
   pages: number;
   sourceUrl: string | null;
   seenBy: string | null;
+  /** The fragments that lead to the headings of a web page. */
+  fragments?: HeadingFragments;
   /** Descriptions of the parts of the document that are missing from the text. */
   truncated: string[] | undefined;
   signal?: AbortSignal;
@@ -72,6 +76,7 @@ export async function prepareInput(
     deps,
     {
       text: input.text,
+      fragments: input.fragments,
       title: input.title ?? undefined,
       language: { language: payloadLanguage(source.payload), otherwise: deps.language },
       known: vectors,
@@ -89,7 +94,7 @@ export async function prepareInput(
       fileId: input.fileId,
       metadata: {
         ...(input.metadata ?? { ...old?.metadata, truncated: undefined }),
-        ...(input.truncated === undefined ? {} : { truncated: input.truncated }),
+        ...defined({ truncated: input.truncated }),
       },
       contentType: input.contentType,
       bytesHash: input.bytesHash,

@@ -2,6 +2,7 @@ import { EmbeddingError } from '../../content/embed/embedder.ts';
 import { type ParsedDocument, ParseError } from '../../content/parse/types.ts';
 import type { Transaction } from '../../db/database.ts';
 import { findFile } from '../../files/store.ts';
+import { defined } from '../../lib/defined.ts';
 import { findDocumentByBytes, updateDocumentMetadata } from '../documents/store.ts';
 import { embedStoredDocument, writeDocument } from '../index/indexing.ts';
 import { findSourceById, type SourceRow } from '../sources/store.ts';
@@ -252,7 +253,7 @@ export class IngestionRun {
             chunks: prepared.chunks.length,
             bytes,
             pages,
-            ...(ocr === undefined ? {} : { ocr }),
+            ...defined({ ocr }),
           }),
         );
       }
@@ -327,7 +328,7 @@ type ItemWork =
 export function itemMetadata(item: ItemRow): Record<string, unknown> {
   const { document, reused, error, ocr } = item.result ?? {};
   if (error !== undefined) return { error };
-  return { document, document_reused: reused === true, ...(ocr === undefined ? {} : { ocr }) };
+  return { document, document_reused: reused === true, ...defined({ ocr }) };
 }
 
 function numberOf(value: unknown): number {

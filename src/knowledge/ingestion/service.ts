@@ -1,12 +1,12 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Static } from 'typebox';
 import { brokenReference, type Database, type Db, isInUnit, type Transaction } from '../../db/database.ts';
-import { AppError, invalidField, notFound } from '../../errors.ts';
 import { readBase64 } from '../../files/input.ts';
 import { findVisibleFile } from '../../files/store.ts';
-import { decodeLongBase64, encodeLongText, findLongText } from '../../http/long-text.ts';
-import type { PageRequest } from '../../http/pages.ts';
-import { newUuid } from '../../ids.ts';
+import { decodeLongBase64, encodeLongText, findLongText } from '../../http/body/long-text.ts';
+import type { PageRequest } from '../../http/route/pages.ts';
+import { AppError, found, invalidField, notFound } from '../../lib/errors.ts';
+import { newUuid } from '../../lib/ids.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import { requireQuotaLeft } from '../../tenancy/quotas.ts';
 import { fieldId, pathId, unknownReference } from '../../tenancy/references.ts';
@@ -102,8 +102,7 @@ export function createIngestService(deps: IngestDeps) {
     const inline = isInline && !isInUnit() && kind !== 'pull' && size <= inlineBytesMax;
     const { ingestion, isNew } = await begin(db, source, kind, items, onActive, inline);
     if (isNew && inline && !ingestion.queued) await runInline([ingestion]);
-    const view = await store.findIngestion(db, caller, ingestion.id);
-    if (!view) throw notFound();
+    const view = found(await store.findIngestion(db, caller, ingestion.id));
     return isNew ? view : { ...view, metadata: { ...view.metadata, already_active: true } };
   }
 
@@ -226,8 +225,15 @@ export function createIngestService(deps: IngestDeps) {
       files: readonly FileItem[],
     ): Promise<IngestionRow> {
       const items = files.map(({ file, documentId, metadata = null }) => ({
-        ...{ documentId, metadata, fileId: file, content: null, isText: false },
-        ...{ contentType: null, filename: null, title: null, dedupe: false },
+        documentId,
+        metadata,
+        fileId: file,
+        content: null,
+        isText: false,
+        contentType: null,
+        filename: null,
+        title: null,
+        dedupe: false,
       }));
       const metadata = { files: files.map(({ file }) => file) };
       const { ingestion } = await begin(db, source, kind, items, 'queue', false, { metadata });
@@ -245,7 +251,10 @@ export function createIngestService(deps: IngestDeps) {
           ...itemMetadata(item.state === 'pending' ? { ...item, result: { error } } : item),
         }));
         await store.finishIngestion(tx, appId, id, {
-          ...{ status: 'failed', error, metadata: { items }, stats: ingestion.stats },
+          status: 'failed',
+          error,
+          metadata: { items },
+          stats: ingestion.stats,
         });
         const next = await store.promoteQueued(tx, appId, ingestion.sourceId);
         if (next !== undefined) await work.launch(tx, appId, ingestion.sourceId, next);
@@ -258,8 +267,7 @@ export function createIngestService(deps: IngestDeps) {
     },
 
     async get(caller: Caller, id: string): Promise<IngestionView> {
-      const view = await store.findIngestion(db, caller, pathId('ingestion', id));
-      if (!view) throw notFound();
+      const view = found(await store.findIngestion(db, caller, pathId('ingestion', id)));
       return view;
     },
 

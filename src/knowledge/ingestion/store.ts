@@ -3,7 +3,7 @@
  */
 import { hashUrl } from '../../crawls/store.ts';
 import type { Db, Transaction } from '../../db/database.ts';
-import type { PageRequest } from '../../http/pages.ts';
+import type { PageRequest } from '../../http/route/pages.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import type { Owned } from '../../tenancy/visible.ts';
 import { lockSource } from '../index/store.ts';

@@ -1,5 +1,5 @@
-import { AppError, type FieldError } from '../../errors.ts';
-import { limits } from '../../limits.ts';
+import { AppError, type FieldError } from '../../lib/errors.ts';
+import { limits } from '../../lib/limits.ts';
 import { documents } from './documents.ts';
 import { fileDocument } from './file-document.ts';
 import type { SourceKind } from './kind.ts';

@@ -1,8 +1,8 @@
-import { Cron } from 'croner';
 import { type Static, type TObject, type TSchema, Type } from 'typebox';
-import { stemLanguages } from '../../config-values.ts';
+import { stemLanguages } from '../../config/values.ts';
 import { isStemLanguage, type StemLanguage } from '../../content/terms.ts';
-import { lazyPackage } from '../../lazy-package.ts';
+import { nextTick, ScheduleError } from '../../lib/cron.ts';
+import { lazyPackage } from '../../lib/lazy-package.ts';
 
 const values = lazyPackage<typeof import('typebox/value')>('typebox/value');
 
@@ -52,17 +52,13 @@ export function readPayload<Schema extends TObject>(schema: Schema, payload: Pay
   return Object.fromEntries(fitting.map(([member]) => [member, payload?.[member]])) as Partial<Static<Schema>>;
 }
 
-/** Five to seven fields, or a name such as @daily. */
-const cronPattern = /^\s*(?:@\w+|\S+(?:\s+\S+){4,6})\s*$/;
-
 /** When a schedule is next due after this time; undefined if it is invalid or never due. */
-export function nextRun(cron: unknown, after: Date): Date | undefined {
-  // The library would also accept a timestamp.
-  if (typeof cron !== 'string' || !cronPattern.test(cron)) return undefined;
+export function nextRun(schedule: unknown, after: Date): Date | undefined {
   try {
-    return new Cron(cron, { timezone: 'UTC' }).nextRun(after) ?? undefined;
-  } catch {
-    return undefined;
+    return typeof schedule === 'string' ? nextTick(schedule, 'UTC', after, 'extended') : undefined;
+  } catch (error) {
+    if (error instanceof ScheduleError) return undefined;
+    throw error;
   }
 }
 

@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { normalizeUrl } from '../../crawls/page-url.ts';
-import { limits } from '../../limits.ts';
+import { defined } from '../../lib/defined.ts';
+import { limits } from '../../lib/limits.ts';
 import type { SourceKind } from './kind.ts';
 import { language, readPayload, schedule, url } from './payload.ts';
 
@@ -35,7 +36,7 @@ export const scrapeSite: SourceKind = {
         maxPages: given.max_pages ?? pagesDefault,
         includePaths: given.include_paths ?? [],
         excludePaths: given.exclude_paths ?? [],
-        ...(given.max_depth === undefined ? {} : { maxDepth: given.max_depth }),
+        ...defined({ maxDepth: given.max_depth }),
         allowSubdomains: given.allow_subdomains ?? false,
         ignoreRobots: false,
         sitemap: 'include',

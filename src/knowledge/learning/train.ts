@@ -1,9 +1,9 @@
-import { openCallLanes } from '../../content/call-lanes.ts';
 import { codeHeaderBytes } from '../../content/learn/codes.ts';
 import { LearningProcess } from '../../content/learn/process.ts';
 import type { Database, Db, Transaction } from '../../db/database.ts';
-import { newUuid } from '../../ids.ts';
-import type { Logger } from '../../log.ts';
+import { Slots } from '../../fairness/slots.ts';
+import { newUuid } from '../../lib/ids.ts';
+import type { Logger } from '../../lib/log.ts';
 import { quotaError } from '../../tenancy/quotas.ts';
 import { lockIndex, type SourceKey } from '../index/store.ts';
 import * as store from './store.ts';
@@ -41,7 +41,7 @@ const wordsPerInsert = 4_000;
  * This process learns two sources of different apps at a time. Each has its own child process, and holds a connection
  * while it reads its postings.
  */
-const learnInLane = openCallLanes(1, () => new Error('Too many sources wait to be learned.'));
+const slots = new Slots({ slots: 2, tooMany: () => new Error('Too many sources wait to be learned.') });
 
 /** Trains the models of an app's sources that are due, one after another. */
 export async function learnSources(deps: LearnDeps, appId: string, signal: AbortSignal | undefined): Promise<void> {
@@ -49,10 +49,11 @@ export async function learnSources(deps: LearnDeps, appId: string, signal: Abort
   const listDue = () => store.listDue(deps.db, { chunksMin, growth, activeGrowth, count: 100, appId });
   for (const key of await listDue()) {
     if (signal?.aborted) return;
-    await learnInLane(appId, signal, async () => {
+    const learn = async () => {
       // Another job of the app may have learned it meanwhile.
       if ((await listDue()).some(({ sourceId }) => sourceId === key.sourceId)) await learnSource(deps, key, signal);
-    });
+    };
+    await slots.run(appId, learn, signal);
   }
 }
 

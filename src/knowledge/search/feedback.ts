@@ -3,7 +3,7 @@ import { isStopTerm, readTokens, type StemLanguage } from '../../content/terms.t
 import type { Db } from '../../db/database.ts';
 import { type Models, wordKey } from './learned.ts';
 import type { Ranked } from './rank.ts';
-import { placeOfRow, type Scope } from './scope.ts';
+import { placeOfRow, type SearchedChunks } from './scope.ts';
 import { listPassages } from './store.ts';
 import type { WantedTerm } from './wanted.ts';
 
@@ -39,7 +39,7 @@ export type Feedback = {
 export async function askBestPassages(
   db: Db,
   appId: string,
-  scope: Scope,
+  scope: SearchedChunks,
   models: Models,
   query: readonly WantedTerm[],
   ranked: readonly Ranked[],

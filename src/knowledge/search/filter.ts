@@ -1,5 +1,5 @@
 import type { Db } from '../../db/database.ts';
-import { invalidField } from '../../errors.ts';
+import { invalidField } from '../../lib/errors.ts';
 import type { Fragment } from './store.ts';
 
 const conditionsMax = 100;

@@ -32,7 +32,8 @@ export async function rankText(
 export async function readQuery(reader: IndexReader, query: string): Promise<WantedTerm[]> {
   const { terms, prefixes } = parseQuery(query, reader.languages);
   const wanted: WantedTerm[] = terms.map(({ label, count, byLanguage }) => ({
-    ...{ label, count },
+    label,
+    count,
     byLanguage: new Map([...byLanguage].map(([language, term]) => [language, [term]])),
   }));
   for (const prefix of prefixes) {

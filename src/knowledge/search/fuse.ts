@@ -1,7 +1,7 @@
 import type { TextRanking } from './fulltext.ts';
 import type { Similarities } from './learned.ts';
 import { bestRows, type Ranked } from './rank.ts';
-import { type Scope, sourceOfRow } from './scope.ts';
+import { type SearchedChunks, sourceOfRow } from './scope.ts';
 
 /**
  * A hybrid ranking weighs this many of the best chunks by text and as many of the most similar ones. A test checks that
@@ -17,7 +17,7 @@ export const candidatesPerLeg = 1_000;
 export function addLearned(
   text: Pick<TextRanking, 'ranked' | 'scoreOf'>,
   learned: Similarities,
-  scope: Scope,
+  scope: SearchedChunks,
   { weight, cosineMin, count }: { weight: number; cosineMin: number; count: number },
 ): { ranked: Ranked[]; byModel: Ranked[] } {
   const byModel = bestRows(learned.scores, count);

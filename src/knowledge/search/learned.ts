@@ -3,11 +3,11 @@ import { dotProducts } from '../../content/learn/dots.ts';
 import type { Transaction } from '../../db/database.ts';
 import type { Cache } from '../index/cache.ts';
 import { allowedBit } from './rank.ts';
-import { type Scope, sourceOfRow } from './scope.ts';
+import { type SearchedChunks, sourceOfRow } from './scope.ts';
 import { listModelWords, readModelCodes } from './store.ts';
 import { termsIn, type WantedTerm } from './wanted.ts';
 
-type PlacedSource = Scope['sources'][number];
+type PlacedSource = SearchedChunks['sources'][number];
 
 /** What a model knows about a word. */
 type ModelWord = {
@@ -32,7 +32,7 @@ export type ModelCache = { words: Cache<ModelWord | null>; codes: Cache<ModelCod
 /** A scope's models, as one search reads them. */
 export type Models = Awaited<ReturnType<typeof openModels>>;
 
-export async function openModels(tx: Transaction, appId: string, scope: Scope, cache: ModelCache) {
+export async function openModels(tx: Transaction, appId: string, scope: SearchedChunks, cache: ModelCache) {
   const sources = scope.sources.filter((source) => source.modelVersion > 0);
 
   /** Reads the given words of each source's model. */

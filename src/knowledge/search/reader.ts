@@ -9,7 +9,7 @@ import { parseQuery, type StemLanguage } from '../../content/terms.ts';
 import type { Db } from '../../db/database.ts';
 import { type Cache, copyBytes } from '../index/cache.ts';
 import { joinColumns } from './rank.ts';
-import { languagesOf, type Scope } from './scope.ts';
+import { languagesOf, type SearchedChunks } from './scope.ts';
 import { listBundles, listPostings, listTermsByPrefix } from './store.ts';
 import { termsIn, type WantedTerm } from './wanted.ts';
 
@@ -20,10 +20,10 @@ export type IndexCache = Cache<PostingColumns | Buffer | null>;
 const prefixTermsMax = 200;
 
 export type IndexReader = Awaited<ReturnType<typeof openReader>>;
-type PlacedSource = Scope['sources'][number];
+type PlacedSource = SearchedChunks['sources'][number];
 
 /** Reads postings of the scope's sources, through the cache. */
-export async function openReader(db: Db, appId: string, scope: Scope, cache: IndexCache) {
+export async function openReader(db: Db, appId: string, scope: SearchedChunks, cache: IndexCache) {
   const languages = languagesOf(scope);
   const bundles = await loadBundles(db, appId, scope, cache);
 
@@ -114,7 +114,12 @@ export async function openReader(db: Db, appId: string, scope: Scope, cache: Ind
   };
 }
 
-async function loadBundles(db: Db, appId: string, scope: Scope, cache: IndexCache): Promise<Map<string, Buffer>> {
+async function loadBundles(
+  db: Db,
+  appId: string,
+  scope: SearchedChunks,
+  cache: IndexCache,
+): Promise<Map<string, Buffer>> {
   const bundles = new Map<string, Buffer>();
   const missing: { sourceId: string; firstOrdinal: number }[] = [];
   for (const source of scope.sources)

@@ -1,5 +1,5 @@
+import type { Reranker } from '../../content/models/reranker.ts';
 import { withContext } from '../../content/prepare.ts';
-import type { Reranker } from '../../content/rerank/reranker.ts';
 import type { SearchHit } from './results.ts';
 
 /** Orders the hits by the reranker and keeps the best. If it fails, keeps their order and returns the reason. */

@@ -1,7 +1,7 @@
 import type { StemLanguage } from '../../content/terms.ts';
 import type { Db } from '../../db/database.ts';
 
-type Place = { sourceId: string; ordinal: number };
+type ChunkPlace = { sourceId: string; ordinal: number };
 
 export type HitRow = {
   sourceId: string;
@@ -15,6 +15,7 @@ export type HitRow = {
   startPage: number | null;
   endPage: number | null;
   headingPath: string[];
+  fragment: string | null;
   content: Buffer;
   sourceType: string;
   title: string | null;
@@ -26,11 +27,11 @@ export type HitRow = {
 };
 
 /** The chunks at these ordinals with their text and their document, unordered. */
-export async function listHits(db: Db, appId: string, places: Place[]): Promise<HitRow[]> {
+export async function listHits(db: Db, appId: string, places: ChunkPlace[]): Promise<HitRow[]> {
   if (places.length === 0) return [];
   return db<HitRow[]>`
     select c.source_id, c.ordinal, c.id, c.document_id, c.start_byte, c.end_byte, c.start_line, c.end_line,
-      c.start_page, c.end_page, c.heading_path,
+      c.start_page, c.end_page, c.heading_path, c.fragment,
       substring(t.content from c.start_byte + 1 for c.end_byte - c.start_byte) as content,
       s.type as source_type, d.title, d.content_type, d.language, d.metadata, d.source_url, d.indexed_at as created_at
     from unnest(${places.map((place) => place.sourceId)}::uuid[], ${places.map((place) => place.ordinal)}::int[])
@@ -47,7 +48,7 @@ export type ContextRow = Pick<
 >;
 
 /** The text of these chunks with `chunks` neighbours of the same document on either side, unordered. */
-export async function listContexts(db: Db, appId: string, places: Place[], chunks: number): Promise<ContextRow[]> {
+export async function listContexts(db: Db, appId: string, places: ChunkPlace[], chunks: number): Promise<ContextRow[]> {
   if (places.length === 0) return [];
   return db<ContextRow[]>`
     select w.source_id, w.ordinal, n.*,
@@ -67,9 +68,9 @@ export async function listContexts(db: Db, appId: string, places: Place[], chunk
 }
 
 /** The documents of the chunks at these ordinals, unordered. */
-export async function listDocumentsAt(db: Db, appId: string, places: Place[]) {
+export async function listDocumentsAt(db: Db, appId: string, places: ChunkPlace[]) {
   if (places.length === 0) return [];
-  return db<(Place & { documentId: string })[]>`
+  return db<(ChunkPlace & { documentId: string })[]>`
     select c.source_id, c.ordinal, c.document_id
     from unnest(${places.map((place) => place.sourceId)}::uuid[], ${places.map((place) => place.ordinal)}::int[])
       w (source_id, ordinal)

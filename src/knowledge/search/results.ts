@@ -10,7 +10,7 @@ import {
   listDocumentsAt,
   listHits,
 } from './results-store.ts';
-import { languagesOf, placeOfRow, type Scope } from './scope.ts';
+import { languagesOf, placeOfRow, type SearchedChunks } from './scope.ts';
 
 /** Which parts of the passages found a search returns. */
 export type ResultShape = {
@@ -54,7 +54,7 @@ const facetBounds = { valuesMax: 20, bytesMax: 200 };
 
 /** Reads the results of a ranking, best first: hits in the requested shape, and the facets of all ranked passages. */
 export async function readResults(
-  search: { tx: Transaction; appId: string; scope: Scope; query: string },
+  search: { tx: Transaction; appId: string; scope: SearchedChunks; query: string },
   ranked: readonly Combined[],
   shape: ResultShape,
 ): Promise<{ hits: SearchHit[]; facets?: Facets }> {
@@ -110,8 +110,10 @@ function highlight({ content, startByte, language }: HitRow, query: string, lang
     return bytes;
   };
   return findHighlights(text, { query, languages, language }, highlightsMax).map(({ start, end }) => ({
-    ...{ start, end },
-    ...{ startByte: byteAt(start), endByte: byteAt(end) },
+    start,
+    end,
+    startByte: byteAt(start),
+    endByte: byteAt(end),
   }));
 }
 

@@ -7,14 +7,14 @@ import type { AllowedRanges, ScopeSource } from './store.ts';
  * The chunks that a search covers, as rows of one table: the ordinals of each source in turn. `rows` has a bit for each
  * that is live and one for each that the search's filters allow.
  */
-export type Scope = {
+export type SearchedChunks = {
   sources: (ScopeSource & { base: number })[];
   rows: Uint8Array;
   statistics: ScopeStatistics;
 };
 
 /** Lays out the sources as rows. Without `allowed`, there is no filter. */
-export function layOutScope(sources: ScopeSource[], allowed: AllowedRanges[] | undefined): Scope {
+export function layOutScope(sources: ScopeSource[], allowed: AllowedRanges[] | undefined): SearchedChunks {
   let size = 0;
   let chunks = 0;
   let words = 0;
@@ -44,17 +44,17 @@ export function layOutScope(sources: ScopeSource[], allowed: AllowedRanges[] | u
 }
 
 /** The languages of the scope's texts. */
-export function languagesOf({ sources }: Pick<Scope, 'sources'>): StemLanguage[] {
+export function languagesOf({ sources }: Pick<SearchedChunks, 'sources'>): StemLanguage[] {
   return [...new Set(sources.flatMap((source) => source.languages))];
 }
 
 /** The source and ordinal of a row. */
-export function placeOfRow(scope: Scope, row: number): { sourceId: string; ordinal: number } {
+export function placeOfRow(scope: SearchedChunks, row: number): { sourceId: string; ordinal: number } {
   const source = sourceOfRow(scope, row);
   return { sourceId: source.sourceId, ordinal: row - source.base };
 }
 
-export function sourceOfRow(scope: Scope, row: number): Scope['sources'][number] {
+export function sourceOfRow(scope: SearchedChunks, row: number): SearchedChunks['sources'][number] {
   let low = 0;
   let high = scope.sources.length - 1;
   while (low < high) {

@@ -1,6 +1,6 @@
 import { EmbeddingError } from '../../content/embed/embedder.ts';
 import type { SharedEmbedder } from '../../content/embed/in-lanes.ts';
-import type { Reranker } from '../../content/rerank/reranker.ts';
+import type { Reranker } from '../../content/models/reranker.ts';
 import type { Database, Transaction } from '../../db/database.ts';
 import { openCaches } from '../index/cache.ts';
 import { rankByVector, type VectorCache } from '../index/vectors.ts';
@@ -12,7 +12,7 @@ import type { Ranked } from './rank.ts';
 import { type IndexCache, openReader } from './reader.ts';
 import { rerankHits } from './rerank.ts';
 import { type Combined, type Facets, type ResultShape, readResults, type SearchHit } from './results.ts';
-import { layOutScope, type Scope } from './scope.ts';
+import { layOutScope, type SearchedChunks } from './scope.ts';
 import { titleWeight } from './score.ts';
 import { type Fragment, listAllowed, listScope } from './store.ts';
 import type { WantedTerm } from './wanted.ts';
@@ -64,7 +64,7 @@ export type SearchIndex = { search(request: SearchRequest): Promise<SearchResult
 type Search = {
   tx: Transaction;
   request: SearchRequest;
-  scope: Scope;
+  scope: SearchedChunks;
   count: number;
 };
 
@@ -142,7 +142,8 @@ export function openSearchIndex(db: Database, embedder: SharedEmbedder, options:
       const model = modelPlaces.get(row);
       const vector = vectorPlaces.get(row);
       return {
-        ...{ row, score },
+        row,
+        score,
         ...(text && { textRank: text.rank, textScore: text.score }),
         ...(model && { learnedRank: model.rank, learnedScore: model.score }),
         ...(vector && { vectorRank: vector.rank, similarity: vector.score }),
@@ -150,14 +151,15 @@ export function openSearchIndex(db: Database, embedder: SharedEmbedder, options:
     });
     const used = learned.sources.filter((source) => moved.has(source.sourceId));
     return {
-      ...{ ranked, terms: first.terms },
+      ranked,
+      terms: first.terms,
       ...(feedback && { feedback: { added: feedback.added, passages: feedback.passages } }),
       ...(used.length > 0 && { models: { weight, sources: used.map(describeModel) } }),
     };
   }
 
   /** The built-in embedder compares spellings, which adds nothing if every source has a model that knows most words. */
-  function needsVectors(scope: Scope, { terms }: TextRanking): boolean {
+  function needsVectors(scope: SearchedChunks, { terms }: TextRanking): boolean {
     if (embedder.builtIn === undefined || scope.sources.some((source) => source.modelVersion === 0)) return true;
     const unknown = terms.filter((term) => term.documentFrequency === 0);
     return unknown.length * 2 >= terms.length;
@@ -193,7 +195,9 @@ export function openSearchIndex(db: Database, embedder: SharedEmbedder, options:
       const { chunks, averageLength } = scope.statistics;
       return {
         ...(await readResults({ tx, appId, scope, query }, ranked, request.shape)),
-        ...{ chunks, averageLength, ...explanation },
+        chunks,
+        averageLength,
+        ...explanation,
         ...(vector instanceof Error ? { vectorsUnavailable: vector.message } : {}),
       };
     });
@@ -219,7 +223,7 @@ function countRanked({ maxResults, onePerDocument, facets }: ResultShape): numbe
 
 type Ranking = { ranked: Combined[] } & Pick<SearchResult, 'terms' | 'models' | 'feedback'>;
 
-async function openScope(tx: Transaction, { appId, sources, documents }: SearchRequest): Promise<Scope> {
+async function openScope(tx: Transaction, { appId, sources, documents }: SearchRequest): Promise<SearchedChunks> {
   const found = await listScope(tx, appId, sources);
   const ids = found.map((source) => source.sourceId);
   return layOutScope(found, documents === undefined ? undefined : await listAllowed(tx, appId, ids, documents));
@@ -259,7 +263,7 @@ function placesOf(ranked: readonly Ranked[]): Map<number, { rank: number; score:
   return new Map(ranked.map(({ row, score }, i) => [row, { rank: i + 1, score }]));
 }
 
-function describeModel(source: Scope['sources'][number]) {
+function describeModel(source: SearchedChunks['sources'][number]) {
   const { sourceId, modelVersion, modelDimensions, chunkCount } = source;
   return { sourceId, version: modelVersion, dimensions: modelDimensions, chunks: chunkCount };
 }

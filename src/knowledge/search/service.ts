@@ -1,7 +1,7 @@
 import type { Static } from 'typebox';
-import type { Reranker } from '../../content/rerank/reranker.ts';
+import type { Reranker } from '../../content/models/reranker.ts';
 import type { Database } from '../../db/database.ts';
-import { invalidField } from '../../errors.ts';
+import { invalidField } from '../../lib/errors.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import { getPathAgent } from '../../tenancy/references.ts';
 import type { agentSearchSchema, searchSchema, visibleSearchSchema } from '../schema.ts';

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { Clock } from '../../clock.ts';
 import type { Database } from '../../db/database.ts';
-import { AppError } from '../../errors.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { AppError } from '../../lib/errors.ts';
 import type { Secrets } from '../../tenancy/secrets.ts';
 import { digest } from '../../tenancy/secrets.ts';
 import { isSignedBy } from '../../tenancy/signed-messages.ts';

@@ -1,13 +1,13 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
 import type { Static } from 'typebox';
-import type { Clock } from '../../clock.ts';
 import type { Database, Transaction } from '../../db/database.ts';
-import { AppError, found, invalidField, notFound } from '../../errors.ts';
 import { isMediaType } from '../../files/media-types.ts';
-import { readBody } from '../../http/body.ts';
-import { iso } from '../../http/present.ts';
-import { formatId, newUuid } from '../../ids.ts';
+import { readBody } from '../../http/body/body.ts';
+import { iso } from '../../http/route/present.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { AppError, found, invalidField, notFound } from '../../lib/errors.ts';
+import { formatId, newUuid } from '../../lib/ids.ts';
 import { readBase64url } from '../../tenancy/base64url.ts';
 import type { Caller, Scope } from '../../tenancy/caller.ts';
 import type { Secrets } from '../../tenancy/secrets.ts';
@@ -56,8 +56,7 @@ export function createInboundService(deps: InboundDeps) {
 
   async function findByToken(token: string) {
     const appId = appOfToken(token);
-    const source = appId && (await inboundStore.findInboundSource(db, appId, digestOf(token)));
-    if (!source) throw notFound();
+    const source = found(appId ? await inboundStore.findInboundSource(db, appId, digestOf(token)) : undefined);
     return source;
   }
 
@@ -132,11 +131,11 @@ export function createInboundService(deps: InboundDeps) {
     },
 
     /** Finds the source of a token, which owns the idempotency keys of its requests. */
-    async findCaller(token: string): Promise<Scope & { name: string }> {
+    async findCaller(token: string): Promise<Scope & { name: string; isWholeApp: boolean }> {
       const { appId, sandboxId, id, inboundSecret } = await findByToken(token);
       if (inboundSecret !== null)
         throw invalidField('idempotency-key', 'is not accepted with signed messages: webhook-id identifies them');
-      return { appId, sandboxId, name: `source/${id}` };
+      return { appId, sandboxId, name: `source/${id}`, isWholeApp: false };
     },
 
     /** Stores the posted bytes as a document. A wrong token is 404, like a missing source. */

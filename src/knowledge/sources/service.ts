@@ -1,12 +1,12 @@
 import type { Static } from 'typebox';
-import type { Clock } from '../../clock.ts';
 import type { Database, Db } from '../../db/database.ts';
 import type { Keyset } from '../../db/keyset.ts';
-import { AppError, invalidField, notFound } from '../../errors.ts';
 import { findVisibleFile } from '../../files/store.ts';
-import type { PageRequest } from '../../http/pages.ts';
-import { newUuid } from '../../ids.ts';
-import { limits } from '../../limits.ts';
+import type { PageRequest } from '../../http/route/pages.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { AppError, found, invalidField, notFound } from '../../lib/errors.ts';
+import { newUuid } from '../../lib/ids.ts';
+import { limits } from '../../lib/limits.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import { fieldId, findNamedOwners, pathId, requireCreateFor, unknownReference } from '../../tenancy/references.ts';
 import { type AgentOwners, administersOrgOf, type Change, mayChangeOwned, type Owned } from '../../tenancy/visible.ts';
@@ -26,8 +26,7 @@ export type SourceService = ReturnType<typeof createSourceService>;
 
 export function createSourceService({ db, clock, checkUrl }: SourceDeps) {
   async function get(db: Db, caller: Caller, id: string): Promise<VisibleSource> {
-    const source = await store.findSource(db, caller, pathId('source', id));
-    if (!source) throw notFound();
+    const source = found(await store.findSource(db, caller, pathId('source', id)));
     return source;
   }
 
@@ -155,13 +154,14 @@ export function createSourceService({ db, clock, checkUrl }: SourceDeps) {
       if (change.payload) await checkConfiguration(db, caller, source.type, change.payload);
       const state = change.state ?? source.state;
       const unchanged = change.payload === undefined && state === source.state;
-      const row = await store.updateSource(db, caller, source.id, {
-        ...change,
-        nextPullAt: unchanged
-          ? source.nextPullAt
-          : dueAt(source.type, state, change.payload ?? source.payload, clock.now()),
-      });
-      if (!row) throw notFound();
+      const row = found(
+        await store.updateSource(db, caller, source.id, {
+          ...change,
+          nextPullAt: unchanged
+            ? source.nextPullAt
+            : dueAt(source.type, state, change.payload ?? source.payload, clock.now()),
+        }),
+      );
       return row;
     },
 

@@ -4,7 +4,7 @@
  */
 import type { Db, Statement } from '../../db/database.ts';
 import { type Keyset, type KeysetPage, readKeyset } from '../../db/keyset.ts';
-import type { PageRequest } from '../../http/pages.ts';
+import type { PageRequest } from '../../http/route/pages.ts';
 import type { Caller, Scope } from '../../tenancy/caller.ts';
 import {
   type AgentOwners,

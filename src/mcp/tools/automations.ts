@@ -1,5 +1,7 @@
 import { type Static, Type } from 'typebox';
-import { strict } from '../../http/route.ts';
+import { strict } from '../../http/route/route.ts';
+import { defined } from '../../lib/defined.ts';
+import { mapOf } from '../../lib/map-schema.ts';
 import {
   defineTool,
   optionalText,
@@ -67,9 +69,11 @@ const listAutomations = defineTool({
   async run({ type, status, page }, { api }) {
     const found = await api<AutomationPage>('GET', '/api/v1/automations', { query: { type, status, page } });
     const automations = found.data.map((each) => ({
-      ...{ id: each.id, name: each.name, type: each.type, status: each.status },
-      ...(each.lookup_key === undefined ? {} : { lookup_key: each.lookup_key }),
-      ...(each.description === undefined ? {} : { description: each.description }),
+      id: each.id,
+      name: each.name,
+      type: each.type,
+      status: each.status,
+      ...defined({ lookup_key: each.lookup_key, description: each.description }),
       ...truncateJson('input_schema', each.input_schema, toolLimits.jsonCharactersMax),
     }));
     const { page: at, total_pages, total_entries } = found;
@@ -99,9 +103,9 @@ const listInvocable = defineTool({
   async run({ page }, { api }) {
     const found = await api<AutomationPage>('GET', '/api/v1/invocable_automations', { query: { page } });
     const automations = found.data.map((each) => ({
-      ...{ id: each.id, name: each.name },
-      ...(each.lookup_key === undefined ? {} : { lookup_key: each.lookup_key }),
-      ...(each.description === undefined ? {} : { description: each.description }),
+      id: each.id,
+      name: each.name,
+      ...defined({ lookup_key: each.lookup_key, description: each.description }),
       ...truncateJson('input_schema', each.input_schema, toolLimits.jsonCharactersMax),
     }));
     const { page: at, total_pages, total_entries } = found;
@@ -131,7 +135,7 @@ const invokeAutomation = defineTool({
   hints: { reads: false, destroys: true, reachesOut: true },
   input: strict({
     automation: Type.String({ description: 'aut_… or its lookup key.' }),
-    payload: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+    payload: Type.Optional(mapOf(Type.Unknown())),
     idempotency_key: Type.Optional(
       Type.String({ minLength: 1, maxLength: 255, description: 'A repeated key returns the first run.' }),
     ),
@@ -185,8 +189,10 @@ const readRun = defineTool({
       query: { limit: journalPageSize, after_cursor },
     });
     const journal = page.data.map(({ sequence, type, node_id, record, created_at }) => ({
-      ...{ sequence, type, created_at },
-      ...(node_id === undefined ? {} : { node: node_id }),
+      sequence,
+      type,
+      created_at,
+      ...defined({ node: node_id }),
       ...truncateJson('payload', record.payload, toolLimits.jsonCharactersMax / 4),
     }));
     const cursor = page.resume_cursor === undefined ? {} : { resume_cursor: page.resume_cursor };
@@ -248,7 +254,7 @@ const emitEvent = defineTool({
   hints: { reads: false, reachesOut: true },
   input: strict({
     name: Type.String({ minLength: 1, maxLength: 200, description: 'Such as order.paid.' }),
-    payload: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+    payload: Type.Optional(mapOf(Type.Unknown())),
   }),
   output: Type.Object({ event: Type.String(), name: Type.String() }),
   async run(body, { api }) {
@@ -275,9 +281,7 @@ function present(run: Run): Static<typeof runAnswer> {
     automation: run.automation,
     status: run.status as Static<typeof runAnswer>['status'],
     ...truncateJson('result', run.result, toolLimits.resultCharactersMax),
-    ...(run.error === undefined ? {} : { error: run.error }),
-    ...(run.started_at === undefined ? {} : { started_at: run.started_at }),
-    ...(run.completed_at === undefined ? {} : { completed_at: run.completed_at }),
+    ...defined({ error: run.error, started_at: run.started_at, completed_at: run.completed_at }),
   };
 }
 

@@ -1,6 +1,8 @@
 import { type Static, Type } from 'typebox';
-import { AppError } from '../../errors.ts';
-import { strict } from '../../http/route.ts';
+import { strict } from '../../http/route/route.ts';
+import { defined } from '../../lib/defined.ts';
+import { AppError } from '../../lib/errors.ts';
+import { mapOf } from '../../lib/map-schema.ts';
 import {
   defineTool,
   optionalText,
@@ -76,7 +78,7 @@ const patterns = Type.Optional(
 
 const wanted = {
   schema: Type.Optional(
-    Type.Record(Type.String(), Type.Unknown(), {
+    mapOf(Type.Unknown(), {
       description:
         'JSON Schema of the data that the server’s language model, if there is one, extracts from each text.',
     }),
@@ -243,16 +245,14 @@ async function show(context: ToolContext, found: Extraction, part: Part): Promis
     extraction: found.id,
     state: found.state,
     progress: found.progress,
-    ...(found.error === undefined ? {} : { error: found.error }),
+    ...defined({ error: found.error }),
     outputs: listed.map(({ ordinal, state, title, source_url, file, error, data_file, data_error }) => ({
       number: ordinal,
       state,
-      ...(title === undefined ? {} : { title }),
-      ...(source_url === undefined ? {} : { source_url }),
+      ...defined({ title, source_url }),
       ...(file === undefined ? {} : { size: file.size, file: file.id }),
       ...(data_file === undefined ? {} : { data_file: data_file.id }),
-      ...(data_error === undefined ? {} : { data_error }),
-      ...(error === undefined ? {} : { error }),
+      ...defined({ data_error, error }),
     })),
     ...(leftOut > 0 ? { outputs_left_out: leftOut } : {}),
     ...dataOf(chosen),

@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
-import { AppError } from '../../errors.ts';
-import { strict } from '../../http/route.ts';
+import { strict } from '../../http/route/route.ts';
+import { AppError } from '../../lib/errors.ts';
 import { textInBase64 } from '../long-arguments.ts';
 import { defineTool, pageInput, pageOutput, readUtf8, requireOneOf, type Tool, toolLimits } from '../tool.ts';
 

@@ -1,5 +1,7 @@
 import { Type } from 'typebox';
-import { strict } from '../../http/route.ts';
+import { strict } from '../../http/route/route.ts';
+import { defined } from '../../lib/defined.ts';
+import { mapOf } from '../../lib/map-schema.ts';
 import { defineTool, optionalText, requireOneOf, type Tool, toolLimits, waitFor, waitInput } from '../tool.ts';
 
 type Ingestion = {
@@ -22,7 +24,7 @@ const ingest = defineTool({
     file: Type.Optional(Type.String({ description: 'fil_…; required unless text is given.' })),
     title: Type.Optional(Type.String({ maxLength: 1_000, description: 'Title of the document.' })),
     metadata: Type.Optional(
-      Type.Record(Type.String(), Type.Unknown(), { description: 'Metadata of the document, for filters of searches.' }),
+      mapOf(Type.Unknown(), { description: 'Metadata of the document, for filters of searches.' }),
     ),
     wait_seconds: waitInput,
   }),
@@ -52,8 +54,7 @@ const ingest = defineTool({
       data: {
         ingestion: id,
         status: status as 'succeeded',
-        ...(metadata.document === undefined ? {} : { document: metadata.document }),
-        ...(stats.chunks === undefined ? {} : { chunks: stats.chunks }),
+        ...defined({ document: metadata.document, chunks: stats.chunks }),
         ...(error === undefined ? {} : { error: { code: error.code, message: error.message } }),
       },
     };

@@ -1,5 +1,7 @@
 import { Type } from 'typebox';
-import { strict } from '../../http/route.ts';
+import { strict } from '../../http/route/route.ts';
+import { defined } from '../../lib/defined.ts';
+import { mapOf } from '../../lib/map-schema.ts';
 import {
   defineTool,
   optionalText,
@@ -25,13 +27,14 @@ type Document = {
   total_size: number;
   updated_at: string;
 };
-type Hit = {
+type Passage = {
   content: string;
   metadata: unknown;
   document: string;
   source: string;
   title?: string;
   source_url?: string;
+  fragment?: string;
   start_line: number;
   end_line: number;
   start_byte: number;
@@ -49,7 +52,7 @@ type Content = {
   end_byte?: number;
 };
 
-const freeJson = Type.Optional(Type.Record(Type.String(), Type.Unknown()));
+const freeJson = Type.Optional(mapOf(Type.Unknown()));
 
 const listSources = defineTool({
   name: 'list_knowledge_sources',
@@ -81,7 +84,9 @@ const listSources = defineTool({
   async run({ agent, org, type, page }, { api }) {
     const found = await api<Page<Source>>('GET', '/api/v1/knowledge_sources', { query: { agent, org, type, page } });
     const sources = found.data.map((source) => ({
-      ...{ id: source.id, type: source.type, state: source.state },
+      id: source.id,
+      type: source.type,
+      state: source.state,
       ...ownersOf(source),
       ...truncateJson('metadata', source.metadata, toolLimits.jsonCharactersMax),
     }));
@@ -109,9 +114,7 @@ const searchKnowledge = defineTool({
     ),
     min_similarity: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
     recency_days: Type.Optional(Type.Number({ exclusiveMinimum: 0, maximum: 100_000 })),
-    filter: Type.Optional(
-      Type.Record(Type.String(), Type.Unknown(), { description: 'Conditions on document metadata.' }),
-    ),
+    filter: Type.Optional(mapOf(Type.Unknown(), { description: 'Conditions on document metadata.' })),
   }),
   output: Type.Object({
     passages: Type.Array(
@@ -124,6 +127,9 @@ const searchKnowledge = defineTool({
         source: Type.String(),
         title: optionalText,
         source_url: optionalText,
+        fragment: Type.Optional(
+          Type.String({ description: 'Leads to the passage: cite source_url, `#` and fragment.' }),
+        ),
         start_line: Type.Integer(),
         end_line: Type.Integer(),
         start_byte: Type.Integer(),
@@ -138,28 +144,39 @@ const searchKnowledge = defineTool({
     if (source !== undefined && agent !== undefined) requireOneOf(['source', 'agent'], source, agent);
     const path = searchPath(source, agent);
     const body = { ...rest, max_results: wanted ?? toolLimits.resultsDefault };
-    const found = await api<{ data: Hit[] }>('POST', path, { body });
+    const found = await api<{ data: Passage[] }>('POST', path, { body });
     const passages = found.data.map((hit) => {
       const content = truncateText(hit.content, toolLimits.passageCharactersMax);
-      const { document, title, source_url, start_line, end_line, start_byte, end_byte, score } = hit;
+      const { document, title, source_url, fragment, start_line, end_line, start_byte, end_byte, score } = hit;
       return {
         content,
         ...(content.length < hit.content.length ? { content_cut: true } : {}),
-        ...{ document, source: hit.source, start_line, end_line, start_byte, end_byte, score },
-        ...(title === undefined ? {} : { title }),
-        ...(source_url === undefined ? {} : { source_url }),
+        document,
+        source: hit.source,
+        start_line,
+        end_line,
+        start_byte,
+        end_byte,
+        score,
+        ...defined({ title, source_url, fragment }),
         ...truncateJson('metadata', hit.metadata, toolLimits.jsonCharactersMax),
       };
     });
     const text = passages
       .map(
-        ({ content, document, title, start_line, end_line }, at) =>
-          `[${at + 1}] ${title ?? document} (${document}, lines ${start_line}-${end_line})\n${content}`,
+        ({ content, document, title, start_line, end_line, ...place }, at) =>
+          `[${at + 1}] ${title ?? document} (${document}, lines ${start_line}-${end_line}${linkOf(place)})\n${content}`,
       )
       .join('\n\n');
     return { data: { passages }, text: text === '' ? 'No results.' : text };
   },
 });
+
+/** The address of a passage on its page. */
+function linkOf({ source_url: url, fragment }: { source_url?: string; fragment?: string }): string {
+  if (url === undefined) return '';
+  return `, ${fragment === undefined ? url : `${url}#${fragment}`}`;
+}
 
 function searchPath(source: string | undefined, agent: string | undefined): string {
   if (source !== undefined) return `/api/v1/knowledge_sources/${encodeURIComponent(source)}/search`;
@@ -198,10 +215,12 @@ const listDocuments = defineTool({
     const query = { source, agent, q: title, page };
     const found = await api<Page<Document>>('GET', '/api/v1/knowledge_documents', { query });
     const documents = found.data.map((document) => ({
-      ...{ id: document.id, source: document.source, updated_at: document.updated_at },
-      ...{ total_lines: document.total_lines, total_size: document.total_size },
-      ...(document.title === undefined ? {} : { title: document.title }),
-      ...(document.source_url === undefined ? {} : { source_url: document.source_url }),
+      id: document.id,
+      source: document.source,
+      updated_at: document.updated_at,
+      total_lines: document.total_lines,
+      total_size: document.total_size,
+      ...defined({ title: document.title, source_url: document.source_url }),
       ...truncateJson('metadata', document.metadata, toolLimits.jsonCharactersMax),
     }));
     return { data: { documents, ...pageOf(found) } };
@@ -255,7 +274,7 @@ const readDocument = defineTool({
     const found = await api<Content>('GET', path, { query });
     const range = unit === 'lines' ? linesOf(found) : bytesOf(found);
     const { title, total_lines, total_size } = found;
-    const data = { document, ...(title === undefined ? {} : { title }), total_lines, total_size, ...range };
+    const data = { document, ...defined({ title }), total_lines, total_size, ...range };
     return { data, text: `${data.content}${'next_offset' in range ? nextHint(range.next_offset, unit) : ''}` };
   },
 });

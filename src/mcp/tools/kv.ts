@@ -1,7 +1,8 @@
 import { Type } from 'typebox';
-import { AppError } from '../../errors.ts';
-import { strict } from '../../http/route.ts';
+import { strict } from '../../http/route/route.ts';
 import { kvOperation } from '../../kv/schema.ts';
+import { defined } from '../../lib/defined.ts';
+import { AppError } from '../../lib/errors.ts';
 import { defineTool, optionalText, pageInput, pageOutput, type Tool, toolLimits, truncateText } from '../tool.ts';
 
 type Entry = { user: string; key: string; value: string; updated_at: string; expires_at?: string };
@@ -43,7 +44,10 @@ const get = defineTool({
     const hint = 'next_offset' in more ? `\n\n[There is more: call kv_get with offset ${end}.]` : '';
     return {
       data: {
-        ...{ user: entry.user, key: entry.key, value, total_characters: entry.value.length },
+        user: entry.user,
+        key: entry.key,
+        value,
+        total_characters: entry.value.length,
         ...more,
         updated_at: entry.updated_at,
       },
@@ -72,7 +76,7 @@ const put = defineTool({
   output: Type.Object({ user: Type.String(), key: Type.String(), updated_at: Type.String(), expires_at: optionalText }),
   async run({ key: name, value, ttl_seconds, user: owner }, { api }) {
     const expiry = ttl_seconds === undefined ? {} : { ttl_seconds };
-    const body = { value, ...expiry, ...(owner === undefined ? {} : { user: owner }) };
+    const body = { value, ...expiry, ...defined({ user: owner }) };
     const entry = await api<Entry>('PUT', pathOf(name), { body });
     const expires = entry.expires_at === undefined ? {} : { expires_at: entry.expires_at };
     return { data: { user: entry.user, key: entry.key, updated_at: entry.updated_at, ...expires } };
@@ -94,7 +98,7 @@ const increment = defineTool({
   }),
   output: Type.Object({ user: Type.String(), key: Type.String(), value: Type.String() }),
   async run({ key: name, by = 1, user: owner }, { api }) {
-    const body = { key: name, by, ...(owner === undefined ? {} : { user: owner }) };
+    const body = { key: name, by, ...defined({ user: owner }) };
     const entry = await api<Entry>('POST', '/api/v1/kv_increment', { body });
     return { data: { user: entry.user, key: entry.key, value: entry.value } };
   },
@@ -183,16 +187,16 @@ const batch = defineTool({
     ),
   }),
   async run({ operations, user: owner }, { api }) {
-    const body = { operations, ...(owner === undefined ? {} : { user: owner }) };
+    const body = { operations, ...defined({ user: owner }) };
     const { data } = await api<{ data: BatchResult[] }>('POST', '/api/v1/kv_batch', { body });
     const results = data.map(({ op, key: name, entry, etag, deleted }) => {
       const value = entry && truncateText(entry.value, toolLimits.valueCharactersInListsMax);
       return {
-        ...{ op, key: name },
+        op,
+        key: name,
         ...(value == null ? {} : { value }),
         ...(entry && (value?.length ?? 0) < entry.value.length ? { value_cut: true } : {}),
-        ...(etag === undefined ? {} : { etag }),
-        ...(deleted === undefined ? {} : { deleted }),
+        ...defined({ etag, deleted }),
       };
     });
     return { data: { results } };

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { newUuid, parseId } from '../../../src/ids.ts';
+import { newUuid, parseId } from '../../../src/lib/ids.ts';
 import type { TestUser } from '../provisioner.ts';
 import type { TestServer } from '../server.ts';
 import { setJobAside } from '../set-aside-job.ts';

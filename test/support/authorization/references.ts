@@ -1,4 +1,4 @@
-import type { IdKind } from '../../../src/ids.ts';
+import type { IdKind } from '../../../src/lib/ids.ts';
 import { readProjectFile } from '../source.ts';
 
 /* Finds in openapi.json where a request can name resources outside of its path, and classifies these members. */

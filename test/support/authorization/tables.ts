@@ -189,7 +189,7 @@ export const config = {
               owner admin member viewer teammate outsider stranger sandboxed key  sandboxKey otherKey
   mine        ok    404   404    404    404      404      404      404       404  404        404
   `),
-  /** The list of an owner whom the caller cannot see is empty: test/api/list-filters.test.ts. */
+  /** The list of an owner whom the caller cannot see is empty: test/api/http/list-filters.test.ts. */
   listed: readMatrix(`
               users key  sandboxKey otherKey
   org         ok    ok   ok         ok

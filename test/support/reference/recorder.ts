@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import type { OperationExample } from '../../../src/http/openapi-examples.ts';
-import { formatId, type IdKind, idPrefixes, nativeId } from '../../../src/ids.ts';
+import type { OperationExample } from '../../../src/http/openapi/examples.ts';
+import { formatId, type IdKind, idPrefixes, nativeId } from '../../../src/lib/ids.ts';
 import type { ApiOptions, TestServer } from '../server.ts';
 
 type Json = Record<string, unknown>;

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { parseId } from '../../../src/ids.ts';
+import { parseId } from '../../../src/lib/ids.ts';
 import { AutomationsClient, graphOf } from '../automations.ts';
 import type { TestApp } from '../provisioner.ts';
 import type { TestServer } from '../server.ts';

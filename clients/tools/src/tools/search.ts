@@ -13,6 +13,8 @@ export type Passage = {
   source: string;
   title?: string;
   source_url?: string;
+  /** Leads to the passage on the page. */
+  fragment?: string;
   start_line: number;
   end_line: number;
   start_byte: number;
@@ -66,18 +68,20 @@ export function searchTool(client: QuarryClient, limits: Limits): ToolDefinition
 }
 
 function present(hit: Passage): Passage {
-  const { document, source, title, source_url, start_line, end_line, start_byte, end_byte, score } = hit;
+  const { document, source, title, source_url, fragment, start_line, end_line, start_byte, end_byte, score } = hit;
   return {
     content: cutText(hit.content, passageCharactersMax),
     ...{ document, source },
     ...(title === undefined ? {} : { title }),
     ...(source_url === undefined ? {} : { source_url }),
+    ...(fragment === undefined ? {} : { fragment }),
     ...{ start_line, end_line, start_byte, end_byte, score },
   };
 }
 
 function describePassage(passage: Passage, at: number): string {
-  const { title, document, source_url, start_line, end_line, start_byte, end_byte, content } = passage;
+  const { title, document, source_url, fragment, start_line, end_line, start_byte, end_byte, content } = passage;
+  const link = source_url === undefined || fragment === undefined ? source_url : `${source_url}#${fragment}`;
   const place = `lines ${start_line}-${end_line}, bytes ${start_byte}-${end_byte}`;
-  return `[${at + 1}] ${joinParts(title, document, place, source_url)}\n${content}\n\n`;
+  return `[${at + 1}] ${joinParts(title, document, place, link)}\n${content}\n\n`;
 }

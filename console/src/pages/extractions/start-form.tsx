@@ -157,7 +157,7 @@ export function StartForm() {
           />
         </details>
         <details>
-          <summary>Where the Markdown goes</summary>
+          <summary>Destination</summary>
           <div className="row">
             <Field
               label="Stored as"

@@ -97,6 +97,7 @@ function Hit({
           </Link>
           <p className="faint">
             {headings.length > 0 ? `${headings.join(' › ')} · ` : ''}lines {hit.start_line}–{hit.end_line}
+            <PageLink hit={hit} />
           </p>
         </div>
         <div className="score">
@@ -212,4 +213,21 @@ function useHighlights(host: RefObject<HTMLDivElement | null>, terms: string[], 
       for (const range of ranges) highlight.delete(range);
     };
   }, [host, stems, hit]);
+}
+
+/** Leads to the passage on the web page that it comes from. */
+function PageLink({ hit: { source_url, fragment } }: { hit: SearchHit }) {
+  if (source_url === undefined) return null;
+  return (
+    <>
+      {' · '}
+      <a
+        href={fragment === undefined ? source_url : `${source_url}#${fragment}`}
+        target="_blank"
+        rel="noreferrer noopener"
+      >
+        {fragment === undefined ? 'page' : `#${fragment}`}
+      </a>
+    </>
+  );
 }

@@ -151,7 +151,7 @@ export function AgentPage({ id }: { id: string }) {
               />
               {Object.keys(found.metadata).length === 0 ? null : <Json value={found.metadata} label="Metadata" />}
             </section>
-            <h2>Search what it owns</h2>
+            <h2>Search the agent’s knowledge</h2>
             <SearchPlayground agent={id} />
             {editing ? (
               <FormDialog

@@ -110,7 +110,7 @@ function RunBody({
             {run.retried_from === undefined ? null : (
               <>
                 {' '}
-                · <Link href={`/runs/${run.retried_from}`}>again after</Link>
+                · <Link href={`/runs/${run.retried_from}`}>retry of an earlier run</Link>
               </>
             )}
           </>

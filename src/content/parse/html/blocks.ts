@@ -1,15 +1,8 @@
 import { type Block, codeSpan, escapeText, link, mark, oneLine, writeInline } from '../write-markdown.ts';
+import { isBesideCode } from './code.ts';
+import { marks } from './structure/marks.ts';
 import { isLayoutTable, spreadCells, tableRows } from './table-grid.ts';
-import {
-  blockNames,
-  collect,
-  findFirst,
-  type HtmlElement,
-  type HtmlNode,
-  type HtmlText,
-  textLength,
-  textOf,
-} from './tree.ts';
+import { blockNames, collect, type HtmlElement, type HtmlNode, type HtmlText, textLength, textOf } from './tree.ts';
 
 const skipped = new Set(
   'head title meta link input select textarea button datalist map area param source track rt rp rtc'.split(' '),
@@ -30,6 +23,13 @@ type HtmlOptions = {
 
 /** The blocks of an element's contents, in order. */
 export function htmlBlocks(element: HtmlElement, options: HtmlOptions = {}): Block[] {
+  const notes = new Set<string>();
+  for (const { attributes } of collect(element, (one) => one.attributes[marks.note] !== undefined))
+    notes.add(attributes[marks.note] ?? '');
+  return blocksOf(element, { ...options, notes });
+}
+
+function blocksOf(element: HtmlElement, options: WriterOptions): Block[] {
   const writer = new BlockWriter(options);
   writer.contents(element, { listDepth: -1 });
   writer.flush();
@@ -37,16 +37,18 @@ export function htmlBlocks(element: HtmlElement, options: HtmlOptions = {}): Blo
 }
 
 type Context = { listDepth: number };
+/** `notes` are the labels of the footnotes whose text is part of the document. */
+type WriterOptions = HtmlOptions & { notes: ReadonlySet<string> };
 
 class BlockWriter {
   readonly blocks: Block[] = [];
-  readonly #options: HtmlOptions;
+  readonly #options: WriterOptions;
   readonly #holdsBlocks = new Map<HtmlElement, boolean>();
   #inline = '';
   #inLink = false;
   #item: { depth: number; marker: string } | undefined;
 
-  constructor(options: HtmlOptions) {
+  constructor(options: WriterOptions) {
     this.#options = options;
   }
 
@@ -100,12 +102,32 @@ class BlockWriter {
     else if (name === 'hr') this.#push({ type: 'rule' });
     else if (name === 'br') this.#inline += lineBreak;
     else if (name === 'img') this.#inline += this.#image(element);
-    else if (name === 'math') this.#inline += mathText(element);
+    else if (name === 'math') this.#formula(element);
+    else if (element.attributes[marks.noteRef] !== undefined) this.#inline += this.#noteRef(element);
+    else if (element.attributes[marks.note] !== undefined) this.#note(element);
     else if (blockNames.has(name)) {
       this.flush();
       this.contents(element, context);
       this.flush();
     } else this.#inlineElement(element, context);
+  }
+
+  #formula(element: HtmlElement): void {
+    const tex = element.attributes[marks.tex];
+    if (tex === undefined) this.#inline += mathText(element);
+    else if (element.attributes.display === 'block') this.#push({ type: 'formula', tex });
+    else this.#inline += `$${oneLine(tex)}$`;
+  }
+
+  /** Without its note, a reference is only a number. */
+  #noteRef(element: HtmlElement): string {
+    const label = element.attributes[marks.noteRef] ?? '';
+    return this.#options.notes.has(label) ? `[^${label}]` : `<sup>${escapeText(label)}</sup>`;
+  }
+
+  #note(element: HtmlElement): void {
+    const blocks = blocksOf(element, this.#options);
+    if (blocks.length > 0) this.#push({ type: 'note', label: element.attributes[marks.note] ?? '', blocks });
   }
 
   #push(block: Block): void {
@@ -201,9 +223,12 @@ class BlockWriter {
 
   #heading(element: HtmlElement, level: number): void {
     this.flush();
-    const blocks = htmlBlocks(element, this.#options);
+    const blocks = blocksOf(element, this.#options);
     const text = blocks.map((block) => ('text' in block ? block.text : writeInline([block]))).join(' ');
-    if (text.trim() !== '') this.blocks.push({ type: 'heading', level, text: oneLine(text.replaceAll(/\*\*/g, '')) });
+    if (text.trim() === '') return;
+    const fragment = element.attributes[marks.fragment];
+    const heading = { type: 'heading', level, text: oneLine(text.replaceAll(/\*\*/g, '')) } as const;
+    this.blocks.push(fragment === undefined ? heading : { ...heading, fragment });
   }
 
   #list(element: HtmlElement, context: Context): void {
@@ -245,7 +270,7 @@ class BlockWriter {
     }
   }
 
-  /** One item: its first text after the marker, further paragraphs as continuations, nested lists one level deeper. */
+  /** One item: its first text after the marker, what follows indented below it, nested lists one level deeper. */
   #entry(element: HtmlElement, depth: number, marker: string, context: Context): void {
     this.#item = { depth, marker };
     const first = this.blocks.length;
@@ -258,25 +283,24 @@ class BlockWriter {
       const [next] = this.blocks.splice(first + 1, 1);
       if (next?.type === 'paragraph') own.text += `\n\n${next.text}`;
     }
+    const indent = 4 * depth + marker.length + 1;
+    for (const block of this.blocks.slice(first + 1)) if (isIndented(block)) block.indent ??= indent;
   }
 
   #preformatted(element: HtmlElement): void {
     const text = rawText(element)
       .replaceAll(/\r\n?/g, '\n')
-      .replaceAll(/^\n+|\s+$/g, '');
+      .replaceAll(/^(?:[ \t]*\n)+|\s+$/g, '');
     if (text === '') return;
-    const classes = [element, ...collect(element, ({ name }) => name === 'code')].map(
-      ({ attributes }) =>
-        `${attributes.class ?? ''} ${attributes['data-lang'] ? `lang-${attributes['data-lang']}` : ''}`,
-    );
-    const language = /(?:^|\s)(?:language|lang|highlight-source|brush:?)[-\s]([\w+#-]+)/.exec(classes.join(' '))?.[1];
+    const language = element.attributes[marks.language];
     this.#push({ type: 'code', text, ...(language === undefined ? {} : { language }) });
   }
 
   #quote(element: HtmlElement): void {
     this.flush();
-    const blocks = htmlBlocks(element, this.#options);
-    if (blocks.length > 0) this.blocks.push({ type: 'quote', blocks });
+    const blocks = blocksOf(element, this.#options);
+    const alert = element.attributes[marks.alert];
+    if (blocks.length > 0) this.blocks.push({ type: 'quote', blocks, ...(alert === undefined ? {} : { alert }) });
   }
 
   #table(element: HtmlElement, context: Context): void {
@@ -296,9 +320,15 @@ class BlockWriter {
     }
     this.blocks.push({
       type: 'table',
-      rows: spreadCells(rows, (cell) => writeInline(htmlBlocks(cell, this.#options)), this.#options.onCut),
+      rows: spreadCells(rows, (cell) => writeInline(blocksOf(cell, this.#options)), this.#options.onCut),
     });
   }
+}
+
+type Indented = Extract<Block, { indent?: number }>;
+
+function isIndented(block: Block): block is Indented {
+  return ['paragraph', 'code', 'quote', 'table', 'formula'].includes(block.type);
 }
 
 /** Units whose square and cube are commonly typed as `m2` and `cm3`. */
@@ -337,7 +367,10 @@ function isFormulaCopy({ attributes }: HtmlElement): boolean {
 function rawText(node: HtmlNode): string {
   if (node.kind === 'text') return node.text.toWellFormed();
   if (node.name === 'br') return '\n';
-  const inner = node.children.map(rawText).join('');
+  const inner = node.children
+    .filter((child) => child.kind === 'text' || !isBesideCode(child))
+    .map(rawText)
+    .join('');
   const line = node.name === 'div' || node.name === 'p' || node.name === 'tr' || node.name === 'li';
   return line && !inner.endsWith('\n') ? `${inner}\n` : inner;
 }
@@ -354,10 +387,7 @@ function firstOfSet(srcset: string | undefined): string | undefined {
   return first === '' || first?.startsWith('data:') ? undefined : first;
 }
 
-/** The TeX of a formula if the page contains it, otherwise its symbols. */
+/** The symbols of a formula whose TeX the page does not contain. */
 function mathText(element: HtmlElement): string {
-  const annotation = findFirst(element, 'annotation');
-  const tex = /tex/i.test(annotation?.attributes.encoding ?? '') && annotation ? textOf(annotation) : '';
-  if (tex !== '') return `$${tex}$`;
   return escapeText(element.attributes.alttext ?? textOf(element));
 }

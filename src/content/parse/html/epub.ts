@@ -5,6 +5,7 @@ import { isoDate } from '../text/text.ts';
 import { failed, type ParsedDocument, unsupported } from '../types.ts';
 import { type Block, writeMarkdown } from '../write-markdown.ts';
 import { htmlBlocks } from './blocks.ts';
+import { plainStructure } from './structure/structure.ts';
 import { parseHtml } from './tree.ts';
 
 const chaptersMax = 5_000;
@@ -27,6 +28,7 @@ export async function parseEpub(bytes: Uint8Array): Promise<ParsedDocument> {
     if (text === undefined) continue;
     const chapter = parseHtml(text, { xhtml: true });
     if (chapter.truncated) throw failed('A chapter of the e-book has more parts than can be read.');
+    plainStructure(chapter.root);
     blocks.push(...htmlBlocks(chapter.root));
   }
   if (blocks.length === 0 && zip.has('META-INF/encryption.xml'))

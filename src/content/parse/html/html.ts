@@ -4,6 +4,7 @@ import { needsBrowser, type ParsedDocument } from '../types.ts';
 import { oneLine, writeMarkdown } from '../write-markdown.ts';
 import { htmlBlocks } from './blocks.ts';
 import { readPage, reportPage } from './page.ts';
+import { plainStructure } from './structure/structure.ts';
 import { findAll, findFirst, type HtmlElement, parseHtml, textLength, textOf, treeLimits } from './tree.ts';
 
 /**
@@ -43,6 +44,7 @@ function isWebPage(text: string, root: HtmlElement): boolean {
 }
 
 function wholeDocument(root: HtmlElement, url: string | undefined, onCut: (missing: string) => void): string {
+  plainStructure(root);
   const base = findFirst(root, 'base')?.attributes.href ?? url;
   const baseUrl = base !== undefined && URL.canParse(base) ? base : undefined;
   return writeMarkdown(htmlBlocks(root, { baseUrl, onCut }));

@@ -1,5 +1,6 @@
+import { fragmentLimits, type HeadingFragments, writeFragment } from '../../fragments.ts';
 import type { PageReport } from '../types.ts';
-import { writeMarkdown } from '../write-markdown.ts';
+import { type Block, writeMarkdown } from '../write-markdown.ts';
 import { htmlBlocks } from './blocks.ts';
 import { decodeHtml } from './charset.ts';
 import { linkedThings } from './linked-data.ts';
@@ -7,6 +8,7 @@ import { mainContent } from './main/content.ts';
 import { metaTags, type PageMetadata, readMetadata } from './metadata.ts';
 import { likeliestType, typeShares } from './page-type.ts';
 import type { PageType } from './page-types.ts';
+import { plainStructure } from './structure/structure.ts';
 import { readStructured, type Structured } from './structured.ts';
 import { findAll, findFirst, type HtmlElement, type HtmlTree, parseHtml, treeLimits } from './tree.ts';
 
@@ -28,6 +30,8 @@ export type ParsedPage = PageMetadata & {
   structured: Structured;
   /** Whether the page has no text because its scripts would render it. */
   needsBrowser: boolean;
+  /** The fragments that lead to the headings of the text. */
+  fragments: HeadingFragments;
   /** All links of the whole page in order, absolute, each once. */
   links: PageLink[];
   /** Describes the parts that are missing because the page is too large. Absent if the page is complete. */
@@ -41,7 +45,7 @@ export function parsePage({ bytes, contentType, url }: PageInput): ParsedPage {
   return readPage(parseHtml(decodeHtml(bytes, contentType)), url);
 }
 
-/** The same for a parsed page. Does not change the tree. */
+/** The same for a parsed page. Changes the tree: what surrounds code, headings and notes is removed. */
 export function readPage(tree: HtmlTree, url: string): ParsedPage {
   const { root } = tree;
   const base = baseOf(root, url);
@@ -53,6 +57,8 @@ export function readPage(tree: HtmlTree, url: string): ParsedPage {
     links.length = pageLimits.linksMax;
     missing.add(`links after the first ${pageLimits.linksMax}`);
   }
+  plainStructure(root);
+  for (const element of tree.noscript) plainStructure(element);
   const facts = { tree, url, meta: metaTags(root), things: linkedThings(tree.embedded), title: metadata.title };
   const types = typeShares(facts);
   const pageType = likeliestType(types);
@@ -66,6 +72,7 @@ export function readPage(tree: HtmlTree, url: string): ParsedPage {
     pageType,
     structured,
     needsBrowser: tree.scripts > 0 && isFrame(markdown),
+    fragments: fragmentsOf(blocks),
     links,
     ...(missing.size === 0 ? {} : { truncated: [...missing] }),
   };
@@ -74,6 +81,17 @@ export function readPage(tree: HtmlTree, url: string): ParsedPage {
 /** The part of a page's result that outputs show in addition to its text. */
 export function reportPage({ pageType, structured }: ParsedPage): PageReport {
   return { page_type: pageType, structured };
+}
+
+function fragmentsOf(blocks: Block[]): HeadingFragments {
+  const found: [string, string][] = [];
+  for (const block of blocks) {
+    if (block.type !== 'heading' || block.fragment === undefined) continue;
+    const fragment = writeFragment(block.fragment);
+    if (fragment !== undefined) found.push([block.text, fragment]);
+    if (found.length === fragmentLimits.headingsMax) break;
+  }
+  return found;
 }
 
 const wordsOfTextMin = 5;

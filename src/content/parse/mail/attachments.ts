@@ -1,3 +1,4 @@
+import { defined } from '../../../lib/defined.ts';
 import { parseLimits } from '../limits.ts';
 import type { Reading } from '../reading.ts';
 import {
@@ -86,8 +87,7 @@ export class AttachmentReader {
       }
       const own = reading.part(at === attached.length - 1 ? 1 : timeShare);
       const { deadlineMs: forMs } = own.terms;
-      if (!isAround)
-        this.#report({ what: 'begun', path, name, left: { ...this.#left }, ...(forMs === undefined ? {} : { forMs }) });
+      if (!isAround) this.#report({ what: 'begun', path, name, left: { ...this.#left }, ...defined({ forMs }) });
       try {
         if (path.length > parseLimits.attachmentDepthMax) throw failed('The attachment is nested too deeply.');
         await this.read(await parse(one, own), own, parse, { path, name });

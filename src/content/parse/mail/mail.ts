@@ -1,5 +1,6 @@
 import PostalMime, { type Address, type Attachment, type Email } from 'postal-mime';
 import { htmlBlocks } from '../html/blocks.ts';
+import { plainStructure } from '../html/structure/structure.ts';
 import { parseHtml } from '../html/tree.ts';
 import { parseLimits } from '../limits.ts';
 import { isoDate } from '../text/text.ts';
@@ -92,6 +93,7 @@ function bodyBlocks(mail: MailFields): Block[] {
   if (mail.html !== undefined && mail.html.trim() !== '') {
     const { root, truncated } = parseHtml(mail.html.slice(0, parseLimits.markdownCharactersMax));
     if (truncated) throw failed('The e-mail has more parts than can be read.');
+    plainStructure(root);
     const blocks = htmlBlocks(root);
     if (blocks.length > 0) return blocks;
   }

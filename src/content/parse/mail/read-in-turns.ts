@@ -1,3 +1,4 @@
+import { defined } from '../../../lib/defined.ts';
 import type { PartWatch, TaskReply } from '../pool/process.ts';
 import { type ParsedDocument, type ParsedPart, ParseError } from '../types.ts';
 import { CollectedParts, type PartEvent, type ResumePoint } from './attachments.ts';
@@ -29,7 +30,7 @@ export async function readInTurns(
       onPart: (event, [text]) => collected.add(withText(event, text)),
     };
     try {
-      const reply = await run({ deadlineMs: leftMs, watch, ...(resume === undefined ? {} : { resume }) });
+      const reply = await run({ deadlineMs: leftMs, watch, ...defined({ resume }) });
       return isApart(reply.value) ? collected.finish() : reply;
     } catch (error) {
       if (!(error instanceof ParseError) || !collected.hasMail) throw error;

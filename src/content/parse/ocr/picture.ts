@@ -1,7 +1,7 @@
+import { boundPicture } from '../../picture/bounds.ts';
 import { parseLimits } from '../limits.ts';
 import { buildSegments } from '../pdf/lines.ts';
 import { buildPage, writePages } from '../pdf/write-pages.ts';
-import { boundPicture } from '../picture/bounds.ts';
 import { type Reading, Unfinished } from '../reading.ts';
 import { failed, type ParsedDocument, unsupported } from '../types.ts';
 import { loadOcrEngine } from './engine.ts';

@@ -89,8 +89,14 @@ function evenSizes(lines: [size: number, characters: number][]): number[] {
 /** Spreads the characters of a line over the boxes of their words, with a space between words and a line end. */
 function lineGlyphs(line: OcrLine, size: number, scale: number): Glyph[] {
   const style: TextStyle = {
-    ...{ size, font: 'scan', weight: 400, italic: false, mono: false, symbols: false },
-    ...{ markedContent: -1, artifact: false },
+    size,
+    font: 'scan',
+    weight: 400,
+    italic: false,
+    mono: false,
+    symbols: false,
+    markedContent: -1,
+    artifact: false,
   };
   const baseline = ((line.baseline.y0 + line.baseline.y1) / 2) * scale;
   const box = { top: baseline - size * ascentShare, bottom: baseline + size * (1 - ascentShare), baseline };

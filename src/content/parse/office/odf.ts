@@ -1,3 +1,4 @@
+import { defined } from '../../../lib/defined.ts';
 import { child, childElements, descend, descendants, parseXml, textOf, type XmlElement } from '../format/xml.ts';
 import { ZipArchive } from '../format/zip.ts';
 import { isoDate } from '../text/text.ts';
@@ -41,7 +42,7 @@ export async function parseOdf(bytes: Uint8Array, kind: 'odt' | 'ods' | 'odp'): 
       blocks.push(...converter.slide(slide));
     });
   } else blocks.push(...converter.blocks(child(body, 'text')), ...converter.notes());
-  return { kind, markdown: writeMarkdown(blocks), ...(pages === undefined ? {} : { pages }), ...metadata(zip) };
+  return { kind, markdown: writeMarkdown(blocks), ...defined({ pages }), ...metadata(zip) };
 }
 
 type Format = { bold: boolean; italic: boolean; strike: boolean; script: string };

@@ -1,5 +1,5 @@
+import type { RgbaImage } from '../../picture/shrink.ts';
 import type { GreyImage } from '../ocr/image.ts';
-import type { RgbaImage } from '../picture/shrink.ts';
 import { characterOf, weightOf } from './characters.ts';
 import { type Codes, createWordReader, hasRightToLeft, isOnePerPlace, isPlain, wordEnd } from './codes.ts';
 import { callPdfium, type Pdfium } from './pdfium.ts';

@@ -1,3 +1,4 @@
+import { defined } from '../../../lib/defined.ts';
 import { loadOcrEngine, type TesseractEngine } from '../ocr/engine.ts';
 import { readPicture } from '../ocr/read-picture.ts';
 import { type Reading, Unfinished } from '../reading.ts';
@@ -29,7 +30,7 @@ export async function parsePdf(bytes: Uint8Array, reading: Reading): Promise<Par
       pages: document.pageCount,
       markdown: writePages(pages),
       ...document.metadata(),
-      ...(language === undefined ? {} : { language }),
+      ...defined({ language }),
       ...reading.report(),
     };
   } finally {

@@ -1,5 +1,5 @@
-import type { Config } from '../../../config.ts';
-import type { Logger } from '../../../log.ts';
+import type { Config } from '../../../config/config.ts';
+import type { Logger } from '../../../lib/log.ts';
 import { ocrSettings } from './ocr-data.ts';
 import { ParserPool } from './pool.ts';
 
@@ -9,6 +9,7 @@ export function openParsers(config: Config, log: Logger): ParserPool {
     workers: config.parseWorkers,
     memoryMb: config.parseMemoryMb,
     deadlineMs: config.parseSeconds * 1000,
+    needsIsolation: config.parseNetwork === 'isolated',
     jobDeadlineMs: Math.max(config.parseSeconds, config.parseJobSeconds) * 1000,
     ocr: ocrSettings(config),
     log,

@@ -1,15 +1,24 @@
-import { AppError } from '../../../errors.ts';
-import { Lanes } from '../../../lanes.ts';
-import type { Logger } from '../../../log.ts';
+import { Lanes } from '../../../fairness/lanes.ts';
+import { defined } from '../../../lib/defined.ts';
+import { AppError } from '../../../lib/errors.ts';
+import type { Logger } from '../../../lib/log.ts';
 import { trace } from '../../../tracing/trace.ts';
+import type { PictureRequest, SmallPicture } from '../../picture/picture.ts';
 import type { PreparedText, PrepareInput } from '../../prepare.ts';
 import { readInTurns } from '../mail/read-in-turns.ts';
-import type { PictureRequest, SmallPicture } from '../picture/picture.ts';
 import type { ReadingTerms } from '../reading.ts';
 import { type ImageSize, type ParsedDocument, ParseError, type ParseInput } from '../types.ts';
+import { findConfinement } from './confinement.ts';
 import { joinParts } from './join-parts.ts';
 import { findOcrProblem, type OcrProblem, type OcrSettings } from './ocr-data.ts';
-import { KilledError, ParserProcess, type PartWatch, type ProcessOptions, type TaskReply } from './process.ts';
+import {
+  KilledError,
+  ownWorkerFile,
+  ParserProcess,
+  type PartWatch,
+  type ProcessOptions,
+  type TaskReply,
+} from './process.ts';
 import type { OnProgress, TaskFields } from './worker-loop.ts';
 
 /** The tasks of worker.ts. */
@@ -17,7 +26,7 @@ type TaskName = 'parse' | 'page' | 'robots' | 'sitemap' | 'body' | 'prepare' | '
 
 type PoolOptions = {
   /**
-   * The maximum number of concurrent documents of one lane; as many again are left for other lanes. One unused
+   * The maximum number of concurrent documents of one lane; the same number is reserved for other lanes. One unused
    * process is kept ready and warm.
    */
   workers: number;
@@ -29,6 +38,10 @@ type PoolOptions = {
   jobDeadlineMs?: number;
   ocr?: OcrSettings;
   log: Logger;
+  /** Refuses documents and pictures where the system cannot keep parser processes from the network. */
+  needsIsolation?: boolean;
+  /** Replaces what the system was found to allow, in tests. */
+  isIsolated?: () => boolean;
   /** A replacement of worker.ts, for tests. */
   workerFile?: string;
   /** The number of documents that may wait, half of them in one lane. Further ones are refused with `unavailable`. */
@@ -231,7 +244,7 @@ export class ParserPool {
     { lane }: { lane?: string } = {},
   ): Promise<ImageSize | undefined> {
     await this.#findReady();
-    const options = { signal: AbortSignal.timeout(timeoutMs), ...(lane === undefined ? {} : { lane }) };
+    const options = { signal: AbortSignal.timeout(timeoutMs), ...defined({ lane }) };
     return (await this.run<ImageSize | null>('image-size', { bytes }, options)) ?? undefined;
   }
 
@@ -266,6 +279,10 @@ export class ParserPool {
   }
 
   #execute(task: string, input: TaskInput, options: ExecuteOptions): Promise<TaskReply> {
+    const { needsIsolation = false, isIsolated = hasOwnNetwork } = this.#options;
+    // Only these run decoders that were not written for this.
+    const decodes = ['parse', 'page', 'picture', 'image-size'].includes(task);
+    if (needsIsolation && decodes && !isIsolated()) return Promise.reject(notIsolated());
     const attributes = { 'quarry.parser.bytes': input.bytes.length };
     return trace(`parser ${task}`, { attributes }, async () => {
       try {
@@ -420,4 +437,14 @@ function startError(): AppError {
 
 function closedError(): AppError {
   return new AppError('unavailable', 'The server is stopping and reads no more documents.');
+}
+
+function hasOwnNetwork(): boolean {
+  return findConfinement(ownWorkerFile).network;
+}
+
+function notIsolated(): ParseError {
+  const message =
+    'This server reads no documents, because its parsers would have access to its network. Its operator can change this with QUARRY_PARSE_NETWORK.';
+  return new ParseError('extraction_failed', message);
 }

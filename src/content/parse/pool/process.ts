@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { constants, getPriority, setPriority } from 'node:os';
 import { dirname, join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { programFile } from '../../../program-file.ts';
+import { programFile } from '../../../lib/program-file.ts';
 import { FetchError, type FetchErrorCode } from '../../fetch/errors.ts';
 import { parseLimits } from '../limits.ts';
 import { isPartEvent, type PartEvent } from '../mail/attachments.ts';

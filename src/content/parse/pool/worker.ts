@@ -1,3 +1,5 @@
+import { makePicture, type PictureRequest } from '../../picture/picture.ts';
+import { areCodecsWorn } from '../../picture/wear.ts';
 import { type PrepareInput, prepareText } from '../../prepare.ts';
 import { looksLikeHtml } from '../html/detect-html.ts';
 import { parsePage } from '../html/page.ts';
@@ -5,8 +7,6 @@ import { imageSize } from '../image-size.ts';
 import { AttachmentReader, type PartEvent, type ResumePoint } from '../mail/attachments.ts';
 import { parseDocument, readDocument } from '../parse.ts';
 import { loadPdfium } from '../pdf/pdfium.ts';
-import { makePicture, type PictureRequest } from '../picture/picture.ts';
-import { areCodecsWorn } from '../picture/wear.ts';
 import { Reading, type ReadingTerms, Unfinished } from '../reading.ts';
 import { samplePdf } from '../sample-pdf.ts';
 import { type ParseInput, requireTextSize } from '../types.ts';

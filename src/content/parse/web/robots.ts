@@ -1,3 +1,4 @@
+import { defined } from '../../../lib/defined.ts';
 import { canonical, type RobotsFile, type RobotsRule, robotsBytesMax } from '../../robots-file.ts';
 
 const rulesMax = 20_000;
@@ -26,7 +27,7 @@ export function parseRobots(bytes: Uint8Array, agent: string): RobotsFile {
   const crawlDelayMs = chosen.map((group) => group.crawlDelayMs).find((delay) => delay !== undefined);
   return {
     rules: chosen.flatMap((group) => group.rules),
-    ...(crawlDelayMs === undefined ? {} : { crawlDelayMs }),
+    ...defined({ crawlDelayMs }),
     sitemaps,
   };
 }

@@ -9,6 +9,7 @@ import {
   textOf,
   textStart,
 } from '../tree.ts';
+import { hiddenShareMax, isChrome, isHidden } from './elements.ts';
 import {
   clone,
   detachAll,
@@ -18,23 +19,14 @@ import {
   linkDensity,
   measureText,
   proseLengths,
+  removeNamed,
+  removeWhere,
   simplify,
 } from './measure.ts';
-import { hasName, questions } from './names.ts';
+import { hasName, isCaption, isComments, isLede, isLikelyContent, isNote, isUnlikely, questions } from './names.ts';
 import { panelIds } from './panels.ts';
-import {
-  callToAction,
-  hiddenShareMax,
-  isCaption,
-  isChrome,
-  isHidden,
-  isLede,
-  isLikelyContent,
-  isNote,
-  isUnlikely,
-  pointerStart,
-  relatedHeading,
-} from './signs.ts';
+import { callToAction, pointerStart, relatedHeading } from './phrases.ts';
+import { wholeText } from './text-box.ts';
 
 /**
  * Extracts the main content of a page. Text scores the elements that contain it, by length, commas, links and the
@@ -50,8 +42,9 @@ export function articleContent(
 ): HtmlElement {
   const panels = panelIds(body);
   const cuts: Cut[] = [
-    { unlikely: true, panels, isManual },
-    { unlikely: false, panels, isManual },
+    { unlikely: true, comments: true, panels, isManual },
+    { unlikely: false, comments: true, panels, isManual },
+    { unlikely: false, comments: false, panels, isManual },
   ];
   const attempts = cuts.map((cut) => () => {
     const copy = clone(body, undefined);
@@ -64,11 +57,13 @@ export function articleContent(
   });
   const prose = proseLengths(body).get(body) ?? 0;
   let best: { content: HtmlElement; length: number } | undefined;
-  for (const attempt of attempts) {
+  for (const [at, attempt] of attempts.entries()) {
+    // Comments may be longer than a short article. A page without other text consists of them, such as a thread.
+    if (at === attempts.length - 1 && best !== undefined && best.length >= someCharacters) break;
     const content = attempt();
     const length = textLength(content);
     if (best === undefined || length > best.length * 2) best = { content, length };
-    // A short text may be the whole page, or what is left of a page (a forum, a thread) that consists of "comments".
+    // A short text may be the whole page, or what is left of a page whose names mislead.
     if (best.length >= enoughCharacters && (best.length >= surelyEnoughCharacters || best.length > prose * 0.15)) break;
   }
   if (best !== undefined && best.length >= 1) return best.content;
@@ -129,12 +124,15 @@ function addLede(content: HtmlElement, lede: HtmlElement): void {
 type Cut = {
   /** Whether to remove elements whose names suggest that they are not content. */
   unlikely: boolean;
+  /** Whether to remove comments. */
+  comments: boolean;
   /** The ids of closed parts that are content. */
   panels: Set<string>;
   /** Whether the page is a manual, which points to its other pages as part of its text. */
   isManual: boolean;
 };
 
+const someCharacters = 150;
 const enoughCharacters = 400;
 const surelyEnoughCharacters = 1_500;
 
@@ -144,20 +142,22 @@ function removeNoise(body: HtmlElement, cut: Cut): void {
   const whole = Math.max(1, prose.get(body) ?? 0);
   const extents = measureText(body);
   const concealedMax = (extents.get(body)?.characters ?? 0) * hiddenShareMax;
-  const visit = (parent: HtmlElement): void => {
-    parent.children = parent.children.filter((child) => {
-      if (child.kind === 'text') return true;
-      if (isChrome(child)) return false;
-      const isPanel = child.attributes.role === 'tabpanel' || cut.panels.has(child.attributes.id ?? '');
-      if (isHidden(child) && !isPanel && (extents.get(child)?.characters ?? 0) <= concealedMax) return false;
-      // Names can be wrong: an element with half of the page's text is not a sidebar.
-      const isUnwanted = isUnlikely(child) && !isQuestions(child) && (prose.get(child) ?? 0) < whole * 0.4;
-      if (cut.unlikely && isUnwanted && !(cut.isManual && isChapter(child))) return false;
-      visit(child);
-      return true;
-    });
-  };
-  visit(body);
+  removeWhere(body, (element) => {
+    if (isChrome(element)) return true;
+    const isPanel = element.attributes.role === 'tabpanel' || cut.panels.has(element.attributes.id ?? '');
+    return isHidden(element) && !isPanel && (extents.get(element)?.characters ?? 0) <= concealedMax;
+  });
+  if (cut.comments) removeNamed(body, isComments);
+  if (!cut.unlikely) return;
+  // Names can be wrong: an element with half of the page's text is not a sidebar.
+  removeNamed(
+    body,
+    (element) =>
+      isUnlikely(element) &&
+      !isQuestions(element) &&
+      (prose.get(element) ?? 0) < whole * 0.4 &&
+      !(cut.isManual && isChapter(element)),
+  );
 }
 
 /** Answers are hidden until a script opens them, and have names such as `accordion-content hidden`. */
@@ -216,8 +216,7 @@ function gather(body: HtmlElement): HtmlElement {
       topScore = score;
     }
   if (topScore === 0) return body;
-  top = widen(climb(top, body, scores), body);
-  return withSiblings(top, scores);
+  return withSiblings(wholeText(top, body, scores), scores);
 }
 
 const boxNames = new Set(['div', 'section', 'article', 'main', 'td', 'body', 'center']);
@@ -256,41 +255,6 @@ function startingScore(element: HtmlElement): number {
   };
   return (byName[element.name] ?? 0) + (isLikelyContent(element) ? 25 : 0) - (isUnlikely(element) ? 25 : 0);
 }
-
-/** Moves up while the parent contains nearly the same text, or clearly more good text than the top alone. */
-function climb(top: HtmlElement, body: HtmlElement, scores: Map<HtmlElement, number>): HtmlElement {
-  let at = top;
-  const topScore = scores.get(top) ?? 0;
-  for (
-    let parent = at.parent;
-    parent !== undefined && parent !== body.parent && parent.name !== 'html';
-    parent = parent.parent
-  ) {
-    const score = scores.get(parent) ?? 0;
-    const only = parent.children.filter((child) => child.kind === 'element').length === 1 && parent !== body;
-    if (!only && score < topScore * 0.95) break;
-    at = parent;
-  }
-  return at;
-}
-
-/**
- * Moves up from the best element until it contains a good share of all running text, as needed on a page of many
- * equal parts.
- */
-function widen(top: HtmlElement, body: HtmlElement): HtmlElement {
-  const prose = proseLengths(body);
-  const whole = prose.get(body) ?? 0;
-  let at = top;
-  // Short pages have little to remove.
-  const wanted = whole * (whole < shortPageCharacters ? coverageOfShortMin : coverageMin);
-  while (at !== body && at.parent !== undefined && (prose.get(at) ?? 0) < wanted) at = at.parent;
-  return at;
-}
-
-const coverageMin = 0.35;
-const coverageOfShortMin = 0.8;
-const shortPageCharacters = 500;
 
 function withSiblings(top: HtmlElement, scores: Map<HtmlElement, number>): HtmlElement {
   const parent = top.parent;

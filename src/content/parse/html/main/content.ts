@@ -7,9 +7,10 @@ import { articleContent, titledArticle } from './article.ts';
 import { cardsContent } from './cards.ts';
 import { embeddedContent } from './embedded.ts';
 import { enoughByType, learnedContent } from './learned.ts';
-import { clone } from './measure.ts';
-import { hasName } from './names.ts';
+import { clone, removeNamed } from './measure.ts';
+import { hasName, isComments } from './names.ts';
 import { addStated, productContent } from './product.ts';
+import { withoutShortcodes } from './shortcodes.ts';
 import { streamedBody } from './streamed.ts';
 import { findPosts, preloadedPosts, threadContent } from './thread.ts';
 import { wholePage } from './whole-page.ts';
@@ -27,8 +28,9 @@ export function mainContent(
   const article = (options?: { isManual: boolean }): HtmlElement => articleContent(body, title, description, options);
   const ruled = extract(type, body, article, stated);
   let content = ruled;
-  if (isUnsure(type, body, ruled, title)) {
-    const learned = learnedContent({ body, title, types, type, ruled });
+  const text = type === 'article' ? withoutComments(body, ruled) : body;
+  if (isUnsure(type, text, ruled, title)) {
+    const learned = learnedContent({ body: text, title, types, type, ruled });
     if (textLength(learned) >= enoughCharacters) content = learned;
     if (type === 'product') addStated(content, stated);
   }
@@ -48,6 +50,14 @@ export function isUnsure(type: PageType, body: HtmlElement, ruled: HtmlElement, 
   if (enoughByType[type] === undefined) return false;
   if (type !== 'article') return true;
   return textLength(ruled) < textLength(body) * articleShareMax && titledArticle(body, title) === body;
+}
+
+/** The page without comments, unless the rules have found little else. Comments are often longer than the article. */
+function withoutComments(body: HtmlElement, ruled: HtmlElement): HtmlElement {
+  if (textLength(ruled) < enoughCharacters) return body;
+  const copy = clone(body, undefined);
+  removeNamed(copy, isComments);
+  return copy;
 }
 
 /** What the rules for a type keep. */
@@ -108,7 +118,11 @@ function thread(body: HtmlElement): HtmlElement | undefined {
 const poorCharactersMax = 2_000;
 
 /** The page's content, or its content for browsers without scripts, or as streamed to scripts, if that is longer. */
-export function pageBody({ root, noscript, embedded }: HtmlTree): HtmlElement {
+export function pageBody(tree: HtmlTree): HtmlElement {
+  return withoutShortcodes(fullestBody(tree));
+}
+
+function fullestBody({ root, noscript, embedded }: HtmlTree): HtmlElement {
   const body = completeBody(root);
   let best = body;
   let length = textLength(body);

@@ -1,4 +1,5 @@
-import { blockNames, collect, type HtmlElement, textOf } from '../tree.ts';
+import { blockNames, collect, type HtmlElement, textLength, textOf } from '../tree.ts';
+import { isUnlikely } from './names.ts';
 
 export const inlineNames = new Set(
   'span b strong i em u font small sub sup mark code abbr cite q time s ins big label'.split(' '),
@@ -100,6 +101,32 @@ export function removeWhere(root: HtmlElement, drop: (element: HtmlElement) => b
     removeWhere(child, drop);
     return true;
   });
+}
+
+/**
+ * The same for parts that are chosen by their names. Names say nothing about code, whose highlighter names the parts of
+ * a language, nor about a heading, whose id consists of its words: only small parts of a heading are removed.
+ */
+export function removeNamed(root: HtmlElement, drop: (element: HtmlElement) => boolean): void {
+  root.children = root.children.filter((child) => {
+    if (child.kind === 'text' || isCode(child)) return true;
+    if (isHeading(child)) {
+      const most = textLength(child) / 2;
+      removeWhere(child, (part) => (isUnlikely(part) || drop(part)) && textLength(part) < most);
+      return true;
+    }
+    if (drop(child)) return false;
+    removeNamed(child, drop);
+    return true;
+  });
+}
+
+function isHeading({ name }: HtmlElement): boolean {
+  return name.length === 2 && /^h[1-6]$/.test(name);
+}
+
+function isCode({ name }: HtmlElement): boolean {
+  return name === 'pre' || name === 'code';
 }
 
 /** Detaches many elements in one walk: detaching one at a time would search among its siblings each time. */

@@ -1,35 +1,37 @@
 import type { HtmlElement } from '../tree.ts';
+import {
+  besideArticlePhrases,
+  besideArticleStarts,
+  besideArticleWords,
+  builderStarts,
+  captionWords,
+  formWords,
+  ledeWords,
+  likelyPhrases,
+  noteWords,
+  panelWords,
+  sitePhrases,
+  siteWords,
+} from './name-words.ts';
 
 /**
- * Classifies boxes by their names. Single words also occur in the middle of other names (`elementor-widget-text`,
- * `field-label-hidden`), so the last meaningful word of the whole name decides.
+ * What the names of elements, their classes and ids, say about their role. On any page, the last meaningful word of a
+ * name decides, because single words also occur in the middle of other names (`elementor-widget-text`,
+ * `field-label-hidden`). Beside the text of an article, any word counts, and more words do.
  */
+type Names = {
+  /** Each class, and the id, in kebab case, without those of page builders. */
+  names: readonly string[];
+  /** The last meaningful word of each. */
+  heads: readonly string[];
+  /** All words of all names. */
+  words: readonly string[];
+  chrome: boolean;
+  unlikely: boolean;
+  panel: boolean;
+};
 
-/** Class names of page builders and frameworks that describe how a box looks and not its role. */
-const builderName =
-  /^(?:elementor|e-con|wp-block|wp-elements|et_pb|et-|vc_|wpb_|fl-|field--?|fields?$|views?-|paragraph--?|tve_|brxe?-|kt-|kb-|stk-|ct-|fusion-|avia-|css-|sc-|jsx-|svelte-|astro-|chakra-|Mui|mantine-|ant-|framer-|w-(?:full|\d)|is-|has-|js-|u-|no-|not-|with-|without-|hide-|show-|hidden-|visible-)/;
-
-/** Words in names that only describe where a box is or how it looks. */
-const formWord =
-  /^(?:container|wrapper|wrap|wrapped|inner|outer|section|block|box|area|bar|row|col|column|columns|list|lists|links|link|module|component|panel|holder|region|group|desktop|mobile|tablet|top|bottom|left|right|primary|secondary|tertiary|main|global|site|page|the|new|default|base|root|body|content|element|view|widget|div|id|no|\d+|v\d+|[a-z])$/;
-
-const chromeWord =
-  /^(?:footer|footers|sitefooter|pagefooter|breadcrumb|breadcrumbs|crumb|crumbs|breadcrumblist|cookie|cookies|cookiebanner|consent|gdpr|onetrust|newsletter|newsletters|popup|popups|modal|modals|dialog|lightbox|navbar|nav|navs|navigation|subnav|sitenav|mainnav|topnav|menu|menus|megamenu|submenu|social|socials|socialmedia|sharing|share|sharebar|sharethis|addthis|addtoany|pagination|pager|paginator|toolbar|topbar|topnavigation|searchform|searchbar|searchbox|minicart|cart|basket|offcanvas|drawer|subscribe|subscription|signup|copyright|toast|tooltip|masthead|siteheader|usercentrics|disclosure-menu|chatbot|livechat|advert|adverts|advertisement|adsense|dfp|ads|ad|sponsored|skip|skiplink|skiplinks|toc|backtotop|preloader|spinner|loader|login|signin|register|localization|language-selector|geolocation|sr|srtext)$/;
-
-const chromePhrase =
-  /(?:^|-)(?:cookies?-(?:banner|notice|consent|bar|policy|settings|preferences|message|text|wrapper)|accept-cookies|back-to-top|skip-(?:to|link|nav)|site-(?:header|footer|nav)|(?:main|primary|top|global|site|header|footer|mobile)-(?:menu|nav|navigation)|share-(?:buttons?|links?|icons?)|social-(?:links?|icons?|media|share)|visually-hidden|visuallyhidden|screen-reader(?:-text|-only)?|sr-only|slick-cloned|slide-duplicate|announcement-bar|country-selector|currency-(?:selector|switcher)|language-(?:selector|switcher)|mailing-list|sign-?up-form|print-only|advertisement)(?:$|-)/;
-
-/** A menu of questions contains their answers, too. */
-export const questions = /(?:^|-)(?:faqs?|accordions?)(?:-|$)/;
-
-type Names = { names: readonly string[]; heads: readonly string[]; chrome: boolean; panel: boolean };
-
-const unnamed: Names = { names: [], heads: [], chrome: false, panel: false };
-
-/** The names of an element: each class, and its id, in kebab case. */
-export function namesOf(element: HtmlElement): readonly string[] {
-  return readNames(element).names;
-}
+const unnamed: Names = { names: [], heads: [], words: [], chrome: false, unlikely: false, panel: false };
 
 /** Copies of an element share its attributes, and a page is copied and checked several times. */
 const knownNames = new WeakMap<Record<string, string>, Names>();
@@ -38,15 +40,41 @@ function readNames({ attributes }: HtmlElement): Names {
   if (attributes.class === undefined && attributes.id === undefined) return unnamed;
   const known = knownNames.get(attributes);
   if (known !== undefined) return known;
-  const names = splitNames(`${attributes.class ?? ''} ${attributes.id ?? ''}`);
+  const text = `${attributes.class ?? ''} ${attributes.id ?? ''}`;
+  const names = splitNames(text);
   const heads = names.map(headWord);
-  const chrome = names.some(
-    (name, at) => (chromeWord.test(heads[at] ?? '') && !questions.test(name)) || chromePhrase.test(name),
-  );
-  const panel = names.some((name) => panelWord.test(name));
-  const found = names.length === 0 ? unnamed : { names, heads, chrome, panel };
+  const words = splitWords(text);
+  const found: Names = {
+    names,
+    heads,
+    words,
+    chrome: names.some((name, at) => (isSiteWord(heads[at] ?? '') && !questions.test(name)) || sitePhrase.test(name)),
+    unlikely:
+      words.some((word) => besideArticle.has(word) || besideArticleStart.test(word)) ||
+      besideArticlePhrase.test(words.join(' ')),
+    panel: names.some((name) => panelWord.test(name)),
+  };
   knownNames.set(attributes, found);
   return found;
+}
+
+const site = new Set(siteWords);
+const besideArticle = new Set([...siteWords, ...besideArticleWords]);
+const form = new Set(formWords);
+const sitePhrase = within(sitePhrases, '-');
+const besideArticlePhrase = within(besideArticlePhrases, ' ');
+const likelyPhrase = within(likelyPhrases, ' ');
+const panelWord = within(panelWords, '-');
+const besideArticleStart = new RegExp(`^(?:${besideArticleStarts.join('|')})`);
+const builderStart = new RegExp(`^(?:${builderStarts.join('|')})`);
+
+/** Matches one of the patterns as whole words of a name. */
+function within(patterns: string[], separator: string): RegExp {
+  return new RegExp(`(?:^|${separator})(?:${patterns.join('|')})(?:${separator}|$)`);
+}
+
+function isSiteWord(word: string): boolean {
+  return site.has(word);
 }
 
 /** The suffix that styled components append to a name: `Footer-sc-d11cfc8d-0`. */
@@ -56,7 +84,7 @@ function splitNames(text: string): string[] {
   if (text.length < 3 || text.length > 2_000) return [];
   return text
     .split(/\s+/)
-    .filter((name) => name !== '' && name.length < 80 && !name.includes(':') && !builderName.test(name))
+    .filter((name) => name !== '' && name.length < 80 && !name.includes(':') && !builderStart.test(name))
     .map((name) =>
       name
         .replace(generatedSuffix, '')
@@ -70,8 +98,42 @@ function splitNames(text: string): string[] {
 /** The last word of a name that describes the role of the box: `footer` in `site-footer__inner`. */
 function headWord(name: string): string {
   const words = name.split('-');
-  for (let at = words.length - 1; at >= 0; at--) if (!formWord.test(words[at] ?? '')) return words[at] ?? '';
-  return words.at(-1) ?? '';
+  return words.findLast((word) => !form.has(word) && !counter.test(word)) ?? words.at(-1) ?? '';
+}
+
+const counter = /^(?:v?\d+|[a-z])$/;
+
+/** Names that page builders give to every box, and names that say on which screens a box is shown. */
+const neutralNames =
+  /(?<![\w-])(?:elementor-(?:widget(?:-(?:container|wrap|text-editor|heading|image|html|shortcode))?|element|hidden-\w+)|field-{1,2}label-hidden|(?:\w+:)?(?:hidden|visible)-[\w-]+|\w+:hidden)(?![\w-])/g;
+
+/** `hidden md:block` is shown on wide screens. */
+const shownOnSome = /\s\w+:(?:block|flex|grid|inline)/;
+
+/** The words of class and id: "post-shareButtons" is post, share, buttons. */
+function splitWords(names: string): string[] {
+  if (names.length < 3 || names.length > 1_000) return [];
+  return (shownOnSome.test(names) ? names.replace(/(?<![\w:-])hidden(?![\w:-])/g, '') : names)
+    .replace(neutralNames, '')
+    .replace(/([a-z])([A-Z])/g, '$1 $2')
+    .toLowerCase()
+    .split(/[^a-z0-9]+/)
+    .filter((word) => word !== '');
+}
+
+/** A menu of questions contains their answers, too. */
+export const questions = /(?:^|-)(?:faqs?|accordions?)(?:-|$)/;
+
+const comments = /(?:^|-)(?:comments?|commentlist|disqus|respond)(?:-|$)/;
+
+/** Whether a box holds the comments of readers or one of them. */
+export function isComments(element: HtmlElement): boolean {
+  return !textNames.has(element.name) && hasName(element, comments);
+}
+
+/** The names of an element: each class, and its id, in kebab case. */
+export function namesOf(element: HtmlElement): readonly string[] {
+  return readNames(element).names;
 }
 
 export function isNamed(element: HtmlElement, word: RegExp, phrase?: RegExp): boolean {
@@ -89,12 +151,49 @@ export function isNamedChrome(element: HtmlElement): boolean {
   return readNames(element).chrome;
 }
 
-const panelWord =
-  /(?:^|-)(?:accordions?|collapse|collapsible|tabpanel|tab|tabs|faqs?|answer|expandable|expander|expand|toggle|panel|disclosure|readmore|read-more)(?:-|$)/;
+/** Elements of a text, which their names do not turn into something else. */
+const textNames = new Set(
+  'body html main article h1 h2 h3 h4 h5 h6 a blockquote code pre math table tbody tr'.split(' '),
+);
+
+/** Whether a name says that the element is beside the text of an article and not part of it. */
+export function isUnlikely(element: HtmlElement): boolean {
+  return !textNames.has(element.name) && readNames(element).unlikely;
+}
 
 /** Whether the reader opens this part with a click: initially hidden, but content. */
 export function isPanel(element: HtmlElement): boolean {
   const { role } = element.attributes;
   if (role === 'tabpanel' || role === 'region') return true;
   return readNames(element).panel || (element.parent !== undefined && readNames(element.parent).panel);
+}
+
+export function isLikelyContent(element: HtmlElement): boolean {
+  if (element.attributes.itemprop === 'articleBody') return true;
+  return likelyPhrase.test(readNames(element).words.join(' '));
+}
+
+const notes = new Set(noteWords);
+
+/** Whether an element is a note: set apart from the text, but part of it. */
+export function isNote(element: HtmlElement): boolean {
+  return readNames(element).words.some((word) => notes.has(word));
+}
+
+const captions = new Set(captionWords);
+const captionNames = new Set('p div span small em figure dd cite'.split(' '));
+
+export function isCaption(element: HtmlElement): boolean {
+  if (element.name === 'figcaption') return true;
+  if (!captionNames.has(element.name)) return false;
+  const { words } = readNames(element);
+  return words.some((word) => captions.has(word) || word.endsWith('caption')) && !words.includes('table');
+}
+
+const ledes = new Set(ledeWords);
+
+/** The summary under a title. */
+export function isLede(element: HtmlElement): boolean {
+  if (element.attributes.itemprop === 'description') return true;
+  return readNames(element).words.some((word) => ledes.has(word));
 }

@@ -1,6 +1,6 @@
 import { collect, type HtmlElement } from '../tree.ts';
+import { isChrome } from './elements.ts';
 import { isNamedChrome } from './names.ts';
-import { isChrome } from './signs.ts';
 
 /** The ids of closed parts that a button within the text opens: accordions and tabs, but not menus and dialogs. */
 export function panelIds(body: HtmlElement): Set<string> {

@@ -1,9 +1,9 @@
 import { type PageType, pageTypes } from '../page-types.ts';
 import type { HtmlElement, HtmlNode, HtmlText } from '../tree.ts';
+import { isChrome, isHidden } from './elements.ts';
 import { type Extent, measureText, proseLengths, simplify } from './measure.ts';
-import { isNamedChrome, isPanel } from './names.ts';
+import { isLikelyContent, isNamedChrome, isPanel, isUnlikely } from './names.ts';
 import type { Segment } from './segments.ts';
-import { isChrome, isHidden, isLikelyContent, isUnlikely } from './signs.ts';
 
 type SegmentContext = {
   body: HtmlElement;

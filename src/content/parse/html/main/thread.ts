@@ -1,7 +1,7 @@
-import { collect, findFirst, type HtmlElement, HtmlText, hasAncestor, parseHtml, textLength, textOf } from '../tree.ts';
-import { clone, proseLengths, removeWhere } from './measure.ts';
-import { isNamed, isNamedChrome, namesOf } from './names.ts';
-import { isChrome, isHidden } from './signs.ts';
+import { collect, type HtmlElement, HtmlText, hasAncestor, parseHtml, textLength, textOf } from '../tree.ts';
+import { isChrome, isHidden } from './elements.ts';
+import { clone, proseLengths, removeNamed, removeWhere } from './measure.ts';
+import { hasName, isNamed, isNamedChrome, namesOf } from './names.ts';
 import { dropRepeats } from './thread-repeats.ts';
 
 /** One post in a thread. */
@@ -15,7 +15,7 @@ export function findPosts(body: HtmlElement): Post[] {
   removeWhere(copy, (element) => isHidden(element) || isChrome(element));
   const prose = proseLengths(copy);
   const groups = groupPosts(
-    collect(copy, isPost).filter((element) => (prose.get(element) ?? 0) > 0),
+    withoutRemarks(collect(copy, isPost).filter((element) => (prose.get(element) ?? 0) > 0)),
     prose,
   );
   const weigh = (group: HtmlElement[]): number =>
@@ -40,6 +40,22 @@ export function findPosts(body: HtmlElement): Post[] {
   }
   const posts = collect(copy, (element) => chosen.has(element)).slice(0, postsMax);
   return posts.map((element) => readPost(element, chosen, prose)).filter(({ body: text }) => textLength(text) > 0);
+}
+
+/**
+ * The candidates without those inside a question or an answer: remarks about it, which may be longer than the answer and
+ * more numerous than the answers.
+ */
+function withoutRemarks(candidates: HtmlElement[]): HtmlElement[] {
+  const answers = candidates.filter(isAnswer);
+  const inner = new Set(answers.filter((one) => !answers.some((other) => other !== one && contains(one, other))));
+  if (inner.size < 2) return candidates;
+  return candidates.filter((one) => inner.has(one) || !hasAncestor(one, (at) => inner.has(at)));
+}
+
+function isAnswer(element: HtmlElement): boolean {
+  if (/\/(?:Answer|Question)$/.test(element.attributes.itemtype ?? '')) return true;
+  return namesOf(element).some((name) => name === 'answer' || name === 'question');
 }
 
 /** The whole post, with author and time, if only its body was detected. */
@@ -141,7 +157,7 @@ function readPost(element: HtmlElement, posts: Set<HtmlElement>, prose: Map<Html
   const time = timeOf(element, posts);
   const inner = clone(bodyOf(element, posts, prose), undefined);
   const own = posts.size > 1 ? new Set([...posts].map((post) => post.attributes)) : new Set();
-  removeWhere(
+  removeNamed(
     inner,
     (at) =>
       own.has(at.attributes) ||
@@ -190,8 +206,10 @@ const authorWord =
   /(?:^|-)(?:author|username|user-?name|poster|hnuser|byuser|nickname|display-?name|user-?link|creator|member-?name|fn|user-details)(?:-|$)/;
 
 function authorOf(element: HtmlElement, posts: Set<HtmlElement>): string | undefined {
-  const named = element.attributes['data-author'] ?? element.attributes['data-username'];
-  if (named) return named.slice(0, authorCharactersMax);
+  for (let at: HtmlElement | undefined = element; at !== undefined; at = at.parent) {
+    const named = at.attributes['data-author'] ?? at.attributes['data-username'];
+    if (named) return named.slice(0, authorCharactersMax);
+  }
   const candidates = collect(
     element,
     (at) =>
@@ -201,14 +219,33 @@ function authorOf(element: HtmlElement, posts: Set<HtmlElement>): string | undef
         namesOf(at).some((name) => authorWord.test(name))) &&
       nearest(at, posts) === element,
   );
-  for (const candidate of candidates) {
-    const text = textOf(findFirst(candidate, 'a') ?? candidate);
+  const people = candidates.filter((at) => !isRank(at));
+  for (const candidate of people.toSorted((a, b) => Number(isPersonName(b)) - Number(isPersonName(a)))) {
+    const link = collect(candidate, ({ name }) => name === 'a').find((at) => textLength(at) > 0 && !isRank(at));
+    const text = textOf(link ?? candidate);
     if (text.length > 0 && text.length <= authorCharactersMax) return text;
   }
   return undefined;
 }
 
 const authorCharactersMax = 60;
+
+const personName = /(?:^|-)(?:user-?name|author-name|nickname|display-?name|member-?name|hnuser)(?:-|$)/;
+
+/** Whether the page names the element as a person's name, and not as a box about its author. */
+function isPersonName(element: HtmlElement): boolean {
+  const { rel = '', itemprop } = element.attributes;
+  if (itemprop === 'name' && hasAncestor(element, ({ attributes }) => attributes.itemprop === 'author')) return true;
+  return /(?:^|\s)author(?:\s|$)/.test(rel) || hasName(element, personName);
+}
+
+const rank =
+  /(?:^|-)(?:badges?|banners?|ranks?|roles?|flair|user-?title|usergroup|title|label|avatar|joined|count)(?:-|$)/;
+
+/** Titles and badges that a forum gives to its members stand beside their names. */
+function isRank(element: HtmlElement): boolean {
+  return hasName(element, rank) || (element.parent !== undefined && hasName(element.parent, rank));
+}
 
 function timeOf(element: HtmlElement, posts: Set<HtmlElement>): string | undefined {
   const time = collect(

@@ -9,10 +9,19 @@ import {
   textLength,
   textOf,
 } from '../tree.ts';
-import { clone, detachAll, dropRepeats, type Extent, isLeafBlock, measureText, removeWhere } from './measure.ts';
+import { hiddenShareMax, isChrome, isHidden } from './elements.ts';
+import {
+  clone,
+  detachAll,
+  dropRepeats,
+  type Extent,
+  isLeafBlock,
+  measureText,
+  removeNamed,
+  removeWhere,
+} from './measure.ts';
 import { isNamed, isNamedChrome, isPanel } from './names.ts';
 import { panelIds } from './panels.ts';
-import { hiddenShareMax, isChrome, isHidden } from './signs.ts';
 
 type WholePageOptions = {
   /**
@@ -44,9 +53,9 @@ export function wholePage(body: HtmlElement, options: WholePageOptions = {}): Ht
   removeWhere(copy, (element) => isConcealed(element) || isChrome(element));
   extents = measureText(copy);
   whole = extents.get(copy) ?? nothing;
-  removeWhere(copy, (element) => isSurrounding(element, extents, whole));
+  removeNamed(copy, (element) => isSurrounding(element, extents, whole));
   const dropBoxes = (isUnwanted: (element: HtmlElement) => boolean): void =>
-    removeWhere(
+    removeNamed(
       copy,
       (element) =>
         isUnwanted(element) &&
@@ -136,7 +145,7 @@ function holdsMain(element: HtmlElement): boolean {
 /** Names and tags of small boxes are more reliable than those of large ones. */
 function isSurrounding(element: HtmlElement, extents: Map<HtmlElement, Extent>, whole: Extent): boolean {
   const { name } = element;
-  if (name === 'body' || name === 'main' || /^h[1-6]$/.test(name)) return false;
+  if (name === 'body' || name === 'main') return false;
   const { characters = 0, linked = 0 } = extents.get(element) ?? {};
   const share = characters / Math.max(1, whole.characters);
   const unlinkedShare = (characters - linked) / Math.max(1, whole.characters - whole.linked);

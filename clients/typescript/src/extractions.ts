@@ -1,0 +1,40 @@
+import type { CallOptions, Connection } from './connection.ts';
+import { extractions as operations } from './generated/extractions.ts';
+import type { CreateExtractionRequest, Extraction, ExtractionOutput } from './generated/schema.ts';
+import { type DataOf, type DataSchema, jsonSchemaOf } from './schemas.ts';
+import type { EventStream } from './streams.ts';
+
+type WithData<S> = Omit<Extraction, 'outputs'> & {
+  outputs?: (Omit<ExtractionOutput, 'data'> & { data?: DataOf<S> })[];
+};
+
+/** Text from documents, pages and sites. */
+export const extractions = (c: Connection) => {
+  const own = operations(c);
+  const stream = (extraction: string, options?: CallOptions) =>
+    own.stream(extraction, options) as EventStream<Extraction>;
+  /** Waits until the extraction has ended, done or failed. */
+  const waitFor = async (extraction: string, options?: CallOptions): Promise<Extraction> => {
+    for await (const { data } of stream(extraction, options)) if (data.state !== 'running') break;
+    return own.get(extraction, options);
+  };
+  return {
+    ...own,
+    stream,
+    waitFor,
+    /**
+     * Creates an extraction and waits for its end. With a `schema`, a JSON Schema or a library's schema that knows its
+     * own, the outputs have typed `data`.
+     */
+    async run<const S extends DataSchema>(
+      body: Omit<CreateExtractionRequest, 'schema'> & { schema?: S },
+      options?: CallOptions,
+    ): Promise<WithData<S>> {
+      const { schema, ...rest } = body;
+      const given = schema === undefined ? rest : { ...rest, schema: jsonSchemaOf(schema, 'output') };
+      const created = await own.create(given, options);
+      const ended = created.state === 'running' ? await waitFor(created.id, options) : created;
+      return ended as WithData<S>;
+    },
+  };
+};

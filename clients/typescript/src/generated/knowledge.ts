@@ -1,0 +1,73 @@
+// Written by scripts/generate-clients.ts from openapi.json. Do not edit: npm run clients
+import { type CallOptions, type Connection, type Pages, path } from '../connection.ts';
+import type * as S from './schema.ts';
+
+export const knowledge = (c: Connection) => ({
+  /** Search everything visible. */
+  search: (body: S.SearchKnowledgeRequest, options?: CallOptions): Promise<S.SearchKnowledgeResponse> => c.postOnce('/api/v1/knowledge_search', body, options),
+  /** List the types of sources that can be created. */
+  listKinds: (options?: CallOptions): Promise<S.ListKnowledgeSourceKindsResponse> => c.get('/api/v1/knowledge_sources/kinds', undefined, options),
+  /** List sources. */
+  listSources: (query?: { /** Page number, from 1. Default 1. */
+page?: number | undefined; /** Entries per page. Default 25; more than 100 counts as 100. */
+page_size?: number | undefined; /** Part of the type, case-insensitive. */
+search?: string | undefined; /** Only those of this type. */
+type?: string | undefined; /** Only those of this team (`tea_…`). */
+team?: Array<string> | undefined; /** Only those of this thread (`thr_…`). */
+thread?: Array<string> | undefined; /** Only what this installation (`cin_…`) filled. */
+installation?: string | undefined; /** Only what this agent (`agt_…`) owns. */
+agent?: string | undefined; /** Only those of this organisation (`org_…`). */
+org?: string | undefined; /** `individual`: owned by a user, a team or an agent; `system`: all others; `any`: both. Default `any`. */
+owner_scope?: 'any' | 'individual' | 'system' | undefined; }, options?: CallOptions): Pages<S.KnowledgeSource, S.KnowledgeSourcePage> => c.list('/api/v1/knowledge_sources', query, options),
+  /** Create a source. */
+  createSource: (body: S.CreateKnowledgeSourceRequest, options?: CallOptions): Promise<S.KnowledgeSource> => c.postOnce('/api/v1/knowledge_sources', body, options),
+  /** Get a source. */
+  getSource: (source: string, options?: CallOptions): Promise<S.KnowledgeSource> => c.get(path`/api/v1/knowledge_sources/${source}`, undefined, options),
+  /** Update a source. */
+  updateSource: (source: string, body?: S.UpdateKnowledgeSourceRequest, options?: CallOptions): Promise<S.KnowledgeSource> => c.send('PATCH', path`/api/v1/knowledge_sources/${source}`, body, options),
+  /** Delete a source with everything in it. */
+  deleteSource: (source: string, options?: CallOptions): Promise<void> => c.send('DELETE', path`/api/v1/knowledge_sources/${source}`, undefined, options),
+  /** Search a source. */
+  searchSource: (source: string, body: S.SearchKnowledgeSourceRequest, options?: CallOptions): Promise<S.SearchKnowledgeSourceResponse> => c.postOnce(path`/api/v1/knowledge_sources/${source}/search`, body, options),
+  /** Ingest into a source. */
+  ingest: (source: string, body?: S.IngestIntoKnowledgeSourceRequest, options?: CallOptions): Promise<S.KnowledgeIngestion> => c.postOnce(path`/api/v1/knowledge_sources/${source}/ingest`, body, options),
+  /** Ingest up to 100 contents in one request. */
+  ingestBatch: (source: string, body: S.IngestBatchIntoKnowledgeSourceRequest, options?: CallOptions): Promise<S.KnowledgeIngestion> => c.postOnce(path`/api/v1/knowledge_sources/${source}/ingest/batch`, body, options),
+  /** List the ingestions of a source. */
+  listIngestions: (source: string, query?: { /** Page number, from 1. Default 1. */
+page?: number | undefined; /** Entries per page. Default 25; more than 100 counts as 100. */
+page_size?: number | undefined; }, options?: CallOptions): Pages<S.KnowledgeIngestion, S.KnowledgeIngestionPage> => c.list(path`/api/v1/knowledge_sources/${source}/ingestions`, query, options),
+  /** Get an ingestion. */
+  getIngestion: (ingestion: string, options?: CallOptions): Promise<S.KnowledgeIngestion> => c.get(path`/api/v1/knowledge_ingestions/${ingestion}`, undefined, options),
+  /** List documents. */
+  listDocuments: (query?: { /** Page number, from 1. Default 1. */
+page?: number | undefined; /** Entries per page. Default 25; more than 100 counts as 100. */
+page_size?: number | undefined; /** Beginning of the title, case-insensitive. */
+q?: string | undefined; /** Only documents of this source (`cso_…`). */
+source?: Array<string> | undefined; /** Only what this installation (`cin_…`) filled. */
+installation?: Array<string> | undefined; /** Only what this agent (`agt_…`) owns. */
+agent?: Array<string> | undefined; }, options?: CallOptions): Pages<S.KnowledgeDocument, S.KnowledgeDocumentPage> => c.list('/api/v1/knowledge_documents', query, options),
+  /** Get a document. */
+  getDocument: (document: string, options?: CallOptions): Promise<S.KnowledgeDocument> => c.get(path`/api/v1/knowledge_documents/${document}`, undefined, options),
+  /** Replace a document's content. */
+  updateDocument: (document: string, body?: S.UpdateKnowledgeDocumentRequest, options?: CallOptions): Promise<S.KnowledgeIngestion> => c.send('PATCH', path`/api/v1/knowledge_documents/${document}`, body, options),
+  /** Delete a document. */
+  deleteDocument: (document: string, options?: CallOptions): Promise<void> => c.send('DELETE', path`/api/v1/knowledge_documents/${document}`, undefined, options),
+  /** Read a document's text, or a slice of it. */
+  readDocument: (document: string, query?: { /** The number of units to skip. */
+offset?: number | undefined; /** The number of units to return. */
+limit?: number | undefined; /** What `offset` and `limit` count. */
+unit?: 'lines' | 'bytes' | undefined; }, options?: CallOptions): Promise<S.KnowledgeDocumentContent> => c.get(path`/api/v1/knowledge_documents/${document}/content`, query, options),
+  /** List the chunks of a document, in the order of the text. */
+  listChunks: (document: string, query?: { /** Page number, from 1. Default 1. */
+page?: number | undefined; /** Entries per page. Default 25; more than 100 counts as 100. */
+page_size?: number | undefined; }, options?: CallOptions): Pages<S.KnowledgeDocumentChunk, S.KnowledgeDocumentChunkPage> => c.list(path`/api/v1/knowledge_documents/${document}/chunks`, query, options),
+  /** Get the secret URL at which a webhook/inbound source accepts documents. */
+  getInboundUrl: (source: string, options?: CallOptions): Promise<S.GetInboundUrlResponse> => c.get(path`/api/v1/knowledge_sources/${source}/inbound_url`, undefined, options),
+  /** Replace the inbound URL. */
+  rotateInboundUrl: (source: string, options?: CallOptions): Promise<S.RotateInboundUrlResponse> => c.send('POST', path`/api/v1/knowledge_sources/${source}/inbound_url`, undefined, options),
+  /** Require signatures at the inbound URL, or replace their secret. */
+  setInboundSecret: (source: string, body?: S.SetInboundSecretRequest, options?: CallOptions): Promise<S.SetInboundSecretResponse> => c.send('POST', path`/api/v1/knowledge_sources/${source}/inbound_url/signing_secret`, body, options),
+  /** Accept unsigned posts at the inbound URL again. */
+  deleteInboundSecret: (source: string, options?: CallOptions): Promise<void> => c.send('DELETE', path`/api/v1/knowledge_sources/${source}/inbound_url/signing_secret`, undefined, options),
+});

@@ -1,0 +1,33 @@
+// Written by scripts/generate-clients.ts from openapi.json. Do not edit: npm run clients
+import { type CallOptions, type Connection, type EventStream, type Pages, path } from '../connection.ts';
+import type * as S from './schema.ts';
+
+export const runs = (c: Connection) => ({
+  /** List the runs of all automations, newest first. */
+  list: (query?: { /** `waiting`: in progress, but only waiting for a time, a signal or a child run. */
+status?: 'pending' | 'running' | 'waiting' | 'completed' | 'failed' | 'cancelled' | undefined; /** The id or lookup key of an automation. */
+automation?: string | undefined; /** A time in ISO 8601. */
+since?: string | undefined; /** A time in ISO 8601. */
+until?: string | undefined; /** The id of a run, or part of the name or lookup key of its automation. */
+search?: string | undefined; /** Default 25, at most 100. */
+limit?: number | undefined; /** The `after_cursor` of the previous page. */
+after_cursor?: string | undefined; }, options?: CallOptions): Pages<S.AutomationRunSummary, S.AutomationRunPage> => c.list('/api/v1/automation_runs', query, options),
+  /** Get a run. */
+  get: (automationRun: string, options?: CallOptions): Promise<S.AutomationRun> => c.get(path`/api/v1/automation_runs/${automationRun}`, undefined, options),
+  /** Read the journal of a run, oldest entry first. */
+  journal: (automationRun: string, query?: { /** Default 50, at most 100. */
+limit?: number | undefined; /** The `after_cursor` of the previous page. */
+after_cursor?: string | undefined; }, options?: CallOptions): Pages<S.WorkflowJournalEntry, S.RunJournalPage> => c.list(path`/api/v1/automation_runs/${automationRun}/journal`, query, options),
+  /** Follow the status of an invoked run. */
+  stream: (automationRun: string, options?: CallOptions): EventStream => c.stream(path`/api/v1/automation_runs/${automationRun}/stream`, undefined, options),
+  /** Follow the texts that the language model writes for a run. */
+  streamOutput: (automationRun: string, options?: CallOptions): EventStream => c.stream(path`/api/v1/automation_runs/${automationRun}/output_stream`, undefined, options),
+  /** Cancel a run that has not ended. */
+  cancel: (automationRun: string, options?: CallOptions): Promise<S.AutomationRun> => c.postOnce(path`/api/v1/automation_runs/${automationRun}/cancel`, undefined, options),
+  /** Start a new run from one that has ended, with the same payload. */
+  retry: (automationRun: string, options?: CallOptions): Promise<S.AutomationRun> => c.postOnce(path`/api/v1/automation_runs/${automationRun}/retry`, undefined, options),
+  /** Send a signal to a run. */
+  signal: (automationRun: string, body: S.SignalAutomationRunRequest, options?: CallOptions): Promise<S.AutomationRun> => c.postOnce(path`/api/v1/automation_runs/${automationRun}/signal`, body, options),
+  /** Report on a claimed run; `running` renews the claim. */
+  report: (automationRun: string, body: S.ReportAutomationRunRequest, options?: CallOptions): Promise<S.AutomationRun> => c.postOnce(path`/api/v1/automation_runs/${automationRun}/status`, body, options),
+});

@@ -1,0 +1,3012 @@
+// Written by scripts/generate-clients.ts from openapi.json. Do not edit: npm run clients
+
+/** What one principal may do with a file. */
+export type Grant = {
+/** The kind of principal. */
+principal_type: 'user' | 'team' | 'org' | 'org_role' | 'agent' | 'everyone';
+/** An id, or the role for `org_role`. Omit it for `everyone`. */
+principal?: string | undefined;
+/** What the principal may do. */
+actions: Array<string>;
+};
+
+/** A principal whose grant is removed. */
+export type GrantRemoval = {
+/** The kind of principal. */
+principal_type: 'user' | 'team' | 'org' | 'org_role' | 'agent' | 'everyone';
+/** An id, or the role for `org_role`. Omit it for `everyone`. */
+principal?: string | undefined;
+};
+
+/** An image and where to fetch it. */
+export type ImageSource = {
+/** The file (`fil_…`). */
+file?: string | undefined;
+/** The URL. */
+url?: string | undefined;
+/** Where to get a new `url` after this one has expired. */
+refresh_url?: string | undefined;
+/** The media type. */
+mime_type?: string | undefined;
+/** The width in pixels. */
+width?: number | undefined;
+/** The height in pixels. */
+height?: number | undefined;
+};
+
+/** Either `grants`, which replaces the list, or `add` and `remove`, which change it. */
+export type AclInput = {
+/** Who may do what: the whole list. */
+grants?: Array<Grant> | undefined;
+/** Grants to add, or to merge with those of the same principal. */
+add?: Array<Grant> | undefined;
+/** Principals whose grants are removed. */
+remove?: Array<GrantRemoval> | undefined;
+};
+
+/** An image to store. */
+export type Picture = {
+/** The image in base64. */
+data: string;
+/** The filename with its extension. */
+filename: string;
+/** image/… */
+mime_type: string;
+};
+
+/** A run in the list of all runs, without payload and result. */
+export type AutomationRunSummary = {
+/** atr_… */
+id: string;
+/** The app (`dap_…`) that it belongs to. */
+app: string;
+/** The automation (`aut_…`). */
+automation: string;
+/** The type. */
+type: 'trigger' | 'scheduled' | 'invoked';
+/** The status. */
+status: 'pending' | 'running' | 'completed' | 'failed' | 'cancelled';
+/** Why it failed. */
+error?: {
+/** A stable code for programs. */
+code: string;
+/** A text for people. */
+message: string;
+/** The id of the node. */
+node_id?: string | undefined;
+} | undefined;
+/** The id (`evt_…`) of the event that started it. */
+event_id?: string | undefined;
+/** The user or agent; absent for schedules, events and keys. */
+invoked_by?: string | undefined;
+/** The run (`atr_…`) that it repeats. */
+retried_from?: string | undefined;
+/** The run (`atr_…`) that started it. */
+parent_run?: string | undefined;
+/** The version of the graph that the run started with; absent without one. */
+workflow_version?: number | undefined;
+/** The organisation (`org_…`). */
+org?: string | undefined;
+/** The team (`tea_…`). */
+team?: string | undefined;
+/** The user (`usr_…`). */
+user?: string | undefined;
+/** The sandbox (`sbx_…`); absent in production. */
+sandbox?: string | undefined;
+/** When the claim of the worker expires, in ISO 8601. */
+lease_until?: string | undefined;
+/** When it started, in ISO 8601. */
+started_at?: string | undefined;
+/** When it ended, in ISO 8601. */
+completed_at?: string | undefined;
+/** When it was created, in ISO 8601. */
+created_at: string;
+/** When it last changed, in ISO 8601. */
+updated_at: string;
+/** The name of the automation. */
+automation_name: string;
+/** Whether the run is in progress but only waits for a time, a signal or a child run. */
+waiting: boolean;
+};
+
+export type WorkflowJournal = {
+/** wde_… */
+id: string;
+/** The status. */
+status: 'pending' | 'running' | 'waiting' | 'completed' | 'failed' | 'cancelled';
+/** The sequence of the newest entry. */
+current_sequence: number;
+/** When it started, in ISO 8601. */
+started_at?: string | undefined;
+/** When it ended, in ISO 8601. */
+completed_at?: string | undefined;
+/** When it was created, in ISO 8601. */
+created_at: string;
+/** When it last changed, in ISO 8601. */
+updated_at: string;
+};
+
+/** One step in the history of a run. */
+export type WorkflowJournalEntry = {
+/** wdr_… */
+id: string;
+/** Its number, from 1. */
+sequence: number;
+/** What happened, such as `node_completed`. */
+type: string;
+/** The id of the node. */
+node_id?: string | undefined;
+/** Identifies one execution of a node, the same for each of its attempts. */
+command_id?: string | undefined;
+/** Identifies the timer that the entry is about. */
+timer_id?: string | undefined;
+/** What the entry records. */
+record: Record<string, unknown>;
+/** When it was created, in ISO 8601. */
+created_at: string;
+};
+
+/** A value for `$secrets` in graphs; it cannot be read back. */
+export type AppSecret = {
+/** The name. */
+name: string;
+/** When it was created, in ISO 8601. */
+created_at: string;
+/** When it last changed, in ISO 8601. */
+updated_at: string;
+};
+
+/** An end user of an app. */
+export type User = {
+/** usr_… */
+id: string;
+/** The app (`dap_…`) that it belongs to. */
+app: string;
+/** The email address. */
+email?: string | undefined;
+/** The name. */
+name?: string | undefined;
+/** The organisation (`org_…`). */
+org?: string | undefined;
+/** The name of the organisation. */
+org_name?: string | undefined;
+/** The role in the organisation. */
+org_role?: 'admin' | 'member' | 'viewer' | undefined;
+/** Whether the user stands for a program instead of a person. */
+is_system_user: boolean;
+/** A free key-value map, returned as stored. */
+metadata: Record<string, unknown>;
+/** The sandbox (`sbx_…`); absent in production. */
+sandbox?: string | undefined;
+/** When it was created, in ISO 8601. */
+created_at: string;
+/** When it last changed, in ISO 8601. */
+updated_at: string;
+};
+
+/** A tenant. Every other resource belongs to an app. */
+export type App = {
+/** dap_… */
+id: string;
+/** The name. */
+name: string;
+/** When it was created, in ISO 8601. */
+created_at: string;
+/** When it last changed, in ISO 8601. */
+updated_at: string;
+};
+
+/** A stored file. */
+export type File = {
+/** fil_… */
+id: string;
+/** The name of the file. */
+filename: string;
+/** The media type. */
+content_type: string;
+/** The size in bytes. */
+size: number;
+/** SHA-256 of the contents, in hex. */
+checksum: string;
+/** Signed download URL, valid for one hour. */
+url: string;
+/** Signed URL of a small picture, if the request asked for one and the type has one. */
+picture_url?: string | undefined;
+/** Public URL that works while sharing is on. */
+share_url?: string | undefined;
+/** Whether the public URL of the picture works. */
+shared: boolean;
+image_source?: ImageSource | undefined;
+/** The app (`dap_…`) that it belongs to. */
+app: string;
+/** The organisation (`org_…`). */
+org?: string | undefined;
+/** The team (`tea_…`). */
+team?: string | undefined;
+/** The user (`usr_…`). */
+user?: string | undefined;
+/** The agent that owns it, or that it is about. */
+agent?: string | undefined;
+/** The sandbox (`sbx_…`); absent in production. */
+sandbox?: string | undefined;
+/** Who may read and change it, apart from its owner. */
+acl?: {
+/** Who may do what: the whole list. */
+grants: Array<Grant>;
+} | undefined;
+/** A free key-value map for the program that stored the file. */
+provider_metadata: Record<string, unknown>;
+/** When it was created, in ISO 8601. */
+created_at: string;
+/** When it last changed, in ISO 8601. */
+updated_at: string;
+};
+
+/** The text of one document or page. */
+export type ExtractionOutput = {
+/** exo_… */
+id: string;
+/** The position of the output, from 0. */
+ordinal: number;
+/** The address of the page or document. */
+source_url?: string | undefined;
+/** The state. */
+state: 'done' | 'failed';
+/** Why it failed. */
+error?: {
+/** A stable code for programs. */
+code: string;
+/** A text for people. */
+message: string;
+} | undefined;
+/** The title. */
+title?: string | undefined;
+/** Metadata stated in the source. */
+metadata: Record<string, unknown>;
+/** The kind of web page. */
+page_type?: 'article' | 'documentation' | 'service' | 'forum' | 'collection' | 'listing' | 'product' | undefined;
+/** Structured data of a web page about its subject, unchanged: type, name, author, published, modified, price, currency, availability, rating, … */
+structured?: Record<string, string> | undefined;
+/** The pages whose text was recognised by OCR. */
+ocr?: {
+/** The page numbers, from 1. */
+pages: Array<number>;
+/** The mean confidence of the recognised characters, from 0 to 1. */
+confidence: number;
+} | undefined;
+/** The document or page exceeds a limit, and the rest was not read. */
+truncated?: boolean | undefined;
+file?: File | undefined;
+/** With a schema: the data, valid against it. For pages of a site and attachments, it is only in data_file. */
+data?: unknown | undefined;
+/** Positions of the values of data in the Markdown, in UTF-16 code units. A value that does not occur there has no span. */
+spans?: Array<{
+/** The JSON Pointer of the value in data. */
+path: string;
+/** The start. */
+start: number;
+/** The end of the value (exclusive). */
+end: number;
+}> | undefined;
+data_file?: File | undefined;
+/** Why there is no data. */
+data_error?: {
+/** A stable code for programs. */
+code: string;
+/** A text for people. */
+message: string;
+} | undefined;
+/** When it was created, in ISO 8601. */
+created_at: string;
+};
+
+/** A passage and its position. */
+export type SearchHit = {
+/** cim_… */
+id: string;
+/** The kind. */
+kind: 'chunk';
+/** The text. */
+content: string;
+/** The media type. */
+content_type?: string | undefined;
+/** The headings above the passage (`heading_path`), and its position. */
+raw_content: Record<string, unknown>;
+/** A free key-value map, returned as stored. */
+metadata: Record<string, unknown>;
+/** The type of the source. */
+type: string;
+/** The id of the document. */
+document: string;
+/** The knowledge source (`cso_…`). */
+source: string;
+/** The title. */
+title?: string | undefined;
+/** The address of the page or document. */
+source_url?: string | undefined;
+/** For a web page: the fragment of its address that leads to the heading, without `#`. */
+fragment?: string | undefined;
+/** Its first line, from 1. */
+start_line: number;
+/** Its last line, from 1. */
+end_line: number;
+/** The byte of the text at which it starts, from 0. */
+start_byte: number;
+/** The byte of the text at which it ends, exclusive. */
+end_byte: number;
+/** Present if the text has page marks. */
+start_page?: number | undefined;
+/** Its last page, if the text has page marks. */
+end_page?: number | undefined;
+/** How well it matches: higher is better. Scores of different searches cannot be compared. */
+score: number;
+/** When it was created, in ISO 8601. */
+created_at: string;
+/** Where the words of the query are in `content`. */
+highlights?: Array<{
+/** The start of the match in `content`, in UTF-16 code units. */
+start: number;
+/** The end of the match (exclusive). */
+end: number;
+/** The start of the match in the document's text, in bytes. */
+start_byte: number;
+/** The byte of the text at which it ends, exclusive. */
+end_byte: number;
+}> | undefined;
+/** The hit and its neighbours as one passage of the document. */
+context?: {
+/** The text. */
+content: string;
+/** Its first line, from 1. */
+start_line: number;
+/** Its last line, from 1. */
+end_line: number;
+/** The byte of the text at which it starts, from 0. */
+start_byte: number;
+/** The byte of the text at which it ends, exclusive. */
+end_byte: number;
+/** Present if the text has page marks. */
+start_page?: number | undefined;
+/** Its last page, if the text has page marks. */
+end_page?: number | undefined;
+} | undefined;
+/** How the score came about, if the search asked for it. */
+explain?: Record<string, unknown> | undefined;
+};
+
+/** An entry in a list. Includes the user for developers and secret keys. */
+export type KvListEntry = {
+/** The owner of the entry. */
+user: string;
+/** The key of the entry. */
+key: string;
+/** The value. */
+value: string;
+/** When the key was first written. */
+created_at: string;
+/** When the value was last written. */
+updated_at: string;
+/** When the entry expires. Absent if it does not. */
+expires_at?: string | undefined;
+/** The email address of the user. */
+user_email?: string | undefined;
+/** The name of the user. */
+user_name?: string | undefined;
+};
+
+/** A string stored under a key for one user. */
+export type KvEntry = {
+/** The owner of the entry. */
+user: string;
+/** The key of the entry. */
+key: string;
+/** The value. */
+value: string;
+/** When the key was first written. */
+created_at: string;
+/** When the value was last written. */
+updated_at: string;
+/** When the entry expires. Absent if it does not. */
+expires_at?: string | undefined;
+};
+
+/** The result of one operation of a batch. */
+export type KvBatchResult = {
+/** What the operation did. */
+op: string;
+/** The key of the entry. */
+key: string;
+/** The entry after the operation. */
+entry?: KvEntry | null | undefined;
+/** The state of the entry, for `if_match`. */
+etag?: string | undefined;
+/** For a delete: whether the entry existed. */
+deleted?: boolean | undefined;
+};
+
+/** Why the request was refused or failed, for programs (`code`) and people (`message`). */
+export type Error = {
+/** Why it failed. */
+error: {
+/** The group of errors that the code belongs to. */
+type: string;
+/** A stable code for programs; docs/errors.md explains each. Later releases may add codes. */
+code: 'invalid_json' | 'invalid_cursor' | 'invalid_path' | 'user_required' | 'unauthenticated' | 'invalid_credentials' | 'expired_token' | 'app_scope_required' | 'forbidden' | 'not_found' | 'request_timeout' | 'method_not_allowed' | 'conflict' | 'request_in_progress' | 'precondition_failed' | 'payload_too_large' | 'unsupported_media_type' | 'range_not_satisfiable' | 'locked' | 'headers_too_large' | 'invalid_parameters' | 'idempotency_key_reused' | 'already_exists' | 'file_too_large' | 'unsupported_content' | 'needs_browser' | 'extraction_failed' | 'not_an_image' | 'quota_exceeded' | 'token_budget_exceeded' | 'rate_limited' | 'checksum_mismatch' | 'internal_error' | 'not_implemented' | 'upstream_failed' | 'unavailable' | 'timeout' | (string & {});
+/** What is wrong and what to do, for people. */
+message: string;
+/** The members of the request that are invalid. */
+fields: Array<{
+/** The name of the member; nested names are joined with dots. */
+field: string;
+/** What is wrong and what to do, for people. */
+message: string;
+}>;
+/** More about the error, for programs. */
+details: Record<string, unknown>;
+};
+};
+
+/** A copy of the app with its own data, isolated from production. */
+export type Sandbox = {
+/** sbx_… */
+id: string;
+/** The app (`dap_…`) that it belongs to. */
+app: string;
+/** The name. */
+name: string;
+/** When it was created, in ISO 8601. */
+created_at: string;
+/** When it last changed, in ISO 8601. */
+updated_at: string;
+};
+
+/** A secret key acts for the whole app; a publishable key only names it. */
+export type ApiKey = {
+/** dak_… */
+id: string;
+/** The app (`dap_…`) that it belongs to. */
+app: string;
+/** The sandbox (`sbx_…`); absent in production. */
+sandbox?: string | undefined;
+/** The type. */
+type: 'secret' | 'publishable';
+/** The name. */
+name?: string | undefined;
+/** The first characters of the key. */
+hint: string;
+/** The key itself. Returned only in the response that creates it. */
+full_key?: string | undefined;
+/** When it was created, in ISO 8601. */
+created_at: string;
+/** Accurate to a few seconds. */
+last_used_at?: string | undefined;
+/** When it was revoked, in ISO 8601. */
+revoked_at?: string | undefined;
+/** The key stops working at this time. */
+expires_at?: string | undefined;
+/** Absent if the key may do everything. */
+scopes?: Array<'read' | 'files' | 'extractions' | 'knowledge' | 'automations' | 'kv' | 'webhooks' | 'people' | 'app' | 'files:read' | 'extractions:read' | 'knowledge:read' | 'automations:read' | 'kv:read' | 'webhooks:read' | 'people:read' | 'app:read'> | undefined;
+};
+
+/** The usage and quotas of an app, in production or in one sandbox. */
+export type Usage = {
+/** Bytes of files and of learned search models. */
+file_bytes: {
+/** Current usage. */
+used: number;
+/** The limit, or null if there is none. */
+limit: number | null;
+};
+/** Knowledge documents. */
+documents: {
+/** Current usage. */
+used: number;
+/** The limit, or null if there is none. */
+limit: number | null;
+};
+/** Pages extracted or pulled today. */
+pages: {
+/** Current usage. */
+used: number;
+/** The limit, or null if there is none. */
+limit: number | null;
+/** When the day (UTC) ends and the count starts at 0 again. */
+resets_at: string;
+};
+/** Tokens of the language model used today, including those reserved by requests in progress. */
+tokens: {
+/** Current usage. */
+used: number;
+/** The limit, or null if there is none. */
+limit: number | null;
+/** When the day (UTC) ends and the count starts at 0 again. */
+resets_at: string;
+};
+/** Sandboxes, counted in production. */
+sandboxes: {
+/** Current usage. */
+used: number;
+/** The limit, or null if there is none. */
+limit: number | null;
+};
+};
+
+/** A background job that failed too often, or crashed even in a separate process, and is no longer retried. */
+export type SetAsideJob = {
+/** job_… */
+id: string;
+/** The app (`dap_…`) that it belongs to. */
+app: string;
+/** The sandbox (`sbx_…`); absent in production. */
+sandbox?: string | undefined;
+/** What the job does, such as `crawl`, `ingest` or `advance_run`. */
+task: string;
+/** The id of the run, extraction, ingestion, source or event that waits for the job. */
+about?: string | undefined;
+/** Why its last attempt failed. */
+reason: string;
+/** The number of attempts. */
+attempts: number;
+/** How often its process died while the job was active, or the job threw an uncaught exception. */
+crashes: number;
+/** When it was set aside, in ISO 8601. */
+set_aside_at: string;
+};
+
+/** One change: who made it, what it was, and how it ended. */
+export type AuditEntry = {
+/** aud_… */
+id: string;
+/** When it happened, in ISO 8601. */
+at: string;
+/** Who made the request. */
+actor: {
+/** The kind. */
+kind: 'user' | 'secret_key' | 'publishable_key' | 'developer' | 'inbound_url';
+/** usr_…, dak_…, dva_…, or cso_… for the source of an inbound URL. */
+id: string;
+};
+/** The kind of credential: user (an access token), personal_token, secret_key, publishable_key, developer_token, session (of the console), upload_link or inbound_url. */
+credential: string;
+/** The operation, such as createKey. */
+action: string;
+/** The HTTP method. */
+method: string;
+/** The path, with names in place of ids. */
+route: string;
+/** The id of the resource created, changed or named. */
+resource?: string | undefined;
+/** The status of the response; null while the request is in progress, or when the server stopped before responding. */
+status: number | null;
+/** The id of the request, as in `X-Request-Id`. */
+request_id: string;
+/** Where the request came from. */
+address?: string | undefined;
+/** The number of similar failed attempts within one minute that the entry represents. */
+attempts?: number | undefined;
+};
+
+/** The use of one credential on one day. */
+export type CredentialUse = {
+/** usr_…, dak_… or tok_… */
+credential: string;
+/** The kind. */
+kind: 'user' | 'secret_key' | 'publishable_key' | 'personal_token' | 'developer_token';
+/** The day (UTC). */
+day: string;
+/** When it was first used, in ISO 8601. */
+first_at: string;
+/** When it was last used, in ISO 8601. */
+last_at: string;
+/** The number of requests. */
+requests: number;
+/** Requests among them that returned 401, 403 or 429; for a publishable key, failed sign-ins. */
+refused: number;
+};
+
+/** A segment with everything that its signature covers. The guide "Verify" describes the bytes. */
+export type LedgerHead = {
+/** dap_… */
+app: string;
+/** sbx_… */
+sandbox: string;
+/** The number of the segment, from 1. */
+segment: number;
+/** The kind. */
+kind: 'start' | 'audit' | 'runs' | 'retention' | 'deletion';
+/** When it was sealed, in UTC with microseconds. */
+sealed_at: string;
+/** The number of records that it lists. */
+records: number;
+/** The time of the newest record. */
+last_at: string | null;
+/** The digest of its list of records, in hexadecimal. */
+list_digest: string;
+/** What retention or a deletion removes, as JSON text. */
+detail: string | null;
+/** The digest of the previous segment, in hexadecimal. */
+previous: string;
+/** The id of the key that signed it. */
+key_id: string;
+/** The public key, an Ed25519 key of 32 bytes, in hexadecimal. */
+public_key: string;
+/** Ed25519 over the fields above, in hexadecimal. */
+signature: string;
+/** The SHA-256 of the fields above, in hexadecimal. */
+digest: string;
+};
+
+/** The result of one part of a verification. */
+export type LedgerVerification = {
+/** What is wrong; empty if nothing is. */
+problems: Array<{
+/** The kind. */
+kind: 'changed' | 'removed' | 'inserted' | 'moved' | 'segment_changed' | 'segment_removed' | 'signature' | 'head' | 'truncated';
+/** The ledger or the journal of a run. */
+chain: string;
+/** The id of the record; for a journal, the sequence. */
+record?: string | undefined;
+/** The number of the segment, from 1. */
+segment?: number | undefined;
+/** A text for people. */
+message: string;
+}>;
+/** What was checked. */
+counts: {
+/** The number of segments. */
+segments: number;
+/** The number of records. */
+records: number;
+/** The number of runs. */
+runs: number;
+/** The number of journal entries. */
+entries: number;
+/** Records that retention or a deletion removed, as a signed segment states. */
+removed: number;
+/** Records that are not in a segment yet. */
+unsealed: number;
+};
+/** Absent in the last part. */
+next_cursor?: string | undefined;
+};
+
+/** A new credential of a user. It is not shown again. */
+export type MintedToken = {
+/** The access token, or the personal token. */
+token: string;
+/** The access token; the same as `token`. */
+access_token?: string | undefined;
+/** The refresh token (`rt_…`). Each can be used once. */
+refresh_token?: string | undefined;
+/** How the token is sent. */
+token_type: 'Bearer';
+/** The lifetime of the token in seconds. */
+expires_in?: number | undefined;
+user?: User | undefined;
+/** The id. */
+id?: string | undefined;
+/** The name. */
+name?: string | undefined;
+/** When it expires, in ISO 8601. */
+expires_at?: string | undefined;
+/** When it was created, in ISO 8601. */
+created_at?: string | undefined;
+};
+
+/** A long-lived token of a user, without its value. */
+export type PersonalToken = {
+/** tok_… */
+id: string;
+/** The name. */
+name?: string | undefined;
+/** When it was created, in ISO 8601. */
+created_at: string;
+/** When it expires, in ISO 8601. */
+expires_at?: string | undefined;
+/** Accurate to a few seconds. */
+last_used_at?: string | undefined;
+/** When it was revoked, in ISO 8601. */
+revoked_at?: string | undefined;
+};
+
+/** An OpenID Connect issuer whose users are users of the app. */
+export type IdentityIssuer = {
+/** iss_… */
+id: string;
+/** The app (`dap_…`) that it belongs to. */
+app: string;
+/** The sandbox (`sbx_…`); absent in production. */
+sandbox?: string | undefined;
+/** The URL of the issuer, as its tokens name it. */
+issuer: string;
+/** The audience that tokens of the issuer must name. */
+audience: string;
+/** Where the public keys of the issuer are. Default: as its discovery document says. */
+jwks_url?: string | undefined;
+/** Whether an unknown subject becomes a new user. */
+create_users: boolean;
+/** Whether a subject is linked to the user with its verified address. */
+link_by_email: boolean;
+/** Which claims of a token set organisation, role and teams. */
+claims: Record<string, unknown>;
+/** How the web console signs in with this issuer. */
+console?: {
+/** The client id of the console at the issuer. */
+client_id: string;
+} | undefined;
+/** When it was created, in ISO 8601. */
+created_at: string;
+/** When it last changed, in ISO 8601. */
+updated_at: string;
+};
+
+/** An organisation of users, teams and agents. */
+export type Org = {
+/** org_… */
+id: string;
+/** The app (`dap_…`) that it belongs to. */
+app: string;
+/** The name. */
+name: string;
+/** A name for URLs. */
+slug?: string | undefined;
+/** The kind. */
+kind: 'company';
+logo?: ImageSource | undefined;
+/** The sandbox (`sbx_…`); absent in production. */
+sandbox?: string | undefined;
+/** When it was created, in ISO 8601. */
+created_at: string;
+/** When it last changed, in ISO 8601. */
+updated_at: string;
+};
+
+/** Users and agents who share what the team owns. */
+export type Team = {
+/** tem_… */
+id: string;
+/** The app (`dap_…`) that it belongs to. */
+app: string;
+/** The name. */
+name: string;
+/** A text for people. */
+description?: string | undefined;
+/** The organisation (`org_…`). */
+org?: string | undefined;
+/** The membership status of the calling user. */
+membership_status?: 'joined' | 'not_joined' | undefined;
+/** A free key-value map, returned as stored. */
+metadata: Record<string, unknown>;
+/** The sandbox (`sbx_…`); absent in production. */
+sandbox?: string | undefined;
+/** When it was created, in ISO 8601. */
+created_at: string;
+/** When it last changed, in ISO 8601. */
+updated_at: string;
+};
+
+/** One user or agent in a team. */
+export type Membership = {
+/** tmb_… */
+id: string;
+/** The team (`tea_…`). */
+team: {
+/** The id. */
+id: string;
+};
+/** Whether the member is a user or an agent. */
+type: 'user' | 'agent';
+/** The user (`usr_…`). */
+user?: {
+/** usr_… */
+id?: string | undefined;
+/** The app (`dap_…`) that it belongs to. */
+app?: string | undefined;
+/** The email address. */
+email?: string | undefined;
+/** The name. */
+name?: string | undefined;
+/** The organisation (`org_…`). */
+org?: string | undefined;
+/** The name of the organisation. */
+org_name?: string | undefined;
+/** The role in the organisation. */
+org_role?: 'admin' | 'member' | 'viewer' | undefined;
+/** Whether the user stands for a program instead of a person. */
+is_system_user?: boolean | undefined;
+/** A free key-value map, returned as stored. */
+metadata?: Record<string, unknown> | undefined;
+/** The sandbox (`sbx_…`); absent in production. */
+sandbox?: string | undefined;
+/** When it was created, in ISO 8601. */
+created_at?: string | undefined;
+/** When it last changed, in ISO 8601. */
+updated_at?: string | undefined;
+} | undefined;
+/** The agent that owns it, or that it is about. */
+agent?: {
+/** The id. */
+id: string;
+/** The name. */
+name?: string | undefined;
+/** A name for programs, unique in the app or sandbox. */
+lookup_key?: string | undefined;
+} | undefined;
+/** The name. */
+name?: string | undefined;
+/** The role. */
+role: 'owner' | 'admin' | 'member';
+/** When the member joined, in ISO 8601. */
+joined_at: string;
+/** When it was created, in ISO 8601. */
+created_at: string;
+/** When it last changed, in ISO 8601. */
+updated_at: string;
+};
+
+/** An agent, owned by a user, a team or an organisation. */
+export type Agent = {
+/** agt_… */
+id: string;
+/** The app (`dap_…`) that it belongs to. */
+app: string;
+/** The name. */
+name: string;
+/** A name for programs, unique in the app or sandbox. */
+lookup_key?: string | undefined;
+/** A text for people. */
+description?: string | undefined;
+/** Who the agent is, as a prompt for a language model. */
+identity?: string | undefined;
+/** The name of the language model that the agent prefers. */
+default_model?: string | undefined;
+/** The email address. */
+email?: string | undefined;
+/** The telephone number. */
+phone_number?: string | undefined;
+/** A text of your own that says where the agent comes from. */
+originator?: string | undefined;
+profile_picture?: ImageSource | undefined;
+/** A free key-value map, returned as stored. */
+metadata: Record<string, unknown>;
+/** The organisation (`org_…`). */
+org?: string | undefined;
+/** The team (`tea_…`). */
+team?: string | undefined;
+/** The user (`usr_…`). */
+user?: string | undefined;
+/** The sandbox (`sbx_…`); absent in production. */
+sandbox?: string | undefined;
+/** When it was created, in ISO 8601. */
+created_at: string;
+/** When it last changed, in ISO 8601. */
+updated_at: string;
+};
+
+/** A conversation whose messages sources can ingest. */
+export type Thread = {
+/** thr_… */
+id: string;
+/** The app (`dap_…`) that it belongs to. */
+app: string;
+/** The title. */
+title?: string | undefined;
+/** The organisation (`org_…`). */
+org?: string | undefined;
+/** The team (`tea_…`). */
+team?: string | undefined;
+/** The user (`usr_…`). */
+user?: string | undefined;
+/** The agent that owns it, or that it is about. */
+agent?: string | undefined;
+/** The sandbox (`sbx_…`); absent in production. */
+sandbox?: string | undefined;
+/** When it was created, in ISO 8601. */
+created_at: string;
+/** When it last changed, in ISO 8601. */
+updated_at: string;
+};
+
+/** A connection of an agent, and the source that it fills. */
+export type Installation = {
+/** cin_… */
+id: string;
+/** The app (`dap_…`) that it belongs to. */
+app: string;
+/** The agent that owns it, or that it is about. */
+agent: string;
+/** The kind. */
+kind: 'webhook/inbound' | 'thread/messages';
+/** The sandbox (`sbx_…`); absent in production. */
+sandbox?: string | undefined;
+/** The secret URL that accepts documents. */
+inbound_url?: string | undefined;
+/** When it was created, in ISO 8601. */
+created_at: string;
+/** When it last changed, in ISO 8601. */
+updated_at: string;
+};
+
+/** A URL for uploading one file without a credential. */
+export type UploadLink = {
+/** The id that the file will have. */
+file: string;
+/** The method to send the bytes with. */
+method: 'PUT';
+/** Accepts the bytes once, without any other credential. */
+url: string;
+/** When it expires, in ISO 8601. */
+expires_at: string;
+};
+
+/** A resumable upload. */
+export type Upload = {
+/** upl_… */
+id: string;
+/** The id of the file, which exists once the upload is finished. */
+file: string;
+/** The state. */
+state: 'uploading' | 'finished';
+/** The name of the file. */
+filename: string;
+/** The media type. */
+content_type: string;
+/** The number of bytes stored. */
+offset: number;
+/** The size of the whole file in bytes. */
+length: number;
+/** The sandbox (`sbx_…`); absent in production. */
+sandbox?: string | undefined;
+/** The user who created it. */
+user?: string | undefined;
+/** When it was created, in ISO 8601. */
+created_at: string;
+/** When an unfinished upload is deleted. */
+expires_at: string;
+};
+
+/** A versioned text at a virtual path. */
+export type ConfigEntry = {
+/** cfg_… */
+id: string;
+/** The path of the entry. */
+virtual_path: string;
+/** The media type. */
+content_type: string;
+/** The text. */
+content?: string | undefined;
+/** The version number, from 1. */
+version: number;
+/** The number of the newest version. */
+current_version: {
+/** cfv_… */
+id: string;
+/** The number of the version, from 1. */
+version_number: number;
+/** SHA-256 in hex. */
+content_hash: string;
+/** When it was created, in ISO 8601. */
+created_at: string;
+};
+/** The file (`fil_…`). */
+file: string;
+/** The organisation (`org_…`). */
+org?: string | undefined;
+/** The agent that owns it, or that it is about. */
+agent?: string | undefined;
+/** When it was created, in ISO 8601. */
+created_at: string;
+/** When it last changed, in ISO 8601. */
+updated_at: string;
+};
+
+/** A job that turns a document, a page or a site into Markdown. */
+export type Extraction = {
+/** ext_… */
+id: string;
+/** The kind. */
+kind: 'document' | 'link' | 'site';
+/** The state. */
+state: 'running' | 'done' | 'failed';
+/** Where the outputs are written. */
+destination: {
+/** The kind. */
+kind: 'config' | 'storage';
+/** The virtual path under which outputs are written. */
+path_prefix?: string | undefined;
+};
+/** The file (`fil_…`). */
+file?: string | undefined;
+/** The URL. */
+url?: string | undefined;
+/** `link` for one page, `site` for a whole site. */
+mode?: 'link' | 'site' | undefined;
+/** How many pages the crawl reads at most. */
+max_pages?: number | undefined;
+/** An option of the site. Omitted in lists. */
+include_paths?: Array<string> | undefined;
+/** An option of the site. Omitted in lists. */
+exclude_paths?: Array<string> | undefined;
+/** How many links away from the first page the crawl goes. */
+max_depth?: number | undefined;
+/** Whether the crawl also reads subdomains of the host. */
+allow_subdomains?: boolean | undefined;
+/** Whether the crawl ignores robots.txt. */
+ignore_robots?: boolean | undefined;
+/** Whether the crawl also reads pages of the sitemap, or only those. */
+sitemap?: 'include' | 'skip' | 'only' | undefined;
+/** The JSON Schema of the data. Omitted in lists. */
+schema?: Record<string, unknown> | undefined;
+/** Omitted in lists. */
+instructions?: string | undefined;
+/** The agent that owns it, or that it is about. */
+agent?: string | undefined;
+/** The organisation (`org_…`). */
+org?: string | undefined;
+/** The kind of failure. */
+failure_reason?: 'fetch_failed' | 'unsupported_content' | 'extraction_failed' | 'timeout' | 'internal_error' | undefined;
+/** Why it failed. */
+error?: {
+/** A stable code for programs. */
+code: string;
+/** A text for people. */
+message: string;
+} | undefined;
+/** The number of finished outputs. */
+output_count: number;
+/** The total size in bytes of the outputs’ text when it was written. */
+byte_count: number;
+/** The texts, in order. Omitted in lists. */
+outputs?: Array<ExtractionOutput> | undefined;
+/** The first hundred pages of a site that were skipped, with the reason: robots, path, trap, duplicate or redirected_away. */
+left_out?: Array<{
+/** The URL. */
+url: string;
+/** The reason. */
+reason: string;
+}> | undefined;
+/** How far it is. */
+progress: {
+/** How many pages were found. */
+discovered: number;
+/** How many are done. */
+done: number;
+/** How many failed. */
+failed: number;
+};
+/** Present if the extraction has a schema. */
+data_progress?: {
+/** The number of outputs that wait for their data. */
+pending: number;
+/** How many are done. */
+done: number;
+/** How many failed. */
+failed: number;
+/** The number of pieces into which texts were divided so far. */
+pieces: number;
+/** How many pieces are done. */
+pieces_done: number;
+} | undefined;
+/** What the language model used. Present if the extraction has a schema. */
+usage?: {
+/** A request in progress counts with the maximum that it may use. */
+total_tokens: number;
+/** The number of requests. */
+requests: number;
+} | undefined;
+/** When it was created, in ISO 8601. */
+created_at: string;
+/** When it last changed, in ISO 8601. */
+updated_at: string;
+};
+
+/** A URL that receives events. */
+export type Webhook = {
+/** whk_… */
+id: string;
+/** The app (`dap_…`) that it belongs to. */
+app: string;
+/** The sandbox (`sbx_…`); absent in production. */
+sandbox: string | null;
+/** The URL. */
+url: string;
+/** A text for people. */
+description?: string | undefined;
+/** Names of events, or `*` for all. */
+events: Array<string>;
+/** The status. */
+status: 'active' | 'paused';
+/** Why it was paused, if the server paused it. */
+paused_reason?: string | undefined;
+/** The time of the first failed attempt since the last success. */
+failing_since?: string | undefined;
+/** whsec_…: returned only in the response that creates or rotates it. */
+secret?: string | undefined;
+/** Until this time, deliveries are also signed with the previous secret. */
+previous_secret_until?: string | undefined;
+/** When it was created, in ISO 8601. */
+created_at: string;
+/** When it last changed, in ISO 8601. */
+updated_at: string;
+};
+
+/** One event for one webhook, with its attempts. */
+export type WebhookDelivery = {
+/** whd_… */
+id: string;
+/** The id of the webhook. */
+webhook: string;
+/** evt_…, sent as `webhook-id`. */
+event: string;
+/** The name of the event. */
+type: string;
+/** The number of the event in its app or sandbox, from 1. */
+sequence: number;
+/** The state. */
+state: 'pending' | 'delivered' | 'failed';
+/** The number of attempts. */
+attempts: number;
+/** The latest 20 attempts, oldest first. */
+log: Array<{
+/** When it happened, in ISO 8601. */
+at: string;
+/** The duration in milliseconds. */
+duration_ms: number;
+/** The status of the response. */
+status?: number | undefined;
+/** Why it failed. */
+error?: {
+/** A stable code for programs. */
+code: string;
+/** A text for people. */
+message: string;
+} | undefined;
+}>;
+/** When the next attempt is due, in ISO 8601. */
+next_attempt_at?: string | undefined;
+/** When the receiver accepted it, in ISO 8601. */
+delivered_at?: string | undefined;
+/** When it was created, in ISO 8601. */
+created_at: string;
+/** When it last changed, in ISO 8601. */
+updated_at: string;
+};
+
+/** Where knowledge comes from: documents, a page, a site, a file. */
+export type KnowledgeSource = {
+/** cso_… */
+id: string;
+/** The type. */
+type: string;
+/** The state. */
+state: 'active' | 'paused';
+/** The agent that owns it, or that it is about. */
+agent: string | null;
+/** The installation (`cin_…`) that created the source; null if it was created directly. */
+context_installation: string | null;
+/** When it was created, in ISO 8601. */
+created_at: string | null;
+/** When it last changed, in ISO 8601. */
+updated_at: string | null;
+/** What search has learned from the source; null until it has learned something. */
+learned_model: {
+/** `over_quota`: the latest model would exceed the app’s quota of bytes and is not stored. Until there is room, search uses the previous model, or only text and vectors. */
+status: 'ready' | 'over_quota';
+/** The size in bytes of the model in use; 0 without one. It counts towards `file_bytes`. */
+bytes: number;
+/** The size in bytes of the model that was not stored; null if `ready`. */
+bytes_needed: number | null;
+/** When the model in use was stored. */
+trained_at: string | null;
+} | null;
+/** A free key-value map, returned as stored. */
+metadata: Record<string, unknown> | null;
+/** The organisation (`org_…`). */
+org: string | null;
+/** The source that it was derived from; null for others. */
+parent_source: string | null;
+/** The data that comes with it. */
+payload: Record<string, unknown> | null;
+/** The sandbox (`sbx_…`); absent in production. */
+sandbox: string | null;
+/** The team (`tea_…`). */
+team: string | null;
+/** The thread (`thr_…`). */
+thread: string | null;
+/** The user (`usr_…`). */
+user: string | null;
+};
+
+/** A job that adds content to a source. */
+export type KnowledgeIngestion = {
+/** cig_… */
+id: string;
+/** The knowledge source (`cso_…`). */
+source: string;
+/** The status. */
+status: 'pending' | 'running' | 'awaiting_callback' | 'succeeded' | 'failed';
+/** The agent that owns it, or that it is about. */
+agent?: string | undefined;
+/** The team (`tea_…`). */
+team?: string | undefined;
+/** The user (`usr_…`). */
+user?: string | undefined;
+/** The organisation (`org_…`). */
+org?: string | undefined;
+/** Why it failed. */
+error?: Record<string, unknown> | undefined;
+/** A free key-value map, returned as stored. */
+metadata: Record<string, unknown>;
+/** What the ingestion did, in numbers. */
+stats: Record<string, unknown>;
+/** When it started, in ISO 8601. */
+started_at?: string | undefined;
+/** When it ended, in ISO 8601. */
+completed_at?: string | undefined;
+/** When it was created, in ISO 8601. */
+created_at: string;
+/** When it last changed, in ISO 8601. */
+updated_at: string;
+};
+
+/** A document of a source. */
+export type KnowledgeDocument = {
+/** cdo_… */
+id: string;
+/** The knowledge source (`cso_…`). */
+source: string;
+/** The title. */
+title?: string | undefined;
+/** The file (`fil_…`). */
+file?: string | undefined;
+/** The agent that owns it, or that it is about. */
+agent?: string | undefined;
+/** The team (`tea_…`). */
+team?: string | undefined;
+/** The user (`usr_…`). */
+user?: string | undefined;
+/** The organisation (`org_…`). */
+org?: string | undefined;
+/** A free key-value map, returned as stored. */
+metadata: Record<string, unknown>;
+/** The media type. */
+content_type?: string | undefined;
+/** The SHA-256 of the text, in hexadecimal. */
+content_hash: string;
+/** The number of lines of the whole text. */
+total_lines: number;
+/** The size of the whole text in bytes. */
+total_size: number;
+/** Number of chunks, the parts that searches find. */
+total_chunks: number;
+/** The address of the page or document. */
+source_url?: string | undefined;
+/** When it was created, in ISO 8601. */
+created_at: string;
+/** When it last changed, in ISO 8601. */
+updated_at: string;
+};
+
+/** Text of a document, or a slice of it. */
+export type KnowledgeDocumentContent = {
+/** The id. */
+id: string;
+/** The text, or the slice of it that was asked for. */
+content: string;
+/** The number of lines of the whole text. */
+total_lines: number;
+/** The size of the whole text in bytes. */
+total_size: number;
+/** The title. */
+title?: string | undefined;
+/** A free key-value map, returned as stored. */
+metadata: Record<string, unknown>;
+/** What `offset` and `limit` count. */
+unit?: string | undefined;
+/** The number of units that were skipped. */
+offset?: number | undefined;
+/** The number of units that were asked for. */
+limit?: number | undefined;
+/** Its first line, from 1. */
+start_line?: number | undefined;
+/** Its last line, from 1. */
+end_line?: number | undefined;
+/** The byte of the text at which it starts, from 0. */
+start_byte?: number | undefined;
+/** The byte of the text at which it ends, exclusive. */
+end_byte?: number | undefined;
+};
+
+/** A part of a document that searches return. */
+export type KnowledgeDocumentChunk = {
+/** cim_… */
+id: string;
+/** The text. */
+content: string;
+/** The headings above it, outermost first. */
+heading_path: Array<string>;
+/** For a web page: the fragment of its address that leads to the heading, without `#`. */
+fragment?: string | undefined;
+/** Its first line, from 1. */
+start_line: number;
+/** The last line, counted from 1 (inclusive). */
+end_line: number;
+/** The byte of the text at which it starts, from 0. */
+start_byte: number;
+/** The end in bytes, counted from 0 (exclusive). */
+end_byte: number;
+};
+
+/** Defines what runs, when, as whom and in which steps. */
+export type Automation = {
+/** aut_… */
+id: string;
+/** The app (`dap_…`) that it belongs to. */
+app: string;
+/** The name. */
+name: string;
+/** A name for programs, unique in the app or sandbox. */
+lookup_key?: string | undefined;
+/** A text for people. */
+description?: string | undefined;
+/** The type. */
+type: 'trigger' | 'scheduled' | 'invoked';
+/** The status. */
+status: 'draft' | 'running' | 'paused';
+/** The name of the event that starts a run. Only for type trigger. */
+trigger?: string | undefined;
+/** A JSONata expression over the payload. The event starts a run only if it is true. */
+filter?: string | undefined;
+/** A five-field cron expression. Only for type scheduled. */
+schedule?: string | undefined;
+/** The time zone of the schedule, such as `Europe/Berlin`. Default UTC. */
+timezone: string;
+/** The WorkflowGraph, or null when an external worker executes the runs. */
+workflow: Record<string, unknown> | null;
+/** The JSON Schema that the payload of an invocation must match, or null. */
+input_schema: Record<string, unknown> | null;
+/** Which callers may invoke it: end users, secret keys, or any. */
+invoke_auth: 'any' | 'secret_key' | 'user';
+/** The user (`usr_…`) as whom runs act. */
+run_as_user?: string | undefined;
+/** The agent (`agt_…`) as which runs act. */
+run_as_agent?: string | undefined;
+/** Why it was paused, if the server paused it. */
+paused_reason?: string | undefined;
+/** The organisation (`org_…`). */
+org?: string | undefined;
+/** The team (`tea_…`). */
+team?: string | undefined;
+/** The user (`usr_…`). */
+user?: string | undefined;
+/** The sandbox (`sbx_…`); absent in production. */
+sandbox?: string | undefined;
+/** How many runs may be active at the same time. */
+max_concurrent_runs?: number | undefined;
+/** How many seconds a run may take. */
+timeout_seconds?: number | undefined;
+/** When the next scheduled run starts, in ISO 8601. */
+next_run_at?: string | undefined;
+/** A free key-value map, returned as stored. */
+metadata: Record<string, unknown>;
+/** When it was created, in ISO 8601. */
+created_at: string;
+/** When it last changed, in ISO 8601. */
+updated_at: string;
+};
+
+/** One run of an automation. */
+export type AutomationRun = {
+/** atr_… */
+id: string;
+/** The app (`dap_…`) that it belongs to. */
+app: string;
+/** The automation (`aut_…`). */
+automation: string;
+/** The type. */
+type: 'trigger' | 'scheduled' | 'invoked';
+/** The status. */
+status: 'pending' | 'running' | 'completed' | 'failed' | 'cancelled';
+/** The data that comes with it. */
+payload?: unknown | undefined;
+/** Values that expressions of the run can read as `$participants`. */
+participants?: Record<string, string> | undefined;
+/** What the run returned. */
+result?: unknown | undefined;
+/** Why it failed. */
+error?: {
+/** A stable code for programs. */
+code: string;
+/** A text for people. */
+message: string;
+/** The id of the node. */
+node_id?: string | undefined;
+} | undefined;
+/** The id (`evt_…`) of the event that started it. */
+event_id?: string | undefined;
+/** The user or agent; absent for schedules, events and keys. */
+invoked_by?: string | undefined;
+/** The run (`atr_…`) that it repeats. */
+retried_from?: string | undefined;
+/** The run (`atr_…`) that started it. */
+parent_run?: string | undefined;
+/** The version of the graph that the run started with; absent without one. */
+workflow_version?: number | undefined;
+/** The organisation (`org_…`). */
+org?: string | undefined;
+/** The team (`tea_…`). */
+team?: string | undefined;
+/** The user (`usr_…`). */
+user?: string | undefined;
+/** The sandbox (`sbx_…`); absent in production. */
+sandbox?: string | undefined;
+/** When the claim of the worker expires, in ISO 8601. */
+lease_until?: string | undefined;
+/** When it started, in ISO 8601. */
+started_at?: string | undefined;
+/** When it ended, in ISO 8601. */
+completed_at?: string | undefined;
+/** When it was created, in ISO 8601. */
+created_at: string;
+/** When it last changed, in ISO 8601. */
+updated_at: string;
+};
+
+/** The current or an earlier graph of the automation. A run keeps the version it started with. */
+export type WorkflowVersion = {
+/** The number of the version, from 1. */
+version: number;
+/** The WorkflowGraph, or null when an external worker executes the runs. */
+workflow: Record<string, unknown> | null;
+/** The scopes of the key that wrote it. Without them, it has full rights. */
+scopes?: Array<string> | undefined;
+/** When it was created, in ISO 8601. */
+created_at: string;
+};
+
+/** An automation as shown to callers who may invoke it. */
+export type InvocableAutomation = {
+/** aut_… */
+id: string;
+/** The name. */
+name: string;
+/** A name for programs, unique in the app or sandbox. */
+lookup_key?: string | undefined;
+/** A text for people. */
+description?: string | undefined;
+/** The JSON Schema that the payload of an invocation must match, or null. */
+input_schema: Record<string, unknown> | null;
+};
+
+/** Runs, newest first. `after_cursor` points after the last run returned. */
+export type AutomationRunPage = {
+/** The entries. */
+data: Array<AutomationRunSummary>;
+/** Whether there are further entries. */
+has_more: boolean;
+/** The position after the last entry returned. Pass it as `after_cursor` to get what follows. */
+after_cursor?: string | undefined;
+};
+
+/** Entries in order. `resume_cursor` points after the last entry returned. */
+export type RunJournalPage = {
+/** The journal; null if the run has none. */
+journal: WorkflowJournal | null;
+/** The entries. */
+data: Array<WorkflowJournalEntry>;
+/** The position after the last entry returned. Pass it as `after_cursor` to get what follows. */
+after_cursor?: string | undefined;
+/** Whether there are further entries. */
+has_more: boolean;
+/** The position after the last entry returned, also on the last page. */
+resume_cursor?: string | undefined;
+};
+
+/** A file was stored: the message to webhooks. */
+export type FileCreatedMessage = {
+/** The event (`evt_…`); the same at every attempt. */
+id: string;
+/** The name of the event. */
+type: 'file.created';
+/** When it happened, in ISO 8601. */
+timestamp: string;
+/** Its number in production or in the sandbox. */
+sequence: number;
+/** The entries. */
+data: {
+/** The file (`fil_…`). */
+file: string;
+/** The name of the file. */
+filename: string;
+/** The media type. */
+content_type: string;
+/** The size in bytes. */
+size: number;
+/** The organisation (`org_…`) that owns the file. */
+org?: string | undefined;
+/** The team (`tea_…`) that owns the file. */
+team?: string | undefined;
+/** The user (`usr_…`) who owns the file. */
+user?: string | undefined;
+/** The agent (`agt_…`) that owns the file. */
+agent?: string | undefined;
+};
+};
+
+/** A name, the sharing or the metadata of a file changed: the message to webhooks. */
+export type FileUpdatedMessage = {
+/** The event (`evt_…`); the same at every attempt. */
+id: string;
+/** The name of the event. */
+type: 'file.updated';
+/** When it happened, in ISO 8601. */
+timestamp: string;
+/** Its number in production or in the sandbox. */
+sequence: number;
+/** The entries. */
+data: {
+/** The file (`fil_…`). */
+file: string;
+/** The name of the file. */
+filename: string;
+/** The media type. */
+content_type: string;
+/** The size in bytes. */
+size: number;
+/** The organisation (`org_…`) that owns the file. */
+org?: string | undefined;
+/** The team (`tea_…`) that owns the file. */
+team?: string | undefined;
+/** The user (`usr_…`) who owns the file. */
+user?: string | undefined;
+/** The agent (`agt_…`) that owns the file. */
+agent?: string | undefined;
+};
+};
+
+/** An extraction ended with its text: the message to webhooks. */
+export type ExtractionCompletedMessage = {
+/** The event (`evt_…`); the same at every attempt. */
+id: string;
+/** The name of the event. */
+type: 'extraction.completed';
+/** When it happened, in ISO 8601. */
+timestamp: string;
+/** Its number in production or in the sandbox. */
+sequence: number;
+/** The entries. */
+data: {
+/** The extraction (`ext_…`). */
+extraction: string;
+/** What was read. */
+kind: 'document' | 'link' | 'site';
+/** How it ended. */
+state: 'done' | 'failed';
+/** The file (`fil_…`) that was read. */
+file?: string | undefined;
+/** The URL that was read. */
+url?: string | undefined;
+/** The kind of failure. */
+failure_reason?: string | undefined;
+};
+};
+
+/** An extraction failed: the message to webhooks. */
+export type ExtractionFailedMessage = {
+/** The event (`evt_…`); the same at every attempt. */
+id: string;
+/** The name of the event. */
+type: 'extraction.failed';
+/** When it happened, in ISO 8601. */
+timestamp: string;
+/** Its number in production or in the sandbox. */
+sequence: number;
+/** The entries. */
+data: {
+/** The extraction (`ext_…`). */
+extraction: string;
+/** What was read. */
+kind: 'document' | 'link' | 'site';
+/** How it ended. */
+state: 'done' | 'failed';
+/** The file (`fil_…`) that was read. */
+file?: string | undefined;
+/** The URL that was read. */
+url?: string | undefined;
+/** The kind of failure. */
+failure_reason?: string | undefined;
+};
+};
+
+/** Content became searchable: the message to webhooks. */
+export type IngestionSucceededMessage = {
+/** The event (`evt_…`); the same at every attempt. */
+id: string;
+/** The name of the event. */
+type: 'ingestion.succeeded';
+/** When it happened, in ISO 8601. */
+timestamp: string;
+/** Its number in production or in the sandbox. */
+sequence: number;
+/** The entries. */
+data: {
+/** The ingestion (`cig_…`). */
+ingestion: string;
+/** The knowledge source (`cso_…`). */
+source: string;
+/** How it ended. */
+status: 'succeeded' | 'failed';
+/** Why it failed. */
+error?: {
+/** A stable code for programs. */
+code: string;
+/** A text for people. */
+message: string;
+} | undefined;
+};
+};
+
+/** An ingestion failed: the message to webhooks. */
+export type IngestionFailedMessage = {
+/** The event (`evt_…`); the same at every attempt. */
+id: string;
+/** The name of the event. */
+type: 'ingestion.failed';
+/** When it happened, in ISO 8601. */
+timestamp: string;
+/** Its number in production or in the sandbox. */
+sequence: number;
+/** The entries. */
+data: {
+/** The ingestion (`cig_…`). */
+ingestion: string;
+/** The knowledge source (`cso_…`). */
+source: string;
+/** How it ended. */
+status: 'succeeded' | 'failed';
+/** Why it failed. */
+error?: {
+/** A stable code for programs. */
+code: string;
+/** A text for people. */
+message: string;
+} | undefined;
+};
+};
+
+/** A source was created: the message to webhooks. */
+export type KnowledgeSourceCreatedMessage = {
+/** The event (`evt_…`); the same at every attempt. */
+id: string;
+/** The name of the event. */
+type: 'knowledge_source.created';
+/** When it happened, in ISO 8601. */
+timestamp: string;
+/** Its number in production or in the sandbox. */
+sequence: number;
+/** The entries. */
+data: {
+/** The knowledge source (`cso_…`). */
+source: string;
+/** The type of the source. */
+type: string;
+/** The state of the source. */
+state: string;
+};
+};
+
+/** A source changed: the message to webhooks. */
+export type KnowledgeSourceUpdatedMessage = {
+/** The event (`evt_…`); the same at every attempt. */
+id: string;
+/** The name of the event. */
+type: 'knowledge_source.updated';
+/** When it happened, in ISO 8601. */
+timestamp: string;
+/** Its number in production or in the sandbox. */
+sequence: number;
+/** The entries. */
+data: {
+/** The knowledge source (`cso_…`). */
+source: string;
+/** The type of the source. */
+type: string;
+/** The state of the source. */
+state: string;
+};
+};
+
+/** A source was deleted: the message to webhooks. */
+export type KnowledgeSourceDeletedMessage = {
+/** The event (`evt_…`); the same at every attempt. */
+id: string;
+/** The name of the event. */
+type: 'knowledge_source.deleted';
+/** When it happened, in ISO 8601. */
+timestamp: string;
+/** Its number in production or in the sandbox. */
+sequence: number;
+/** The entries. */
+data: {
+/** The knowledge source (`cso_…`). */
+source: string;
+/** The type of the source. */
+type: string;
+/** The state of the source. */
+state: string;
+};
+};
+
+/** A run ended with its result: the message to webhooks. */
+export type AutomationRunCompletedMessage = {
+/** The event (`evt_…`); the same at every attempt. */
+id: string;
+/** The name of the event. */
+type: 'automation_run.completed';
+/** When it happened, in ISO 8601. */
+timestamp: string;
+/** Its number in production or in the sandbox. */
+sequence: number;
+/** The entries. */
+data: {
+/** The run (`atr_…`). */
+run: string;
+/** The automation (`aut_…`). */
+automation: string;
+/** How it ended. */
+status: 'completed' | 'failed';
+/** What the run returned. */
+result?: unknown | undefined;
+/** Why it failed. */
+error?: {
+/** A stable code for programs. */
+code: string;
+/** A text for people. */
+message: string;
+} | undefined;
+};
+};
+
+/** A run failed: the message to webhooks. */
+export type AutomationRunFailedMessage = {
+/** The event (`evt_…`); the same at every attempt. */
+id: string;
+/** The name of the event. */
+type: 'automation_run.failed';
+/** When it happened, in ISO 8601. */
+timestamp: string;
+/** Its number in production or in the sandbox. */
+sequence: number;
+/** The entries. */
+data: {
+/** The run (`atr_…`). */
+run: string;
+/** The automation (`aut_…`). */
+automation: string;
+/** How it ended. */
+status: 'completed' | 'failed';
+/** What the run returned. */
+result?: unknown | undefined;
+/** Why it failed. */
+error?: {
+/** A stable code for programs. */
+code: string;
+/** A text for people. */
+message: string;
+} | undefined;
+};
+};
+
+/** Sent by the test of a webhook, to that webhook alone: the message to webhooks. */
+export type WebhookTestMessage = {
+/** The event (`evt_…`); the same at every attempt. */
+id: string;
+/** The name of the event. */
+type: 'webhook.test';
+/** When it happened, in ISO 8601. */
+timestamp: string;
+/** Its number in production or in the sandbox. */
+sequence: number;
+/** The entries. */
+data: {
+/** The webhook (`whk_…`). */
+webhook: string;
+};
+};
+
+export type GetHealthResponse = {
+/** The status. */
+status: 'ok';
+};
+
+export type GetReadinessResponse = {
+/** The status. */
+status: 'ready';
+/** The result of each check. */
+checks: {
+/** Whether the process has finished its start. */
+start: 'ok' | 'failed';
+/** Whether PostgreSQL can be reached. */
+database: 'ok' | 'failed';
+/** Whether the database has the schema of this release. */
+migrations: 'ok' | 'failed';
+/** Whether the contents of files can be reached. */
+blobs: 'ok' | 'failed';
+};
+};
+
+export type CreateAppRequest = {
+/** The name. */
+name: string;
+};
+
+/** What every page of a list has in addition to its entries in `data`. */
+export type Page = {
+/** The number of the page, from 1. */
+page: number;
+/** The number of entries on a full page. */
+page_size: number;
+/** The exact number of entries on all pages. */
+total_entries: number;
+/** The number of pages. */
+total_pages: number;
+/** Whether a page follows. */
+has_next: boolean;
+/** Whether a page precedes. */
+has_prev: boolean;
+};
+
+/** One page of a list. */
+export type AppPage = Page & {
+/** The entries. */
+data: Array<App>;
+};
+
+export type UpdateAppRequest = {
+/** The name. */
+name?: string | undefined;
+/** The app’s own limits, at most those set by the operator of the server; null removes one. They apply to production and to each sandbox separately. */
+quotas?: {
+/** The most bytes of files that the app may store; null for no limit. */
+file_bytes?: number | null | undefined;
+/** The most documents that the app may have; null for no limit. */
+documents?: number | null | undefined;
+/** The most pages that the app may read in a day; null for no limit. */
+pages?: number | null | undefined;
+/** The most tokens that the app may use in a day; null for no limit. */
+tokens?: number | null | undefined;
+/** The most sandboxes that the app may have; null for no limit. */
+sandboxes?: number | null | undefined;
+} | undefined;
+};
+
+export type CreateSandboxRequest = {
+/** The name. */
+name: string;
+};
+
+/** One page of a list. */
+export type SandboxPage = Page & {
+/** The entries. */
+data: Array<Sandbox>;
+};
+
+export type UpdateSandboxRequest = {
+/** The name. */
+name?: string | undefined;
+};
+
+export type CreateKeyRequest = {
+/** The type. */
+type: 'secret' | 'publishable';
+/** The name. */
+name?: string | undefined;
+/** sbx_…; the key then works only in that sandbox. */
+sandbox?: string | undefined;
+/** Default: it does not expire. */
+expires_in_days?: number | undefined;
+/** For a secret key: what it may do. `read` allows reading everything, an area such as `kv` all operations of that area, `kv:read` reading in it. Default: everything. */
+scopes?: Array<'read' | 'files' | 'extractions' | 'knowledge' | 'automations' | 'kv' | 'webhooks' | 'people' | 'app' | 'files:read' | 'extractions:read' | 'knowledge:read' | 'automations:read' | 'kv:read' | 'webhooks:read' | 'people:read' | 'app:read'> | undefined;
+};
+
+/** One page of a list. */
+export type ApiKeyPage = Page & {
+/** The entries. */
+data: Array<ApiKey>;
+};
+
+/** One page of a list. */
+export type SetAsideJobPage = Page & {
+/** The entries. */
+data: Array<SetAsideJob>;
+};
+
+/** One page of a list. */
+export type AuditEntryPage = Page & {
+/** The entries. */
+data: Array<AuditEntry>;
+};
+
+/** One page of a list. */
+export type CredentialUsePage = Page & {
+/** The entries. */
+data: Array<CredentialUse>;
+};
+
+export type LoginRequest = {
+/** The email address of the user; upper and lower case are the same. */
+email: string;
+/** The password. */
+password: string;
+};
+
+export type RefreshSessionRequest = {
+/** The refresh token (`rt_…`). Each can be used once. */
+refresh_token: string;
+};
+
+export type LogoutRequest = {
+/** The refresh token (`rt_…`). Each can be used once. */
+refresh_token: string;
+};
+
+export type CreateUserTokenRequest = {
+/** Default: session, or personal for end users. */
+type?: 'session' | 'personal' | undefined;
+/** The name. */
+name?: string | undefined;
+/** For personal tokens. Default 30. */
+expires_in_days?: number | undefined;
+/** Only full_access is supported. */
+scopes?: string | undefined;
+};
+
+export type ListUserTokensResponse = {
+/** The entries. */
+data: Array<PersonalToken>;
+};
+
+export type CreateIdentityIssuerRequest = {
+/** The issuer, exactly as its tokens name it, such as https://login.example.com. */
+issuer: string;
+/** The audience of tokens for this app. */
+audience: string;
+/** Where the public keys of the issuer are. Default: as its discovery document says. */
+jwks_url?: string | null | undefined;
+/** Whether an unknown account becomes a new user. Default false. */
+create_users?: boolean | undefined;
+/** Whether an unknown account is linked to the existing user with its e-mail, if the token says `email_verified`. Default false. */
+link_by_email?: boolean | undefined;
+/** Which claims name the organisation, role, teams and name of a user. Other claims are ignored. */
+claims?: {
+/** The organisation (`org_…`). */
+org?: {
+/** The claim of the token that is read. */
+claim: string;
+/** Organisations (org_…) by value. */
+values?: Record<string, string> | undefined;
+} | undefined;
+/** The role. */
+role?: {
+/** The claim of the token that is read. */
+claim: string;
+/** Roles in the organisation by value. Default `member`. */
+values?: Record<string, 'admin' | 'member' | 'viewer'> | undefined;
+} | undefined;
+/** Teams. */
+teams?: {
+/** The claim of the token that is read. */
+claim: string;
+/** Teams (tem_…) by value. */
+values?: Record<string, string> | undefined;
+} | undefined;
+/** The name. */
+name?: string | undefined;
+} | undefined;
+/** How the web console signs in with this issuer. */
+console?: {
+/** The client id of the console at the issuer. */
+client_id: string;
+/** Write-only: never returned. */
+client_secret?: string | undefined;
+} | null | undefined;
+};
+
+/** One page of a list. */
+export type IdentityIssuerPage = Page & {
+/** The entries. */
+data: Array<IdentityIssuer>;
+};
+
+export type UpdateIdentityIssuerRequest = {
+/** The audience of tokens for this app. */
+audience?: string | undefined;
+/** Where the public keys of the issuer are. Default: as its discovery document says. */
+jwks_url?: string | null | undefined;
+/** Whether an unknown account becomes a new user. Default false. */
+create_users?: boolean | undefined;
+/** Whether an unknown account is linked to the existing user with its e-mail, if the token says `email_verified`. Default false. */
+link_by_email?: boolean | undefined;
+/** Which claims name the organisation, role, teams and name of a user. Other claims are ignored. */
+claims?: {
+/** The organisation (`org_…`). */
+org?: {
+/** The claim of the token that is read. */
+claim: string;
+/** Organisations (org_…) by value. */
+values?: Record<string, string> | undefined;
+} | undefined;
+/** The role. */
+role?: {
+/** The claim of the token that is read. */
+claim: string;
+/** Roles in the organisation by value. Default `member`. */
+values?: Record<string, 'admin' | 'member' | 'viewer'> | undefined;
+} | undefined;
+/** Teams. */
+teams?: {
+/** The claim of the token that is read. */
+claim: string;
+/** Teams (tem_…) by value. */
+values?: Record<string, string> | undefined;
+} | undefined;
+/** The name. */
+name?: string | undefined;
+} | undefined;
+/** How the web console signs in with this issuer. */
+console?: {
+/** The client id of the console at the issuer. */
+client_id: string;
+/** Write-only: never returned. */
+client_secret?: string | undefined;
+} | null | undefined;
+};
+
+export type CreateOrgRequest = {
+/** The name. */
+name: string;
+/** Unique within the app. */
+slug?: string | undefined;
+/** The logo. */
+logo?: Picture | null | undefined;
+};
+
+/** One page of a list. */
+export type OrgPage = Page & {
+/** The entries. */
+data: Array<Org>;
+};
+
+export type UpdateOrgRequest = {
+/** The name. */
+name?: string | undefined;
+/** Unique within the app. */
+slug?: string | undefined;
+/** The logo. */
+logo?: Picture | null | undefined;
+};
+
+export type CreateUserRequest = {
+/** Unique in the app or sandbox. */
+email: string;
+/** The name. */
+name?: string | undefined;
+/** The password. */
+password?: string | undefined;
+/** org_… */
+org?: string | undefined;
+/** The role in the organisation. */
+org_role?: 'admin' | 'member' | 'viewer' | undefined;
+/** Whether the user represents a program. */
+is_system_user?: boolean | undefined;
+/** Stored unchanged. */
+metadata?: Record<string, unknown> | undefined;
+};
+
+/** One page of a list. */
+export type UserPage = Page & {
+/** The entries. */
+data: Array<User>;
+};
+
+export type UpdateUserRequest = {
+/** Unique in the app or sandbox. */
+email?: string | undefined;
+/** The name. */
+name?: string | undefined;
+/** The password. */
+password?: string | undefined;
+/** The organisation (`org_…`). */
+org?: string | null | undefined;
+/** The role in the organisation. */
+org_role?: 'admin' | 'member' | 'viewer' | undefined;
+/** Replaces the whole map. */
+metadata?: Record<string, unknown> | undefined;
+};
+
+export type CreateTeamRequest = {
+/** The name. */
+name: string;
+/** A text for people. */
+description?: string | undefined;
+/** org_… */
+org?: string | undefined;
+/** Stored unchanged. */
+metadata?: Record<string, unknown> | undefined;
+};
+
+/** One page of a list. */
+export type TeamPage = Page & {
+/** The entries. */
+data: Array<Team>;
+};
+
+export type UpdateTeamRequest = {
+/** The name. */
+name?: string | undefined;
+/** A text for people. */
+description?: string | undefined;
+/** Replaces the whole map. */
+metadata?: Record<string, unknown> | undefined;
+};
+
+/** One page of a list. */
+export type MembershipPage = Page & {
+/** The entries. */
+data: Array<Membership>;
+};
+
+export type AddTeamMemberRequest = {
+/** usr_… */
+user?: string | undefined;
+/** agt_… */
+agent?: string | undefined;
+/** The role. */
+role?: 'owner' | 'admin' | 'member' | undefined;
+};
+
+export type UpdateTeamMemberRequest = {
+/** The role. */
+role: 'owner' | 'admin' | 'member';
+};
+
+export type CreateAgentRequest = {
+/** The name. */
+name: string;
+/** Your own name for the agent, unique for its owner. Must not look like an id. */
+lookup_key?: string | undefined;
+/** A text for people. */
+description?: string | undefined;
+/** Who the agent is, as a prompt for a language model. */
+identity?: string | undefined;
+/** The model that the agent uses by default. */
+model?: string | undefined;
+/** The email address. */
+email?: string | undefined;
+/** The telephone number. */
+phone_number?: string | undefined;
+/** A text of your own that says where the agent comes from. */
+originator?: string | undefined;
+/** Stored unchanged; replaces the whole map. */
+metadata?: Record<string, unknown> | undefined;
+/** The picture. */
+profile_picture?: Picture | null | undefined;
+/** org_… */
+org?: string | undefined;
+/** tem_… */
+team?: string | undefined;
+/** usr_… */
+user?: string | undefined;
+};
+
+/** One page of a list. */
+export type AgentPage = Page & {
+/** The entries. */
+data: Array<Agent>;
+};
+
+export type UpdateAgentRequest = {
+/** The name. */
+name?: string | undefined;
+/** Your own name for the agent, unique for its owner. Must not look like an id. */
+lookup_key?: string | undefined;
+/** A text for people. */
+description?: string | undefined;
+/** Who the agent is, as a prompt for a language model. */
+identity?: string | undefined;
+/** The model that the agent uses by default. */
+model?: string | undefined;
+/** The email address. */
+email?: string | undefined;
+/** The telephone number. */
+phone_number?: string | undefined;
+/** A text of your own that says where the agent comes from. */
+originator?: string | undefined;
+/** Stored unchanged; replaces the whole map. */
+metadata?: Record<string, unknown> | undefined;
+/** The picture. */
+profile_picture?: Picture | null | undefined;
+};
+
+export type CreateThreadRequest = {
+/** The title. */
+title?: string | undefined;
+/** The user (`usr_…`). */
+user?: string | undefined;
+/** The team (`tea_…`). */
+team?: string | undefined;
+/** The agent that owns it, or that it is about. */
+agent?: string | undefined;
+/** The organisation (`org_…`). */
+org?: string | undefined;
+};
+
+/** One page of a list. */
+export type ThreadPage = Page & {
+/** The entries. */
+data: Array<Thread>;
+};
+
+export type UpdateThreadRequest = {
+/** The title. */
+title?: string | undefined;
+};
+
+export type CreateThreadMessageRequest = {
+/** The text. */
+content: string;
+/** Free key-value map. */
+metadata?: Record<string, unknown> | undefined;
+};
+
+export type CreateThreadMessageResponse = {
+/** msg_… */
+id: string;
+/** The thread (`thr_…`). */
+thread: string;
+/** The text. */
+content: string;
+/** A free key-value map, returned as stored. */
+metadata: Record<string, unknown>;
+/** When it was created, in ISO 8601. */
+created_at: string;
+};
+
+export type CreateInstallationRequest = {
+/** agt_… */
+agent: string;
+/** The kind. */
+kind: 'webhook/inbound' | 'thread/messages';
+};
+
+/** One page of a list. */
+export type InstallationPage = Page & {
+/** The entries. */
+data: Array<Installation>;
+};
+
+export type UpdateInstallationRequest = Record<string, never>;
+
+export type CreateFileRequest = {
+/** The filename with its extension. */
+filename: string;
+/** MIME type. */
+content_type: string;
+/** The contents in base64 (RFC 4648, section 4). */
+data: string;
+acl?: AclInput | undefined;
+/** Associated agent, whose org owns the file. */
+agent?: string | undefined;
+/** Default: the caller’s. */
+org?: string | undefined;
+/** Owner; takes precedence over `user`. */
+team?: string | undefined;
+/** Owner. Default: the calling user, unless a team is named. */
+user?: string | undefined;
+/** Make the file public at a permanent URL. Images only. */
+share?: boolean | undefined;
+};
+
+/** One page of a list. */
+export type FilePage = Page & {
+/** The entries. */
+data: Array<File>;
+};
+
+export type UpdateFileRequest = {
+/** The filename with its extension. */
+filename?: string | undefined;
+/** Replaces the whole map. */
+provider_metadata?: Record<string, unknown> | undefined;
+/** Whether the public URL of the picture works. */
+share?: boolean | undefined;
+acl?: AclInput | undefined;
+};
+
+export type CreateFileUploadUrlRequest = {
+/** The filename with its extension. */
+filename: string;
+/** MIME type. */
+content_type: string;
+/** Maximum number of bytes. */
+size?: number | undefined;
+/** Expected SHA-256 in hex. */
+checksum?: string | undefined;
+/** Seconds. Default 3600. */
+expires_in?: number | undefined;
+/** Associated agent, whose org owns the file. */
+agent?: string | undefined;
+/** Default: the caller’s. */
+org?: string | undefined;
+/** Owner; takes precedence over `user`. */
+team?: string | undefined;
+/** Owner. Default: the calling user, unless a team is named. */
+user?: string | undefined;
+/** Make the file public at a permanent URL. Images only. */
+share?: boolean | undefined;
+};
+
+/** One page of a list. */
+export type UploadPage = Page & {
+/** The entries. */
+data: Array<Upload>;
+};
+
+/** One page of a list. */
+export type ConfigEntryPage = Page & {
+/** The entries. */
+data: Array<ConfigEntry>;
+};
+
+export type CreateExtractionRequest = {
+/** Where outputs are written. */
+destination_kind: 'config' | 'storage';
+/** The path prefix of the outputs. Required if `destination_kind` is config. */
+destination_path?: string | undefined;
+/** fil_…; the document to read. */
+file?: string | undefined;
+/** The page or site to read. */
+url?: string | undefined;
+/** `link` for one page, `site` for a whole site. */
+mode?: 'link' | 'site' | undefined;
+/** Maximum number of pages of a site. Default 100. */
+max_pages?: number | undefined;
+/** Only pages whose path matches one of these are read. Patterns are prefixes, in which * matches anything and a final $ matches the end. */
+include_paths?: Array<string> | undefined;
+/** Pages whose path matches one of these are not read. Patterns are prefixes, in which * matches anything and a final $ matches the end. */
+exclude_paths?: Array<string> | undefined;
+/** Maximum number of links from the start page. */
+max_depth?: number | undefined;
+/** Also read pages on subdomains of the start page’s host. */
+allow_subdomains?: boolean | undefined;
+/** Read pages that robots.txt disallows. Requires a secret key. */
+ignore_robots?: boolean | undefined;
+/** Whether to use sitemaps to find pages. Default include. */
+sitemap?: 'include' | 'skip' | 'only' | undefined;
+/** A JSON Schema (2020-12) for data that a language model extracts from each text; at most 64 KiB. References must stay within the schema. The extraction then always runs in the background (202). */
+schema?: Record<string, unknown> | undefined;
+/** Instructions for extracting the data. Requires schema. */
+instructions?: string | undefined;
+/** agt_…; the agent that owns the job and its outputs. */
+agent?: string | undefined;
+/** org_… */
+org?: string | undefined;
+};
+
+/** One page of a list. */
+export type ExtractionPage = Page & {
+/** The entries. */
+data: Array<Extraction>;
+};
+
+export type ListKvEntriesResponse = {
+/** The entries. */
+data: Array<KvListEntry>;
+/** The number of the page, from 1. */
+page?: number | undefined;
+/** The number of entries on a full page. */
+page_size?: number | undefined;
+/** The exact number of entries on all pages. */
+total_entries?: number | undefined;
+/** The number of pages. */
+total_pages?: number | undefined;
+/** Whether a page follows. */
+has_next?: boolean | undefined;
+/** Whether a page precedes. */
+has_prev?: boolean | undefined;
+};
+
+export type CreateKvEntryRequest = {
+/** Any non-empty string, by default up to 1,024 bytes in UTF-8. */
+key: string;
+/** Any non-empty string, by default up to 1 MiB in UTF-8. */
+value: string;
+/** Seconds until the entry expires. Without it, the entry does not expire. */
+ttl_seconds?: number | undefined;
+/** The user (`usr_…`). Required for developers and secret keys, ignored for end users. */
+user?: unknown | undefined;
+};
+
+export type PutKvEntryRequest = {
+/** Any non-empty string, by default up to 1 MiB in UTF-8. */
+value: string;
+/** Seconds until the entry expires. Without it, the entry does not expire. */
+ttl_seconds?: number | undefined;
+/** The user (`usr_…`). Required for developers and secret keys, ignored for end users. */
+user?: unknown | undefined;
+};
+
+export type ListKvEntriesByKeyResponse = {
+/** The entries. */
+data: Array<KvEntry>;
+/** Null on the last page. */
+next_cursor: string | null;
+};
+
+export type IncrementKvEntryRequest = {
+/** The key. */
+key: string;
+/** The number to add; may be negative. Default 1. */
+by?: number | undefined;
+/** Sets when the entry expires. Without it, the expiry of an existing entry stays as it is. */
+ttl_seconds?: number | undefined;
+/** The user (`usr_…`). Required for developers and secret keys, ignored for end users. */
+user?: unknown | undefined;
+};
+
+export type BatchKvEntriesRequest = {
+/** The operations, in order. All of them take effect, or none. */
+operations: Array<{
+/** What the operation does. */
+op: 'get' | 'put' | 'delete' | 'increment';
+/** The key. */
+key: string;
+/** Any non-empty string, by default up to 1 MiB in UTF-8. */
+value?: string | undefined;
+/** Sets when the entry expires. Without it, the expiry of an existing entry stays as it is. */
+ttl_seconds?: number | undefined;
+/** The number to add; may be negative. Default 1. */
+by?: number | undefined;
+/** Like the header If-Match: the batch fails unless the entry has this tag, or with `*` exists. */
+if_match?: string | undefined;
+/** Like the header If-None-Match: `*` fails the batch when the entry exists. */
+if_none_match?: string | undefined;
+}>;
+/** The user (`usr_…`). Required for developers and secret keys, ignored for end users. */
+user?: unknown | undefined;
+};
+
+export type BatchKvEntriesResponse = {
+/** The entries. */
+data: Array<KvBatchResult>;
+};
+
+export type CreateWebhookRequest = {
+/** The URL. */
+url: string;
+/** Names of events, or `*` for all. */
+events: Array<string>;
+/** A text for people. */
+description?: string | undefined;
+};
+
+/** One page of a list. */
+export type WebhookPage = Page & {
+/** The entries. */
+data: Array<Webhook>;
+};
+
+export type UpdateWebhookRequest = {
+/** The URL. */
+url?: string | undefined;
+/** Names of events, or `*` for all. */
+events?: Array<string> | undefined;
+/** A text for people. */
+description?: string | null | undefined;
+};
+
+export type RotateWebhookSecretRequest = {
+/** How long deliveries are also signed with the previous secret. Default 86400, a day. */
+overlap_seconds?: number | undefined;
+};
+
+/** One page of a list. */
+export type WebhookDeliveryPage = Page & {
+/** The entries. */
+data: Array<WebhookDelivery>;
+};
+
+export type ListKnowledgeSourceKindsResponse = {
+/** The entries. */
+data: Array<{
+/** The type. */
+type: string;
+/** A name for people. */
+label: string;
+/** A text for people. */
+description: string;
+/** JSON Schema of `payload`. */
+payload_schema: Record<string, unknown>;
+}>;
+};
+
+/** One page of a list. */
+export type KnowledgeSourcePage = Page & {
+/** The entries. */
+data: Array<KnowledgeSource>;
+};
+
+export type CreateKnowledgeSourceRequest = {
+/** A type from the kinds list. */
+type: string;
+/** The agent that owns it, or that it is about. */
+agent?: string | undefined;
+/** The team (`tea_…`). */
+team?: string | undefined;
+/** The user (`usr_…`). */
+user?: string | undefined;
+/** The organisation, if it owns the source itself. Not allowed with another owner. */
+org?: string | undefined;
+/** The source that it was derived from; null for others. */
+parent_source?: string | undefined;
+/** Configuration; its members depend on the type. */
+payload?: Record<string, unknown> | undefined;
+/** Free key-value map. */
+metadata?: Record<string, unknown> | undefined;
+/** The state. */
+state?: 'active' | 'paused' | undefined;
+/** The thread (`thr_…`). */
+thread?: string | undefined;
+};
+
+export type UpdateKnowledgeSourceRequest = {
+/** Replaces the whole payload. */
+payload?: Record<string, unknown> | undefined;
+/** Replaces the whole map. */
+metadata?: Record<string, unknown> | undefined;
+/** The state. */
+state?: 'active' | 'paused' | undefined;
+};
+
+export type GetInboundUrlResponse = {
+/** The URL. */
+url: string;
+/** Whether posts must be signed as in Standard Webhooks. */
+signed: boolean;
+/** Until then, signatures with the previous secret are also accepted. */
+previous_secret_until?: string | undefined;
+};
+
+export type RotateInboundUrlResponse = {
+/** The URL. */
+url: string;
+/** Whether posts must be signed as in Standard Webhooks. */
+signed: boolean;
+/** Until then, signatures with the previous secret are also accepted. */
+previous_secret_until?: string | undefined;
+};
+
+export type SetInboundSecretRequest = {
+/** whsec_…, the secret that the sender provides. Default: a new one, to give to the sender. */
+secret?: string | undefined;
+/** How long signatures with the previous secret are also accepted, in seconds. Default 86400, a day. */
+overlap_seconds?: number | undefined;
+};
+
+export type SetInboundSecretResponse = {
+/** whsec_…, only in this response: it cannot be read again. */
+secret: string;
+/** Until when the previous secret is valid too, in ISO 8601. */
+previous_secret_until?: string | undefined;
+};
+
+export type IngestIntoKnowledgeSourceRequest = {
+/** The text. */
+content?: {
+/** The document: text, or its bytes in base64. */
+data: string;
+/** Default raw. */
+data_encoding?: 'raw' | 'base64' | undefined;
+/** The media type. */
+content_type?: string | undefined;
+/** The name of the file. */
+filename?: string | undefined;
+} | undefined;
+/** The id (fil_…) of an uploaded file. */
+file?: string | undefined;
+/** Pull again from the source's configuration. */
+pull?: boolean | undefined;
+/** Display title. */
+title?: string | undefined;
+/** Free key-value map. */
+metadata?: Record<string, unknown> | undefined;
+/** Reuse a document with the same bytes. Push only. */
+dedupe?: boolean | undefined;
+/** What to do while another ingestion of the source is active: return that one (default), queue, or 409. */
+on_active?: 'return' | 'queue' | 'error' | undefined;
+};
+
+export type IngestBatchIntoKnowledgeSourceRequest = {
+/** The items, in order. */
+items: Array<{
+/** The text. */
+content?: {
+/** The document: text, or its bytes in base64. */
+data: string;
+/** Default raw. */
+data_encoding?: 'raw' | 'base64' | undefined;
+/** The media type. */
+content_type?: string | undefined;
+/** The name of the file. */
+filename?: string | undefined;
+} | undefined;
+/** The file (`fil_…`). */
+file?: string | undefined;
+/** Display title. */
+title?: string | undefined;
+/** Free key-value map. */
+metadata?: Record<string, unknown> | undefined;
+/** Whether content that the source already has is reused. */
+dedupe?: boolean | undefined;
+}>;
+/** What to do while another ingestion of the source is active: return that one (default), queue, or 409. */
+on_active?: 'return' | 'queue' | 'error' | undefined;
+};
+
+/** One page of a list. */
+export type KnowledgeIngestionPage = Page & {
+/** The entries. */
+data: Array<KnowledgeIngestion>;
+};
+
+/** One page of a list. */
+export type KnowledgeDocumentPage = Page & {
+/** The entries. */
+data: Array<KnowledgeDocument>;
+};
+
+export type UpdateKnowledgeDocumentRequest = {
+/** The text. */
+content?: {
+/** The document: text, or its bytes in base64. */
+data: string;
+/** Default raw. */
+data_encoding?: 'raw' | 'base64' | undefined;
+/** The media type. */
+content_type?: string | undefined;
+/** The name of the file. */
+filename?: string | undefined;
+} | undefined;
+/** The file (`fil_…`). */
+file?: string | undefined;
+/** Display title. */
+title?: string | undefined;
+/** Free key-value map. */
+metadata?: Record<string, unknown> | undefined;
+};
+
+/** One page of a list. */
+export type KnowledgeDocumentChunkPage = Page & {
+/** The entries. */
+data: Array<KnowledgeDocumentChunk>;
+};
+
+export type SearchKnowledgeSourceRequest = {
+/** The text to search for. */
+query: string;
+/** Default hybrid. */
+mode?: 'hybrid' | 'vector' | 'fulltext' | undefined;
+/** Default 20. */
+max_results?: number | undefined;
+/** Minimum cosine similarity of vector hits. */
+min_similarity?: number | undefined;
+/** Only documents that were indexed within this many days. */
+recency_days?: number | undefined;
+/** Conditions on document metadata. */
+filter?: Record<string, unknown> | undefined;
+/** How the score came about, if the search asked for it. */
+explain?: boolean | undefined;
+/** Whether to rerank. Default true in mode hybrid if the server has a reranker. */
+rerank?: boolean | undefined;
+/** Whether to return the positions of the query's words in each hit. */
+highlights?: boolean | undefined;
+/** Number of neighbouring chunks to return on either side of each hit. */
+context?: number | undefined;
+/** Returns only the best hit of each document. */
+group_by?: 'document' | undefined;
+/** Members of document metadata whose values to count. */
+facets?: Array<string> | undefined;
+};
+
+export type SearchKnowledgeSourceResponse = {
+/** The entries. */
+data: Array<SearchHit>;
+/** How many documents among the best 1,000 passages have each value; the 20 most frequent. */
+facets?: Record<string, Array<{
+/** The value. */
+value: string | number | boolean;
+/** How many there are. */
+count: number;
+}>> | undefined;
+/** Why the query has no vector. The results are those of full-text search. */
+vectors_unavailable?: string | undefined;
+/** Why the results are not reranked. */
+rerank_unavailable?: string | undefined;
+/** How the score came about, if the search asked for it. */
+explain?: Record<string, unknown> | undefined;
+};
+
+export type SearchKnowledgeRequest = {
+/** The text to search for. */
+query: string;
+/** Default hybrid. */
+mode?: 'hybrid' | 'vector' | 'fulltext' | undefined;
+/** Default 20. */
+max_results?: number | undefined;
+/** Minimum cosine similarity of vector hits. */
+min_similarity?: number | undefined;
+/** Only documents that were indexed within this many days. */
+recency_days?: number | undefined;
+/** Conditions on document metadata. */
+filter?: Record<string, unknown> | undefined;
+/** How the score came about, if the search asked for it. */
+explain?: boolean | undefined;
+/** Whether to rerank. Default true in mode hybrid if the server has a reranker. */
+rerank?: boolean | undefined;
+/** Whether to return the positions of the query's words in each hit. */
+highlights?: boolean | undefined;
+/** Number of neighbouring chunks to return on either side of each hit. */
+context?: number | undefined;
+/** Returns only the best hit of each document. */
+group_by?: 'document' | undefined;
+/** Members of document metadata whose values to count. */
+facets?: Array<string> | undefined;
+/** Only sources of these types. */
+source_types?: Array<string> | undefined;
+/** cso_…; only these sources. */
+sources?: Array<string> | undefined;
+};
+
+export type SearchKnowledgeResponse = {
+/** The entries. */
+data: Array<SearchHit>;
+/** How many documents among the best 1,000 passages have each value; the 20 most frequent. */
+facets?: Record<string, Array<{
+/** The value. */
+value: string | number | boolean;
+/** How many there are. */
+count: number;
+}>> | undefined;
+/** Why the query has no vector. The results are those of full-text search. */
+vectors_unavailable?: string | undefined;
+/** Why the results are not reranked. */
+rerank_unavailable?: string | undefined;
+/** How the score came about, if the search asked for it. */
+explain?: Record<string, unknown> | undefined;
+};
+
+export type SearchAgentKnowledgeRequest = {
+/** The text to search for. */
+query: string;
+/** Default hybrid. */
+mode?: 'hybrid' | 'vector' | 'fulltext' | undefined;
+/** Default 20. */
+max_results?: number | undefined;
+/** Minimum cosine similarity of vector hits. */
+min_similarity?: number | undefined;
+/** Only documents that were indexed within this many days. */
+recency_days?: number | undefined;
+/** Conditions on document metadata. */
+filter?: Record<string, unknown> | undefined;
+/** How the score came about, if the search asked for it. */
+explain?: boolean | undefined;
+/** Whether to rerank. Default true in mode hybrid if the server has a reranker. */
+rerank?: boolean | undefined;
+/** Whether to return the positions of the query's words in each hit. */
+highlights?: boolean | undefined;
+/** Number of neighbouring chunks to return on either side of each hit. */
+context?: number | undefined;
+/** Returns only the best hit of each document. */
+group_by?: 'document' | undefined;
+/** Members of document metadata whose values to count. */
+facets?: Array<string> | undefined;
+/** Only sources of these types. */
+source_types?: Array<string> | undefined;
+};
+
+export type SearchAgentKnowledgeResponse = {
+/** The entries. */
+data: Array<SearchHit>;
+/** How many documents among the best 1,000 passages have each value; the 20 most frequent. */
+facets?: Record<string, Array<{
+/** The value. */
+value: string | number | boolean;
+/** How many there are. */
+count: number;
+}>> | undefined;
+/** Why the query has no vector. The results are those of full-text search. */
+vectors_unavailable?: string | undefined;
+/** Why the results are not reranked. */
+rerank_unavailable?: string | undefined;
+/** How the score came about, if the search asked for it. */
+explain?: Record<string, unknown> | undefined;
+};
+
+export type CreateAutomationRequest = {
+/** The name. */
+name: string;
+/** A name for programs, unique in the app or sandbox. */
+lookup_key?: string | null | undefined;
+/** A text for people. */
+description?: string | null | undefined;
+/** The name of the event that starts a run. */
+trigger?: string | null | undefined;
+/** A JSONata expression over the payload. The event starts a run only if it is true. */
+filter?: string | null | undefined;
+/** A cron expression with five fields. */
+schedule?: string | null | undefined;
+/** The time zone of the schedule, such as `Europe/Berlin`. Default UTC. */
+timezone?: string | undefined;
+/** A graph {kind: "WorkflowGraph", version: 1, start_node, nodes}, or null. */
+workflow?: Record<string, unknown> | null | undefined;
+/** JSON Schema that the payload of an invocation must match, or null. */
+input_schema?: Record<string, unknown> | null | undefined;
+/** Which callers may invoke it: end users, secret keys, or any. */
+invoke_auth?: 'any' | 'secret_key' | 'user' | undefined;
+/** The user (`usr_…`) as whom runs act. */
+run_as_user?: string | null | undefined;
+/** The agent (`agt_…`) as which runs act. */
+run_as_agent?: string | null | undefined;
+/** How many runs may be active at the same time. */
+max_concurrent_runs?: number | null | undefined;
+/** How many seconds a run may take. */
+timeout_seconds?: number | null | undefined;
+/** Stored as given; replaces the whole map. */
+metadata?: Record<string, unknown> | undefined;
+/** The type. */
+type: 'trigger' | 'scheduled' | 'invoked';
+/** The organisation (`org_…`). */
+org?: string | undefined;
+/** The team (`tea_…`). */
+team?: string | undefined;
+/** The user (`usr_…`). */
+user?: string | undefined;
+};
+
+/** One page of a list. */
+export type AutomationPage = Page & {
+/** The entries. */
+data: Array<Automation>;
+};
+
+export type UpdateAutomationRequest = {
+/** The name. */
+name?: string | undefined;
+/** A name for programs, unique in the app or sandbox. */
+lookup_key?: string | null | undefined;
+/** A text for people. */
+description?: string | null | undefined;
+/** The name of the event that starts a run. */
+trigger?: string | null | undefined;
+/** A JSONata expression over the payload. The event starts a run only if it is true. */
+filter?: string | null | undefined;
+/** A cron expression with five fields. */
+schedule?: string | null | undefined;
+/** The time zone of the schedule, such as `Europe/Berlin`. Default UTC. */
+timezone?: string | undefined;
+/** A graph {kind: "WorkflowGraph", version: 1, start_node, nodes}, or null. */
+workflow?: Record<string, unknown> | null | undefined;
+/** JSON Schema that the payload of an invocation must match, or null. */
+input_schema?: Record<string, unknown> | null | undefined;
+/** Which callers may invoke it: end users, secret keys, or any. */
+invoke_auth?: 'any' | 'secret_key' | 'user' | undefined;
+/** The user (`usr_…`) as whom runs act. */
+run_as_user?: string | null | undefined;
+/** The agent (`agt_…`) as which runs act. */
+run_as_agent?: string | null | undefined;
+/** How many runs may be active at the same time. */
+max_concurrent_runs?: number | null | undefined;
+/** How many seconds a run may take. */
+timeout_seconds?: number | null | undefined;
+/** Stored as given; replaces the whole map. */
+metadata?: Record<string, unknown> | undefined;
+};
+
+export type CheckAutomationRequest = {
+/** In YAML or JSON: the body of POST /automations, or a bare graph. */
+text: string;
+};
+
+export type CheckAutomationResponse = {
+/** With their position in the text, lines and columns from 1; empty when it is valid. */
+problems: Array<{
+/** The line, from 1. */
+line: number;
+/** The column, from 1. */
+column: number;
+/** The id of the node. */
+node?: string | undefined;
+/** A text for people. */
+message: string;
+}>;
+};
+
+/** One page of a list. */
+export type ListAutomationRunsPage = Page & {
+/** The entries. */
+data: Array<AutomationRun>;
+};
+
+/** One page of a list. */
+export type WorkflowVersionPage = Page & {
+/** The entries. */
+data: Array<WorkflowVersion>;
+};
+
+/** One page of a list. */
+export type InvocableAutomationPage = Page & {
+/** The entries. */
+data: Array<InvocableAutomation>;
+};
+
+export type InvokeAutomationRequest = {
+/** Available to the graph as `$`; validated against `input_schema`. */
+payload?: Record<string, unknown> | undefined;
+/** Values that expressions of the run can read as `$participants`. */
+participants?: Record<string, string> | undefined;
+/** The same key returns the first run again, for at least a day. */
+idempotency_key?: string | undefined;
+} | null;
+
+export type SignalAutomationRunRequest = {
+/** The name. */
+name: string;
+/** The data that comes with it. */
+payload?: unknown | undefined;
+};
+
+export type EmitEventRequest = {
+/** The name. */
+name: string;
+/** The data that comes with it. */
+payload?: unknown | undefined;
+};
+
+export type EmitEventResponse = {
+/** evt_… */
+id: string;
+/** The name. */
+name: string;
+};
+
+export type ClaimAutomationRunRequest = {
+/** For how many seconds the claim is valid unless it is renewed. */
+lease_seconds: number;
+};
+
+export type ReportAutomationRunRequest = {
+/** The status. */
+status: 'running' | 'completed' | 'failed';
+/** What the run returned. */
+result?: unknown | undefined;
+/** Why it failed. */
+error?: {
+/** A stable code for programs. */
+code: string;
+/** A text for people. */
+message: string;
+} | undefined;
+};
+
+export type ListAppSecretsResponse = {
+/** The entries. */
+data: Array<AppSecret>;
+};
+
+export type PutAppSecretRequest = {
+/** The value. */
+value: string;
+};
+
+/** A message to a webhook about an event of Quarry. */
+export type WebhookMessage = FileCreatedMessage | FileUpdatedMessage | ExtractionCompletedMessage | ExtractionFailedMessage | IngestionSucceededMessage | IngestionFailedMessage | KnowledgeSourceCreatedMessage | KnowledgeSourceUpdatedMessage | KnowledgeSourceDeletedMessage | AutomationRunCompletedMessage | AutomationRunFailedMessage | WebhookTestMessage;

@@ -1,0 +1,32 @@
+import type { CallOptions, Connection } from './connection.ts';
+import { QuarryError } from './errors.ts';
+import { runs as operations } from './generated/runs.ts';
+import type { AutomationRun } from './generated/schema.ts';
+import type { EventStream } from './streams.ts';
+import { poll } from './wait.ts';
+
+/** Runs of automations: reading, following and steering them. */
+export const runs = (c: Connection) => {
+  const own = operations(c);
+  const stream = (run: string, options?: CallOptions) => own.stream(run, options) as EventStream<AutomationRun>;
+  return {
+    ...own,
+    stream,
+    /** Waits until the run has ended: completed, failed or cancelled. */
+    async waitFor(run: string, options?: CallOptions): Promise<AutomationRun> {
+      const first = await own.get(run, options);
+      if (hasEnded(first)) return first;
+      try {
+        for await (const { data } of stream(run, options)) if (hasEnded(data)) return data;
+      } catch (error) {
+        // A run that an event or a schedule started has no stream.
+        if (!(error instanceof QuarryError && error.status === 404)) throw error;
+      }
+      return poll(() => own.get(run, options), hasEnded, options?.signal);
+    },
+  };
+};
+
+export function hasEnded({ status }: Pick<AutomationRun, 'status'>): boolean {
+  return status === 'completed' || status === 'failed' || status === 'cancelled';
+}

@@ -1,0 +1,68 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+
+/*
+ * `npm run setup`: the programs that `npm test` needs. Uses those that are installed; otherwise installs Debian's, if
+ * this is Debian and the user may. CHROMIUM names another browser.
+ */
+
+type Program = { names: string[]; places?: string[]; debianPackage: string; use: string };
+
+const programs = {
+  browser: {
+    names: ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'],
+    places: [
+      '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
+      '/Applications/Chromium.app/Contents/MacOS/Chromium',
+    ],
+    debianPackage: 'chromium',
+    use: 'the tests of the console and of pages that need a browser',
+  },
+  pgbouncer: { names: ['pgbouncer'], debianPackage: 'pgbouncer', use: 'the tests behind a connection pooler' },
+  python: { names: ['python3'], debianPackage: 'python3', use: 'the tests of the Python recipes' },
+  curl: { names: ['curl'], debianPackage: 'curl', use: 'the guides, which run as tests' },
+  git: { names: ['git'], debianPackage: 'git', use: 'the test that the guides leave no files behind' },
+  ps: { names: ['ps'], debianPackage: 'procps', use: 'the tests that kill processes' },
+} satisfies Record<string, Program>;
+
+/** The path of a program, or undefined if it is not installed. */
+function findProgram(name: keyof typeof programs): string | undefined {
+  if (name === 'browser' && process.env.CHROMIUM) return process.env.CHROMIUM;
+  const { names, places = [] }: Program = programs[name];
+  const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/bin', '/usr/sbin'];
+  const paths = folders.flatMap((folder) => names.map((program) => join(folder, program)));
+  return [...paths, ...places].find((path) => existsSync(path));
+}
+
+/** The path of a program that a test needs. */
+export function requireProgram(name: keyof typeof programs): string {
+  const path = findProgram(name);
+  if (path === undefined) throw new Error(`${programs[name].names[0]} is not installed: run \`npm run setup\`.`);
+  return path;
+}
+
+/** Installs packages of Debian, if this is Debian and the user may. */
+function installPackages(packages: string[]): void {
+  const prefix = process.getuid?.() === 0 ? [] : ['sudo', '-n'];
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
+  const runAsRoot = (...command: string[]) => {
+    const [program = '', ...rest] = [...prefix, ...command];
+    return spawnSync(program, rest, { stdio: 'inherit', env }).status === 0;
+  };
+  if (existsSync('/usr/bin/apt-get') && runAsRoot('apt-get', 'update'))
+    runAsRoot('apt-get', 'install', '-y', '--no-install-recommends', ...packages);
+}
+
+if (import.meta.main) {
+  const names = Object.keys(programs) as (keyof typeof programs)[];
+  const isMissing = (name: keyof typeof programs) => findProgram(name) === undefined;
+  const wanted = names.filter(isMissing).map((name) => programs[name].debianPackage);
+  if (wanted.length > 0) installPackages(wanted);
+  for (const name of names) {
+    const { use, debianPackage } = programs[name];
+    if (!isMissing(name)) console.log(`${findProgram(name)}: for ${use}`);
+    else console.error(`Missing: ${debianPackage}, for ${use}. Debian's could not be installed; install it by hand.`);
+  }
+  if (names.some(isMissing)) process.exitCode = 1;
+}

@@ -1,0 +1,121 @@
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import jsonata from 'jsonata';
+import { expressionDeadlineMs } from './template.ts';
+
+/**
+ * The child process that evaluates expressions: one request at a time; it replies with JSON text.
+ * JSONata's own guardrails bound time, depth and sequence length between its steps. Work that they cannot interrupt
+ * (a regular expression, a native loop, memory) ends with the process, which the pool then replaces.
+ */
+export type ExpressionRequest =
+  | { kind: 'expression'; expression: string; input: string; bindings: string }
+  | { kind: 'schema'; schema: string; value: string }
+  | { kind: 'file'; text: string };
+/** `limit`: a limit ended the work, and would end it again. */
+export type ExpressionReply = { json: string | undefined } | { problem: string; limit?: boolean };
+/** Sent once the process has loaded its imports. */
+export type ProcessReady = { ready: true };
+
+// Only messages of errors are sent, and a text can have more errors than its memory has room for stacks.
+Error.stackTraceLimit = 0;
+
+const resultCharactersMax = 4 * 1024 * 1024;
+const compiledMax = 500;
+const guardrails = { timeout: expressionDeadlineMs, stack: 1_000, sequence: 1_000_000 };
+/** JSONata's codes for errors raised by its guardrails. */
+const limitCodes = new Set(['D1011', 'D1012', 'D2014']);
+/** The guardrails use the wall clock: on a busy machine the deadline may pass before the process has used its time. */
+const triesMax = 5;
+const compiled = new Map<string, jsonata.Expression>();
+
+process.on('message', async (request: ExpressionRequest) => {
+  let reply: ExpressionReply;
+  try {
+    reply = await run(request);
+  } catch (error) {
+    reply = { problem: problemText(error), limit: limitCodes.has(codeOf(error)) };
+  }
+  process.send?.(reply);
+});
+
+function run(request: ExpressionRequest): Promise<ExpressionReply> | ExpressionReply {
+  switch (request.kind) {
+    case 'expression':
+      return evaluate(request);
+    case 'schema':
+      return checkSchema(request);
+    case 'file':
+      return checkFile(request.text);
+  }
+}
+
+/** Checks the text of an automation. The parser is loaded with the first one. */
+async function checkFile(text: string): Promise<ExpressionReply> {
+  const { readAutomationFile } = await import('../definitions/source-file.ts');
+  return { json: JSON.stringify(readAutomationFile(text).problems) };
+}
+
+async function evaluate(request: Extract<ExpressionRequest, { kind: 'expression' }>): Promise<ExpressionReply> {
+  let expression = compiled.get(request.expression);
+  if (!expression) {
+    expression = jsonata(request.expression, guardrails);
+    if (compiled.size >= compiledMax) compiled.clear();
+    compiled.set(request.expression, expression);
+  }
+  const result = await evaluateInTime(expression, request);
+  const json = JSON.stringify(result) as string | undefined;
+  if (json !== undefined && json.length > resultCharactersMax)
+    return { problem: `returns more than ${resultCharactersMax} characters`, limit: true };
+  return { json };
+}
+
+/** Repeats an evaluation that the wall clock ended before this process had used that much processor time. */
+async function evaluateInTime(expression: jsonata.Expression, request: { input: string; bindings: string }) {
+  for (let tries = 1; ; tries++) {
+    const before = process.threadCpuUsage?.();
+    try {
+      return (await expression.evaluate(JSON.parse(request.input), JSON.parse(request.bindings))) as unknown;
+    } catch (error) {
+      const used = before && process.threadCpuUsage(before);
+      const usedMs = used ? (used.user + used.system) / 1_000 : expressionDeadlineMs;
+      if (codeOf(error) !== 'D1012' || tries >= triesMax || usedMs > 0.7 * expressionDeadlineMs) throw error;
+    }
+  }
+}
+
+const ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: false, addUsedSchema: false });
+const validators = new Map<string, ReturnType<typeof ajv.compile>>();
+
+/** Checks a value against a user's JSON Schema. It runs here because its patterns are as dangerous as expressions. */
+function checkSchema(request: Extract<ExpressionRequest, { kind: 'schema' }>): ExpressionReply {
+  let validate = validators.get(request.schema);
+  if (!validate) {
+    const schema = JSON.parse(request.schema) as Record<string, unknown>;
+    const { $schema: _dialect, $id: _id, ...rest } = schema;
+    validate = ajv.compile(rest);
+    if (validators.size >= compiledMax) validators.clear();
+    validators.set(request.schema, validate);
+  }
+  if (validate(JSON.parse(request.value))) return { json: '[]' };
+  const problems = (validate.errors ?? []).slice(0, 50).map((error) => {
+    const missing = error.keyword === 'required' ? `/${String(error.params.missingProperty)}` : '';
+    const extra = error.keyword === 'additionalProperties' ? `/${String(error.params.additionalProperty)}` : '';
+    return {
+      path: `${error.instancePath}${missing}${extra}`,
+      message: missing ? 'is missing' : extra ? 'is not a known member' : (error.message ?? 'is not valid'),
+    };
+  });
+  return { json: JSON.stringify(problems) };
+}
+
+function codeOf(error: unknown): string {
+  return typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : '';
+}
+
+function problemText(error: unknown): string {
+  if (typeof error === 'object' && error !== null && 'message' in error && typeof error.message === 'string')
+    return error.message;
+  return String(error);
+}
+
+process.send?.({ ready: true } satisfies ProcessReady);

@@ -1,0 +1,233 @@
+import { createAgentService } from '../agents/service.ts';
+import { createAppService } from '../apps/service.ts';
+import { createAudit } from '../audit/domain.ts';
+import type { AuditLog } from '../audit/log.ts';
+import { createAutomations } from '../automations/domain.ts';
+import { createExpressions, ExpressionError } from '../automations/engine/expressions.ts';
+import { createConfigService } from '../configs/service.ts';
+import { createConsole } from '../console/domain.ts';
+import { openEmbedder } from '../content/embed/open.ts';
+import { openReranker } from '../content/models/reranker.ts';
+import type { PictureRequest } from '../content/picture/picture.ts';
+import { createCrawls } from '../crawls/domain.ts';
+import type { Domain, Tasks } from '../domain.ts';
+import { createEvents } from '../events/domain.ts';
+import { createExtractions } from '../extractions/domain.ts';
+import { createFiles } from '../files/domain.ts';
+import { createIdempotencySweep } from '../idempotency/sweep.ts';
+import { createIdentityService } from '../identity/service.ts';
+import { createExternalSignIn } from '../identity/sign-in.ts';
+import { createInstallationService } from '../installations/service.ts';
+import type { Recurring } from '../jobs/workers.ts';
+import { createKnowledge } from '../knowledge/domain.ts';
+import { createKv } from '../kv/domain.ts';
+import { createLedgers } from '../ledger/domain.ts';
+import { createLedgerService } from '../ledger/service.ts';
+import { limits } from '../lib/limits.ts';
+import { version } from '../lib/version.ts';
+import { createLlm } from '../llm/service.ts';
+import { createSetAsideJobService } from '../monitoring/service.ts';
+import { createOrgService } from '../orgs/service.ts';
+import { createAuth } from '../sign-in/domain.ts';
+import { createTeamService } from '../teams/service.ts';
+import { Capabilities, SignedLinks } from '../tenancy/capability.ts';
+import { createThreadService } from '../threads/service.ts';
+import { createUploads } from '../uploads/domain.ts';
+import { createUsage } from '../usage/domain.ts';
+import { createUserService } from '../users/service.ts';
+import { createWebhooks } from '../webhooks/domain.ts';
+import { createNodeDomains } from './node-domains.ts';
+import type { Services } from './services.ts';
+
+export type Domains = ReturnType<typeof createDomains>;
+
+/** Background work: the jobs of every domain, and recurring jobs. */
+export type BackgroundWork = {
+  tasks: Tasks;
+  recurring: Recurring[];
+  ticker: ReturnType<typeof createAutomations>['ticker'];
+  urgentWork: () => Promise<void> | undefined;
+};
+
+/** Creates every domain with its dependencies. Routes and background work share the services. */
+export function createDomains(services: Services, audit?: AuditLog) {
+  const {
+    db,
+    secrets,
+    clock,
+    log,
+    blobs,
+    baseUrl,
+    contentUrl,
+    config,
+    parser,
+    fetcher,
+    resolve,
+    streams,
+    credentials,
+    sessions,
+  } = services;
+  const signedLinks = new SignedLinks(secrets);
+  const capabilities = new Capabilities({ db, secrets });
+  const ledger = createLedgers({ db, secrets, clock });
+  const base = {
+    db,
+    secrets,
+    clock,
+    blobs,
+    baseUrl,
+    contentUrl,
+    signedLinks,
+    capabilities,
+    streams,
+    credentials,
+    ledger: ledger.service,
+  };
+  const fileDeps = {
+    ...base,
+    log,
+    uploadBytesMax: config.uploadBytesMax,
+    deletedBlobDays: config.deletedBlobDays,
+    pictureCacheBytesMax: config.pictureCacheMb * 1024 * 1024,
+    makePicture: (bytes: Uint8Array, request: PictureRequest, lane: string) => parser.picture(bytes, request, { lane }),
+    imageSize: (bytes: Uint8Array, lane: string) => parser.imageSize(bytes, limits.imageSizeTimeoutMs, { lane }),
+  };
+  const kvLimits = {
+    keyBytesMax: config.kvKeyBytesMax,
+    valueBytesMax: config.kvValueBytesMax,
+    userBytesMax: config.kvUserBytesMax,
+  };
+
+  const expressions = createExpressions();
+  const llm = createLlm({ config, log, resolve, checkSchema: expressions.checkSchema });
+  const files = createFiles(fileDeps);
+  const uploads = createUploads({
+    ...fileDeps,
+    session: services.session,
+    resumableBytesMax: config.resumableBytesMax,
+    unfinishedUploadsMax: config.unfinishedUploadsMax,
+    uploadHours: config.uploadHours,
+  });
+  const users = createUserService(base);
+  const auth = createAuth({ ...base, users });
+  const extractions = createExtractions({
+    db,
+    blobs,
+    parser,
+    files: files.service,
+    fetcher,
+    log,
+    llm,
+    schemaChecker: {
+      check: expressions.checkSchema,
+      isRefusal: (error) => error instanceof ExpressionError,
+    },
+    contextTokens: config.llmContextTokens,
+    requestMsMax: config.llmRequestSeconds * 1000,
+    tokensMax: config.llmRunTokens,
+  });
+  const knowledge = createKnowledge({
+    ...base,
+    log,
+    parser,
+    embedder: openEmbedder(config, resolve),
+    language: config.searchLanguage,
+    fetcher,
+    cacheBytesMax: config.searchCacheMb * 1024 * 1024,
+    learnMemoryMb: config.learnMemoryMb,
+    queryEmbeddingMs: config.embedQueryMs,
+    reranker: openReranker(config, resolve),
+    rerankPassages: config.rerankPassages,
+    bodyBytesMax: config.bodyBytesMax,
+  });
+  const { inbound } = knowledge.service;
+  const crawls = createCrawls({
+    db,
+    log,
+    clock,
+    parser,
+    fetcher,
+    renderer: services.renderer,
+    concurrency: config.crawlConcurrency,
+    hostConcurrency: config.crawlHostConcurrency,
+    hostDelayMs: config.crawlHostDelayMs,
+    sinks: new Map(Object.entries({ ...extractions.crawlSinks, ...knowledge.crawlSinks })),
+  });
+  const auditing = createAudit({ db, clock, audit, ledger: ledger.service, daysKept: config.auditDays });
+  const usage = createUsage(base);
+  const consoleSessions = createConsole({ ...base, auth: auth.service, users, sessions });
+  const kv = createKv({ db, limits: kvLimits, streamSecondsMax: config.streamSeconds });
+  const nodeDomains = createNodeDomains({
+    ...fileDeps,
+    kv: kv.service,
+    files: files.service,
+    extractions: extractions.service,
+    knowledge: knowledge.service,
+    parser,
+    fetcher,
+  });
+  const automations = createAutomations(
+    { ...services, ledger: ledger.service, version, expressions, llm, runTokensMax: config.llmRunTokens },
+    nodeDomains,
+  );
+
+  const webhooks = createWebhooks({ ...base, fetcher });
+  const events = createEvents({ ...base, streamSecondsMax: config.streamSeconds, onLogged: webhooks.onLogged });
+  const sweep = createIdempotencySweep(base);
+  const all: Domain[] = [
+    sweep,
+    files,
+    uploads,
+    auth,
+    extractions,
+    knowledge,
+    crawls,
+    auditing,
+    ledger,
+    usage,
+    consoleSessions,
+    automations,
+    kv,
+    events,
+    webhooks,
+  ];
+  for (const domain of all)
+    for (const [kind, source] of Object.entries(domain.streams ?? {})) streams.register(kind, source);
+  const work: BackgroundWork = {
+    tasks: Object.assign({}, ...all.map((domain) => domain.tasks)),
+    recurring: all.flatMap((domain) => domain.recurring ?? []),
+    ticker: automations.ticker,
+    urgentWork: automations.ticker.waking,
+  };
+  return {
+    ...base,
+    work,
+    apps: createAppService(base),
+    usage: usage.service,
+    setAsideJobs: createSetAsideJobService(base),
+    auditing: auditing.service,
+    ledgers: createLedgerService({ db, secrets, ledger: ledger.service, audit }),
+    users,
+    identity: createIdentityService({ ...base, fetcher }),
+    externalSignIn: createExternalSignIn({ ...base, fetcher, keys: services.issuerKeys }),
+    auth: auth.service,
+    consoleSessions: consoleSessions.service,
+    orgs: createOrgService({ db, files: files.service }),
+    teams: createTeamService(base),
+    agents: createAgentService({ db, files: files.service }),
+    threads: createThreadService({ ...base, onMessage: inbound.takeMessage }),
+    installations: createInstallationService({ ...base, onInstalled: inbound.install }),
+    knowledge: knowledge.service,
+    inboundUrl: (row: { appId: string; id: string }) => inbound.urlOfInstallation(row.appId, row.id),
+    files: files.service,
+    uploads: uploads.service,
+    resumableBytesMax: config.resumableBytesMax,
+    configs: createConfigService(base),
+    extractions: extractions.service,
+    kv: kv.service,
+    kvWatch: kv.watch,
+    webhooks: webhooks.service,
+    events: events.service,
+    ...automations.service,
+  };
+}

@@ -1,0 +1,267 @@
+import { lookup } from 'node:dns/promises';
+import { once } from 'node:events';
+import { createServer as createNetServer, type Server as NetServer } from 'node:net';
+import type { FastifyInstance } from 'fastify';
+import { registerAgentRoutes } from '../agents/routes.ts';
+import { registerAppRoutes } from '../apps/routes.ts';
+import { AuditLog } from '../audit/log.ts';
+import { registerAuditRoutes } from '../audit/routes.ts';
+import { registerAutomationRoutes } from '../automations/routes.ts';
+import { runsJobs } from '../config/config.ts';
+import { registerConfigRoutes } from '../configs/routes.ts';
+import { registerConsoleRoutes } from '../console/routes.ts';
+import { registerConsole } from '../console/static.ts';
+import { registerEventRoutes } from '../events/routes.ts';
+import { webhookMessages } from '../events/schema.ts';
+import { registerExtractionRoutes } from '../extractions/routes.ts';
+import { registerFileRoutes } from '../files/routes.ts';
+import { Intake } from '../http/body/intake.ts';
+import { registerHealthRoutes } from '../http/health.ts';
+import { Connections } from '../http/limits/connections.ts';
+import { RateLimiter } from '../http/limits/rate-limits.ts';
+import { MetricsServer } from '../http/metrics-server.ts';
+import { registerDocs } from '../http/openapi/docs.ts';
+import { collectOpenApi, registerOpenApiRoute } from '../http/openapi/openapi.ts';
+import type { Api } from '../http/route/route.ts';
+import { allowedMethods, createHttpServer } from '../http/server.ts';
+import { createIdempotency } from '../idempotency/service.ts';
+import { registerIdentityRoutes } from '../identity/routes.ts';
+import { registerInstallationRoutes } from '../installations/routes.ts';
+import { registerKnowledgeRoutes } from '../knowledge/routes.ts';
+import { registerKvCollectionRoutes } from '../kv/collection-routes.ts';
+import { rewriteKvUrl } from '../kv/paths.ts';
+import { registerKvRoutes } from '../kv/routes.ts';
+import { registerLedgerRoutes } from '../ledger/routes.ts';
+import { limits } from '../lib/limits.ts';
+import { registerMcpRoutes } from '../mcp/routes.ts';
+import { registerMonitoring } from '../monitoring/register.ts';
+import { registerSetAsideJobRoutes } from '../monitoring/routes.ts';
+import { openAiErrors } from '../openai/errors.ts';
+import { registerOpenAiRoutes } from '../openai/routes.ts';
+import { registerOrgRoutes } from '../orgs/routes.ts';
+import { registerAuthRoutes } from '../sign-in/routes.ts';
+import { registerTeamRoutes } from '../teams/routes.ts';
+import { registerThreadRoutes } from '../threads/routes.ts';
+import { registerUploadRoutes } from '../uploads/routes.ts';
+import { registerUsageRoutes } from '../usage/routes.ts';
+import { registerUserRoutes } from '../users/routes.ts';
+import { registerWebhookRoutes } from '../webhooks/routes.ts';
+import { type BackgroundWork, createDomains, type Domains } from './domains.ts';
+import { type Services, urlHost } from './services.ts';
+
+export type QuarryServer = {
+  fastify: FastifyInstance;
+  api: Api;
+  /** What the job workers of the process run. */
+  work: BackgroundWork;
+  /** Creates a code that signs the holder of a developer token in to the console, once. */
+  createSignInCode(developerToken: string): string;
+  /** Starts to accept connections. Returns the server's URL. */
+  listen(): Promise<string>;
+  /**
+   * Stops accepting connections, finishes requests in progress within the drain time, and ends the remaining streams.
+   */
+  close(): Promise<void>;
+};
+
+/** Creates the HTTP server with the routes for the process's role. It does not listen yet. */
+export async function createServer(services: Services): Promise<QuarryServer> {
+  const { config, log, credentials, sessions, metrics } = services;
+  const rateLimiter = createRateLimiter(services);
+  const audit = createAuditLog(services);
+  const idempotency = createIdempotency({
+    ...services,
+    recordsMax: config.idempotencyRecordsMax,
+    bytesMax: config.idempotencyMb * 1024 * 1024,
+    uploadBytesMax: config.uploadBytesMax,
+  });
+  const intake = new Intake({ clock: services.clock, memoryBytesMax: config.bodyMemoryMb * 1024 * 1024 });
+  metrics.gauge('quarry_http_body_bytes', 'Bytes of request bodies in progress', () => intake.heldBytes);
+  const connections = new Connections(config);
+  metrics.gauge('quarry_http_requests_in_progress', 'Requests in progress', () => connections.requestsInProgress);
+  const { fastify, api } = await createHttpServer({
+    log,
+    credentials,
+    sessions,
+    metrics,
+    rateLimiter,
+    audit,
+    idempotency,
+    bodyBytesMax: config.bodyBytesMax,
+    intake,
+    connections,
+    // The console shows files from the content origin.
+    corsOrigins:
+      config.contentOrigin === undefined
+        ? config.corsOrigins
+        : [...config.corsOrigins, new URL(services.baseUrl()).origin],
+    contentOrigin: config.contentOrigin,
+    trustProxy: config.trustProxy,
+    errorDialects: [openAiErrors],
+    rewriteUrl: rewriteKvUrl,
+  });
+  // A worker serves only health and metrics.
+  const servesApi = config.role !== 'worker';
+  if (servesApi) await collectOpenApi(fastify, api, webhookMessages);
+  registerHealthRoutes(api, {
+    ...services,
+    metricsToken: config.metricsToken,
+    metricsElsewhere: config.metricsPort !== undefined,
+  });
+  registerMonitoring({ ...services, databasePoolSize: config.databasePoolSize });
+  metrics.gauge('quarry_http_connections', 'Open client connections', () => countConnections(fastify));
+  const domains = createDomains(services, audit);
+  let mcp: ReturnType<typeof registerMcpRoutes> | undefined;
+  if (servesApi) {
+    registerOpenApiRoute(api, fastify);
+    registerRoutes(api, domains);
+    mcp = registerMcpRoutes(api, {
+      fastify,
+      baseUrl: services.baseUrl,
+      corsOrigins: config.corsOrigins,
+      readFile: domains.files.readRange,
+      waitsMax: config.mcpWaitsMax,
+    });
+    await registerDocs(fastify);
+    const isRoute = (url: string) => allowedMethods(api, url).length > 0;
+    await registerConsole(fastify, { ...services, isRoute });
+  }
+  const metricsServer =
+    config.metricsPort === undefined
+      ? undefined
+      : new MetricsServer({ metrics, connections, token: config.metricsToken, log });
+  let closing: Promise<void> | undefined;
+  let others: NetServer[] = [];
+  const stopWork = async () => {
+    for (const other of others) other.close();
+    mcp?.stopWaiting();
+    await services.streams.close();
+    await domains.work.ticker.stopTicking();
+  };
+  return {
+    fastify,
+    api,
+    work: domains.work,
+    createSignInCode: domains.consoleSessions.createSignInCode,
+    async listen() {
+      const wanted = servesApi ? config.port : config.workerPort;
+      others = await listenOn(fastify, config.host, wanted);
+      const port = portOf(fastify, wanted);
+      const url = `http://${urlHost(config.host)}:${port}`;
+      if (config.metricsPort !== undefined)
+        log.info(
+          { port: await metricsServer?.listen(config.host, config.metricsPort) },
+          'metrics listen on a separate port',
+        );
+      services.setListeningUrl(url);
+      if (runsJobs(config)) domains.work.ticker.startTicking();
+      return url;
+    },
+    close() {
+      closing ??= stopWork()
+        .then(() => drain(fastify))
+        .then(() => Promise.all([rateLimiter.close(), audit.close(), metricsServer?.close()]))
+        .then(() => {});
+      return closing;
+    },
+  };
+}
+
+/**
+ * Listens on every address of a host: `localhost` usually has one of IPv4 and one of IPv6. Returns the servers of the
+ * further addresses, whose connections belong to the one HTTP server, which limits and drains them.
+ */
+async function listenOn(fastify: FastifyInstance, host: string, port: number): Promise<NetServer[]> {
+  const named = host === 'localhost' ? await lookup(host, { all: true }) : [];
+  const [first = host, ...others] = new Set(named.map(({ address }) => address));
+  await fastify.listen({ host: first, port });
+  return Promise.all(
+    others.map(async (address) => {
+      const server = createNetServer({ allowHalfOpen: true, noDelay: true }, (socket) =>
+        fastify.server.emit('connection', socket),
+      );
+      // An address that cannot be used here is no reason to serve none.
+      await once(server.listen(portOf(fastify, port), address), 'listening').catch(() => {});
+      return server;
+    }),
+  );
+}
+
+function portOf({ server }: FastifyInstance, wanted: number): number {
+  const address = server.address();
+  return typeof address === 'object' && address !== null ? address.port : wanted;
+}
+
+function countConnections(fastify: FastifyInstance): Promise<number> {
+  return new Promise((resolve) => {
+    fastify.server.getConnections((error, count) => resolve(error ? Number.NaN : count));
+  });
+}
+
+function createAuditLog({ config, db, clock, log, metrics }: Services): AuditLog {
+  const dropped = metrics.counter('quarry_audit_dropped_total', 'Audit entries dropped because the queue was full');
+  const audit = new AuditLog({ db, clock, log, keep: config.audit, onDropped: (count) => dropped.inc(count) });
+  metrics.gauge('quarry_audit_waiting', 'Audit entries not yet written', () => audit.waitingCount);
+  return audit;
+}
+
+function createRateLimiter({ config, db, clock, log, metrics }: Services): RateLimiter {
+  const refused = metrics.counter('quarry_rate_limited_total', 'Requests rejected by rate limits', ['group']);
+  return new RateLimiter({
+    db,
+    clock,
+    log,
+    ratesPerMinute: {
+      reads: config.rateReads,
+      writes: config.rateWrites,
+      uploads: config.rateUploads,
+      extractions: config.rateExtractions,
+      search: config.rateSearch,
+      invocations: config.rateInvocations,
+    },
+    onRefused: (group) => refused.inc({ group }),
+  });
+}
+
+/** Registers every route of the API, one line per domain. */
+function registerRoutes(api: Api, domains: Domains): void {
+  registerAppRoutes(api, domains);
+  registerUsageRoutes(api, domains);
+  registerSetAsideJobRoutes(api, domains);
+  registerAuditRoutes(api, domains);
+  registerLedgerRoutes(api, domains);
+  registerAuthRoutes(api, domains);
+  registerIdentityRoutes(api, domains);
+  registerOrgRoutes(api, domains);
+  registerUserRoutes(api, domains);
+  registerTeamRoutes(api, domains);
+  registerAgentRoutes(api, domains);
+  registerThreadRoutes(api, domains);
+  registerInstallationRoutes(api, domains);
+  registerFileRoutes(api, domains);
+  registerUploadRoutes(api, domains);
+  registerConfigRoutes(api, domains);
+  registerExtractionRoutes(api, domains);
+  registerKvRoutes(api, domains);
+  registerKvCollectionRoutes(api, domains);
+  registerWebhookRoutes(api, domains);
+  registerEventRoutes(api, domains);
+  registerKnowledgeRoutes(api, domains);
+  registerAutomationRoutes(api, domains);
+  registerOpenAiRoutes(api, domains);
+  registerConsoleRoutes(api, domains);
+}
+
+async function drain(fastify: FastifyInstance): Promise<void> {
+  // A keep-alive connection becomes idle after its last response, and Node would wait until it times out.
+  const idle = setInterval(() => fastify.server.closeIdleConnections(), idleSweepMs);
+  const late = setTimeout(() => fastify.server.closeAllConnections(), limits.drainTimeoutMs);
+  try {
+    await fastify.close();
+  } finally {
+    clearInterval(idle);
+    clearTimeout(late);
+  }
+}
+
+const idleSweepMs = 25;

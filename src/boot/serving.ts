@@ -1,0 +1,76 @@
+import { bootstrapIfEmpty } from '../apps/bootstrap.ts';
+import { type Config, ConfigError } from '../config/config.ts';
+import { reportConfinement } from '../content/parse/pool/report.ts';
+import type { Logger } from '../lib/log.ts';
+import { rewrapKeys, unwrapsStoredKeys } from '../tenancy/rotation-store.ts';
+import { credentialsFile, credentialsPath, findCredentialsFile, writeCredentialsFile } from './credentials-file.ts';
+import { createServer, type QuarryServer } from './server.ts';
+import { createServices, type Services, type ServicesOptions } from './services.ts';
+
+/** A started process: it serves requests, runs background jobs, or both. */
+export type Serving = {
+  /** Where it listens. */
+  url: string;
+  /** The base URL for clients. */
+  baseUrl: string;
+  /** The file with the first credentials, if it is in this data directory. */
+  credentials: string | undefined;
+  /** A code that signs the owner of a developer token into the console once. */
+  createSignInCode(developerToken: string): string;
+  /** Resolves when the embedded database has exited; never with an external one. */
+  databaseEnded: Promise<void>;
+  /** Finishes requests and jobs, then stops everything. */
+  close(): Promise<void>;
+};
+
+/** Starts everything that a process with these settings does. On failure, stops what has been started. */
+export async function startServing(config: Config, log: Logger, options?: ServicesOptions): Promise<Serving> {
+  const services = await createServices(config, log, options);
+  let server: QuarryServer | undefined;
+  const close = async (): Promise<void> => {
+    await Promise.all([server?.close(), services.stopWorkers()]);
+    await services.close();
+  };
+  try {
+    if (!(await unwrapsStoredKeys(services.db, services.secrets)))
+      throw new ConfigError([
+        'the root secret is not the one that this database was created with: set QUARRY_SECRET to that one, or restore the file "secret" in the data directory',
+      ]);
+    server = await createServer(services);
+    const url = options?.listeningUrl ?? (await server.listen());
+    if (options?.listeningUrl !== undefined) server.work.ticker.startTicking();
+    const credentials = config.role === 'worker' ? undefined : await prepareCredentials(services);
+    if (config.secretPrevious !== undefined) {
+      const rewrapped = await rewrapKeys(services.db, services.secrets);
+      log.info({ rewrapped }, 'Wrapped stored keys with the current secret');
+    }
+    await services.startWorkers(server.work);
+    services.setReady();
+    reportConfinement(config, log);
+    services.parser.warm();
+    const { createSignInCode } = server;
+    return {
+      url,
+      baseUrl: services.baseUrl(),
+      credentials,
+      createSignInCode,
+      databaseEnded: services.databaseEnded,
+      close,
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** Creates the first credentials of an empty database; otherwise updates the base URL in the file. */
+async function prepareCredentials({ db, secrets, config, baseUrl }: Services): Promise<string | undefined> {
+  const created = await bootstrapIfEmpty(db, secrets, (credentials) =>
+    writeCredentialsFile(config.dataDir, credentialsFile(baseUrl(), credentials)),
+  );
+  if (created) return credentialsPath(config.dataDir);
+  const existing = findCredentialsFile(config.dataDir);
+  if (existing === undefined) return undefined;
+  if (existing.base_url !== baseUrl()) writeCredentialsFile(config.dataDir, { ...existing, base_url: baseUrl() });
+  return credentialsPath(config.dataDir);
+}

@@ -1,0 +1,16 @@
+import { describeConfig, readConfig, unknownSettings } from '../../config/config.ts';
+
+/** `quarry config`: prints the effective settings. Warns of variables that look like settings and are none. */
+export async function run(options: { json?: string | boolean | undefined }): Promise<number> {
+  const settings = describeConfig(readConfig());
+  const lines = options.json
+    ? [JSON.stringify(settings, null, 2)]
+    : settings.map(
+        ({ variable, value, source }) =>
+          `${variable.padEnd(26)} ${value === '' ? '(unset)' : value}${source === 'environment' ? '' : '  (default)'}`,
+      );
+  process.stdout.write(`${lines.join('\n')}\n`);
+  for (const name of unknownSettings())
+    process.stderr.write(`${name} looks like a setting, but no such setting exists.\n`);
+  return 0;
+}

@@ -1,0 +1,27 @@
+import { isLoopback } from '../../config/loopback.ts';
+import { signInUrl } from '../../console/sign-in-links.ts';
+
+/** What `quarry serve` prints when it is ready. */
+export function formatGreeting(shown: {
+  url: string;
+  baseUrl: string;
+  credentials: string | undefined;
+  signInCode: string | undefined;
+}): string {
+  const { url, baseUrl, credentials, signInCode } = shown;
+  return [
+    `Quarry listens on ${url}`,
+    `Console            ${baseUrl}/console`,
+    ...(signInCode === undefined
+      ? []
+      : [`Sign in            ${signInUrl(baseUrl, signInCode)} (works once, for ten minutes)`]),
+    `API reference      ${baseUrl}/docs`,
+    `Credentials        ${credentials ?? 'create new ones with `quarry credentials`'}`,
+    '',
+  ].join('\n');
+}
+
+/** Whether to print a link that signs in: only at a terminal, and only if no other machine can use it. */
+export function maySignInByLink(process: { isTerminal: boolean; host: string; baseUrl: string }): boolean {
+  return process.isTerminal && isLoopback(process.host) && isLoopback(new URL(process.baseUrl).hostname);
+}

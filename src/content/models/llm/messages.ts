@@ -1,0 +1,78 @@
+export type ChatMessage = { role: 'system' | 'user' | 'assistant'; content: string };
+
+/** Tokens as the server counts them. If it does not report them, they are estimated from the length of the texts. */
+export type TokenUsage = { prompt_tokens: number; completion_tokens: number; total_tokens: number; estimated?: true };
+
+type LlmErrorCode = 'llm_unreachable' | 'llm_failed' | 'llm_bad_response' | 'llm_output_too_large';
+
+/** The language model gave no usable text. */
+export class LlmError extends Error {
+  readonly code: LlmErrorCode;
+  /** The tokens that the failed request used. */
+  readonly usage: TokenUsage;
+
+  constructor(code: LlmErrorCode, message: string, usage: TokenUsage, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.name = 'LlmError';
+    this.code = code;
+    this.usage = usage;
+  }
+}
+
+/** In common vocabularies, a token has about four bytes of English, and seldom fewer than two in any language. */
+const bytesPerTokenMin = 2;
+const bytesPerToken = 4;
+/**
+ * No common vocabulary has texts of more characters per token on average; a single token may be a long word or a run
+ * of spaces.
+ */
+const charactersPerTokenMax = 8;
+const charactersOfOneTokenMax = 128;
+/** For the markers of a message's start, end and role. */
+const tokensPerMessage = 16;
+
+/** The maximum number of tokens that these messages are likely to need, which is reserved before they are sent. */
+export function promptTokensMax(messages: readonly ChatMessage[]): number {
+  return countTokens(messages, bytesPerTokenMin);
+}
+
+/** The number of bytes of a prompt that is likely to need at most this many tokens. */
+export function promptBytesWithin(tokens: number): number {
+  return Math.max(0, tokens * bytesPerTokenMin);
+}
+
+/** More characters than this are more than this number of tokens. */
+export function charactersWithin(tokens: number): number {
+  return charactersOfOneTokenMax + tokens * charactersPerTokenMax;
+}
+
+/** The usage of a request whose response was cut off at its limit. */
+export function cutUsage(messages: readonly ChatMessage[], tokens: number): TokenUsage {
+  const prompt = countTokens(messages, bytesPerToken);
+  return { prompt_tokens: prompt, completion_tokens: tokens, total_tokens: prompt + tokens, estimated: true };
+}
+
+/** Estimates the usage of a request if the server did not report it. */
+export function estimateUsage(messages: readonly ChatMessage[], text: string): TokenUsage {
+  const prompt = countTokens(messages, bytesPerToken);
+  const completion = Math.ceil(Buffer.byteLength(text) / bytesPerToken);
+  return { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion, estimated: true };
+}
+
+export const noUsage: TokenUsage = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
+
+export function addUsage(a: TokenUsage, b: TokenUsage): TokenUsage {
+  return {
+    prompt_tokens: a.prompt_tokens + b.prompt_tokens,
+    completion_tokens: a.completion_tokens + b.completion_tokens,
+    total_tokens: a.total_tokens + b.total_tokens,
+    ...(a.estimated || b.estimated ? { estimated: true as const } : {}),
+  };
+}
+
+function countTokens(messages: readonly ChatMessage[], bytesEach: number): number {
+  return messages.reduce(
+    (sum, { content }) => sum + tokensPerMessage + Math.ceil(Buffer.byteLength(content) / bytesEach),
+    0,
+  );
+}

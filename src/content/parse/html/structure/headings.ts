@@ -1,0 +1,95 @@
+import { collect, type HtmlElement, textOf } from '../tree.ts';
+import { marks } from './marks.ts';
+
+/** Removes permalinks and buttons from headings, and keeps the fragment to which they lead. */
+export function plainHeadings(root: HtmlElement): void {
+  for (const heading of collect(root, ({ name }) => /^h[1-6]$/.test(name))) {
+    const linked = dropPermalinks(heading) ?? dropSiblingLink(heading);
+    const fragment = linked ?? ownFragment(heading) ?? sectionFragment(heading);
+    if (fragment === undefined) continue;
+    heading.attributes = { ...heading.attributes, [marks.fragment]: fragment };
+  }
+}
+
+/** Removes the links within a heading that only lead to it. Returns their fragment, or that of the heading's own link. */
+function dropPermalinks(heading: HtmlElement): string | undefined {
+  let fragment: string | undefined;
+  const visit = (element: HtmlElement): void => {
+    element.children = element.children.filter((child) => {
+      if (child.kind === 'text') return true;
+      const target = child.name === 'a' ? fragmentOf(child.attributes.href) : undefined;
+      if (target !== undefined) fragment ??= target;
+      const text = textOf(child);
+      const isLink = child.name === 'a' && (text === '' || target !== undefined);
+      if ((isLink || child.name === 'button' || child.name === 'span') && isPermalink(child, text)) {
+        // An empty anchor may be the place to which others link.
+        fragment ??= ownFragment(child);
+        return false;
+      }
+      visit(child);
+      return true;
+    });
+  };
+  visit(heading);
+  return fragment;
+}
+
+/** Some generators write the permalink beside the heading, in a box that holds nothing else. */
+function dropSiblingLink(heading: HtmlElement): string | undefined {
+  const box = heading.parent;
+  if (box?.name !== 'div') return undefined;
+  const elements = box.children.filter((child) => child.kind === 'element');
+  if (elements.length !== 2) return undefined;
+  const link = elements.find((element) => element !== heading);
+  const target = link?.name === 'a' ? fragmentOf(link.attributes.href) : undefined;
+  if (link === undefined || target === undefined) return undefined;
+  box.children = box.children.filter((child) => child !== link);
+  return target;
+}
+
+const sign = /^(?:[#¶§⚓🔗🔖^\ue000-\uf8ff\s"“”]*|\[?(?:permalink|link|anchor|edit)\]?)$/iu;
+const invisible = /\u200b|\ufe0f/g;
+const permalinkNames =
+  /(?:^|[\s_-])(?:headerlink|header-?anchor|hash-?link|perma-?link|heading-?anchor|anchor-?link|anchorjs-link)(?:[\s_-]|$)/i;
+const permalinkText = /^(?:permalink|permanent link|direct link|link to this|section titled)\b/i;
+
+function isPermalink({ name, attributes }: HtmlElement, text: string): boolean {
+  // A formula has no text, and a picture may be the heading.
+  if (sign.test(text.replaceAll(invisible, ''))) return name !== 'span' || text !== '';
+  if (permalinkText.test(text)) return true;
+  return permalinkNames.test(attributes.class ?? '') && text.length <= 2;
+}
+
+function fragmentOf(href: string | undefined): string | undefined {
+  const target = href?.trim();
+  if (target === undefined || !target.startsWith('#') || target.length < 2) return undefined;
+  return decodeFragment(target.slice(1));
+}
+
+/** A fragment as an id, which is what links and addresses name. */
+function decodeFragment(fragment: string): string {
+  try {
+    return decodeURIComponent(fragment);
+  } catch {
+    return fragment;
+  }
+}
+
+/** The id of an element, or of an anchor in it. */
+function ownFragment(element: HtmlElement): string | undefined {
+  const { id, name } = element.attributes;
+  if (id || (element.name === 'a' && name)) return id || name;
+  for (const inner of collect(element, (one) => one.name === 'a' || one.name === 'span')) {
+    const found = inner.attributes.id || (inner.name === 'a' ? inner.attributes.name : undefined);
+    if (found) return found;
+  }
+  return undefined;
+}
+
+/** The id of the section that starts with the heading. */
+function sectionFragment(heading: HtmlElement): string | undefined {
+  const { parent } = heading;
+  if (parent?.name !== 'section' && parent?.name !== 'div') return undefined;
+  const first = parent.children.find((child) => child.kind === 'element' && child.name !== 'span');
+  return first === heading ? parent.attributes.id || undefined : undefined;
+}

@@ -1,0 +1,76 @@
+import { type TSchema, Type } from 'typebox';
+
+const text = (description: string) => Type.String({ description });
+const optional = (description: string) => Type.Optional(text(description));
+const error = Type.Object(
+  { code: text('A stable code for programs.'), message: text('A text for people.') },
+  { description: 'Why it failed.' },
+);
+const anyValue = (description: string) => Type.Optional(Type.Unknown({ description }));
+
+const file = Type.Object({
+  file: text('The file (`fil_…`).'),
+  filename: text('The name of the file.'),
+  content_type: text('The media type.'),
+  size: Type.Integer({ description: 'The size in bytes.' }),
+  org: optional('The organisation (`org_…`) that owns the file.'),
+  team: optional('The team (`tea_…`) that owns the file.'),
+  user: optional('The user (`usr_…`) who owns the file.'),
+  agent: optional('The agent (`agt_…`) that owns the file.'),
+});
+const extraction = Type.Object({
+  extraction: text('The extraction (`ext_…`).'),
+  kind: Type.Enum(['document', 'link', 'site'], { description: 'What was read.' }),
+  state: Type.Enum(['done', 'failed'], { description: 'How it ended.' }),
+  file: optional('The file (`fil_…`) that was read.'),
+  url: optional('The URL that was read.'),
+  failure_reason: optional('The kind of failure.'),
+});
+const ingestion = Type.Object({
+  ingestion: text('The ingestion (`cig_…`).'),
+  source: text('The knowledge source (`cso_…`).'),
+  status: Type.Enum(['succeeded', 'failed'], { description: 'How it ended.' }),
+  error: Type.Optional(error),
+});
+const source = Type.Object({
+  source: text('The knowledge source (`cso_…`).'),
+  type: text('The type of the source.'),
+  state: text('The state of the source.'),
+});
+const run = Type.Object({
+  run: text('The run (`atr_…`).'),
+  automation: text('The automation (`aut_…`).'),
+  status: Type.Enum(['completed', 'failed'], { description: 'How it ended.' }),
+  result: anyValue('What the run returned.'),
+  error: Type.Optional(error),
+});
+const testPayload = Type.Object({ webhook: text('The webhook (`whk_…`).') });
+
+/** The events that Quarry emits by itself, and the payload of each. Programs emit others under names of their own. */
+const ownEvents: Record<string, { summary: string; payload: TSchema }> = {
+  'file.created': { summary: 'A file was stored', payload: file },
+  'file.updated': { summary: 'A name, the sharing or the metadata of a file changed', payload: file },
+  'extraction.completed': { summary: 'An extraction ended with its text', payload: extraction },
+  'extraction.failed': { summary: 'An extraction failed', payload: extraction },
+  'ingestion.succeeded': { summary: 'Content became searchable', payload: ingestion },
+  'ingestion.failed': { summary: 'An ingestion failed', payload: ingestion },
+  'knowledge_source.created': { summary: 'A source was created', payload: source },
+  'knowledge_source.updated': { summary: 'A source changed', payload: source },
+  'knowledge_source.deleted': { summary: 'A source was deleted', payload: source },
+  'automation_run.completed': { summary: 'A run ended with its result', payload: run },
+  'automation_run.failed': { summary: 'A run failed', payload: run },
+  'webhook.test': { summary: 'Sent by the test of a webhook, to that webhook alone', payload: testPayload },
+};
+
+/** The message that a webhook receives for each of them. */
+export const webhookMessages = Object.entries(ownEvents).map(([event, { summary, payload }]) => ({
+  event,
+  summary,
+  body: Type.Object({
+    id: text('The event (`evt_…`); the same at every attempt.'),
+    type: Type.Literal(event, { description: 'The name of the event.' }),
+    timestamp: text('When it happened, in ISO 8601.'),
+    sequence: Type.Integer({ minimum: 1, description: 'Its number in production or in the sandbox.' }),
+    data: payload,
+  }),
+}));

@@ -1,0 +1,14 @@
+import { invalidField } from '../../lib/errors.ts';
+
+/** Parses the time in a query member. 422 on that member unless both PostgreSQL and JavaScript can store it. */
+export function readTime(field: string, text: string | undefined): Date | undefined {
+  if (text === undefined) return undefined;
+  const time = isoTime.test(text) ? Date.parse(text) : Number.NaN;
+  if (!(time >= earliestTime && time <= latestTime))
+    throw invalidField(field, 'must be an ISO 8601 time between the years 1 and 9999');
+  return new Date(time);
+}
+
+const isoTime = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:?\d{2})?)?$/;
+const earliestTime = Date.parse('0001-01-01T00:00:00Z');
+const latestTime = Date.parse('9999-12-31T23:59:59.999Z');

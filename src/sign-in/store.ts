@@ -1,0 +1,107 @@
+/*
+ * Triggers of refresh_tokens: refresh_tokens_added and refresh_tokens_removed keep `credentials`, where a token's app is
+ * looked up.
+ * Triggers of personal_tokens: personal_tokens_added and personal_tokens_removed do so too; personal_tokens_changed
+ * notifies every process of changed rights.
+ */
+import type { Db } from '../db/database.ts';
+
+type RefreshTokenRow = {
+  familyId: string;
+  userId: string;
+  sandboxId: string;
+  epoch: number;
+  expiresAt: Date;
+  usedAt: Date | null;
+  revokedAt: Date | null;
+};
+
+/** Inserts a token for the given or current session epoch of the user. Returns the epoch; undefined if it has ended. */
+export async function insertRefreshToken(
+  db: Db,
+  token: { appId: string; digest: Buffer; familyId: string; userId: string; expiresAt: Date; epoch?: number },
+): Promise<number | undefined> {
+  const [row] = await db<{ sessionEpoch: number }[]>`
+    insert into refresh_tokens (app_id, digest, family_id, user_id, expires_at, session_epoch)
+    select app_id, ${token.digest}::bytea, ${token.familyId}::uuid, id, ${token.expiresAt}::timestamptz, session_epoch
+    from users where app_id = ${token.appId} and id = ${token.userId}
+      and session_epoch = coalesce(${token.epoch ?? null}, session_epoch)
+    returning session_epoch`;
+  return row?.sessionEpoch;
+}
+
+/** Locks and returns the token, so that the second of two requests sees it used. Undefined if its epoch has ended. */
+export async function lockRefreshToken(db: Db, appId: string, digest: Buffer): Promise<RefreshTokenRow | undefined> {
+  const [row] = await db<RefreshTokenRow[]>`
+    select t.family_id, t.user_id, u.sandbox_id, t.session_epoch as epoch, t.expires_at, t.used_at, t.revoked_at
+    from refresh_tokens t
+      join users u on u.app_id = t.app_id and u.id = t.user_id and u.session_epoch = t.session_epoch
+    where t.app_id = ${appId} and t.digest = ${digest} for update of t`;
+  return row;
+}
+
+export async function markRefreshTokenUsed(db: Db, appId: string, digest: Buffer, now: Date): Promise<void> {
+  await db`update refresh_tokens set used_at = ${now} where app_id = ${appId} and digest = ${digest}`;
+}
+
+export async function revokeRefreshFamily(db: Db, appId: string, familyId: string, now: Date): Promise<void> {
+  await db`update refresh_tokens set revoked_at = ${now}
+    where app_id = ${appId} and family_id = ${familyId} and revoked_at is null`;
+}
+
+type PersonalTokenRow = {
+  id: string;
+  name: string | null;
+  createdAt: Date;
+  lastUsedAt: Date | null;
+  expiresAt: Date | null;
+  revokedAt: Date | null;
+};
+
+/** Returns undefined if this session epoch of the user has ended. */
+export async function insertPersonalToken(
+  db: Db,
+  token: {
+    appId: string;
+    id: string;
+    userId: string;
+    name: string | null;
+    digest: Buffer;
+    expiresAt: Date;
+    epoch: number | undefined;
+  },
+): Promise<PersonalTokenRow | undefined> {
+  const [row] = await db<PersonalTokenRow[]>`
+    insert into personal_tokens (app_id, id, user_id, name, digest, expires_at, session_epoch)
+    select app_id, ${token.id}::uuid, id, ${token.name}, ${token.digest}::bytea, ${token.expiresAt}::timestamptz,
+      session_epoch
+    from users where app_id = ${token.appId} and id = ${token.userId}
+      and session_epoch = coalesce(${token.epoch ?? null}, session_epoch)
+    returning id, name, created_at, last_used_at, expires_at, revoked_at`;
+  return row;
+}
+
+export function listPersonalTokens(db: Db, appId: string, userId: string): Promise<PersonalTokenRow[]> {
+  return db<PersonalTokenRow[]>`
+    select id, name, created_at, last_used_at, expires_at, revoked_at from personal_tokens
+    where app_id = ${appId} and user_id = ${userId} order by created_at desc, id desc limit 200`;
+}
+
+/** The number of tokens that are not revoked, including expired ones. */
+export async function countPersonalTokens(db: Db, appId: string, userId: string): Promise<number> {
+  const [row] = await db<[{ count: number }]>`
+    select count(*) as count from personal_tokens
+    where app_id = ${appId} and user_id = ${userId} and revoked_at is null`;
+  return row.count;
+}
+
+export async function revokePersonalToken(db: Db, appId: string, userId: string, id: string): Promise<boolean> {
+  const changed = await db`update personal_tokens set revoked_at = now()
+    where app_id = ${appId} and user_id = ${userId} and id = ${id} and revoked_at is null`;
+  return changed.count > 0;
+}
+
+/** Deletes expired refresh tokens. Expired personal tokens stay, so that lists show them. */
+export async function deleteExpiredRefreshTokens(db: Db, now: Date): Promise<void> {
+  await db`delete from refresh_tokens where expires_at < ${now}`;
+}

@@ -1,0 +1,184 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { after, afterEach, before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { addJob } from '../../../src/jobs/queue.ts';
+import { startWorkers, type Task, type Workers, type WorkersOptions } from '../../../src/jobs/workers.ts';
+import { newUuid } from '../../../src/lib/ids.ts';
+import { createLogger } from '../../../src/lib/log.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { until } from '../../support/until.ts';
+
+let database: TestDatabase;
+before(async () => {
+  database = await createTestDatabase();
+});
+after(() => database?.drop());
+
+let workers: Workers[] = [];
+afterEach(async () => {
+  await Promise.all(workers.map((one) => one.stop(1_000)));
+  workers = [];
+  await database.db`delete from jobs`;
+});
+
+async function start(
+  tasks: Record<string, Task>,
+  concurrency: number,
+  more: Partial<WorkersOptions> = {},
+): Promise<void> {
+  workers.push(
+    await startWorkers({ target: database.target, tasks, concurrency, log: createLogger('silent'), ...more }),
+  );
+}
+
+const hostile = newUuid();
+const other = newUuid();
+
+/** A task whose jobs of one app hang until they are let go, and that notes when others have run. */
+function createGate() {
+  const opened = Promise.withResolvers<void>();
+  const order: string[] = [];
+  let hanging = 0;
+  const waiters: { count: number; resolve: () => void }[] = [];
+  const work: Task = async (payload) => {
+    const { appId } = payload as { appId: string };
+    if (appId === hostile) {
+      hanging += 1;
+      await opened.promise;
+      hanging -= 1;
+    }
+    order.push(appId);
+    for (const { count, resolve } of waiters) if (order.length >= count) resolve();
+  };
+  return {
+    work,
+    order,
+    open: () => opened.resolve(),
+    get hanging() {
+      return hanging;
+    },
+    until: (count: number) => new Promise<void>((resolve) => void waiters.push({ count, resolve })),
+  };
+}
+
+test('an app whose jobs fill all of its slots keeps no other app waiting', async () => {
+  const gate = createGate();
+  const ended = gate.until(3);
+  for (let n = 0; n < 50; n++) await addJob(database.db, 'work', { appId: hostile });
+  await start({ work: gate.work }, 2);
+  while (gate.hanging < 2) await new Promise((resolve) => setImmediate(resolve));
+  for (let n = 0; n < 3; n++) await addJob(database.db, 'work', { appId: other });
+  await ended;
+  assert.deepEqual(gate.order, [other, other, other]);
+  assert.equal(gate.hanging, 2);
+  gate.open();
+});
+
+test('a single app has all slots of the setting', async () => {
+  const gate = createGate();
+  const all = gate.until(9);
+  for (let n = 0; n < 9; n++) await addJob(database.db, 'work', { appId: hostile });
+  await start({ work: gate.work }, 4);
+  await until(() => gate.hanging >= 4);
+  gate.open();
+  await all;
+});
+
+test('jobs of a low priority wait until the urgent work of their process has ended, and others do not', async () => {
+  const gate = createGate();
+  const patient = newUuid();
+  const urgent = Promise.withResolvers<void>();
+  let urgentWork: Promise<void> | undefined = urgent.promise;
+  await addJob(database.db, 'work', { appId: patient }, { priority: 1 });
+  await start({ work: gate.work }, 2, { urgentWork: () => urgentWork });
+  for (const count of [1, 2]) {
+    const ended = gate.until(count);
+    await addJob(database.db, 'work', { appId: other });
+    await ended;
+  }
+  assert.deepEqual(gate.order, [other, other]);
+  const all = gate.until(3);
+  urgentWork = undefined;
+  urgent.resolve();
+  await all;
+  assert.deepEqual(gate.order, [other, other, patient]);
+});
+
+test('among ten thousand jobs of one app, ten of another are done among the first', async () => {
+  const order: string[] = [];
+  const ended = Promise.withResolvers<void>();
+  await database.db`
+    select add_job('work', json_build_object('appId', case when n <= 10000 then ${hostile}::uuid else ${other}::uuid end))
+    from generate_series(1, 10010) n`;
+  const work: Task = async (payload) => {
+    order.push((payload as { appId: string }).appId);
+    if (order.filter((one) => one === other).length === 10) ended.resolve();
+  };
+  await start({ work }, 2);
+  await ended.promise;
+  assert.ok(order.length <= 60, `${order.length} jobs`);
+});
+
+test('more apps than one query of the queue covers are all served, in every process', async () => {
+  const seen = new Set<string>();
+  const ended = Promise.withResolvers<void>();
+  await database.db`
+    select add_job('work', json_build_object('appId', new_uuid())) from generate_series(1, 700)`;
+  const work: Task = async (payload) => {
+    seen.add((payload as { appId: string }).appId);
+    if (seen.size === 700) ended.resolve();
+  };
+  await start({ work }, 2);
+  await start({ work }, 2);
+  await ended.promise;
+  const [{ count } = { count: -1 }] = await database.db<{ count: number }[]>`
+    select count(*)::integer as count from jobs where attempts > 1`;
+  assert.equal(count, 0);
+});
+
+/** A process that takes jobs, with the lines that it writes. */
+function spawnWorker() {
+  const program = fileURLToPath(new URL('../../support/job-worker.ts', import.meta.url));
+  const child = spawn(process.execPath, [program, JSON.stringify(database.target), 'info'], { stdio: 'pipe' });
+  const taken: string[] = [];
+  createInterface({ input: child.stdout }).on('line', (line) => {
+    taken.push(line.replace('took hangs of ', ''));
+    child.emit('taken');
+  });
+  const isShared = new Promise<void>((resolve) => {
+    createInterface({ input: child.stderr }).on('line', (line) => line.includes('"workers":2') && resolve());
+  });
+  return { child, taken, isShared };
+}
+
+test('two worker processes share their slots: two apps leave one for a third, in either process', async () => {
+  const pair = [spawnWorker(), spawnWorker()];
+  const taken = () => pair.flatMap((worker) => worker.taken);
+  const untilTaken = async (count: number) => {
+    while (taken().length < count) await Promise.race(pair.map(({ child }) => once(child, 'taken')));
+  };
+  try {
+    await Promise.all(pair.map(({ isShared }) => isShared));
+    // Each process has two places. Without a common count each would give one to either app.
+    const add = (appId: string) => database.db`
+      select add_job('hangs', json_build_object('appId', ${appId}::uuid)) from generate_series(1, 10)`;
+    await add(hostile);
+    await untilTaken(2);
+    await add(other);
+    await untilTaken(3);
+    // This job waits until the processes have looked again.
+    const third = newUuid();
+    await addJob(database.db, 'hangs', { appId: third }, { runAt: new Date(Date.now() + 1_500) });
+    await untilTaken(4);
+    assert.deepEqual(
+      [hostile, other, third].map((app) => taken().filter((one) => one === app).length),
+      [2, 1, 1],
+    );
+  } finally {
+    for (const { child } of pair) child.kill('SIGKILL');
+    await Promise.all(pair.map(({ child }) => child.exitCode ?? once(child, 'exit')));
+  }
+});

@@ -1,0 +1,166 @@
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import { ManualClock } from '../../../src/lib/clock.ts';
+import { AutomationsClient, graphOf } from '../../support/automations.ts';
+import { EventStream } from '../../support/event-stream.ts';
+import { startTestServer } from '../../support/server.ts';
+import { startIssuer } from '../../support/token-issuer.ts';
+
+/*
+ * An open event stream ends with what a new request would need: the credential, its time, its issuer, and the reader's
+ * sandbox, org and team. Revoked credentials are in credential-lives.test.ts.
+ */
+
+const clock = new ManualClock(new Date('2030-01-01T00:00:00.500Z'));
+const server = await startTestServer({ clock, env: { QUARRY_FETCH_ALLOW: '127.0.0.0/8' } });
+const { api, provision, baseUrl } = server;
+const audience = 'https://quarry.example';
+const issuer = await startIssuer(() => clock.now(), audience);
+after(async () => {
+  await server.close();
+  await issuer.close();
+});
+const app = await provision.app();
+const endsWithinMs = 2_000;
+
+async function trust(owner = app): Promise<string> {
+  const body = { issuer: issuer.issuer, audience, create_users: true };
+  const made = await api<{ id: string }>('POST', '/api/v1/identity_issuers', { key: owner.secretKey, body });
+  assert.equal(made.status, 201, made.text);
+  return `/api/v1/identity_issuers/${made.body.id}`;
+}
+
+async function open(path: string, headers: Record<string, string>): Promise<EventStream> {
+  const stream = await EventStream.open(`${baseUrl}/api/v1/${path}`, headers);
+  assert.equal(stream.response.statusCode, 200);
+  assert.ok(await stream.next());
+  return stream;
+}
+
+/** The stream ends in time and sends nothing more. */
+async function endsSilently(name: string, stream: EventStream): Promise<void> {
+  const started = performance.now();
+  assert.equal(await stream.next(), undefined, `${name}: the stream sent another event`);
+  const tookMs = performance.now() - started;
+  assert.ok(tookMs < endsWithinMs, `${name}: the stream was open for ${Math.round(tookMs)} ms more`);
+}
+
+const put = (user: string, value: string) =>
+  api('PUT', '/api/v1/kv/watched', { key: app.secretKey, body: { user, value } });
+
+test('streams of an external token end with the token, before another value is sent', async () => {
+  const path = await trust();
+  const token = await issuer.sign('expiring');
+  const headers = { 'x-api-key': app.publishableKey, authorization: `Bearer ${token}` };
+  const { body: me } = await api<{ id: string }>('GET', '/api/v1/users/me', { key: app.publishableKey, token });
+  const stream = await open('kv_watch', headers);
+  clock.advance(700_000);
+  assert.equal((await put(me.id, 'after its end')).status, 200);
+  await endsSilently('an external token', stream);
+  await api('DELETE', path, { key: app.secretKey });
+});
+
+test('streams of an external token end with its issuer, also with one that is changed, and with the key that names the app', async () => {
+  for (const [name, change] of [
+    ['deleted', (path: string) => api('DELETE', path, { key: app.secretKey })],
+    [
+      'changed',
+      (path: string) => api('PATCH', path, { key: app.secretKey, body: { audience: 'https://other.example' } }),
+    ],
+  ] as const) {
+    const path = await trust();
+    const token = await issuer.sign(name);
+    const stream = await open('kv_watch', { 'x-api-key': app.publishableKey, authorization: `Bearer ${token}` });
+    clock.advance(1_000);
+    assert.ok((await change(path)).status < 300);
+    await endsSilently(name, stream);
+    await api('DELETE', path, { key: app.secretKey });
+  }
+  const path = await trust();
+  const made = await api<{ id: string; full_key: string }>('POST', '/api/v1/keys', {
+    key: app.secretKey,
+    body: { type: 'publishable' },
+  });
+  const stream = await open('kv_watch', {
+    'x-api-key': made.body.full_key,
+    authorization: `Bearer ${await issuer.sign('keyed')}`,
+  });
+  await api('DELETE', `/api/v1/keys/${made.body.id}`, { key: app.secretKey });
+  await endsSilently('its key', stream);
+  await api('DELETE', path, { key: app.secretKey });
+});
+
+test('streams end when an access token or a key expires, and a refreshed one opens another', async () => {
+  const user = await provision.user(app);
+  const minted = await api<{ access_token: string }>('POST', `/api/v1/users/${user.id}/tokens`, {
+    key: app.secretKey,
+    body: {},
+  });
+  const made = await api<{ full_key: string }>('POST', '/api/v1/keys', {
+    key: app.secretKey,
+    body: { type: 'secret', expires_in_days: 1 },
+  });
+  const byToken = await open('kv_watch', { authorization: `Bearer ${minted.body.access_token}` });
+  const byKey = await open(`kv_watch?user=${user.id}`, { 'x-api-key': made.body.full_key });
+  clock.advance(3_601_000);
+  await put(user.id, 'an hour later');
+  await endsSilently('an access token', byToken);
+  assert.equal((await byKey.take()).event, 'put');
+  clock.advance(24 * 3_600_000);
+  await put(user.id, 'a day later');
+  await endsSilently('a key', byKey);
+});
+
+test('a stream of a developer in a sandbox ends with the sandbox', async () => {
+  const sandbox = await provision.sandbox(app);
+  const headers = { authorization: `Bearer ${app.developerToken}`, 'x-app': app.app.id };
+  const [inside, outside] = [
+    await open('events/stream', { ...headers, 'x-sandbox': sandbox.sandbox.id }),
+    await open('events/stream', headers),
+  ];
+  const gone = await api('DELETE', `/api/v1/sandboxes/${sandbox.sandbox.id}`, {
+    token: app.developerToken,
+    headers: { 'x-app': app.app.id },
+  });
+  assert.equal(gone.status, 204, gone.text);
+  await endsSilently('the sandbox', inside);
+  assert.equal(outside.ended, false);
+  outside.close();
+});
+
+test('a stream ends when the team that shares the run is deleted, and with its reader', async () => {
+  const client = new AutomationsClient(server, app);
+  const workflow = graphOf({ id: 'w', kind: 'wait_for_signal', name: 'go' });
+  const changes = {
+    'the team is deleted': (_user: string, _org: string, team: string) =>
+      api('DELETE', `/api/v1/teams/${team}`, { key: app.secretKey }),
+    'the reader is deleted': (user: string) => api('DELETE', `/api/v1/users/${user}`, { key: app.secretKey }),
+  };
+  for (const [name, change] of Object.entries(changes)) {
+    const org = await provision.org(app);
+    const user = await provision.user(app, { org });
+    const team = await provision.team(app, { members: [[user, 'member']] });
+    const { id } = await client.createAutomation({ workflow, team: team.id });
+    const run = await client.invoke(id);
+    await client.waitUntilWaiting(run.id);
+    const stream = await open(`automation_runs/${run.id}/stream`, { authorization: `Bearer ${user.token}` });
+    const changed = await change(user.id, org.id, team.id);
+    assert.equal(changed.status, 204, changed.text);
+    await endsSilently(name, stream);
+  }
+});
+
+test('an upload link of an external token ends with the issuer', async () => {
+  const path = await trust();
+  const token = await issuer.sign('linking');
+  const link = () =>
+    api<{ url: string; upload_url?: string }>('POST', '/api/v1/files/upload_urls', {
+      ...{ key: app.publishableKey, token, body: { filename: 'a.txt', content_type: 'text/plain' } },
+    });
+  const made = await link();
+  assert.ok(made.status < 300, made.text);
+  await api('DELETE', path, { key: app.secretKey });
+  const url = made.body.upload_url ?? made.body.url;
+  const put = await fetch(url, { method: 'PUT', body: 'late', headers: { 'content-type': 'text/plain' } });
+  assert.equal(put.status, 403, await put.text());
+});

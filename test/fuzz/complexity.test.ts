@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict';
+import { randomInt } from 'node:crypto';
+import { after, test } from 'node:test';
+import { startSite } from '../support/fixture-site.ts';
+import { longestTurnMs } from '../support/loop-meter.ts';
+import { startProvider } from '../support/oidc-provider.ts';
+import { startTestServer } from '../support/server.ts';
+import { judge, measureComplexity } from './complexity.ts';
+
+/** Measures one of every `oneOf` pairs of requests; each seed selects others. */
+const oneOf = Number(process.env.COMPLEXITY_ONE_OF ?? 400);
+const seed = Number(process.env.FUZZ_SEED ?? randomInt(2 ** 31));
+
+test('a function that takes the square of its text is found, and one that only takes long', async () => {
+  const turnOf = (work: () => void) => () => longestTurnMs(async () => work());
+  const square = (length: number) => () => {
+    const seen: number[] = [];
+    for (let index = 0; index < length; index++) if (!seen.includes(index)) seen.push(index);
+  };
+  const line = (length: number) => () => {
+    let sum = 0;
+    for (let index = 0; index < length; index++) sum = (sum * 31 + index) | 0;
+    assert.equal(typeof sum, 'number');
+  };
+  assert.match((await judge(turnOf(square(5_000)), turnOf(square(20_000)))).problem ?? '', /four times/);
+  assert.match((await judge(turnOf(line(50_000_000)), turnOf(line(200_000_000)))).problem ?? '', /four times/);
+  assert.equal((await judge(turnOf(line(10_000)), turnOf(line(40_000)))).problem, undefined);
+});
+
+test('no request keeps the event loop busy, or takes more than its size', async (context) => {
+  const server = await startTestServer({
+    logLevel: 'silent',
+    env: { QUARRY_JOB_WORKERS: '2', QUARRY_STREAM_SECONDS: '1', QUARRY_FETCH_ALLOW: '127.0.0.0/8' },
+  });
+  const site = await startSite({ '/hook': 'ok' });
+  const provider = await startProvider({
+    redirectUris: [`${server.baseUrl}/console/oidc/callback`, 'http://127.0.0.1:9/callback'],
+  });
+  after(async () => {
+    await server.close();
+    await site.close();
+    await provider.close();
+  });
+  context.diagnostic(`repeat with FUZZ_SEED=${seed} COMPLEXITY_ONE_OF=${oneOf}`);
+  const outside = { origin: site.origin, provider };
+  const { pairs, possible, slowestMs, slowest, problems } = await measureComplexity({ server, outside, oneOf, seed });
+  context.diagnostic(`${pairs} of ${possible} pairs; the longest turn was ${slowestMs} ms: ${slowest}`);
+  assert.deepEqual(problems, []);
+  assert.ok(pairs > 50);
+});

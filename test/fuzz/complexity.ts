@@ -1,0 +1,107 @@
+import { longestTurnMs } from '../support/loop-meter.ts';
+import type { TestServer } from '../support/server.ts';
+import type { ApiDocument } from './api-document.ts';
+import { createResources, type Outside } from './api-resources.ts';
+import { type Case, casesOf, listTools, send } from './api-sweep.ts';
+import type { Values } from './awkward-values.ts';
+
+/** No turn of the event loop takes more processor time than this, garbage collection apart. */
+const turnMsMax = 50;
+/** The time for four times the size is at most this many times as long. */
+const growthMax = 5;
+/** Below this time, the growth is noise. */
+const worthComparingMs = 15;
+/** A slow turn is measured again: code that runs for the first time is compiled in it. */
+const triesMax = 3;
+/** The small size in characters; the large one is four times as long. Headers and paths take no more. */
+const textCharacters = 4_000;
+const bodyCharacters = 15_000;
+
+type ComplexityReport = { pairs: number; possible: number; slowestMs: number; slowest: string; problems: string[] };
+
+/** Sends every parameter, header, member and argument of every operation and tool with texts built to be expensive. */
+export async function measureComplexity(options: {
+  server: TestServer;
+  outside: Outside;
+  /** Measures one of every `oneOf` pairs. */
+  oneOf: number;
+  seed: number;
+}): Promise<ComplexityReport> {
+  const { server, outside, oneOf, seed } = options;
+  const document = (await server.api<ApiDocument>('GET', '/openapi.json')).body;
+  const resources = await createResources(server, outside);
+  const tools = await listTools(server, resources);
+  const report: ComplexityReport = { pairs: 0, possible: 0, slowestMs: 0, slowest: '', problems: [] };
+  for (const each of casesOf(document, resources, tools, expensive(1))) if (each.isPlain) await send(server, each);
+  const larger = casesOf(document, resources, tools, expensive(4));
+  let index = oneOf - (seed % oneOf);
+  for (const small of casesOf(document, resources, tools, expensive(1))) {
+    const large = larger.next().value as Case;
+    if (small.isPlain) continue;
+    report.possible += 1;
+    if (index++ % oneOf !== 0) continue;
+    report.pairs += 1;
+    const turn = (one: Case) => longestTurnMs(() => send(server, one));
+    const { problem, largeMs } = await judge(
+      () => turn(small),
+      () => turn(large),
+    );
+    if (largeMs > report.slowestMs) Object.assign(report, { slowestMs: Math.round(largeMs), slowest: small.name });
+    if (problem !== undefined) report.problems.push(`${small.name}: ${problem}`);
+  }
+  return report;
+}
+
+/** Measures work of one and of four times a size. Returns what is wrong with it. */
+export async function judge(
+  small: () => Promise<number>,
+  large: () => Promise<number>,
+): Promise<{ problem: string | undefined; largeMs: number }> {
+  let largeMs = Number.POSITIVE_INFINITY;
+  let smallMs = 0;
+  for (let tries = 0; tries < triesMax; tries++) {
+    largeMs = Math.min(largeMs, await large());
+    if (largeMs <= worthComparingMs) return { problem: undefined, largeMs };
+    // The slowest of the small ones: compared with it, a growth is certain.
+    smallMs = Math.max(smallMs, await small());
+    if (largeMs <= turnMsMax && largeMs <= growthMax * smallMs) return { problem: undefined, largeMs };
+  }
+  const times = `${smallMs.toFixed(1)} ms, and ${largeMs.toFixed(1)} ms for four times the size`;
+  return { problem: times, largeMs };
+}
+
+/** Texts and values of a size that have made some parser take the square of it. */
+function expensive(times: number): Values {
+  const fill = (unit: string, characters: number) => unit.repeat(Math.floor((times * characters) / unit.length));
+  const units = [
+    'a',
+    ' ',
+    '(',
+    '{{1}}',
+    '/',
+    '%25',
+    '"',
+    '\\',
+    'a,',
+    'a.',
+    '*a',
+    '=',
+    '-',
+    ';q=0,',
+    'a: 1\n',
+    '9',
+    'é',
+  ];
+  const text = (unit: string) => `${fill(unit, textCharacters)}!`;
+  const count = Math.floor((times * bodyCharacters) / 12);
+  const members = Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, index]));
+  return {
+    texts: units.map(text),
+    json: [
+      members,
+      Array.from({ length: count }, (_, index) => `v${index}`),
+      { properties: members },
+      { type: 'object', properties: { a: { type: 'string', pattern: `(${fill('.*a', textCharacters)})+$` } } },
+    ],
+  };
+}

@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { parsePage } from '../../src/content/parse/html/page.ts';
+import { convertPage, listPages, type PageScores, readTruths, scorePage } from '../support/documentation/pages.ts';
+import { measures, type Structure } from '../support/documentation/structure.ts';
+
+const truths = readTruths();
+/** One page of each theme: those that no rule was written for. */
+const pages = listPages().filter(({ id, aside }) => aside && id.endsWith('-guide'));
+const scores = pages.map((page): PageScores => scorePage(page, convertPage(page).markdown, truthOf(page.truth)));
+
+function truthOf(key: string): Structure {
+  const truth = truths[key];
+  assert.ok(truth, key);
+  return truth;
+}
+
+function mean(measure: keyof Structure): number {
+  const known = scores.map((one) => one[measure]).filter((one) => one !== undefined);
+  return known.reduce((sum, one) => sum + one, 0) / known.length;
+}
+
+for (const measure of measures)
+  test(`pages of documentation keep their ${measure} in themes that no rule was written for`, () => {
+    assert.ok(mean(measure) >= (measure === 'codeWithLanguage' ? 0.95 : 0.97), `${measure} ${mean(measure)}`);
+  });
+
+test('the score of a page falls with each part that its text lacks', () => {
+  const [page] = pages.filter(({ truth }) => truth === 'guide');
+  assert.ok(page);
+  const { markdown } = convertPage(page);
+  const scoreOf = (text: string): PageScores => scorePage(page, text, truthOf('guide'));
+  const whole = scoreOf(markdown);
+  const damaged: [keyof Structure, RegExp, string][] = [
+    ['headings', /^## (.*)$/m, '## $1 ¶'],
+    ['code', /^\/\/ Copies.*$/m, ''],
+    ['codeWithLanguage', /```typescript/, '```'],
+    ['tables', /\| hour \|/, '| day |'],
+    ['lists', /^ {4}- /m, '- '],
+    ['links', /\]\(https:\/\/kiln/, '](https://other'],
+    ['admonitions', /^> \[!NOTE\]/m, '> Note'],
+    ['tabs', /^\*\*npm\*\*$/m, 'npm'],
+    ['definitions', /^- \*\*queued\*\*$/m, '- queued'],
+    ['footnotes', /\[\^1\](?!:)/, ''],
+    ['formulas', /\$w = q \/ n\$/, 'w = q / n'],
+  ];
+  for (const [measure, from, to] of damaged) {
+    assert.match(markdown, from, measure);
+    const worse = scoreOf(markdown.replace(from, to))[measure] ?? 0;
+    assert.ok(worse < (whole[measure] ?? 0), `${measure}: ${worse}, whole ${whole[measure]}`);
+  }
+});
+
+function markdownOf(body: string): string {
+  const prose = `<p>${'A sentence of ordinary text, which says what follows. '.repeat(8)}</p>`;
+  const html = `<html><head><title>T</title></head><body><main><h1>T</h1>${prose}${body}${prose}</main></body></html>`;
+  const bytes = Buffer.from(html);
+  const { markdown } = parsePage({ bytes, contentType: 'text/html; charset=utf-8', url: 'https://docs.example/a/' });
+  return markdown.replaceAll(/(?:^|\n\n)A sentence of ordinary.*(?:\n|$)/g, '').trim();
+}
+
+test('a comment and every line stay in a numbered listing, without its numbers and its button', () => {
+  const table =
+    '<table class="highlighttable"><tr><td class="linenos"><pre><span class="normal">1</span>\n<span class="normal">2</span></pre></td>' +
+    '<td class="code"><div><pre><code><span class="hljs-comment"># counts 1 2</span>\nfor i in 1 2\n</code></pre></div></td></tr></table>';
+  const box = `<div class="highlight-bash"><button>Copy</button>${table}</div>`;
+  assert.equal(markdownOf(box), '```bash\n# counts 1 2\nfor i in 1 2\n```');
+  const spans =
+    '<pre><code class="language-js"><span class="line"><span class="ln">1</span>let a;</span><span class="line"><span class="ln">2</span>// b</span></code><button>copy</button></pre>';
+  assert.equal(markdownOf(spans), '```js\nlet a;\n// b\n```');
+});
+
+test('a table of numbers stays a table', () => {
+  const table = '<table><tr><td>1 2</td><td>3</td></tr><tr><td>4</td><td>5</td></tr></table>';
+  assert.match(markdownOf(table), /\| 1 2 \| 3 \|\n\| --- \| --- \|\n\| 4 \| 5 \|/);
+});
+
+test('code in an item of a list belongs to the item and keeps its indentation', () => {
+  const list =
+    '<ol><li>Run it:<pre><code class="language-python">if a:\n    b()</code></pre><p>Then wait.</p></li><li>Stop.</li></ol>';
+  assert.equal(
+    markdownOf(list),
+    '1. Run it:\n\n   ```python\n   if a:\n       b()\n   ```\n\n   Then wait.\n\n2. Stop.',
+  );
+});
+
+test('a heading of an accordion keeps the text of its button, and loses its permalink', () => {
+  const heading =
+    '<h2 id="x">Steps <a class="headerlink" href="#x" title="Permalink">¶</a></h2><p>Text of the steps.</p>';
+  assert.equal(markdownOf(heading), '## Steps\n\nText of the steps.');
+  const accordion =
+    '<h3><button aria-expanded="true">How long does it take to be delivered?</button></h3><p>Two days.</p>';
+  assert.doesNotMatch(markdownOf(`${accordion}`), /¶/);
+});
+
+test('panels within a row of tabs stay where they are', () => {
+  const accordion =
+    '<div role="tablist"><h3 role="tab" id="t1" aria-controls="p1">First question</h3><div role="tabpanel" id="p1" aria-labelledby="t1"><p>First reply to it.</p></div></div>';
+  assert.equal(markdownOf(accordion), '### First question\n\nFirst reply to it.');
+});

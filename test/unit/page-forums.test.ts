@@ -1,0 +1,104 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { parsePage } from '../../src/content/parse/html/page.ts';
+
+/** Threads as forum software writes them: every post under its author, and nothing else as a post. */
+
+const says = (about: string): string =>
+  `My ${about} is moored at the old pier, and every winter its ropes freeze to the wood, whatever I put between them.`;
+
+type Expected = { posts: [author: string, text: string][]; unwanted?: string[] };
+
+function checkThread(head: string, body: string, { posts, unwanted = [] }: Expected): void {
+  const html = `<html><head><title>Frozen ropes at the pier</title>${head}</head><body>${body}</body></html>`;
+  const { markdown, pageType } = parsePage({
+    bytes: Buffer.from(html),
+    contentType: 'text/html; charset=utf-8',
+    url: 'https://forum.site.test/threads/frozen-ropes-at-the-pier.4711/',
+  });
+  assert.equal(pageType, 'forum');
+  const found = markdown.split(/^### /m).slice(1);
+  assert.equal(found.length, posts.length, markdown);
+  for (const [at, [author, text]] of posts.entries()) {
+    assert.match(found[at] ?? '', new RegExp(`^${author}(?:,|\\n)`), markdown);
+    assert.ok(found[at]?.includes(text), `${author}: ${text}\n${markdown}`);
+  }
+  for (const text of unwanted) assert.ok(!markdown.includes(text), `${text}\n${markdown}`);
+}
+
+const boats = ['dinghy', 'barge', 'ketch', 'yawl'];
+const names = ['Alma', 'Bert', 'Cora', 'Dirk'];
+const posts = boats.map((boat, at): [string, string] => [names[at] ?? '', says(boat)]);
+
+test('questions and answers are posts, and the remarks below them are not, however long they are', () => {
+  const remarks = (about: string): string =>
+    `<ul class="comments-list">${[1, 2, 3]
+      .map(
+        (n) =>
+          `<li id="comment-${about.length}00${n}" class="comment js-comment" data-comment-id="${n}"><div class="comment-text"><span class="comment-copy">Remark ${n} on the ${about}. ${says('canoe')} ${says('raft')}</span> – <a class="comment-user">Eve</a></div></li>`,
+      )
+      .join('')}</ul>`;
+  const post = (kind: string, [author, text]: [string, string], id: number): string =>
+    `<div id="${kind}-${id}" class="${kind} js-${kind}" data-${kind}id="${id}"><div class="votecell">12</div><div class="${kind === 'question' ? 'postcell' : 'answercell'}">
+      <div class="s-prose js-post-body" itemprop="text"><p>${text}</p></div>
+      <div class="user-info"><div class="user-action-time">answered <span class="relativetime">Jan 3 at 10:15</span></div><div class="user-details" itemprop="author"><a href="/users/1">${author}</a><span class="badge2">7</span></div></div></div>
+      <div class="comments js-comments-container">${remarks(author)}</div></div>`;
+  checkThread(
+    '<meta property="og:type" content="website">',
+    `<div itemscope itemtype="https://schema.org/QAPage"><div id="mainbar" itemprop="mainEntity" itemscope itemtype="https://schema.org/Question"><h1 itemprop="name">Frozen ropes at the pier</h1>${posts
+      .map((one, at) => post(at === 0 ? 'question' : 'answer', one, 1000 + at))
+      .join('')}</div></div>`,
+    { posts, unwanted: ['Remark 2'] },
+  );
+});
+
+test('every comment of a Vanilla discussion is a post', () => {
+  const item = ([author, text]: [string, string], at: number): string => {
+    const kind = at === 0 ? 'Discussion' : 'Comment';
+    return `<${at === 0 ? 'div' : 'li'} class="Item Item${kind} ${at % 2 ? 'Alt' : ''} Role_Member" id="${kind}_${4000 + at}"><div class="${kind}"><div class="Item-Header ${kind}Header"><div class="AuthorWrap">
+      <span class="Author"><a title="${author}" href="/profile/${author}" class="PhotoWrap"><img src="p.png" alt=""></a><a href="/profile/${author}" class="Username">${author}</a></span>
+      <span class="AuthorInfo"><span class="MItem RoleTitle">Member</span><span class="MItem PostCount">Posts: 312</span></span></div>
+      <div class="Meta"><span class="MItem DateCreated"><a href="#"><time datetime="2024-03-0${at + 1}">March ${at + 1}</time></a></span></div></div>
+      <div class="Item-BodyWrap"><div class="Item-Body"><div class="Message userContent">${text}</div><div class="Reactions">Like 3</div></div></div></div></${at === 0 ? 'div' : 'li'}>`;
+  };
+  checkThread(
+    '<meta name="generator" content="Vanilla">',
+    `<div class="MessageList Discussion">${item(posts[0] ?? ['', ''], 0)}</div><div class="CommentsWrap"><ul class="MessageList DataList Comments">${posts
+      .slice(1)
+      .map((one, at) => item(one, at + 1))
+      .join('')}</ul></div>`,
+    { posts, unwanted: ['Member', 'Like 3'] },
+  );
+});
+
+test('every reply of a bbPress topic is a post', () => {
+  const reply = ([author, text]: [string, string], at: number): string =>
+    `<div id="post-${500 + at}" class="bbp-reply-header"><div class="bbp-meta"><span class="bbp-reply-post-date">March ${at + 1}, 2024 at 9:00 am</span><a href="#" class="bbp-reply-permalink">#${500 + at}</a></div></div>
+    <div class="${at % 2 ? 'even' : 'odd'} bbp-parent-forum-7 bbp-parent-topic-500 bbp-reply-position-${at + 1} user-id-${at} post-${500 + at} reply type-reply status-publish hentry">
+      <div class="bbp-reply-author"><a href="/users/${at}" class="bbp-author-link"><span class="bbp-author-avatar"><img src="p.png" alt=""></span><span class="bbp-author-name">${author}</span></a><div class="bbp-author-role">Participant</div></div>
+      <div class="bbp-reply-content"><p>${text}</p></div></div>`;
+  checkThread(
+    '<meta name="generator" content="WordPress 6.4">',
+    `<div id="bbpress-forums"><ul id="topic-500-replies" class="forums bbp-replies"><li class="bbp-header"><div class="bbp-reply-author">Author</div><div class="bbp-reply-content">Posts</div></li><li class="bbp-body">${posts
+      .map(reply)
+      .join('')}</li></ul><p>Log in to reply</p></div>`,
+    { posts, unwanted: ['Participant'] },
+  );
+});
+
+test('the author of a XenForo post is the member, not the badge beside the name', () => {
+  const message = ([author, text]: [string, string], at: number): string =>
+    `<article class="message message--post js-post js-inlineModContainer" id="js-post-${900 + at}" data-content="post-${900 + at}"><div class="message-inner"><div class="message-cell message-cell--user"><section class="message-user">
+      <div class="message-avatar"><a href="/members/${at}" class="avatar">${author[0]}</a></div>
+      <div class="message-userDetails"><em class="userBanner userBanner--staff message-userBanner author-badge"><strong>Staff member</strong></em><h4 class="message-name"><a href="/members/${at}" class="username"><span class="username--style3">${author}</span></a></h4><h5 class="userTitle message-userTitle">Old salt</h5></div></section></div>
+      <div class="message-cell message-cell--main"><header class="message-attribution"><ul class="message-attribution-main"><li class="u-concealed"><a href="#"><time class="u-dt">Mar ${at + 1}, 2024</time></a></li></ul></header>
+      <div class="message-content"><div class="message-userContent"><article class="message-body"><div class="bbWrapper">${text}</div></article></div></div></div></div></article>`;
+  checkThread(
+    '<meta property="og:type" content="website">',
+    `<div class="block-body js-replyNewMessageContainer">${posts.map(message).join('')}</div>`,
+    {
+      posts,
+      unwanted: ['Staff member', 'Old salt'],
+    },
+  );
+});
