@@ -60,6 +60,16 @@ test('with 10,000 rows of each kind, every table fits at 1440, 820 and 390 pixel
   assert.deepEqual(wide, []);
 });
 
+test('a narrower window does not scroll sideways before its chart is drawn again', async () => {
+  const page = await it.openAsDeveloper(app, '/console/files');
+  await page.setViewportSize({ width: 1_440, height: 900 });
+  await page.evaluate('window.ResizeObserver = class { observe() {} disconnect() {} unobserve() {} }');
+  await visit(page, '/usage');
+  await page.locator('.chart canvas').first().waitFor();
+  await page.setViewportSize({ width: 820, height: 1_100 });
+  assert.equal(await scrollsSideways(page), false);
+});
+
 test('a table of 10,000 rows draws those in view, and reaches the last', async (t) => {
   const page = await it.open(`/console?key=${app.publishableKey}`);
   await page.getByLabel('E-mail').fill(large.reader.email);
