@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import type { Config } from '../config/config.ts';
+import { openAddOn } from '../lib/add-ons.ts';
 import type { BlobStore } from './blob-store.ts';
 import { openDiskBlobStore } from './disk.ts';
 
@@ -11,8 +12,7 @@ type BlobConfig = Credentials &
 export async function openBlobStore(config: BlobConfig): Promise<BlobStore> {
   if (config.blobStore === 'disk') return openDiskBlobStore(join(config.dataDir, 'blobs'));
   if (config.s3Bucket === undefined) throw new Error('QUARRY_S3_BUCKET is not set.');
-  // The SDK is large, so it is loaded only when S3 is used.
-  const { openS3BlobStore } = await import('./s3.ts');
+  const { openS3BlobStore } = await openS3(config.dataDir);
   const store = openS3BlobStore({
     bucket: config.s3Bucket,
     region: config.s3Region,
@@ -23,6 +23,12 @@ export async function openBlobStore(config: BlobConfig): Promise<BlobStore> {
   if (config.s3Presign) return store;
   const { presignedUrl: _left, ...withoutUrls } = store;
   return withoutUrls;
+}
+
+/** The code for S3. The SDK is large, so it is an add-on, and loaded only when S3 is used. Throws AddOnMissing. */
+export async function openS3(dataDir: string): Promise<typeof import('./s3.ts')> {
+  openAddOn('s3', dataDir);
+  return await import('./s3.ts');
 }
 
 /** The configured credentials of S3; undefined for the usual AWS sources. */

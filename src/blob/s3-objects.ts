@@ -1,11 +1,8 @@
-import {
-  AbortMultipartUploadCommand,
-  DeleteObjectCommand,
-  HeadObjectCommand,
-  type S3Client,
-  S3ServiceException,
-} from '@aws-sdk/client-s3';
+import type { S3Client } from '@aws-sdk/client-s3';
 import type { BlobStat } from './blob-store.ts';
+import { sdk } from './s3-sdk.ts';
+
+const { AbortMultipartUploadCommand, DeleteObjectCommand, HeadObjectCommand, S3ServiceException } = sdk;
 
 export async function findStat(client: S3Client, bucket: string, key: string): Promise<BlobStat | undefined> {
   try {

@@ -1,15 +1,17 @@
-import {
+import type { S3Client } from '@aws-sdk/client-s3';
+import { appendBody, type PartialWriter } from './append.ts';
+import { type AppendOptions, assertBlobKey, BlobMissing, type PartialBlobs, type PartialState } from './blob-store.ts';
+import { abort, findStat, isAbsent, remove } from './s3-objects.ts';
+import { sdk } from './s3-sdk.ts';
+
+const {
   CompleteMultipartUploadCommand,
   CreateMultipartUploadCommand,
   GetObjectCommand,
   ListObjectsV2Command,
   PutObjectCommand,
-  type S3Client,
   UploadPartCommand,
-} from '@aws-sdk/client-s3';
-import { appendBody, type PartialWriter } from './append.ts';
-import { type AppendOptions, assertBlobKey, BlobMissing, type PartialBlobs, type PartialState } from './blob-store.ts';
-import { abort, findStat, isAbsent, remove } from './s3-objects.ts';
+} = sdk;
 
 type PartLimits = {
   /** S3 requires 5 MiB; only the last part may be smaller. */

@@ -1,14 +1,5 @@
 import { Readable } from 'node:stream';
-import {
-  GetObjectCommand,
-  ListMultipartUploadsCommand,
-  ListObjectsV2Command,
-  PutObjectCommand,
-  S3Client,
-  S3ServiceException,
-} from '@aws-sdk/client-s3';
-import { Upload } from '@aws-sdk/lib-storage';
-import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
+import type { S3Client } from '@aws-sdk/client-s3';
 import { systemClock } from '../lib/clock.ts';
 import { defined } from '../lib/defined.ts';
 import {
@@ -26,7 +17,11 @@ import {
 } from './blob-store.ts';
 import { abort, findStat, isAbsent, remove } from './s3-objects.ts';
 import { isPartialKey, s3Partials } from './s3-partials.ts';
+import { presigner, sdk, storage } from './s3-sdk.ts';
 import { watchStreamMemory, watchTransferMemory } from './transfer-memory.ts';
+
+const { GetObjectCommand, ListMultipartUploadsCommand, ListObjectsV2Command, PutObjectCommand, S3ServiceException } =
+  sdk;
 
 export type S3Options = {
   bucket: string;
@@ -97,7 +92,7 @@ export function openS3Objects(options: S3Options, prefix: string): S3Objects {
 }
 
 function createClient({ region, endpoint, pathStyle, credentials }: S3Options): S3Client {
-  return new S3Client({
+  return new sdk.S3Client({
     region,
     forcePathStyle: pathStyle,
     ...defined({ endpoint }),
@@ -146,7 +141,7 @@ async function put(
     }
     stored = meter.finish();
   }
-  const upload = new Upload({
+  const upload = new storage.Upload({
     client,
     params: { ...place, Body: Readable.from(metered(body), { objectMode: false }) },
     partSize: Math.max(partBytesMin, Math.ceil((options.sizeMax ?? 0) / partsMax)),
@@ -223,7 +218,7 @@ async function presignedUrl(
     ResponseContentType: contentType,
     ResponseContentDisposition: contentDisposition,
   });
-  return getSignedUrl(client, command, { expiresIn: expiresSeconds });
+  return presigner.getSignedUrl(client, command, { expiresIn: expiresSeconds });
 }
 
 /** An interrupted multipart upload is not an object, but its parts are stored, and billed, until it is aborted. */

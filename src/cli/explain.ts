@@ -4,10 +4,12 @@ import { DirectoryLockedError } from '../db/directory-lock.ts';
 import { SchemaMismatchError } from '../db/migrate.ts';
 import { EmbeddedPostgresError } from '../db/postgres-error.ts';
 import { BlobStoreMismatchError } from '../files/store-identity.ts';
+import { AddOnMissing } from '../lib/add-ons.ts';
 import { redact } from '../lib/log.ts';
 
 /** Errors whose message needs no stack. */
 const plain = [
+  AddOnMissing,
   ConfigError,
   DirectoryLockedError,
   EmbeddedPostgresError,

@@ -6,6 +6,7 @@ import type { AutomationsOptions } from './client/automations.ts';
 import { addPeopleCommands } from './client/people.ts';
 import { ApiError, UsageError } from './errors.ts';
 import { describeError } from './explain.ts';
+import type { AddOptions } from './operate/add.ts';
 import type { TakeOptions } from './operate/backup.ts';
 import type { VerifyOptions } from './operate/verify.ts';
 import { sanitizeForTerminal } from './terminal.ts';
@@ -42,6 +43,7 @@ export function buildProgram(): { program: Command; exitCode: () => number } {
     code = ended;
   };
   addServerCommands(program, end);
+  addAddOnCommands(program, end);
   addVerificationCommands(program, end);
   addJobCommands(program, end);
   addBackupCommands(program, end);
@@ -100,6 +102,24 @@ function addServerCommands(program: Command, end: End): void {
     .command('doctor')
     .description('check database, blobs, parsers, clock and disk, and suggest fixes')
     .action(async () => end(await (await import('./operate/doctor.ts')).run()));
+}
+
+/** Add-ons of the installation. */
+function addAddOnCommands(program: Command, end: End): void {
+  program
+    .command('add')
+    .argument('[name...]', 'ocr, renderer, s3, tracing; without a name, lists them')
+    .description('install the packages of features that not every server uses, in the versions of this release')
+    .option('--from <file>', 'from a file instead of the registry of npm')
+    .option('--save <file>', 'write such a file instead of installing')
+    .option('--program', 'beside the program instead of in the data directory, for images')
+    .action(async (names: string[], options: AddOptions) => {
+      end(await (await import('./operate/add.ts')).add(names, options));
+    });
+  program
+    .command('remove <name...>')
+    .description('delete add-ons from the data directory')
+    .action(async (names: string[]) => end((await import('./operate/add.ts')).remove(names)));
 }
 
 /** Ledgers and files. */

@@ -1,9 +1,9 @@
-import { createRequire } from 'node:module';
 import type * as Api from '@opentelemetry/api';
 import type * as Exporter from '@opentelemetry/exporter-trace-otlp-http';
 import type * as Resources from '@opentelemetry/resources';
 import type * as Sdk from '@opentelemetry/sdk-trace';
 import { type Config, ConfigError } from '../config/config.ts';
+import { openAddOn } from '../lib/add-ons.ts';
 import type { Logger } from '../lib/log.ts';
 import { version } from '../lib/version.ts';
 import { setTracing } from './trace.ts';
@@ -17,19 +17,13 @@ const requestsMax = 2;
 const attributeCharactersMax = 256;
 const eventsOfSpanMax = 256;
 
-type Load = (name: string) => unknown;
-
 /**
  * Starts to record spans and send them to the collector. Returns a function that sends the rest and stops, or
  * undefined if tracing is off.
  */
-export function startTracing(
-  config: Config,
-  log: Logger,
-  load: Load = createRequire(import.meta.url),
-): (() => Promise<void>) | undefined {
+export function startTracing(config: Config, log: Logger): (() => Promise<void>) | undefined {
   if (config.otlpEndpoint === undefined) return undefined;
-  const { api, sdk, resources } = loadPackages(load);
+  const { api, sdk, resources } = loadPackages(config);
   const provider = new sdk.TracerProvider({
     resource: resources.resourceFromAttributes({
       'service.name': config.otlpServiceName,
@@ -42,7 +36,7 @@ export function startTracing(
     spanLimits: { attributeValueLengthLimit: attributeCharactersMax, eventCountLimit: eventsOfSpanMax },
     spanProcessors: [
       new sdk.BatchSpanProcessor({
-        exporter: reportFailures(createExporter(config, load), log),
+        exporter: reportFailures(createExporter(config), log),
         maxQueueSize: waitingSpansMax,
         maxExportBatchSize: spansPerRequestMax,
         scheduledDelayMillis: sendEveryMs,
@@ -59,11 +53,8 @@ export function startTracing(
 }
 
 /** Creates the client of the collector. */
-export function createExporter(
-  config: Config,
-  load: Load = createRequire(import.meta.url),
-): Exporter.OTLPTraceExporter {
-  const { exporter } = loadPackages(load);
+export function createExporter(config: Config): Exporter.OTLPTraceExporter {
+  const { exporter } = loadPackages(config);
   return new exporter.OTLPTraceExporter({
     url: `${config.otlpEndpoint}/v1/traces`,
     headers: readHeaders(config.otlpHeaders ?? ''),
@@ -89,20 +80,14 @@ function reportFailures(exporter: Sdk.SpanExporter, log: Logger): Sdk.SpanExport
   };
 }
 
-function loadPackages(load: Load) {
-  try {
-    return {
-      api: load('@opentelemetry/api') as typeof Api,
-      sdk: load('@opentelemetry/sdk-trace') as typeof Sdk,
-      resources: load('@opentelemetry/resources') as typeof Resources,
-      exporter: load('@opentelemetry/exporter-trace-otlp-http') as typeof Exporter,
-    };
-  } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'MODULE_NOT_FOUND')) throw error;
-    throw new ConfigError([
-      'OTEL_EXPORTER_OTLP_ENDPOINT needs the optional packages for tracing, which are not installed: run `npm install --include=optional`, or unset it',
-    ]);
-  }
+function loadPackages({ dataDir }: Config) {
+  const load = openAddOn('tracing', dataDir);
+  return {
+    api: load('@opentelemetry/api') as typeof Api,
+    sdk: load('@opentelemetry/sdk-trace') as typeof Sdk,
+    resources: load('@opentelemetry/resources') as typeof Resources,
+    exporter: load('@opentelemetry/exporter-trace-otlp-http') as typeof Exporter,
+  };
 }
 
 /** Parses `name=value,name=value`, each value percent-encoded, as OpenTelemetry defines it. */

@@ -67,7 +67,7 @@ after(async () => {
 
 function rendererWith(options: Partial<ConstructorParameters<typeof Renderer>[0]> = {}): Renderer {
   const log = createLogger('silent');
-  const own = { address: chromium.address, proxyHost: '127.0.0.1', pages: 2, timeoutMs: 20_000 };
+  const own = { address: chromium.address, proxyHost: '127.0.0.1', dataDir: '', pages: 2, timeoutMs: 20_000 };
   return new Renderer({ ...own, fetcher, log, ...options });
 }
 

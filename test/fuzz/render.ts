@@ -49,7 +49,7 @@ export async function fuzzRenderer({ pages, seed, timeoutMs }: RenderFuzzOptions
   const origin = `http://site.localhost:${new URL(site.origin).port}`;
   const fetcher = createFetcher({ allow: ['site.localhost'], resolve: async () => ['127.0.0.1'] });
   const chromium = await startChromium();
-  const own = { address: chromium.address, proxyHost: '127.0.0.1', pages: parallel, bounds, fetcher };
+  const own = { address: chromium.address, proxyHost: '127.0.0.1', dataDir: '', pages: parallel, bounds, fetcher };
   const renderer = new Renderer({ ...own, timeoutMs, log: createLogger('silent') });
   /** For harmless pages, however slow the machine is. */
   const patient = new Renderer({ ...own, timeoutMs: patientMs, log: createLogger('silent') });

@@ -2,7 +2,9 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { type Lock, recordPackages } from '../../scripts/record-packages.ts';
 import { createSbom } from '../../scripts/sbom.ts';
+import { readRecordedAddOns } from '../../src/lib/add-ons.ts';
 import { projectRoot, readProjectFile } from '../support/source.ts';
 
 type Package = {
@@ -17,7 +19,9 @@ type Package = {
 const lock = JSON.parse(readProjectFile('package-lock.json')) as { packages: Record<string, Package> };
 const project = JSON.parse(readProjectFile('package.json')) as Record<string, Record<string, string>>;
 const packages = Object.entries(lock.packages).filter(([path, { link }]) => path.startsWith('node_modules/') && !link);
-const shipped = packages.filter(([, { dev }]) => !dev);
+/** Development dependencies of a clone that `quarry add` installs. */
+const added = new Set(Object.values(readRecordedAddOns()).flatMap((tree) => tree.map(({ path }) => path)));
+const shipped = packages.filter(([path, { dev }]) => !dev || added.has(path));
 
 /** MIT, Apache, BSD and ISC. 0BSD and MIT-0 are BSD and MIT without the duty to keep the notice. */
 const allowedLicenses = new Set([...['MIT', 'MIT-0', 'Apache-2.0', 'ISC', '0BSD', 'BSD-2-Clause', 'BSD-3-Clause']]);
@@ -45,6 +49,17 @@ test('the lock file has the SHA-512 of every package', () => {
   );
 
   assert.ok(!isPinned({ version: '1.0.0' }));
+});
+
+test('release-packages.json has the versions and checksums of package-lock.json', () => {
+  const recorded = readProjectFile('release-packages.json');
+  assert.equal(recorded, recordPackages(lock as Lock), 'Run `npm run packages`.');
+
+  const other = structuredClone(lock) as Lock;
+  const playwright = other.packages['node_modules/playwright-core'];
+  assert.ok(playwright);
+  playwright.version = '0.0.1';
+  assert.notEqual(recorded, recordPackages(other));
 });
 
 test('every package that is shipped has a licence that permits it', (context) => {

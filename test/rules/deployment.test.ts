@@ -24,7 +24,7 @@ const settings = new Set(describeConfig(readConfig({}), {}).map(({ variable }) =
 /** Node's own variables, which no setting of Quarry is. */
 const others = new Set(['NODE_ENV', 'NODE_COMPILE_CACHE']);
 /** What the image's build makes, and what it reads for that. */
-const built = new Set(['node_modules', 'dist', 'console/dist']);
+const built = new Set(['add-ons', 'node_modules', 'dist', 'console/dist']);
 const buildNeeds = ['package.json', 'tsconfig.json', 'tsconfig.build.json'];
 
 /** Throws unless the words, from `serve` on, name a command and options that it has. */

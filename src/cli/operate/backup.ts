@@ -6,7 +6,7 @@ import { megabytes, Progress } from '../../backup/progress.ts';
 import { restoreBackup } from '../../backup/restore.ts';
 import { takeBackup, takeBackupToBucket } from '../../backup/take.ts';
 import { verifyBackup } from '../../backup/verify.ts';
-import { credentialsOf, openBlobStore } from '../../blob/open.ts';
+import { credentialsOf, openBlobStore, openS3 } from '../../blob/open.ts';
 import { findSecret, saveSecret } from '../../boot/services.ts';
 import { type Config, readConfig } from '../../config/config.ts';
 import { systemClock } from '../../lib/clock.ts';
@@ -141,7 +141,7 @@ async function withBucket<T>(
     throw new BackupError(
       'Backups in a bucket are encrypted: set QUARRY_BACKUP_KEY, for example to `openssl rand -hex 32`.',
     );
-  const { openS3Objects } = await import('../../blob/s3.ts');
+  const { openS3Objects } = await openS3(config.dataDir);
   const { backupS3AccessKeyId: accessKeyId, backupS3SecretAccessKey: secretAccessKey } = config;
   const own = accessKeyId !== undefined && secretAccessKey !== undefined ? { accessKeyId, secretAccessKey } : undefined;
   const options = {

@@ -4,6 +4,7 @@ import { isLoopback } from '../../config/loopback.ts';
 import { openRenderer } from '../../content/browser/renderer.ts';
 import { createFetcher } from '../../content/fetch/guarded-fetch.ts';
 import { type Database, openDatabase } from '../../db/database.ts';
+import { AddOnMissing } from '../../lib/add-ons.ts';
 import { createLogger } from '../../lib/log.ts';
 import { createExporter } from '../../tracing/start.ts';
 import { countOf } from '../count.ts';
@@ -195,6 +196,7 @@ export async function checkRenderer(config: Config): Promise<CheckResult> {
   } catch (error) {
     const { message, cause } = error as Error;
     const reason = cause instanceof Error ? ` ${cause.message.split('\n')[0]}` : '';
+    if (cause instanceof AddOnMissing) return { level: 'warn', message };
     const fix =
       'Start Chromium as docs/self-hosting.md shows, and check QUARRY_RENDERER and QUARRY_RENDERER_PROXY_HOST.';
     return { level: 'warn', message: `${message}${reason}`, fix };

@@ -10,12 +10,14 @@ import { ParserPool } from '../../content/parse/pool/pool.ts';
 import { ownWorkerFile } from '../../content/parse/pool/process.ts';
 import type { Database } from '../../db/database.ts';
 import { type AppliedMigration, findMismatch, readMigrations, readServedSchema } from '../../db/migrate.ts';
+import { addOnNames } from '../../lib/add-ons.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { newUuid } from '../../lib/ids.ts';
 import { createLogger } from '../../lib/log.ts';
 import { describePlan, planProcesses } from '../../supervisor/plan.ts';
 import { Secrets } from '../../tenancy/secrets.ts';
 import { describeError } from '../explain.ts';
+import { stateOf } from './add.ts';
 import { checkReplicaUrl } from './doctor-replica.ts';
 import {
   type CheckResult,
@@ -58,6 +60,7 @@ export async function run(): Promise<number> {
   report('processes', describeProcesses(settings));
   await runCheck('disk', async () => checkDisk(settings));
   await runCheck('files', async () => checkOpenFiles());
+  report('add-ons', describeAddOns(settings));
   await runCheck('blobs', () => checkBlobs(settings));
   await runCheck('parsers', () => checkParsers(settings));
   await runCheck('renderer', () => checkRenderer(settings));
@@ -91,6 +94,10 @@ function describeProcesses(config: Config): CheckResult {
   const cores = availableParallelism();
   const message = `\`quarry serve\` starts ${describePlan(planProcesses(config))}; cores: ${cores}, QUARRY_PROCESSES: ${config.processes}`;
   return { level: 'ok', message };
+}
+
+function describeAddOns({ dataDir }: Config): CheckResult {
+  return { level: 'ok', message: addOnNames.map((name) => `${name}: ${stateOf(name, dataDir)}`).join('; ') };
 }
 
 function checkDisk({ dataDir }: Config): CheckResult {

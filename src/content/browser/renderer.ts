@@ -2,7 +2,7 @@ import { lookup } from 'node:dns/promises';
 import type { Browser } from 'playwright-core';
 import type { Config } from '../../config/config.ts';
 import { Slots } from '../../fairness/slots.ts';
-import { lazyPackage } from '../../lib/lazy-package.ts';
+import { AddOnMissing, isAddOnInstalled, missingText, openAddOn } from '../../lib/add-ons.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Fetcher } from '../fetch/guarded-fetch.ts';
 import { RenderError } from './errors.ts';
@@ -21,6 +21,8 @@ type RendererOptions = {
   address: string;
   /** The address of this machine that Chromium can reach (QUARRY_RENDERER_PROXY_HOST). */
   proxyHost: string;
+  /** The data directory, whose add-ons include Playwright. */
+  dataDir: string;
   /** The maximum number of concurrent pages of one app; the same number is reserved for other apps. */
   pages: number;
   timeoutMs: number;
@@ -48,17 +50,17 @@ const closeTimeoutMsDefault = 5_000;
 /** Without this flag, Chromium's WebRTC sends datagrams around every proxy. */
 export const webRtcFlag = '--webrtc-ip-handling-policy=disable_non_proxied_udp';
 
-const playwright = lazyPackage<typeof import('playwright-core')>('playwright-core');
-
 /** The configured renderer, or undefined. */
 export function openRenderer(
-  config: Pick<Config, 'renderer' | 'rendererProxyHost' | 'rendererPages' | 'rendererSeconds'>,
+  config: Pick<Config, 'dataDir' | 'renderer' | 'rendererProxyHost' | 'rendererPages' | 'rendererSeconds'>,
   fetcher: Fetcher,
   log: Logger,
 ): Renderer | undefined {
   const { renderer: address, rendererProxyHost: proxyHost, rendererPages: pages } = config;
   if (address === undefined) return undefined;
-  return new Renderer({ address, proxyHost, pages, fetcher, log, timeoutMs: config.rendererSeconds * 1_000 });
+  if (!isAddOnInstalled('renderer', config.dataDir)) log.warn(missingText('renderer'));
+  const timeoutMs = config.rendererSeconds * 1_000;
+  return new Renderer({ address, proxyHost, pages, dataDir: config.dataDir, fetcher, log, timeoutMs });
 }
 
 /**
@@ -152,9 +154,10 @@ export class Renderer {
 
   async #connect(forget: () => void): Promise<Connection> {
     const { address, proxyHost, fetcher, log } = this.#options;
+    const { chromium } = this.#loadClient();
     const proxy = await ForwardProxy.start(fetcher, proxyHost);
     try {
-      const browser = await playwright().chromium.connectOverCDP(await numericAddress(address), {
+      const browser = await chromium.connectOverCDP(await numericAddress(address), {
         timeout: connectTimeoutMs,
         noDefaults: true,
       });
@@ -171,6 +174,16 @@ export class Renderer {
       if (error instanceof RenderError) throw error;
       log.warn({ err: error, renderer: address }, 'The renderer cannot be reached');
       throw new RenderError(unreachable, { cause: error, isTransient: true });
+    }
+  }
+
+  /** Throws RenderError if the add-on is missing. */
+  #loadClient(): typeof import('playwright-core') {
+    try {
+      return openAddOn('renderer', this.#options.dataDir)('playwright-core') as typeof import('playwright-core');
+    } catch (error) {
+      if (error instanceof AddOnMissing) throw new RenderError(error.message, { cause: error });
+      throw error;
     }
   }
 

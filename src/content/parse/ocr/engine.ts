@@ -53,7 +53,7 @@ export function loadOcrEngine(settings: OcrSettings): Promise<TesseractEngine> {
 }
 
 async function createEngine(settings: OcrSettings, languages: string): Promise<TesseractEngine> {
-  const program = findOcrEngine();
+  const program = findOcrEngine(settings);
   if (!program) throw unsupported('The text is a picture, and no OCR engine is installed.');
   const create = createRequire(import.meta.url)(program.programFile) as (options: object) => Promise<Tesseract>;
   const quiet = (): void => {};
@@ -71,7 +71,7 @@ async function createEngine(settings: OcrSettings, languages: string): Promise<T
   const memory = Object.values((await started.promise).exports).find((one) => one instanceof WebAssembly.Memory);
   if (!memory) throw new Error('The OCR engine exports no memory.');
   for (const language of settings.languages) {
-    const file = findLanguage(language, settings.dataDirectory);
+    const file = findLanguage(language, settings);
     if (file === undefined) throw unsupported(`The text is a picture, and no OCR data is installed for ${language}.`);
     tesseract.FS.writeFile(`/${language}.traineddata`, readLanguage(file));
   }

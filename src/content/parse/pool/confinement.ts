@@ -24,12 +24,22 @@ type Confinement = {
   readsAll: boolean;
 };
 
-let found: Confinement | undefined;
+const found = new Map<string, Confinement>();
 
-/** Tests once what this system allows: the strongest confinement in which the program can still be read. */
-export function findConfinement(programFile: string): Confinement {
-  found ??= candidates().find((one) => isUsable(one, programFile)) ?? none(process.platform === 'linux');
-  return found;
+/**
+ * Tests once what this system allows: the strongest confinement in which the program can still be read, and these
+ * directories too, if any confinement can read them.
+ */
+export function findConfinement(programFile: string, directories: string[] = []): Confinement {
+  const files = [programFile, ...directories.filter((directory) => existsSync(directory))];
+  const key = files.join('\n');
+  const best =
+    found.get(key) ??
+    candidates().find((one) => isUsable(one, files)) ??
+    candidates().find((one) => isUsable(one, [programFile])) ??
+    none(process.platform === 'linux');
+  found.set(key, best);
+  return best;
 }
 
 const shell = '/bin/sh';
@@ -69,10 +79,10 @@ function none(limits: boolean): Confinement {
   return { prefix: [], limits: limits && existsSync(shell), network: false, userId: undefined, readsAll: false };
 }
 
-function isUsable({ prefix }: Confinement, programFile: string): boolean {
+function isUsable({ prefix }: Confinement, files: string[]): boolean {
   const [command = shell, ...rest] = [...prefix, shell];
-  const look = 'test -r "$0" && test -x "$1"';
-  const { status } = spawnSync(command, [...rest, '-c', look, programFile, process.execPath], {
+  const look = 'test -x "$0" && for path; do test -r "$path" || exit 1; done';
+  const { status } = spawnSync(command, [...rest, '-c', look, process.execPath, ...files], {
     env: {},
     cwd: '/',
     stdio: 'ignore',

@@ -129,7 +129,7 @@ export class ParserPool {
     });
     this.#longLanes = new Lanes({ slots: longDocumentsMax, waitingMax: options.queueMax ?? queueMaxDefault });
     const { memoryMb, workerFile, ocr } = options;
-    this.#processOptions = { memoryMb, workerFile, dataDirectory: ocr?.dataDirectory };
+    this.#processOptions = { memoryMb, workerFile, directories: directoriesOf(ocr) };
   }
 
   /** The numbers of processes, of waiting documents, and of concurrent documents for one app. */
@@ -437,6 +437,10 @@ function startError(): AppError {
 
 function closedError(): AppError {
   return new AppError('unavailable', 'The server is stopping and reads no more documents.');
+}
+
+function directoriesOf({ dataDirectory, addOnDirectory }: Partial<OcrSettings> = {}): string[] {
+  return [dataDirectory, addOnDirectory].filter((directory) => directory !== undefined);
 }
 
 function hasOwnNetwork(): boolean {

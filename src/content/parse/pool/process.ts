@@ -15,8 +15,8 @@ import type { OnProgress } from './worker-loop.ts';
 export type ProcessOptions = {
   memoryMb: number;
   workerFile: string | undefined;
-  /** A directory outside of the program that the process may read: the data of OCR languages. */
-  dataDirectory?: string | undefined;
+  /** Directories outside of the program that the process may read: the OCR engine and the data of its languages. */
+  directories?: string[];
 };
 export type TaskReply = { value: unknown; blobs: Uint8Array[] };
 
@@ -254,7 +254,7 @@ function startChild(options: ProcessOptions): ChildProcess {
     ...[sourceRoot, dirname(workerFile) + sep, modulesDirectory()],
     ...['package.json', `node_modules${sep}`].map((path) => join(sourceRoot, '..', path)),
   ];
-  if (options.dataDirectory !== undefined) readable.push(options.dataDirectory + sep);
+  for (const directory of options.directories ?? []) readable.push(directory + sep);
   const nodeArguments = [
     '--permission',
     ...[...new Set(readable)].map((path) => `--allow-fs-read=${path}`),
@@ -267,7 +267,7 @@ function startChild(options: ProcessOptions): ChildProcess {
     workerFile,
   ];
   const spawnOptions = { env: {}, cwd: '/', stdio: ['pipe', 'pipe', 'pipe'] as const, windowsHide: true };
-  const { prefix, limits } = findConfinement(workerFile);
+  const { prefix, limits } = findConfinement(workerFile, options.directories);
   if (!limits)
     return spawn(process.execPath, nodeArguments, { ...spawnOptions, stdio: [...spawnOptions.stdio], cwd: sourceRoot });
   const dataKb = (options.memoryMb + 512) * 1024;
