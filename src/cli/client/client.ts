@@ -61,8 +61,17 @@ export type Client = {
   ): Promise<{ headers: Record<string, string | undefined> }>;
   /** The events of a stream until the server ends it; with an id, those after that event. */
   events(path: string, options?: { query?: Query; lastEventId?: string | undefined }): AsyncGenerator<ServerEvent>;
+  /** Sends JSON-RPC to the MCP endpoint, and yields the messages of the response. Throws ApiError. */
+  converse(body: string, headers: Record<string, string>, signal: AbortSignal): AsyncGenerator<unknown>;
   /** The bytes behind a signed URL, requested without a credential. */
   download(url: string): Promise<AsyncIterable<Uint8Array>>;
+};
+
+type Opened = {
+  headers?: Record<string, string>;
+  body?: string | AsyncIterable<Uint8Array>;
+  /** Cancels this request. */
+  cancel?: AbortSignal;
 };
 
 type Upload = {
@@ -95,11 +104,7 @@ function createClient(
 ): Client {
   const root = base.pathname.replace(/\/$/, '');
 
-  async function open(
-    method: string,
-    path: string,
-    { headers: given, body }: { headers?: Record<string, string>; body?: string | AsyncIterable<Uint8Array> },
-  ) {
+  async function open(method: string, path: string, { headers: given, body, cancel }: Opened) {
     const { app, sandbox } = await scope();
     const headers = {
       ...credential,
@@ -112,9 +117,9 @@ function createClient(
         .getGlobalDispatcher()
         .request({
           origin: base.origin,
-          path: `${root}${path.startsWith('/protected/') ? '' : '/api/v1'}${path}`,
+          path: `${root}${/^\/(?:protected\/|mcp$)/.test(path) ? '' : '/api/v1'}${path}`,
           method: method as Dispatcher.HttpMethod,
-          signal,
+          signal: cancel === undefined ? signal : AbortSignal.any([signal, cancel]),
           ...noTimeouts,
           headers,
           body: (body ?? null) as string | null,
@@ -160,6 +165,24 @@ function createClient(
       const response = await open('GET', withQuery(path, query), { headers });
       if (response.statusCode >= 400) throw readApiError(response.statusCode, await response.body.text());
       yield* readEvents(response.body);
+    },
+
+    async *converse(body, given, cancel) {
+      const headers = { ...given, 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
+      const response = await open('POST', '/mcp', { headers, body, cancel });
+      try {
+        if (String(response.headers['content-type']).startsWith('text/event-stream'))
+          for await (const { data } of readEvents(response.body)) yield data;
+        else {
+          const text = await response.body.text();
+          // The protocol's own errors are messages, whatever the status.
+          if (response.statusCode >= 400 && !text.startsWith('{"jsonrpc"'))
+            throw readApiError(response.statusCode, text);
+          if (text !== '') yield JSON.parse(text) as unknown;
+        }
+      } catch (error) {
+        throw error instanceof ApiError ? error : describeConnectionError(error, base.origin);
+      }
     },
 
     async download(url: string) {
@@ -287,6 +310,7 @@ function describeConnectionError(error: unknown, origin: string): unknown {
     return new ApiError(
       0,
       `No server responds at ${origin} (${code}). Check that it is running and that the address is right. \`npm start\` starts one; --url names another.`,
+      { isSent: false },
     );
   if (code !== undefined)
     return new ApiError(0, `The connection to ${origin} was lost (${code}). Try again; the server's log may say more.`);

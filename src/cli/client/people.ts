@@ -40,6 +40,12 @@ export function addPeopleCommands(program: Command, setCode: SetCode): void {
 /** Adds commands that do more than send one request. */
 function addOtherCommands(program: Command, run: Run): void {
   const groupOf = (name: string) => program.commands.find((each) => each.name() === name) ?? program.command(name);
+  withConnection(program.command('mcp'))
+    .description('connect an editor: MCP on standard input and output, with the stored credential')
+    .action(async (options: ClientOptions) => {
+      const { serve } = await import('./mcp.ts');
+      await run(options, serve);
+    });
   withConnection(program.command('move'))
     .description('copy an app from another server to this one; repeat it to copy what is new')
     .requiredOption('--from <url>', 'the server to copy from')
