@@ -98,16 +98,17 @@ async function findScope({ app, sandbox }: ChosenApp, within: (scope: ChosenApp)
 }
 
 function createClient(
-  { base, credential, target }: Resolved,
+  { base, credential, developer, target }: Resolved,
   scope: () => Promise<ChosenApp>,
   signal: AbortSignal,
 ): Client {
   const root = base.pathname.replace(/\/$/, '');
 
   async function open(method: string, path: string, { headers: given, body, cancel }: Opened) {
-    const { app, sandbox } = await scope();
+    const isForDeveloper = path.startsWith('/protected/');
+    const { app, sandbox } = isForDeveloper ? {} : await scope();
     const headers = {
-      ...credential,
+      ...(isForDeveloper ? (developer ?? credential) : credential),
       ...defined({ 'x-app': app, 'x-sandbox': sandbox }),
       ...given,
     };
@@ -117,7 +118,7 @@ function createClient(
         .getGlobalDispatcher()
         .request({
           origin: base.origin,
-          path: `${root}${/^\/(?:protected\/|mcp$)/.test(path) ? '' : '/api/v1'}${path}`,
+          path: `${root}${isForDeveloper || path === '/mcp' ? '' : '/api/v1'}${path}`,
           method: method as Dispatcher.HttpMethod,
           signal: cancel === undefined ? signal : AbortSignal.any([signal, cancel]),
           ...noTimeouts,
@@ -200,8 +201,17 @@ function createClient(
 /** No timeout: documents and uploads may take long, the server has its own deadlines, and Ctrl-C ends the wait. */
 const noTimeouts = { headersTimeout: 0, bodyTimeout: 0 };
 
-/** `scope` contains ids or names. */
-type Resolved = { base: URL; credential: Record<string, string>; scope: ChosenApp; target: Target };
+/**
+ * `scope` contains ids or names. `developer` is the developer token at hand, for requests that belong to no app; a key
+ * is not sent with them.
+ */
+type Resolved = {
+  base: URL;
+  credential: Record<string, string>;
+  developer: Record<string, string> | undefined;
+  scope: ChosenApp;
+  target: Target;
+};
 
 function resolveTarget(options: ConnectionOptions, config: Config): Resolved {
   const { own, isChosen, dataDir } = findOwnServer(options, config);
@@ -227,16 +237,19 @@ function resolveTarget(options: ConnectionOptions, config: Config): Resolved {
     throw new UsageError('The URL must not contain a user or password. Pass credentials with --key or --token.');
   let app = options.app ?? config.apiApp;
   let sandbox = options.sandbox ?? config.apiSandbox;
+  let developerToken = token;
   let from: Target['from'] = given === undefined ? 'environment' : 'options';
   if (key === undefined && token === undefined) {
     // A credential from a file is sent only to the server that the file names.
     if (profile !== undefined && new URL(profile.url).origin === base.origin) {
       ({ key, token } = profile);
+      developerToken = token;
       // A sandbox belongs to its app.
       sandbox ??= app === undefined || app === profile.app ? profile.sandbox : undefined;
       app ??= profile.app;
       from = 'profile';
     } else if (own !== undefined && new URL(own.base_url).origin === base.origin) {
+      developerToken = own.developer_token;
       if (app === undefined && sandbox === undefined) key = own.secret_key;
       else {
         token = own.developer_token;
@@ -258,7 +271,8 @@ function resolveTarget(options: ConnectionOptions, config: Config): Resolved {
   const present = Object.entries(headers).filter((entry): entry is [string, string] => entry[1] !== undefined);
   const kind = token === undefined ? 'key' : token.startsWith('dvt_') ? 'developer' : 'user';
   const scope = { ...defined({ app, sandbox }) };
-  return { base, credential: Object.fromEntries(present), scope, target: { url: base.href, kind, from } };
+  const developer = developerToken?.startsWith('dvt_') ? { authorization: `Bearer ${developerToken}` } : undefined;
+  return { base, credential: Object.fromEntries(present), developer, scope, target: { url: base.href, kind, from } };
 }
 
 /**

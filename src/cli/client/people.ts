@@ -139,6 +139,7 @@ function addFileCommands(program: Command, run: Run): void {
     .option('--out <directory>', 'write one .md file for each page to this directory instead')
     .option('--schema <file>', 'print data that validates against this JSON Schema instead')
     .option('--instructions <text>', 'instructions for taking the data; requires --schema')
+    .option('--keep', 'keep a local file and its Markdown on the server; --json keeps them too')
     .option('--agent <agent>', 'agent that owns the job and its outputs')
     .option('--org <org>', 'organisation that owns them')
     .option('--name <name>', 'filename of standard input (-)')
@@ -150,7 +151,7 @@ function addFileCommands(program: Command, run: Run): void {
         'quarry extract https://example.com/article',
         'quarry extract https://example.com/docs/ --site --max-pages 50 --include /docs/ --out docs',
         'quarry extract invoice.pdf --schema invoice.schema.json --instructions "Prices are in kroner."',
-      ])}\nThe source file and its Markdown stay on the server as files; --json names them.\n`,
+      ])}\nPages of a URL stay on the server as files. A local file and its Markdown stay with --keep, and with --json, which names them.\n`,
     )
     .action(async (source: string, options: ClientOptions & ExtractOptions) => {
       const { extract } = await import('./extract.ts');
