@@ -406,6 +406,7 @@ export type Operations = {
   'POST /api/v1/knowledge_sources/{source}/ingest/batch': { path: { source: string; }; query: undefined; body: IngestBatchIntoKnowledgeSourceRequest; result: KnowledgeIngestion };
   'GET /api/v1/knowledge_sources/{source}/ingestions': { path: { source: string; }; query: { page?: number; page_size?: number; }; body: undefined; result: KnowledgeIngestionPage };
   'GET /api/v1/knowledge_ingestions/{ingestion}': { path: { ingestion: string; }; query: undefined; body: undefined; result: KnowledgeIngestion };
+  'GET /api/v1/knowledge_ingestions/{ingestion}/stream': { path: { ingestion: string; }; query: undefined; body: undefined; result: undefined };
   'GET /api/v1/knowledge_documents': { path: undefined; query: { page?: number; page_size?: number; q?: string; source?: Array<string>; installation?: Array<string>; agent?: Array<string>; }; body: undefined; result: KnowledgeDocumentPage };
   'GET /api/v1/knowledge_documents/{document}': { path: { document: string; }; query: undefined; body: undefined; result: KnowledgeDocument };
   'PATCH /api/v1/knowledge_documents/{document}': { path: { document: string; }; query: undefined; body: UpdateKnowledgeDocumentRequest; result: KnowledgeIngestion };

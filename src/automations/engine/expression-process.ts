@@ -1,11 +1,12 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import jsonata from 'jsonata';
+import { enableLinearPatterns, UnicodePattern } from './linear-pattern.ts';
 import { expressionDeadlineMs } from './template.ts';
 
 /**
  * The child process that evaluates expressions: one request at a time; it replies with JSON text.
  * JSONata's own guardrails bound time, depth and sequence length between its steps. Work that they cannot interrupt
- * (a regular expression, a native loop, memory) ends with the process, which the pool then replaces.
+ * (a regular expression that is not linear, a native loop, memory) ends with the process, which the pool then replaces.
  */
 export type ExpressionRequest =
   | { kind: 'expression'; expression: string; input: string; bindings: string }
@@ -18,6 +19,7 @@ export type ProcessReady = { ready: true };
 
 // Only messages of errors are sent, and a text can have more errors than its memory has room for stacks.
 Error.stackTraceLimit = 0;
+enableLinearPatterns();
 
 const resultCharactersMax = 4 * 1024 * 1024;
 const compiledMax = 500;
@@ -83,7 +85,12 @@ async function evaluateInTime(expression: jsonata.Expression, request: { input: 
   }
 }
 
-const ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: false, addUsedSchema: false });
+const ajv = new Ajv2020({
+  ...{ strict: false, allErrors: true, validateFormats: false, addUsedSchema: false },
+  code: {
+    regExp: Object.assign((source: string, flags: string) => new UnicodePattern(source, flags), { code: '' }),
+  },
+});
 const validators = new Map<string, ReturnType<typeof ajv.compile>>();
 
 /** Checks a value against a user's JSON Schema. It runs here because its patterns are as dangerous as expressions. */
