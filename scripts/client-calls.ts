@@ -4,7 +4,7 @@ import { nameOf, type Schema } from './openapi-types.ts';
 
 /* The operations as clients call them, read from openapi.json and clients/operations.json. */
 
-export type Parameter = { name: string; in: string; required?: boolean; description?: string; schema: Schema };
+type Parameter = { name: string; in: string; required?: boolean; description?: string; schema: Schema };
 type Operation = {
   operationId: string;
   summary: string;

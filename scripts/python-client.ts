@@ -30,7 +30,11 @@ const waiting: Record<string, { name: string; until: string; words: string }> = 
 };
 
 /** What the events of a stream carry, where it is a resource. */
-const streamed: Record<string, string> = { 'extractions.stream': 'Extraction', 'runs.stream': 'AutomationRun' };
+const streamed: Record<string, string> = {
+  'extractions.stream': 'Extraction',
+  'knowledge.streamIngestion': 'KnowledgeIngestion',
+  'runs.stream': 'AutomationRun',
+};
 
 /** The generated files of the Python client, by path below `clients/python/src/quarry_client`. */
 export function pythonFiles(document: OpenApi, groups: Groups): Map<string, string> {

@@ -80,7 +80,9 @@ const behaviours: Record<string, Behaviour> = {
 
 /** Copies a response. After the text `until`, the connection breaks. */
 async function copy(from: Response, to: ServerResponse, until?: RegExp): Promise<void> {
-  const headers = [...from.headers].filter(([name]) => !/^(content-encoding|content-length|transfer-encoding)$/.test(name));
+  const headers = [...from.headers].filter(
+    ([name]) => !/^(content-encoding|content-length|transfer-encoding)$/.test(name),
+  );
   to.writeHead(from.status, Object.fromEntries(headers));
   if (from.body === null) return void to.end();
   const reader = from.body.getReader();

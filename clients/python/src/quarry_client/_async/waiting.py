@@ -104,6 +104,14 @@ async def ingestion_end(
     if is_ingestion_over(ingestion):
         return ingestion
     place = path("/api/v1/knowledge_ingestions/{}", ingestion["id"])
+    if seconds is None:
+        stream: AsyncEventStream[types.KnowledgeIngestion] = AsyncEventStream(
+            connection, f"{place}/stream", None, options
+        )
+        async with stream:
+            async for event in stream:
+                if is_ingestion_over(event.data):
+                    break
 
     async def look() -> types.KnowledgeIngestion:
         found: types.KnowledgeIngestion = await connection.call("GET", place, options=options)

@@ -105,6 +105,14 @@ def ingestion_end(
     if is_ingestion_over(ingestion):
         return ingestion
     place = path("/api/v1/knowledge_ingestions/{}", ingestion["id"])
+    if seconds is None:
+        stream: EventStream[types.KnowledgeIngestion] = EventStream(
+            connection, f"{place}/stream", None, options
+        )
+        with stream:
+            for event in stream:
+                if is_ingestion_over(event.data):
+                    break
 
     def look() -> types.KnowledgeIngestion:
         found: types.KnowledgeIngestion = connection.call("GET", place, options=options)

@@ -5,7 +5,7 @@ from typing import Any, Dict, List, Literal, Optional
 
 from ... import types
 from ..._shared import OMIT, Maybe, given, path
-from ..connection import AsyncConnection, AsyncPages
+from ..connection import AsyncConnection, AsyncEventStream, AsyncPages
 from ..runtime import CallOptions
 from ..waiting import ingestion_end
 
@@ -273,6 +273,14 @@ class AsyncKnowledgeOperations:
         """Get an ingestion."""
         response: types.KnowledgeIngestion = await self._connection.call("GET", path("/api/v1/knowledge_ingestions/{}", ingestion), options=options)
         return response
+
+    def stream_ingestion(
+        self,
+        ingestion: str,
+        options: Optional[CallOptions] = None,
+    ) -> AsyncEventStream[types.KnowledgeIngestion]:
+        """Follow an ingestion."""
+        return AsyncEventStream(self._connection, path("/api/v1/knowledge_ingestions/{}/stream", ingestion), None, options)
 
     def list_documents(
         self,

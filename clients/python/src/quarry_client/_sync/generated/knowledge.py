@@ -5,7 +5,7 @@ from typing import Any, Dict, List, Literal, Optional
 
 from ... import types
 from ..._shared import OMIT, Maybe, given, path
-from ..connection import Connection, Pages
+from ..connection import Connection, EventStream, Pages
 from ..runtime import CallOptions
 from ..waiting import ingestion_end
 
@@ -273,6 +273,14 @@ class KnowledgeOperations:
         """Get an ingestion."""
         response: types.KnowledgeIngestion = self._connection.call("GET", path("/api/v1/knowledge_ingestions/{}", ingestion), options=options)
         return response
+
+    def stream_ingestion(
+        self,
+        ingestion: str,
+        options: Optional[CallOptions] = None,
+    ) -> EventStream[types.KnowledgeIngestion]:
+        """Follow an ingestion."""
+        return EventStream(self._connection, path("/api/v1/knowledge_ingestions/{}/stream", ingestion), None, options)
 
     def list_documents(
         self,
