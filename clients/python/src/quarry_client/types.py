@@ -1326,6 +1326,14 @@ class Extraction(TypedDict):
 
 
 
+class WebhookWarnings(TypedDict):
+    field: str
+    """The member of the request, such as `events.0`."""
+    message: str
+    """What looks like a mistake, for people."""
+
+
+
 class Webhook(TypedDict):
     """A URL that receives events."""
 
@@ -1351,6 +1359,8 @@ class Webhook(TypedDict):
     """whsec_…: returned only in the response that creates or rotates it."""
     previous_secret_until: NotRequired[str]
     """Until this time, deliveries are also signed with the previous secret."""
+    warnings: NotRequired[List[WebhookWarnings]]
+    """Names in `events` that nothing has emitted so far, with the nearest name that is. Present only in the response that creates or changes the webhook."""
     created_at: str
     """When it was created, in ISO 8601."""
     updated_at: str
