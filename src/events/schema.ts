@@ -62,6 +62,8 @@ const ownEvents: Record<string, { summary: string; payload: TSchema }> = {
   'webhook.test': { summary: 'Sent by the test of a webhook, to that webhook alone', payload: testPayload },
 };
 
+export const ownEventNames: readonly string[] = Object.keys(ownEvents);
+
 /** The message that a webhook receives for each of them. */
 export const webhookMessages = Object.entries(ownEvents).map(([event, { summary, payload }]) => ({
   event,

@@ -40,6 +40,12 @@ export function addPeopleCommands(program: Command, setCode: SetCode): void {
 /** Adds commands that do more than send one request. */
 function addOtherCommands(program: Command, run: Run): void {
   const groupOf = (name: string) => program.commands.find((each) => each.name() === name) ?? program.command(name);
+  withConnection(program.command('mcp'))
+    .description('connect an editor: MCP on standard input and output, with the stored credential')
+    .action(async (options: ClientOptions) => {
+      const { serve } = await import('./mcp.ts');
+      await run(options, serve);
+    });
   withConnection(program.command('move'))
     .description('copy an app from another server to this one; repeat it to copy what is new')
     .requiredOption('--from <url>', 'the server to copy from')
@@ -133,6 +139,7 @@ function addFileCommands(program: Command, run: Run): void {
     .option('--out <directory>', 'write one .md file for each page to this directory instead')
     .option('--schema <file>', 'print data that validates against this JSON Schema instead')
     .option('--instructions <text>', 'instructions for taking the data; requires --schema')
+    .option('--keep', 'keep a local file and its Markdown on the server; --json keeps them too')
     .option('--agent <agent>', 'agent that owns the job and its outputs')
     .option('--org <org>', 'organisation that owns them')
     .option('--name <name>', 'filename of standard input (-)')
@@ -144,7 +151,7 @@ function addFileCommands(program: Command, run: Run): void {
         'quarry extract https://example.com/article',
         'quarry extract https://example.com/docs/ --site --max-pages 50 --include /docs/ --out docs',
         'quarry extract invoice.pdf --schema invoice.schema.json --instructions "Prices are in kroner."',
-      ])}\nThe source file and its Markdown stay on the server as files; --json names them.\n`,
+      ])}\nPages of a URL stay on the server as files. A local file and its Markdown stay with --keep, and with --json, which names them.\n`,
     )
     .action(async (source: string, options: ClientOptions & ExtractOptions) => {
       const { extract } = await import('./extract.ts');

@@ -144,7 +144,7 @@ function pdfDate(value: string): string | undefined {
 /** Default titles that programs write are ignored. */
 function ignoreDefaultTitle(title: string): string {
   const bare = title.replace(/^Microsoft (?:Word|PowerPoint|Excel) - /i, '').trim();
-  return /^(?:untitled.*|(?:slide|page|document) ?\d*|\S+\.(?:docx?|pptx?|xlsx?|odt|indd|tex|dvi|ps|pdf|qxd|fm))$/i.test(
+  return /^(?:untitled.*|\(anonymous\)|(?:slide|page|document) ?\d*|\S+\.(?:docx?|pptx?|xlsx?|odt|indd|tex|dvi|ps|pdf|qxd|fm))$/i.test(
     bare,
   )
     ? ''
