@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url';
 import { requireProgram } from '../../scripts/setup.ts';
 import type { ScriptText } from './texts.ts';
 
-export type Producer = { name: string; make(text: ScriptText, folder: string): Uint8Array };
+type Producer = { name: string; make(text: ScriptText, folder: string): Uint8Array };
 
 /** The programs that make the PDFs. Each throws if its program is missing or fails. */
 export const producers: Producer[] = [

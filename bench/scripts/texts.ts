@@ -12,7 +12,7 @@ export type ScriptText = {
   blocks: TextBlock[];
 };
 
-export type TextBlock =
+type TextBlock =
   | { kind: 'heading'; level: number; text: string }
   | { kind: 'paragraph'; text: string }
   | { kind: 'list'; items: string[] }
