@@ -4,6 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, test } from 'node:test';
 import { ManualClock } from '../../../src/lib/clock.ts';
+import { formatId, newUuid, parseId } from '../../../src/lib/ids.ts';
 import { AutomationsClient, graphOf } from '../../support/automations.ts';
 import { EventStream } from '../../support/event-stream.ts';
 import { startTestServer } from '../../support/server.ts';
@@ -46,6 +47,18 @@ async function endsSilently(name: string, stream: EventStream): Promise<void> {
   assert.equal(await stream.next(), undefined, `${name}: the stream sent another event`);
   const tookMs = performance.now() - started;
   assert.ok(tookMs < endsWithinMs, `${name}: the stream was open for ${Math.round(tookMs)} ms more`);
+}
+
+/** An ingestion of the team that does not end. */
+async function holdIngestion(team: string): Promise<string> {
+  const body = { type: 'knowledge/documents', team };
+  const source = await api<{ id: string }>('POST', '/api/v1/knowledge_sources', { key: app.secretKey, body });
+  const id = newUuid();
+  await server.db`
+    insert into knowledge_ingestions (app_id, id, source_id, kind, status, lease_holder, lease_until)
+    select app_id, ${id}, id, 'push', 'running', gen_random_uuid(), now() + interval '1 hour'
+    from knowledge_sources where id = ${parseId('source', source.body.id) ?? ''}`;
+  return formatId('ingestion', id);
 }
 
 const put = (user: string, value: string) =>
@@ -131,7 +144,7 @@ test('a stream of a developer in a sandbox ends with the sandbox', async () => {
   outside.close();
 });
 
-test('a stream ends when the team that shares the run is deleted, and with its reader', async () => {
+test('streams of a run and of an ingestion end when the team that shares them is deleted, and with their reader', async () => {
   const client = new AutomationsClient(server, app);
   const workflow = graphOf({ id: 'w', kind: 'wait_for_signal', name: 'go' });
   const changes = {
@@ -146,10 +159,13 @@ test('a stream ends when the team that shares the run is deleted, and with its r
     const { id } = await client.createAutomation({ workflow, team: team.id });
     const run = await client.invoke(id);
     await client.waitUntilWaiting(run.id);
-    const stream = await open(`automation_runs/${run.id}/stream`, { authorization: `Bearer ${user.token}` });
+    const paths = [`automation_runs/${run.id}`, `knowledge_ingestions/${await holdIngestion(team.id)}`];
+    const streams = await Promise.all(
+      paths.map((path) => open(`${path}/stream`, { authorization: `Bearer ${user.token}` })),
+    );
     const changed = await change(user.id, org.id, team.id);
     assert.equal(changed.status, 204, changed.text);
-    await endsSilently(name, stream);
+    for (const stream of streams) await endsSilently(name, stream);
   }
 });
 
