@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { readCount, readShare } from '../arguments.ts';
+import { readCount, readNumber, readShare } from '../arguments.ts';
 import { addActionCommands } from './action-commands.ts';
 import { formatExamples, type Run, withConnection } from './command-parts.ts';
 import type { DownloadOptions } from './download.ts';
@@ -8,6 +8,7 @@ import type { EventWatchOptions } from './events.ts';
 import type { ExtractOptions } from './extract.ts';
 import type { IngestOptions } from './ingest.ts';
 import { addKvCommands } from './kv-commands.ts';
+import type { ListenOptions } from './listen.ts';
 import type { MoveOptions } from './move.ts';
 import { findOwners } from './names.ts';
 import { addResourceCommands } from './resource-commands.ts';
@@ -35,6 +36,7 @@ export function addPeopleCommands(program: Command, setCode: SetCode): void {
   addTokenCommands(program, run);
   addActionCommands(program, run);
   addOtherCommands(program, run);
+  addEventCommands(program, run);
 }
 
 /** Adds commands that do more than send one request. */
@@ -109,6 +111,42 @@ function addOtherCommands(program: Command, run: Run): void {
     .action(async (options: ClientOptions & EventWatchOptions) => {
       const { watch } = await import('./events.ts');
       await run(options, (session) => watch(session, options));
+    });
+}
+
+/** Commands for developing a program that receives events. */
+function addEventCommands(program: Command, run: Run): void {
+  withConnection(program.command('listen'))
+    .description('send events to a program on this machine as a webhook would, signed, until Ctrl-C')
+    .requiredOption('--forward <url>', 'where the program receives them')
+    .option('--events <names>', 'only these events, separated by commas (default: all)')
+    .option('--replay <number>', 'send the last events first, this many at most', readNumber)
+    .option('--secret-file <file>', 'sign with the secret in this file, which is created if it does not exist')
+    .option('--limit <number>', 'exit after this many deliveries', readCount)
+    .addHelpText(
+      'after',
+      formatExamples([
+        'quarry listen --forward http://127.0.0.1:3000/hooks',
+        'quarry listen --forward http://127.0.0.1:3000/hooks --events file.created,file.updated --replay 10',
+      ]),
+    )
+    .action(async (options: ClientOptions & ListenOptions) => {
+      const { listen } = await import('./listen.ts');
+      await run(options, (session) => listen(session, options));
+    });
+  withConnection(program.command('trigger <event>'))
+    .description('emit a sample of an event: its ids name nothing, and its data has "test": true')
+    .option('--data <json>', 'members of its data: a JSON object, @file, or - for standard input')
+    .addHelpText(
+      'after',
+      `${formatExamples([
+        'quarry trigger file.created',
+        `quarry trigger extraction.failed --data '{"failure_reason": "needs_browser"}'`,
+      ])}\nActive automations and webhooks receive it, too: try it in a sandbox.\n`,
+    )
+    .action(async (event: string, options: ClientOptions & { data?: string }) => {
+      const { trigger } = await import('./trigger.ts');
+      await run(options, (session) => trigger(session, event, options));
     });
 }
 

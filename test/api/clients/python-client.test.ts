@@ -77,7 +77,7 @@ async function run(
   );
   assert.equal(code, 0, errors);
   // Python reports connections and tasks that nobody closed.
-  assert.doesNotMatch(errors, /Warning|never awaited/);
+  assert.doesNotMatch(errors, /ResourceWarning|never awaited|never retrieved/);
   return JSON.parse(output);
 }
 
@@ -198,13 +198,12 @@ test('messages of webhooks, and data of an application, are what they are said t
 });
 
 test('the wheel has every file, the types and their marker', async () => {
-  // Setuptools writes beside what it builds.
+  // Setuptools writes beside what it builds. Called as pip calls it, which a machine may not have.
   const source = join(directory, 'package');
   cpSync(packageDirectory, source, { recursive: true });
-  const built = await runPython(
-    ['-m', 'pip', 'wheel', '--no-deps', '--no-build-isolation', '--no-index', '--wheel-dir', directory, source],
-    {},
-  );
+  const build =
+    'import os, sys; os.chdir(sys.argv[1]); from setuptools import build_meta; build_meta.build_wheel("..")';
+  const built = await runPython(['-c', build, source], {});
   assert.equal(built.code, 0, built.errors);
   const [wheel = ''] = readdirSync(directory).filter((name) => name.endsWith('.whl'));
   assert.match(wheel, /^quarry_client-\d+\.\d+\.\d+-py3-none-any\.whl$/);

@@ -200,6 +200,7 @@ class AsyncEventStream(Generic[Data]):
         self._options = options
         self._last_id: Optional[str] = None
         self._response: Optional[httpx.Response] = None
+        self._is_closed = False
         self._events = self._read()
 
     def __aiter__(self) -> AsyncIterator[StreamEvent[Data]]:
@@ -212,12 +213,16 @@ class AsyncEventStream(Generic[Data]):
         await self.aclose()
 
     async def aclose(self) -> None:
+        self._is_closed = True
+        await self._disconnect()
+
+    async def _disconnect(self) -> None:
         if self._response is not None:
             await self._response.aclose()
 
     async def _read(self) -> AsyncIterator[StreamEvent[Data]]:
         attempts = 0
-        while True:
+        while not self._is_closed:
             retry_seconds: Optional[float] = None
             try:
                 response = self._response = await self._open()
@@ -228,14 +233,14 @@ class AsyncEventStream(Generic[Data]):
                     if raw.data != "":
                         yield StreamEvent(raw.event, json.loads(raw.data), raw.id)
                 # A server that closes a stream for another reason than its end says when to come back.
-                if retry_seconds is None:
+                if retry_seconds is None or self._is_closed:
                     return
             except QuarryError as error:
                 attempts += 1
                 if attempts >= STREAM_ATTEMPTS_MAX or not _may_reopen(error):
                     raise
             finally:
-                await self.aclose()
+                await self._disconnect()
             seconds = RECONNECT_SECONDS * max(1, attempts) if retry_seconds is None else retry_seconds
             await pause(seconds, self._options)
 
@@ -253,6 +258,9 @@ class AsyncEventStream(Generic[Data]):
                 check(self._options)
                 for raw in reader.feed(piece):
                     yield raw
+        except httpx.StreamClosed:
+            # By `aclose`, between two events.
+            return
         except httpx.TransportError as cause:
             raise QuarryError("unreachable", "The stream broke off.") from cause
 

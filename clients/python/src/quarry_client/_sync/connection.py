@@ -201,6 +201,7 @@ class EventStream(Generic[Data]):
         self._options = options
         self._last_id: Optional[str] = None
         self._response: Optional[httpx.Response] = None
+        self._is_closed = False
         self._events = self._read()
 
     def __iter__(self) -> Iterator[StreamEvent[Data]]:
@@ -213,12 +214,16 @@ class EventStream(Generic[Data]):
         self.close()
 
     def close(self) -> None:
+        self._is_closed = True
+        self._disconnect()
+
+    def _disconnect(self) -> None:
         if self._response is not None:
             self._response.close()
 
     def _read(self) -> Iterator[StreamEvent[Data]]:
         attempts = 0
-        while True:
+        while not self._is_closed:
             retry_seconds: Optional[float] = None
             try:
                 response = self._response = self._open()
@@ -229,14 +234,14 @@ class EventStream(Generic[Data]):
                     if raw.data != "":
                         yield StreamEvent(raw.event, json.loads(raw.data), raw.id)
                 # A server that closes a stream for another reason than its end says when to come back.
-                if retry_seconds is None:
+                if retry_seconds is None or self._is_closed:
                     return
             except QuarryError as error:
                 attempts += 1
                 if attempts >= STREAM_ATTEMPTS_MAX or not _may_reopen(error):
                     raise
             finally:
-                self.close()
+                self._disconnect()
             seconds = RECONNECT_SECONDS * max(1, attempts) if retry_seconds is None else retry_seconds
             pause(seconds, self._options)
 
@@ -254,6 +259,9 @@ class EventStream(Generic[Data]):
                 check(self._options)
                 for raw in reader.feed(piece):
                     yield raw
+        except httpx.StreamClosed:
+            # By `close`, between two events.
+            return
         except httpx.TransportError as cause:
             raise QuarryError("unreachable", "The stream broke off.") from cause
 
