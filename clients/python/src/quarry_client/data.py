@@ -63,7 +63,7 @@ def _shaped(value: Any, shape: Type[T]) -> T:
 def _inner(value: Any, hint: Any) -> Any:
     """A member of a dataclass, whose own members may be dataclasses."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if dataclasses.is_dataclass(hint) and isinstance(value, dict):
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint) and isinstance(value, dict):
         return _shaped(value, hint)
     if origin is list and isinstance(value, list):
         return [_inner(each, arguments[0]) for each in value]
