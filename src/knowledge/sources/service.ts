@@ -72,7 +72,7 @@ export function createSourceService({ db, clock, checkUrl }: SourceDeps) {
       caller: Caller,
       query: Static<typeof sourceListQuery>,
       page: PageRequest,
-    ): Promise<[store.SourceView[], number]> {
+    ): Promise<[store.ListedSource[], number]> {
       const id = (kind: 'installation' | 'agent' | 'org', text: string | undefined) =>
         text === undefined ? undefined : fieldId(kind, kind, text);
       return store.listSources(
@@ -80,6 +80,7 @@ export function createSourceService({ db, clock, checkUrl }: SourceDeps) {
         caller,
         {
           search: query.search,
+          name: query.name,
           type: query.type,
           teams: query.team?.map((text) => fieldId('team', 'team', text)),
           threads: query.thread?.map((text) => fieldId('thread', 'thread', text)),
@@ -87,6 +88,7 @@ export function createSourceService({ db, clock, checkUrl }: SourceDeps) {
           agent: id('agent', query.agent),
           org: id('org', query.org),
           ownerScope: query.owner_scope,
+          withStatistics: query.include === 'statistics',
         },
         page,
       );
