@@ -16,8 +16,8 @@ import { commitRatios, findWorse, type Ratios, ratiosVariable, readCommitted, re
  */
 const folder = fileURLToPath(new URL('.', import.meta.url));
 const helpers = new Set(['run', 'support', 'ratios']);
-/** These need a directory as an argument: a collection with ground truth, or another checkout. */
-const needData = new Set(['extract-quality', 'retrieval', 'versions']);
+/** These need a collection with ground truth or another checkout as an argument, or programs of their own. */
+const needData = new Set(['extract-quality', 'retrieval', 'scripts', 'versions']);
 /** What `--check` runs, about six minutes. */
 const checked: Record<string, string[]> = {
   kv: ['--only', 'requests', '--seconds', '2', '--rounds', '3'],

@@ -17,6 +17,7 @@ export function findReleaseProblems(version: string, readFile = read): string[] 
   const named: [file: string, version: unknown][] = [
     ['package.json', project.version],
     ['clients/tools/package.json', JSON.parse(readFile('clients/tools/package.json')).version],
+    ['clients/python/pyproject.toml', /^version = "(.*)"$/m.exec(readFile('clients/python/pyproject.toml'))?.[1]],
     ['migrations/release.json', JSON.parse(readFile('migrations/release.json')).version],
     ['deploy/helm/quarry/Chart.yaml (version)', chart.version],
     ['deploy/helm/quarry/Chart.yaml (appVersion)', chart.appVersion],

@@ -21,8 +21,7 @@ export function scoreDocument(reference: Reference, markdown: string): Scores {
   const expected = tokens(reference.type === 'markdown' ? stripMarkdown(truth) : truth);
   const given = tokens(stripMarkdown(markdown));
   const scores: Scores = {
-    f1: f1(count(expected), count(given)),
-    order: order(expected, given),
+    ...compareTokens(expected, given),
     headings: undefined,
     tables: undefined,
   };
@@ -32,6 +31,11 @@ export function scoreDocument(reference: Reference, markdown: string): Scores {
   const cells = count(cellTexts(truth));
   if (cells.size > 0) scores.tables = f1(cells, count(cellTexts(markdown)));
   return scores;
+}
+
+/** The F1 of the multisets of tokens, and twice the longest common subsequence over both lengths. */
+export function compareTokens(expected: string[], given: string[]): { f1: number; order: number } {
+  return { f1: f1(count(expected), count(given)), order: order(expected, given) };
 }
 
 function tokens(text: string): string[] {

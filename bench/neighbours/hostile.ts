@@ -58,7 +58,7 @@ const catastrophic = 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!';
 const attacks = {
   /** 60 concurrent invocations of a for_each with a pattern that never ends, each with a hundred retries. */
   async expressions() {
-    const node = { id: 'one', kind: 'transform', value: `{{$match("${catastrophic}", /^(a+)+$/)}}`, retry };
+    const node = { id: 'one', kind: 'transform', value: `{{$match("${catastrophic}", /^(?=a)(a+)+$/)}}`, retry };
     const id = await automation(
       graph({ id: 'each', kind: 'for_each', items: '[1..1000]', concurrency: 50, node, retry }),
     );
@@ -166,7 +166,7 @@ const attacks = {
 
   /** Sixteen concurrent payloads with a schema check that never ends. */
   async 'input schemas'() {
-    const input_schema = { type: 'object', properties: { a: { type: 'string', pattern: '^(a+)+$' } } };
+    const input_schema = { type: 'object', properties: { a: { type: 'string', pattern: '^(?=a)(a+)+$' } } };
     const id = await automation(graph({ id: 'a', kind: 'trigger' }), { input_schema });
     sendContinuously(16, () => send('POST', `/automations/${id}/invoke`, { payload: { a: catastrophic } }));
   },

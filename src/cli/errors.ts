@@ -5,9 +5,12 @@ export class UsageError extends Error {}
 export class ApiError extends Error {
   /** The status of the response; 0 without a response. */
   readonly status: number;
+  /** Whether the server may have received the request. */
+  readonly isSent: boolean;
 
-  constructor(status: number, message: string) {
+  constructor(status: number, message: string, { isSent = true } = {}) {
     super(message);
     this.status = status;
+    this.isSent = isSent;
   }
 }

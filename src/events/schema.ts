@@ -62,6 +62,13 @@ const ownEvents: Record<string, { summary: string; payload: TSchema }> = {
   'webhook.test': { summary: 'Sent by the test of a webhook, to that webhook alone', payload: testPayload },
 };
 
+export const ownEventNames: readonly string[] = Object.keys(ownEvents);
+
+/** The schema of the payload of an event that Quarry emits; undefined for other names. */
+export function payloadOf(event: string): TSchema | undefined {
+  return Object.hasOwn(ownEvents, event) ? ownEvents[event]?.payload : undefined;
+}
+
 /** The message that a webhook receives for each of them. */
 export const webhookMessages = Object.entries(ownEvents).map(([event, { summary, payload }]) => ({
   event,

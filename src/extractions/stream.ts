@@ -1,6 +1,7 @@
 import type { Db } from '../db/database.ts';
 import type { StreamSource } from '../http/streams/sse.ts';
 import type { Snapshot } from '../http/streams/versions.ts';
+import { filterExisting } from '../tenancy/visible.ts';
 import { presentSummary } from './present.ts';
 import { filterVisibleExtractions, listExtractionsById } from './store.ts';
 
@@ -17,6 +18,7 @@ export function extractionStream(deps: { db: Db }): StreamSource {
         ended: row.state !== 'running',
       }));
     },
+    filterExisting: (resources) => filterExisting(deps.db, 'extractions', resources),
     filterVisible: (caller, ids) => filterVisibleExtractions(deps.db, caller, ids),
   };
 }

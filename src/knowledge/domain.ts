@@ -18,6 +18,7 @@ import { createDocumentService } from './documents/service.ts';
 import type { SourceKey } from './index/store.ts';
 import { knowledgeConsumer } from './ingestion/crawl-sink.ts';
 import { createIngestService } from './ingestion/service.ts';
+import { ingestionStream, ingestionTopic } from './ingestion/stream.ts';
 import { createKnowledgeWork, leaseSeconds } from './ingestion/workflow.ts';
 import { openSearchIndex } from './search/search.ts';
 import { createSearchService } from './search/service.ts';
@@ -148,6 +149,7 @@ export function createKnowledge(deps: KnowledgeDeps) {
     service,
     tasks,
     recurring,
+    streams: { [ingestionTopic]: ingestionStream(deps) },
     crawlSinks: { [knowledgeConsumer]: work.sink as CrawlSink },
   } satisfies Domain;
 }

@@ -3,7 +3,9 @@ import type { Db } from '../db/database.ts';
 import { bodyBudgets } from '../http/body/budgets.ts';
 import { page, pageOf, pageQuery, pageRequest } from '../http/route/pages.ts';
 import { type Api, everyCaller, ref } from '../http/route/route.ts';
+import type { StreamHub } from '../http/streams/sse.ts';
 import type { Knowledge } from './domain.ts';
+import { ingestionTopic } from './ingestion/stream.ts';
 import {
   presentChunk,
   presentContent,
@@ -22,11 +24,12 @@ const document = `${documents}/:document`;
 const sourceParams = Type.Object({ source: Type.String() });
 const documentParams = Type.Object({ document: Type.String() });
 
-type Deps = { db: Db; knowledge: Knowledge };
+type Deps = { db: Db; knowledge: Knowledge; streams: StreamHub };
 
-export function registerKnowledgeRoutes(api: Api, { db, knowledge }: Deps): void {
-  registerSourceRoutes(api, { db, knowledge });
-  registerIngestionRoutes(api, { db, knowledge });
+export function registerKnowledgeRoutes(api: Api, deps: Deps): void {
+  const { knowledge } = deps;
+  registerSourceRoutes(api, deps);
+  registerIngestionRoutes(api, deps);
   registerDocumentRoutes(api, knowledge);
   registerSearchRoutes(api, knowledge);
 }
@@ -172,7 +175,7 @@ function registerSourceRoutes(api: Api, { db, knowledge }: Deps): void {
   });
 }
 
-function registerIngestionRoutes(api: Api, { db, knowledge }: Deps): void {
+function registerIngestionRoutes(api: Api, { db, knowledge, streams }: Deps): void {
   api.app(everyCaller, {
     method: 'POST',
     path: `${source}/ingest`,
@@ -229,10 +232,27 @@ function registerIngestionRoutes(api: Api, { db, knowledge }: Deps): void {
     operationId: 'getKnowledgeIngestion',
     tag,
     summary: 'Get an ingestion',
-    description: 'Ingestions run in the background: poll until `status` is `succeeded` or `failed`.',
+    description:
+      'Ingestions run in the background: follow the stream, or poll until `status` is `succeeded` or `failed`.',
     params: Type.Object({ ingestion: Type.String() }),
     responses: { 200: ref(schema.ingestionSchema) },
     handler: async ({ caller, params }) => presentIngestion(await knowledge.ingestions.get(caller, params.ingestion)),
+  });
+
+  api.app(everyCaller, {
+    method: 'GET',
+    path: '/api/v1/knowledge_ingestions/:ingestion/stream',
+    operationId: 'streamKnowledgeIngestion',
+    protocol: 'events',
+    tag,
+    summary: 'Follow an ingestion',
+    description: 'Server-Sent Events: `ingestion_update` with the ingestion at each change, until it has ended.',
+    params: Type.Object({ ingestion: Type.String() }),
+    responses: { 200: Type.Any({ description: 'text/event-stream' }) },
+    handler: async ({ caller, params, request, reply }) => {
+      const { id } = await knowledge.ingestions.get(caller, params.ingestion);
+      return streams.open(request, reply, ingestionTopic, caller.appId, id);
+    },
   });
 
   api.public({

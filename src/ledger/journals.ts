@@ -12,6 +12,9 @@ const entriesMax = 5_000;
 /** The number of problems reported for one journal, because an inserted entry changes all that follow. */
 const problemsMax = 100;
 
+/** The types of entries after which a journal has none. */
+const endings = new Set<string | null | undefined>(['run_completed', 'run_failed', 'run_cancelled']);
+
 /** Verifies the journals of the runs after this one. Returns the last run if there are more. */
 export async function checkRuns(
   db: Db,
@@ -49,6 +52,8 @@ async function checkJournal(db: Db, run: store.RunLinks, { problems, counts }: V
   let isBroken = false;
   /** Whether the entries lead to the link in the run's row. */
   let leads = true;
+  /** The number of the entry with which the run ended. */
+  let end: number | undefined;
   const advanceTo = (target: number) => {
     for (let gone = sequence + 1; gone < target && gone <= sequence + problemsMax; gone += 1)
       report('removed', gone, 'The entry was removed.');
@@ -64,6 +69,7 @@ async function checkJournal(db: Db, run: store.RunLinks, { problems, counts }: V
       sequence = entry.sequence;
       state = sha256(state, digestFields(fields));
       if (sequence > run.sequence) report('inserted', sequence, 'The run has no entry with this number.');
+      else if (end !== undefined) report('inserted', sequence, 'The run ended before this entry.');
       else if (link === null) unlinked += 1;
       else {
         if (isKnown && !link.equals(state)) {
@@ -86,13 +92,18 @@ async function checkJournal(db: Db, run: store.RunLinks, { problems, counts }: V
         report('changed', sequence, 'The journal up to this entry does not match what was sealed.');
         isBroken = true;
       }
+      if (endings.has(fields[5])) end ??= sequence;
       if (sequence === run.linked && run.link !== null) leads = run.link.equals(state);
     }
   }
   advanceTo(Math.max(run.sequence, ...anchors.keys()) + 1);
   if (!leads && !isBroken) report('changed', run.linked, 'The journal does not lead to the last link of its run.');
-  const isEnded = run.status === 'completed' || run.status === 'failed' || run.status === 'cancelled';
-  if (isEnded && run.sequence > 0 && !run.isInherited && !isBroken && !anchors.has(run.sequence)) {
+  // Only the row of an unsealed run can say that it is inherited: what it says is not signed.
+  const isInherited = run.isInherited && anchors.size === 0;
+  const isEnded = endings.has(`run_${run.status}`);
+  if ((isEnded || end !== undefined) && run.sequence > 0 && !isInherited && !run.showsEnd && !isBroken)
+    report('changed', run.sequence, 'The run does not show the end that its journal states.');
+  if (isEnded && run.sequence > 0 && !isInherited && !isBroken && !anchors.has(run.sequence)) {
     const first = Math.max(0, ...anchors.keys()) + 1;
     const added = first === run.sequence ? first : `${first}-${run.sequence}`;
     report('inserted', added, 'The run has ended, but its end was never sealed.');

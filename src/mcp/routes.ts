@@ -5,7 +5,7 @@ import { Type } from 'typebox';
 import { bodyBudgets } from '../http/body/budgets.ts';
 import { appOf } from '../http/body/intake.ts';
 import { AppShares } from '../http/limits/app-shares.ts';
-import { type Api, everyCaller } from '../http/route/route.ts';
+import { type Api, allowsCaller, everyCaller } from '../http/route/route.ts';
 import { AppError } from '../lib/errors.ts';
 import type { Caller } from '../tenancy/caller.ts';
 import { createApiClient } from './api-client.ts';
@@ -64,6 +64,10 @@ export function registerMcpRoutes(api: Api, deps: McpDeps): { stopWaiting(): voi
     });
     const response = await handleMcpRequest(webRequest(deps, request, gone.signal), request.body, {
       api: createApiClient(deps.fastify, request),
+      mayUse(operation) {
+        const route = api.routes.find((each) => each.operationId === operation);
+        return route !== undefined && allowsCaller(route, caller);
+      },
       readFile: (file, start, end) => deps.readFile(caller, file, start, end),
       signal: patience.signal,
       onError: (error) => request.log.error({ err: error }, 'A tool failed'),

@@ -34,6 +34,8 @@ Long texts come in parts: when a result has next_offset, call again with it as o
 Work that takes longer than you wait returns an id; read_extraction and read_run show its progress.`;
 
 type McpContext = Omit<ToolContext, 'report'> & {
+  /** Whether the caller may use the operation. */
+  mayUse(operation: string): boolean;
   /** Called with unexpected errors. */
   onError(error: unknown): void;
   onRefusal(error: unknown): void;
@@ -60,7 +62,9 @@ function createServer(context: McpContext): Server {
     { name: 'quarry', title: 'Quarry', version },
     { capabilities: { tools: {}, resources: {}, prompts: {} }, instructions },
   );
-  server.setRequestHandler('tools/list', () => ({ tools: tools.map(({ definition }) => definition) }));
+  server.setRequestHandler('tools/list', () => ({
+    tools: tools.filter(({ operation }) => context.mayUse(operation)).map(({ definition }) => definition),
+  }));
   server.setRequestHandler('resources/list', ({ params }) => listResources(context.api, params?.cursor));
   server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates }));
   server.setRequestHandler('resources/read', ({ params }) => readResource(context, params.uri));
@@ -68,7 +72,8 @@ function createServer(context: McpContext): Server {
   server.setRequestHandler('prompts/get', ({ params }) => getPrompt(params.name, params.arguments));
   server.setRequestHandler('tools/call', async ({ params }, { mcpReq }): Promise<CallToolResult> => {
     const tool = byName.get(params.name);
-    if (!tool) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `The tool ${params.name} does not exist.`);
+    if (!tool || !context.mayUse(tool.operation))
+      throw new ProtocolError(ProtocolErrorCode.InvalidParams, `The tool ${params.name} does not exist.`);
     // Depending on the protocol version, it is no longer among the parameters.
     const token = mcpReq._meta?.progressToken ?? params._meta?.progressToken;
     let reported = -1;

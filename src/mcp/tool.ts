@@ -50,6 +50,8 @@ export type Tool = {
     outputSchema: { type: 'object'; [member: string]: unknown };
     annotations: Record<string, boolean>;
   };
+  /** The operation of the API that every call needs. A caller who may not use it does not see the tool. */
+  operation: string;
   /** Whether a call with these arguments waits for work that is not done. */
   mayWait(given: unknown): boolean;
   /** Validates the arguments and runs the tool. Throws AppError or ApiError. */
@@ -61,13 +63,15 @@ export function defineTool<I extends TObject, O extends TObject>(tool: {
   name: string;
   title: string;
   description: string;
+  operation: string;
   hints: Hints;
   input: I;
   output: O;
   run(input: Static<I>, context: ToolContext): Promise<ToolResult<Static<O>>>;
 }): Tool {
-  const { name, title, description, hints } = tool;
+  const { name, title, description, operation, hints } = tool;
   return {
+    operation,
     definition: {
       name,
       title,

@@ -63,6 +63,8 @@ export class Credentials {
   /** The caller with these headers; `pathApp` is the app in a developer path. Throws 401, 403 or 404. */
   async identify(headers: CredentialHeaders, pathApp?: string): Promise<Identified> {
     const bearer = readBearer(headers.authorization);
+    if (bearer !== undefined && /^[sp]k_/.test(bearer))
+      throw invalid('An API key (sk_… or pk_…) is sent in the header x-api-key, not as a bearer token.');
     const key = headers.apiKey === undefined ? undefined : await this.#key(headers.apiKey);
     if (bearer === undefined)
       return key === undefined ? { identity: { kind: 'anonymous' }, credential: undefined } : identifiedByKey(key);

@@ -62,6 +62,18 @@ export function inScope(db: Db, caller: { appId: string; sandboxId: string }, al
   return db`${db(`${alias}.app_id`)} = ${caller.appId} and ${db(`${alias}.sandbox_id`)} = ${caller.sandboxId}`;
 }
 
+/** Returns the ids of those rows that exist. The rows belong to any apps. */
+export async function filterExisting(
+  db: Db,
+  table: 'extractions' | 'automation_runs',
+  rows: readonly { appId: string; id: string }[],
+): Promise<string[]> {
+  const found = await db<{ id: string }[]>`
+    select r.id from unnest(${rows.map(({ appId }) => appId)}::uuid[], ${rows.map(({ id }) => id)}::uuid[]) as given (app_id, id)
+      join ${db(table)} r on r.app_id = given.app_id and r.id = given.id`;
+  return found.map(({ id }) => id);
+}
+
 /** SQL: the caller sees the row by its owner columns (`org_id`, `team_id`, `user_id`, `agent_id`). */
 export function ownedVisible(db: Db, caller: Caller, alias: string): Fragment {
   if (canSeeWholeApp(caller)) return inScope(db, caller, alias);

@@ -2,9 +2,10 @@ import { compact, iso, presentSandboxId } from '../http/route/present.ts';
 import { formatId } from '../lib/ids.ts';
 import type { DeliveryRow } from './delivery-store.ts';
 import type { WebhookRow } from './store.ts';
+import type { EventWarning } from './warnings.ts';
 
-/** `plainSecret` is present only in responses that create it. */
-export function presentWebhook(row: WebhookRow & { plainSecret?: string }) {
+/** `plainSecret` is present only in responses that create it, `warnings` only in those that set the events. */
+export function presentWebhook(row: WebhookRow & { plainSecret?: string; warnings?: EventWarning[] }) {
   return {
     ...compact({
       id: formatId('webhook', row.id),
@@ -17,6 +18,7 @@ export function presentWebhook(row: WebhookRow & { plainSecret?: string }) {
       failing_since: row.failingSince && iso(row.failingSince),
       secret: row.plainSecret,
       previous_secret_until: row.previousSecretUntil && iso(row.previousSecretUntil),
+      warnings: row.warnings?.length ? row.warnings : null,
       created_at: iso(row.createdAt),
       updated_at: iso(row.updatedAt),
     }),

@@ -34,6 +34,18 @@ export const webhookSchema = Type.Object(
     previous_secret_until: Type.Optional(
       Type.String({ description: 'Until this time, deliveries are also signed with the previous secret.' }),
     ),
+    warnings: Type.Optional(
+      Type.Array(
+        Type.Object({
+          field: Type.String({ description: 'The member of the request, such as `events.0`.' }),
+          message: Type.String({ description: 'What looks like a mistake, for people.' }),
+        }),
+        {
+          description:
+            'Names in `events` that nothing has emitted so far, with the nearest name that is. Present only in the response that creates or changes the webhook.',
+        },
+      ),
+    ),
     created_at: Type.String(),
     updated_at: Type.String(),
   },

@@ -20,6 +20,7 @@ import {
   type webhookUpdateSchema,
 } from './schema.ts';
 import * as store from './store.ts';
+import { findUnknownEvents } from './warnings.ts';
 
 type WebhookDeps = {
   db: Database;
@@ -72,14 +73,15 @@ export function createWebhookService({ db, clock, secrets, fetcher, onLogged, de
         found(await lockLog(tx, caller));
         return store.insertWebhook(tx, caller, { id: newUuid(), url, description, events, secret, now: clock.now() });
       });
-      return { ...row, plainSecret };
+      return { ...row, plainSecret, warnings: await findUnknownEvents(db, caller, events) };
     },
 
     list: (caller: Caller, page: PageRequest) => store.listWebhooks(db, caller, page),
 
-    async update(caller: Caller, id: string, change: Static<typeof webhookUpdateSchema>): Promise<store.WebhookRow> {
+    async update(caller: Caller, id: string, change: Static<typeof webhookUpdateSchema>) {
       if (change.url !== undefined) requireSafeUrl(change.url);
-      return found(await store.updateWebhook(db, caller, pathId('webhook', id), change, clock.now()));
+      const row = found(await store.updateWebhook(db, caller, pathId('webhook', id), change, clock.now()));
+      return { ...row, warnings: await findUnknownEvents(db, caller, change.events ?? []) };
     },
 
     async remove(caller: Caller, id: string): Promise<void> {

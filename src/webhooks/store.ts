@@ -104,6 +104,17 @@ export async function deleteWebhook(db: Db, scope: Scope, id: string): Promise<b
   return gone.count > 0;
 }
 
+const eventsReadMax = 10_000;
+
+/** The names of the latest events of the app that belong to this scope. */
+export async function listRecentEventNames(db: Db, { appId, sandboxId }: Scope): Promise<string[]> {
+  const rows = await db<{ name: string }[]>`
+    select distinct name from (
+      select name, sandbox_id from events where app_id = ${appId} order by id desc limit ${eventsReadMax}) latest
+    where sandbox_id = ${sandboxId}`;
+  return rows.map(({ name }) => name);
+}
+
 /** Inserts an event for one webhook only. It starts no automation. */
 export async function insertTestEvent(
   db: Db,

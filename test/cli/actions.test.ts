@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
+import { writeCredentialsFile } from '../../src/boot/credentials-file.ts';
 import { type Action, actions } from '../../src/cli/client/action-kinds.ts';
 import { type ActionValues, runAction } from '../../src/cli/client/actions.ts';
 import { connect } from '../../src/cli/client/client.ts';
@@ -248,6 +249,29 @@ test('a developer lists, creates and renames apps', async () => {
   const renamed = await quarry(['apps', 'update', 'Shop', '--set', 'name=Store'], { env: developer });
   assert.match(renamed.stdout, /^name +Store$/m, renamed.stderr);
   assert.match((await quarry(['apps', 'list'], { env: developer })).stdout, /\tStore\t/);
+  const withKey = { ...env, QUARRY_TOKEN: app.developerToken, QUARRY_APP: 'dap_0000000000000000000000' };
+  assert.match((await quarry(['apps', 'list'], { env: withKey })).stdout, /\tStore\t/, 'beside a key and an app');
+  const dataDir = join(directory, 'data');
+  mkdirSync(dataDir);
+  writeCredentialsFile(dataDir, {
+    base_url: server.baseUrl,
+    app: app.app.id,
+    publishable_key: app.publishableKey,
+    secret_key: app.secretKey,
+    developer_token: app.developerToken,
+  });
+  const own = { QUARRY_DATA_DIR: dataDir, QUARRY_API_URL: '', QUARRY_API_KEY: '' };
+  const listed = await quarry(['apps', 'list'], { env: own });
+  assert.match(listed.stdout, /\tStore\t/, listed.stderr);
+});
+
+test('a webhook with an event that nothing emits is created with a warning', async () => {
+  const made = await quarry(['webhooks', 'create', 'https://example.com/', '--set', 'events=["file.creatd"]']);
+  assert.deepEqual([made.code, made.stdout.slice(0, 4)], [0, 'whk_']);
+  assert.match(
+    made.stderr,
+    /Warning: Nothing has emitted an event "file\.creatd" so far\. Did you mean "file\.created"\?/,
+  );
 });
 
 test('every command of the table has run', () => {

@@ -50,9 +50,15 @@ after(() => rmSync(directory, { recursive: true, force: true, maxRetries: 5 }));
 
 test('the package contains compiled code, the console and migrations, and no source or tests', () => {
   assert.deepEqual(readdirSync(installed).sort(), [
-    ...['CHANGELOG.md', 'LICENSE', 'README.md', 'bin', 'console', 'deploy', 'dist', 'migrations', 'openapi.json'],
-    'package.json',
+    ...['CHANGELOG.md', 'CONTRIBUTING.md', 'LICENSE', 'README.md', 'bin', 'console', 'deploy', 'dist', 'docs'],
+    ...['migrations', 'openapi.json', 'package.json'],
   ]);
+  const readme = readFileSync(join(installed, 'README.md'), 'utf8');
+  const links = [...readme.matchAll(/\]\(([^)#]+)/g)]
+    .map(([, link = '']) => link)
+    .filter((link) => !link.includes(':'));
+  assert.ok(links.length > 20);
+  for (const link of links) assert.ok(existsSync(join(installed, link)), `the link of README.md to ${link}`);
   const code = readdirSync(join(installed, 'dist'), { recursive: true, encoding: 'utf8' });
   assert.ok(code.includes('main.js'));
   assert.deepEqual(

@@ -97,6 +97,15 @@ test('extract prints the Markdown of a file and nothing else', async () => {
   assert.match(ran.stdout, /^# Report\n+All is well\.\n$/);
   const [json] = jsonOf(await quarry(['extract', file, '--json']));
   assert.deepEqual([json?.state, json?.output_count], ['done', 1]);
+  const kept = [await quarry(['files', 'list', '--json']), await quarry(['extractions', 'list', '--json'])];
+  assert.equal((await quarry(['extract', file])).code, 0);
+  const left = [await quarry(['files', 'list', '--json']), await quarry(['extractions', 'list', '--json'])];
+  const ids = (lists: CommandResult[]) =>
+    lists.map((list) => (jsonOf(list) as { data: { id: string }[] }[]).flatMap(({ data }) => data.map(({ id }) => id)));
+  assert.deepEqual(ids(left), ids(kept), 'a local file leaves nothing on the server');
+  assert.equal((await quarry(['extract', file, '--keep'])).code, 0);
+  const [files = []] = ids([await quarry(['files', 'list', '--json'])]);
+  assert.equal(files.length, (ids(kept)[0]?.length ?? 0) + 2);
   const broken = await quarry(['extract', write('broken.pdf', '%PDF-1.7 and nothing more')]);
   assert.equal(broken.code, 1);
   assert.match(broken.stderr, /^422: /);

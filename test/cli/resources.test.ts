@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
@@ -122,6 +125,25 @@ test('search without a source searches everything visible', async () => {
   const wordless = await quarry(['search', source?.id ?? '']);
   assert.equal(wordless.code, 2);
   assert.match(wordless.stderr, /^What should be searched in cso_\w+\?/);
+});
+
+test('search shows the address of a web passage, with the fragment of its heading', async () => {
+  const hit = { title: 'Tea', document: 'doc_1', start_line: 1, end_line: 2, score: 0.5, content: 'Hot water.' };
+  const page = { ...hit, source_url: 'http://tea.test/a' };
+  const api = createServer((_request, response) => {
+    response.setHeader('content-type', 'application/json');
+    response.end(JSON.stringify({ data: [{ ...page, fragment: 'water' }, page, hit] }));
+  });
+  await once(api.listen(0, '127.0.0.1'), 'listening');
+  try {
+    const { port } = api.address() as AddressInfo;
+    const ran = await callQuarry(['search', 'tea'], { env: { ...env, QUARRY_API_URL: `http://127.0.0.1:${port}` } });
+    const lines = ran.stdout.split('\n').filter((line) => line !== '' && !/^\d\./.test(line));
+    const text = '   Hot water.';
+    assert.deepEqual(lines, ['   http://tea.test/a#water', text, '   http://tea.test/a', text, text]);
+  } finally {
+    api.close();
+  }
 });
 
 test('what destroys data asks first: nothing happens without a yes, and scripts pass --yes', async () => {

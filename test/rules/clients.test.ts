@@ -1,11 +1,16 @@
 import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { test } from 'node:test';
-import { readSources, typescriptFiles } from '../../scripts/generate-clients.ts';
+import { readSources } from '../../scripts/client-calls.ts';
+import { clients } from '../../scripts/generate-clients.ts';
+import { synchronousOf } from '../../scripts/python-client.ts';
 import { projectRoot, readProjectFile } from '../support/source.ts';
 
 const { document, groups } = readSources();
+
+/** In the directory of a half that is otherwise generated. */
+const handWritten = ['_sync/runtime.py'];
 
 /** Operations that no group has, with the reason. */
 const elsewhere: [RegExp, string][] = [
@@ -30,11 +35,27 @@ test('the clients have every operation, or say here why not', () => {
   assert.deepEqual(both, []);
 });
 
-test('the generated files of the TypeScript client are what npm run clients writes', () => {
-  const directory = 'clients/typescript/src/generated';
-  const wanted = typescriptFiles(document, groups);
-  assert.deepEqual(readdirSync(join(projectRoot, directory)).sort(), [...wanted.keys()].sort());
-  for (const [name, text] of wanted) assert.equal(readProjectFile(`${directory}/${name}`), text, name);
+for (const { language, source, files, generated } of clients)
+  test(`the generated files of the ${language} client are what npm run clients writes`, () => {
+    const wanted = files(document, groups);
+    for (const directory of generated) {
+      const found = readdirSync(join(projectRoot, source, directory), { recursive: true, withFileTypes: true })
+        .filter((entry) => entry.isFile() && /\.(?:ts|py)$/.test(entry.name))
+        .map((entry) => relative(join(projectRoot, source), join(entry.parentPath, entry.name)));
+      const expected = [...wanted.keys()].filter((path) => path.startsWith(`${directory}/`));
+      assert.deepEqual(found.filter((path) => !handWritten.includes(path)).sort(), expected.sort());
+    }
+    for (const [path, text] of wanted) assert.equal(readProjectFile(`${source}/${path}`), text, path);
+  });
+
+test('every group is a member of the Python client', () => {
+  const text = readProjectFile('clients/python/src/quarry_client/_async/client.py');
+  for (const group of Object.keys(groups)) assert.match(text, new RegExp(`self\\.${group} = Async`));
+});
+
+test('the synchronous half is the asynchronous one without its words', () => {
+  const made = synchronousOf('async def f(x: AsyncPages[A]):\n    async for each in x:\n        await g(each)\n');
+  assert.match(made, /^# Written.*\ndef f\(x: Pages\[A\]\):\n {4}for each in x:\n {8}g\(each\)\n$/);
 });
 
 test('every group is an entry of the package of its own', () => {

@@ -102,5 +102,13 @@ test('the commands and tools that the table names exist, and it names every tool
     [],
     'Name each tool in the row of the operation that it calls.',
   );
+  const misplaced = tools.filter(
+    (tool) =>
+      !rows.some(({ operation, mcp }) => operation === tool.operation && namesIn(mcp).includes(tool.definition.name)),
+  );
+  assert.deepEqual(
+    misplaced.map(({ definition, operation }) => `${definition.name} is not in the row of ${operation}`),
+    [],
+  );
   assert.ok(!commands.has('kv nothing') && commands.has('kv get'));
 });

@@ -9,6 +9,7 @@ import { text } from 'node:stream/consumers';
 import { format } from 'node:util';
 import { runInNewContext } from 'node:vm';
 import { installClientPackage } from './client-packages.ts';
+import { pythonModules, pythonPath } from './python.ts';
 import { projectRoot, readProjectFile } from './source.ts';
 
 /** A fenced block of a page. */
@@ -37,12 +38,12 @@ export function readBlocks(markdown: string): Block[] {
 const notRun = /^(?:#|\/\/) Not run by the tests: ./;
 
 /**
- * The parts of a page that are run: `sh` and `ts` blocks, except those whose first line says why not. A `text` block
+ * The parts of a page that are run: `sh`, `ts` and `python` blocks, except those whose first line says why not. A `text` block
  * is the output of the block before it.
  */
 export function stepsOf(blocks: Block[]): Step[] {
   return blocks.flatMap((block, at) => {
-    if (!['sh', 'ts'].includes(block.language) || notRun.test(block.text)) return [];
+    if (!['sh', 'ts', 'python'].includes(block.language) || notRun.test(block.text)) return [];
     const next = blocks[at + 1];
     return [{ ...block, output: next?.language === 'text' ? next.text : undefined }];
   });
@@ -174,6 +175,11 @@ const pageTimeoutMs = 150_000;
 /** Strips the types of a program here, because Node would load its compiler for each of them. */
 function commandsOf(directory: string, { language, text: shown }: Step, at: number): string {
   if (language === 'sh') return shown;
+  if (language === 'python') {
+    const program = join(directory, `step-${at}.py`);
+    writeFileSync(program, shown);
+    return `PYTHONPATH=${pythonModules.join(':')} PYTHONDONTWRITEBYTECODE=1 ${pythonPath()} ${program}`;
+  }
   const name = `step-${at}.js`;
   writeFileSync(join(directory, name), stripTypeScriptTypes(shown));
   return `node ${join(directory, name)}`;

@@ -55,3 +55,16 @@ export async function tryOut<T>(
     });
   return result as T;
 }
+
+/** Runs a statement that is put together as text. */
+export async function raw(tx: Db, statement: string): Promise<void> {
+  const strings = Object.assign([statement], { raw: [statement] }) as unknown as TemplateStringsArray;
+  await tx(strings);
+}
+
+/** Writes the links that an entry's writer would have written: who can write to the database can do that too. */
+export async function relink(tx: Db, appId: string, run: string): Promise<void> {
+  await tx`update automation_run_entries set link = null where app_id = ${appId} and run_id = ${run}`;
+  await tx`update automation_runs set linked = sequence, link = link_run_entries(app_id, id, null, 0, sequence, '')
+    where app_id = ${appId} and id = ${run}`;
+}

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
+import { setFlagsFromString } from 'node:v8';
 import jsonata from 'jsonata';
 import {
   createExpressions,
@@ -8,6 +9,7 @@ import {
   evaluatePlainPath,
   type Scope,
 } from '../../src/automations/engine/expressions.ts';
+import { UnicodePattern } from '../../src/automations/engine/linear-pattern.ts';
 import { SecretValues } from '../../src/automations/engine/secret-values.ts';
 import {
   ExpressionSyntaxError,
@@ -37,7 +39,7 @@ test('the automations of an app take turns: expressions that never end delay ano
   try {
     // Both processes of the app have started.
     await Promise.all(['slow', 'other'].map((name) => own.evaluate('app', '1 + 1', scope, name)));
-    const endless = '$match("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!", /^(a+)+$/)';
+    const endless = '$match("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!", /^(?=a)(a+)+$/)';
     const ended: string[] = [];
     const hanging = Array.from({ length: 4 }, () =>
       own.evaluate('app', endless, scope, 'slow').catch(() => ended.push('slow')),
@@ -99,7 +101,7 @@ test('a syntax error has its position', () => {
 test('a deep recursion, an endless loop and a memory hog end, and the next expression still runs', async () => {
   await assert.rejects(evaluate('($f := function($n){ $n = 0 ? 0 : 1 + $f($n - 1) }; $f(3000000))'), /expression/);
   await assert.rejects(evaluate('($f := function($n){ $f($n + 1) }; $f(0))'), /expression/);
-  await assert.rejects(evaluate('$match("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!", /^(a+)+$/)'), /deadline/);
+  await assert.rejects(evaluate('$match("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!", /^(?=a)(a+)+$/)'), /deadline/);
   await assert.rejects(evaluate('$map([1..500000], function($v){ $pad("x", 1000) & $v })'), /expression/);
   // A single string or list that needs more than is left ends its whole process, which must not be this one.
   for (const hungry of ['$pad("", 500000000)', '$uppercase($pad("", 300000000, "é"))'])
@@ -127,7 +129,7 @@ async function endedBefore(
 }
 
 test('an app whose expressions run into their deadline keeps no other app waiting', async () => {
-  const catastrophic = '$match("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!", /^(a+)+$/)';
+  const catastrophic = '$match("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!", /^(?=a)(a+)+$/)';
   const ended = await endedBefore(
     (own) => own.evaluate('hostile', catastrophic, scope),
     async (own) => assert.equal(await own.evaluate('other', '1 + 1', scope), 2),
@@ -136,12 +138,81 @@ test('an app whose expressions run into their deadline keeps no other app waitin
 });
 
 test('an app whose payloads need minutes of a pattern keeps no other app waiting', async () => {
-  const schema = { type: 'object', properties: { a: { type: 'string', pattern: '^(a+)+$' } } };
+  const schema = { type: 'object', properties: { a: { type: 'string', pattern: '^(?=a)(a+)+$' } } };
   const ended = await endedBefore(
     (own) => own.checkSchema('hostile', schema, { a: `${'a'.repeat(40)}!` }),
     async (own) => assert.deepEqual(await own.checkSchema('other', schema, { a: 'aaa' }), []),
   );
   assert.ok(ended <= 4, `${ended} of 12`);
+});
+
+test('patterns that step back without end are decided in time, with the meaning of ECMA-262', async () => {
+  const long = JSON.stringify(`${'a'.repeat(30_000)}!`);
+  assert.equal(await evaluate(`$contains(${long}, /^(a+)+$/)`), false);
+  assert.equal(await evaluate(`$match(${long}, /^((?:a+)+)!/)[0].groups[0] = $substringBefore(${long}, "!")`), true);
+  assert.equal(await evaluate(`$contains(${long} & "\u2028", /^(?:a|a\\w*)*!.$/)`), false);
+  assert.equal(await evaluate(`$contains(${long} & "\u00a0", /^(?:a|a\\w*)*!\\s$/)`), true);
+  const schema = (pattern: string) => ({ type: 'object', properties: { a: { type: 'string', pattern } } });
+  const check = (pattern: string, a: string) => expressions.checkSchema('app', schema(pattern), { a });
+  assert.deepEqual(await check('^(\\w+\\s?)*$', `${'word '.repeat(5_000)}!`), [
+    { path: '/a', message: 'must match pattern "^(\\w+\\s?)*$"' },
+  ]);
+  assert.deepEqual(await check('^(\\w+\\s?)*$', `${'word '.repeat(5_000)}end`), []);
+  assert.deepEqual(await check('^.$', '😀'), []);
+});
+
+test('a pattern of a schema has the same meaning with and without the linear engine', async (context) => {
+  const engine = '--enable-experimental-regexp-engine';
+  setFlagsFromString(engine);
+  context.after(() => setFlagsFromString(engine.replace('--', '--no-')));
+  const lookahead = '(?=a)';
+  assert.throws(() => new RegExp(lookahead, 'l'), /linear/);
+  const atoms = [
+    'a',
+    'b',
+    '.',
+    '\\s',
+    '\\S',
+    '\\w',
+    '\\W',
+    '\\b',
+    '^',
+    '$',
+    '[ab]',
+    '[^a]',
+    '[^\\s]',
+    '\\u2028',
+    'é',
+    '[]',
+  ];
+  const { pattern } = fc.letrec<{ pattern: string }>((tie) => ({
+    pattern: fc.oneof(
+      { maxDepth: 4, withCrossShrink: true },
+      fc.constantFrom(...atoms, '\\u{61}', '\\p{L}', '😀'),
+      fc.tuple(tie('pattern'), tie('pattern')).map(([left, right]) => left + right),
+      fc.tuple(tie('pattern'), tie('pattern')).map(([left, right]) => `(${left}|${right})`),
+      fc
+        .tuple(tie('pattern'), fc.constantFrom('*', '+', '?', '{0,2}', '{2}', '*?', '+?', '??'))
+        .map(([body, times]) => `(${body})${times}`),
+    ),
+  }));
+  const text = fc.array(fc.constantFrom(...'aab1 é-\n\r\u2028\u00a0\ufeff', '😀', '\ud800'), { maxLength: 8 });
+  const found = (expression: RegExp, value: string) => {
+    const match = expression.exec(value);
+    return match && [...match, match.index];
+  };
+  fc.assert(
+    fc.property(
+      pattern,
+      text.map((parts) => parts.join('')),
+      (source, value) => {
+        assert.equal(new UnicodePattern(source, 'u').test(value), new RegExp(source, 'u').test(value));
+        for (const flags of ['', 'm', 's'])
+          if (!/\\u\{/.test(source))
+            assert.deepEqual(found(new RegExp(source, `l${flags}`), value), found(new RegExp(source, flags), value));
+      },
+    ),
+  );
 });
 
 test('an expression that a limit ended says so, an invalid one does not', async () => {
@@ -151,7 +222,7 @@ test('an expression that a limit ended says so, an invalid one does not', async 
       (error: unknown) => error instanceof ExpressionError && error.limit,
     );
   assert.equal(await limitOf('($f := function($n){ $f($n + 1) }; $f(0))'), true);
-  assert.equal(await limitOf('$match("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!", /^(a+)+$/)'), true);
+  assert.equal(await limitOf('$match("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!", /^(?=a)(a+)+$/)'), true);
   assert.equal(await limitOf('1 + "a"'), false);
 });
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { deflateRawSync } from 'node:zlib';
 import { parseDocument } from '../../src/content/parse/parse.ts';
-import { buildPdf } from '../../src/content/parse/sample-pdf.ts';
+import { buildPdf, samplePdf } from '../../src/content/parse/sample-pdf.ts';
 import { type ParsedDocument, ParseError, type ParseFailure } from '../../src/content/parse/types.ts';
 import { docx, docxBody, fixture, pdf, pdfOfPages, sampleDocuments } from '../support/documents.ts';
 import { text, zip } from '../support/office-parts.ts';
@@ -290,4 +290,26 @@ function archiveWith(name: string, packed: Buffer, size: number): Uint8Array {
   end.writeUInt32LE(entry.byteLength, 12);
   end.writeUInt32LE(local.byteLength + packed.byteLength, 16);
   return Buffer.concat([local, packed, entry, end]);
+}
+
+test('a default title of a PDF is no title', async () => {
+  for (const [written, title] of [
+    ['Harbour report', 'Harbour report'],
+    ['\\(anonymous\\)', undefined],
+    ['Untitled document', undefined],
+  ] as const) {
+    const { title: found } = await parseDocument({ bytes: withTitle(samplePdf(), written) });
+    assert.equal(found, title, written);
+  }
+});
+
+/** Appends an update that sets the title. */
+function withTitle(pdf: Uint8Array, title: string): Uint8Array {
+  const text = Buffer.from(pdf).toString('latin1');
+  const [, size = '', previous = ''] = /\/Size (\d+)[\s\S]*startxref\n(\d+)/.exec(text) ?? [];
+  const object = `${size} 0 obj\n<< /Title (${title}) >>\nendobj\n`;
+  const entry = `${String(text.length).padStart(10, '0')} 00000 n \n`;
+  const trailer = `<< /Size ${Number(size) + 1} /Root 1 0 R /Info ${size} 0 R /Prev ${previous} >>`;
+  const table = `xref\n${size} 1\n${entry}trailer\n${trailer}\nstartxref\n${text.length + object.length}\n%%EOF\n`;
+  return Buffer.from(text + object + table, 'latin1');
 }

@@ -116,9 +116,7 @@ export function createAutomationService({ db, clock, secrets, ledger, expression
       await expressions.checkSchema(appId, schema, {});
     } catch (error) {
       if (!(error instanceof ExpressionError)) throw error;
-      throw new AppError('invalid_parameters', 'input_schema: is not a valid JSON Schema', {
-        fields: [{ field: 'input_schema', message: error.message }],
-      });
+      throw invalidField('input_schema', `is not a valid JSON Schema. ${error.message}`);
     }
   }
 

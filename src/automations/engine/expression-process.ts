@@ -1,11 +1,12 @@
-import { Ajv2020 } from 'ajv/dist/2020.js';
+import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
 import jsonata from 'jsonata';
+import { enableLinearPatterns, UnicodePattern } from './linear-pattern.ts';
 import { expressionDeadlineMs } from './template.ts';
 
 /**
  * The child process that evaluates expressions: one request at a time; it replies with JSON text.
  * JSONata's own guardrails bound time, depth and sequence length between its steps. Work that they cannot interrupt
- * (a regular expression, a native loop, memory) ends with the process, which the pool then replaces.
+ * (a regular expression that is not linear, a native loop, memory) ends with the process, which the pool then replaces.
  */
 export type ExpressionRequest =
   | { kind: 'expression'; expression: string; input: string; bindings: string }
@@ -18,6 +19,7 @@ export type ProcessReady = { ready: true };
 
 // Only messages of errors are sent, and a text can have more errors than its memory has room for stacks.
 Error.stackTraceLimit = 0;
+enableLinearPatterns();
 
 const resultCharactersMax = 4 * 1024 * 1024;
 const compiledMax = 500;
@@ -83,7 +85,12 @@ async function evaluateInTime(expression: jsonata.Expression, request: { input: 
   }
 }
 
-const ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: false, addUsedSchema: false });
+const ajv = new Ajv2020({
+  ...{ strict: false, allErrors: true, validateFormats: false, addUsedSchema: false },
+  code: {
+    regExp: Object.assign((source: string, flags: string) => new UnicodePattern(source, flags), { code: '' }),
+  },
+});
 const validators = new Map<string, ReturnType<typeof ajv.compile>>();
 
 /** Checks a value against a user's JSON Schema. It runs here because its patterns are as dangerous as expressions. */
@@ -92,7 +99,7 @@ function checkSchema(request: Extract<ExpressionRequest, { kind: 'schema' }>): E
   if (!validate) {
     const schema = JSON.parse(request.schema) as Record<string, unknown>;
     const { $schema: _dialect, $id: _id, ...rest } = schema;
-    validate = ajv.compile(rest);
+    validate = compileSchema(rest);
     if (validators.size >= compiledMax) validators.clear();
     validators.set(request.schema, validate);
   }
@@ -106,6 +113,49 @@ function checkSchema(request: Extract<ExpressionRequest, { kind: 'schema' }>): E
     };
   });
   return { json: JSON.stringify(problems) };
+}
+
+/** Compiles a schema. Throws an error that names the path and the keyword of its first mistake. */
+function compileSchema(schema: Record<string, unknown>): ValidateFunction {
+  try {
+    return ajv.compile(schema);
+  } catch (error) {
+    const reason = problemText(error);
+    const [path = '', why] = ajv.validateSchema(schema)
+      ? [findMentioned(schema, reason), reason]
+      : describeMistake(ajv.errors ?? []);
+    throw new Error(`is not valid at ${path || 'its root'}: ${why}`.slice(0, mistakeCharactersMax));
+  }
+}
+
+const mistakeCharactersMax = 500;
+
+/** The path and reasons of the deepest mistake. Those above it only say that no alternative matches. */
+function describeMistake(errors: readonly ErrorObject[]): [path: string, reasons: string] {
+  const depthOf = ({ instancePath }: ErrorObject) => instancePath.split('/').length;
+  const deepest = errors.reduce((depth, error) => Math.max(depth, depthOf(error)), 0);
+  const own = errors.filter((error) => depthOf(error) === deepest && error.keyword !== 'anyOf');
+  const path = own[0]?.instancePath ?? '';
+  const reasons = own
+    .filter(({ instancePath }) => instancePath === path)
+    .map(({ message, params }) =>
+      Array.isArray(params.allowedValues) ? `${message} (${params.allowedValues.join(', ')})` : message,
+    );
+  return [path, [...new Set(reasons)].join(', or ')];
+}
+
+/** The path of the first pattern or reference that the message of an error quotes. */
+function findMentioned(value: unknown, message: string, path = ''): string | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  for (const [name, member] of Object.entries(value)) {
+    const here = `${path}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+    const quoted =
+      typeof member === 'string' && /^(pattern|\$ref|\$dynamicRef|\$anchor)$/.test(name) ? member : undefined;
+    if (quoted !== undefined && message.includes(quoted)) return here;
+    const found = findMentioned(member, message, here);
+    if (found !== undefined) return found;
+  }
+  return undefined;
 }
 
 function codeOf(error: unknown): string {

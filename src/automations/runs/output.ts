@@ -1,6 +1,7 @@
 import type { Database } from '../../db/database.ts';
 import type { Log, LogSource } from '../../http/streams/log-stream.ts';
 import type { Logger } from '../../lib/log.ts';
+import { filterExisting } from '../../tenancy/visible.ts';
 import type { GenerationAttempt } from '../nodes/kind.ts';
 import { appendOutput, type OutputPart, type OutputRow, type RunKey, readOutput } from './generation-store.ts';
 import { hidesPayloads } from './invoker.ts';
@@ -86,6 +87,7 @@ export function outputLog(db: Database): LogSource {
     endsWith: 'run',
     readsMax: 1,
     readLogs: (appId, reads) => Promise.all(reads.map(({ id, after }) => readParts({ appId, id }, after))),
+    filterExisting: (runs) => filterExisting(db, 'automation_runs', runs),
     async filterVisible(caller, ids) {
       const visible = await filterVisibleRuns(db, caller, ids);
       const runs = await findRuns(db, caller.appId, visible);

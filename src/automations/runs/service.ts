@@ -161,7 +161,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
     /** Checks that the caller may see the run and that it can be streamed. */
     async getStreamable(caller: Caller, id: string): Promise<RunRow> {
       const row = await get(caller, id);
-      if (row.type !== 'invoked') throw notFound();
+      if (row.type !== 'invoked') throw new AppError('not_found', hasNoStream);
       return row;
     },
 
@@ -350,6 +350,9 @@ export function createRunService({ db, clock, secrets, expressions, automations,
     },
   };
 }
+
+const hasNoStream =
+  'This stream follows runs that an invocation started. Follow this run by its journal: GET /api/v1/automation_runs/{automation_run}/journal.';
 
 /**
  * The scopes that bound a retry: those of the first run, and those of the key that retries what was invoked. What an event

@@ -1,6 +1,7 @@
 import type { Db } from '../../db/database.ts';
 import type { StreamSource } from '../../http/streams/sse.ts';
 import type { Snapshot, Version } from '../../http/streams/versions.ts';
+import { filterExisting } from '../../tenancy/visible.ts';
 import { presentRun } from '../present.ts';
 import { findRuns, isTerminal, type RunChange, type RunRow } from './store.ts';
 import { filterVisibleRuns } from './visible-store.ts';
@@ -19,6 +20,7 @@ export function runStream(db: Db): StreamSource {
         since: (version: number) => versionsSince(row, version),
       }));
     },
+    filterExisting: (runs) => filterExisting(db, 'automation_runs', runs),
     filterVisible: (caller, ids) => filterVisibleRuns(db, caller, ids),
   };
 }

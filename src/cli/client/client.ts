@@ -61,8 +61,17 @@ export type Client = {
   ): Promise<{ headers: Record<string, string | undefined> }>;
   /** The events of a stream until the server ends it; with an id, those after that event. */
   events(path: string, options?: { query?: Query; lastEventId?: string | undefined }): AsyncGenerator<ServerEvent>;
+  /** Sends JSON-RPC to the MCP endpoint, and yields the messages of the response. Throws ApiError. */
+  converse(body: string, headers: Record<string, string>, signal: AbortSignal): AsyncGenerator<unknown>;
   /** The bytes behind a signed URL, requested without a credential. */
   download(url: string): Promise<AsyncIterable<Uint8Array>>;
+};
+
+type Opened = {
+  headers?: Record<string, string>;
+  body?: string | AsyncIterable<Uint8Array>;
+  /** Cancels this request. */
+  cancel?: AbortSignal;
 };
 
 type Upload = {
@@ -89,20 +98,17 @@ async function findScope({ app, sandbox }: ChosenApp, within: (scope: ChosenApp)
 }
 
 function createClient(
-  { base, credential, target }: Resolved,
+  { base, credential, developer, target }: Resolved,
   scope: () => Promise<ChosenApp>,
   signal: AbortSignal,
 ): Client {
   const root = base.pathname.replace(/\/$/, '');
 
-  async function open(
-    method: string,
-    path: string,
-    { headers: given, body }: { headers?: Record<string, string>; body?: string | AsyncIterable<Uint8Array> },
-  ) {
-    const { app, sandbox } = await scope();
+  async function open(method: string, path: string, { headers: given, body, cancel }: Opened) {
+    const isForDeveloper = path.startsWith('/protected/');
+    const { app, sandbox } = isForDeveloper ? {} : await scope();
     const headers = {
-      ...credential,
+      ...(isForDeveloper ? (developer ?? credential) : credential),
       ...defined({ 'x-app': app, 'x-sandbox': sandbox }),
       ...given,
     };
@@ -112,9 +118,9 @@ function createClient(
         .getGlobalDispatcher()
         .request({
           origin: base.origin,
-          path: `${root}${path.startsWith('/protected/') ? '' : '/api/v1'}${path}`,
+          path: `${root}${isForDeveloper || path === '/mcp' ? '' : '/api/v1'}${path}`,
           method: method as Dispatcher.HttpMethod,
-          signal,
+          signal: cancel === undefined ? signal : AbortSignal.any([signal, cancel]),
           ...noTimeouts,
           headers,
           body: (body ?? null) as string | null,
@@ -162,6 +168,24 @@ function createClient(
       yield* readEvents(response.body);
     },
 
+    async *converse(body, given, cancel) {
+      const headers = { ...given, 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
+      const response = await open('POST', '/mcp', { headers, body, cancel });
+      try {
+        if (String(response.headers['content-type']).startsWith('text/event-stream'))
+          for await (const { data } of readEvents(response.body)) yield data;
+        else {
+          const text = await response.body.text();
+          // The protocol's own errors are messages, whatever the status.
+          if (response.statusCode >= 400 && !text.startsWith('{"jsonrpc"'))
+            throw readApiError(response.statusCode, text);
+          if (text !== '') yield JSON.parse(text) as unknown;
+        }
+      } catch (error) {
+        throw error instanceof ApiError ? error : describeConnectionError(error, base.origin);
+      }
+    },
+
     async download(url: string) {
       const response = await undici()
         .request(url, { signal, ...noTimeouts })
@@ -177,8 +201,17 @@ function createClient(
 /** No timeout: documents and uploads may take long, the server has its own deadlines, and Ctrl-C ends the wait. */
 const noTimeouts = { headersTimeout: 0, bodyTimeout: 0 };
 
-/** `scope` contains ids or names. */
-type Resolved = { base: URL; credential: Record<string, string>; scope: ChosenApp; target: Target };
+/**
+ * `scope` contains ids or names. `developer` is the developer token at hand, for requests that belong to no app; a key
+ * is not sent with them.
+ */
+type Resolved = {
+  base: URL;
+  credential: Record<string, string>;
+  developer: Record<string, string> | undefined;
+  scope: ChosenApp;
+  target: Target;
+};
 
 function resolveTarget(options: ConnectionOptions, config: Config): Resolved {
   const { own, isChosen, dataDir } = findOwnServer(options, config);
@@ -204,16 +237,19 @@ function resolveTarget(options: ConnectionOptions, config: Config): Resolved {
     throw new UsageError('The URL must not contain a user or password. Pass credentials with --key or --token.');
   let app = options.app ?? config.apiApp;
   let sandbox = options.sandbox ?? config.apiSandbox;
+  let developerToken = token;
   let from: Target['from'] = given === undefined ? 'environment' : 'options';
   if (key === undefined && token === undefined) {
     // A credential from a file is sent only to the server that the file names.
     if (profile !== undefined && new URL(profile.url).origin === base.origin) {
       ({ key, token } = profile);
+      developerToken = token;
       // A sandbox belongs to its app.
       sandbox ??= app === undefined || app === profile.app ? profile.sandbox : undefined;
       app ??= profile.app;
       from = 'profile';
     } else if (own !== undefined && new URL(own.base_url).origin === base.origin) {
+      developerToken = own.developer_token;
       if (app === undefined && sandbox === undefined) key = own.secret_key;
       else {
         token = own.developer_token;
@@ -235,7 +271,8 @@ function resolveTarget(options: ConnectionOptions, config: Config): Resolved {
   const present = Object.entries(headers).filter((entry): entry is [string, string] => entry[1] !== undefined);
   const kind = token === undefined ? 'key' : token.startsWith('dvt_') ? 'developer' : 'user';
   const scope = { ...defined({ app, sandbox }) };
-  return { base, credential: Object.fromEntries(present), scope, target: { url: base.href, kind, from } };
+  const developer = developerToken?.startsWith('dvt_') ? { authorization: `Bearer ${developerToken}` } : undefined;
+  return { base, credential: Object.fromEntries(present), developer, scope, target: { url: base.href, kind, from } };
 }
 
 /**
@@ -287,6 +324,7 @@ function describeConnectionError(error: unknown, origin: string): unknown {
     return new ApiError(
       0,
       `No server responds at ${origin} (${code}). Check that it is running and that the address is right. \`npm start\` starts one; --url names another.`,
+      { isSent: false },
     );
   if (code !== undefined)
     return new ApiError(0, `The connection to ${origin} was lost (${code}). Try again; the server's log may say more.`);

@@ -20,6 +20,8 @@ export type ExtractOptions = {
   name?: string;
   type?: string;
   out?: string;
+  /** Keeps the file and its Markdown on the server. */
+  keep?: boolean;
   /** A file with a JSON Schema. */
   schema?: string;
   instructions?: string;
@@ -51,10 +53,24 @@ export type Extraction = {
  * instead of the Markdown, or in addition to it.
  */
 export async function extract(session: Session, source: string, options: ExtractOptions): Promise<number> {
-  const extraction = isUrl(source)
-    ? await extractUrl(session, source, options)
-    : await extractFile(session, source, options);
-  return printExtraction(session, extraction, source, options);
+  if (isUrl(source)) return printExtraction(session, await extractUrl(session, source, options), source, options);
+  const { extraction, stored } = await extractFile(session, source, options);
+  const code = await printExtraction(session, extraction, source, options);
+  if (!options.keep && !session.json) await removeStored(session, extraction, stored);
+  return code;
+}
+
+/** Deletes what the extraction of a local file left on the server. What a credential may not delete stays. */
+async function removeStored({ client, say }: Session, extraction: Extraction, stored: StoredFile): Promise<void> {
+  const files = [stored, ...(extraction.outputs ?? []).flatMap((output) => filesOf(output).map(({ file }) => file))];
+  const paths = [`/extractions/${extraction.id}`, ...files.map(({ id }) => `/files/${id}`)];
+  for (const path of paths)
+    try {
+      await client.send('DELETE', path);
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      say(`${path.slice(1)} stays on the server: ${error.message}`);
+    }
 }
 
 /** `quarry extractions watch <extraction>`: waits until it ends, then prints what `extract` prints. */
@@ -113,7 +129,11 @@ export async function extractUrl(session: Session, url: string, options: Extract
   return waitForExtraction(session, started);
 }
 
-async function extractFile(session: Session, path: string, options: ExtractOptions): Promise<Extraction> {
+async function extractFile(
+  session: Session,
+  path: string,
+  options: ExtractOptions,
+): Promise<{ extraction: Extraction; stored: StoredFile }> {
   if (options.site || options.maxPages !== undefined)
     throw new UsageError('--site and --max-pages require a URL that begins with http:// or https://.');
   const wanted = readWanted(options);
@@ -125,9 +145,9 @@ async function extractFile(session: Session, path: string, options: ExtractOptio
   const started = await session.client.send<Extraction>('POST', '/extractions', {
     body: { file: stored.id, destination_kind: 'storage', ...wanted, ...ownersOf(options) },
   });
-  if (started.state !== 'running') return started;
+  if (started.state !== 'running') return { extraction: started, stored };
   session.onInterrupt(`${started.id} continues on the server and stores its data as a file there.`);
-  return waitForExtraction(session, started);
+  return { extraction: await waitForExtraction(session, started), stored };
 }
 
 /** The pages that were read; once all are, the pieces of them that were read for data. */

@@ -7,15 +7,17 @@ const pauseMs = 1_000;
 
 /**
  * Yields the events of a stream, without `ready`. When the server ends the stream or the connection is lost, reconnects
- * and continues after the last event, until `isOver` returns true.
+ * and continues after the last event, until `isOver` returns true. It begins after the event with the id `after`, or
+ * with the next one.
  */
 export async function* follow(
   session: Session,
   path: string,
   query: Record<string, string | undefined> = {},
   isOver: () => Promise<boolean> = async () => false,
+  after?: string,
 ): AsyncGenerator<ServerEvent> {
-  let lastEventId: string | undefined;
+  let lastEventId = after;
   for (;;) {
     try {
       for await (const event of session.client.events(path, { query, lastEventId })) {

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { readCount, readShare } from '../arguments.ts';
+import { readCount, readNumber, readShare } from '../arguments.ts';
 import { addActionCommands } from './action-commands.ts';
 import { formatExamples, type Run, withConnection } from './command-parts.ts';
 import type { DownloadOptions } from './download.ts';
@@ -8,6 +8,7 @@ import type { EventWatchOptions } from './events.ts';
 import type { ExtractOptions } from './extract.ts';
 import type { IngestOptions } from './ingest.ts';
 import { addKvCommands } from './kv-commands.ts';
+import type { ListenOptions } from './listen.ts';
 import type { MoveOptions } from './move.ts';
 import { findOwners } from './names.ts';
 import { addResourceCommands } from './resource-commands.ts';
@@ -35,11 +36,18 @@ export function addPeopleCommands(program: Command, setCode: SetCode): void {
   addTokenCommands(program, run);
   addActionCommands(program, run);
   addOtherCommands(program, run);
+  addEventCommands(program, run);
 }
 
 /** Adds commands that do more than send one request. */
 function addOtherCommands(program: Command, run: Run): void {
   const groupOf = (name: string) => program.commands.find((each) => each.name() === name) ?? program.command(name);
+  withConnection(program.command('mcp'))
+    .description('connect an editor: MCP on standard input and output, with the stored credential')
+    .action(async (options: ClientOptions) => {
+      const { serve } = await import('./mcp.ts');
+      await run(options, serve);
+    });
   withConnection(program.command('move'))
     .description('copy an app from another server to this one; repeat it to copy what is new')
     .requiredOption('--from <url>', 'the server to copy from')
@@ -106,6 +114,42 @@ function addOtherCommands(program: Command, run: Run): void {
     });
 }
 
+/** Commands for developing a program that receives events. */
+function addEventCommands(program: Command, run: Run): void {
+  withConnection(program.command('listen'))
+    .description('send events to a program on this machine as a webhook would, signed, until Ctrl-C')
+    .requiredOption('--forward <url>', 'where the program receives them')
+    .option('--events <names>', 'only these events, separated by commas (default: all)')
+    .option('--replay <number>', 'send the last events first, this many at most', readNumber)
+    .option('--secret-file <file>', 'sign with the secret in this file, which is created if it does not exist')
+    .option('--limit <number>', 'exit after this many deliveries', readCount)
+    .addHelpText(
+      'after',
+      formatExamples([
+        'quarry listen --forward http://127.0.0.1:3000/hooks',
+        'quarry listen --forward http://127.0.0.1:3000/hooks --events file.created,file.updated --replay 10',
+      ]),
+    )
+    .action(async (options: ClientOptions & ListenOptions) => {
+      const { listen } = await import('./listen.ts');
+      await run(options, (session) => listen(session, options));
+    });
+  withConnection(program.command('trigger <event>'))
+    .description('emit a sample of an event: its ids name nothing, and its data has "test": true')
+    .option('--data <json>', 'members of its data: a JSON object, @file, or - for standard input')
+    .addHelpText(
+      'after',
+      `${formatExamples([
+        'quarry trigger file.created',
+        `quarry trigger extraction.failed --data '{"failure_reason": "needs_browser"}'`,
+      ])}\nActive automations and webhooks receive it, too: try it in a sandbox.\n`,
+    )
+    .action(async (event: string, options: ClientOptions & { data?: string }) => {
+      const { trigger } = await import('./trigger.ts');
+      await run(options, (session) => trigger(session, event, options));
+    });
+}
+
 function addFileCommands(program: Command, run: Run): void {
   withConnection(program.command('upload <files...>'))
     .description('upload files')
@@ -133,6 +177,7 @@ function addFileCommands(program: Command, run: Run): void {
     .option('--out <directory>', 'write one .md file for each page to this directory instead')
     .option('--schema <file>', 'print data that validates against this JSON Schema instead')
     .option('--instructions <text>', 'instructions for taking the data; requires --schema')
+    .option('--keep', 'keep a local file and its Markdown on the server; --json keeps them too')
     .option('--agent <agent>', 'agent that owns the job and its outputs')
     .option('--org <org>', 'organisation that owns them')
     .option('--name <name>', 'filename of standard input (-)')
@@ -144,7 +189,7 @@ function addFileCommands(program: Command, run: Run): void {
         'quarry extract https://example.com/article',
         'quarry extract https://example.com/docs/ --site --max-pages 50 --include /docs/ --out docs',
         'quarry extract invoice.pdf --schema invoice.schema.json --instructions "Prices are in kroner."',
-      ])}\nThe source file and its Markdown stay on the server as files; --json names them.\n`,
+      ])}\nPages of a URL stay on the server as files. A local file and its Markdown stay with --keep, and with --json, which names them.\n`,
     )
     .action(async (source: string, options: ClientOptions & ExtractOptions) => {
       const { extract } = await import('./extract.ts');

@@ -8,7 +8,7 @@ import type { Owner, Resource } from './resource-kinds.ts';
 import { jsonLine, type Session } from './session.ts';
 import { formatMembers, formatTable, lookOfOutput } from './table.ts';
 
-type Thing = Record<string, unknown> & { id: string };
+type Thing = Record<string, unknown> & { id: string; warnings?: { message: string }[] };
 export type ListOptions = { search?: string; page?: number; limit?: number } & Partial<Record<Owner, string>>;
 export type CreateOptions = { set?: string[]; data?: string } & Partial<Record<Owner, string>>;
 
@@ -66,7 +66,13 @@ export async function create(
   await session.print(session.json ? jsonLine(thing) : `${thing.id}\n`);
   if (!session.json && typeof thing.secret === 'string')
     session.say(`Its secret, which is not shown again: ${thing.secret}`);
+  reportWarnings(session, thing);
   return 0;
+}
+
+/** Says on standard error what in the request looks like a mistake. */
+function reportWarnings(session: Session, { warnings }: { warnings?: { message: string }[] }): void {
+  for (const { message } of warnings ?? []) session.say(`Warning: ${message}`);
 }
 
 /** `quarry <kind> update <name>`: sends the members of `--set` and `--data`. */
@@ -83,6 +89,7 @@ export async function update(
   if (Object.keys(body).length === 0) throw new UsageError('Nothing to change. Pass --set name=value or --data.');
   const thing = await session.client.send<Thing>('PATCH', await pathOf(session, resource, named), { body });
   await session.print(session.json ? jsonLine(thing) : formatMembers(thing, lookOfOutput()));
+  reportWarnings(session, thing);
   return 0;
 }
 

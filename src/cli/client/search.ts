@@ -11,6 +11,7 @@ type Passage = {
   content: string;
   title?: string;
   source_url?: string;
+  fragment?: string;
   document: string;
   start_line: number;
   end_line: number;
@@ -69,7 +70,13 @@ export async function findScope({ client }: Session, target: string): Promise<st
 function describe(hit: Passage, rank: number): string {
   const where = `${hit.document} lines ${hit.start_line}-${hit.end_line}`;
   const head = `${rank}. ${hit.title ?? hit.source_url ?? hit.document}  (${where}, score ${hit.score.toFixed(3)})`;
-  return `${head}\n${indent(shorten(hit.content.trim()))}\n\n`;
+  const link = hit.source_url === undefined ? '' : `   ${addressOf(hit.source_url, hit.fragment)}\n`;
+  return `${head}\n${link}${indent(shorten(hit.content.trim()))}\n\n`;
+}
+
+/** The passage's place on its page, if the chunk's heading has a fragment. */
+function addressOf(url: string, fragment: string | undefined): string {
+  return fragment === undefined ? url : `${url}#${fragment}`;
 }
 
 /** Cuts the text at a line end, so that Markdown stays valid. */

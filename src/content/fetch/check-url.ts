@@ -21,9 +21,12 @@ export function checkUrl(text: string, allow?: AllowList): CheckedUrl {
   const host = hostOf(url);
   if (host === '') return { ok: false, problem: 'must name a host.' };
   if (blockedPorts.has(Number(url.port))) return { ok: false, problem: 'must use a port that is allowed for the web.' };
-  if (isUnsafeHost(host, allow)) return { ok: false, problem: 'must name a host on the public internet.' };
+  if (isUnsafeHost(host, allow)) return { ok: false, problem: notPublic };
   return { ok: true, url };
 }
+
+const notPublic =
+  'must name a host on the public internet. The operator of the server can allow others with QUARRY_FETCH_ALLOW.';
 
 /** The host without IPv6 brackets and trailing dots, with numeric spellings of addresses normalised. */
 function hostOf(url: URL): string {

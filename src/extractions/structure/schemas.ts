@@ -1,4 +1,4 @@
-import { AppError, invalidField } from '../../lib/errors.ts';
+import { invalidField } from '../../lib/errors.ts';
 import type { JsonObject } from './schema-shape.ts';
 import { findShapeProblem } from './schema-shape.ts';
 
@@ -28,9 +28,7 @@ export function createSchemas({ check, isRefusal }: SchemaChecker) {
         await check(lane, schema, null);
       } catch (error) {
         if (!isRefusal(error)) throw error;
-        throw new AppError('invalid_parameters', 'schema: is not a valid JSON Schema', {
-          fields: [{ field: 'schema', message: error.message }],
-        });
+        throw invalidField('schema', `is not a valid JSON Schema. ${error.message}`);
       }
     },
 

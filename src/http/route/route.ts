@@ -6,7 +6,7 @@ import { limits } from '../../lib/limits.ts';
 import { mapOf } from '../../lib/map-schema.ts';
 import type { Caller, DeveloperCaller, DeveloperIdentity, Identity, Scope } from '../../tenancy/caller.ts';
 import type { Credential } from '../../tenancy/credential.ts';
-import type { KeyArea } from '../../tenancy/key-scopes.ts';
+import { hasScope, type KeyArea, type ScopeNeed } from '../../tenancy/key-scopes.ts';
 import { type BodyBudget, bodyBudgets } from '../body/budgets.ts';
 import type { RouteGroup } from '../limits/rate-limits.ts';
 import type { AuditMode, AuditNote, Auditor } from './audit.ts';
@@ -40,6 +40,8 @@ export type RouteInfo = {
   path: string;
   operationId: string;
   access: Access;
+  /** What the scopes of a key must allow; absent where any key is allowed. */
+  need: ScopeNeed | undefined;
   budget: BodyBudget;
   /** Whether the route takes a JSON body. */
   takesJson: boolean;
@@ -231,6 +233,7 @@ export class Api {
     const budget = { ...wantedBudget, bytesMax: Math.min(wantedBudget.bytesMax, this.#bodyBytesMax) };
     this.routes.push({
       ...{ method, path, operationId, access, budget, protocol: definition.protocol },
+      need: needOf(access, definition),
       takesJson: definition.body !== undefined,
       takesBytes: definition.rawBody !== undefined,
       idempotency: method === 'POST' ? documentedMode(definition) : undefined,
@@ -255,7 +258,7 @@ export class Api {
           ...(definition.challenge === undefined ? {} : { challenge: definition.challenge }),
           servesContent: definition.servesContent ?? false,
           changesRights: definition.changesRights ?? false,
-          ...scopeOf(access, definition),
+          ...needOf(access, definition),
           ...(access.kind === 'public' || access.kind === 'key' ? {} : { rateGroup: rateGroupOf(definition) }),
           ...(definition.rawBody === undefined ? {} : { rawBody: definition.rawBody }),
           ...(definition.headers === undefined ? {} : { headers: definition.headers }),
@@ -359,7 +362,7 @@ const areas: Record<string, KeyArea | undefined> = {
   Server: undefined,
 };
 
-function scopeOf(
+function needOf(
   access: Access,
   {
     tag,
@@ -368,11 +371,11 @@ function scopeOf(
     reads,
     area: own,
   }: Pick<RouteDefinition<unknown, TSchema, TSchema, TSchema>, 'tag' | 'method' | 'rateGroup' | 'reads' | 'area'>,
-): { area?: KeyArea; reads?: boolean } {
-  if (access.kind !== 'app') return {};
+): ScopeNeed | undefined {
+  if (access.kind !== 'app') return undefined;
   if (own === undefined && !(tag in areas)) throw new Error(`Add an area of key scopes for the tag "${tag}".`);
   const area = own ?? areas[tag];
-  return area === undefined ? {} : { area, reads: reads ?? (method === 'GET' || rateGroup === 'search') };
+  return area === undefined ? undefined : { area, reads: reads ?? (method === 'GET' || rateGroup === 'search') };
 }
 
 function rateGroupOf({ method, rateGroup }: { method: Method; rateGroup?: RouteGroup }): RouteGroup {
@@ -455,6 +458,13 @@ function securityOf(access: Access): Record<string, string[]>[] {
     case 'app':
       return [{ apiKey: [] }, { bearer: [] }, { session: [] }];
   }
+}
+
+/** Whether callers of this kind, with the scopes of their key, may use the route. The things they name are checked later. */
+export function allowsCaller({ access, need }: Pick<RouteInfo, 'access' | 'need'>, caller: Caller): boolean {
+  const kind = caller.kind === 'agent' ? 'user' : caller.kind;
+  if (access.kind !== 'app' || !access.callers.includes(kind)) return false;
+  return need === undefined || hasScope(caller.scopes, need.area, need.reads);
 }
 
 /** Throws unless this identity may use a route of this access. */

@@ -4,6 +4,9 @@ import type { Outlet } from './unread-bytes.ts';
 /** What a reader saw last if its `Last-Event-ID` names no position. No log keeps what follows it. */
 export const notAPosition = -1;
 
+/** A resource that a stream shows. */
+export type StreamedResource = { appId: string; id: string };
+
 /** One entry of a streamed log, sent as one event. */
 export type LogEntry = { position: number; event: string; key: string; data: unknown };
 
@@ -29,6 +32,8 @@ export type LogSource = {
    * had no room for gets no entries. Undefined for a log that has ended.
    */
   readLogs(appId: string, reads: readonly LogRead[]): Promise<(Log | undefined)[]>;
+  /** Returns the ids of those that exist. Without it, the resource ends only with the credential of its reader. */
+  filterExisting?(resources: readonly StreamedResource[]): Promise<string[]>;
   /** Returns the ids of the logs that the user may see. */
   filterVisible(caller: UserCaller, ids: readonly string[]): Promise<string[]>;
   /**

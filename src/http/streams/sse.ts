@@ -6,7 +6,7 @@ import type { Logger } from '../../lib/log.ts';
 import type { UserCaller } from '../../tenancy/caller.ts';
 import { type CredentialFacts, hasExpired, type Identified } from '../../tenancy/credential.ts';
 import { AppShares } from '../limits/app-shares.ts';
-import { type Log, type LogEntry, type LogSource, notAPosition, sendLog } from './log-stream.ts';
+import { type Log, type LogEntry, type LogSource, notAPosition, type StreamedResource, sendLog } from './log-stream.ts';
 import { type Outlet, UnreadBytes } from './unread-bytes.ts';
 import { type Snapshot, updatesFor } from './versions.ts';
 
@@ -23,6 +23,8 @@ export type StreamSource = {
   event: string;
   /** Returns the current state of these resources of one app. Missing ones are omitted. */
   load(appId: string, ids: readonly string[]): Promise<Snapshot[]>;
+  /** Returns the ids of those that exist. Without it, the resource ends only with the credential of its reader. */
+  filterExisting?(resources: readonly StreamedResource[]): Promise<string[]>;
   /** Returns the ids of the resources that the user may see. */
   filterVisible(caller: UserCaller, ids: readonly string[]): Promise<string[]>;
 };
@@ -143,19 +145,30 @@ export class StreamHub {
     this.#readersTimer.unref();
   }
 
-  /** Ends the streams of readers whose credential has ended, or who may no longer see the resource. */
+  /** Ends the streams of readers whose credential has ended, or who may no longer see the resource, or if it is gone. */
   async endRevoked(): Promise<void> {
     const { findEnded, log } = this.#options;
     if (findEnded === undefined || this.#checking || this.size === 0) return;
     this.#checking = true;
     try {
       for (const stream of await findEnded([...this.#byAge])) this.#end(stream);
+      await this.#endGone();
       await this.#endHidden();
     } catch (error) {
       // The state is unknown now. The next check follows in a second.
       log.warn({ err: error }, 'Could not check the readers of streams');
     } finally {
       this.#checking = false;
+    }
+  }
+
+  /** A resource that goes with its owner, such as an extraction with its agent, announces nothing. */
+  async #endGone(): Promise<void> {
+    for (const [kind, topics] of Map.groupBy(this.#topics.values(), (topic) => topic.kind)) {
+      const existing = await this.#sources.get(kind)?.filterExisting?.(topics);
+      if (existing === undefined) continue;
+      const ids = new Set(existing);
+      for (const { id, streams } of topics) if (!ids.has(id)) for (const stream of [...streams]) this.#end(stream);
     }
   }
 

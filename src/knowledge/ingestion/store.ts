@@ -1,5 +1,6 @@
 /*
- * Triggers of knowledge_ingestions: ingestions_ended emits an event when an ingestion has ended.
+ * Triggers of knowledge_ingestions: ingestions_ended emits an event when an ingestion has ended; ingestions_changed
+ * counts its versions and announces each to streams, and ingestions_removed that an unfinished one was deleted.
  */
 import { hashUrl } from '../../crawls/store.ts';
 import type { Db, Transaction } from '../../db/database.ts';
@@ -24,6 +25,7 @@ export type IngestionRow = {
   error: IngestionError | null;
   leaseHolder: string | null;
   leaseUntil: Date | null;
+  version: number;
   startedAt: Date | null;
   completedAt: Date | null;
   createdAt: Date;
@@ -111,6 +113,22 @@ export async function findIngestion(db: Db, caller: Caller, id: string): Promise
     from knowledge_ingestions i join knowledge_sources s on s.app_id = i.app_id and s.id = i.source_id
     where i.id = ${id} and ${sourceVisible(db, caller, 's')}`;
   return row;
+}
+
+/** The ids of the ingestions that the caller may see. */
+export async function filterVisibleIngestions(db: Db, caller: Caller, ids: readonly string[]): Promise<string[]> {
+  const rows = await db<{ id: string }[]>`
+    select i.id from knowledge_ingestions i join knowledge_sources s on s.app_id = i.app_id and s.id = i.source_id
+    where i.id = any(${[...ids]}::uuid[]) and ${sourceVisible(db, caller, 's')}`;
+  return rows.map(({ id }) => id);
+}
+
+/** These ingestions of one app, without a visibility check: for streams that were authorized when they were opened. */
+export function listIngestionsById(db: Db, appId: string, ids: readonly string[]): Promise<IngestionView[]> {
+  return db<IngestionView[]>`
+    select i.*, s.org_id, s.team_id, s.user_id, s.agent_id
+    from knowledge_ingestions i join knowledge_sources s on s.app_id = i.app_id and s.id = i.source_id
+    where i.app_id = ${appId} and i.id = any(${[...ids]}::uuid[])`;
 }
 
 export async function listIngestions(

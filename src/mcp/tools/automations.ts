@@ -43,6 +43,7 @@ const journalPageSize = 50;
 const listAutomations = defineTool({
   name: 'list_automations',
   title: 'List automations',
+  operation: 'listAutomations',
   description:
     'Lists the automations of the app, newest first. Requires a secret key or a developer token; others call list_invocable_automations.',
   hints: { reads: true },
@@ -84,6 +85,7 @@ const listAutomations = defineTool({
 const listInvocable = defineTool({
   name: 'list_invocable_automations',
   title: 'List what you may invoke',
+  operation: 'listInvocableAutomations',
   description: 'Lists the automations that you may invoke now, newest first. Pass their ids to invoke_automation.',
   hints: { reads: true },
   input: strict({ page: pageInput }),
@@ -130,6 +132,7 @@ const runAnswer = Type.Object(runMembers);
 const invokeAutomation = defineTool({
   name: 'invoke_automation',
   title: 'Invoke an automation',
+  operation: 'invokeAutomation',
   description:
     'Starts a run and waits for its result. If the run takes longer, returns its status and its id for read_run.',
   hints: { reads: false, destroys: true, reachesOut: true },
@@ -153,6 +156,7 @@ const invokeAutomation = defineTool({
 const readRun = defineTool({
   name: 'read_run',
   title: 'Read a run',
+  operation: 'getAutomationRun',
   description:
     'Returns the status and result of a run, and its journal in order. Pass resume_cursor as after_cursor to get later entries.',
   hints: { reads: true },
@@ -205,6 +209,7 @@ const runInput = Type.String({ description: 'atr_…' });
 const signalRun = defineTool({
   name: 'signal_run',
   title: 'Signal a run',
+  operation: 'signalAutomationRun',
   description:
     'Sends a signal to a run in progress, which waits for it now or later. Requires a secret key or a developer token.',
   hints: { reads: false },
@@ -222,6 +227,7 @@ const signalRun = defineTool({
 const cancelRun = defineTool({
   name: 'cancel_run',
   title: 'Cancel a run',
+  operation: 'cancelAutomationRun',
   description:
     'Cancels a run that is pending or in progress, and returns it. Requires a secret key or a developer token.',
   hints: { reads: false, destroys: true },
@@ -235,6 +241,7 @@ const cancelRun = defineTool({
 const retryRun = defineTool({
   name: 'retry_run',
   title: 'Retry a run',
+  operation: 'retryAutomationRun',
   description:
     'Starts a new run with the payload of one that ended, and waits for its result like invoke_automation. Requires a secret key or a developer token.',
   hints: { reads: false, destroys: true, reachesOut: true },
@@ -249,6 +256,7 @@ const retryRun = defineTool({
 const emitEvent = defineTool({
   name: 'emit_event',
   title: 'Emit an event',
+  operation: 'emitEvent',
   description:
     'Emits an event of your own, such as order.paid: automations with this trigger start, and webhooks receive it. Requires a secret key or a developer token.',
   hints: { reads: false, reachesOut: true },

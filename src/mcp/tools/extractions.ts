@@ -95,6 +95,7 @@ const wanted = {
 const extractUrl = defineTool({
   name: 'extract_url',
   title: 'Extract a page or a site',
+  operation: 'createExtraction',
   description:
     'Reads a public page (mode link) or follows the links of a site (mode site), as Markdown. Waits for the result. If the job takes longer, returns state running and its id for read_extraction.',
   hints: { reads: false, reachesOut: true },
@@ -126,6 +127,7 @@ const extractUrl = defineTool({
 const extractFile = defineTool({
   name: 'extract_file',
   title: 'Extract a document',
+  operation: 'createExtraction',
   description:
     'Reads a document (PDF, office, mail, e-book, HTML …; at most 10 MB) as Markdown: a stored file, or bytes in base64 with a filename.',
   hints: { reads: false },
@@ -164,6 +166,7 @@ async function upload(
 const readExtraction = defineTool({
   name: 'read_extraction',
   title: 'Read an extraction',
+  operation: 'getExtraction',
   description:
     'Returns the progress of an extraction, its outputs, and part of the Markdown of one of them. Pass next_offset as offset to continue.',
   hints: { reads: true },

@@ -5,8 +5,11 @@ import { textInBase64 } from '../long-arguments.ts';
 import { defineTool, pageInput, pageOutput, readUtf8, requireOneOf, type Tool, toolLimits } from '../tool.ts';
 
 type StoredFile = { id: string; filename: string; content_type: string; size: number };
+type FilePage = { data: (StoredFile & { created_at: string })[] } & PageMembers;
+type UploadLink = { file: string; method: string; url: string; expires_at: string };
 
-type UploadPage = { data: Upload[]; page: number; total_pages: number; total_entries: number };
+type PageMembers = { page: number; total_pages: number; total_entries: number };
+type UploadPage = { data: Upload[] } & PageMembers;
 type Upload = {
   id: string;
   filename: string;
@@ -26,6 +29,7 @@ const fileMembers = {
 const uploadFile = defineTool({
   name: 'upload_file',
   title: 'Upload a file',
+  operation: 'createFile',
   description: 'Stores text or bytes as a file and returns its id. Pass the id to ingest, extract_file or read_file.',
   hints: { reads: false },
   input: strict({
@@ -50,9 +54,65 @@ const uploadFile = defineTool({
   },
 });
 
+const linkSecondsDefault = 600;
+
+const createUploadUrl = defineTool({
+  name: 'create_upload_url',
+  title: 'Create an upload link',
+  description:
+    'Returns a URL that accepts one PUT of the bytes of a file, without a credential, until it expires. Prefer it to upload_file for anything but short texts: send the bytes with a program, for example curl -T report.pdf URL. Then pass the id to ingest, extract_file or read_file.',
+  operation: 'createFileUploadUrl',
+  hints: { reads: false },
+  input: strict({
+    filename: Type.String({ minLength: 1, maxLength: 500 }),
+    content_type: Type.Optional(Type.String({ maxLength: 255, description: 'Default application/octet-stream.' })),
+    size: Type.Optional(Type.Integer({ minimum: 0, description: 'Maximum number of bytes.' })),
+    expires_in: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: 3_600, description: `Seconds. Default ${linkSecondsDefault}.` }),
+    ),
+    agent: Type.Optional(Type.String({ description: 'agt_…; the agent that owns the file.' })),
+    org: Type.Optional(Type.String({ description: 'org_…; the organisation that owns it.' })),
+  }),
+  output: Type.Object({
+    file: Type.String({ description: 'fil_…; the id that the file will have.' }),
+    method: Type.String(),
+    url: Type.String({ description: 'Accepts the bytes once.' }),
+    expires_at: Type.String(),
+  }),
+  async run({ content_type: type = 'application/octet-stream', expires_in: seconds, ...rest }, { api }) {
+    const body = { ...rest, content_type: type, expires_in: seconds ?? linkSecondsDefault };
+    const { file, method, url, expires_at } = await api<UploadLink>('POST', '/api/v1/files/upload_urls', { body });
+    return { data: { file, method, url, expires_at } };
+  },
+});
+
+const listFiles = defineTool({
+  name: 'list_files',
+  title: 'List files',
+  description: 'Lists the files visible to you, newest first. Pass their ids to read_file, extract_file or ingest.',
+  operation: 'listFiles',
+  hints: { reads: true },
+  input: strict({
+    prefix: Type.Optional(Type.String({ maxLength: 500, description: 'Only names that begin with this.' })),
+    content_type: Type.Optional(Type.String({ description: 'Only this type, or a family such as image/*.' })),
+    page: pageInput,
+  }),
+  output: Type.Object({
+    files: Type.Array(Type.Object({ ...fileMembers, created_at: Type.String() })),
+    ...pageOutput,
+  }),
+  async run(query, { api }) {
+    const found = await api<FilePage>('GET', '/api/v1/files', { query });
+    const files = found.data.map((file) => ({ ...present(file), created_at: file.created_at }));
+    const { page, total_pages, total_entries } = found;
+    return { data: { files, page, total_pages, total_entries } };
+  },
+});
+
 const readFile = defineTool({
   name: 'read_file',
   title: 'Read a text file',
+  operation: 'getFile',
   description:
     'Returns bytes of a stored text file as text. Pass next_offset as offset to continue. Use extract_file for other documents.',
   hints: { reads: true },
@@ -91,6 +151,7 @@ const readFile = defineTool({
 const listUploads = defineTool({
   name: 'list_uploads',
   title: 'List unfinished uploads',
+  operation: 'listUploads',
   description:
     'Lists the resumable uploads visible to you that are not complete yet, newest first, with the bytes stored so far.',
   hints: { reads: true },
@@ -126,4 +187,4 @@ function present({ id, filename, content_type, size }: StoredFile) {
   return { file: id, filename, content_type, size };
 }
 
-export const fileTools: readonly Tool[] = [uploadFile, readFile, listUploads];
+export const fileTools: readonly Tool[] = [uploadFile, createUploadUrl, listFiles, readFile, listUploads];

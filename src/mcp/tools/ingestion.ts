@@ -15,6 +15,7 @@ type Ingestion = {
 const ingest = defineTool({
   name: 'ingest',
   title: 'Ingest a document',
+  operation: 'ingestIntoKnowledgeSource',
   description:
     'Adds a text or a stored file to a source as a document, and waits until it can be searched. For a page, call extract_url first and pass the file of its output.',
   hints: { reads: false },

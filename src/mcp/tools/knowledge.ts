@@ -57,6 +57,7 @@ const freeJson = Type.Optional(mapOf(Type.Unknown()));
 const listSources = defineTool({
   name: 'list_knowledge_sources',
   title: 'List knowledge sources',
+  operation: 'listKnowledgeSources',
   description: 'Lists the knowledge sources visible to you, newest first. Pass their ids to search_knowledge.',
   hints: { reads: true },
   input: strict({
@@ -97,6 +98,7 @@ const listSources = defineTool({
 const searchKnowledge = defineTool({
   name: 'search_knowledge',
   title: 'Search knowledge',
+  operation: 'searchKnowledge',
   description:
     'Finds passages in everything that you can see, or in one source, or in all sources of one agent, best first. Each has its document and lines: use read_document to read the context.',
   hints: { reads: true },
@@ -127,9 +129,8 @@ const searchKnowledge = defineTool({
         source: Type.String(),
         title: optionalText,
         source_url: optionalText,
-        fragment: Type.Optional(
-          Type.String({ description: 'Leads to the passage: cite source_url, `#` and fragment.' }),
-        ),
+        fragment: optionalText,
+        url: Type.Optional(Type.String({ description: 'The address of the passage on its page. Cite it.' })),
         start_line: Type.Integer(),
         end_line: Type.Integer(),
         start_byte: Type.Integer(),
@@ -158,24 +159,23 @@ const searchKnowledge = defineTool({
         start_byte,
         end_byte,
         score,
-        ...defined({ title, source_url, fragment }),
+        ...defined({ title, source_url, fragment, url: addressOf(hit) }),
         ...truncateJson('metadata', hit.metadata, toolLimits.jsonCharactersMax),
       };
     });
     const text = passages
       .map(
-        ({ content, document, title, start_line, end_line, ...place }, at) =>
-          `[${at + 1}] ${title ?? document} (${document}, lines ${start_line}-${end_line}${linkOf(place)})\n${content}`,
+        ({ content, document, title, start_line, end_line, url }, at) =>
+          `[${at + 1}] ${title ?? document} (${document}, lines ${start_line}-${end_line}${url === undefined ? '' : `, ${url}`})\n${content}`,
       )
       .join('\n\n');
     return { data: { passages }, text: text === '' ? 'No results.' : text };
   },
 });
 
-/** The address of a passage on its page. */
-function linkOf({ source_url: url, fragment }: { source_url?: string; fragment?: string }): string {
-  if (url === undefined) return '';
-  return `, ${fragment === undefined ? url : `${url}#${fragment}`}`;
+/** The address of a passage on its page: of the heading above it, if that has one. */
+function addressOf({ source_url: url, fragment }: Passage): string | undefined {
+  return url === undefined || fragment === undefined ? url : `${url}#${fragment}`;
 }
 
 function searchPath(source: string | undefined, agent: string | undefined): string {
@@ -187,6 +187,7 @@ function searchPath(source: string | undefined, agent: string | undefined): stri
 const listDocuments = defineTool({
   name: 'list_documents',
   title: 'List documents',
+  operation: 'listKnowledgeDocuments',
   description: 'Lists the knowledge documents visible to you, newest first.',
   hints: { reads: true },
   input: strict({
@@ -230,6 +231,7 @@ const listDocuments = defineTool({
 const readDocument = defineTool({
   name: 'read_document',
   title: 'Read a document',
+  operation: 'getKnowledgeDocumentContent',
   description:
     'Returns lines (counted from 1) or bytes (from 0) of a document. Pass next_offset as offset to continue; it is absent at the end.',
   hints: { reads: true },

@@ -19,6 +19,7 @@ const user = Type.Optional(
 const get = defineTool({
   name: 'kv_get',
   title: 'Get an entry',
+  operation: 'getKvEntry',
   description: 'Returns the value of a key. A long value is returned in parts: pass next_offset as offset to continue.',
   hints: { reads: true },
   input: strict({
@@ -59,6 +60,7 @@ const get = defineTool({
 const put = defineTool({
   name: 'kv_put',
   title: 'Put an entry',
+  operation: 'putKvEntry',
   description: 'Creates or overwrites the value of a key.',
   hints: { reads: false, destroys: true, repeatable: true },
   input: strict({
@@ -86,6 +88,7 @@ const put = defineTool({
 const increment = defineTool({
   name: 'kv_increment',
   title: 'Add to a number',
+  operation: 'incrementKvEntry',
   description:
     'Adds to an entry whose value is an integer; a missing entry counts as 0. Concurrent calls are all counted.',
   hints: { reads: false },
@@ -107,6 +110,7 @@ const increment = defineTool({
 const list = defineTool({
   name: 'kv_list',
   title: 'List entries',
+  operation: 'listKvEntries',
   description: 'Lists keys with the beginnings of their values. Use kv_get to read a whole value.',
   hints: { reads: true },
   input: strict({
@@ -157,6 +161,7 @@ function pageOf(found: Page, prefix: string, page: number) {
 const remove = defineTool({
   name: 'kv_delete',
   title: 'Delete an entry',
+  operation: 'deleteKvEntry',
   description: 'Permanently deletes a key and its value.',
   hints: { reads: false, destroys: true },
   input: strict({ key, user }),
@@ -170,6 +175,7 @@ const remove = defineTool({
 const batch = defineTool({
   name: 'kv_batch',
   title: 'Change several entries',
+  operation: 'batchKvEntries',
   description:
     'Reads and changes up to 100 entries of one user in order, all or nothing. With if_match (an etag of an earlier result) or if_none_match, nothing happens unless the entry is as expected.',
   hints: { reads: false, destroys: true },

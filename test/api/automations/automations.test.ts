@@ -54,6 +54,21 @@ test('an automation is created, read, listed, changed and deleted', async () => 
   assert.equal((await client.call('GET', `/automations/${id}`)).status, 404);
 });
 
+test('an invalid input_schema is refused with the path and the keyword of its mistake', async () => {
+  const schemas: [Record<string, unknown>, RegExp][] = [
+    [{ properties: { age: { type: 'nonsense' } } }, /at \/properties\/age\/type: must be equal to one of .*integer/],
+    [{ properties: { age: { minimum: 'one' } } }, /at \/properties\/age\/minimum: must be number/],
+    [{ items: { $ref: '#/$defs/none' } }, /at \/items\/\$ref: can't resolve reference #\/\$defs\/none/],
+    [{ properties: { 'a/b': { pattern: '(' } } }, /at \/properties\/a~1b\/pattern: Invalid regular expression/],
+    [{ required: 'name' }, /at \/required: must be array/],
+  ];
+  for (const [input_schema, message] of schemas) {
+    const refused = await client.call<ErrorBody>('POST', '/automations', { ...invoked, input_schema });
+    assert.equal(refused.status, 422, refused.text);
+    assert.match(refused.body.error.message, message);
+  }
+});
+
 test('invalid members are refused by name', async () => {
   const cases: [Record<string, unknown>, string][] = [
     [{ type: 'invoked' }, 'name'],
@@ -241,10 +256,10 @@ test('an event starts each automation that listens and whose filter passes, once
   assert.equal(ended.event_id, emitted.body.id);
   assert.equal((await runsOf(paused.id)).length, 0);
   assert.equal((await runsOf(broken.id))[0]?.error?.code, 'filter_failed');
-  assert.equal(
-    (await server.api('GET', `/api/v1/automation_runs/${run.id}/stream`, { key: world.app.secretKey })).status,
-    404,
-  );
+  const stream = `/api/v1/automation_runs/${run.id}/stream`;
+  const refused = await server.api<ErrorBody>('GET', stream, { key: world.app.secretKey });
+  assert.equal(refused.status, 404);
+  assert.match(refused.body.error.message, /GET \/api\/v1\/automation_runs\/\{automation_run\}\/journal/);
 });
 
 test('a chain of runs that start each other stops at depth 8 with a failed run', async () => {

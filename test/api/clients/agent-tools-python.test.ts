@@ -1,17 +1,14 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { requireProgram } from '../../../scripts/setup.ts';
 import { AutomationsClient, graphOf } from '../../support/automations.ts';
 import { htmlPage, startSite } from '../../support/fixture-site.ts';
 import { knowledgeOf } from '../../support/knowledge.ts';
+import { runPython } from '../../support/python.ts';
 import { startTestServer } from '../../support/server.ts';
-import { projectRoot } from '../../support/source.ts';
 
 /*
- * The Python recipes against a real server, with the standard library alone. LangChain and LlamaIndex are stand-ins of
- * their shape (test/fixtures/python), because the tests install nothing from PyPI.
+ * The tools and adapters of the Python client against a real server. LangChain and LlamaIndex are stand-ins of their
+ * shape (test/fixtures/python), because the tests install nothing from PyPI.
  */
 
 const server = await startTestServer({ env: { QUARRY_FETCH_ALLOW: '127.0.0.1' } });
@@ -32,75 +29,30 @@ await new AutomationsClient(server, app).createAutomation({ lookup_key: 'double'
 /** Runs a program after the common beginning and returns what it prints, as JSON. */
 async function python(program: string): Promise<unknown> {
   const opening = `import json, os
-from quarry import Quarry, QuarryError
+from quarry_client import Quarry
 environ = os.environ
 quarry = Quarry(environ["BASE"], token=environ["TOKEN"])
 `;
-  const paths = ['clients/python', 'test/fixtures/python'].map((path) => join(projectRoot, path));
-  const child = spawn(requireProgram('python'), ['-c', `${opening}${program}`], {
-    env: {
-      ...{ PATH: process.env.PATH, PYTHONPATH: paths.join(':'), PYTHONDONTWRITEBYTECODE: '1' },
-      ...{ BASE: server.baseUrl, TOKEN: member.token, KEY: app.secretKey, SITE: site.origin },
-      ...{ SOURCE: source, DOCUMENT: document, HIDDEN: hidden, OTHER: other, USER: loner.id },
-    },
+  const { code, output, errors } = await runPython(['-c', `${opening}${program}`], {
+    ...{ BASE: server.baseUrl, TOKEN: member.token, SITE: site.origin },
+    ...{ SOURCE: source, DOCUMENT: document, HIDDEN: hidden, OTHER: other },
   });
-  let output = '';
-  let errors = '';
-  child.stdout.on('data', (chunk) => {
-    output += chunk;
-  });
-  child.stderr.on('data', (chunk) => {
-    errors += chunk;
-  });
-  const code = await new Promise((resolve) => child.once('close', resolve));
   assert.equal(code, 0, errors);
   return JSON.parse(output);
 }
 
-test('the client searches, reads, extracts, stores and runs, and reports errors', async () => {
-  const found = await python(`
-first = quarry.read(environ["DOCUMENT"], limit=1000)
-rest = quarry.read(environ["DOCUMENT"], offset=first["next_offset"])
-page = quarry.extract(environ["SITE"] + "/")
-quarry.kv_put("a/b ?#%", "dark")
-value = quarry.kv_get("a/b ?#%")
-quarry.kv_delete("a/b ?#%")
-try:
-    quarry.kv_get("a/b ?#%")
-except QuarryError as error:
-    failure = [error.status, error.code, str(error)]
-server = Quarry(environ["BASE"], key=environ["KEY"])
-server.kv_put("k", "v", user=environ["USER"])
-print(json.dumps({
-    "hits": [[each["document"], each["title"]] for each in quarry.search("hands", sources=[environ["SOURCE"]])],
-    "lengths": [len(first["content"] + rest["content"]), rest["next_offset"]],
-    "page": [page["state"], "Home" in quarry.markdown(page["outputs"][0])],
-    "value": value, "failure": failure, "server": server.kv_get("k", user=environ["USER"]),
-    "run": quarry.run("double", {"n": 21})["result"],
-}))`);
-  assert.deepEqual(found, {
-    hits: [[document, 'Otters']],
-    lengths: [3_019, null],
-    page: ['done', true],
-    value: 'dark',
-    failure: [404, 'not_found', 'The resource does not exist, or you may not see it (404 not_found).'],
-    server: 'v',
-    run: { twice: 42 },
-  });
-});
-
 test('tools can be restricted, are bounded, and tell a model about errors', async () => {
   const said = (await python(`
-from quarry_tools import agent_functions
+from quarry_client.tools import agent_functions
 search, read, kv_put, kv_get, run, extract = agent_functions(
     quarry, ["search", "read", "kv_put", "kv_get", "run", "extract"],
     sources=[environ["SOURCE"]], automations=["double"], kv_prefix="agent/", characters_max=1000)
 (anything,) = agent_functions(quarry, ["read"])
-(nowhere,) = agent_functions(Quarry("http://127.0.0.1:1"), ["search"])
+(nowhere,) = agent_functions(Quarry("http://127.0.0.1:1", retries=0), ["search"])
 kv_put("theme", "dark")
 print(json.dumps([
     search("otters"), read(environ["DOCUMENT"]), read(environ["OTHER"]), anything(environ["HIDDEN"]),
-    kv_get("theme"), quarry.kv_get("agent/theme"), run("double", {"n": 4}), run("other", {}),
+    kv_get("theme"), quarry.kv.get("agent/theme")["value"], run("double", {"n": 4}), run("other", {}),
     extract(environ["SITE"] + "/"), extract("http://10.0.0.1/"), nowhere("x"), len(search("otters")),
 ]))`)) as (string | number)[];
   const expected = [
@@ -113,7 +65,7 @@ print(json.dumps([
     /^Failed: automation must be one of double\.$/,
     /Home/,
     /^Failed: url.*\(422 invalid_parameters\)\.$/,
-    /^Failed: the server cannot be reached/,
+    /^Failed: http:.* cannot be reached/,
   ];
   for (const [at, pattern] of expected.entries()) assert.match(String(said[at]), pattern);
   assert.ok(Number(said.at(-1)) <= 1_000);
@@ -121,7 +73,7 @@ print(json.dumps([
 
 test('the retriever and tools of LangChain meet the contract of its base classes', async () => {
   const found = await python(`
-from quarry_langchain import QuarryRetriever, quarry_tools
+from quarry_client.langchain import QuarryRetriever, quarry_tools
 retriever = QuarryRetriever(quarry=quarry, sources=[environ["SOURCE"]], max_results=1)
 documents = retriever.invoke("hands")
 search, run = quarry_tools(quarry, ["search", "run"], automations=["double"])
@@ -138,7 +90,7 @@ print(json.dumps([
 
 test('the retriever and tools of LlamaIndex meet the contract of its base classes', async () => {
   const found = await python(`
-from quarry_llamaindex import QuarryRetriever, quarry_tools
+from quarry_client.llamaindex import QuarryRetriever, quarry_tools
 nodes = QuarryRetriever(quarry, sources=[environ["SOURCE"]], max_results=1).retrieve("hands")
 (search,) = quarry_tools(quarry, ["search"])
 print(json.dumps([

@@ -45,6 +45,7 @@ const pages = [
   'docs/mcp.md',
   'docs/verify.md',
   'docs/typescript.md',
+  'docs/python.md',
   'docs/agent-tools.md',
   'docs/openai.md',
   'docs/self-hosting.md',

@@ -54,9 +54,11 @@ test('a passage of a web page has the fragment of its heading, also after its in
     const requestInit = { headers: { 'x-api-key': world.app.secretKey } };
     await client.connect(new StreamableHTTPClientTransport(new URL(`${server.baseUrl}/mcp`), { requestInit }));
     const args = { source, query: 'kettles', max_results: 1 };
-    const { content } = await client.callTool({ name: 'search_knowledge', arguments: args });
+    const { content, structuredContent } = await client.callTool({ name: 'search_knowledge', arguments: args });
     await client.close();
     assert.match(JSON.stringify(content), /manual\.html#start\)/);
+    const [passage] = (structuredContent as { passages: { url?: string }[] }).passages;
+    assert.match(passage?.url ?? '', /manual\.html#start$/);
 
     const [key] = await server.db<{ appId: string; sourceId: string }[]>`
       select app_id, id as source_id from knowledge_sources order by created_at desc limit 1`;

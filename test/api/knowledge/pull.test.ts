@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
+import { EventStream } from '../../support/event-stream.ts';
 import { htmlPage, startSite } from '../../support/fixture-site.ts';
 import { type Json, knowledgeOf, type TestIngestion } from '../../support/knowledge.ts';
 import { type ErrorBody, startTestServer } from '../../support/server.ts';
@@ -89,6 +90,61 @@ test('a pull of a site adds new pages, leaves unchanged ones and removes deleted
     assert.deepEqual((await documentsOf(source)).map(({ title }) => title).sort(), ['Cherries', 'Home', 'Ripe pears']);
     assert.equal(second.stats.removed, 1);
     assert.deepEqual(await app.search(source, { query: 'apples', mode: 'fulltext' }), []);
+  } finally {
+    await site.close();
+  }
+});
+
+test('the stream of an ingestion shows each change up to its end, resumes, and ends with the ingestion', async () => {
+  let go = () => {};
+  const opened = new Promise<void>((resolve) => {
+    go = resolve;
+  });
+  const site = await startSite({
+    '/slow': async (_request, response) => {
+      await opened;
+      response.setHeader('content-type', 'text/html');
+      response.end(htmlPage('Slow'));
+    },
+    '/never': () => {},
+  });
+  const follow = (id: string, headers: Record<string, string> = {}) =>
+    EventStream.open(`${server.baseUrl}/api/v1/knowledge_ingestions/${id}/stream`, {
+      'x-api-key': world.app.secretKey,
+      ...headers,
+    });
+  const start = async (path: string) => {
+    const source = await app.createSource({ ...org, type: 'web/link', payload: { url: `${site.origin}${path}` } });
+    const ingest = (body: Json) => app.send<TestIngestion>('POST', `/knowledge_sources/${source}/ingest`, body);
+    const { body } = await ingest({ pull: true });
+    return { source, id: body.id, queued: (await ingest({ pull: true, on_active: 'queue' })).body.id };
+  };
+  try {
+    const { id, queued } = await start('/slow');
+    const [active, waiting] = [await follow(id), await follow(queued)];
+    const first = await active.take();
+    assert.deepEqual([first.event, first.data.id], ['ingestion_update', id]);
+    assert.equal((await waiting.take()).data.status, 'pending');
+    go();
+    for (const stream of [active, waiting]) {
+      let last = await stream.take();
+      for (let next = await stream.next(); next; next = await stream.next()) {
+        assert.ok(next.id > last.id);
+        last = next;
+      }
+      assert.equal(last.data.status, 'succeeded');
+      // A reader who lost the end gets it, and so does one who has it.
+      for (const seen of [last.id - 1, last.id]) {
+        const again = await follow(last.data.id, { 'last-event-id': String(seen) });
+        assert.deepEqual([await again.next(), await again.next()], [last, undefined]);
+      }
+    }
+    const doomed = await start('/never');
+    const stream = await follow(doomed.id);
+    await stream.take();
+    assert.equal((await app.send('DELETE', `/knowledge_sources/${doomed.source}`)).status, 204);
+    while ((await stream.next()) !== undefined);
+    assert.equal((await follow(doomed.id)).response.statusCode, 404);
   } finally {
     await site.close();
   }

@@ -13,7 +13,7 @@ import { formatId, parseId } from '../../../src/lib/ids.ts';
 import { Secrets } from '../../../src/tenancy/secrets.ts';
 import { AutomationsClient, graphOf } from '../../support/automations.ts';
 import fc from '../../support/fast-check.ts';
-import { headOf, tryOut, verifyAll } from '../../support/ledger.ts';
+import { headOf, raw, relink, tryOut, verifyAll } from '../../support/ledger.ts';
 import type { TestApp } from '../../support/provisioner.ts';
 import { type ErrorBody, startTestServer, type TestServer } from '../../support/server.ts';
 
@@ -163,7 +163,7 @@ test('any entry of a journal that is changed, removed, inserted or exchanged is 
           const here = `app_id = '${scope.appId}' and run_id = '${id}' and sequence`;
           if (how === 'change' || how === 'relink')
             await raw(tx, `update automation_run_entries set ${set} where ${here} = ${at}`);
-          if (how === 'relink') await relink(tx, id);
+          if (how === 'relink') await relink(tx, scope.appId, id);
           if (how === 'remove') await raw(tx, `delete from automation_run_entries where ${here} = ${at}`);
           if (how === 'cut') {
             await raw(tx, `delete from automation_run_entries where ${here} >= ${at}`);
@@ -203,13 +203,6 @@ test('any entry of a journal that is changed, removed, inserted or exchanged is 
     { numRuns: 40 },
   );
 });
-
-/** Writes the links that an entry's writer would have written: who can write to the database can do that too. */
-async function relink(tx: Db, run: string): Promise<void> {
-  await tx`update automation_run_entries set link = null where app_id = ${scope.appId} and run_id = ${run}`;
-  await tx`update automation_runs set linked = sequence, link = link_run_entries(app_id, id, null, 0, sequence, '')
-    where app_id = ${scope.appId} and id = ${run}`;
-}
 
 test('a run that is removed, or that was never sealed, is named', async () => {
   const [run = ''] = runs;
@@ -263,11 +256,6 @@ test('the head of another history is refused', async () => {
     [['head', head.number]],
   );
 });
-
-async function raw(tx: Db, statement: string): Promise<void> {
-  const strings = Object.assign([statement], { raw: [statement] }) as unknown as TemplateStringsArray;
-  await tx(strings);
-}
 
 function otherId(id: string): string {
   return `${id.slice(0, -4)}${id.endsWith('0000') ? '0001' : '0000'}`;

@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { after, test } from 'node:test';
 import { ManualClock } from '../../../src/lib/clock.ts';
+import { formatId, newUuid, parseId } from '../../../src/lib/ids.ts';
 import { AutomationsClient, graphOf } from '../../support/automations.ts';
 import { EventStream } from '../../support/event-stream.ts';
 import { startTestServer } from '../../support/server.ts';
@@ -43,6 +47,18 @@ async function endsSilently(name: string, stream: EventStream): Promise<void> {
   assert.equal(await stream.next(), undefined, `${name}: the stream sent another event`);
   const tookMs = performance.now() - started;
   assert.ok(tookMs < endsWithinMs, `${name}: the stream was open for ${Math.round(tookMs)} ms more`);
+}
+
+/** An ingestion of the team that does not end. */
+async function holdIngestion(team: string): Promise<string> {
+  const body = { type: 'knowledge/documents', team };
+  const source = await api<{ id: string }>('POST', '/api/v1/knowledge_sources', { key: app.secretKey, body });
+  const id = newUuid();
+  await server.db`
+    insert into knowledge_ingestions (app_id, id, source_id, kind, status, lease_holder, lease_until)
+    select app_id, ${id}, id, 'push', 'running', gen_random_uuid(), now() + interval '1 hour'
+    from knowledge_sources where id = ${parseId('source', source.body.id) ?? ''}`;
+  return formatId('ingestion', id);
 }
 
 const put = (user: string, value: string) =>
@@ -128,7 +144,7 @@ test('a stream of a developer in a sandbox ends with the sandbox', async () => {
   outside.close();
 });
 
-test('a stream ends when the team that shares the run is deleted, and with its reader', async () => {
+test('streams of a run and of an ingestion end when the team that shares them is deleted, and with their reader', async () => {
   const client = new AutomationsClient(server, app);
   const workflow = graphOf({ id: 'w', kind: 'wait_for_signal', name: 'go' });
   const changes = {
@@ -143,10 +159,113 @@ test('a stream ends when the team that shares the run is deleted, and with its r
     const { id } = await client.createAutomation({ workflow, team: team.id });
     const run = await client.invoke(id);
     await client.waitUntilWaiting(run.id);
-    const stream = await open(`automation_runs/${run.id}/stream`, { authorization: `Bearer ${user.token}` });
+    const paths = [`automation_runs/${run.id}`, `knowledge_ingestions/${await holdIngestion(team.id)}`];
+    const streams = await Promise.all(
+      paths.map((path) => open(`${path}/stream`, { authorization: `Bearer ${user.token}` })),
+    );
     const changed = await change(user.id, org.id, team.id);
     assert.equal(changed.status, 204, changed.text);
-    await endsSilently(name, stream);
+    for (const stream of streams) await endsSilently(name, stream);
+  }
+});
+
+test('an open stream ends with each change after which a new request is refused, and with no other', async () => {
+  const client = new AutomationsClient(server, app);
+  const endless = createServer(() => {}).listen(0, '127.0.0.1');
+  await once(endless, 'listening');
+  const url = `http://127.0.0.1:${(endless.address() as AddressInfo).port}/`;
+  const workflow = graphOf({ id: 'w', kind: 'wait_for_signal', name: 'go' });
+  const key = app.secretKey;
+  const extract = async (
+    owner: Record<string, string>,
+    by: { key?: string; token?: string } = { key },
+  ): Promise<string> => {
+    const body = { url, mode: 'link', destination_kind: 'storage', destination_path: 'out', ...owner };
+    const made = await api<{ id: string }>('POST', '/api/v1/extractions', { ...by, body });
+    assert.equal(made.status, 202, made.text);
+    return `extractions/${made.body.id}`;
+  };
+  const run = async (owner: Record<string, string>): Promise<[run: string, automation: string]> => {
+    const { id } = await client.createAutomation({ workflow, ...owner });
+    const { id: made } = await client.invoke(id);
+    await client.waitUntilWaiting(made);
+    return [`automation_runs/${made}`, `automations/${id}`];
+  };
+  const world = async () => {
+    const org = await provision.org(app);
+    const user = await provision.user(app, { org, role: 'admin' });
+    const team = await provision.team(app, { org, members: [[user, 'admin']] });
+    const agent = await provision.agent(app, { org });
+    return { org, user, team, agent };
+  };
+  type World = Awaited<ReturnType<typeof world>>;
+  const remove = (path: string) => api('DELETE', `/api/v1/${path}`, { key });
+  const patch = (path: string, body: object) => api('PATCH', `/api/v1/${path}`, { key, body });
+  const ofAgent = ({ agent }: World) => extract({ agent: agent.id });
+  const ofOrg = ({ org }: World) => extract({ org: org.id });
+  const ofTeam = async ({ team }: World) => extract({ agent: (await provision.agent(app, { team })).id });
+  type Row = [
+    name: string,
+    resource: (w: World) => Promise<string>,
+    change: (w: World, path: string) => Promise<{ status: number; text: string }>,
+  ];
+  const automation = new Map<string, string>();
+  const runOf = (owner: (w: World) => Record<string, string>) => async (w: World) => {
+    const [path, parent] = await run(owner(w));
+    automation.set(path, parent);
+    return path;
+  };
+  const rows: Row[] = [
+    ['the agent is deleted', ofAgent, (w) => remove(`agents/${w.agent.id}`)],
+    ['the extraction is deleted', ofOrg, (_w, path) => remove(path)],
+    ['the org is deleted', ofOrg, (w) => remove(`orgs/${w.org.id}`)],
+    ['the org of the agent is deleted', ofAgent, (w) => remove(`orgs/${w.org.id}`)],
+    ['the org of the team is deleted', ofTeam, (w) => remove(`orgs/${w.org.id}`)],
+    ['the team is deleted', ofTeam, (w) => remove(`teams/${w.team.id}`)],
+    ['the reader leaves the org', ofOrg, (w) => patch(`users/${w.user.id}`, { org: null })],
+    ['the reader becomes a viewer', ofOrg, (w) => patch(`users/${w.user.id}`, { org_role: 'viewer' })],
+    ['the reader of an agent becomes a viewer', ofAgent, (w) => patch(`users/${w.user.id}`, { org_role: 'viewer' })],
+    ['the owner is deleted', ({ user }) => extract({}, { token: user.token }), (w) => remove(`users/${w.user.id}`)],
+    ['the automation is deleted', runOf((w) => ({ org: w.org.id })), (_w, path) => remove(automation.get(path) ?? '')],
+    ['the org of the run is deleted', runOf((w) => ({ org: w.org.id })), (w) => remove(`orgs/${w.org.id}`)],
+    ['the owner of the run is deleted', runOf((w) => ({ user: w.user.id })), (w) => remove(`users/${w.user.id}`)],
+    [
+      'the reader of the run leaves the org',
+      runOf((w) => ({ org: w.org.id })),
+      (w) => patch(`users/${w.user.id}`, { org: null }),
+    ],
+    [
+      'the reader of the run becomes a viewer',
+      runOf((w) => ({ org: w.org.id })),
+      (w) => patch(`users/${w.user.id}`, { org_role: 'viewer' }),
+    ],
+  ];
+  let ended = 0;
+  try {
+    for (const [name, resource, change] of rows) {
+      const made = await world();
+      const path = await resource(made);
+      const readers = { user: { authorization: `Bearer ${made.user.token}` }, key: { 'x-api-key': key } };
+      const streams = await Promise.all(Object.values(readers).map((headers) => open(`${path}/stream`, headers)));
+      const changed = await change(made, path);
+      assert.ok(changed.status < 300, `${name}: ${changed.status} ${changed.text}`);
+      await server.services.streams.endRevoked();
+      for (const [index, [reader, headers]] of Object.entries(readers).entries()) {
+        const again = await fetch(`${baseUrl}/api/v1/${path}`, { headers });
+        const stream = streams[index] as EventStream;
+        if (again.status !== 200) {
+          ended += 1;
+          await endsSilently(`${name}, ${reader}`, stream);
+        } else {
+          assert.equal(stream.ended, false, `${name}, ${reader}: a new request is ${again.status}`);
+          stream.close();
+        }
+      }
+    }
+    assert.ok(ended > rows.length, `${ended} streams ended`);
+  } finally {
+    endless.closeAllConnections();
+    endless.close();
   }
 });
 

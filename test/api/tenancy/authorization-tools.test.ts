@@ -41,6 +41,7 @@ type Named = 'agent' | 'automation' | 'document' | 'extraction' | 'file' | 'org'
 /** Arguments that name a thing, and what else the tool needs. A tool for `operators` refuses end users everything. */
 const references: Record<string, { args?: object; named: Record<string, Named>; operators?: true }> = {
   cancel_run: { named: { run: 'run' }, operators: true },
+  create_upload_url: { args: { filename: 'a.txt' }, named: { agent: 'agent', org: 'org' } },
   extract_file: { named: { file: 'file' } },
   extract_url: {
     args: { url: 'https://host.invalid/', wait_seconds: 0 },
@@ -70,7 +71,7 @@ const plain = new Set(
   `after_cursor content_type data exclude_paths filename filter idempotency_key include_paths key max_pages mode offset
   page payload prefix query rerank results status title type unit url value wait_seconds limit ordinal output
   ignore_robots sitemap max_results page_size min_similarity recency_days first_output ttl_seconds by name text metadata operations
-  schema instructions`.split(/\s+/),
+  schema instructions size expires_in`.split(/\s+/),
 );
 
 test('every argument of every tool is classified by what it names', async () => {
@@ -127,6 +128,32 @@ async function listIds(caller: CallerName): Promise<Set<string>> {
   return ids;
 }
 
+/** A tool that the caller may not use is an error of the protocol, like one that does not exist. */
+const hidden = (error: unknown) => ({ isError: true, content: [{ type: 'text', text: (error as Error).message }] });
+
+test('a caller sees the tools that their credential allows, and others do not exist for them', async () => {
+  const all = (await clients.get('key')?.listTools())?.tools.map(({ name }) => name) ?? [];
+  const forOperators = ['cancel_run', 'emit_event', 'list_automations', 'retry_run', 'signal_run'];
+  for (const caller of callerNames) {
+    const client = clients.get(caller);
+    const isUser = town.callers[caller].token !== undefined;
+    const { tools = [] } = (await client?.listTools()) ?? {};
+    const expected = isUser ? all.filter((name) => !forOperators.includes(name)) : all;
+    assert.deepEqual(
+      tools.map(({ name }) => name),
+      expected,
+      caller,
+    );
+    if (!isUser) continue;
+    const missing = await client?.callTool({ name: 'no_such_tool', arguments: {} }).catch(hidden);
+    for (const name of forOperators) {
+      const called = await client?.callTool({ name, arguments: {} }).catch(hidden);
+      const said = JSON.stringify(called).replaceAll(name, 'no_such_tool');
+      assert.equal(said, JSON.stringify(missing), `${name} by ${caller}`);
+    }
+  }
+});
+
 test('what an argument names and the caller does not see gets the response of a missing one', async () => {
   const targets = new Map<string, string>();
   for (const [named, table] of Object.entries(seen))
@@ -134,7 +161,7 @@ test('what an argument names and the caller does not see gets the response of a 
       table.map(async ({ whose }) => targets.set(`${named}/${whose}`, (await makers[named as Named](whose)).id)),
     );
   const ask = async (caller: CallerName, tool: string, args: Record<string, unknown>, id: string) => {
-    const result = await clients.get(caller)?.callTool({ name: tool, arguments: args });
+    const result = await clients.get(caller)?.callTool({ name: tool, arguments: args }).catch(hidden);
     const parts = (result?.content ?? []) as { text?: string }[];
     const text = parts.map((part) => part.text).join('\n');
     const ids = [...text.matchAll(/"id":"(c(?:so|do)_\w+)"/g)].map((match) => match[1] ?? '');

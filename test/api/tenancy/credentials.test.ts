@@ -347,3 +347,11 @@ test('expired sign-in windows and refresh tokens are deleted', async () => {
   await sweepAuth(server.services);
   assert.deepEqual({ ...(await left()) }, { hits: 0, tokens: 0 });
 });
+
+test('a key that is sent as a bearer token is 401 with the name of the right header', async () => {
+  for (const token of [app.secretKey, app.publishableKey]) {
+    const refused = await api<ErrorBody>('GET', '/api/v1/kv', { token });
+    assert.deepEqual([refused.status, refused.body.error.code], [401, 'invalid_credentials']);
+    assert.match(refused.body.error.message, /in the header x-api-key/);
+  }
+});

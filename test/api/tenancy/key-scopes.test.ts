@@ -79,7 +79,7 @@ test('a key with scopes reaches exactly the routes of its scopes', async () => {
   assert.deepEqual(wrong, []);
 });
 
-test('MCP tools are limited to the scopes of the key', async () => {
+test('a key sees and calls only the MCP tools that its scopes allow', async () => {
   const { full_key: key } = await createKey({ scopes: ['kv:read'] });
   const callTool = async (name: string, args: object) => {
     const called = await api<{ result: { isError?: boolean; content: { text: string }[] } }>('POST', '/mcp', {
@@ -96,7 +96,14 @@ test('MCP tools are limited to the scopes of the key', async () => {
     ['kv_put', { key: 'a', value: 'b', user: user.id }],
     ['list_documents', {}],
   ] as const)
-    assert.match(await callTool(name, args), /scopes of this key do not allow/);
+    assert.match(await callTool(name, args), new RegExp(`The tool ${name} does not exist`));
+  const listed = await api('POST', '/mcp', {
+    key,
+    headers: { accept: 'application/json, text/event-stream' },
+    body: { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} },
+  });
+  const names = [...listed.text.matchAll(/"name":"(\w+)"/g)].map(([, name]) => name);
+  assert.deepEqual(names.sort(), ['kv_get', 'kv_list']);
 });
 
 test('scopes are shown, and a key with scopes creates no keys', async () => {

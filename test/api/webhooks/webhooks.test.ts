@@ -45,6 +45,38 @@ test('an event arrives with a signature that the official library verifies', asy
   await client.api('DELETE', `/webhooks/${webhook.id}`);
 });
 
+test('a webhook with a name that nothing has emitted is created with a warning and the nearest known name', async () => {
+  await client.emit('order.refunded');
+  type Warned = TestWebhook & { warnings?: { field: string; message: string }[] };
+  const body = {
+    url: `${receiver.origin}/unknown`,
+    events: ['file.create', 'order.refunded', 'order.refundet', '*', 'x'],
+  };
+  const made = await client.api<Warned>('POST', '/webhooks', body);
+  assert.equal(made.status, 201);
+  assert.deepEqual(made.body.warnings, [
+    { field: 'events.0', message: 'Nothing has emitted an event "file.create" so far. Did you mean "file.created"?' },
+    {
+      field: 'events.2',
+      message: 'Nothing has emitted an event "order.refundet" so far. Did you mean "order.refunded"?',
+    },
+    { field: 'events.4', message: 'Nothing has emitted an event "x" so far.' },
+  ]);
+  const path = `/webhooks/${made.body.id}`;
+  assert.equal((await client.api<Warned>('GET', path)).body.warnings, undefined);
+  assert.equal((await client.api<Warned>('PATCH', path, { events: ['file.created'] })).body.warnings, undefined);
+  assert.equal((await client.api<Warned>('PATCH', path, { events: ['none'] })).body.warnings?.length, 1);
+  const elsewhere = await server.provision.app();
+  const other = await new WebhooksClient(server, elsewhere.secretKey).api<Warned>('POST', '/webhooks', {
+    ...body,
+    events: ['order.refunded'],
+  });
+  assert.equal(other.body.warnings?.length, 1, 'events of another app are not known');
+  const refused = await client.api<ErrorBody>('POST', '/webhooks', { url: 'http://10.0.0.1/', events: ['*'] });
+  assert.match(refused.body.error.message, /must name a host on the public internet\. .*QUARRY_FETCH_ALLOW/);
+  await client.api('DELETE', path);
+});
+
 test('a webhook receives the events that it names, each with the next number of its app', async () => {
   const some = await client.create(`${receiver.origin}/some`, ['order.paid']);
   const all = await client.create(`${receiver.origin}/all`, ['*']);

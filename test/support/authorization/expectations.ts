@@ -285,6 +285,7 @@ export function expectationsByRoute(
       send: () => ({ body: { query: 'text' } }),
     },
     'GET /api/v1/knowledge_ingestions/:ingestion': { table: sources.read, make: make.ingestion },
+    'GET /api/v1/knowledge_ingestions/:ingestion/stream': { table: sources.read, make: make.ingestion },
     'GET /api/v1/knowledge_documents': { table: everybody },
     'GET /api/v1/knowledge_documents/:document': { table: sources.read, make: make.document },
     'GET /api/v1/knowledge_documents/:document/content': { table: sources.read, make: make.document },

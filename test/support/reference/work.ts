@@ -131,6 +131,7 @@ export async function recordKnowledge(recorder: Recorder, tenants: Tenants): Pro
   const ingestion = await recorder.record('ingestIntoKnowledgeSource', { path, body: hours }, atItsEnd);
   const ended = await recorder.until('getKnowledgeIngestion', { path: { ingestion: ingestion.id } }, hasEnded);
   assert.equal(ended.status, 'succeeded');
+  await recorder.record('streamKnowledgeIngestion', { path: { ingestion: ingestion.id } });
   await recorder.record('listKnowledgeIngestions', { path });
   const { document } = ended.metadata as { document: string };
   await recorder.record('listKnowledgeDocuments', { query: { source: source.id } });

@@ -1,5 +1,5 @@
 // Written by scripts/generate-clients.ts from openapi.json. Do not edit: npm run clients
-import { type CallOptions, type Connection, type Pages, path } from '../connection.ts';
+import { type CallOptions, type Connection, type EventStream, type Pages, path } from '../connection.ts';
 import type * as S from './schema.ts';
 
 export const knowledge = (c: Connection) => ({
@@ -39,6 +39,8 @@ page?: number | undefined; /** Entries per page. Default 25; more than 100 count
 page_size?: number | undefined; }, options?: CallOptions): Pages<S.KnowledgeIngestion, S.KnowledgeIngestionPage> => c.list(path`/api/v1/knowledge_sources/${source}/ingestions`, query, options),
   /** Get an ingestion. */
   getIngestion: (ingestion: string, options?: CallOptions): Promise<S.KnowledgeIngestion> => c.get(path`/api/v1/knowledge_ingestions/${ingestion}`, undefined, options),
+  /** Follow an ingestion. */
+  streamIngestion: (ingestion: string, options?: CallOptions): EventStream => c.stream(path`/api/v1/knowledge_ingestions/${ingestion}/stream`, undefined, options),
   /** List documents. */
   listDocuments: (query?: { /** Page number, from 1. Default 1. */
 page?: number | undefined; /** Entries per page. Default 25; more than 100 counts as 100. */

@@ -1124,6 +1124,13 @@ failing_since?: string | undefined;
 secret?: string | undefined;
 /** Until this time, deliveries are also signed with the previous secret. */
 previous_secret_until?: string | undefined;
+/** Names in `events` that nothing has emitted so far, with the nearest name that is. Present only in the response that creates or changes the webhook. */
+warnings?: Array<{
+/** The member of the request, such as `events.0`. */
+field: string;
+/** What looks like a mistake, for people. */
+message: string;
+}> | undefined;
 /** When it was created, in ISO 8601. */
 created_at: string;
 /** When it last changed, in ISO 8601. */

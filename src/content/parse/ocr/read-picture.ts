@@ -1,5 +1,5 @@
 import { rightToLeft } from '../pdf/characters.ts';
-import type { Glyph, Rule, TextStyle } from '../pdf/page.ts';
+import type { Glyph, Rule, TextStyle } from '../pdf/glyph.ts';
 import type { OcrLine, TesseractEngine } from './engine.ts';
 import { type GreyImage, prepareForRecognition } from './image.ts';
 import { findRules } from './rules.ts';

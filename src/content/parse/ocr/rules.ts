@@ -1,4 +1,4 @@
-import type { Rule } from '../pdf/page.ts';
+import type { Rule } from '../pdf/glyph.ts';
 import { darkBelow, type GreyImage } from './image.ts';
 
 /** The length of the shortest line, as a share of the page's width. */

@@ -1,4 +1,5 @@
 import { rightToLeft } from './characters.ts';
+import { isInCluster } from './clusters.ts';
 
 /** The Unicode code points of a page's characters; 0 for a character without one. */
 export type Codes = Uint16Array | Uint32Array;
@@ -25,6 +26,11 @@ export function hasRightToLeft(codes: Codes): boolean {
     const code = codes[index] ?? 0;
     if (code >= firstRightToLeft && code < 0x10000 && rightToLeft.test(String.fromCharCode(code))) return true;
   }
+  return false;
+}
+
+export function hasClusters(codes: Codes): boolean {
+  for (let index = 0; index < codes.length; index++) if (isInCluster(codes[index] ?? 0)) return true;
   return false;
 }
 

@@ -1,5 +1,6 @@
 import { parseLimits } from '../limits.ts';
 import { failed, type ParsedDocument, unsupported } from '../types.ts';
+import { takeReplacements } from './actual-text.ts';
 import { PdfPage } from './page.ts';
 import { callPdfium, loadPdfium, type Pdfium } from './pdfium.ts';
 
@@ -56,9 +57,10 @@ export class PdfDocument {
       this.#call('FPDF_ClosePage', page);
       page = this.#call('FPDF_LoadPage', this.#handle, index);
     }
+    const replacements = page === 0 ? new Map() : takeReplacements(this.#pdfium, page);
     const text = page === 0 ? 0 : this.#call('FPDFText_LoadPage', page);
     try {
-      return use(new PdfPage(this.#pdfium, page, text));
+      return use(new PdfPage(this.#pdfium, page, text, replacements));
     } finally {
       if (text !== 0) this.#call('FPDFText_ClosePage', text);
       if (page !== 0) this.#call('FPDF_ClosePage', page);
@@ -142,7 +144,7 @@ function pdfDate(value: string): string | undefined {
 /** Default titles that programs write are ignored. */
 function ignoreDefaultTitle(title: string): string {
   const bare = title.replace(/^Microsoft (?:Word|PowerPoint|Excel) - /i, '').trim();
-  return /^(?:untitled.*|(?:slide|page|document) ?\d*|\S+\.(?:docx?|pptx?|xlsx?|odt|indd|tex|dvi|ps|pdf|qxd|fm))$/i.test(
+  return /^(?:untitled.*|\(anonymous\)|(?:slide|page|document) ?\d*|\S+\.(?:docx?|pptx?|xlsx?|odt|indd|tex|dvi|ps|pdf|qxd|fm))$/i.test(
     bare,
   )
     ? ''

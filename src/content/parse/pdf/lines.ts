@@ -1,5 +1,6 @@
 import { rightToLeft } from './characters.ts';
-import type { Glyph, TextStyle } from './page.ts';
+import { orderClusters } from './clusters.ts';
+import type { Glyph, TextStyle } from './glyph.ts';
 import {
   cutAtGaps,
   inspectPage,
@@ -50,7 +51,12 @@ const partGapEms = 0.4;
 
 /** Joins the page's characters into segments, in drawing order. With `byContent`, each marked content is a new segment. */
 export function buildSegments(glyphs: Glyph[], byContent = false): Segment[] {
-  if (!glyphs.some(({ character }) => rightToLeft.test(character))) return cutLine(glyphs, byContent);
+  if (!glyphs.some(({ character }) => rightToLeft.test(character)))
+    return cutLine(glyphs, byContent).map((segment) => ({
+      ...segment,
+      text: orderClusters(segment.text),
+      parts: segment.parts.map((part) => ({ ...part, text: orderClusters(part.text) })),
+    }));
   const lines = linesOfGlyphs(glyphs);
   const page = inspectPage(lines);
   const isMirrored = isMostlyRightToLeft(glyphs.map(({ character }) => character));

@@ -1,50 +1,16 @@
 import type { RgbaImage } from '../../picture/shrink.ts';
 import type { GreyImage } from '../ocr/image.ts';
+import { type Replacement, replaceGlyphs } from './actual-text.ts';
 import { characterOf, weightOf } from './characters.ts';
-import { type Codes, createWordReader, hasRightToLeft, isOnePerPlace, isPlain, wordEnd } from './codes.ts';
+import { placeBlanks } from './clusters.ts';
+import { type Codes, createWordReader, hasClusters, hasRightToLeft, isOnePerPlace, isPlain, wordEnd } from './codes.ts';
+import type { Glyph, Rule, TextStyle } from './glyph.ts';
+import { eachObject, formObject, imageObject, pathObject } from './objects.ts';
 import { callPdfium, type Pdfium } from './pdfium.ts';
 import { readStructure, type StructureElement } from './structure-tree.ts';
 
-/** The properties of a run of text that the file draws in one operation. */
-export type TextStyle = {
-  /** Height of the type in points, with its matrix applied. */
-  size: number;
-  font: string;
-  /** 400 is regular, 700 bold. */
-  weight: number;
-  italic: boolean;
-  mono: boolean;
-  /** A font of symbols, such as Wingdings. */
-  symbols: boolean;
-  /** Number of the marked content in the page's structure, or -1. */
-  markedContent: number;
-  artifact: boolean;
-};
-
-/** One character (or a word) and its position, in points from the upper left corner of the page as displayed. */
-export type Glyph = {
-  character: string;
-  left: number;
-  right: number;
-  top: number;
-  bottom: number;
-  baseline: number;
-  /** Direction of the text: 0 to the right, 1 up, 2 to the left, 3 down. */
-  turn: number;
-  style: TextStyle;
-  /** Inserted by the engine (a space or a line end). Its position is meaningless. */
-  generated: boolean;
-  hyphen: boolean;
-  /** The left and right edges of its ink. Only read on pages with right-to-left scripts. */
-  inkLeft?: number;
-  inkRight?: number;
-};
-
-/** A straight line or thin bar, as in ruled tables. */
-export type Rule = { left: number; right: number; top: number; bottom: number };
-
 type Face = Pick<TextStyle, 'font' | 'weight' | 'italic' | 'mono' | 'symbols'>;
-type Run = { style: TextStyle; turn: number; baseline: number; isInserted: boolean };
+type Run = { object: number; style: TextStyle; turn: number; baseline: number; isInserted: boolean };
 
 type PlaceBox = (index: number, box: Rule) => void;
 /** The run that draws the first character of a range, and the end of the run or of the range, whichever is first. */
@@ -63,16 +29,13 @@ const noStyle: TextStyle = {
 const glyphsPerPageMax = 400_000;
 /** FPDFBitmap_BGRA */
 const bgraFormat = 4;
-const objectsPerPageMax = 100_000;
-const pathObject = 2;
-const imageObject = 3;
-const formObject = 5;
 
 export class PdfPage {
   readonly #pdfium: Pdfium;
   readonly #calls: Pdfium['frequent'];
   readonly #page: number;
   readonly #text: number;
+  readonly #replacements: ReadonlyMap<number, Replacement>;
   readonly width: number;
   readonly height: number;
   readonly #rotation: number;
@@ -82,11 +45,13 @@ export class PdfPage {
   /** The last style of each face, so that words that are drawn one by one share a style. */
   readonly #styles = new Map<Face, TextStyle>();
 
-  constructor(pdfium: Pdfium, page: number, text: number) {
+  /** `replacements` are of the page's text objects, which `text` was loaded without. */
+  constructor(pdfium: Pdfium, page: number, text: number, replacements: ReadonlyMap<number, Replacement>) {
     this.#pdfium = pdfium;
     this.#calls = pdfium.frequent;
     this.#page = page;
     this.#text = text;
+    this.#replacements = replacements;
     this.width = page === 0 ? 0 : this.#call('FPDF_GetPageWidthF', page);
     this.height = page === 0 ? 0 : this.#call('FPDF_GetPageHeightF', page);
     this.#rotation = page === 0 ? 0 : this.#call('FPDFPage_GetRotation', page) & 3;
@@ -103,21 +68,26 @@ export class PdfPage {
   glyphs(): Glyph[] {
     const codes = this.#codes();
     const glyphs: Glyph[] = [];
+    const replacements: (Replacement | undefined)[] = [];
     this.#scratch(32, (address) => {
       this.#withRuns((runAt, placeBox) => {
         codes.forEach((code, index) => {
-          if (code === 0) return;
           const { run } = runAt(index, index + 1);
+          const replacement = this.#replacements.get(run.object);
+          if (code === 0 && !replacement) return;
           const glyph: Glyph = { ...emptyGlyph, style: run.style };
           // When the engine reverses a line, it no longer reports which blanks it inserted.
           describe(glyph, code, run, this.#isGenerated(code, index) || run.isInserted);
           placeBox(index, glyph);
           this.#placeInk(index, glyph, address);
           glyphs.push(glyph);
+          replacements.push(replacement);
         });
       });
     });
-    return glyphs;
+    const shown = this.#replacements.size === 0 ? glyphs : replaceGlyphs(glyphs, replacements);
+    const misplaced = this.#replacements.size > 0 || hasClusters(codes);
+    return misplaced && !hasRightToLeft(codes) ? placeBlanks(shown) : shown;
   }
 
   #placeInk(index: number, glyph: Glyph, address: number): void {
@@ -133,12 +103,12 @@ export class PdfPage {
   /**
    * Visits the text in drawing order. The characters of a word that are drawn in one operation are one glyph, for which
    * only the boxes of the first and last character are read. The glyph is the same object each time: separate ones would
-   * be most of what a long document allocates. Returns the number of characters, or undefined without visiting any when
-   * one is of a right-to-left script, whose order needs every character.
+   * be most of what a long document allocates. Returns the number of characters, or undefined without visiting any if the
+   * page needs `glyphs`: for the order of a right-to-left script, or because other text replaces a part of what it draws.
    */
   eachWord(visit: (glyph: Glyph) => void, atBlank: (isLineEnd: boolean) => void): number | undefined {
     const codes = this.#codes();
-    if (hasRightToLeft(codes)) return undefined;
+    if (this.#replacements.size > 0 || hasClusters(codes) || hasRightToLeft(codes)) return undefined;
     const textOf = createWordReader(codes);
     const glyph: Glyph = { ...emptyGlyph, style: noStyle };
     const end = { left: 0, right: 0, top: 0, bottom: 0 };
@@ -245,7 +215,7 @@ export class PdfPage {
     if (this.#page === 0) return [];
     const rules: Rule[] = [];
     this.#scratch(16, (address) => {
-      this.#eachObject((object, kind) => {
+      eachObject(this.#pdfium, this.#page, (object, kind) => {
         if (kind !== pathObject) return;
         if (this.#calls.FPDFPageObj_GetBounds(object, address, address + 4, address + 8, address + 12) === 0) return;
         const view = new DataView(this.#pdfium.HEAPU8.buffer, address, 16);
@@ -262,7 +232,7 @@ export class PdfPage {
     if (this.#page === 0) return 0;
     let area = 0;
     this.#scratch(16, (address) => {
-      this.#eachObject((object, kind) => {
+      eachObject(this.#pdfium, this.#page, (object, kind) => {
         if (kind !== imageObject && kind !== formObject) return;
         if (this.#calls.FPDFPageObj_GetBounds(object, address, address + 4, address + 8, address + 12) === 0) return;
         const view = new DataView(this.#pdfium.HEAPU8.buffer, address, 16);
@@ -331,25 +301,6 @@ export class PdfPage {
     }
   }
 
-  /** Objects of the page in drawing order, including those inside forms. */
-  #eachObject(visit: (object: number, kind: number) => void): void {
-    const count = Math.min(objectsPerPageMax, this.#call('FPDFPage_CountObjects', this.#page));
-    let left = objectsPerPageMax;
-    const inside = (object: number, depth: number): void => {
-      const kind = this.#calls.FPDFPageObj_GetType(object);
-      left -= 1;
-      if (kind !== formObject || depth > 5) {
-        visit(object, kind);
-        return;
-      }
-      const inner = this.#calls.FPDFFormObj_CountObjects(object);
-      for (let index = 0; index < inner && left > 0; index++)
-        inside(this.#calls.FPDFFormObj_GetObject(object, index), depth + 1);
-    };
-    for (let index = 0; index < count && left > 0; index++)
-      inside(this.#calls.FPDFPage_GetObject(this.#page, index), 0);
-  }
-
   /** The common properties of all characters of a text object. */
   #run(object: number, index: number, address: number, view: DataView): Run {
     const hasMatrix = this.#calls.FPDFText_GetMatrix(this.#text, index, address) === 1;
@@ -360,6 +311,7 @@ export class PdfPage {
     const style = this.#style(object, index, scale, address);
     const turnShown = (turn + 4 - this.#rotation) & 3;
     return {
+      object,
       style,
       turn: turnShown,
       baseline: turnShown & 1 ? x : y,

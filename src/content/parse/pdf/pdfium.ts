@@ -6,6 +6,7 @@ const frequentCalls = [
   'FPDFFormObj_CountObjects',
   'FPDFFormObj_GetObject',
   'FPDFPageObjMark_GetName',
+  'FPDFPageObjMark_GetParamBlobValue',
   'FPDFPageObj_CountMarks',
   'FPDFPageObj_GetBounds',
   'FPDFPageObj_GetMark',

@@ -1,5 +1,5 @@
 import { rightToLeft } from './characters.ts';
-import type { Glyph } from './page.ts';
+import type { Glyph } from './glyph.ts';
 
 const arabicLetter = /[\u0620-\u065f\u066e-\u06d5\u06ee-\u06ef\u06fa-\u08ff\ufb50-\ufdff\ufe70-\ufefc]/;
 const digit = /\p{Nd}/u;

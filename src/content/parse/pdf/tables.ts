@@ -1,5 +1,5 @@
+import type { Rule } from './glyph.ts';
 import { joinSegments, type Line, type Segment, sameBaseline } from './lines.ts';
-import type { Rule } from './page.ts';
 
 export type PdfTable = { rows: string[][]; left: number; right: number; top: number; bottom: number };
 type FlowItem = { kind: 'line'; line: Line } | { kind: 'table'; table: PdfTable };

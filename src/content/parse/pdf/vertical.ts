@@ -1,4 +1,4 @@
-import type { Glyph, Rule } from './page.ts';
+import type { Glyph, Rule } from './glyph.ts';
 
 /*
  * Pages whose lines run from top to bottom and follow each other from right to left, as in Japanese books. They are

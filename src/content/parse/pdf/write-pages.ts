@@ -1,10 +1,10 @@
 import { type Block, escapeText, oneLine, writeMarkdown } from '../write-markdown.ts';
 import { splitColumns } from './columns.ts';
 import { dropFurniture } from './furniture.ts';
+import type { Rule } from './glyph.ts';
 import { type DocumentLook, headingLevels, LookCounter, roleLevel } from './headings.ts';
 import { buildLines, type Line, type Segment } from './lines.ts';
 import { orderLines } from './order.ts';
-import type { Rule } from './page.ts';
 import { buildParagraphs, type PdfBlock, type TextBlock } from './paragraphs.ts';
 import { isMostlyRightToLeft } from './right-to-left.ts';
 import { structuredBlocks } from './structure.ts';

@@ -1,0 +1,1 @@
+# Written by scripts/python-client.ts. Do not edit: npm run clients

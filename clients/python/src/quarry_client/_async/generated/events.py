@@ -1,0 +1,33 @@
+# Written by scripts/python-client.ts. Do not edit: npm run clients
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from ... import types
+from ..._shared import OMIT, Maybe, given
+from ..connection import AsyncConnection, AsyncEventStream
+from ..runtime import CallOptions
+
+
+class AsyncEventsOperations:
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def emit(
+        self,
+        *,
+        name: str,
+        payload: Maybe[Any] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> types.EmitEventResponse:
+        """Emit an event that may start automations.
+
+        :param name: The name.
+        :param payload: The data that comes with it.
+        """
+        response: types.EmitEventResponse = await self._connection.call("POST", "/api/v1/events", body=given(name=name, payload=payload), keyed=True, options=options)
+        return response
+
+    def stream(self, options: Optional[CallOptions] = None) -> AsyncEventStream[Any]:
+        """Follow events."""
+        return AsyncEventStream(self._connection, "/api/v1/events/stream", None, options)

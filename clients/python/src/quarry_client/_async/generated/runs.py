@@ -1,0 +1,114 @@
+# Written by scripts/python-client.ts. Do not edit: npm run clients
+from __future__ import annotations
+
+from typing import Any, List, Literal, Optional
+
+from ... import types
+from ..._shared import OMIT, Maybe, given, path
+from ..connection import AsyncConnection, AsyncEventStream, AsyncPages
+from ..runtime import CallOptions
+
+
+class AsyncRunsOperations:
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    def list(
+        self,
+        *,
+        status: Maybe[Literal["pending", "running", "waiting", "completed", "failed", "cancelled"]] = OMIT,
+        automation: Maybe[str] = OMIT,
+        since: Maybe[str] = OMIT,
+        until: Maybe[str] = OMIT,
+        search: Maybe[str] = OMIT,
+        limit: Maybe[int] = OMIT,
+        after_cursor: Maybe[str] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> AsyncPages[types.AutomationRunSummary, types.AutomationRunPage]:
+        """List the runs of all automations, newest first.
+
+        :param status: `waiting`: in progress, but only waiting for a time, a signal or a child run.
+        :param automation: The id or lookup key of an automation.
+        :param since: A time in ISO 8601.
+        :param until: A time in ISO 8601.
+        :param search: The id of a run, or part of the name or lookup key of its automation.
+        :param limit: Default 25, at most 100.
+        :param after_cursor: The `after_cursor` of the previous page.
+        """
+        return AsyncPages(self._connection, "/api/v1/automation_runs", given(status=status, automation=automation, since=since, until=until, search=search, limit=limit, after_cursor=after_cursor), options)
+
+    async def get(self, automation_run: str, options: Optional[CallOptions] = None) -> types.AutomationRun:
+        """Get a run."""
+        response: types.AutomationRun = await self._connection.call("GET", path("/api/v1/automation_runs/{}", automation_run), options=options)
+        return response
+
+    def journal(
+        self,
+        automation_run: str,
+        *,
+        limit: Maybe[int] = OMIT,
+        after_cursor: Maybe[str] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> AsyncPages[types.WorkflowJournalEntry, types.RunJournalPage]:
+        """Read the journal of a run, oldest entry first.
+
+        :param limit: Default 50, at most 100.
+        :param after_cursor: The `after_cursor` of the previous page.
+        """
+        return AsyncPages(self._connection, path("/api/v1/automation_runs/{}/journal", automation_run), given(limit=limit, after_cursor=after_cursor), options)
+
+    def stream(
+        self,
+        automation_run: str,
+        options: Optional[CallOptions] = None,
+    ) -> AsyncEventStream[types.AutomationRun]:
+        """Follow the status of an invoked run."""
+        return AsyncEventStream(self._connection, path("/api/v1/automation_runs/{}/stream", automation_run), None, options)
+
+    def stream_output(self, automation_run: str, options: Optional[CallOptions] = None) -> AsyncEventStream[Any]:
+        """Follow the texts that the language model writes for a run."""
+        return AsyncEventStream(self._connection, path("/api/v1/automation_runs/{}/output_stream", automation_run), None, options)
+
+    async def cancel(self, automation_run: str, options: Optional[CallOptions] = None) -> types.AutomationRun:
+        """Cancel a run that has not ended."""
+        response: types.AutomationRun = await self._connection.call("POST", path("/api/v1/automation_runs/{}/cancel", automation_run), keyed=True, options=options)
+        return response
+
+    async def retry(self, automation_run: str, options: Optional[CallOptions] = None) -> types.AutomationRun:
+        """Start a new run from one that has ended, with the same payload."""
+        response: types.AutomationRun = await self._connection.call("POST", path("/api/v1/automation_runs/{}/retry", automation_run), keyed=True, options=options)
+        return response
+
+    async def signal(
+        self,
+        automation_run: str,
+        *,
+        name: str,
+        payload: Maybe[Any] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> types.AutomationRun:
+        """Send a signal to a run.
+
+        :param name: The name.
+        :param payload: The data that comes with it.
+        """
+        response: types.AutomationRun = await self._connection.call("POST", path("/api/v1/automation_runs/{}/signal", automation_run), body=given(name=name, payload=payload), keyed=True, options=options)
+        return response
+
+    async def report(
+        self,
+        automation_run: str,
+        *,
+        status: Literal["running", "completed", "failed"],
+        result: Maybe[Any] = OMIT,
+        error: Maybe[types.ReportAutomationRunRequestError] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> types.AutomationRun:
+        """Report on a claimed run; `running` renews the claim.
+
+        :param status: The status.
+        :param result: What the run returned.
+        :param error: Why it failed.
+        """
+        response: types.AutomationRun = await self._connection.call("POST", path("/api/v1/automation_runs/{}/status", automation_run), body=given(status=status, result=result, error=error), keyed=True, options=options)
+        return response

@@ -1,0 +1,151 @@
+# Written by scripts/python-client.ts. Do not edit: npm run clients
+from __future__ import annotations
+
+from typing import List, Literal, Optional
+
+from ... import types
+from ..._shared import OMIT, Maybe, given, path
+from ..connection import Connection, Pages
+from ..runtime import CallOptions
+
+
+class AppsOperations:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def create(self, *, name: str, options: Optional[CallOptions] = None) -> types.App:
+        """Create an app.
+
+        :param name: The name.
+        """
+        response: types.App = self._connection.call("POST", "/protected/api/v1/developer/apps", body=given(name=name), keyed=True, options=options)
+        return response
+
+    def list(
+        self,
+        *,
+        page: Maybe[int] = OMIT,
+        page_size: Maybe[int] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> Pages[types.App, types.AppPage]:
+        """List your apps.
+
+        :param page: Page number, from 1. Default 1.
+        :param page_size: Entries per page. Default 25; more than 100 counts as 100.
+        """
+        return Pages(self._connection, "/protected/api/v1/developer/apps", given(page=page, page_size=page_size), options)
+
+    def get(self, app: str, options: Optional[CallOptions] = None) -> types.App:
+        """Get an app."""
+        response: types.App = self._connection.call("GET", path("/protected/api/v1/developer/apps/{}", app), options=options)
+        return response
+
+    def update(
+        self,
+        app: str,
+        *,
+        name: Maybe[str] = OMIT,
+        quotas: Maybe[types.UpdateAppRequestQuotas] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> types.App:
+        """Rename an app or set its limits.
+
+        :param name: The name.
+        :param quotas: The app’s own limits, at most those set by the operator of the server; null removes one. They apply to production and to each sandbox separately.
+        """
+        response: types.App = self._connection.call("PATCH", path("/protected/api/v1/developer/apps/{}", app), body=given(name=name, quotas=quotas), options=options)
+        return response
+
+    def usage(self, options: Optional[CallOptions] = None) -> types.Usage:
+        """Get the usage and quotas of the app."""
+        response: types.Usage = self._connection.call("GET", "/api/v1/usage", options=options)
+        return response
+
+    def create_sandbox(self, *, name: str, options: Optional[CallOptions] = None) -> types.Sandbox:
+        """Create a sandbox.
+
+        :param name: The name.
+        """
+        response: types.Sandbox = self._connection.call("POST", "/api/v1/sandboxes", body=given(name=name), keyed=True, options=options)
+        return response
+
+    def list_sandboxes(
+        self,
+        *,
+        page: Maybe[int] = OMIT,
+        page_size: Maybe[int] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> Pages[types.Sandbox, types.SandboxPage]:
+        """List sandboxes.
+
+        :param page: Page number, from 1. Default 1.
+        :param page_size: Entries per page. Default 25; more than 100 counts as 100.
+        """
+        return Pages(self._connection, "/api/v1/sandboxes", given(page=page, page_size=page_size), options)
+
+    def get_sandbox(self, sandbox: str, options: Optional[CallOptions] = None) -> types.Sandbox:
+        """Get a sandbox."""
+        response: types.Sandbox = self._connection.call("GET", path("/api/v1/sandboxes/{}", sandbox), options=options)
+        return response
+
+    def update_sandbox(
+        self,
+        sandbox: str,
+        *,
+        name: Maybe[str] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> types.Sandbox:
+        """Update a sandbox.
+
+        :param name: The name.
+        """
+        response: types.Sandbox = self._connection.call("PATCH", path("/api/v1/sandboxes/{}", sandbox), body=given(name=name), options=options)
+        return response
+
+    def delete_sandbox(self, sandbox: str, options: Optional[CallOptions] = None) -> None:
+        """Delete a sandbox."""
+        self._connection.call("DELETE", path("/api/v1/sandboxes/{}", sandbox), options=options)
+
+    def create_key(
+        self,
+        *,
+        type: Literal["secret", "publishable"],
+        name: Maybe[str] = OMIT,
+        sandbox: Maybe[str] = OMIT,
+        expires_in_days: Maybe[int] = OMIT,
+        scopes: Maybe[List[Literal["read", "files", "extractions", "knowledge", "automations", "kv", "webhooks", "people", "app", "files:read", "extractions:read", "knowledge:read", "automations:read", "kv:read", "webhooks:read", "people:read", "app:read"]]] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> types.ApiKey:
+        """Create an API key.
+
+        :param type: The type.
+        :param name: The name.
+        :param sandbox: sbx_…; the key then works only in that sandbox.
+        :param expires_in_days: Default: it does not expire.
+        :param scopes: For a secret key: what it may do. `read` allows reading everything, an area such as `kv` all operations of that area, `kv:read` reading in it. Default: everything.
+        """
+        response: types.ApiKey = self._connection.call("POST", "/api/v1/keys", body=given(type=type, name=name, sandbox=sandbox, expires_in_days=expires_in_days, scopes=scopes), options=options)
+        return response
+
+    def list_keys(
+        self,
+        *,
+        page: Maybe[int] = OMIT,
+        page_size: Maybe[int] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> Pages[types.ApiKey, types.ApiKeyPage]:
+        """List API keys, including revoked ones.
+
+        :param page: Page number, from 1. Default 1.
+        :param page_size: Entries per page. Default 25; more than 100 counts as 100.
+        """
+        return Pages(self._connection, "/api/v1/keys", given(page=page, page_size=page_size), options)
+
+    def get_key(self, key: str, options: Optional[CallOptions] = None) -> types.ApiKey:
+        """Get an API key."""
+        response: types.ApiKey = self._connection.call("GET", path("/api/v1/keys/{}", key), options=options)
+        return response
+
+    def delete_key(self, key: str, options: Optional[CallOptions] = None) -> None:
+        """Delete an API key."""
+        self._connection.call("DELETE", path("/api/v1/keys/{}", key), options=options)

@@ -1,0 +1,405 @@
+# Written by scripts/python-client.ts. Do not edit: npm run clients
+from __future__ import annotations
+
+from typing import Any, Dict, List, Literal, Optional
+
+from ... import types
+from ..._shared import OMIT, Maybe, given, path
+from ..connection import Connection, EventStream, Pages
+from ..runtime import CallOptions
+from ..waiting import ingestion_end
+
+
+class KnowledgeOperations:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def search(
+        self,
+        *,
+        query: str,
+        mode: Maybe[Literal["hybrid", "vector", "fulltext"]] = OMIT,
+        max_results: Maybe[int] = OMIT,
+        min_similarity: Maybe[float] = OMIT,
+        recency_days: Maybe[float] = OMIT,
+        filter: Maybe[Dict[str, Any]] = OMIT,
+        explain: Maybe[bool] = OMIT,
+        rerank: Maybe[bool] = OMIT,
+        highlights: Maybe[bool] = OMIT,
+        context: Maybe[int] = OMIT,
+        group_by: Maybe[Literal["document"]] = OMIT,
+        facets: Maybe[List[str]] = OMIT,
+        source_types: Maybe[List[str]] = OMIT,
+        sources: Maybe[List[str]] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> types.SearchKnowledgeResponse:
+        """Search everything visible.
+
+        :param query: The text to search for.
+        :param mode: Default hybrid.
+        :param max_results: Default 20.
+        :param min_similarity: Minimum cosine similarity of vector hits.
+        :param recency_days: Only documents that were indexed within this many days.
+        :param filter: Conditions on document metadata.
+        :param explain: How the score came about, if the search asked for it.
+        :param rerank: Whether to rerank. Default true in mode hybrid if the server has a reranker.
+        :param highlights: Whether to return the positions of the query's words in each hit.
+        :param context: Number of neighbouring chunks to return on either side of each hit.
+        :param group_by: Returns only the best hit of each document.
+        :param facets: Members of document metadata whose values to count.
+        :param source_types: Only sources of these types.
+        :param sources: cso_…; only these sources.
+        """
+        response: types.SearchKnowledgeResponse = self._connection.call("POST", "/api/v1/knowledge_search", body=given(query=query, mode=mode, max_results=max_results, min_similarity=min_similarity, recency_days=recency_days, filter=filter, explain=explain, rerank=rerank, highlights=highlights, context=context, group_by=group_by, facets=facets, source_types=source_types, sources=sources), keyed=True, options=options)
+        return response
+
+    def list_kinds(self, options: Optional[CallOptions] = None) -> types.ListKnowledgeSourceKindsResponse:
+        """List the types of sources that can be created."""
+        response: types.ListKnowledgeSourceKindsResponse = self._connection.call("GET", "/api/v1/knowledge_sources/kinds", options=options)
+        return response
+
+    def list_sources(
+        self,
+        *,
+        page: Maybe[int] = OMIT,
+        page_size: Maybe[int] = OMIT,
+        search: Maybe[str] = OMIT,
+        type: Maybe[str] = OMIT,
+        team: Maybe[List[str]] = OMIT,
+        thread: Maybe[List[str]] = OMIT,
+        installation: Maybe[str] = OMIT,
+        agent: Maybe[str] = OMIT,
+        org: Maybe[str] = OMIT,
+        owner_scope: Maybe[Literal["any", "individual", "system"]] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> Pages[types.KnowledgeSource, types.KnowledgeSourcePage]:
+        """List sources.
+
+        :param page: Page number, from 1. Default 1.
+        :param page_size: Entries per page. Default 25; more than 100 counts as 100.
+        :param search: Part of the type, case-insensitive.
+        :param type: Only those of this type.
+        :param team: Only those of this team (`tea_…`).
+        :param thread: Only those of this thread (`thr_…`).
+        :param installation: Only what this installation (`cin_…`) filled.
+        :param agent: Only what this agent (`agt_…`) owns.
+        :param org: Only those of this organisation (`org_…`).
+        :param owner_scope: `individual`: owned by a user, a team or an agent; `system`: all others; `any`: both. Default `any`.
+        """
+        return Pages(self._connection, "/api/v1/knowledge_sources", given(page=page, page_size=page_size, search=search, type=type, team=team, thread=thread, installation=installation, agent=agent, org=org, owner_scope=owner_scope), options)
+
+    def create_source(
+        self,
+        *,
+        type: str,
+        agent: Maybe[str] = OMIT,
+        team: Maybe[str] = OMIT,
+        user: Maybe[str] = OMIT,
+        org: Maybe[str] = OMIT,
+        parent_source: Maybe[str] = OMIT,
+        payload: Maybe[Dict[str, Any]] = OMIT,
+        metadata: Maybe[Dict[str, Any]] = OMIT,
+        state: Maybe[Literal["active", "paused"]] = OMIT,
+        thread: Maybe[str] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> types.KnowledgeSource:
+        """Create a source.
+
+        :param type: A type from the kinds list.
+        :param agent: The agent that owns it, or that it is about.
+        :param team: The team (`tea_…`).
+        :param user: The user (`usr_…`).
+        :param org: The organisation, if it owns the source itself. Not allowed with another owner.
+        :param parent_source: The source that it was derived from; null for others.
+        :param payload: Configuration; its members depend on the type.
+        :param metadata: Free key-value map.
+        :param state: The state.
+        :param thread: The thread (`thr_…`).
+        """
+        response: types.KnowledgeSource = self._connection.call("POST", "/api/v1/knowledge_sources", body=given(type=type, agent=agent, team=team, user=user, org=org, parent_source=parent_source, payload=payload, metadata=metadata, state=state, thread=thread), keyed=True, options=options)
+        return response
+
+    def get_source(self, source: str, options: Optional[CallOptions] = None) -> types.KnowledgeSource:
+        """Get a source."""
+        response: types.KnowledgeSource = self._connection.call("GET", path("/api/v1/knowledge_sources/{}", source), options=options)
+        return response
+
+    def update_source(
+        self,
+        source: str,
+        *,
+        payload: Maybe[Dict[str, Any]] = OMIT,
+        metadata: Maybe[Dict[str, Any]] = OMIT,
+        state: Maybe[Literal["active", "paused"]] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> types.KnowledgeSource:
+        """Update a source.
+
+        :param payload: Replaces the whole payload.
+        :param metadata: Replaces the whole map.
+        :param state: The state.
+        """
+        response: types.KnowledgeSource = self._connection.call("PATCH", path("/api/v1/knowledge_sources/{}", source), body=given(payload=payload, metadata=metadata, state=state), options=options)
+        return response
+
+    def delete_source(self, source: str, options: Optional[CallOptions] = None) -> None:
+        """Delete a source with everything in it."""
+        self._connection.call("DELETE", path("/api/v1/knowledge_sources/{}", source), options=options)
+
+    def search_source(
+        self,
+        source: str,
+        *,
+        query: str,
+        mode: Maybe[Literal["hybrid", "vector", "fulltext"]] = OMIT,
+        max_results: Maybe[int] = OMIT,
+        min_similarity: Maybe[float] = OMIT,
+        recency_days: Maybe[float] = OMIT,
+        filter: Maybe[Dict[str, Any]] = OMIT,
+        explain: Maybe[bool] = OMIT,
+        rerank: Maybe[bool] = OMIT,
+        highlights: Maybe[bool] = OMIT,
+        context: Maybe[int] = OMIT,
+        group_by: Maybe[Literal["document"]] = OMIT,
+        facets: Maybe[List[str]] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> types.SearchKnowledgeSourceResponse:
+        """Search a source.
+
+        :param query: The text to search for.
+        :param mode: Default hybrid.
+        :param max_results: Default 20.
+        :param min_similarity: Minimum cosine similarity of vector hits.
+        :param recency_days: Only documents that were indexed within this many days.
+        :param filter: Conditions on document metadata.
+        :param explain: How the score came about, if the search asked for it.
+        :param rerank: Whether to rerank. Default true in mode hybrid if the server has a reranker.
+        :param highlights: Whether to return the positions of the query's words in each hit.
+        :param context: Number of neighbouring chunks to return on either side of each hit.
+        :param group_by: Returns only the best hit of each document.
+        :param facets: Members of document metadata whose values to count.
+        """
+        response: types.SearchKnowledgeSourceResponse = self._connection.call("POST", path("/api/v1/knowledge_sources/{}/search", source), body=given(query=query, mode=mode, max_results=max_results, min_similarity=min_similarity, recency_days=recency_days, filter=filter, explain=explain, rerank=rerank, highlights=highlights, context=context, group_by=group_by, facets=facets), keyed=True, options=options)
+        return response
+
+    def ingest(
+        self,
+        source: str,
+        *,
+        content: Maybe[types.IngestIntoKnowledgeSourceRequestContent] = OMIT,
+        file: Maybe[str] = OMIT,
+        pull: Maybe[bool] = OMIT,
+        title: Maybe[str] = OMIT,
+        metadata: Maybe[Dict[str, Any]] = OMIT,
+        dedupe: Maybe[bool] = OMIT,
+        on_active: Maybe[Literal["return", "queue", "error"]] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> types.KnowledgeIngestion:
+        """Ingest into a source.
+
+        :param content: The text.
+        :param file: The id (fil_…) of an uploaded file.
+        :param pull: Pull again from the source's configuration.
+        :param title: Display title.
+        :param metadata: Free key-value map.
+        :param dedupe: Reuse a document with the same bytes. Push only.
+        :param on_active: What to do while another ingestion of the source is active: return that one (default), queue, or 409.
+        """
+        response: types.KnowledgeIngestion = self._connection.call("POST", path("/api/v1/knowledge_sources/{}/ingest", source), body=given(content=content, file=file, pull=pull, title=title, metadata=metadata, dedupe=dedupe, on_active=on_active), keyed=True, options=options)
+        return response
+
+    def add(
+        self,
+        source: str,
+        *,
+        content: Maybe[types.IngestIntoKnowledgeSourceRequestContent] = OMIT,
+        file: Maybe[str] = OMIT,
+        pull: Maybe[bool] = OMIT,
+        title: Maybe[str] = OMIT,
+        metadata: Maybe[Dict[str, Any]] = OMIT,
+        dedupe: Maybe[bool] = OMIT,
+        on_active: Maybe[Literal["return", "queue", "error"]] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> types.KnowledgeIngestion:
+        """Ingest content, and wait until it can be found.
+
+        :param content: The text.
+        :param file: The id (fil_…) of an uploaded file.
+        :param pull: Pull again from the source's configuration.
+        :param title: Display title.
+        :param metadata: Free key-value map.
+        :param dedupe: Reuse a document with the same bytes. Push only.
+        :param on_active: What to do while another ingestion of the source is active: return that one (default), queue, or 409.
+        """
+        response: types.KnowledgeIngestion = self._connection.call("POST", path("/api/v1/knowledge_sources/{}/ingest", source), body=given(content=content, file=file, pull=pull, title=title, metadata=metadata, dedupe=dedupe, on_active=on_active), keyed=True, options=options)
+        return ingestion_end(self._connection, response, options)
+
+    def ingest_batch(
+        self,
+        source: str,
+        *,
+        items: List[types.IngestBatchIntoKnowledgeSourceRequestItems],
+        on_active: Maybe[Literal["return", "queue", "error"]] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> types.KnowledgeIngestion:
+        """Ingest up to 100 contents in one request.
+
+        :param items: The items, in order.
+        :param on_active: What to do while another ingestion of the source is active: return that one (default), queue, or 409.
+        """
+        response: types.KnowledgeIngestion = self._connection.call("POST", path("/api/v1/knowledge_sources/{}/ingest/batch", source), body=given(items=items, on_active=on_active), keyed=True, options=options)
+        return response
+
+    def list_ingestions(
+        self,
+        source: str,
+        *,
+        page: Maybe[int] = OMIT,
+        page_size: Maybe[int] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> Pages[types.KnowledgeIngestion, types.KnowledgeIngestionPage]:
+        """List the ingestions of a source.
+
+        :param page: Page number, from 1. Default 1.
+        :param page_size: Entries per page. Default 25; more than 100 counts as 100.
+        """
+        return Pages(self._connection, path("/api/v1/knowledge_sources/{}/ingestions", source), given(page=page, page_size=page_size), options)
+
+    def get_ingestion(
+        self,
+        ingestion: str,
+        options: Optional[CallOptions] = None,
+    ) -> types.KnowledgeIngestion:
+        """Get an ingestion."""
+        response: types.KnowledgeIngestion = self._connection.call("GET", path("/api/v1/knowledge_ingestions/{}", ingestion), options=options)
+        return response
+
+    def stream_ingestion(
+        self,
+        ingestion: str,
+        options: Optional[CallOptions] = None,
+    ) -> EventStream[types.KnowledgeIngestion]:
+        """Follow an ingestion."""
+        return EventStream(self._connection, path("/api/v1/knowledge_ingestions/{}/stream", ingestion), None, options)
+
+    def list_documents(
+        self,
+        *,
+        page: Maybe[int] = OMIT,
+        page_size: Maybe[int] = OMIT,
+        q: Maybe[str] = OMIT,
+        source: Maybe[List[str]] = OMIT,
+        installation: Maybe[List[str]] = OMIT,
+        agent: Maybe[List[str]] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> Pages[types.KnowledgeDocument, types.KnowledgeDocumentPage]:
+        """List documents.
+
+        :param page: Page number, from 1. Default 1.
+        :param page_size: Entries per page. Default 25; more than 100 counts as 100.
+        :param q: Beginning of the title, case-insensitive.
+        :param source: Only documents of this source (`cso_…`).
+        :param installation: Only what this installation (`cin_…`) filled.
+        :param agent: Only what this agent (`agt_…`) owns.
+        """
+        return Pages(self._connection, "/api/v1/knowledge_documents", given(page=page, page_size=page_size, q=q, source=source, installation=installation, agent=agent), options)
+
+    def get_document(self, document: str, options: Optional[CallOptions] = None) -> types.KnowledgeDocument:
+        """Get a document."""
+        response: types.KnowledgeDocument = self._connection.call("GET", path("/api/v1/knowledge_documents/{}", document), options=options)
+        return response
+
+    def update_document(
+        self,
+        document: str,
+        *,
+        content: Maybe[types.UpdateKnowledgeDocumentRequestContent] = OMIT,
+        file: Maybe[str] = OMIT,
+        title: Maybe[str] = OMIT,
+        metadata: Maybe[Dict[str, Any]] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> types.KnowledgeIngestion:
+        """Replace a document's content.
+
+        :param content: The text.
+        :param file: The file (`fil_…`).
+        :param title: Display title.
+        :param metadata: Free key-value map.
+        """
+        response: types.KnowledgeIngestion = self._connection.call("PATCH", path("/api/v1/knowledge_documents/{}", document), body=given(content=content, file=file, title=title, metadata=metadata), options=options)
+        return response
+
+    def delete_document(self, document: str, options: Optional[CallOptions] = None) -> None:
+        """Delete a document."""
+        self._connection.call("DELETE", path("/api/v1/knowledge_documents/{}", document), options=options)
+
+    def read_document(
+        self,
+        document: str,
+        *,
+        offset: Maybe[int] = OMIT,
+        limit: Maybe[int] = OMIT,
+        unit: Maybe[Literal["lines", "bytes"]] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> types.KnowledgeDocumentContent:
+        """Read a document's text, or a slice of it.
+
+        :param offset: The number of units to skip.
+        :param limit: The number of units to return.
+        :param unit: What `offset` and `limit` count.
+        """
+        response: types.KnowledgeDocumentContent = self._connection.call("GET", path("/api/v1/knowledge_documents/{}/content", document), query=given(offset=offset, limit=limit, unit=unit), options=options)
+        return response
+
+    def list_chunks(
+        self,
+        document: str,
+        *,
+        page: Maybe[int] = OMIT,
+        page_size: Maybe[int] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> Pages[types.KnowledgeDocumentChunk, types.KnowledgeDocumentChunkPage]:
+        """List the chunks of a document, in the order of the text.
+
+        :param page: Page number, from 1. Default 1.
+        :param page_size: Entries per page. Default 25; more than 100 counts as 100.
+        """
+        return Pages(self._connection, path("/api/v1/knowledge_documents/{}/chunks", document), given(page=page, page_size=page_size), options)
+
+    def get_inbound_url(
+        self,
+        source: str,
+        options: Optional[CallOptions] = None,
+    ) -> types.GetInboundUrlResponse:
+        """Get the secret URL at which a webhook/inbound source accepts documents."""
+        response: types.GetInboundUrlResponse = self._connection.call("GET", path("/api/v1/knowledge_sources/{}/inbound_url", source), options=options)
+        return response
+
+    def rotate_inbound_url(
+        self,
+        source: str,
+        options: Optional[CallOptions] = None,
+    ) -> types.RotateInboundUrlResponse:
+        """Replace the inbound URL."""
+        response: types.RotateInboundUrlResponse = self._connection.call("POST", path("/api/v1/knowledge_sources/{}/inbound_url", source), options=options)
+        return response
+
+    def set_inbound_secret(
+        self,
+        source: str,
+        *,
+        secret: Maybe[str] = OMIT,
+        overlap_seconds: Maybe[int] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> types.SetInboundSecretResponse:
+        """Require signatures at the inbound URL, or replace their secret.
+
+        :param secret: whsec_…, the secret that the sender provides. Default: a new one, to give to the sender.
+        :param overlap_seconds: How long signatures with the previous secret are also accepted, in seconds. Default 86400, a day.
+        """
+        response: types.SetInboundSecretResponse = self._connection.call("POST", path("/api/v1/knowledge_sources/{}/inbound_url/signing_secret", source), body=given(secret=secret, overlap_seconds=overlap_seconds), options=options)
+        return response
+
+    def delete_inbound_secret(self, source: str, options: Optional[CallOptions] = None) -> None:
+        """Accept unsigned posts at the inbound URL again."""
+        self._connection.call("DELETE", path("/api/v1/knowledge_sources/{}/inbound_url/signing_secret", source), options=options)

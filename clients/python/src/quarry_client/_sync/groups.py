@@ -1,0 +1,53 @@
+# Written by scripts/python-client.ts. Do not edit: npm run clients
+"""The groups that do more than their operations."""
+
+from __future__ import annotations
+
+from typing import Mapping, Optional, Union
+
+from .. import types, webhooks
+from .generated.extractions import ExtractionsOperations
+from .generated.knowledge import KnowledgeOperations
+from .generated.runs import RunsOperations
+from .generated.webhooks import WebhooksOperations
+from .runtime import CallOptions
+from .waiting import extraction_end, ingestion_end, run_end
+
+
+class Runs(RunsOperations):
+    """Runs of automations: reading, following and steering them."""
+
+    def wait_for(
+        self, automation_run: str, *, seconds: Optional[float] = None, options: Optional[CallOptions] = None
+    ) -> types.AutomationRun:
+        """The run, when it has ended; after `seconds`, as it is then."""
+        return run_end(self._connection, self.get(automation_run, options=options), options, seconds)
+
+
+class Extractions(ExtractionsOperations):
+    """Text from documents, pages and sites."""
+
+    def wait_for(
+        self, extraction: str, *, seconds: Optional[float] = None, options: Optional[CallOptions] = None
+    ) -> types.Extraction:
+        """The extraction, when it has ended; after `seconds`, as it is then."""
+        return extraction_end(self._connection, self.get(extraction, options=options), options, seconds)
+
+
+class Knowledge(KnowledgeOperations):
+    """Sources, ingestion, documents and search."""
+
+    def wait_for(
+        self, ingestion: str, *, seconds: Optional[float] = None, options: Optional[CallOptions] = None
+    ) -> types.KnowledgeIngestion:
+        """The ingestion, when it has ended; after `seconds`, as it is then."""
+        found = self.get_ingestion(ingestion, options=options)
+        return ingestion_end(self._connection, found, options, seconds)
+
+
+class Webhooks(WebhooksOperations):
+    """The URLs that receive events, and their deliveries."""
+
+    def verify(self, body: Union[bytes, str], headers: Mapping[str, str], secret: str) -> webhooks.WebhookEvent:
+        """The event of a message, if its signature is valid: see `verify_webhook`."""
+        return webhooks.verify_webhook(body, headers, secret)

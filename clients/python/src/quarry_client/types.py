@@ -1,0 +1,3635 @@
+# Written by scripts/python-client.ts. Do not edit: npm run clients
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, Dict, List, Literal, Optional, TypedDict, Union
+
+if TYPE_CHECKING:
+    from typing_extensions import NotRequired
+elif sys.version_info >= (3, 11):
+    from typing import NotRequired
+else:
+    # For programs that read the annotations. Older versions of Python have no word for a member that may be missing.
+    NotRequired = Optional
+
+
+
+class Grant(TypedDict):
+    """What one principal may do with a file."""
+
+    principal_type: Literal["user", "team", "org", "org_role", "agent", "everyone"]
+    """The kind of principal."""
+    principal: NotRequired[str]
+    """An id, or the role for `org_role`. Omit it for `everyone`."""
+    actions: List[str]
+    """What the principal may do."""
+
+
+
+class GrantRemoval(TypedDict):
+    """A principal whose grant is removed."""
+
+    principal_type: Literal["user", "team", "org", "org_role", "agent", "everyone"]
+    """The kind of principal."""
+    principal: NotRequired[str]
+    """An id, or the role for `org_role`. Omit it for `everyone`."""
+
+
+
+class ImageSource(TypedDict):
+    """An image and where to fetch it."""
+
+    file: NotRequired[str]
+    """The file (`fil_…`)."""
+    url: NotRequired[str]
+    """The URL."""
+    refresh_url: NotRequired[str]
+    """Where to get a new `url` after this one has expired."""
+    mime_type: NotRequired[str]
+    """The media type."""
+    width: NotRequired[int]
+    """The width in pixels."""
+    height: NotRequired[int]
+    """The height in pixels."""
+
+
+
+class AclInput(TypedDict):
+    """Either `grants`, which replaces the list, or `add` and `remove`, which change it."""
+
+    grants: NotRequired[List[Grant]]
+    """Who may do what: the whole list."""
+    add: NotRequired[List[Grant]]
+    """Grants to add, or to merge with those of the same principal."""
+    remove: NotRequired[List[GrantRemoval]]
+    """Principals whose grants are removed."""
+
+
+
+class Picture(TypedDict):
+    """An image to store."""
+
+    data: str
+    """The image in base64."""
+    filename: str
+    """The filename with its extension."""
+    mime_type: str
+    """image/…"""
+
+
+
+class AutomationRunSummaryError(TypedDict):
+    """Why it failed."""
+
+    code: str
+    """A stable code for programs."""
+    message: str
+    """A text for people."""
+    node_id: NotRequired[str]
+    """The id of the node."""
+
+
+
+class AutomationRunSummary(TypedDict):
+    """A run in the list of all runs, without payload and result."""
+
+    id: str
+    """atr_…"""
+    app: str
+    """The app (`dap_…`) that it belongs to."""
+    automation: str
+    """The automation (`aut_…`)."""
+    type: Literal["trigger", "scheduled", "invoked"]
+    """The type."""
+    status: Literal["pending", "running", "completed", "failed", "cancelled"]
+    """The status."""
+    error: NotRequired[AutomationRunSummaryError]
+    """Why it failed."""
+    event_id: NotRequired[str]
+    """The id (`evt_…`) of the event that started it."""
+    invoked_by: NotRequired[str]
+    """The user or agent; absent for schedules, events and keys."""
+    retried_from: NotRequired[str]
+    """The run (`atr_…`) that it repeats."""
+    parent_run: NotRequired[str]
+    """The run (`atr_…`) that started it."""
+    workflow_version: NotRequired[int]
+    """The version of the graph that the run started with; absent without one."""
+    org: NotRequired[str]
+    """The organisation (`org_…`)."""
+    team: NotRequired[str]
+    """The team (`tea_…`)."""
+    user: NotRequired[str]
+    """The user (`usr_…`)."""
+    sandbox: NotRequired[str]
+    """The sandbox (`sbx_…`); absent in production."""
+    lease_until: NotRequired[str]
+    """When the claim of the worker expires, in ISO 8601."""
+    started_at: NotRequired[str]
+    """When it started, in ISO 8601."""
+    completed_at: NotRequired[str]
+    """When it ended, in ISO 8601."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    updated_at: str
+    """When it last changed, in ISO 8601."""
+    automation_name: str
+    """The name of the automation."""
+    waiting: bool
+    """Whether the run is in progress but only waits for a time, a signal or a child run."""
+
+
+
+class WorkflowJournal(TypedDict):
+    id: str
+    """wde_…"""
+    status: Literal["pending", "running", "waiting", "completed", "failed", "cancelled"]
+    """The status."""
+    current_sequence: int
+    """The sequence of the newest entry."""
+    started_at: NotRequired[str]
+    """When it started, in ISO 8601."""
+    completed_at: NotRequired[str]
+    """When it ended, in ISO 8601."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    updated_at: str
+    """When it last changed, in ISO 8601."""
+
+
+
+class WorkflowJournalEntry(TypedDict):
+    """One step in the history of a run."""
+
+    id: str
+    """wdr_…"""
+    sequence: int
+    """Its number, from 1."""
+    type: str
+    """What happened, such as `node_completed`."""
+    node_id: NotRequired[str]
+    """The id of the node."""
+    command_id: NotRequired[str]
+    """Identifies one execution of a node, the same for each of its attempts."""
+    timer_id: NotRequired[str]
+    """Identifies the timer that the entry is about."""
+    record: Dict[str, Any]
+    """What the entry records."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+
+
+
+class AppSecret(TypedDict):
+    """A value for `$secrets` in graphs; it cannot be read back."""
+
+    name: str
+    """The name."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    updated_at: str
+    """When it last changed, in ISO 8601."""
+
+
+
+class User(TypedDict):
+    """An end user of an app."""
+
+    id: str
+    """usr_…"""
+    app: str
+    """The app (`dap_…`) that it belongs to."""
+    email: NotRequired[str]
+    """The email address."""
+    name: NotRequired[str]
+    """The name."""
+    org: NotRequired[str]
+    """The organisation (`org_…`)."""
+    org_name: NotRequired[str]
+    """The name of the organisation."""
+    org_role: NotRequired[Literal["admin", "member", "viewer"]]
+    """The role in the organisation."""
+    is_system_user: bool
+    """Whether the user stands for a program instead of a person."""
+    metadata: Dict[str, Any]
+    """A free key-value map, returned as stored."""
+    sandbox: NotRequired[str]
+    """The sandbox (`sbx_…`); absent in production."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    updated_at: str
+    """When it last changed, in ISO 8601."""
+
+
+
+class App(TypedDict):
+    """A tenant. Every other resource belongs to an app."""
+
+    id: str
+    """dap_…"""
+    name: str
+    """The name."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    updated_at: str
+    """When it last changed, in ISO 8601."""
+
+
+
+class FileAcl(TypedDict):
+    """Who may read and change it, apart from its owner."""
+
+    grants: List[Grant]
+    """Who may do what: the whole list."""
+
+
+
+class File(TypedDict):
+    """A stored file."""
+
+    id: str
+    """fil_…"""
+    filename: str
+    """The name of the file."""
+    content_type: str
+    """The media type."""
+    size: int
+    """The size in bytes."""
+    checksum: str
+    """SHA-256 of the contents, in hex."""
+    url: str
+    """Signed download URL, valid for one hour."""
+    picture_url: NotRequired[str]
+    """Signed URL of a small picture, if the request asked for one and the type has one."""
+    share_url: NotRequired[str]
+    """Public URL that works while sharing is on."""
+    shared: bool
+    """Whether the public URL of the picture works."""
+    image_source: NotRequired[ImageSource]
+    app: str
+    """The app (`dap_…`) that it belongs to."""
+    org: NotRequired[str]
+    """The organisation (`org_…`)."""
+    team: NotRequired[str]
+    """The team (`tea_…`)."""
+    user: NotRequired[str]
+    """The user (`usr_…`)."""
+    agent: NotRequired[str]
+    """The agent that owns it, or that it is about."""
+    sandbox: NotRequired[str]
+    """The sandbox (`sbx_…`); absent in production."""
+    acl: NotRequired[FileAcl]
+    """Who may read and change it, apart from its owner."""
+    provider_metadata: Dict[str, Any]
+    """A free key-value map for the program that stored the file."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    updated_at: str
+    """When it last changed, in ISO 8601."""
+
+
+
+class ExtractionOutputError(TypedDict):
+    """Why it failed."""
+
+    code: str
+    """A stable code for programs."""
+    message: str
+    """A text for people."""
+
+
+
+class ExtractionOutputOcr(TypedDict):
+    """The pages whose text was recognised by OCR."""
+
+    pages: List[int]
+    """The page numbers, from 1."""
+    confidence: float
+    """The mean confidence of the recognised characters, from 0 to 1."""
+
+
+
+class ExtractionOutputSpans(TypedDict):
+    path: str
+    """The JSON Pointer of the value in data."""
+    start: int
+    """The start."""
+    end: int
+    """The end of the value (exclusive)."""
+
+
+
+class ExtractionOutputDataError(TypedDict):
+    """Why there is no data."""
+
+    code: str
+    """A stable code for programs."""
+    message: str
+    """A text for people."""
+
+
+
+class ExtractionOutput(TypedDict):
+    """The text of one document or page."""
+
+    id: str
+    """exo_…"""
+    ordinal: int
+    """The position of the output, from 0."""
+    source_url: NotRequired[str]
+    """The address of the page or document."""
+    state: Literal["done", "failed"]
+    """The state."""
+    error: NotRequired[ExtractionOutputError]
+    """Why it failed."""
+    title: NotRequired[str]
+    """The title."""
+    metadata: Dict[str, Any]
+    """Metadata stated in the source."""
+    page_type: NotRequired[Literal["article", "documentation", "service", "forum", "collection", "listing", "product"]]
+    """The kind of web page."""
+    structured: NotRequired[Dict[str, str]]
+    """Structured data of a web page about its subject, unchanged: type, name, author, published, modified, price, currency, availability, rating, …"""
+    ocr: NotRequired[ExtractionOutputOcr]
+    """The pages whose text was recognised by OCR."""
+    truncated: NotRequired[bool]
+    """The document or page exceeds a limit, and the rest was not read."""
+    file: NotRequired[File]
+    data: NotRequired[Any]
+    """With a schema: the data, valid against it. For pages of a site and attachments, it is only in data_file."""
+    spans: NotRequired[List[ExtractionOutputSpans]]
+    """Positions of the values of data in the Markdown, in UTF-16 code units. A value that does not occur there has no span."""
+    data_file: NotRequired[File]
+    data_error: NotRequired[ExtractionOutputDataError]
+    """Why there is no data."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+
+
+
+class SearchHitHighlights(TypedDict):
+    start: int
+    """The start of the match in `content`, in UTF-16 code units."""
+    end: int
+    """The end of the match (exclusive)."""
+    start_byte: int
+    """The start of the match in the document's text, in bytes."""
+    end_byte: int
+    """The byte of the text at which it ends, exclusive."""
+
+
+
+class SearchHitContext(TypedDict):
+    """The hit and its neighbours as one passage of the document."""
+
+    content: str
+    """The text."""
+    start_line: int
+    """Its first line, from 1."""
+    end_line: int
+    """Its last line, from 1."""
+    start_byte: int
+    """The byte of the text at which it starts, from 0."""
+    end_byte: int
+    """The byte of the text at which it ends, exclusive."""
+    start_page: NotRequired[int]
+    """Present if the text has page marks."""
+    end_page: NotRequired[int]
+    """Its last page, if the text has page marks."""
+
+
+
+class SearchHit(TypedDict):
+    """A passage and its position."""
+
+    id: str
+    """cim_…"""
+    kind: Literal["chunk"]
+    """The kind."""
+    content: str
+    """The text."""
+    content_type: NotRequired[str]
+    """The media type."""
+    raw_content: Dict[str, Any]
+    """The headings above the passage (`heading_path`), and its position."""
+    metadata: Dict[str, Any]
+    """A free key-value map, returned as stored."""
+    type: str
+    """The type of the source."""
+    document: str
+    """The id of the document."""
+    source: str
+    """The knowledge source (`cso_…`)."""
+    title: NotRequired[str]
+    """The title."""
+    source_url: NotRequired[str]
+    """The address of the page or document."""
+    fragment: NotRequired[str]
+    """For a web page: the fragment of its address that leads to the heading, without `#`."""
+    start_line: int
+    """Its first line, from 1."""
+    end_line: int
+    """Its last line, from 1."""
+    start_byte: int
+    """The byte of the text at which it starts, from 0."""
+    end_byte: int
+    """The byte of the text at which it ends, exclusive."""
+    start_page: NotRequired[int]
+    """Present if the text has page marks."""
+    end_page: NotRequired[int]
+    """Its last page, if the text has page marks."""
+    score: float
+    """How well it matches: higher is better. Scores of different searches cannot be compared."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    highlights: NotRequired[List[SearchHitHighlights]]
+    """Where the words of the query are in `content`."""
+    context: NotRequired[SearchHitContext]
+    """The hit and its neighbours as one passage of the document."""
+    explain: NotRequired[Dict[str, Any]]
+    """How the score came about, if the search asked for it."""
+
+
+
+class KvListEntry(TypedDict):
+    """An entry in a list. Includes the user for developers and secret keys."""
+
+    user: str
+    """The owner of the entry."""
+    key: str
+    """The key of the entry."""
+    value: str
+    """The value."""
+    created_at: str
+    """When the key was first written."""
+    updated_at: str
+    """When the value was last written."""
+    expires_at: NotRequired[str]
+    """When the entry expires. Absent if it does not."""
+    user_email: NotRequired[str]
+    """The email address of the user."""
+    user_name: NotRequired[str]
+    """The name of the user."""
+
+
+
+class KvEntry(TypedDict):
+    """A string stored under a key for one user."""
+
+    user: str
+    """The owner of the entry."""
+    key: str
+    """The key of the entry."""
+    value: str
+    """The value."""
+    created_at: str
+    """When the key was first written."""
+    updated_at: str
+    """When the value was last written."""
+    expires_at: NotRequired[str]
+    """When the entry expires. Absent if it does not."""
+
+
+
+class KvBatchResult(TypedDict):
+    """The result of one operation of a batch."""
+
+    op: str
+    """What the operation did."""
+    key: str
+    """The key of the entry."""
+    entry: NotRequired[Optional[KvEntry]]
+    """The entry after the operation."""
+    etag: NotRequired[str]
+    """The state of the entry, for `if_match`."""
+    deleted: NotRequired[bool]
+    """For a delete: whether the entry existed."""
+
+
+
+class ErrorErrorFields(TypedDict):
+    field: str
+    """The name of the member; nested names are joined with dots."""
+    message: str
+    """What is wrong and what to do, for people."""
+
+
+
+class ErrorError(TypedDict):
+    """Why it failed."""
+
+    type: str
+    """The group of errors that the code belongs to."""
+    code: Union[Literal["invalid_json", "invalid_cursor", "invalid_path", "user_required", "unauthenticated", "invalid_credentials", "expired_token", "app_scope_required", "forbidden", "not_found", "request_timeout", "method_not_allowed", "conflict", "request_in_progress", "precondition_failed", "payload_too_large", "unsupported_media_type", "range_not_satisfiable", "locked", "headers_too_large", "invalid_parameters", "idempotency_key_reused", "already_exists", "file_too_large", "unsupported_content", "needs_browser", "extraction_failed", "not_an_image", "quota_exceeded", "token_budget_exceeded", "rate_limited", "checksum_mismatch", "internal_error", "not_implemented", "upstream_failed", "unavailable", "timeout"], str]
+    """A stable code for programs; docs/errors.md explains each. Later releases may add codes."""
+    message: str
+    """What is wrong and what to do, for people."""
+    fields: List[ErrorErrorFields]
+    """The members of the request that are invalid."""
+    details: Dict[str, Any]
+    """More about the error, for programs."""
+
+
+
+class Error(TypedDict):
+    """Why the request was refused or failed, for programs (`code`) and people (`message`)."""
+
+    error: ErrorError
+    """Why it failed."""
+
+
+
+class Sandbox(TypedDict):
+    """A copy of the app with its own data, isolated from production."""
+
+    id: str
+    """sbx_…"""
+    app: str
+    """The app (`dap_…`) that it belongs to."""
+    name: str
+    """The name."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    updated_at: str
+    """When it last changed, in ISO 8601."""
+
+
+
+class ApiKey(TypedDict):
+    """A secret key acts for the whole app; a publishable key only names it."""
+
+    id: str
+    """dak_…"""
+    app: str
+    """The app (`dap_…`) that it belongs to."""
+    sandbox: NotRequired[str]
+    """The sandbox (`sbx_…`); absent in production."""
+    type: Literal["secret", "publishable"]
+    """The type."""
+    name: NotRequired[str]
+    """The name."""
+    hint: str
+    """The first characters of the key."""
+    full_key: NotRequired[str]
+    """The key itself. Returned only in the response that creates it."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    last_used_at: NotRequired[str]
+    """Accurate to a few seconds."""
+    revoked_at: NotRequired[str]
+    """When it was revoked, in ISO 8601."""
+    expires_at: NotRequired[str]
+    """The key stops working at this time."""
+    scopes: NotRequired[List[Literal["read", "files", "extractions", "knowledge", "automations", "kv", "webhooks", "people", "app", "files:read", "extractions:read", "knowledge:read", "automations:read", "kv:read", "webhooks:read", "people:read", "app:read"]]]
+    """Absent if the key may do everything."""
+
+
+
+class UsageFileBytes(TypedDict):
+    """Bytes of files and of learned search models."""
+
+    used: int
+    """Current usage."""
+    limit: Optional[int]
+    """The limit, or null if there is none."""
+
+
+
+class UsageDocuments(TypedDict):
+    """Knowledge documents."""
+
+    used: int
+    """Current usage."""
+    limit: Optional[int]
+    """The limit, or null if there is none."""
+
+
+
+class UsagePages(TypedDict):
+    """Pages extracted or pulled today."""
+
+    used: int
+    """Current usage."""
+    limit: Optional[int]
+    """The limit, or null if there is none."""
+    resets_at: str
+    """When the day (UTC) ends and the count starts at 0 again."""
+
+
+
+class UsageTokens(TypedDict):
+    """Tokens of the language model used today, including those reserved by requests in progress."""
+
+    used: int
+    """Current usage."""
+    limit: Optional[int]
+    """The limit, or null if there is none."""
+    resets_at: str
+    """When the day (UTC) ends and the count starts at 0 again."""
+
+
+
+class UsageSandboxes(TypedDict):
+    """Sandboxes, counted in production."""
+
+    used: int
+    """Current usage."""
+    limit: Optional[int]
+    """The limit, or null if there is none."""
+
+
+
+class Usage(TypedDict):
+    """The usage and quotas of an app, in production or in one sandbox."""
+
+    file_bytes: UsageFileBytes
+    """Bytes of files and of learned search models."""
+    documents: UsageDocuments
+    """Knowledge documents."""
+    pages: UsagePages
+    """Pages extracted or pulled today."""
+    tokens: UsageTokens
+    """Tokens of the language model used today, including those reserved by requests in progress."""
+    sandboxes: UsageSandboxes
+    """Sandboxes, counted in production."""
+
+
+
+class SetAsideJob(TypedDict):
+    """A background job that failed too often, or crashed even in a separate process, and is no longer retried."""
+
+    id: str
+    """job_…"""
+    app: str
+    """The app (`dap_…`) that it belongs to."""
+    sandbox: NotRequired[str]
+    """The sandbox (`sbx_…`); absent in production."""
+    task: str
+    """What the job does, such as `crawl`, `ingest` or `advance_run`."""
+    about: NotRequired[str]
+    """The id of the run, extraction, ingestion, source or event that waits for the job."""
+    reason: str
+    """Why its last attempt failed."""
+    attempts: int
+    """The number of attempts."""
+    crashes: int
+    """How often its process died while the job was active, or the job threw an uncaught exception."""
+    set_aside_at: str
+    """When it was set aside, in ISO 8601."""
+
+
+
+class AuditEntryActor(TypedDict):
+    """Who made the request."""
+
+    kind: Literal["user", "secret_key", "publishable_key", "developer", "inbound_url"]
+    """The kind."""
+    id: str
+    """usr_…, dak_…, dva_…, or cso_… for the source of an inbound URL."""
+
+
+
+class AuditEntry(TypedDict):
+    """One change: who made it, what it was, and how it ended."""
+
+    id: str
+    """aud_…"""
+    at: str
+    """When it happened, in ISO 8601."""
+    actor: AuditEntryActor
+    """Who made the request."""
+    credential: str
+    """The kind of credential: user (an access token), personal_token, secret_key, publishable_key, developer_token, session (of the console), upload_link or inbound_url."""
+    action: str
+    """The operation, such as createKey."""
+    method: str
+    """The HTTP method."""
+    route: str
+    """The path, with names in place of ids."""
+    resource: NotRequired[str]
+    """The id of the resource created, changed or named."""
+    status: Optional[int]
+    """The status of the response; null while the request is in progress, or when the server stopped before responding."""
+    request_id: str
+    """The id of the request, as in `X-Request-Id`."""
+    address: NotRequired[str]
+    """Where the request came from."""
+    attempts: NotRequired[int]
+    """The number of similar failed attempts within one minute that the entry represents."""
+
+
+
+class CredentialUse(TypedDict):
+    """The use of one credential on one day."""
+
+    credential: str
+    """usr_…, dak_… or tok_…"""
+    kind: Literal["user", "secret_key", "publishable_key", "personal_token", "developer_token"]
+    """The kind."""
+    day: str
+    """The day (UTC)."""
+    first_at: str
+    """When it was first used, in ISO 8601."""
+    last_at: str
+    """When it was last used, in ISO 8601."""
+    requests: int
+    """The number of requests."""
+    refused: int
+    """Requests among them that returned 401, 403 or 429; for a publishable key, failed sign-ins."""
+
+
+
+class LedgerHead(TypedDict):
+    """A segment with everything that its signature covers. The guide "Verify" describes the bytes."""
+
+    app: str
+    """dap_…"""
+    sandbox: str
+    """sbx_…"""
+    segment: int
+    """The number of the segment, from 1."""
+    kind: Literal["start", "audit", "runs", "retention", "deletion"]
+    """The kind."""
+    sealed_at: str
+    """When it was sealed, in UTC with microseconds."""
+    records: int
+    """The number of records that it lists."""
+    last_at: Optional[str]
+    """The time of the newest record."""
+    list_digest: str
+    """The digest of its list of records, in hexadecimal."""
+    detail: Optional[str]
+    """What retention or a deletion removes, as JSON text."""
+    previous: str
+    """The digest of the previous segment, in hexadecimal."""
+    key_id: str
+    """The id of the key that signed it."""
+    public_key: str
+    """The public key, an Ed25519 key of 32 bytes, in hexadecimal."""
+    signature: str
+    """Ed25519 over the fields above, in hexadecimal."""
+    digest: str
+    """The SHA-256 of the fields above, in hexadecimal."""
+
+
+
+class LedgerVerificationProblems(TypedDict):
+    kind: Literal["changed", "removed", "inserted", "moved", "segment_changed", "segment_removed", "signature", "head", "truncated"]
+    """The kind."""
+    chain: str
+    """The ledger or the journal of a run."""
+    record: NotRequired[str]
+    """The id of the record; for a journal, the sequence."""
+    segment: NotRequired[int]
+    """The number of the segment, from 1."""
+    message: str
+    """A text for people."""
+
+
+
+class LedgerVerificationCounts(TypedDict):
+    """What was checked."""
+
+    segments: int
+    """The number of segments."""
+    records: int
+    """The number of records."""
+    runs: int
+    """The number of runs."""
+    entries: int
+    """The number of journal entries."""
+    removed: int
+    """Records that retention or a deletion removed, as a signed segment states."""
+    unsealed: int
+    """Records that are not in a segment yet."""
+
+
+
+class LedgerVerification(TypedDict):
+    """The result of one part of a verification."""
+
+    problems: List[LedgerVerificationProblems]
+    """What is wrong; empty if nothing is."""
+    counts: LedgerVerificationCounts
+    """What was checked."""
+    next_cursor: NotRequired[str]
+    """Absent in the last part."""
+
+
+
+class MintedToken(TypedDict):
+    """A new credential of a user. It is not shown again."""
+
+    token: str
+    """The access token, or the personal token."""
+    access_token: NotRequired[str]
+    """The access token; the same as `token`."""
+    refresh_token: NotRequired[str]
+    """The refresh token (`rt_…`). Each can be used once."""
+    token_type: Literal["Bearer"]
+    """How the token is sent."""
+    expires_in: NotRequired[int]
+    """The lifetime of the token in seconds."""
+    user: NotRequired[User]
+    id: NotRequired[str]
+    """The id."""
+    name: NotRequired[str]
+    """The name."""
+    expires_at: NotRequired[str]
+    """When it expires, in ISO 8601."""
+    created_at: NotRequired[str]
+    """When it was created, in ISO 8601."""
+
+
+
+class PersonalToken(TypedDict):
+    """A long-lived token of a user, without its value."""
+
+    id: str
+    """tok_…"""
+    name: NotRequired[str]
+    """The name."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    expires_at: NotRequired[str]
+    """When it expires, in ISO 8601."""
+    last_used_at: NotRequired[str]
+    """Accurate to a few seconds."""
+    revoked_at: NotRequired[str]
+    """When it was revoked, in ISO 8601."""
+
+
+
+class IdentityIssuerConsole(TypedDict):
+    """How the web console signs in with this issuer."""
+
+    client_id: str
+    """The client id of the console at the issuer."""
+
+
+
+class IdentityIssuer(TypedDict):
+    """An OpenID Connect issuer whose users are users of the app."""
+
+    id: str
+    """iss_…"""
+    app: str
+    """The app (`dap_…`) that it belongs to."""
+    sandbox: NotRequired[str]
+    """The sandbox (`sbx_…`); absent in production."""
+    issuer: str
+    """The URL of the issuer, as its tokens name it."""
+    audience: str
+    """The audience that tokens of the issuer must name."""
+    jwks_url: NotRequired[str]
+    """Where the public keys of the issuer are. Default: as its discovery document says."""
+    create_users: bool
+    """Whether an unknown subject becomes a new user."""
+    link_by_email: bool
+    """Whether a subject is linked to the user with its verified address."""
+    claims: Dict[str, Any]
+    """Which claims of a token set organisation, role and teams."""
+    console: NotRequired[IdentityIssuerConsole]
+    """How the web console signs in with this issuer."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    updated_at: str
+    """When it last changed, in ISO 8601."""
+
+
+
+class Org(TypedDict):
+    """An organisation of users, teams and agents."""
+
+    id: str
+    """org_…"""
+    app: str
+    """The app (`dap_…`) that it belongs to."""
+    name: str
+    """The name."""
+    slug: NotRequired[str]
+    """A name for URLs."""
+    kind: Literal["company"]
+    """The kind."""
+    logo: NotRequired[ImageSource]
+    sandbox: NotRequired[str]
+    """The sandbox (`sbx_…`); absent in production."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    updated_at: str
+    """When it last changed, in ISO 8601."""
+
+
+
+class Team(TypedDict):
+    """Users and agents who share what the team owns."""
+
+    id: str
+    """tem_…"""
+    app: str
+    """The app (`dap_…`) that it belongs to."""
+    name: str
+    """The name."""
+    description: NotRequired[str]
+    """A text for people."""
+    org: NotRequired[str]
+    """The organisation (`org_…`)."""
+    membership_status: NotRequired[Literal["joined", "not_joined"]]
+    """The membership status of the calling user."""
+    metadata: Dict[str, Any]
+    """A free key-value map, returned as stored."""
+    sandbox: NotRequired[str]
+    """The sandbox (`sbx_…`); absent in production."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    updated_at: str
+    """When it last changed, in ISO 8601."""
+
+
+
+class MembershipTeam(TypedDict):
+    """The team (`tea_…`)."""
+
+    id: str
+    """The id."""
+
+
+
+class MembershipUser(TypedDict):
+    """The user (`usr_…`)."""
+
+    id: NotRequired[str]
+    """usr_…"""
+    app: NotRequired[str]
+    """The app (`dap_…`) that it belongs to."""
+    email: NotRequired[str]
+    """The email address."""
+    name: NotRequired[str]
+    """The name."""
+    org: NotRequired[str]
+    """The organisation (`org_…`)."""
+    org_name: NotRequired[str]
+    """The name of the organisation."""
+    org_role: NotRequired[Literal["admin", "member", "viewer"]]
+    """The role in the organisation."""
+    is_system_user: NotRequired[bool]
+    """Whether the user stands for a program instead of a person."""
+    metadata: NotRequired[Dict[str, Any]]
+    """A free key-value map, returned as stored."""
+    sandbox: NotRequired[str]
+    """The sandbox (`sbx_…`); absent in production."""
+    created_at: NotRequired[str]
+    """When it was created, in ISO 8601."""
+    updated_at: NotRequired[str]
+    """When it last changed, in ISO 8601."""
+
+
+
+class MembershipAgent(TypedDict):
+    """The agent that owns it, or that it is about."""
+
+    id: str
+    """The id."""
+    name: NotRequired[str]
+    """The name."""
+    lookup_key: NotRequired[str]
+    """A name for programs, unique in the app or sandbox."""
+
+
+
+class Membership(TypedDict):
+    """One user or agent in a team."""
+
+    id: str
+    """tmb_…"""
+    team: MembershipTeam
+    """The team (`tea_…`)."""
+    type: Literal["user", "agent"]
+    """Whether the member is a user or an agent."""
+    user: NotRequired[MembershipUser]
+    """The user (`usr_…`)."""
+    agent: NotRequired[MembershipAgent]
+    """The agent that owns it, or that it is about."""
+    name: NotRequired[str]
+    """The name."""
+    role: Literal["owner", "admin", "member"]
+    """The role."""
+    joined_at: str
+    """When the member joined, in ISO 8601."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    updated_at: str
+    """When it last changed, in ISO 8601."""
+
+
+
+class Agent(TypedDict):
+    """An agent, owned by a user, a team or an organisation."""
+
+    id: str
+    """agt_…"""
+    app: str
+    """The app (`dap_…`) that it belongs to."""
+    name: str
+    """The name."""
+    lookup_key: NotRequired[str]
+    """A name for programs, unique in the app or sandbox."""
+    description: NotRequired[str]
+    """A text for people."""
+    identity: NotRequired[str]
+    """Who the agent is, as a prompt for a language model."""
+    default_model: NotRequired[str]
+    """The name of the language model that the agent prefers."""
+    email: NotRequired[str]
+    """The email address."""
+    phone_number: NotRequired[str]
+    """The telephone number."""
+    originator: NotRequired[str]
+    """A text of your own that says where the agent comes from."""
+    profile_picture: NotRequired[ImageSource]
+    metadata: Dict[str, Any]
+    """A free key-value map, returned as stored."""
+    org: NotRequired[str]
+    """The organisation (`org_…`)."""
+    team: NotRequired[str]
+    """The team (`tea_…`)."""
+    user: NotRequired[str]
+    """The user (`usr_…`)."""
+    sandbox: NotRequired[str]
+    """The sandbox (`sbx_…`); absent in production."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    updated_at: str
+    """When it last changed, in ISO 8601."""
+
+
+
+class Thread(TypedDict):
+    """A conversation whose messages sources can ingest."""
+
+    id: str
+    """thr_…"""
+    app: str
+    """The app (`dap_…`) that it belongs to."""
+    title: NotRequired[str]
+    """The title."""
+    org: NotRequired[str]
+    """The organisation (`org_…`)."""
+    team: NotRequired[str]
+    """The team (`tea_…`)."""
+    user: NotRequired[str]
+    """The user (`usr_…`)."""
+    agent: NotRequired[str]
+    """The agent that owns it, or that it is about."""
+    sandbox: NotRequired[str]
+    """The sandbox (`sbx_…`); absent in production."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    updated_at: str
+    """When it last changed, in ISO 8601."""
+
+
+
+class Installation(TypedDict):
+    """A connection of an agent, and the source that it fills."""
+
+    id: str
+    """cin_…"""
+    app: str
+    """The app (`dap_…`) that it belongs to."""
+    agent: str
+    """The agent that owns it, or that it is about."""
+    kind: Literal["webhook/inbound", "thread/messages"]
+    """The kind."""
+    sandbox: NotRequired[str]
+    """The sandbox (`sbx_…`); absent in production."""
+    inbound_url: NotRequired[str]
+    """The secret URL that accepts documents."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    updated_at: str
+    """When it last changed, in ISO 8601."""
+
+
+
+class UploadLink(TypedDict):
+    """A URL for uploading one file without a credential."""
+
+    file: str
+    """The id that the file will have."""
+    method: Literal["PUT"]
+    """The method to send the bytes with."""
+    url: str
+    """Accepts the bytes once, without any other credential."""
+    expires_at: str
+    """When it expires, in ISO 8601."""
+
+
+
+class Upload(TypedDict):
+    """A resumable upload."""
+
+    id: str
+    """upl_…"""
+    file: str
+    """The id of the file, which exists once the upload is finished."""
+    state: Literal["uploading", "finished"]
+    """The state."""
+    filename: str
+    """The name of the file."""
+    content_type: str
+    """The media type."""
+    offset: int
+    """The number of bytes stored."""
+    length: int
+    """The size of the whole file in bytes."""
+    sandbox: NotRequired[str]
+    """The sandbox (`sbx_…`); absent in production."""
+    user: NotRequired[str]
+    """The user who created it."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    expires_at: str
+    """When an unfinished upload is deleted."""
+
+
+
+class ConfigEntryCurrentVersion(TypedDict):
+    """The number of the newest version."""
+
+    id: str
+    """cfv_…"""
+    version_number: int
+    """The number of the version, from 1."""
+    content_hash: str
+    """SHA-256 in hex."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+
+
+
+class ConfigEntry(TypedDict):
+    """A versioned text at a virtual path."""
+
+    id: str
+    """cfg_…"""
+    virtual_path: str
+    """The path of the entry."""
+    content_type: str
+    """The media type."""
+    content: NotRequired[str]
+    """The text."""
+    version: int
+    """The version number, from 1."""
+    current_version: ConfigEntryCurrentVersion
+    """The number of the newest version."""
+    file: str
+    """The file (`fil_…`)."""
+    org: NotRequired[str]
+    """The organisation (`org_…`)."""
+    agent: NotRequired[str]
+    """The agent that owns it, or that it is about."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    updated_at: str
+    """When it last changed, in ISO 8601."""
+
+
+
+class ExtractionDestination(TypedDict):
+    """Where the outputs are written."""
+
+    kind: Literal["config", "storage"]
+    """The kind."""
+    path_prefix: NotRequired[str]
+    """The virtual path under which outputs are written."""
+
+
+
+class ExtractionError(TypedDict):
+    """Why it failed."""
+
+    code: str
+    """A stable code for programs."""
+    message: str
+    """A text for people."""
+
+
+
+class ExtractionLeftOut(TypedDict):
+    url: str
+    """The URL."""
+    reason: str
+    """The reason."""
+
+
+
+class ExtractionProgress(TypedDict):
+    """How far it is."""
+
+    discovered: int
+    """How many pages were found."""
+    done: int
+    """How many are done."""
+    failed: int
+    """How many failed."""
+
+
+
+class ExtractionDataProgress(TypedDict):
+    """Present if the extraction has a schema."""
+
+    pending: int
+    """The number of outputs that wait for their data."""
+    done: int
+    """How many are done."""
+    failed: int
+    """How many failed."""
+    pieces: int
+    """The number of pieces into which texts were divided so far."""
+    pieces_done: int
+    """How many pieces are done."""
+
+
+
+class ExtractionUsage(TypedDict):
+    """What the language model used. Present if the extraction has a schema."""
+
+    total_tokens: int
+    """A request in progress counts with the maximum that it may use."""
+    requests: int
+    """The number of requests."""
+
+
+
+class Extraction(TypedDict):
+    """A job that turns a document, a page or a site into Markdown."""
+
+    id: str
+    """ext_…"""
+    kind: Literal["document", "link", "site"]
+    """The kind."""
+    state: Literal["running", "done", "failed"]
+    """The state."""
+    destination: ExtractionDestination
+    """Where the outputs are written."""
+    file: NotRequired[str]
+    """The file (`fil_…`)."""
+    url: NotRequired[str]
+    """The URL."""
+    mode: NotRequired[Literal["link", "site"]]
+    """`link` for one page, `site` for a whole site."""
+    max_pages: NotRequired[int]
+    """How many pages the crawl reads at most."""
+    include_paths: NotRequired[List[str]]
+    """An option of the site. Omitted in lists."""
+    exclude_paths: NotRequired[List[str]]
+    """An option of the site. Omitted in lists."""
+    max_depth: NotRequired[int]
+    """How many links away from the first page the crawl goes."""
+    allow_subdomains: NotRequired[bool]
+    """Whether the crawl also reads subdomains of the host."""
+    ignore_robots: NotRequired[bool]
+    """Whether the crawl ignores robots.txt."""
+    sitemap: NotRequired[Literal["include", "skip", "only"]]
+    """Whether the crawl also reads pages of the sitemap, or only those."""
+    schema: NotRequired[Dict[str, Any]]
+    """The JSON Schema of the data. Omitted in lists."""
+    instructions: NotRequired[str]
+    """Omitted in lists."""
+    agent: NotRequired[str]
+    """The agent that owns it, or that it is about."""
+    org: NotRequired[str]
+    """The organisation (`org_…`)."""
+    failure_reason: NotRequired[Literal["fetch_failed", "unsupported_content", "extraction_failed", "timeout", "internal_error"]]
+    """The kind of failure."""
+    error: NotRequired[ExtractionError]
+    """Why it failed."""
+    output_count: int
+    """The number of finished outputs."""
+    byte_count: int
+    """The total size in bytes of the outputs’ text when it was written."""
+    outputs: NotRequired[List[ExtractionOutput]]
+    """The texts, in order. Omitted in lists."""
+    left_out: NotRequired[List[ExtractionLeftOut]]
+    """The first hundred pages of a site that were skipped, with the reason: robots, path, trap, duplicate or redirected_away."""
+    progress: ExtractionProgress
+    """How far it is."""
+    data_progress: NotRequired[ExtractionDataProgress]
+    """Present if the extraction has a schema."""
+    usage: NotRequired[ExtractionUsage]
+    """What the language model used. Present if the extraction has a schema."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    updated_at: str
+    """When it last changed, in ISO 8601."""
+
+
+
+class WebhookWarnings(TypedDict):
+    field: str
+    """The member of the request, such as `events.0`."""
+    message: str
+    """What looks like a mistake, for people."""
+
+
+
+class Webhook(TypedDict):
+    """A URL that receives events."""
+
+    id: str
+    """whk_…"""
+    app: str
+    """The app (`dap_…`) that it belongs to."""
+    sandbox: Optional[str]
+    """The sandbox (`sbx_…`); absent in production."""
+    url: str
+    """The URL."""
+    description: NotRequired[str]
+    """A text for people."""
+    events: List[str]
+    """Names of events, or `*` for all."""
+    status: Literal["active", "paused"]
+    """The status."""
+    paused_reason: NotRequired[str]
+    """Why it was paused, if the server paused it."""
+    failing_since: NotRequired[str]
+    """The time of the first failed attempt since the last success."""
+    secret: NotRequired[str]
+    """whsec_…: returned only in the response that creates or rotates it."""
+    previous_secret_until: NotRequired[str]
+    """Until this time, deliveries are also signed with the previous secret."""
+    warnings: NotRequired[List[WebhookWarnings]]
+    """Names in `events` that nothing has emitted so far, with the nearest name that is. Present only in the response that creates or changes the webhook."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    updated_at: str
+    """When it last changed, in ISO 8601."""
+
+
+
+class WebhookDeliveryLogError(TypedDict):
+    """Why it failed."""
+
+    code: str
+    """A stable code for programs."""
+    message: str
+    """A text for people."""
+
+
+
+class WebhookDeliveryLog(TypedDict):
+    at: str
+    """When it happened, in ISO 8601."""
+    duration_ms: int
+    """The duration in milliseconds."""
+    status: NotRequired[int]
+    """The status of the response."""
+    error: NotRequired[WebhookDeliveryLogError]
+    """Why it failed."""
+
+
+
+class WebhookDelivery(TypedDict):
+    """One event for one webhook, with its attempts."""
+
+    id: str
+    """whd_…"""
+    webhook: str
+    """The id of the webhook."""
+    event: str
+    """evt_…, sent as `webhook-id`."""
+    type: str
+    """The name of the event."""
+    sequence: int
+    """The number of the event in its app or sandbox, from 1."""
+    state: Literal["pending", "delivered", "failed"]
+    """The state."""
+    attempts: int
+    """The number of attempts."""
+    log: List[WebhookDeliveryLog]
+    """The latest 20 attempts, oldest first."""
+    next_attempt_at: NotRequired[str]
+    """When the next attempt is due, in ISO 8601."""
+    delivered_at: NotRequired[str]
+    """When the receiver accepted it, in ISO 8601."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    updated_at: str
+    """When it last changed, in ISO 8601."""
+
+
+
+class KnowledgeSourceLearnedModel(TypedDict):
+    status: Literal["ready", "over_quota"]
+    """`over_quota`: the latest model would exceed the app’s quota of bytes and is not stored. Until there is room, search uses the previous model, or only text and vectors."""
+    bytes: int
+    """The size in bytes of the model in use; 0 without one. It counts towards `file_bytes`."""
+    bytes_needed: Optional[int]
+    """The size in bytes of the model that was not stored; null if `ready`."""
+    trained_at: Optional[str]
+    """When the model in use was stored."""
+
+
+
+class KnowledgeSource(TypedDict):
+    """Where knowledge comes from: documents, a page, a site, a file."""
+
+    id: str
+    """cso_…"""
+    type: str
+    """The type."""
+    state: Literal["active", "paused"]
+    """The state."""
+    agent: Optional[str]
+    """The agent that owns it, or that it is about."""
+    context_installation: Optional[str]
+    """The installation (`cin_…`) that created the source; null if it was created directly."""
+    created_at: Optional[str]
+    """When it was created, in ISO 8601."""
+    updated_at: Optional[str]
+    """When it last changed, in ISO 8601."""
+    learned_model: Optional[KnowledgeSourceLearnedModel]
+    """What search has learned from the source; null until it has learned something."""
+    metadata: Optional[Dict[str, Any]]
+    """A free key-value map, returned as stored."""
+    org: Optional[str]
+    """The organisation (`org_…`)."""
+    parent_source: Optional[str]
+    """The source that it was derived from; null for others."""
+    payload: Optional[Dict[str, Any]]
+    """The data that comes with it."""
+    sandbox: Optional[str]
+    """The sandbox (`sbx_…`); absent in production."""
+    team: Optional[str]
+    """The team (`tea_…`)."""
+    thread: Optional[str]
+    """The thread (`thr_…`)."""
+    user: Optional[str]
+    """The user (`usr_…`)."""
+
+
+
+class KnowledgeIngestion(TypedDict):
+    """A job that adds content to a source."""
+
+    id: str
+    """cig_…"""
+    source: str
+    """The knowledge source (`cso_…`)."""
+    status: Literal["pending", "running", "awaiting_callback", "succeeded", "failed"]
+    """The status."""
+    agent: NotRequired[str]
+    """The agent that owns it, or that it is about."""
+    team: NotRequired[str]
+    """The team (`tea_…`)."""
+    user: NotRequired[str]
+    """The user (`usr_…`)."""
+    org: NotRequired[str]
+    """The organisation (`org_…`)."""
+    error: NotRequired[Dict[str, Any]]
+    """Why it failed."""
+    metadata: Dict[str, Any]
+    """A free key-value map, returned as stored."""
+    stats: Dict[str, Any]
+    """What the ingestion did, in numbers."""
+    started_at: NotRequired[str]
+    """When it started, in ISO 8601."""
+    completed_at: NotRequired[str]
+    """When it ended, in ISO 8601."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    updated_at: str
+    """When it last changed, in ISO 8601."""
+
+
+
+class KnowledgeDocument(TypedDict):
+    """A document of a source."""
+
+    id: str
+    """cdo_…"""
+    source: str
+    """The knowledge source (`cso_…`)."""
+    title: NotRequired[str]
+    """The title."""
+    file: NotRequired[str]
+    """The file (`fil_…`)."""
+    agent: NotRequired[str]
+    """The agent that owns it, or that it is about."""
+    team: NotRequired[str]
+    """The team (`tea_…`)."""
+    user: NotRequired[str]
+    """The user (`usr_…`)."""
+    org: NotRequired[str]
+    """The organisation (`org_…`)."""
+    metadata: Dict[str, Any]
+    """A free key-value map, returned as stored."""
+    content_type: NotRequired[str]
+    """The media type."""
+    content_hash: str
+    """The SHA-256 of the text, in hexadecimal."""
+    total_lines: int
+    """The number of lines of the whole text."""
+    total_size: int
+    """The size of the whole text in bytes."""
+    total_chunks: int
+    """Number of chunks, the parts that searches find."""
+    source_url: NotRequired[str]
+    """The address of the page or document."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    updated_at: str
+    """When it last changed, in ISO 8601."""
+
+
+
+class KnowledgeDocumentContent(TypedDict):
+    """Text of a document, or a slice of it."""
+
+    id: str
+    """The id."""
+    content: str
+    """The text, or the slice of it that was asked for."""
+    total_lines: int
+    """The number of lines of the whole text."""
+    total_size: int
+    """The size of the whole text in bytes."""
+    title: NotRequired[str]
+    """The title."""
+    metadata: Dict[str, Any]
+    """A free key-value map, returned as stored."""
+    unit: NotRequired[str]
+    """What `offset` and `limit` count."""
+    offset: NotRequired[int]
+    """The number of units that were skipped."""
+    limit: NotRequired[int]
+    """The number of units that were asked for."""
+    start_line: NotRequired[int]
+    """Its first line, from 1."""
+    end_line: NotRequired[int]
+    """Its last line, from 1."""
+    start_byte: NotRequired[int]
+    """The byte of the text at which it starts, from 0."""
+    end_byte: NotRequired[int]
+    """The byte of the text at which it ends, exclusive."""
+
+
+
+class KnowledgeDocumentChunk(TypedDict):
+    """A part of a document that searches return."""
+
+    id: str
+    """cim_…"""
+    content: str
+    """The text."""
+    heading_path: List[str]
+    """The headings above it, outermost first."""
+    fragment: NotRequired[str]
+    """For a web page: the fragment of its address that leads to the heading, without `#`."""
+    start_line: int
+    """Its first line, from 1."""
+    end_line: int
+    """The last line, counted from 1 (inclusive)."""
+    start_byte: int
+    """The byte of the text at which it starts, from 0."""
+    end_byte: int
+    """The end in bytes, counted from 0 (exclusive)."""
+
+
+
+class Automation(TypedDict):
+    """Defines what runs, when, as whom and in which steps."""
+
+    id: str
+    """aut_…"""
+    app: str
+    """The app (`dap_…`) that it belongs to."""
+    name: str
+    """The name."""
+    lookup_key: NotRequired[str]
+    """A name for programs, unique in the app or sandbox."""
+    description: NotRequired[str]
+    """A text for people."""
+    type: Literal["trigger", "scheduled", "invoked"]
+    """The type."""
+    status: Literal["draft", "running", "paused"]
+    """The status."""
+    trigger: NotRequired[str]
+    """The name of the event that starts a run. Only for type trigger."""
+    filter: NotRequired[str]
+    """A JSONata expression over the payload. The event starts a run only if it is true."""
+    schedule: NotRequired[str]
+    """A five-field cron expression. Only for type scheduled."""
+    timezone: str
+    """The time zone of the schedule, such as `Europe/Berlin`. Default UTC."""
+    workflow: Optional[Dict[str, Any]]
+    """The WorkflowGraph, or null when an external worker executes the runs."""
+    input_schema: Optional[Dict[str, Any]]
+    """The JSON Schema that the payload of an invocation must match, or null."""
+    invoke_auth: Literal["any", "secret_key", "user"]
+    """Which callers may invoke it: end users, secret keys, or any."""
+    run_as_user: NotRequired[str]
+    """The user (`usr_…`) as whom runs act."""
+    run_as_agent: NotRequired[str]
+    """The agent (`agt_…`) as which runs act."""
+    paused_reason: NotRequired[str]
+    """Why it was paused, if the server paused it."""
+    org: NotRequired[str]
+    """The organisation (`org_…`)."""
+    team: NotRequired[str]
+    """The team (`tea_…`)."""
+    user: NotRequired[str]
+    """The user (`usr_…`)."""
+    sandbox: NotRequired[str]
+    """The sandbox (`sbx_…`); absent in production."""
+    max_concurrent_runs: NotRequired[int]
+    """How many runs may be active at the same time."""
+    timeout_seconds: NotRequired[int]
+    """How many seconds a run may take."""
+    next_run_at: NotRequired[str]
+    """When the next scheduled run starts, in ISO 8601."""
+    metadata: Dict[str, Any]
+    """A free key-value map, returned as stored."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    updated_at: str
+    """When it last changed, in ISO 8601."""
+
+
+
+class AutomationRunError(TypedDict):
+    """Why it failed."""
+
+    code: str
+    """A stable code for programs."""
+    message: str
+    """A text for people."""
+    node_id: NotRequired[str]
+    """The id of the node."""
+
+
+
+class AutomationRun(TypedDict):
+    """One run of an automation."""
+
+    id: str
+    """atr_…"""
+    app: str
+    """The app (`dap_…`) that it belongs to."""
+    automation: str
+    """The automation (`aut_…`)."""
+    type: Literal["trigger", "scheduled", "invoked"]
+    """The type."""
+    status: Literal["pending", "running", "completed", "failed", "cancelled"]
+    """The status."""
+    payload: NotRequired[Any]
+    """The data that comes with it."""
+    participants: NotRequired[Dict[str, str]]
+    """Values that expressions of the run can read as `$participants`."""
+    result: NotRequired[Any]
+    """What the run returned."""
+    error: NotRequired[AutomationRunError]
+    """Why it failed."""
+    event_id: NotRequired[str]
+    """The id (`evt_…`) of the event that started it."""
+    invoked_by: NotRequired[str]
+    """The user or agent; absent for schedules, events and keys."""
+    retried_from: NotRequired[str]
+    """The run (`atr_…`) that it repeats."""
+    parent_run: NotRequired[str]
+    """The run (`atr_…`) that started it."""
+    workflow_version: NotRequired[int]
+    """The version of the graph that the run started with; absent without one."""
+    org: NotRequired[str]
+    """The organisation (`org_…`)."""
+    team: NotRequired[str]
+    """The team (`tea_…`)."""
+    user: NotRequired[str]
+    """The user (`usr_…`)."""
+    sandbox: NotRequired[str]
+    """The sandbox (`sbx_…`); absent in production."""
+    lease_until: NotRequired[str]
+    """When the claim of the worker expires, in ISO 8601."""
+    started_at: NotRequired[str]
+    """When it started, in ISO 8601."""
+    completed_at: NotRequired[str]
+    """When it ended, in ISO 8601."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    updated_at: str
+    """When it last changed, in ISO 8601."""
+
+
+
+class WorkflowVersion(TypedDict):
+    """The current or an earlier graph of the automation. A run keeps the version it started with."""
+
+    version: int
+    """The number of the version, from 1."""
+    workflow: Optional[Dict[str, Any]]
+    """The WorkflowGraph, or null when an external worker executes the runs."""
+    scopes: NotRequired[List[str]]
+    """The scopes of the key that wrote it. Without them, it has full rights."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+
+
+
+class InvocableAutomation(TypedDict):
+    """An automation as shown to callers who may invoke it."""
+
+    id: str
+    """aut_…"""
+    name: str
+    """The name."""
+    lookup_key: NotRequired[str]
+    """A name for programs, unique in the app or sandbox."""
+    description: NotRequired[str]
+    """A text for people."""
+    input_schema: Optional[Dict[str, Any]]
+    """The JSON Schema that the payload of an invocation must match, or null."""
+
+
+
+class AutomationRunPage(TypedDict):
+    """Runs, newest first. `after_cursor` points after the last run returned."""
+
+    data: List[AutomationRunSummary]
+    """The entries."""
+    has_more: bool
+    """Whether there are further entries."""
+    after_cursor: NotRequired[str]
+    """The position after the last entry returned. Pass it as `after_cursor` to get what follows."""
+
+
+
+class RunJournalPage(TypedDict):
+    """Entries in order. `resume_cursor` points after the last entry returned."""
+
+    journal: Optional[WorkflowJournal]
+    """The journal; null if the run has none."""
+    data: List[WorkflowJournalEntry]
+    """The entries."""
+    after_cursor: NotRequired[str]
+    """The position after the last entry returned. Pass it as `after_cursor` to get what follows."""
+    has_more: bool
+    """Whether there are further entries."""
+    resume_cursor: NotRequired[str]
+    """The position after the last entry returned, also on the last page."""
+
+
+
+class FileCreatedMessageData(TypedDict):
+    """The entries."""
+
+    file: str
+    """The file (`fil_…`)."""
+    filename: str
+    """The name of the file."""
+    content_type: str
+    """The media type."""
+    size: int
+    """The size in bytes."""
+    org: NotRequired[str]
+    """The organisation (`org_…`) that owns the file."""
+    team: NotRequired[str]
+    """The team (`tea_…`) that owns the file."""
+    user: NotRequired[str]
+    """The user (`usr_…`) who owns the file."""
+    agent: NotRequired[str]
+    """The agent (`agt_…`) that owns the file."""
+
+
+
+class FileCreatedMessage(TypedDict):
+    """A file was stored: the message to webhooks."""
+
+    id: str
+    """The event (`evt_…`); the same at every attempt."""
+    type: Literal["file.created"]
+    """The name of the event."""
+    timestamp: str
+    """When it happened, in ISO 8601."""
+    sequence: int
+    """Its number in production or in the sandbox."""
+    data: FileCreatedMessageData
+    """The entries."""
+
+
+
+class FileUpdatedMessageData(TypedDict):
+    """The entries."""
+
+    file: str
+    """The file (`fil_…`)."""
+    filename: str
+    """The name of the file."""
+    content_type: str
+    """The media type."""
+    size: int
+    """The size in bytes."""
+    org: NotRequired[str]
+    """The organisation (`org_…`) that owns the file."""
+    team: NotRequired[str]
+    """The team (`tea_…`) that owns the file."""
+    user: NotRequired[str]
+    """The user (`usr_…`) who owns the file."""
+    agent: NotRequired[str]
+    """The agent (`agt_…`) that owns the file."""
+
+
+
+class FileUpdatedMessage(TypedDict):
+    """A name, the sharing or the metadata of a file changed: the message to webhooks."""
+
+    id: str
+    """The event (`evt_…`); the same at every attempt."""
+    type: Literal["file.updated"]
+    """The name of the event."""
+    timestamp: str
+    """When it happened, in ISO 8601."""
+    sequence: int
+    """Its number in production or in the sandbox."""
+    data: FileUpdatedMessageData
+    """The entries."""
+
+
+
+class ExtractionCompletedMessageData(TypedDict):
+    """The entries."""
+
+    extraction: str
+    """The extraction (`ext_…`)."""
+    kind: Literal["document", "link", "site"]
+    """What was read."""
+    state: Literal["done", "failed"]
+    """How it ended."""
+    file: NotRequired[str]
+    """The file (`fil_…`) that was read."""
+    url: NotRequired[str]
+    """The URL that was read."""
+    failure_reason: NotRequired[str]
+    """The kind of failure."""
+
+
+
+class ExtractionCompletedMessage(TypedDict):
+    """An extraction ended with its text: the message to webhooks."""
+
+    id: str
+    """The event (`evt_…`); the same at every attempt."""
+    type: Literal["extraction.completed"]
+    """The name of the event."""
+    timestamp: str
+    """When it happened, in ISO 8601."""
+    sequence: int
+    """Its number in production or in the sandbox."""
+    data: ExtractionCompletedMessageData
+    """The entries."""
+
+
+
+class ExtractionFailedMessageData(TypedDict):
+    """The entries."""
+
+    extraction: str
+    """The extraction (`ext_…`)."""
+    kind: Literal["document", "link", "site"]
+    """What was read."""
+    state: Literal["done", "failed"]
+    """How it ended."""
+    file: NotRequired[str]
+    """The file (`fil_…`) that was read."""
+    url: NotRequired[str]
+    """The URL that was read."""
+    failure_reason: NotRequired[str]
+    """The kind of failure."""
+
+
+
+class ExtractionFailedMessage(TypedDict):
+    """An extraction failed: the message to webhooks."""
+
+    id: str
+    """The event (`evt_…`); the same at every attempt."""
+    type: Literal["extraction.failed"]
+    """The name of the event."""
+    timestamp: str
+    """When it happened, in ISO 8601."""
+    sequence: int
+    """Its number in production or in the sandbox."""
+    data: ExtractionFailedMessageData
+    """The entries."""
+
+
+
+class IngestionSucceededMessageDataError(TypedDict):
+    """Why it failed."""
+
+    code: str
+    """A stable code for programs."""
+    message: str
+    """A text for people."""
+
+
+
+class IngestionSucceededMessageData(TypedDict):
+    """The entries."""
+
+    ingestion: str
+    """The ingestion (`cig_…`)."""
+    source: str
+    """The knowledge source (`cso_…`)."""
+    status: Literal["succeeded", "failed"]
+    """How it ended."""
+    error: NotRequired[IngestionSucceededMessageDataError]
+    """Why it failed."""
+
+
+
+class IngestionSucceededMessage(TypedDict):
+    """Content became searchable: the message to webhooks."""
+
+    id: str
+    """The event (`evt_…`); the same at every attempt."""
+    type: Literal["ingestion.succeeded"]
+    """The name of the event."""
+    timestamp: str
+    """When it happened, in ISO 8601."""
+    sequence: int
+    """Its number in production or in the sandbox."""
+    data: IngestionSucceededMessageData
+    """The entries."""
+
+
+
+class IngestionFailedMessageDataError(TypedDict):
+    """Why it failed."""
+
+    code: str
+    """A stable code for programs."""
+    message: str
+    """A text for people."""
+
+
+
+class IngestionFailedMessageData(TypedDict):
+    """The entries."""
+
+    ingestion: str
+    """The ingestion (`cig_…`)."""
+    source: str
+    """The knowledge source (`cso_…`)."""
+    status: Literal["succeeded", "failed"]
+    """How it ended."""
+    error: NotRequired[IngestionFailedMessageDataError]
+    """Why it failed."""
+
+
+
+class IngestionFailedMessage(TypedDict):
+    """An ingestion failed: the message to webhooks."""
+
+    id: str
+    """The event (`evt_…`); the same at every attempt."""
+    type: Literal["ingestion.failed"]
+    """The name of the event."""
+    timestamp: str
+    """When it happened, in ISO 8601."""
+    sequence: int
+    """Its number in production or in the sandbox."""
+    data: IngestionFailedMessageData
+    """The entries."""
+
+
+
+class KnowledgeSourceCreatedMessageData(TypedDict):
+    """The entries."""
+
+    source: str
+    """The knowledge source (`cso_…`)."""
+    type: str
+    """The type of the source."""
+    state: str
+    """The state of the source."""
+
+
+
+class KnowledgeSourceCreatedMessage(TypedDict):
+    """A source was created: the message to webhooks."""
+
+    id: str
+    """The event (`evt_…`); the same at every attempt."""
+    type: Literal["knowledge_source.created"]
+    """The name of the event."""
+    timestamp: str
+    """When it happened, in ISO 8601."""
+    sequence: int
+    """Its number in production or in the sandbox."""
+    data: KnowledgeSourceCreatedMessageData
+    """The entries."""
+
+
+
+class KnowledgeSourceUpdatedMessageData(TypedDict):
+    """The entries."""
+
+    source: str
+    """The knowledge source (`cso_…`)."""
+    type: str
+    """The type of the source."""
+    state: str
+    """The state of the source."""
+
+
+
+class KnowledgeSourceUpdatedMessage(TypedDict):
+    """A source changed: the message to webhooks."""
+
+    id: str
+    """The event (`evt_…`); the same at every attempt."""
+    type: Literal["knowledge_source.updated"]
+    """The name of the event."""
+    timestamp: str
+    """When it happened, in ISO 8601."""
+    sequence: int
+    """Its number in production or in the sandbox."""
+    data: KnowledgeSourceUpdatedMessageData
+    """The entries."""
+
+
+
+class KnowledgeSourceDeletedMessageData(TypedDict):
+    """The entries."""
+
+    source: str
+    """The knowledge source (`cso_…`)."""
+    type: str
+    """The type of the source."""
+    state: str
+    """The state of the source."""
+
+
+
+class KnowledgeSourceDeletedMessage(TypedDict):
+    """A source was deleted: the message to webhooks."""
+
+    id: str
+    """The event (`evt_…`); the same at every attempt."""
+    type: Literal["knowledge_source.deleted"]
+    """The name of the event."""
+    timestamp: str
+    """When it happened, in ISO 8601."""
+    sequence: int
+    """Its number in production or in the sandbox."""
+    data: KnowledgeSourceDeletedMessageData
+    """The entries."""
+
+
+
+class AutomationRunCompletedMessageDataError(TypedDict):
+    """Why it failed."""
+
+    code: str
+    """A stable code for programs."""
+    message: str
+    """A text for people."""
+
+
+
+class AutomationRunCompletedMessageData(TypedDict):
+    """The entries."""
+
+    run: str
+    """The run (`atr_…`)."""
+    automation: str
+    """The automation (`aut_…`)."""
+    status: Literal["completed", "failed"]
+    """How it ended."""
+    result: NotRequired[Any]
+    """What the run returned."""
+    error: NotRequired[AutomationRunCompletedMessageDataError]
+    """Why it failed."""
+
+
+
+class AutomationRunCompletedMessage(TypedDict):
+    """A run ended with its result: the message to webhooks."""
+
+    id: str
+    """The event (`evt_…`); the same at every attempt."""
+    type: Literal["automation_run.completed"]
+    """The name of the event."""
+    timestamp: str
+    """When it happened, in ISO 8601."""
+    sequence: int
+    """Its number in production or in the sandbox."""
+    data: AutomationRunCompletedMessageData
+    """The entries."""
+
+
+
+class AutomationRunFailedMessageDataError(TypedDict):
+    """Why it failed."""
+
+    code: str
+    """A stable code for programs."""
+    message: str
+    """A text for people."""
+
+
+
+class AutomationRunFailedMessageData(TypedDict):
+    """The entries."""
+
+    run: str
+    """The run (`atr_…`)."""
+    automation: str
+    """The automation (`aut_…`)."""
+    status: Literal["completed", "failed"]
+    """How it ended."""
+    result: NotRequired[Any]
+    """What the run returned."""
+    error: NotRequired[AutomationRunFailedMessageDataError]
+    """Why it failed."""
+
+
+
+class AutomationRunFailedMessage(TypedDict):
+    """A run failed: the message to webhooks."""
+
+    id: str
+    """The event (`evt_…`); the same at every attempt."""
+    type: Literal["automation_run.failed"]
+    """The name of the event."""
+    timestamp: str
+    """When it happened, in ISO 8601."""
+    sequence: int
+    """Its number in production or in the sandbox."""
+    data: AutomationRunFailedMessageData
+    """The entries."""
+
+
+
+class WebhookTestMessageData(TypedDict):
+    """The entries."""
+
+    webhook: str
+    """The webhook (`whk_…`)."""
+
+
+
+class WebhookTestMessage(TypedDict):
+    """Sent by the test of a webhook, to that webhook alone: the message to webhooks."""
+
+    id: str
+    """The event (`evt_…`); the same at every attempt."""
+    type: Literal["webhook.test"]
+    """The name of the event."""
+    timestamp: str
+    """When it happened, in ISO 8601."""
+    sequence: int
+    """Its number in production or in the sandbox."""
+    data: WebhookTestMessageData
+    """The entries."""
+
+
+
+class GetHealthResponse(TypedDict):
+    status: Literal["ok"]
+    """The status."""
+
+
+
+class GetReadinessResponseChecks(TypedDict):
+    """The result of each check."""
+
+    start: Literal["ok", "failed"]
+    """Whether the process has finished its start."""
+    database: Literal["ok", "failed"]
+    """Whether PostgreSQL can be reached."""
+    migrations: Literal["ok", "failed"]
+    """Whether the database has the schema of this release."""
+    blobs: Literal["ok", "failed"]
+    """Whether the contents of files can be reached."""
+
+
+
+class GetReadinessResponse(TypedDict):
+    status: Literal["ready"]
+    """The status."""
+    checks: GetReadinessResponseChecks
+    """The result of each check."""
+
+
+
+class CreateAppRequest(TypedDict):
+    name: str
+    """The name."""
+
+
+
+class Page(TypedDict):
+    """What every page of a list has in addition to its entries in `data`."""
+
+    page: int
+    """The number of the page, from 1."""
+    page_size: int
+    """The number of entries on a full page."""
+    total_entries: int
+    """The exact number of entries on all pages."""
+    total_pages: int
+    """The number of pages."""
+    has_next: bool
+    """Whether a page follows."""
+    has_prev: bool
+    """Whether a page precedes."""
+
+
+
+class AppPage(Page):
+    """One page of a list."""
+
+    data: List[App]
+    """The entries."""
+
+
+
+class UpdateAppRequestQuotas(TypedDict):
+    """The app’s own limits, at most those set by the operator of the server; null removes one. They apply to production and to each sandbox separately."""
+
+    file_bytes: NotRequired[Optional[int]]
+    """The most bytes of files that the app may store; null for no limit."""
+    documents: NotRequired[Optional[int]]
+    """The most documents that the app may have; null for no limit."""
+    pages: NotRequired[Optional[int]]
+    """The most pages that the app may read in a day; null for no limit."""
+    tokens: NotRequired[Optional[int]]
+    """The most tokens that the app may use in a day; null for no limit."""
+    sandboxes: NotRequired[Optional[int]]
+    """The most sandboxes that the app may have; null for no limit."""
+
+
+
+class UpdateAppRequest(TypedDict):
+    name: NotRequired[str]
+    """The name."""
+    quotas: NotRequired[UpdateAppRequestQuotas]
+    """The app’s own limits, at most those set by the operator of the server; null removes one. They apply to production and to each sandbox separately."""
+
+
+
+class CreateSandboxRequest(TypedDict):
+    name: str
+    """The name."""
+
+
+
+class SandboxPage(Page):
+    """One page of a list."""
+
+    data: List[Sandbox]
+    """The entries."""
+
+
+
+class UpdateSandboxRequest(TypedDict):
+    name: NotRequired[str]
+    """The name."""
+
+
+
+class CreateKeyRequest(TypedDict):
+    type: Literal["secret", "publishable"]
+    """The type."""
+    name: NotRequired[str]
+    """The name."""
+    sandbox: NotRequired[str]
+    """sbx_…; the key then works only in that sandbox."""
+    expires_in_days: NotRequired[int]
+    """Default: it does not expire."""
+    scopes: NotRequired[List[Literal["read", "files", "extractions", "knowledge", "automations", "kv", "webhooks", "people", "app", "files:read", "extractions:read", "knowledge:read", "automations:read", "kv:read", "webhooks:read", "people:read", "app:read"]]]
+    """For a secret key: what it may do. `read` allows reading everything, an area such as `kv` all operations of that area, `kv:read` reading in it. Default: everything."""
+
+
+
+class ApiKeyPage(Page):
+    """One page of a list."""
+
+    data: List[ApiKey]
+    """The entries."""
+
+
+
+class SetAsideJobPage(Page):
+    """One page of a list."""
+
+    data: List[SetAsideJob]
+    """The entries."""
+
+
+
+class AuditEntryPage(Page):
+    """One page of a list."""
+
+    data: List[AuditEntry]
+    """The entries."""
+
+
+
+class CredentialUsePage(Page):
+    """One page of a list."""
+
+    data: List[CredentialUse]
+    """The entries."""
+
+
+
+class LoginRequest(TypedDict):
+    email: str
+    """The email address of the user; upper and lower case are the same."""
+    password: str
+    """The password."""
+
+
+
+class RefreshSessionRequest(TypedDict):
+    refresh_token: str
+    """The refresh token (`rt_…`). Each can be used once."""
+
+
+
+class LogoutRequest(TypedDict):
+    refresh_token: str
+    """The refresh token (`rt_…`). Each can be used once."""
+
+
+
+class CreateUserTokenRequest(TypedDict):
+    type: NotRequired[Literal["session", "personal"]]
+    """Default: session, or personal for end users."""
+    name: NotRequired[str]
+    """The name."""
+    expires_in_days: NotRequired[int]
+    """For personal tokens. Default 30."""
+    scopes: NotRequired[str]
+    """Only full_access is supported."""
+
+
+
+class ListUserTokensResponse(TypedDict):
+    data: List[PersonalToken]
+    """The entries."""
+
+
+
+class CreateIdentityIssuerRequestClaimsOrg(TypedDict):
+    """The organisation (`org_…`)."""
+
+    claim: str
+    """The claim of the token that is read."""
+    values: NotRequired[Dict[str, str]]
+    """Organisations (org_…) by value."""
+
+
+
+class CreateIdentityIssuerRequestClaimsRole(TypedDict):
+    """The role."""
+
+    claim: str
+    """The claim of the token that is read."""
+    values: NotRequired[Dict[str, Literal["admin", "member", "viewer"]]]
+    """Roles in the organisation by value. Default `member`."""
+
+
+
+class CreateIdentityIssuerRequestClaimsTeams(TypedDict):
+    """Teams."""
+
+    claim: str
+    """The claim of the token that is read."""
+    values: NotRequired[Dict[str, str]]
+    """Teams (tem_…) by value."""
+
+
+
+class CreateIdentityIssuerRequestClaims(TypedDict):
+    """Which claims name the organisation, role, teams and name of a user. Other claims are ignored."""
+
+    org: NotRequired[CreateIdentityIssuerRequestClaimsOrg]
+    """The organisation (`org_…`)."""
+    role: NotRequired[CreateIdentityIssuerRequestClaimsRole]
+    """The role."""
+    teams: NotRequired[CreateIdentityIssuerRequestClaimsTeams]
+    """Teams."""
+    name: NotRequired[str]
+    """The name."""
+
+
+
+class CreateIdentityIssuerRequestConsole(TypedDict):
+    """The client that this server is at the issuer, for signing in to the web console."""
+
+    client_id: str
+    """The client id of the console at the issuer."""
+    client_secret: NotRequired[str]
+    """Write-only: never returned."""
+
+
+
+class CreateIdentityIssuerRequest(TypedDict):
+    issuer: str
+    """The issuer, exactly as its tokens name it, such as https://login.example.com."""
+    audience: str
+    """The audience of tokens for this app."""
+    jwks_url: NotRequired[Optional[str]]
+    """Where the public keys of the issuer are. Default: as its discovery document says."""
+    create_users: NotRequired[bool]
+    """Whether an unknown account becomes a new user. Default false."""
+    link_by_email: NotRequired[bool]
+    """Whether an unknown account is linked to the existing user with its e-mail, if the token says `email_verified`. Default false."""
+    claims: NotRequired[CreateIdentityIssuerRequestClaims]
+    """Which claims name the organisation, role, teams and name of a user. Other claims are ignored."""
+    console: NotRequired[Optional[CreateIdentityIssuerRequestConsole]]
+    """How the web console signs in with this issuer."""
+
+
+
+class IdentityIssuerPage(Page):
+    """One page of a list."""
+
+    data: List[IdentityIssuer]
+    """The entries."""
+
+
+
+class UpdateIdentityIssuerRequestClaimsOrg(TypedDict):
+    """The organisation (`org_…`)."""
+
+    claim: str
+    """The claim of the token that is read."""
+    values: NotRequired[Dict[str, str]]
+    """Organisations (org_…) by value."""
+
+
+
+class UpdateIdentityIssuerRequestClaimsRole(TypedDict):
+    """The role."""
+
+    claim: str
+    """The claim of the token that is read."""
+    values: NotRequired[Dict[str, Literal["admin", "member", "viewer"]]]
+    """Roles in the organisation by value. Default `member`."""
+
+
+
+class UpdateIdentityIssuerRequestClaimsTeams(TypedDict):
+    """Teams."""
+
+    claim: str
+    """The claim of the token that is read."""
+    values: NotRequired[Dict[str, str]]
+    """Teams (tem_…) by value."""
+
+
+
+class UpdateIdentityIssuerRequestClaims(TypedDict):
+    """Which claims name the organisation, role, teams and name of a user. Other claims are ignored."""
+
+    org: NotRequired[UpdateIdentityIssuerRequestClaimsOrg]
+    """The organisation (`org_…`)."""
+    role: NotRequired[UpdateIdentityIssuerRequestClaimsRole]
+    """The role."""
+    teams: NotRequired[UpdateIdentityIssuerRequestClaimsTeams]
+    """Teams."""
+    name: NotRequired[str]
+    """The name."""
+
+
+
+class UpdateIdentityIssuerRequestConsole(TypedDict):
+    """The client that this server is at the issuer, for signing in to the web console."""
+
+    client_id: str
+    """The client id of the console at the issuer."""
+    client_secret: NotRequired[str]
+    """Write-only: never returned."""
+
+
+
+class UpdateIdentityIssuerRequest(TypedDict):
+    audience: NotRequired[str]
+    """The audience of tokens for this app."""
+    jwks_url: NotRequired[Optional[str]]
+    """Where the public keys of the issuer are. Default: as its discovery document says."""
+    create_users: NotRequired[bool]
+    """Whether an unknown account becomes a new user. Default false."""
+    link_by_email: NotRequired[bool]
+    """Whether an unknown account is linked to the existing user with its e-mail, if the token says `email_verified`. Default false."""
+    claims: NotRequired[UpdateIdentityIssuerRequestClaims]
+    """Which claims name the organisation, role, teams and name of a user. Other claims are ignored."""
+    console: NotRequired[Optional[UpdateIdentityIssuerRequestConsole]]
+    """How the web console signs in with this issuer."""
+
+
+
+class CreateOrgRequest(TypedDict):
+    name: str
+    """The name."""
+    slug: NotRequired[str]
+    """Unique within the app."""
+    logo: NotRequired[Optional[Picture]]
+    """The logo."""
+
+
+
+class OrgPage(Page):
+    """One page of a list."""
+
+    data: List[Org]
+    """The entries."""
+
+
+
+class UpdateOrgRequest(TypedDict):
+    name: NotRequired[str]
+    """The name."""
+    slug: NotRequired[str]
+    """Unique within the app."""
+    logo: NotRequired[Optional[Picture]]
+    """The logo."""
+
+
+
+class CreateUserRequest(TypedDict):
+    email: str
+    """Unique in the app or sandbox."""
+    name: NotRequired[str]
+    """The name."""
+    password: NotRequired[str]
+    """The password."""
+    org: NotRequired[str]
+    """org_…"""
+    org_role: NotRequired[Literal["admin", "member", "viewer"]]
+    """The role in the organisation."""
+    is_system_user: NotRequired[bool]
+    """Whether the user represents a program."""
+    metadata: NotRequired[Dict[str, Any]]
+    """Stored unchanged."""
+
+
+
+class UserPage(Page):
+    """One page of a list."""
+
+    data: List[User]
+    """The entries."""
+
+
+
+class UpdateUserRequest(TypedDict):
+    email: NotRequired[str]
+    """Unique in the app or sandbox."""
+    name: NotRequired[str]
+    """The name."""
+    password: NotRequired[str]
+    """The password."""
+    org: NotRequired[Optional[str]]
+    """The organisation (`org_…`)."""
+    org_role: NotRequired[Literal["admin", "member", "viewer"]]
+    """The role in the organisation."""
+    metadata: NotRequired[Dict[str, Any]]
+    """Replaces the whole map."""
+
+
+
+class CreateTeamRequest(TypedDict):
+    name: str
+    """The name."""
+    description: NotRequired[str]
+    """A text for people."""
+    org: NotRequired[str]
+    """org_…"""
+    metadata: NotRequired[Dict[str, Any]]
+    """Stored unchanged."""
+
+
+
+class TeamPage(Page):
+    """One page of a list."""
+
+    data: List[Team]
+    """The entries."""
+
+
+
+class UpdateTeamRequest(TypedDict):
+    name: NotRequired[str]
+    """The name."""
+    description: NotRequired[str]
+    """A text for people."""
+    metadata: NotRequired[Dict[str, Any]]
+    """Replaces the whole map."""
+
+
+
+class MembershipPage(Page):
+    """One page of a list."""
+
+    data: List[Membership]
+    """The entries."""
+
+
+
+class AddTeamMemberRequest(TypedDict):
+    user: NotRequired[str]
+    """usr_…"""
+    agent: NotRequired[str]
+    """agt_…"""
+    role: NotRequired[Literal["owner", "admin", "member"]]
+    """The role."""
+
+
+
+class UpdateTeamMemberRequest(TypedDict):
+    role: Literal["owner", "admin", "member"]
+    """The role."""
+
+
+
+class CreateAgentRequest(TypedDict):
+    name: str
+    """The name."""
+    lookup_key: NotRequired[str]
+    """Your own name for the agent, unique for its owner. Must not look like an id."""
+    description: NotRequired[str]
+    """A text for people."""
+    identity: NotRequired[str]
+    """Who the agent is, as a prompt for a language model."""
+    model: NotRequired[str]
+    """The model that the agent uses by default."""
+    email: NotRequired[str]
+    """The email address."""
+    phone_number: NotRequired[str]
+    """The telephone number."""
+    originator: NotRequired[str]
+    """A text of your own that says where the agent comes from."""
+    metadata: NotRequired[Dict[str, Any]]
+    """Stored unchanged; replaces the whole map."""
+    profile_picture: NotRequired[Optional[Picture]]
+    """The picture."""
+    org: NotRequired[str]
+    """org_…"""
+    team: NotRequired[str]
+    """tem_…"""
+    user: NotRequired[str]
+    """usr_…"""
+
+
+
+class AgentPage(Page):
+    """One page of a list."""
+
+    data: List[Agent]
+    """The entries."""
+
+
+
+class UpdateAgentRequest(TypedDict):
+    name: NotRequired[str]
+    """The name."""
+    lookup_key: NotRequired[str]
+    """Your own name for the agent, unique for its owner. Must not look like an id."""
+    description: NotRequired[str]
+    """A text for people."""
+    identity: NotRequired[str]
+    """Who the agent is, as a prompt for a language model."""
+    model: NotRequired[str]
+    """The model that the agent uses by default."""
+    email: NotRequired[str]
+    """The email address."""
+    phone_number: NotRequired[str]
+    """The telephone number."""
+    originator: NotRequired[str]
+    """A text of your own that says where the agent comes from."""
+    metadata: NotRequired[Dict[str, Any]]
+    """Stored unchanged; replaces the whole map."""
+    profile_picture: NotRequired[Optional[Picture]]
+    """The picture."""
+
+
+
+class CreateThreadRequest(TypedDict):
+    title: NotRequired[str]
+    """The title."""
+    user: NotRequired[str]
+    """The user (`usr_…`)."""
+    team: NotRequired[str]
+    """The team (`tea_…`)."""
+    agent: NotRequired[str]
+    """The agent that owns it, or that it is about."""
+    org: NotRequired[str]
+    """The organisation (`org_…`)."""
+
+
+
+class ThreadPage(Page):
+    """One page of a list."""
+
+    data: List[Thread]
+    """The entries."""
+
+
+
+class UpdateThreadRequest(TypedDict):
+    title: NotRequired[str]
+    """The title."""
+
+
+
+class CreateThreadMessageRequest(TypedDict):
+    content: str
+    """The text."""
+    metadata: NotRequired[Dict[str, Any]]
+    """Free key-value map."""
+
+
+
+class CreateThreadMessageResponse(TypedDict):
+    id: str
+    """msg_…"""
+    thread: str
+    """The thread (`thr_…`)."""
+    content: str
+    """The text."""
+    metadata: Dict[str, Any]
+    """A free key-value map, returned as stored."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+
+
+
+class CreateInstallationRequest(TypedDict):
+    agent: str
+    """agt_…"""
+    kind: Literal["webhook/inbound", "thread/messages"]
+    """The kind."""
+
+
+
+class InstallationPage(Page):
+    """One page of a list."""
+
+    data: List[Installation]
+    """The entries."""
+
+
+UpdateInstallationRequest = Dict[str, Any]
+
+
+class CreateFileRequest(TypedDict):
+    filename: str
+    """The filename with its extension."""
+    content_type: str
+    """MIME type."""
+    data: str
+    """The contents in base64 (RFC 4648, section 4)."""
+    acl: NotRequired[AclInput]
+    agent: NotRequired[str]
+    """Associated agent, whose org owns the file."""
+    org: NotRequired[str]
+    """Default: the caller’s."""
+    team: NotRequired[str]
+    """Owner; takes precedence over `user`."""
+    user: NotRequired[str]
+    """Owner. Default: the calling user, unless a team is named."""
+    share: NotRequired[bool]
+    """Make the file public at a permanent URL. Images only."""
+
+
+
+class FilePage(Page):
+    """One page of a list."""
+
+    data: List[File]
+    """The entries."""
+
+
+
+class UpdateFileRequest(TypedDict):
+    filename: NotRequired[str]
+    """The filename with its extension."""
+    provider_metadata: NotRequired[Dict[str, Any]]
+    """Replaces the whole map."""
+    share: NotRequired[bool]
+    """Whether the public URL of the picture works."""
+    acl: NotRequired[AclInput]
+
+
+
+class CreateFileUploadUrlRequest(TypedDict):
+    filename: str
+    """The filename with its extension."""
+    content_type: str
+    """MIME type."""
+    size: NotRequired[int]
+    """Maximum number of bytes."""
+    checksum: NotRequired[str]
+    """Expected SHA-256 in hex."""
+    expires_in: NotRequired[int]
+    """Seconds. Default 3600."""
+    agent: NotRequired[str]
+    """Associated agent, whose org owns the file."""
+    org: NotRequired[str]
+    """Default: the caller’s."""
+    team: NotRequired[str]
+    """Owner; takes precedence over `user`."""
+    user: NotRequired[str]
+    """Owner. Default: the calling user, unless a team is named."""
+    share: NotRequired[bool]
+    """Make the file public at a permanent URL. Images only."""
+
+
+
+class UploadPage(Page):
+    """One page of a list."""
+
+    data: List[Upload]
+    """The entries."""
+
+
+
+class ConfigEntryPage(Page):
+    """One page of a list."""
+
+    data: List[ConfigEntry]
+    """The entries."""
+
+
+
+class CreateExtractionRequest(TypedDict):
+    destination_kind: Literal["config", "storage"]
+    """Where outputs are written."""
+    destination_path: NotRequired[str]
+    """The path prefix of the outputs. Required if `destination_kind` is config."""
+    file: NotRequired[str]
+    """fil_…; the document to read."""
+    url: NotRequired[str]
+    """The page or site to read."""
+    mode: NotRequired[Literal["link", "site"]]
+    """`link` for one page, `site` for a whole site."""
+    max_pages: NotRequired[int]
+    """Maximum number of pages of a site. Default 100."""
+    include_paths: NotRequired[List[str]]
+    """Only pages whose path matches one of these are read. Patterns are prefixes, in which * matches anything and a final $ matches the end."""
+    exclude_paths: NotRequired[List[str]]
+    """Pages whose path matches one of these are not read. Patterns are prefixes, in which * matches anything and a final $ matches the end."""
+    max_depth: NotRequired[int]
+    """Maximum number of links from the start page."""
+    allow_subdomains: NotRequired[bool]
+    """Also read pages on subdomains of the start page’s host."""
+    ignore_robots: NotRequired[bool]
+    """Read pages that robots.txt disallows. Requires a secret key."""
+    sitemap: NotRequired[Literal["include", "skip", "only"]]
+    """Whether to use sitemaps to find pages. Default include."""
+    schema: NotRequired[Dict[str, Any]]
+    """A JSON Schema (2020-12) for data that a language model extracts from each text; at most 64 KiB. References must stay within the schema. The extraction then always runs in the background (202)."""
+    instructions: NotRequired[str]
+    """Instructions for extracting the data. Requires schema."""
+    agent: NotRequired[str]
+    """agt_…; the agent that owns the job and its outputs."""
+    org: NotRequired[str]
+    """org_…"""
+
+
+
+class ExtractionPage(Page):
+    """One page of a list."""
+
+    data: List[Extraction]
+    """The entries."""
+
+
+
+class ListKvEntriesResponse(TypedDict):
+    data: List[KvListEntry]
+    """The entries."""
+    page: NotRequired[int]
+    """The number of the page, from 1."""
+    page_size: NotRequired[int]
+    """The number of entries on a full page."""
+    total_entries: NotRequired[int]
+    """The exact number of entries on all pages."""
+    total_pages: NotRequired[int]
+    """The number of pages."""
+    has_next: NotRequired[bool]
+    """Whether a page follows."""
+    has_prev: NotRequired[bool]
+    """Whether a page precedes."""
+
+
+
+class CreateKvEntryRequest(TypedDict):
+    key: str
+    """Any non-empty string, by default up to 1,024 bytes in UTF-8."""
+    value: str
+    """Any non-empty string, by default up to 1 MiB in UTF-8."""
+    ttl_seconds: NotRequired[int]
+    """Seconds until the entry expires. Without it, the entry does not expire."""
+    user: NotRequired[Any]
+    """The user (`usr_…`). Required for developers and secret keys, ignored for end users."""
+
+
+
+class PutKvEntryRequest(TypedDict):
+    value: str
+    """Any non-empty string, by default up to 1 MiB in UTF-8."""
+    ttl_seconds: NotRequired[int]
+    """Seconds until the entry expires. Without it, the entry does not expire."""
+    user: NotRequired[Any]
+    """The user (`usr_…`). Required for developers and secret keys, ignored for end users."""
+
+
+
+class ListKvEntriesByKeyResponse(TypedDict):
+    data: List[KvEntry]
+    """The entries."""
+    next_cursor: Optional[str]
+    """Null on the last page."""
+
+
+
+class IncrementKvEntryRequest(TypedDict):
+    key: str
+    """The key."""
+    by: NotRequired[int]
+    """The number to add; may be negative. Default 1."""
+    ttl_seconds: NotRequired[int]
+    """Sets when the entry expires. Without it, the expiry of an existing entry stays as it is."""
+    user: NotRequired[Any]
+    """The user (`usr_…`). Required for developers and secret keys, ignored for end users."""
+
+
+
+class BatchKvEntriesRequestOperations(TypedDict):
+    op: Literal["get", "put", "delete", "increment"]
+    """What the operation does."""
+    key: str
+    """The key."""
+    value: NotRequired[str]
+    """Any non-empty string, by default up to 1 MiB in UTF-8."""
+    ttl_seconds: NotRequired[int]
+    """Sets when the entry expires. Without it, the expiry of an existing entry stays as it is."""
+    by: NotRequired[int]
+    """The number to add; may be negative. Default 1."""
+    if_match: NotRequired[str]
+    """Like the header If-Match: the batch fails unless the entry has this tag, or with `*` exists."""
+    if_none_match: NotRequired[str]
+    """Like the header If-None-Match: `*` fails the batch when the entry exists."""
+
+
+
+class BatchKvEntriesRequest(TypedDict):
+    operations: List[BatchKvEntriesRequestOperations]
+    """The operations, in order. All of them take effect, or none."""
+    user: NotRequired[Any]
+    """The user (`usr_…`). Required for developers and secret keys, ignored for end users."""
+
+
+
+class BatchKvEntriesResponse(TypedDict):
+    data: List[KvBatchResult]
+    """The entries."""
+
+
+
+class CreateWebhookRequest(TypedDict):
+    url: str
+    """The URL."""
+    events: List[str]
+    """Names of events, or `*` for all."""
+    description: NotRequired[str]
+    """A text for people."""
+
+
+
+class WebhookPage(Page):
+    """One page of a list."""
+
+    data: List[Webhook]
+    """The entries."""
+
+
+
+class UpdateWebhookRequest(TypedDict):
+    url: NotRequired[str]
+    """The URL."""
+    events: NotRequired[List[str]]
+    """Names of events, or `*` for all."""
+    description: NotRequired[Optional[str]]
+    """A text for people."""
+
+
+
+class RotateWebhookSecretRequest(TypedDict):
+    overlap_seconds: NotRequired[int]
+    """How long deliveries are also signed with the previous secret. Default 86400, a day."""
+
+
+
+class WebhookDeliveryPage(Page):
+    """One page of a list."""
+
+    data: List[WebhookDelivery]
+    """The entries."""
+
+
+
+class ListKnowledgeSourceKindsResponseData(TypedDict):
+    type: str
+    """The type."""
+    label: str
+    """A name for people."""
+    description: str
+    """A text for people."""
+    payload_schema: Dict[str, Any]
+    """JSON Schema of `payload`."""
+
+
+
+class ListKnowledgeSourceKindsResponse(TypedDict):
+    data: List[ListKnowledgeSourceKindsResponseData]
+    """The entries."""
+
+
+
+class KnowledgeSourcePage(Page):
+    """One page of a list."""
+
+    data: List[KnowledgeSource]
+    """The entries."""
+
+
+
+class CreateKnowledgeSourceRequest(TypedDict):
+    type: str
+    """A type from the kinds list."""
+    agent: NotRequired[str]
+    """The agent that owns it, or that it is about."""
+    team: NotRequired[str]
+    """The team (`tea_…`)."""
+    user: NotRequired[str]
+    """The user (`usr_…`)."""
+    org: NotRequired[str]
+    """The organisation, if it owns the source itself. Not allowed with another owner."""
+    parent_source: NotRequired[str]
+    """The source that it was derived from; null for others."""
+    payload: NotRequired[Dict[str, Any]]
+    """Configuration; its members depend on the type."""
+    metadata: NotRequired[Dict[str, Any]]
+    """Free key-value map."""
+    state: NotRequired[Literal["active", "paused"]]
+    """The state."""
+    thread: NotRequired[str]
+    """The thread (`thr_…`)."""
+
+
+
+class UpdateKnowledgeSourceRequest(TypedDict):
+    payload: NotRequired[Dict[str, Any]]
+    """Replaces the whole payload."""
+    metadata: NotRequired[Dict[str, Any]]
+    """Replaces the whole map."""
+    state: NotRequired[Literal["active", "paused"]]
+    """The state."""
+
+
+
+class GetInboundUrlResponse(TypedDict):
+    url: str
+    """The URL."""
+    signed: bool
+    """Whether posts must be signed as in Standard Webhooks."""
+    previous_secret_until: NotRequired[str]
+    """Until then, signatures with the previous secret are also accepted."""
+
+
+
+class RotateInboundUrlResponse(TypedDict):
+    url: str
+    """The URL."""
+    signed: bool
+    """Whether posts must be signed as in Standard Webhooks."""
+    previous_secret_until: NotRequired[str]
+    """Until then, signatures with the previous secret are also accepted."""
+
+
+
+class SetInboundSecretRequest(TypedDict):
+    secret: NotRequired[str]
+    """whsec_…, the secret that the sender provides. Default: a new one, to give to the sender."""
+    overlap_seconds: NotRequired[int]
+    """How long signatures with the previous secret are also accepted, in seconds. Default 86400, a day."""
+
+
+
+class SetInboundSecretResponse(TypedDict):
+    secret: str
+    """whsec_…, only in this response: it cannot be read again."""
+    previous_secret_until: NotRequired[str]
+    """Until when the previous secret is valid too, in ISO 8601."""
+
+
+
+class IngestIntoKnowledgeSourceRequestContent(TypedDict):
+    """The text."""
+
+    data: str
+    """The document: text, or its bytes in base64."""
+    data_encoding: NotRequired[Literal["raw", "base64"]]
+    """Default raw."""
+    content_type: NotRequired[str]
+    """The media type."""
+    filename: NotRequired[str]
+    """The name of the file."""
+
+
+
+class IngestIntoKnowledgeSourceRequest(TypedDict):
+    content: NotRequired[IngestIntoKnowledgeSourceRequestContent]
+    """The text."""
+    file: NotRequired[str]
+    """The id (fil_…) of an uploaded file."""
+    pull: NotRequired[bool]
+    """Pull again from the source's configuration."""
+    title: NotRequired[str]
+    """Display title."""
+    metadata: NotRequired[Dict[str, Any]]
+    """Free key-value map."""
+    dedupe: NotRequired[bool]
+    """Reuse a document with the same bytes. Push only."""
+    on_active: NotRequired[Literal["return", "queue", "error"]]
+    """What to do while another ingestion of the source is active: return that one (default), queue, or 409."""
+
+
+
+class IngestBatchIntoKnowledgeSourceRequestItemsContent(TypedDict):
+    """The text."""
+
+    data: str
+    """The document: text, or its bytes in base64."""
+    data_encoding: NotRequired[Literal["raw", "base64"]]
+    """Default raw."""
+    content_type: NotRequired[str]
+    """The media type."""
+    filename: NotRequired[str]
+    """The name of the file."""
+
+
+
+class IngestBatchIntoKnowledgeSourceRequestItems(TypedDict):
+    content: NotRequired[IngestBatchIntoKnowledgeSourceRequestItemsContent]
+    """The text."""
+    file: NotRequired[str]
+    """The file (`fil_…`)."""
+    title: NotRequired[str]
+    """Display title."""
+    metadata: NotRequired[Dict[str, Any]]
+    """Free key-value map."""
+    dedupe: NotRequired[bool]
+    """Whether content that the source already has is reused."""
+
+
+
+class IngestBatchIntoKnowledgeSourceRequest(TypedDict):
+    items: List[IngestBatchIntoKnowledgeSourceRequestItems]
+    """The items, in order."""
+    on_active: NotRequired[Literal["return", "queue", "error"]]
+    """What to do while another ingestion of the source is active: return that one (default), queue, or 409."""
+
+
+
+class KnowledgeIngestionPage(Page):
+    """One page of a list."""
+
+    data: List[KnowledgeIngestion]
+    """The entries."""
+
+
+
+class KnowledgeDocumentPage(Page):
+    """One page of a list."""
+
+    data: List[KnowledgeDocument]
+    """The entries."""
+
+
+
+class UpdateKnowledgeDocumentRequestContent(TypedDict):
+    """The text."""
+
+    data: str
+    """The document: text, or its bytes in base64."""
+    data_encoding: NotRequired[Literal["raw", "base64"]]
+    """Default raw."""
+    content_type: NotRequired[str]
+    """The media type."""
+    filename: NotRequired[str]
+    """The name of the file."""
+
+
+
+class UpdateKnowledgeDocumentRequest(TypedDict):
+    content: NotRequired[UpdateKnowledgeDocumentRequestContent]
+    """The text."""
+    file: NotRequired[str]
+    """The file (`fil_…`)."""
+    title: NotRequired[str]
+    """Display title."""
+    metadata: NotRequired[Dict[str, Any]]
+    """Free key-value map."""
+
+
+
+class KnowledgeDocumentChunkPage(Page):
+    """One page of a list."""
+
+    data: List[KnowledgeDocumentChunk]
+    """The entries."""
+
+
+
+class SearchKnowledgeSourceRequest(TypedDict):
+    query: str
+    """The text to search for."""
+    mode: NotRequired[Literal["hybrid", "vector", "fulltext"]]
+    """Default hybrid."""
+    max_results: NotRequired[int]
+    """Default 20."""
+    min_similarity: NotRequired[float]
+    """Minimum cosine similarity of vector hits."""
+    recency_days: NotRequired[float]
+    """Only documents that were indexed within this many days."""
+    filter: NotRequired[Dict[str, Any]]
+    """Conditions on document metadata."""
+    explain: NotRequired[bool]
+    """How the score came about, if the search asked for it."""
+    rerank: NotRequired[bool]
+    """Whether to rerank. Default true in mode hybrid if the server has a reranker."""
+    highlights: NotRequired[bool]
+    """Whether to return the positions of the query's words in each hit."""
+    context: NotRequired[int]
+    """Number of neighbouring chunks to return on either side of each hit."""
+    group_by: NotRequired[Literal["document"]]
+    """Returns only the best hit of each document."""
+    facets: NotRequired[List[str]]
+    """Members of document metadata whose values to count."""
+
+
+
+class SearchKnowledgeSourceResponseFacets(TypedDict):
+    value: Union[str, float, bool]
+    """The value."""
+    count: int
+    """How many there are."""
+
+
+
+class SearchKnowledgeSourceResponse(TypedDict):
+    data: List[SearchHit]
+    """The entries."""
+    facets: NotRequired[Dict[str, List[SearchKnowledgeSourceResponseFacets]]]
+    """How many documents among the best 1,000 passages have each value; the 20 most frequent."""
+    vectors_unavailable: NotRequired[str]
+    """Why the query has no vector. The results are those of full-text search."""
+    rerank_unavailable: NotRequired[str]
+    """Why the results are not reranked."""
+    explain: NotRequired[Dict[str, Any]]
+    """How the score came about, if the search asked for it."""
+
+
+
+class SearchKnowledgeRequest(TypedDict):
+    query: str
+    """The text to search for."""
+    mode: NotRequired[Literal["hybrid", "vector", "fulltext"]]
+    """Default hybrid."""
+    max_results: NotRequired[int]
+    """Default 20."""
+    min_similarity: NotRequired[float]
+    """Minimum cosine similarity of vector hits."""
+    recency_days: NotRequired[float]
+    """Only documents that were indexed within this many days."""
+    filter: NotRequired[Dict[str, Any]]
+    """Conditions on document metadata."""
+    explain: NotRequired[bool]
+    """How the score came about, if the search asked for it."""
+    rerank: NotRequired[bool]
+    """Whether to rerank. Default true in mode hybrid if the server has a reranker."""
+    highlights: NotRequired[bool]
+    """Whether to return the positions of the query's words in each hit."""
+    context: NotRequired[int]
+    """Number of neighbouring chunks to return on either side of each hit."""
+    group_by: NotRequired[Literal["document"]]
+    """Returns only the best hit of each document."""
+    facets: NotRequired[List[str]]
+    """Members of document metadata whose values to count."""
+    source_types: NotRequired[List[str]]
+    """Only sources of these types."""
+    sources: NotRequired[List[str]]
+    """cso_…; only these sources."""
+
+
+
+class SearchKnowledgeResponseFacets(TypedDict):
+    value: Union[str, float, bool]
+    """The value."""
+    count: int
+    """How many there are."""
+
+
+
+class SearchKnowledgeResponse(TypedDict):
+    data: List[SearchHit]
+    """The entries."""
+    facets: NotRequired[Dict[str, List[SearchKnowledgeResponseFacets]]]
+    """How many documents among the best 1,000 passages have each value; the 20 most frequent."""
+    vectors_unavailable: NotRequired[str]
+    """Why the query has no vector. The results are those of full-text search."""
+    rerank_unavailable: NotRequired[str]
+    """Why the results are not reranked."""
+    explain: NotRequired[Dict[str, Any]]
+    """How the score came about, if the search asked for it."""
+
+
+
+class SearchAgentKnowledgeRequest(TypedDict):
+    query: str
+    """The text to search for."""
+    mode: NotRequired[Literal["hybrid", "vector", "fulltext"]]
+    """Default hybrid."""
+    max_results: NotRequired[int]
+    """Default 20."""
+    min_similarity: NotRequired[float]
+    """Minimum cosine similarity of vector hits."""
+    recency_days: NotRequired[float]
+    """Only documents that were indexed within this many days."""
+    filter: NotRequired[Dict[str, Any]]
+    """Conditions on document metadata."""
+    explain: NotRequired[bool]
+    """How the score came about, if the search asked for it."""
+    rerank: NotRequired[bool]
+    """Whether to rerank. Default true in mode hybrid if the server has a reranker."""
+    highlights: NotRequired[bool]
+    """Whether to return the positions of the query's words in each hit."""
+    context: NotRequired[int]
+    """Number of neighbouring chunks to return on either side of each hit."""
+    group_by: NotRequired[Literal["document"]]
+    """Returns only the best hit of each document."""
+    facets: NotRequired[List[str]]
+    """Members of document metadata whose values to count."""
+    source_types: NotRequired[List[str]]
+    """Only sources of these types."""
+
+
+
+class SearchAgentKnowledgeResponseFacets(TypedDict):
+    value: Union[str, float, bool]
+    """The value."""
+    count: int
+    """How many there are."""
+
+
+
+class SearchAgentKnowledgeResponse(TypedDict):
+    data: List[SearchHit]
+    """The entries."""
+    facets: NotRequired[Dict[str, List[SearchAgentKnowledgeResponseFacets]]]
+    """How many documents among the best 1,000 passages have each value; the 20 most frequent."""
+    vectors_unavailable: NotRequired[str]
+    """Why the query has no vector. The results are those of full-text search."""
+    rerank_unavailable: NotRequired[str]
+    """Why the results are not reranked."""
+    explain: NotRequired[Dict[str, Any]]
+    """How the score came about, if the search asked for it."""
+
+
+
+class CreateAutomationRequest(TypedDict):
+    name: str
+    """The name."""
+    lookup_key: NotRequired[Optional[str]]
+    """A name for programs, unique in the app or sandbox."""
+    description: NotRequired[Optional[str]]
+    """A text for people."""
+    trigger: NotRequired[Optional[str]]
+    """The name of the event that starts a run."""
+    filter: NotRequired[Optional[str]]
+    """A JSONata expression over the payload. The event starts a run only if it is true."""
+    schedule: NotRequired[Optional[str]]
+    """A cron expression with five fields."""
+    timezone: NotRequired[str]
+    """The time zone of the schedule, such as `Europe/Berlin`. Default UTC."""
+    workflow: NotRequired[Optional[Dict[str, Any]]]
+    """A graph {kind: "WorkflowGraph", version: 1, start_node, nodes}, or null."""
+    input_schema: NotRequired[Optional[Dict[str, Any]]]
+    """JSON Schema that the payload of an invocation must match, or null."""
+    invoke_auth: NotRequired[Literal["any", "secret_key", "user"]]
+    """Which callers may invoke it: end users, secret keys, or any."""
+    run_as_user: NotRequired[Optional[str]]
+    """The user (`usr_…`) as whom runs act."""
+    run_as_agent: NotRequired[Optional[str]]
+    """The agent (`agt_…`) as which runs act."""
+    max_concurrent_runs: NotRequired[Optional[int]]
+    """How many runs may be active at the same time."""
+    timeout_seconds: NotRequired[Optional[int]]
+    """How many seconds a run may take."""
+    metadata: NotRequired[Dict[str, Any]]
+    """Stored as given; replaces the whole map."""
+    type: Literal["trigger", "scheduled", "invoked"]
+    """The type."""
+    org: NotRequired[str]
+    """The organisation (`org_…`)."""
+    team: NotRequired[str]
+    """The team (`tea_…`)."""
+    user: NotRequired[str]
+    """The user (`usr_…`)."""
+
+
+
+class AutomationPage(Page):
+    """One page of a list."""
+
+    data: List[Automation]
+    """The entries."""
+
+
+
+class UpdateAutomationRequest(TypedDict):
+    name: NotRequired[str]
+    """The name."""
+    lookup_key: NotRequired[Optional[str]]
+    """A name for programs, unique in the app or sandbox."""
+    description: NotRequired[Optional[str]]
+    """A text for people."""
+    trigger: NotRequired[Optional[str]]
+    """The name of the event that starts a run."""
+    filter: NotRequired[Optional[str]]
+    """A JSONata expression over the payload. The event starts a run only if it is true."""
+    schedule: NotRequired[Optional[str]]
+    """A cron expression with five fields."""
+    timezone: NotRequired[str]
+    """The time zone of the schedule, such as `Europe/Berlin`. Default UTC."""
+    workflow: NotRequired[Optional[Dict[str, Any]]]
+    """A graph {kind: "WorkflowGraph", version: 1, start_node, nodes}, or null."""
+    input_schema: NotRequired[Optional[Dict[str, Any]]]
+    """JSON Schema that the payload of an invocation must match, or null."""
+    invoke_auth: NotRequired[Literal["any", "secret_key", "user"]]
+    """Which callers may invoke it: end users, secret keys, or any."""
+    run_as_user: NotRequired[Optional[str]]
+    """The user (`usr_…`) as whom runs act."""
+    run_as_agent: NotRequired[Optional[str]]
+    """The agent (`agt_…`) as which runs act."""
+    max_concurrent_runs: NotRequired[Optional[int]]
+    """How many runs may be active at the same time."""
+    timeout_seconds: NotRequired[Optional[int]]
+    """How many seconds a run may take."""
+    metadata: NotRequired[Dict[str, Any]]
+    """Stored as given; replaces the whole map."""
+
+
+
+class CheckAutomationRequest(TypedDict):
+    text: str
+    """In YAML or JSON: the body of POST /automations, or a bare graph."""
+
+
+
+class CheckAutomationResponseProblems(TypedDict):
+    line: int
+    """The line, from 1."""
+    column: int
+    """The column, from 1."""
+    node: NotRequired[str]
+    """The id of the node."""
+    message: str
+    """A text for people."""
+
+
+
+class CheckAutomationResponse(TypedDict):
+    problems: List[CheckAutomationResponseProblems]
+    """With their position in the text, lines and columns from 1; empty when it is valid."""
+
+
+
+class ListAutomationRunsPage(Page):
+    """One page of a list."""
+
+    data: List[AutomationRun]
+    """The entries."""
+
+
+
+class WorkflowVersionPage(Page):
+    """One page of a list."""
+
+    data: List[WorkflowVersion]
+    """The entries."""
+
+
+
+class InvocableAutomationPage(Page):
+    """One page of a list."""
+
+    data: List[InvocableAutomation]
+    """The entries."""
+
+
+
+class InvokeAutomationRequest(TypedDict):
+    payload: NotRequired[Dict[str, Any]]
+    """Available to the graph as `$`; validated against `input_schema`."""
+    participants: NotRequired[Dict[str, str]]
+    """Values that expressions of the run can read as `$participants`."""
+    idempotency_key: NotRequired[str]
+    """The same key returns the first run again, for at least a day."""
+
+
+
+class SignalAutomationRunRequest(TypedDict):
+    name: str
+    """The name."""
+    payload: NotRequired[Any]
+    """The data that comes with it."""
+
+
+
+class EmitEventRequest(TypedDict):
+    name: str
+    """The name."""
+    payload: NotRequired[Any]
+    """The data that comes with it."""
+
+
+
+class EmitEventResponse(TypedDict):
+    id: str
+    """evt_…"""
+    name: str
+    """The name."""
+
+
+
+class ClaimAutomationRunRequest(TypedDict):
+    lease_seconds: int
+    """For how many seconds the claim is valid unless it is renewed."""
+
+
+
+class ReportAutomationRunRequestError(TypedDict):
+    """Why it failed."""
+
+    code: str
+    """A stable code for programs."""
+    message: str
+    """A text for people."""
+
+
+
+class ReportAutomationRunRequest(TypedDict):
+    status: Literal["running", "completed", "failed"]
+    """The status."""
+    result: NotRequired[Any]
+    """What the run returned."""
+    error: NotRequired[ReportAutomationRunRequestError]
+    """Why it failed."""
+
+
+
+class ListAppSecretsResponse(TypedDict):
+    data: List[AppSecret]
+    """The entries."""
+
+
+
+class PutAppSecretRequest(TypedDict):
+    value: str
+    """The value."""
+
+
+WebhookMessage = Union[
+    "FileCreatedMessage",
+    "FileUpdatedMessage",
+    "ExtractionCompletedMessage",
+    "ExtractionFailedMessage",
+    "IngestionSucceededMessage",
+    "IngestionFailedMessage",
+    "KnowledgeSourceCreatedMessage",
+    "KnowledgeSourceUpdatedMessage",
+    "KnowledgeSourceDeletedMessage",
+    "AutomationRunCompletedMessage",
+    "AutomationRunFailedMessage",
+    "WebhookTestMessage",
+]
