@@ -4,7 +4,7 @@ import type { Keyset } from '../../db/keyset.ts';
 import { findVisibleFile } from '../../files/store.ts';
 import type { PageRequest } from '../../http/route/pages.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { AppError, found, invalidField, notFound } from '../../lib/errors.ts';
+import { AppError, found, invalidField } from '../../lib/errors.ts';
 import { newUuid } from '../../lib/ids.ts';
 import { limits } from '../../lib/limits.ts';
 import type { Caller } from '../../tenancy/caller.ts';
@@ -26,8 +26,7 @@ export type SourceService = ReturnType<typeof createSourceService>;
 
 export function createSourceService({ db, clock, checkUrl }: SourceDeps) {
   async function get(db: Db, caller: Caller, id: string): Promise<VisibleSource> {
-    const source = found(await store.findSource(db, caller, pathId('source', id)));
-    return source;
+    return found(await store.findSource(db, caller, pathId('source', id)));
   }
 
   /** 404 if the source is not visible to the caller, 403 if the caller may not change it. */
@@ -169,7 +168,7 @@ export function createSourceService({ db, clock, checkUrl }: SourceDeps) {
 
     async remove(caller: Caller, id: string): Promise<void> {
       const source = await getForChange(db, caller, id, 'delete');
-      if (!(await store.deleteSource(db, caller, source.id))) throw notFound();
+      found(await store.deleteSource(db, caller, source.id));
     },
   };
 }
