@@ -1,4 +1,5 @@
 import { Component, type ReactNode } from 'react';
+import { call } from '../api/client.ts';
 import { Button } from './button.tsx';
 import { Empty } from './page.tsx';
 import { hasUnsaved } from './unsaved.ts';
@@ -53,9 +54,9 @@ export function reloadAfterUpgrade(): void {
     missing.add(payload);
     const last = Number(sessionStorage.getItem(reloadedKey) ?? 0);
     if (hasUnsaved() || Date.now() - last < reloadAgainMs) return;
-    void fetch(location.href, { method: 'HEAD', cache: 'no-store' }).then(
-      ({ ok }) => {
-        if (!ok || hasUnsaved()) return;
+    void call('GET /healthz').then(
+      () => {
+        if (hasUnsaved()) return;
         sessionStorage.setItem(reloadedKey, String(Date.now()));
         location.reload();
       },

@@ -40,7 +40,7 @@ export type SourceView = SourceRow & { model: SourceModel | null };
 export type IngestionStatus = 'pending' | 'running' | 'awaiting_callback' | 'succeeded' | 'failed';
 
 /** What is in a source, and how its last ingestion went. */
-export type SourceStatistics = {
+type SourceStatistics = {
   documents: number;
   lastIngestion: { status: IngestionStatus; createdAt: string } | null;
 };
