@@ -6,6 +6,7 @@ import { Pages } from './pages.tsx';
 import { FirstApp, PlacePicker } from './place-picker.tsx';
 import { sectionGroups, visibleSections } from './sections.ts';
 import { useSession } from './session.tsx';
+import { Boundary } from './ui/boundary.tsx';
 import { Button } from './ui/button.tsx';
 import { Field } from './ui/field.tsx';
 import { type Theme, useTheme } from './ui/theme.ts';
@@ -96,7 +97,9 @@ export function App() {
         <UploadsTray />
         {isDeveloper && place.app === undefined ? <FirstApp /> : <Pages />}
       </main>
-      <Suspense fallback={null}>{paletteOpen ? <Palette onClose={() => setPaletteOpen(false)} /> : null}</Suspense>
+      <Boundary>
+        <Suspense fallback={null}>{paletteOpen ? <Palette onClose={() => setPaletteOpen(false)} /> : null}</Suspense>
+      </Boundary>
     </div>
   );
 }

@@ -10,9 +10,11 @@ import './ui/layout.css';
 import { App } from './app.tsx';
 import { SignIn } from './pages/sign-in/sign-in-page.tsx';
 import { SessionProvider } from './session.tsx';
+import { Boundary, reloadAfterUpgrade } from './ui/boundary.tsx';
 import { queries } from './ui/query.ts';
 import { Toasts } from './ui/toast.tsx';
 
+reloadAfterUpgrade();
 const root = document.getElementById('root');
 if (root)
   createRoot(root).render(
@@ -20,7 +22,9 @@ if (root)
       <QueryClientProvider client={queries}>
         <Tooltip.Provider delayDuration={400}>
           <SessionProvider signIn={(onSignedIn, notice) => <SignIn onSignedIn={onSignedIn} notice={notice} />}>
-            <App />
+            <Boundary>
+              <App />
+            </Boundary>
           </SessionProvider>
           <Toasts />
         </Tooltip.Provider>

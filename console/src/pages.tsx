@@ -1,6 +1,7 @@
 import { type ComponentType, lazy, Suspense } from 'react';
-import { Link, Redirect, Route, Switch } from 'wouter';
+import { Link, Redirect, Route, Switch, useLocation } from 'wouter';
 import { useSession } from './session.tsx';
+import { Boundary } from './ui/boundary.tsx';
 import { Empty } from './ui/page.tsx';
 import { Skeleton } from './ui/shown.tsx';
 
@@ -60,29 +61,32 @@ const routes: [path: string, component: ReturnType<typeof page>][] = [
 export function Pages() {
   const { place, isDeveloper } = useSession();
   const key = `${place.app}/${place.sandbox}/${place.org}`;
+  const [location] = useLocation();
   const home = isDeveloper ? '/overview' : '/files';
   return (
-    <Suspense fallback={<Skeleton />}>
-      <Switch>
-        {routes.map(([path, Page]) => (
-          <Route key={path} path={path}>
-            {(params: { id?: string }) => (
-              <div key={`${key}/${params.id ?? ''}`} className="page">
-                <Page id={params.id ?? ''} />
-              </div>
-            )}
+    <Boundary key={location}>
+      <Suspense fallback={<Skeleton />}>
+        <Switch>
+          {routes.map(([path, Page]) => (
+            <Route key={path} path={path}>
+              {(params: { id?: string }) => (
+                <div key={`${key}/${params.id ?? ''}`} className="page">
+                  <Page id={params.id ?? ''} />
+                </div>
+              )}
+            </Route>
+          ))}
+          <Route path="/runs/automations/:id">{({ id }) => <Redirect to={`/automations/${id}`} replace />}</Route>
+          <Route path="/">
+            <Redirect to={home} replace />
           </Route>
-        ))}
-        <Route path="/runs/automations/:id">{({ id }) => <Redirect to={`/automations/${id}`} replace />}</Route>
-        <Route path="/">
-          <Redirect to={home} replace />
-        </Route>
-        <Route>
-          <Empty title="Page not found" action={<Link href={home}>Go to the start page</Link>}>
-            The address may be incomplete.
-          </Empty>
-        </Route>
-      </Switch>
-    </Suspense>
+          <Route>
+            <Empty title="Page not found" action={<Link href={home}>Go to the start page</Link>}>
+              The address may be incomplete.
+            </Empty>
+          </Route>
+        </Switch>
+      </Suspense>
+    </Boundary>
   );
 }

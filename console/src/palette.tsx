@@ -3,6 +3,7 @@ import { Command } from 'cmdk';
 import { useState } from 'react';
 import { useLocation } from 'wouter';
 import { call } from './api/client.ts';
+import { sourceName } from './pages/knowledge/source-name.ts';
 import { findPrincipals } from './principals/principals.ts';
 import './palette.css';
 import './principals/picker.css';
@@ -102,20 +103,21 @@ export default function Palette({ onClose }: { onClose: () => void }) {
   );
 }
 
-/** Finds resources whose name contains the text: files, sources, automations (through their runs), and people. */
+/** Finds resources whose name contains the text: files, sources, automations that the caller may open, and people. */
 async function findThings(search: string, isDeveloper: boolean): Promise<Found[]> {
   const query = { search, page_size: 5 };
-  const [files, sources, people] = await Promise.all([
+  const [files, sources, automations, people] = await Promise.all([
     call('GET /api/v1/files', { query }),
-    call('GET /api/v1/knowledge_sources', { query }),
+    call('GET /api/v1/knowledge_sources', { query: { name: search, page_size: 5 } }),
+    isDeveloper ? call('GET /api/v1/automations', { query }) : { data: [] },
     findPrincipals(isDeveloper ? ['user', 'agent', 'team', 'org'] : ['agent', 'team'], search),
   ]);
   return [
     ...files.data.map(({ id, filename }) => ({ path: `/files/${id}`, name: filename, kind: 'file' })),
-    ...sources.data.map(({ id, metadata, type }) => ({
-      ...{ path: `/knowledge/${id}`, kind: 'source' },
-      name: typeof metadata?.name === 'string' ? metadata.name : type,
+    ...sources.data.map((source) => ({
+      ...{ path: `/knowledge/${source.id}`, kind: 'source', name: sourceName(source) },
     })),
+    ...automations.data.map(({ id, name }) => ({ path: `/automations/${id}`, name, kind: 'automation' })),
     ...people.slice(0, 8).map(({ id, name, kind }) => ({ path: `${idPages[id.slice(0, 3)]}/${id}`, name, kind })),
   ];
 }

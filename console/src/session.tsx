@@ -67,6 +67,12 @@ export function SessionProvider({
       if (code !== undefined) setNotice(error.message);
       open(null);
     });
+    // A link that is pasted into an open tab loads nothing.
+    const takeLink = () => {
+      if (location.hash.startsWith(codeMark) && mayLeave()) location.reload();
+    };
+    window.addEventListener('hashchange', takeLink);
+    return () => window.removeEventListener('hashchange', takeLink);
   }, [open]);
 
   if (failure)
@@ -165,6 +171,13 @@ function PlaceProvider({
     { enabled: isDeveloper, keep: true },
   );
   const known = apps.data;
+  const listed = named.app === undefined || known?.some(({ id }) => id === named.app);
+  // Only the first hundred are listed.
+  const unlisted = useLoad(
+    ['GET /protected/api/v1/developer/apps/{app}', named.app],
+    () => call('GET /protected/api/v1/developer/apps/{app}', { path: { app: named.app ?? '' } }),
+    { enabled: isDeveloper && known !== undefined && !listed },
+  );
   const place: Place = isDeveloper ? named : { org: session.user?.org };
   const base = isDeveloper ? baseOf(place) : root;
 
@@ -184,7 +197,7 @@ function PlaceProvider({
     if (isDeveloper && app !== undefined) localStorage.setItem(placeKey, JSON.stringify({ app, sandbox, org }));
   }, [isDeveloper, app, sandbox, org]);
 
-  const inApp = isDeveloper && app !== undefined;
+  const inApp = isDeveloper && app !== undefined && (listed === true || unlisted.data !== undefined);
   const sandboxes = useLoad(
     ['GET /protected/api/v1/developer/apps/{app}/sandboxes', 'all', app],
     async () => {
@@ -227,12 +240,31 @@ function PlaceProvider({
     [session, isDeveloper, app, sandbox, org, known, sandboxes.data, orgs.data, choose, onSignedOut],
   );
   // A developer's page needs its app in the address. If the address has none, it shows the first app.
-  const ready = !isDeveloper || (known !== undefined && (app !== undefined || known.length === 0));
+  const ready = !isDeveloper || (known !== undefined && !unlisted.loading && (app !== undefined || known.length === 0));
+  if (unlisted.error && known !== undefined) return <UnknownApp apps={known} error={unlisted.error} />;
   return ready ? (
     <Router base={base}>
       <Context value={state}>{children}</Context>
     </Router>
   ) : null;
+}
+
+/** The address names an app that does not exist, or that the developer may not see. */
+function UnknownApp({ apps, error }: { apps: App[]; error: ApiError }) {
+  return (
+    <main className="centered">
+      <h1>{error.status === 404 ? 'There is no such app' : 'The app cannot be opened'}</h1>
+      <p>{error.status === 404 ? 'It was deleted, or it belongs to another developer.' : error.message}</p>
+      {apps.length === 0 ? <a href={root}>Go to the start page</a> : <p>Your apps:</p>}
+      <ul>
+        {apps.map(({ id, name }) => (
+          <li key={id}>
+            <a href={baseOf({ app: id })}>{name}</a>
+          </li>
+        ))}
+      </ul>
+    </main>
+  );
 }
 
 const placeKey = 'quarry.place';

@@ -3,7 +3,7 @@ import { type Database, isForeignKeyViolation, production } from '../db/database
 import type { PageRequest } from '../http/route/pages.ts';
 import type { Ledger } from '../ledger/seal.ts';
 import type { Clock } from '../lib/clock.ts';
-import { AppError, found, invalidField, notFound } from '../lib/errors.ts';
+import { AppError, found, invalidField } from '../lib/errors.ts';
 import { newUuid } from '../lib/ids.ts';
 import type { Caller, DeveloperCaller, DeveloperIdentity, Scope } from '../tenancy/caller.ts';
 import { fieldId, pathId, unknownReference } from '../tenancy/references.ts';
@@ -76,7 +76,7 @@ export function createAppService({ db, secrets, clock, ledger }: AppDeps) {
       const sandboxId = found(await store.findSandbox(db, caller.appId, pathId('sandbox', id))).id;
       if (sandboxId !== production)
         await ledger.noteDeletion({ appId: caller.appId, sandboxId }, { kind: 'sandbox', id: sandboxId });
-      if (!(await store.deleteSandbox(db, caller.appId, sandboxId))) throw notFound();
+      found(await store.deleteSandbox(db, caller.appId, sandboxId));
     },
 
     /** Returns the row and the key itself, which is shown only here. */
@@ -120,7 +120,7 @@ export function createAppService({ db, secrets, clock, ledger }: AppDeps) {
     },
 
     async revokeKey(caller: Caller, id: string): Promise<void> {
-      if (!(await store.revokeKey(db, caller, pathId('key', id)))) throw notFound();
+      found(await store.revokeKey(db, caller, pathId('key', id)));
     },
   };
 }

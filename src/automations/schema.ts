@@ -240,6 +240,13 @@ export const journalQuery = Type.Object({
 export const listAutomationsQuery = Type.Object({
   type: Type.Optional(type),
   status: Type.Optional(Type.Enum(['draft', 'running', 'paused'])),
+  search: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: limits.nameCharactersMax,
+      description: 'Part of the name or the lookup key, case-insensitive.',
+    }),
+  ),
 });
 const moment = Type.Optional(Type.String({ maxLength: 40, description: 'A time in ISO 8601.' }));
 export const listVisibleRunsQuery = Type.Object({

@@ -7,7 +7,7 @@ import type { AuditActor } from '../http/route/audit.ts';
 import { page, pageOf, pageRequest } from '../http/route/pages.ts';
 import { iso } from '../http/route/present.ts';
 import { type Api, everyCaller, ref } from '../http/route/route.ts';
-import { invalidField, notFound } from '../lib/errors.ts';
+import { found, invalidField, notFound } from '../lib/errors.ts';
 import { formatId } from '../lib/ids.ts';
 import { limits } from '../lib/limits.ts';
 import type { CapabilityRole } from '../tenancy/capability.ts';
@@ -284,9 +284,8 @@ function registerByteRoutes(api: Api, { files, blobs }: FileRouteDeps): void {
       protocol: 'bytes',
       responses: { 200: bytesSchema },
       handler: async ({ params: { file }, query, request, reply }) => {
-        const found = await files.openCapability(file, (query as { token?: unknown }).token, role);
-        if (!found) throw notFound();
-        return sendFile(request, reply, found, {
+        const row = found(await files.openCapability(file, (query as { token?: unknown }).token, role));
+        return sendFile(request, reply, row, {
           'cache-control': 'public, max-age=3600',
           'content-security-policy': "sandbox; default-src 'none'",
         });

@@ -5,7 +5,7 @@ import type { Keyset } from '../db/keyset.ts';
 import type { AuditActor } from '../http/route/audit.ts';
 import type { PageRequest } from '../http/route/pages.ts';
 import { type Clock, nowSeconds } from '../lib/clock.ts';
-import { AppError, found, invalidField, notFound } from '../lib/errors.ts';
+import { AppError, found, invalidField } from '../lib/errors.ts';
 import { newUuid, parseId } from '../lib/ids.ts';
 import { limits } from '../lib/limits.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';
@@ -78,8 +78,7 @@ export function createFileService(deps: FileDeps) {
 
   /** The file. Throws 404 if it is not visible to the caller. */
   async function getVisible(caller: Caller, id: string): Promise<store.VisibleFileRow> {
-    const row = found(await store.findVisibleFile(db, caller, pathId('file', id)));
-    return row;
+    return found(await store.findVisibleFile(db, caller, pathId('file', id)));
   }
 
   /** Throws 404 if the file is not visible to the caller, 403 if they may not delete it. */
@@ -269,7 +268,7 @@ export function createFileService(deps: FileDeps) {
       if (shared === true) requireSharable(file.contentType);
       if (Object.keys(input).length === 0) return get(caller, id);
       await db.begin(async (tx) => {
-        if (!(await store.lockFile(tx, file.appId, file.id))) throw notFound();
+        found(await store.lockFile(tx, file.appId, file.id));
         if (acl !== undefined) {
           const before = (await store.listGrants(tx, file.appId, [file.id])).get(file.id) ?? [];
           await store.replaceGrants(tx, file.appId, file.id, await resolveGrants(tx, caller, before, acl));
@@ -287,7 +286,7 @@ export function createFileService(deps: FileDeps) {
 
     async delete(caller: Caller, id: string): Promise<void> {
       const file = await getForDelete(caller, id);
-      if (!(await store.deleteFile(db, file.appId, file.id))) throw notFound();
+      found(await store.deleteFile(db, file.appId, file.id));
       const mustStay = deps.deletedBlobDays > 0 || (await store.isBackupRunning(db));
       if (!mustStay) await discardBlob(deps, file.appId, file.blobKey);
     },
@@ -300,8 +299,7 @@ export function createFileService(deps: FileDeps) {
       const appId = deps.signedLinks.verify(purpose, proof, fileId, until);
       if (appId === undefined || until < nowSeconds(clock))
         throw forbidden('This download link is not valid or has expired. Fetch the file for a new one.');
-      const row = found(await store.findFile(db, appId, fileId));
-      return row;
+      return found(await store.findFile(db, appId, fileId));
     },
 
     /**

@@ -5,7 +5,7 @@ import type { Database } from '../db/database.ts';
 import { refuseDuplicate } from '../db/unique.ts';
 import type { PageRequest } from '../http/route/pages.ts';
 import type { Clock } from '../lib/clock.ts';
-import { found, invalidField, notFound } from '../lib/errors.ts';
+import { found, invalidField } from '../lib/errors.ts';
 import { newUuid } from '../lib/ids.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';
 import { fieldId, findOrg, findTeam, pathId } from '../tenancy/references.ts';
@@ -113,7 +113,7 @@ export function createIdentityService({ db, clock, secrets, fetcher }: IdentityD
 
     /** Deletes an issuer: its tokens are refused from now on. Users and accounts stay, in case it is added again. */
     async remove(caller: Caller, id: string): Promise<void> {
-      if (!(await store.deleteIssuer(db, caller, pathId('identityIssuer', id)))) throw notFound();
+      found(await store.deleteIssuer(db, caller, pathId('identityIssuer', id)));
     },
 
     /** The issuers of the app that a publishable key belongs to. */

@@ -1,7 +1,7 @@
 import type { Static } from 'typebox';
 import type { Database, Transaction } from '../db/database.ts';
 import type { PageRequest } from '../http/route/pages.ts';
-import { found, notFound } from '../lib/errors.ts';
+import { found } from '../lib/errors.ts';
 import { newUuid } from '../lib/ids.ts';
 import type { Caller } from '../tenancy/caller.ts';
 import { findNamedOwners, pathId, unknownReference } from '../tenancy/references.ts';
@@ -19,8 +19,7 @@ export type InstallationService = ReturnType<typeof createInstallationService>;
 
 export function createInstallationService({ db, onInstalled }: { db: Database; onInstalled?: OnInstalled }) {
   async function get(caller: Caller, id: string): Promise<store.InstallationRow> {
-    const row = found(await store.findInstallation(db, caller, pathId('installation', id)));
-    return row;
+    return found(await store.findInstallation(db, caller, pathId('installation', id)));
   }
 
   return {
@@ -39,7 +38,7 @@ export function createInstallationService({ db, onInstalled }: { db: Database; o
     list: (caller: Caller, page: PageRequest) => store.listInstallations(db, caller, page),
 
     async remove(caller: Caller, id: string): Promise<void> {
-      if (!(await store.deleteInstallation(db, caller, pathId('installation', id)))) throw notFound();
+      found(await store.deleteInstallation(db, caller, pathId('installation', id)));
     },
   };
 }

@@ -7,7 +7,7 @@ import type { IngestionView } from './ingestion/store.ts';
 import type { SearchHit } from './search/results.ts';
 import type { ContextRow } from './search/results-store.ts';
 import type { SearchResult } from './search/search.ts';
-import type { SourceView } from './sources/store.ts';
+import type { ListedSource, SourceView } from './sources/store.ts';
 
 export function presentSource(row: SourceView) {
   return {
@@ -33,6 +33,15 @@ export function presentSource(row: SourceView) {
     thread: row.threadId && formatId('thread', row.threadId),
     user: row.userId && formatId('user', row.userId),
   };
+}
+
+/** A source of a list, with its statistics if the caller asked for them. */
+export function presentListedSource({ statistics, ...row }: ListedSource) {
+  const source = presentSource(row);
+  if (statistics === undefined) return source;
+  const { documents, lastIngestion } = statistics;
+  const last = lastIngestion && { status: lastIngestion.status, created_at: iso(new Date(lastIngestion.createdAt)) };
+  return { ...source, statistics: { documents, last_ingestion: last } };
 }
 
 function owners(row: { agentId: string | null; teamId: string | null; userId: string | null; orgId: string | null }) {

@@ -11,6 +11,7 @@ import {
   presentContent,
   presentDocument,
   presentIngestion,
+  presentListedSource,
   presentSearch,
   presentSource,
 } from './present.ts';
@@ -58,7 +59,7 @@ function registerSourceRoutes(api: Api, { db, knowledge }: Deps): void {
     handler: async ({ caller, query }) => {
       const request = pageRequest(query);
       const [rows, total] = await knowledge.sources.list(caller, query, request);
-      return page(request, rows.map(presentSource), total);
+      return page(request, rows.map(presentListedSource), total);
     },
   });
 

@@ -3,6 +3,7 @@ import { mediaTypePattern } from '../files/media-types.ts';
 import { pageQuery } from '../http/route/pages.ts';
 import { freeMap, ref, strict } from '../http/route/route.ts';
 import { documentTextKeyword } from '../http/route/validation.ts';
+import { limits } from '../lib/limits.ts';
 import { mapOf } from '../lib/map-schema.ts';
 
 const takesDocuments = { [documentTextKeyword]: true };
@@ -30,6 +31,8 @@ const learnedModel = Type.Object({
   trained_at: Type.Union([Type.String(), Type.Null()], { description: 'When the model in use was stored.' }),
 });
 
+const ingestionStatus = Type.Enum(['pending', 'running', 'awaiting_callback', 'succeeded', 'failed']);
+
 export const sourceSchema = Type.Object(
   {
     id: Type.String({ description: 'cso_…' }),
@@ -50,6 +53,17 @@ export const sourceSchema = Type.Object(
     team: textOrNull,
     thread: textOrNull,
     user: textOrNull,
+    statistics: Type.Optional(
+      Type.Object(
+        {
+          documents: Type.Integer({ description: 'Number of documents.' }),
+          last_ingestion: Type.Union([Type.Object({ status: ingestionStatus, created_at: text }), Type.Null()], {
+            description: 'The newest ingestion; null if there was none.',
+          }),
+        },
+        { description: 'Only in lists with `include=statistics`.' },
+      ),
+    ),
   },
   { $id: 'KnowledgeSource', description: 'Where knowledge comes from: documents, a page, a site, a file.' },
 );
@@ -75,6 +89,14 @@ export const sourceListQuery = Type.Object({
   agent: optionalText,
   org: optionalText,
   owner_scope: Type.Optional(Type.Enum(['any', 'individual', 'system'])),
+  name: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: limits.nameCharactersMax,
+      description: 'Part of `name` in the metadata, or of `url` in the payload, case-insensitive.',
+    }),
+  ),
+  include: Type.Optional(Type.Enum(['statistics'], { description: 'Adds `statistics` to each source of the page.' })),
 });
 
 export const sourceCreateSchema = strict({
@@ -145,7 +167,7 @@ export const ingestionSchema = Type.Object(
   {
     id: Type.String({ description: 'cig_…' }),
     source: text,
-    status: Type.Enum(['pending', 'running', 'awaiting_callback', 'succeeded', 'failed']),
+    status: ingestionStatus,
     agent: optionalText,
     team: optionalText,
     user: optionalText,

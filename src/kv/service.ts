@@ -209,8 +209,7 @@ export function createKvService({ limits }: { limits: KvLimits }) {
     async get(db: Db, caller: Caller, key: string, user: unknown): Promise<KvEntry> {
       const owner = targetOwner(caller, user);
       requireKey(key, 'look-up', limits.keyBytesMax);
-      const entry = found(await batchersOf(db).reads.add(nameOf(owner), { ...owner, key }));
-      return entry;
+      return found(await batchersOf(db).reads.add(nameOf(owner), { ...owner, key }));
     },
 
     /** 422 `already_exists` when the user has the key. */
@@ -254,7 +253,7 @@ export function createKvService({ limits }: { limits: KvLimits }) {
       const owner = targetOwner(caller, user);
       requireKey(key, 'look-up', limits.keyBytesMax);
       if (!precondition) {
-        if (!(await deleteEntry(db, owner, key))) throw notFound();
+        found(await deleteEntry(db, owner, key));
         return;
       }
       const current = found(await findEntry(db, owner, key));

@@ -87,8 +87,8 @@ export function notFound(): AppError {
   return new AppError('not_found', 'The resource does not exist, or you may not see it.');
 }
 
-/** Returns the row, or throws 404 if there is none. */
-export function found<T>(row: T | undefined): T {
-  if (row === undefined) throw notFound();
+/** Returns the row, or throws 404 if there is none or if a statement says that it changed none. */
+export function found<T>(row: T | false | undefined): T {
+  if (row === undefined || row === false) throw notFound();
   return row;
 }

@@ -14,8 +14,7 @@ export type OrgService = ReturnType<typeof createOrgService>;
 
 export function createOrgService({ db, files }: { db: Database; files: FileService }) {
   async function get(caller: Caller, id: string): Promise<store.OrgRow> {
-    const row = found(await store.findOrg(db, caller, pathId('org', id)));
-    return row;
+    return found(await store.findOrg(db, caller, pathId('org', id)));
   }
 
   /**

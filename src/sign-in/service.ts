@@ -1,7 +1,7 @@
 import type { Database } from '../db/database.ts';
 import type { Clock } from '../lib/clock.ts';
 import { defined } from '../lib/defined.ts';
-import { AppError, invalidField, notFound } from '../lib/errors.ts';
+import { AppError, found, invalidField, notFound } from '../lib/errors.ts';
 import { newUuid } from '../lib/ids.ts';
 import { accessTokenSeconds, mintAccessToken } from '../tenancy/access-tokens.ts';
 import type { Scope } from '../tenancy/caller.ts';
@@ -167,7 +167,7 @@ export function createAuthService(deps: AuthDeps) {
     listPersonalTokens: (scope: Scope, userId: string) => store.listPersonalTokens(db, scope.appId, userId),
 
     async revokePersonalToken(scope: Scope, userId: string, id: string): Promise<void> {
-      if (!(await store.revokePersonalToken(db, scope.appId, userId, id))) throw notFound();
+      found(await store.revokePersonalToken(db, scope.appId, userId, id));
     },
   };
 }

@@ -13,14 +13,12 @@ export type TeamService = ReturnType<typeof createTeamService>;
 
 export function createTeamService({ db, ledger }: { db: Database; ledger: Ledger }) {
   async function get(caller: Caller, id: string): Promise<store.TeamRow> {
-    const row = found(await store.findTeam(db, caller, pathId('team', id)));
-    return row;
+    return found(await store.findTeam(db, caller, pathId('team', id)));
   }
 
   async function getMembership(caller: Caller, team: store.TeamRow, member: string): Promise<store.MembershipRow> {
     const id = parseId('membership', member) ?? parseId('user', member) ?? parseId('agent', member);
-    const row = found(id === undefined ? undefined : await store.findMembership(db, caller.appId, team.id, id));
-    return row;
+    return found(id === undefined ? undefined : await store.findMembership(db, caller.appId, team.id, id));
   }
 
   async function removeMembership(caller: Caller, team: store.TeamRow, member: store.MembershipRow): Promise<void> {
@@ -62,8 +60,7 @@ export function createTeamService({ db, ledger }: { db: Database; ledger: Ledger
     async update(caller: Caller, id: string, input: Static<typeof teamUpdateSchema>): Promise<store.TeamRow> {
       const team = await get(caller, id);
       requireManages(caller, team);
-      const row = found(await store.updateTeam(db, caller, team.id, input));
-      return row;
+      return found(await store.updateTeam(db, caller, team.id, input));
     },
 
     async remove(caller: Caller, id: string): Promise<void> {
@@ -103,8 +100,7 @@ export function createTeamService({ db, ledger }: { db: Database; ledger: Ledger
           fields: [{ field, message: 'is already a member' }],
         });
       }
-      const row = found(await store.findMembership(db, caller.appId, team.id, id));
-      return row;
+      return found(await store.findMembership(db, caller.appId, team.id, id));
     },
 
     async getMember(caller: Caller, teamId: string, member: string): Promise<store.MembershipRow> {

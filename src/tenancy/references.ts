@@ -6,9 +6,7 @@ import { agentVisible, mayChangeOwned, type Owned, orgVisible, teamVisible, user
 
 /** Parses an id in a path; 404 when it has the wrong type or format. */
 export function pathId(kind: IdKind, text: string): string {
-  const uuid = parseId(kind, text);
-  if (uuid === undefined) throw notFound();
-  return uuid;
+  return found(parseId(kind, text));
 }
 
 /** Parses an id in a body or query member; 422 on that member when it has the wrong type or format. */
@@ -74,8 +72,7 @@ export async function getPathAgent(db: Db, caller: Caller, text: string): Promis
   const id = parseId('agent', text);
   const byId = id === undefined ? undefined : await findAgent(db, caller, id);
   if (byId) return byId;
-  const byKey = found(await findAgentByKey(db, caller, text));
-  return byKey;
+  return found(await findAgentByKey(db, caller, text));
 }
 
 /**

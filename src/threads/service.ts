@@ -2,7 +2,7 @@ import type { Static } from 'typebox';
 import type { Database } from '../db/database.ts';
 import type { PageRequest } from '../http/route/pages.ts';
 import type { Clock } from '../lib/clock.ts';
-import { AppError, found, invalidField, notFound } from '../lib/errors.ts';
+import { AppError, found, invalidField } from '../lib/errors.ts';
 import { formatId, newUuid } from '../lib/ids.ts';
 import type { Caller } from '../tenancy/caller.ts';
 import { findAgent, findNamedOwners, pathId } from '../tenancy/references.ts';
@@ -55,7 +55,7 @@ export function createThreadService({ db, clock, onMessage }: ThreadDeps) {
     },
 
     async remove(caller: Caller, id: string): Promise<void> {
-      if (!(await store.deleteThread(db, caller, pathId('thread', id)))) throw notFound();
+      found(await store.deleteThread(db, caller, pathId('thread', id)));
     },
 
     async postMessage(caller: Caller, id: string, input: Static<typeof messageSchema>): Promise<Message> {

@@ -206,7 +206,7 @@ export function createUploadService(deps: UploadDeps) {
     async delete(caller: Caller, id: string): Promise<void> {
       const seen = await getVisible(caller, id);
       await holds.hold(seen, async (upload) => {
-        if (!(await store.deleteUpload(db, upload))) throw notFound();
+        found(await store.deleteUpload(db, upload));
       });
     },
   };

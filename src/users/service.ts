@@ -16,8 +16,7 @@ export type UserService = ReturnType<typeof createUserService>;
 
 export function createUserService({ db, clock, ledger }: { db: Database; clock: Clock; ledger: Ledger }) {
   async function get(caller: Caller, id: string): Promise<store.UserRow> {
-    const row = found(await store.findUser(db, caller, userPathId(caller, id)));
-    return row;
+    return found(await store.findUser(db, caller, userPathId(caller, id)));
   }
 
   return {
@@ -88,7 +87,7 @@ export function createUserService({ db, clock, ledger }: { db: Database; clock: 
     async remove(caller: Caller, id: string): Promise<void> {
       const userId = userPathId(caller, id);
       await ledger.noteDeletion(caller, { kind: 'user', id: userId });
-      if (!(await store.deleteUser(db, caller, userId))) throw notFound();
+      found(await store.deleteUser(db, caller, userId));
     },
   };
 }

@@ -5,7 +5,7 @@ import { logEvents, type OnLogged } from '../events/log.ts';
 import { lockLog } from '../events/store.ts';
 import type { PageRequest } from '../http/route/pages.ts';
 import type { Clock } from '../lib/clock.ts';
-import { AppError, found, invalidField, notFound } from '../lib/errors.ts';
+import { AppError, found, invalidField } from '../lib/errors.ts';
 import { formatId, newUuid } from '../lib/ids.ts';
 import type { Caller } from '../tenancy/caller.ts';
 import { pathId } from '../tenancy/references.ts';
@@ -70,7 +70,7 @@ export function createWebhookService({ db, clock, secrets, fetcher, onLogged, de
         const room = { things: 'webhooks', max: webhooksMax, message, appId, sandboxId };
         await requireRoom(tx, room, () => store.countWebhooks(tx, caller));
         // The webhook begins after the events that the log has now.
-        if ((await lockLog(tx, caller)) === undefined) throw notFound();
+        found(await lockLog(tx, caller));
         return store.insertWebhook(tx, caller, { id: newUuid(), url, description, events, secret, now: clock.now() });
       });
       return { ...row, plainSecret, warnings: await findUnknownEvents(db, caller, events) };
@@ -85,7 +85,7 @@ export function createWebhookService({ db, clock, secrets, fetcher, onLogged, de
     },
 
     async remove(caller: Caller, id: string): Promise<void> {
-      if (!(await store.deleteWebhook(db, caller, pathId('webhook', id)))) throw notFound();
+      found(await store.deleteWebhook(db, caller, pathId('webhook', id)));
     },
 
     async pause(caller: Caller, id: string): Promise<store.WebhookRow> {
@@ -142,7 +142,7 @@ export function createWebhookService({ db, clock, secrets, fetcher, onLogged, de
       found(await findDelivery(db, key, named));
       await getActive(caller, id);
       return db.begin(async (tx) => {
-        if (!(await restartDelivery(tx, key, named.id, clock.now()))) throw notFound();
+        found(await restartDelivery(tx, key, named.id, clock.now()));
         await deliver(tx, key);
         return found(await findDelivery(tx, key, named));
       });

@@ -78,7 +78,7 @@ test('a user works with what is theirs: files, a source, entries, tokens, and an
   assert.equal(await page.getByText('theirs').count(), 0);
 
   await page.getByRole('link', { name: 'Automations' }).click();
-  await page.getByLabel('Name or id').fill('book');
+  await page.getByLabel('Automation', { exact: true }).selectOption({ label: 'Book' });
   await page.getByLabel('Payload').fill('{"berth": 7}');
   await page.getByRole('button', { name: 'Run it' }).click();
   await page.getByText('"Berth 7"').first().waitFor();

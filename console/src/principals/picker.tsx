@@ -33,7 +33,7 @@ export function PrincipalPicker({
     enabled: open,
     keep: true,
   });
-  const chosen = usePrincipal(value === '' ? undefined : value);
+  const { data: chosen } = usePrincipal(value === '' ? undefined : value);
   function choose(next: string) {
     onChange(next);
     setOpen(false);

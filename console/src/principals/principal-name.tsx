@@ -5,12 +5,12 @@ const pages: Record<string, string> = { usr: '/users', agt: '/agents', tem: '/te
 
 /** A user, agent, team or org by name, with a link to its page. */
 export function PrincipalName({ id }: { id: string | null | undefined }) {
-  const found = usePrincipal(id);
+  const { data: found, loading } = usePrincipal(id);
   if (!id) return <span className="faint">–</span>;
   const path = pages[id.slice(0, 3)];
   const name = (
     <span className="principal" title={found === undefined ? id : `${found.name} (${id})`}>
-      {found?.name ?? id}
+      {loading ? '…' : (found?.name ?? id)}
     </span>
   );
   return path === undefined ? name : <Link href={`${path}/${id}`}>{name}</Link>;

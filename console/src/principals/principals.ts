@@ -55,8 +55,8 @@ async function findPrincipal(id: string): Promise<Principal> {
   }
 }
 
-/** The name for an id. Undefined until it is loaded, and if the caller may not see it. */
-export function usePrincipal(id: string | null | undefined): Principal | undefined {
+/** The name for an id: undefined if the caller may not see it. */
+export function usePrincipal(id: string | null | undefined): { data: Principal | undefined; loading: boolean } {
   const known = id !== undefined && id !== null && kindByPrefix[id.slice(0, 3)] !== undefined;
-  return useLoad(['principal', id], () => findPrincipal(id ?? ''), { enabled: known }).data;
+  return useLoad(['principal', id], () => findPrincipal(id ?? ''), { enabled: known });
 }

@@ -6,7 +6,7 @@ import type { PageRequest } from '../../http/route/pages.ts';
 import type { Ledger } from '../../ledger/seal.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { checkSchedule, nextTick, ScheduleError } from '../../lib/cron.ts';
-import { AppError, type FieldError, invalidField, notFound } from '../../lib/errors.ts';
+import { AppError, type FieldError, found, invalidField, notFound } from '../../lib/errors.ts';
 import { formatId, newUuid, parseId } from '../../lib/ids.ts';
 import type { Caller, Scope } from '../../tenancy/caller.ts';
 import { coversScopes } from '../../tenancy/key-scopes.ts';
@@ -35,11 +35,10 @@ export function createAutomationService({ db, clock, secrets, ledger, expression
   /** The automation that a path names by id or lookup key. Throws 404 if there is none. */
   async function get(scope: Scope, name: string): Promise<FullAutomation> {
     const id = parseId('automation', name);
-    const found =
+    return found(
       (id === undefined ? undefined : await store.findAutomation(db, scope, { id })) ??
-      (await store.findAutomation(db, scope, { lookupKey: name }));
-    if (!found) throw notFound();
-    return found;
+        (await store.findAutomation(db, scope, { lookupKey: name })),
+    );
   }
 
   /** Like `get`, but without the graph; undefined if there is none. */
@@ -52,9 +51,7 @@ export function createAutomationService({ db, clock, secrets, ledger, expression
   }
 
   async function getDefinition(scope: Scope, name: string): Promise<AutomationRow> {
-    const found = await findDefinition(scope, name);
-    if (!found) throw notFound();
-    return found;
+    return found(await findDefinition(scope, name));
   }
 
   /** Applies checked input to an automation; `row` is its current state, or a blank one. */
@@ -146,8 +143,7 @@ export function createAutomationService({ db, clock, secrets, ledger, expression
   async function changeStatus(caller: Caller, name: string, status: 'running' | 'paused'): Promise<FullAutomation> {
     const { id } = await get(caller, name);
     await db.begin(async (tx) => {
-      const row = await store.findAutomation(tx, caller, { id }, true);
-      if (!row) throw notFound();
+      const row = found(await store.findAutomation(tx, caller, { id }, true));
       const reason = pausedReason(row);
       if (status === 'running' && reason !== undefined)
         throw new AppError('invalid_parameters', reason, {
@@ -177,11 +173,7 @@ export function createAutomationService({ db, clock, secrets, ledger, expression
 
     async getVersion(caller: Caller, automation: string, version: string) {
       const definition = await getDefinition(caller, automation);
-      const found = /^[1-9]\d{0,8}$/.test(version)
-        ? await store.findGraphVersion(db, definition, Number(version))
-        : undefined;
-      if (!found) throw notFound();
-      return found;
+      return found(/^[1-9]\d{0,8}$/.test(version) && (await store.findGraphVersion(db, definition, Number(version))));
     },
 
     async create(caller: Caller, input: Static<typeof automationCreateSchema>): Promise<FullAutomation> {
@@ -237,8 +229,7 @@ export function createAutomationService({ db, clock, secrets, ledger, expression
       await checkParts(caller, input);
       await uniqueKey(() =>
         db.begin(async (tx) => {
-          const present = await store.findAutomation(tx, caller, { id }, true);
-          if (!present) throw notFound();
+          const present = found(await store.findAutomation(tx, caller, { id }, true));
           const row = await applyInput(tx, caller, valuesOf(present), input);
           // An unrelated change must not lose a tick that is already due.
           if (row.schedule === present.schedule && row.timezone === present.timezone)
@@ -251,15 +242,13 @@ export function createAutomationService({ db, clock, secrets, ledger, expression
             await queuePendingRuns(tx, row.appId, row.id, row.maxConcurrentRuns);
         }),
       );
-      const changed = await store.findAutomation(db, caller, { id });
-      if (!changed) throw notFound();
-      return changed;
+      return found(await store.findAutomation(db, caller, { id }));
     },
 
     async remove(caller: Caller, name: string): Promise<void> {
       const { id } = await get(caller, name);
       await ledger.noteDeletion(caller, { kind: 'automation', id });
-      if (!(await store.deleteAutomation(db, caller, id))) throw notFound();
+      found(await store.deleteAutomation(db, caller, id));
     },
 
     activate: (caller: Caller, name: string) => changeStatus(caller, name, 'running'),
@@ -281,7 +270,7 @@ export function createAutomationService({ db, clock, secrets, ledger, expression
     listSecrets: (caller: Scope) => store.listSecrets(db, caller),
 
     async removeSecret(caller: Scope, name: string): Promise<void> {
-      if (!(await store.deleteSecret(db, caller, name))) throw notFound();
+      found(await store.deleteSecret(db, caller, name));
     },
 
     /** The values of `$secrets`, for the engine only. */

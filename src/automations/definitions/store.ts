@@ -1,4 +1,4 @@
-import type { Db } from '../../db/database.ts';
+import type { Db, Statement } from '../../db/database.ts';
 import type { PageRequest } from '../../http/route/pages.ts';
 import { type Caller, canSeeWholeApp, type Scope } from '../../tenancy/caller.ts';
 import type { KeyScope } from '../../tenancy/key-scopes.ts';
@@ -149,7 +149,16 @@ export async function canSeeAutomation(db: Db, caller: Caller, id: string): Prom
   return row !== undefined;
 }
 
-export type AutomationFilter = { type?: string | undefined; status?: string | undefined };
+export type AutomationFilter = {
+  type?: string | undefined;
+  status?: string | undefined;
+  search?: string | undefined;
+};
+
+/** SQL: the text is part of the automation's name or lookup key. */
+export function automationNamed(db: Db, text: string): Statement {
+  return db`(strpos(lower(a.name), lower(${text})) > 0 or strpos(lower(coalesce(a.lookup_key, '')), lower(${text})) > 0)`;
+}
 
 export async function listAutomations(
   db: Db,
@@ -159,7 +168,8 @@ export async function listAutomations(
 ): Promise<[FullAutomation[], number]> {
   const where = db`${inScope(db, caller, 'a')}
     and (${filter.type ?? null}::text is null or a.type = ${filter.type ?? null})
-    and (${filter.status ?? null}::text is null or a.status = ${filter.status ?? null})`;
+    and (${filter.status ?? null}::text is null or a.status = ${filter.status ?? null})
+    ${filter.search === undefined ? db`` : db`and ${automationNamed(db, filter.search)}`}`;
   const rows = await db<FullAutomation[]>`
     select a.*, g.graph as workflow, g.scopes as graph_scopes from automations a
     left join automation_graphs g on g.app_id = a.app_id and g.automation_id = a.id and g.version = a.graph_version

@@ -1,6 +1,6 @@
 import type { Database } from '../../db/database.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { AppError, invalidField, notFound } from '../../lib/errors.ts';
+import { AppError, found, invalidField } from '../../lib/errors.ts';
 import { formatId } from '../../lib/ids.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import { graphLimits } from '../definitions/graph.ts';
@@ -56,8 +56,7 @@ export function createProgramWork({ db, clock, automations, get }: ProgramWorkDe
       if (Buffer.byteLength(JSON.stringify(report.result ?? null)) > payloadBytesMax)
         throw invalidField('result', `must be at most ${payloadBytesMax} bytes`);
       return db.begin(async (tx) => {
-        const row = await runStore.lockRun(tx, run.appId, run.id);
-        if (!row) throw notFound();
+        const row = found(await runStore.lockRun(tx, run.appId, run.id));
         if (row.graphVersion !== null) throw wrongState(row, 'is executed by its workflow, not by an external worker');
         if (row.status !== 'running') throw wrongState(row, 'is not claimed');
         const now = clock.now();

@@ -4,7 +4,7 @@ import { emitEvent } from '../../events/emit.ts';
 import type { PageRequest } from '../../http/route/pages.ts';
 import { readTime } from '../../http/route/times.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { AppError, invalidField, notFound } from '../../lib/errors.ts';
+import { AppError, found, invalidField, notFound } from '../../lib/errors.ts';
 import { formatId, newUuid, parseId } from '../../lib/ids.ts';
 import { limits } from '../../lib/limits.ts';
 import { type Caller, canSeeWholeApp, nameCaller, type Scope } from '../../tenancy/caller.ts';
@@ -58,9 +58,7 @@ export type RunService = ReturnType<typeof createRunService>;
 /** Runs: how they start, how they are read, and how a caller may change them. */
 export function createRunService({ db, clock, secrets, expressions, automations, loadGraph }: RunDeps) {
   async function get(caller: Caller, id: string): Promise<RunRow> {
-    const row = await findVisibleRun(db, caller, pathId('automationRun', id));
-    if (!row) throw notFound();
-    return row;
+    return found(await findVisibleRun(db, caller, pathId('automationRun', id)));
   }
 
   /** The automation to invoke, if its owner allows the caller. An automation without an owner is open to all. */
@@ -292,8 +290,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
       const run = await get(caller, id);
       return db.begin(async (tx) => {
         await runStore.lockLimit(tx, run.appId, run.automationId);
-        const before = await runStore.lockRun(tx, run.appId, run.id);
-        if (!before) throw notFound();
+        const before = found(await runStore.lockRun(tx, run.appId, run.id));
         if (isTerminal(before)) throw wrongState(before, 'cannot be cancelled');
         return (await cancelTree(tx, run.appId, run.id)) ?? before;
       });
@@ -331,8 +328,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
         throw invalidField('payload', `must be at most ${payloadBytesMax} bytes`);
       const graph = run.graphVersion === null ? undefined : await loadGraph(run);
       return db.begin(async (tx) => {
-        const row = await runStore.lockRun(tx, run.appId, run.id);
-        if (!row) throw notFound();
+        const row = found(await runStore.lockRun(tx, run.appId, run.id));
         if (isTerminal(row)) throw wrongState(row, 'takes no signals');
         if (!graph) throw wrongState(row, 'is executed by an external worker and takes no signals');
         await appendSignal(tx, row, graph, { name, payload }, clock.now());

@@ -2,6 +2,7 @@ import type { Db } from '../../db/database.ts';
 import type { PageRequest } from '../../http/route/pages.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import { inScope, ownedVisible } from '../../tenancy/visible.ts';
+import { automationNamed } from '../definitions/store.ts';
 import type { RunStatus } from '../engine/fold.ts';
 import type { RunRow } from './store.ts';
 
@@ -81,6 +82,5 @@ export async function listVisibleRuns(
 
 function matches(db: Db, search: NonNullable<RunFilter['search']>) {
   if ('runId' in search) return db`r.id = ${search.runId}`;
-  return db`(strpos(lower(a.name), lower(${search.text})) > 0
-    or strpos(lower(coalesce(a.lookup_key, '')), lower(${search.text})) > 0)`;
+  return automationNamed(db, search.text);
 }

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { FastifyInstance } from 'fastify';
-import { notFound } from '../../lib/errors.ts';
+import { found } from '../../lib/errors.ts';
 import { referenceExamples } from './docs-examples.ts';
 import { referencePage, referencePlugin, referenceStart, referenceStyles } from './docs-page.ts';
 
@@ -33,8 +33,7 @@ export async function registerDocs(fastify: FastifyInstance): Promise<void> {
       scope.get(path, { schema }, (_request, reply) => reply.type('text/html; charset=utf-8').send(referencePage));
     scope.get('/docs/static/:name', { schema }, (request, reply) => {
       const { name } = request.params as { name: string };
-      const asset = assets.get(name) ?? createAsset(name, directory);
-      if (asset === undefined) throw notFound();
+      const asset = found(assets.get(name) ?? createAsset(name, directory));
       assets.set(name, asset);
       reply.headers({ etag: asset.tag, 'cache-control': 'no-cache' });
       if (request.headers['if-none-match'] === asset.tag) return reply.code(304).send();

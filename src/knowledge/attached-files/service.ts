@@ -41,7 +41,7 @@ export function createAttachmentService(deps: { db: Database; sources: SourceSer
   function change<T>(db: Db, source: VisibleSource, run: (tx: Transaction, key: SourceKey) => Promise<T>): Promise<T> {
     const key = { appId: source.appId, sourceId: source.id };
     return db.begin(async (tx) => {
-      if (!(await lockIndex(tx, key))) throw notFound();
+      found(await lockIndex(tx, key));
       return run(tx, key);
     }) as Promise<T>;
   }
@@ -51,8 +51,7 @@ export function createAttachmentService(deps: { db: Database; sources: SourceSer
     const ids = files.map(({ file }) => pathId('file', file));
     const visible = new Map((await findVisibleFiles(db, caller, ids)).map((row) => [row.id, row]));
     for (const id of ids) {
-      const file = visible.get(id);
-      if (file === undefined) throw notFound();
+      const file = found(visible.get(id));
       if (file.size > documentBytesMax)
         throw new AppError('file_too_large', `Files may have at most ${documentBytesMax} bytes.`);
     }
@@ -239,9 +238,7 @@ const firstUuid = '00000000-0000-0000-0000-000000000000';
 
 /** The UUID of an attachment: that of a file, or of a document without a file. */
 function attachedId(id: string): string {
-  const uuid = parseId('file', id) ?? parseId('document', id);
-  if (uuid === undefined) throw notFound();
-  return uuid;
+  return found(parseId('file', id) ?? parseId('document', id));
 }
 
 function statusOf(error: { code: string } | undefined): store.AttachmentStatus {

@@ -1,7 +1,7 @@
 import type { Static } from 'typebox';
 import type { Database } from '../../db/database.ts';
 import type { PageRequest } from '../../http/route/pages.ts';
-import { AppError, found, invalidField, notFound } from '../../lib/errors.ts';
+import { AppError, found, invalidField } from '../../lib/errors.ts';
 import { formatId } from '../../lib/ids.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import { fieldId, pathId } from '../../tenancy/references.ts';
@@ -31,8 +31,7 @@ export function createDocumentService(deps: { db: Database; sources: SourceServi
   const { db, sources, ingestions } = deps;
 
   async function get(caller: Caller, id: string): Promise<DocumentView> {
-    const document = found(await store.findDocument(db, caller, pathId('document', id)));
-    return document;
+    return found(await store.findDocument(db, caller, pathId('document', id)));
   }
 
   return {
@@ -78,7 +77,7 @@ export function createDocumentService(deps: { db: Database; sources: SourceServi
         await insertPullRemoval(tx, key.appId, key.sourceId, document.sourceUrl);
         return removeDocument(tx, key, document.id);
       });
-      if (!removed) throw notFound();
+      found(removed);
     },
 
     async listChunks(caller: Caller, id: string, page: PageRequest): Promise<[store.ChunkRow[], number]> {

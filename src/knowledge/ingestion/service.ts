@@ -267,8 +267,7 @@ export function createIngestService(deps: IngestDeps) {
     },
 
     async get(caller: Caller, id: string): Promise<IngestionView> {
-      const view = found(await store.findIngestion(db, caller, pathId('ingestion', id)));
-      return view;
+      return found(await store.findIngestion(db, caller, pathId('ingestion', id)));
     },
 
     async list(caller: Caller, sourceId: string, page: PageRequest): Promise<[IngestionView[], number]> {

@@ -8,9 +8,8 @@ import type { PageRequest } from '../../http/route/pages.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import type { Owned } from '../../tenancy/visible.ts';
 import { lockSource } from '../index/store.ts';
-import { jsonOrNull, sourceVisible } from '../sources/store.ts';
+import { type IngestionStatus, jsonOrNull, sourceVisible } from '../sources/store.ts';
 
-type IngestionStatus = 'pending' | 'running' | 'awaiting_callback' | 'succeeded' | 'failed';
 export type IngestionError = { code: string; message: string };
 
 export type IngestionRow = {

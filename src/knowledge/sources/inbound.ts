@@ -56,8 +56,7 @@ export function createInboundService(deps: InboundDeps) {
 
   async function findByToken(token: string) {
     const appId = appOfToken(token);
-    const source = found(appId ? await inboundStore.findInboundSource(db, appId, digestOf(token)) : undefined);
-    return source;
+    return found(appId ? await inboundStore.findInboundSource(db, appId, digestOf(token)) : undefined);
   }
 
   return {

@@ -4,7 +4,7 @@ import type { Keyset } from '../../db/keyset.ts';
 import { findVisibleFile } from '../../files/store.ts';
 import type { PageRequest } from '../../http/route/pages.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { AppError, found, invalidField, notFound } from '../../lib/errors.ts';
+import { AppError, found, invalidField } from '../../lib/errors.ts';
 import { newUuid } from '../../lib/ids.ts';
 import { limits } from '../../lib/limits.ts';
 import type { Caller } from '../../tenancy/caller.ts';
@@ -26,8 +26,7 @@ export type SourceService = ReturnType<typeof createSourceService>;
 
 export function createSourceService({ db, clock, checkUrl }: SourceDeps) {
   async function get(db: Db, caller: Caller, id: string): Promise<VisibleSource> {
-    const source = found(await store.findSource(db, caller, pathId('source', id)));
-    return source;
+    return found(await store.findSource(db, caller, pathId('source', id)));
   }
 
   /** 404 if the source is not visible to the caller, 403 if the caller may not change it. */
@@ -72,7 +71,7 @@ export function createSourceService({ db, clock, checkUrl }: SourceDeps) {
       caller: Caller,
       query: Static<typeof sourceListQuery>,
       page: PageRequest,
-    ): Promise<[store.SourceView[], number]> {
+    ): Promise<[store.ListedSource[], number]> {
       const id = (kind: 'installation' | 'agent' | 'org', text: string | undefined) =>
         text === undefined ? undefined : fieldId(kind, kind, text);
       return store.listSources(
@@ -80,6 +79,7 @@ export function createSourceService({ db, clock, checkUrl }: SourceDeps) {
         caller,
         {
           search: query.search,
+          name: query.name,
           type: query.type,
           teams: query.team?.map((text) => fieldId('team', 'team', text)),
           threads: query.thread?.map((text) => fieldId('thread', 'thread', text)),
@@ -87,6 +87,7 @@ export function createSourceService({ db, clock, checkUrl }: SourceDeps) {
           agent: id('agent', query.agent),
           org: id('org', query.org),
           ownerScope: query.owner_scope,
+          withStatistics: query.include === 'statistics',
         },
         page,
       );
@@ -167,7 +168,7 @@ export function createSourceService({ db, clock, checkUrl }: SourceDeps) {
 
     async remove(caller: Caller, id: string): Promise<void> {
       const source = await getForChange(db, caller, id, 'delete');
-      if (!(await store.deleteSource(db, caller, source.id))) throw notFound();
+      found(await store.deleteSource(db, caller, source.id));
     },
   };
 }

@@ -37,6 +37,14 @@ export type SourceRow = Owned & {
 
 /** A source with its learned model; null if none was stored or refused. */
 export type SourceView = SourceRow & { model: SourceModel | null };
+export type IngestionStatus = 'pending' | 'running' | 'awaiting_callback' | 'succeeded' | 'failed';
+
+/** What is in a source, and how its last ingestion went. */
+type SourceStatistics = {
+  documents: number;
+  lastIngestion: { status: IngestionStatus; createdAt: string } | null;
+};
+export type ListedSource = SourceView & { statistics?: SourceStatistics };
 type SourceModel = { bytes: number; refusedBytes: number | null; trainedAt: string | null };
 
 /** SQL: the columns of a SourceView `s`. */
@@ -46,6 +54,15 @@ function viewColumns(db: Db): Fragment {
       'trainedAt', case when m.dimensions > 0 then m.trained_at end)
     from knowledge_models m
     where m.app_id = s.app_id and m.source_id = s.id and (m.dimensions > 0 or m.refused_bytes is not null)) as model`;
+}
+
+/** SQL: the SourceStatistics of a source `s`. */
+function statisticsColumn(db: Db): Fragment {
+  return db`jsonb_build_object(
+    'documents', (select count(*) from knowledge_documents d where d.app_id = s.app_id and d.source_id = s.id),
+    'lastIngestion', (
+      select jsonb_build_object('status', i.status, 'createdAt', i.created_at) from knowledge_ingestions i
+      where i.app_id = s.app_id and i.source_id = s.id order by i.created_at desc, i.id desc limit 1)) as statistics`;
 }
 
 type NewSource = Owned &
@@ -100,6 +117,7 @@ export async function findSourceById(db: Db, appId: string, id: string): Promise
 
 type SourceFilter = {
   search?: string | undefined;
+  name?: string | undefined;
   type?: string | undefined;
   teams?: string[] | undefined;
   threads?: string[] | undefined;
@@ -107,6 +125,7 @@ type SourceFilter = {
   agent?: string | undefined;
   org?: string | undefined;
   ownerScope?: 'any' | 'individual' | 'system' | undefined;
+  withStatistics?: boolean;
 };
 
 export async function listSources(
@@ -114,10 +133,11 @@ export async function listSources(
   caller: Caller,
   filter: SourceFilter,
   page: PageRequest,
-): Promise<[SourceView[], number]> {
+): Promise<[ListedSource[], number]> {
   const where = sourceConditions(db, caller, filter);
-  const rows = await db<SourceView[]>`
-    select ${viewColumns(db)} from knowledge_sources s where ${where}
+  const statistics = filter.withStatistics ? db`, ${statisticsColumn(db)}` : db``;
+  const rows = await db<ListedSource[]>`
+    select ${viewColumns(db)}${statistics} from knowledge_sources s where ${where}
     order by s.created_at desc, s.id desc limit ${page.pageSize} offset ${page.offset}`;
   const [count] = await db<[{ total: number }]>`select count(*) as total from knowledge_sources s where ${where}`;
   return [rows, count.total];
@@ -143,6 +163,9 @@ export function listSourcesByKeyset(
 function sourceConditions(db: Db, caller: Caller, filter: SourceFilter): Fragment {
   const conditions: Fragment[] = [sourceVisible(db, caller, 's')];
   if (filter.search !== undefined) conditions.push(db`strpos(lower(s.type), lower(${filter.search})) > 0`);
+  if (filter.name !== undefined)
+    conditions.push(db`(strpos(lower(coalesce(s.metadata ->> 'name', '')), lower(${filter.name})) > 0
+      or strpos(lower(coalesce(s.payload ->> 'url', '')), lower(${filter.name})) > 0)`);
   if (filter.type !== undefined) conditions.push(db`s.type = ${filter.type}`);
   if (filter.teams) conditions.push(matchesSeen(db, caller, 'team', 's.team_id', filter.teams));
   if (filter.threads) conditions.push(matchesSeen(db, caller, 'thread', 's.thread_id', filter.threads));

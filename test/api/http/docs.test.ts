@@ -129,7 +129,7 @@ test('the guides work one after the other in one shell, and leave nothing that g
     const failed = code === 0 ? -1 : outputs.findLastIndex((output) => output !== undefined);
     assert.equal(code, 0, `${steps[failed]?.heading}: ${errors}\n${outputs[failed] ?? ''}`);
     const left = readdirSync(directory).filter(
-      (name) => !before.includes(name) && !/^(step-\d+\.(js|out)|page\.sh)$/.test(name),
+      (name) => !before.includes(name) && !/^(step-\d+\.(js|py|out)|page\.sh)$/.test(name),
     );
     assert.deepEqual(left, []);
   } finally {

@@ -1432,6 +1432,24 @@ class KnowledgeSourceLearnedModel(TypedDict):
 
 
 
+class KnowledgeSourceStatisticsLastIngestion(TypedDict):
+    status: Literal["pending", "running", "awaiting_callback", "succeeded", "failed"]
+    """The status."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+
+
+
+class KnowledgeSourceStatistics(TypedDict):
+    """Only in lists with `include=statistics`."""
+
+    documents: int
+    """Number of documents."""
+    last_ingestion: Optional[KnowledgeSourceStatisticsLastIngestion]
+    """The newest ingestion; null if there was none."""
+
+
+
 class KnowledgeSource(TypedDict):
     """Where knowledge comes from: documents, a page, a site, a file."""
 
@@ -1467,6 +1485,8 @@ class KnowledgeSource(TypedDict):
     """The thread (`thr_…`)."""
     user: Optional[str]
     """The user (`usr_…`)."""
+    statistics: NotRequired[KnowledgeSourceStatistics]
+    """Only in lists with `include=statistics`."""
 
 
 

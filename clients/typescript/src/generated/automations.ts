@@ -10,7 +10,8 @@ export const automations = (c: Connection) => ({
 page?: number | undefined; /** Entries per page. Default 25; more than 100 counts as 100. */
 page_size?: number | undefined; /** Only those of this type. */
 type?: 'trigger' | 'scheduled' | 'invoked' | undefined; /** Only those with this status. */
-status?: 'draft' | 'running' | 'paused' | undefined; }, options?: CallOptions): Pages<S.Automation, S.AutomationPage> => c.list('/api/v1/automations', query, options),
+status?: 'draft' | 'running' | 'paused' | undefined; /** Part of the name or the lookup key, case-insensitive. */
+search?: string | undefined; }, options?: CallOptions): Pages<S.Automation, S.AutomationPage> => c.list('/api/v1/automations', query, options),
   /** Get an automation. */
   get: (automation: string, options?: CallOptions): Promise<S.Automation> => c.get(path`/api/v1/automations/${automation}`, undefined, options),
   /** Update an automation. */

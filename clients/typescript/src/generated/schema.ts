@@ -1222,6 +1222,18 @@ team: string | null;
 thread: string | null;
 /** The user (`usr_…`). */
 user: string | null;
+/** Only in lists with `include=statistics`. */
+statistics?: {
+/** Number of documents. */
+documents: number;
+/** The newest ingestion; null if there was none. */
+last_ingestion: {
+/** The status. */
+status: 'pending' | 'running' | 'awaiting_callback' | 'succeeded' | 'failed';
+/** When it was created, in ISO 8601. */
+created_at: string;
+} | null;
+} | undefined;
 };
 
 /** A job that adds content to a source. */

@@ -36,7 +36,14 @@ export function UsagePage() {
   const [editing, setEditing] = useState(false);
   return (
     <>
-      <PageHead title="Usage and quotas" lead="What the app uses, in production and all sandboxes together.">
+      <PageHead
+        title="Usage and quotas"
+        lead={
+          place.sandbox === undefined
+            ? 'What the app uses in production. Each sandbox is counted apart.'
+            : 'What this sandbox uses. Production and the other sandboxes are counted apart.'
+        }
+      >
         <Button onClick={() => setEditing(true)} disabled={!usage.data}>
           Set quotas
         </Button>

@@ -9,16 +9,17 @@ import { Field, fieldError } from '../../ui/field.tsx';
 import { Empty, PageHead } from '../../ui/page.tsx';
 import { PagedTable } from '../../ui/paged-table.tsx';
 import { useAction, useApi } from '../../ui/query.ts';
-import { Skeleton } from '../../ui/shown.tsx';
+import { SearchField } from '../../ui/search-field.tsx';
+import { Shown, Skeleton } from '../../ui/shown.tsx';
 import { State } from '../../ui/state.tsx';
 import type { Column } from '../../ui/table.tsx';
 import { Time } from '../../ui/time.tsx';
 import { RunList } from '../runs/runs-page.tsx';
-import { InvokeForm } from './invoke-form.tsx';
+import { InvokeForm, suggestPayload } from './invoke-form.tsx';
 
 const DefinitionEditor = lazy(() => import('./editor.tsx'));
 
-/** All automations for developers. End users see only those whose name they know. */
+/** All automations for developers. End users see those that they may start. */
 export function AutomationsPage() {
   const { isDeveloper } = useSession();
   return isDeveloper ? <Managed /> : <ForUsers />;
@@ -51,7 +52,7 @@ const columns: Column<Automation>[] = [
 ];
 
 function Managed() {
-  const [{ page, type, status }, change] = useFilters({ page: '1', type: '', status: '' });
+  const [{ page, type, status, q }, change] = useFilters({ page: '1', type: '', status: '', q: '' });
   const automations = useApi(
     'GET /api/v1/automations',
     {
@@ -59,6 +60,7 @@ function Managed() {
         page: pageNumber(page),
         ...(type === '' ? {} : { type: type as Automation['type'] }),
         ...(status === '' ? {} : { status: status as Automation['status'] }),
+        ...(q === '' ? {} : { search: q }),
       },
     },
     { keep: true },
@@ -74,6 +76,7 @@ function Managed() {
         {create}
       </PageHead>
       <div className="toolbar">
+        <SearchField label="Search automations" value={q} onChange={(next) => change({ q: next })} />
         <select aria-label="Filter by type" value={type} onChange={(event) => change({ type: event.target.value })}>
           <option value="">All types</option>
           <option value="invoked">Invoked</option>
@@ -98,12 +101,12 @@ function Managed() {
         rowId={({ id }) => id}
         onPage={(next) => change({ page: String(next) })}
         empty={
-          type === '' && status === '' ? (
+          type === '' && status === '' && q === '' ? (
             <Empty title="No automations yet" action={create}>
               An automation defines steps and their order, in YAML or JSON. Begin with one of the templates.
             </Empty>
           ) : (
-            <Empty title="No matching automations">No automation has this type and state.</Empty>
+            <Empty title="No matching automations">No automation has this name, type and state.</Empty>
           )
         }
       />
@@ -128,8 +131,9 @@ export function NewAutomationPage() {
 
 /** End users cannot list automations, but can invoke those that allow it and read their own runs. */
 function ForUsers() {
-  const [automation, setAutomation] = useState('');
+  const [chosen, setChosen] = useState('');
   const [run, setRun] = useState('');
+  const invocable = useApi('GET /api/v1/invocable_automations', { query: { page_size: 100 } });
   const [, navigate] = useLocation();
   const open = useAction(async () => {
     const found = await call('GET /api/v1/automation_runs/{automation_run}', { path: { automation_run: run.trim() } });
@@ -137,22 +141,42 @@ function ForUsers() {
   });
   return (
     <>
-      <PageHead title="Automations" lead="Start an automation by its name, and follow its run." />
+      <PageHead title="Automations" lead="Start an automation, and follow its run." />
       <div className="stack">
         <section className="card">
           <h2>Start an automation</h2>
-          <Field label="Name or id" hint="Its lookup key or id (aut_…). The developer of the app can give it to you.">
-            {(id, described) => (
-              <input
-                id={id}
-                {...described}
-                spellCheck={false}
-                value={automation}
-                onChange={(event) => setAutomation(event.target.value)}
-              />
-            )}
-          </Field>
-          <InvokeForm automation={automation.trim()} onRun={(made) => navigate(`/runs/${made.id}`)} />
+          <Shown loaded={invocable}>
+            {({ data }) => {
+              const automation = data.find(({ id }) => id === chosen) ?? data[0];
+              if (automation === undefined) return <p className="faint">There is none that you may start.</p>;
+              return (
+                <>
+                  <Field label="Automation" hint={automation.description ?? undefined}>
+                    {(id, described) => (
+                      <select
+                        id={id}
+                        {...described}
+                        value={automation.id}
+                        onChange={(event) => setChosen(event.target.value)}
+                      >
+                        {data.map(({ id: one, name }) => (
+                          <option key={one} value={one}>
+                            {name}
+                          </option>
+                        ))}
+                      </select>
+                    )}
+                  </Field>
+                  <InvokeForm
+                    key={automation.id}
+                    automation={automation.id}
+                    suggestion={suggestPayload(automation.input_schema ?? null)}
+                    onRun={(made) => navigate(`/runs/${made.id}`)}
+                  />
+                </>
+              );
+            }}
+          </Shown>
         </section>
         <section className="card">
           <h2>View a run</h2>

@@ -22,8 +22,8 @@ import { Tabs } from '../../ui/tabs.tsx';
 import { Time } from '../../ui/time.tsx';
 import { AddDocument, DropDocuments } from './add-documents.tsx';
 import { SearchPlayground } from './search-playground.tsx';
+import { sourceName } from './source-name.ts';
 import { Settings } from './source-settings.tsx';
-import { sourceName } from './sources-page.tsx';
 
 const firstPollMs = 400;
 const ingestions = 'GET /api/v1/knowledge_sources/{source}/ingestions';

@@ -11,7 +11,7 @@ import { refresh, useAction } from '../../ui/query.ts';
 import { DeleteButton } from '../../ui/resource-page.tsx';
 import { useUnsaved } from '../../ui/unsaved.ts';
 import { InboundUrl } from './inbound-url.tsx';
-import { sourceName } from './sources-page.tsx';
+import { sourceName } from './source-name.ts';
 
 const patch = 'PATCH /api/v1/knowledge_sources/{source}';
 

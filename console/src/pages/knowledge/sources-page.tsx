@@ -12,13 +12,14 @@ import { Field, fieldError } from '../../ui/field.tsx';
 import { ErrorNotice } from '../../ui/notice.tsx';
 import { Empty, PageHead } from '../../ui/page.tsx';
 import { PagedTable } from '../../ui/paged-table.tsx';
-import { useAction, useApi, useLoad } from '../../ui/query.ts';
+import { useAction, useApi } from '../../ui/query.ts';
 import { SearchField } from '../../ui/search-field.tsx';
 import { State } from '../../ui/state.tsx';
 import type { Column } from '../../ui/table.tsx';
 import { Time } from '../../ui/time.tsx';
 import { ownerMember } from '../people/agents-page.tsx';
 import { emptyPayload, readPayload, SchemaFields } from './schema-form.tsx';
+import { sourceName } from './source-name.ts';
 
 type Kind = Item<'GET /api/v1/knowledge_sources/kinds'>;
 
@@ -33,7 +34,8 @@ export function SourcesPage() {
   const query = {
     page: pageNumber(page),
     ...(type === '' ? {} : { type }),
-    ...(q === '' ? {} : { search: q }),
+    ...(q === '' ? {} : { name: q }),
+    include: 'statistics' as const,
     ...(owned.org === undefined ? {} : { org: owned.org }),
     ...(owned.team === undefined ? {} : { team: [owned.team] }),
     ...(owned.agent === undefined ? {} : { agent: owned.agent }),
@@ -56,8 +58,8 @@ export function SourcesPage() {
       cell: (one) => <span className="faint">{labelOf(one.type)}</span>,
     },
     { id: 'owner', name: 'Owner', cell: (source) => <Owner of={source} /> },
-    { id: 'documents', name: 'Documents', look: 'number', cell: ({ id }) => <DocumentCount source={id} /> },
-    { id: 'ingestion', name: 'Last ingestion', cell: ({ id }) => <LastIngestion source={id} /> },
+    { id: 'documents', name: 'Documents', look: 'number', cell: documentCount },
+    { id: 'ingestion', name: 'Last ingestion', cell: lastIngestion },
     { id: 'state', name: 'State', sort: ({ state }) => state, cell: ({ state }) => <State value={state} /> },
     {
       id: 'created',
@@ -125,31 +127,19 @@ export function SourcesPage() {
   );
 }
 
-function DocumentCount({ source }: { source: string }) {
-  const found = useApi('GET /api/v1/knowledge_documents', { query: { source: [source], page_size: 1 } });
-  return <span className="faint">{found.data?.total_entries.toLocaleString('en') ?? '…'}</span>;
+function documentCount({ statistics }: KnowledgeSource) {
+  return <span className="faint">{statistics?.documents.toLocaleString('en')}</span>;
 }
 
-/** How the last ingestion of a visible source ended, and what it found. */
-function LastIngestion({ source }: { source: string }) {
-  const path = { source };
-  const { data } = useLoad(['GET /api/v1/knowledge_sources/{source}/ingestions', 'last', source], () =>
-    call('GET /api/v1/knowledge_sources/{source}/ingestions', { path, query: { page_size: 1 } }),
-  );
-  const [last] = data?.data ?? [];
-  if (data === undefined) return <span className="faint">…</span>;
+/** How the last ingestion of a source ended, and when it began. */
+function lastIngestion({ statistics }: KnowledgeSource) {
+  const last = statistics?.last_ingestion;
   if (!last) return <span className="faint">none yet</span>;
   return (
     <>
       <State value={last.status} /> <Time at={last.created_at} />
     </>
   );
-}
-
-/** A source has no name. Returns the name in its metadata, what it reads, or its kind with the end of its id. */
-export function sourceName(source: KnowledgeSource): string {
-  const name = source.metadata?.name ?? source.payload?.url ?? source.payload?.file;
-  return typeof name === 'string' ? name : `${source.type} …${source.id.slice(-6)}`;
 }
 
 function NewSource({ kinds, onClose }: { kinds: Kind[]; onClose: () => void }) {

@@ -6,6 +6,7 @@ import { useSession } from '../../session.tsx';
 import { pageNumber, useFilters } from '../../ui/address.ts';
 import { BulkButton } from '../../ui/bulk-button.tsx';
 import { Button } from '../../ui/button.tsx';
+import { Live } from '../../ui/live.tsx';
 import { Empty, PageHead } from '../../ui/page.tsx';
 import { asApiError, refresh, useApi } from '../../ui/query.ts';
 import { DeleteButton } from '../../ui/resource-page.tsx';
@@ -62,7 +63,7 @@ export function KvPage() {
             onChange={(next) => change({ user: next })}
           />
         ) : null}
-        {isLive ? <span className="live">Live</span> : null}
+        {isLive ? <Live error={entries.error} /> : null}
         {watched === null ? <span className="faint">Choose a user to watch changes live.</span> : null}
       </div>
       <Shown loaded={entries}>
@@ -85,7 +86,7 @@ export function KvPage() {
             );
           return (
             <>
-              <Prefixes entries={found} at={key} onChange={(next) => change({ key: next })} />
+              <Prefixes entries={found} isWhole={isWhole(list)} at={key} onChange={(next) => change({ key: next })} />
               <DataTable
                 label="Entries"
                 columns={columnsOf(isDeveloper, (entry) => setAsking({ kind: 'edit', entry }))}
@@ -109,8 +110,23 @@ export function KvPage() {
   );
 }
 
-/** The next part of the keys at this level, each with its count, and a link to the level above. */
-function Prefixes({ entries, at, onChange }: { entries: Entry[]; at: string; onChange: (prefix: string) => void }) {
+/** Whether the list has all entries, so that counting them counts all. */
+function isWhole({ data, total_entries: total }: { data: Entry[]; total_entries?: number }): boolean {
+  return total === undefined || total === data.length;
+}
+
+/** The next part of the keys at this level, with a count if all entries are shown, and a link to the level above. */
+function Prefixes({
+  entries,
+  isWhole: counted,
+  at,
+  onChange,
+}: {
+  entries: Entry[];
+  isWhole: boolean;
+  at: string;
+  onChange: (prefix: string) => void;
+}) {
   const counts = new Map<string, number>();
   for (const { key } of entries) {
     const slash = key.indexOf('/', at.length);
@@ -128,7 +144,7 @@ function Prefixes({ entries, at, onChange }: { entries: Entry[]; at: string; onC
       {[...counts].map(([prefix, number]) =>
         prefix === at ? null : (
           <Button key={prefix} kind="quiet" onClick={() => onChange(prefix)}>
-            {prefix.slice(at.length)} <span className="faint">{number}</span>
+            {prefix.slice(at.length)} {counted ? <span className="faint">{number}</span> : null}
           </Button>
         ),
       )}

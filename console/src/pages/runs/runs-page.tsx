@@ -8,6 +8,7 @@ import { forEachOf } from '../../ui/bulk.ts';
 import { BulkButton } from '../../ui/bulk-button.tsx';
 import { Button } from '../../ui/button.tsx';
 import { Id } from '../../ui/copy.tsx';
+import { Live } from '../../ui/live.tsx';
 import { ErrorNotice } from '../../ui/notice.tsx';
 import { Empty, PageHead } from '../../ui/page.tsx';
 import { asApiError, refresh, useApi } from '../../ui/query.ts';
@@ -94,7 +95,7 @@ export function RunList({ automation, empty }: { automation?: string; empty: str
         {isDeveloper && automation === undefined ? (
           <AutomationFilter value={filters.automation} onChange={(next) => change({ automation: next })} />
         ) : null}
-        <span className="live">Live</span>
+        <Live error={runs.error} />
       </div>
       <ErrorNotice error={runs.error ? asApiError(runs.error) : undefined} onRetry={() => void runs.refetch()} />
       {runs.isPending ? <Skeleton /> : null}

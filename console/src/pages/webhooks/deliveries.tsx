@@ -6,6 +6,7 @@ import { Button } from '../../ui/button.tsx';
 import { Id } from '../../ui/copy.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { duration } from '../../ui/format.ts';
+import { Live } from '../../ui/live.tsx';
 import { ErrorNotice } from '../../ui/notice.tsx';
 import { Empty } from '../../ui/page.tsx';
 import { PagedTable } from '../../ui/paged-table.tsx';
@@ -55,7 +56,7 @@ export function Deliveries({ webhook }: { webhook: Webhook }) {
           <option value="delivered">Delivered</option>
           <option value="failed">Failed</option>
         </select>
-        <span className="live">Live</span>
+        <Live error={deliveries.error} />
       </div>
       <ErrorNotice error={redeliver.error} />
       <PagedTable

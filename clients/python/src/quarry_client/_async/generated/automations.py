@@ -70,6 +70,7 @@ class AsyncAutomationsOperations:
         page_size: Maybe[int] = OMIT,
         type: Maybe[Literal["trigger", "scheduled", "invoked"]] = OMIT,
         status: Maybe[Literal["draft", "running", "paused"]] = OMIT,
+        search: Maybe[str] = OMIT,
         options: Optional[CallOptions] = None,
     ) -> AsyncPages[types.Automation, types.AutomationPage]:
         """List automations.
@@ -78,8 +79,9 @@ class AsyncAutomationsOperations:
         :param page_size: Entries per page. Default 25; more than 100 counts as 100.
         :param type: Only those of this type.
         :param status: Only those with this status.
+        :param search: Part of the name or the lookup key, case-insensitive.
         """
-        return AsyncPages(self._connection, "/api/v1/automations", given(page=page, page_size=page_size, type=type, status=status), options)
+        return AsyncPages(self._connection, "/api/v1/automations", given(page=page, page_size=page_size, type=type, status=status, search=search), options)
 
     async def get(self, automation: str, options: Optional[CallOptions] = None) -> types.Automation:
         """Get an automation."""

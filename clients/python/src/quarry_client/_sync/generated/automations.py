@@ -70,6 +70,7 @@ class AutomationsOperations:
         page_size: Maybe[int] = OMIT,
         type: Maybe[Literal["trigger", "scheduled", "invoked"]] = OMIT,
         status: Maybe[Literal["draft", "running", "paused"]] = OMIT,
+        search: Maybe[str] = OMIT,
         options: Optional[CallOptions] = None,
     ) -> Pages[types.Automation, types.AutomationPage]:
         """List automations.
@@ -78,8 +79,9 @@ class AutomationsOperations:
         :param page_size: Entries per page. Default 25; more than 100 counts as 100.
         :param type: Only those of this type.
         :param status: Only those with this status.
+        :param search: Part of the name or the lookup key, case-insensitive.
         """
-        return Pages(self._connection, "/api/v1/automations", given(page=page, page_size=page_size, type=type, status=status), options)
+        return Pages(self._connection, "/api/v1/automations", given(page=page, page_size=page_size, type=type, status=status, search=search), options)
 
     def get(self, automation: str, options: Optional[CallOptions] = None) -> types.Automation:
         """Get an automation."""

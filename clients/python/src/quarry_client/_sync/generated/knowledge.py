@@ -71,6 +71,8 @@ class KnowledgeOperations:
         agent: Maybe[str] = OMIT,
         org: Maybe[str] = OMIT,
         owner_scope: Maybe[Literal["any", "individual", "system"]] = OMIT,
+        name: Maybe[str] = OMIT,
+        include: Maybe[Literal["statistics"]] = OMIT,
         options: Optional[CallOptions] = None,
     ) -> Pages[types.KnowledgeSource, types.KnowledgeSourcePage]:
         """List sources.
@@ -85,8 +87,10 @@ class KnowledgeOperations:
         :param agent: Only what this agent (`agt_…`) owns.
         :param org: Only those of this organisation (`org_…`).
         :param owner_scope: `individual`: owned by a user, a team or an agent; `system`: all others; `any`: both. Default `any`.
+        :param name: Part of `name` in the metadata, or of `url` in the payload, case-insensitive.
+        :param include: Adds `statistics` to each source of the page.
         """
-        return Pages(self._connection, "/api/v1/knowledge_sources", given(page=page, page_size=page_size, search=search, type=type, team=team, thread=thread, installation=installation, agent=agent, org=org, owner_scope=owner_scope), options)
+        return Pages(self._connection, "/api/v1/knowledge_sources", given(page=page, page_size=page_size, search=search, type=type, team=team, thread=thread, installation=installation, agent=agent, org=org, owner_scope=owner_scope, name=name, include=include), options)
 
     def create_source(
         self,
