@@ -56,7 +56,8 @@ test('a login by developer token takes the only app, and keeps it', async () => 
   assert.deepEqual([kind, named], ['developer', otherApp.app.id]);
   assert.equal((await quarry(['token', 'keys'])).code, 0);
   const refused = await quarry(['login', baseUrl, '--token', otherApp.developerToken, '--app', app.app.id]);
-  assert.equal(refused.code, 1);
+  assert.equal(refused.code, 2);
+  assert.match(refused.stderr, new RegExp(`is not an app of this developer.*\n  ${otherApp.app.id} `));
   assert.equal(readProfile().app, otherApp.app.id);
 });
 

@@ -116,7 +116,7 @@ const plainText = new Set(
   body.attributes.* body.chunking_strategy body.files.attributes.* body.files.chunking_strategy body.filters.*
   query.after query.before
   query.code query.publishable_key query.state
-  query.action query.after_cursor query.automation query.content_type query.cursor query.segment query.key query.prefix query.q
+  query.action query.after_cursor query.automation query.content_type query.cursor query.segment query.key query.name query.prefix query.q
   query.search query.signature query.since query.token query.type query.until query.user_search`.split(/\s+/),
 );
 
