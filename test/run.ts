@@ -53,6 +53,8 @@ const fastSettings = {
 const maintenanceDatabase = 'postgres';
 const temporaryPrefix = 'quarry-test-';
 const abandonedAgeMs = 24 * 60 * 60 * 1000;
+/** Longer than a run takes to make its directories. */
+const youngMs = 2 * 60 * 1000;
 
 /** A process of tests collects its garbage in a seventh less processor time than with V8's 16 MiB. */
 const youngGeneration = '--max-semi-space-size=32';
@@ -200,9 +202,11 @@ async function removeLeftovers(): Promise<void> {
   for (const name of readdirSync(tmpdir()).filter((entry) => entry.startsWith(temporaryPrefix))) {
     const directory = join(realpathSync(tmpdir()), name);
     try {
-      // Without a lock file it belongs to another run: to its test server, which takes no lock, or to its start.
-      const abandoned = Date.now() - statSync(directory).mtimeMs > abandonedAgeMs;
-      if (!abandoned && !existsSync(join(directory, 'server.lock'))) continue;
+      const ageMs = Date.now() - statSync(directory).mtimeMs;
+      // Another run may be making it, and takes its lock only for parts of that.
+      if (ageMs < youngMs) continue;
+      // Without a lock file it belongs to another run's test server, which takes no lock.
+      if (ageMs < abandonedAgeMs && !existsSync(join(directory, 'server.lock'))) continue;
       const lock = lockDirectory(directory);
       await stopOrphan(findCluster(directory), log);
       rmSync(directory, { recursive: true, force: true, maxRetries: 5 });

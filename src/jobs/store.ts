@@ -1,4 +1,5 @@
 import { type Database, type Db, nobody } from '../db/database.ts';
+import { hasEnded } from '../db/holder-lock.ts';
 
 /** How often a job may crash its process or throw an uncaught exception before it is set aside. */
 export const crashesMax = 3;
@@ -145,7 +146,7 @@ export async function listMissingHolders(db: Db, poolId: string): Promise<string
     select holders.locked_by
     from (select distinct locked_by from jobs where locked_by is not null offset 0) holders
     where holders.locked_by <> ${poolId}
-      and pg_try_advisory_xact_lock(${presenceLockSpace}, hashtext(holders.locked_by))`;
+      and ${hasEnded(db, presenceLockSpace, db`holders.locked_by`)}`;
   return rows.map(({ lockedBy }) => lockedBy);
 }
 

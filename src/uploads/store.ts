@@ -4,6 +4,7 @@
  */
 import type { PartialState } from '../blob/blob-store.ts';
 import type { Db } from '../db/database.ts';
+import { hasEnded } from '../db/holder-lock.ts';
 import type { PageRequest } from '../http/route/pages.ts';
 import { type Caller, canSeeWholeApp, type Scope } from '../tenancy/caller.ts';
 import type { Holdings } from '../tenancy/room.ts';
@@ -134,7 +135,7 @@ export async function holdUpload(session: Db, { appId, id }: Key, holder: string
     with present as materialized (select pg_try_advisory_lock(${holderLockSpace}, hashtext(${holder})))
     update uploads set holder = ${holder} from present
     where app_id = ${appId} and id = ${id}
-      and (holder is null or holder = ${holder} or pg_try_advisory_xact_lock(${holderLockSpace}, hashtext(holder)))
+      and (holder is null or holder = ${holder} or ${hasEnded(session, holderLockSpace, session`holder`)})
     returning uploads.*`;
   return row;
 }

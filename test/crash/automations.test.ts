@@ -146,16 +146,18 @@ async function ended(client: AutomationsClient, run: string): Promise<void> {
 async function describe(run: string): Promise<string> {
   const id = parseId('automationRun', run) ?? '';
   const { db } = server;
-  const [rows, wakes, jobs, last, unfinished] = await Promise.all([
+  const [rows, wakes, jobs, extractions, workers, last, unfinished] = await Promise.all([
     db`select id, status, sequence, waiting, wake_at, wake_timer, lease_until, parent_run_id from automation_runs
       where id = ${id} or parent_run_id = ${id}`,
     db`select * from automation_run_wakes limit 10`,
-    db`select * from jobs limit 10`,
+    db`select * from jobs where key is null or key not like 'recurring/%' limit 10`,
+    db`select id, state, created_at, updated_at from extractions where state <> 'done' limit 10`,
+    db`select * from job_workers limit 10`,
     db`select sequence, type, node_id, command_id, record from automation_run_entries where run_id = ${id}
       order by sequence desc limit 8`,
     db`select status, waiting, count(*) from automation_runs group by 1, 2`,
   ]);
-  return JSON.stringify({ now: new Date(), rows, wakes, jobs, last, unfinished }, undefined, 1);
+  return JSON.stringify({ now: new Date(), rows, wakes, jobs, extractions, workers, last, unfinished }, undefined, 1);
 }
 
 /** Every journal folds without a gap to an ended run, and no command in it ends twice. */

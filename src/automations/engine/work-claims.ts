@@ -1,4 +1,5 @@
 import type { Database } from '../../db/database.ts';
+import { hasEnded } from '../../db/holder-lock.ts';
 
 /** Half of an advisory lock key; the other half is the hash of the worker's name. */
 const workerLockSpace = 7_130_244;
@@ -37,7 +38,7 @@ export class WorkClaims {
         insert into automation_work_claims as held (app_id, run_id, command_id, worker)
         select ${run.appId}, ${run.id}, ${commandId}, ${this.#worker} from present
         on conflict (app_id, run_id, command_id) do update set worker = excluded.worker
-        where held.worker = excluded.worker or pg_try_advisory_xact_lock(${workerLockSpace}, hashtext(held.worker))
+        where held.worker = excluded.worker or ${hasEnded(this.#session, workerLockSpace, this.#session`held.worker`)}
         returning 1`;
       if (rows.length > 0) return true;
     } catch (error) {
