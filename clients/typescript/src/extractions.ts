@@ -3,6 +3,7 @@ import { extractions as operations } from './generated/extractions.ts';
 import type { CreateExtractionRequest, Extraction, ExtractionOutput } from './generated/schema.ts';
 import { type DataOf, type DataSchema, jsonSchemaOf } from './schemas.ts';
 import type { EventStream } from './streams.ts';
+import { waitByStream } from './wait.ts';
 
 type WithData<S> = Omit<Extraction, 'outputs'> & {
   outputs?: (Omit<ExtractionOutput, 'data'> & { data?: DataOf<S> })[];
@@ -14,10 +15,8 @@ export const extractions = (c: Connection) => {
   const stream = (extraction: string, options?: CallOptions) =>
     own.stream(extraction, options) as EventStream<Extraction>;
   /** Waits until the extraction has ended, done or failed. */
-  const waitFor = async (extraction: string, options?: CallOptions): Promise<Extraction> => {
-    for await (const { data } of stream(extraction, options)) if (data.state !== 'running') break;
-    return own.get(extraction, options);
-  };
+  const waitFor = (extraction: string, options?: CallOptions): Promise<Extraction> =>
+    waitByStream(stream(extraction, options), () => own.get(extraction, options), hasEnded, options?.signal);
   return {
     ...own,
     stream,
@@ -33,8 +32,12 @@ export const extractions = (c: Connection) => {
       const { schema, ...rest } = body;
       const given = schema === undefined ? rest : { ...rest, schema: jsonSchemaOf(schema, 'output') };
       const created = await own.create(given, options);
-      const ended = created.state === 'running' ? await waitFor(created.id, options) : created;
+      const ended = hasEnded(created) ? created : await waitFor(created.id, options);
       return ended as WithData<S>;
     },
   };
 };
+
+function hasEnded({ state }: Extraction): boolean {
+  return state !== 'running';
+}

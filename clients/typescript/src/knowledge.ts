@@ -2,6 +2,7 @@ import type { CallOptions, Connection } from './connection.ts';
 import { knowledge as operations } from './generated/knowledge.ts';
 import type { IngestIntoKnowledgeSourceRequest, KnowledgeIngestion } from './generated/schema.ts';
 import type { EventStream } from './streams.ts';
+import { waitByStream } from './wait.ts';
 
 /** Sources, ingestion, documents and search. */
 export const knowledge = (c: Connection) => {
@@ -9,11 +10,13 @@ export const knowledge = (c: Connection) => {
   const streamIngestion = (ingestion: string, options?: CallOptions) =>
     own.streamIngestion(ingestion, options) as EventStream<KnowledgeIngestion>;
   /** Waits until the ingestion has ended: succeeded or failed. */
-  const waitFor = async (ingestion: string, options?: CallOptions): Promise<KnowledgeIngestion> => {
-    for await (const { data } of streamIngestion(ingestion, options)) if (hasEnded(data)) return data;
-    // It was deleted with its source.
-    return own.getIngestion(ingestion, options);
-  };
+  const waitFor = (ingestion: string, options?: CallOptions): Promise<KnowledgeIngestion> =>
+    waitByStream(
+      streamIngestion(ingestion, options),
+      () => own.getIngestion(ingestion, options),
+      hasEnded,
+      options?.signal,
+    );
   return {
     ...own,
     streamIngestion,

@@ -1,9 +1,8 @@
 import type { CallOptions, Connection } from './connection.ts';
-import { QuarryError } from './errors.ts';
 import { runs as operations } from './generated/runs.ts';
 import type { AutomationRun } from './generated/schema.ts';
 import type { EventStream } from './streams.ts';
-import { poll } from './wait.ts';
+import { waitByStream } from './wait.ts';
 
 /** Runs of automations: reading, following and steering them. */
 export const runs = (c: Connection) => {
@@ -16,13 +15,7 @@ export const runs = (c: Connection) => {
     async waitFor(run: string, options?: CallOptions): Promise<AutomationRun> {
       const first = await own.get(run, options);
       if (hasEnded(first)) return first;
-      try {
-        for await (const { data } of stream(run, options)) if (hasEnded(data)) return data;
-      } catch (error) {
-        // A run that an event or a schedule started has no stream.
-        if (!(error instanceof QuarryError && error.status === 404)) throw error;
-      }
-      return poll(() => own.get(run, options), hasEnded, options?.signal);
+      return waitByStream(stream(run, options), () => own.get(run, options), hasEnded, options?.signal);
     },
   };
 };

@@ -1,3 +1,5 @@
+import { QuarryError } from './errors.ts';
+
 /** Waits, and rejects with the signal's reason as soon as it is aborted. */
 export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
@@ -21,4 +23,22 @@ export async function poll<T>(look: () => Promise<T>, ended: (state: T) => boole
     if (ended(state)) return state;
     await pause(waitMs, signal);
   }
+}
+
+/**
+ * Waits by the stream until the state has ended, or by looking where there is no stream: a run that an event or a
+ * schedule started has none (404), and an app has only so many at a time (429).
+ */
+export async function waitByStream<T>(
+  stream: AsyncIterable<{ data: T }>,
+  look: () => Promise<T>,
+  ended: (state: T) => boolean,
+  signal?: AbortSignal,
+): Promise<T> {
+  try {
+    for await (const { data } of stream) if (ended(data)) break;
+  } catch (error) {
+    if (!(error instanceof QuarryError && (error.status === 404 || error.status === 429))) throw error;
+  }
+  return poll(look, ended, signal);
 }

@@ -22,6 +22,8 @@ declare module 'fastify' {
   }
 }
 
+type HeldBytes = { app: string; bytes: number };
+
 /**
  * Tracks the bodies that this process is receiving and processing: limits their shared memory, and enforces their
  * minimum speed.
@@ -29,6 +31,7 @@ declare module 'fastify' {
 export class Intake {
   readonly #options: IntakeOptions;
   readonly #memory: Shares;
+  readonly #held = new Map<FastifyRequest, HeldBytes[]>();
   readonly #arriving = new Set<Arrival>();
   #ticker: NodeJS.Timeout | undefined;
 
@@ -45,10 +48,16 @@ export class Intake {
   hold(request: FastifyRequest, bytes: number, app = appOf(request)): void {
     if (!this.#memory.fits(app, bytes)) throw memoryFull(app !== anonymous && bytes <= this.#memory.free);
     this.#memory.add(app, bytes);
-    let held = true;
+    const held = this.#held.get(request);
+    if (held !== undefined) held.push({ app, bytes });
+    else this.#releaseWithResponse(request, { app, bytes });
+  }
+
+  #releaseWithResponse(request: FastifyRequest, first: HeldBytes): void {
+    this.#held.set(request, [first]);
     const release = () => {
-      if (held) this.#memory.add(app, -bytes);
-      held = false;
+      for (const { app, bytes } of this.#held.get(request) ?? []) this.#memory.add(app, -bytes);
+      this.#held.delete(request);
     };
     // An in-process request has no connection that closes.
     request.response.once('close', release).once('finish', release);

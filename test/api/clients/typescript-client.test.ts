@@ -229,6 +229,23 @@ test('an automation is run to its end, and a run that an event started is awaite
   assert.equal((await quarry.runs.waitFor(data[0].id)).result, 'Oslo');
 });
 
+test('waiting looks again and again while the app has no stream left', async () => {
+  let refused = 0;
+  const refuse = ({ url }: Request) => {
+    if (!url.endsWith('/stream')) return undefined;
+    refused += 1;
+    return failed(429, 'rate_limited');
+  };
+  const client = watched(refuse, { retries: 0 });
+  const { id } = await client.automations.create({
+    ...{ name: 'Short', type: 'invoked' },
+    workflow: graph([{ id: 'first', kind: 'transform', value: 'Bergen' }]),
+  });
+  await client.automations.activate(id);
+  assert.equal((await client.automations.run(id, { payload: {} })).result, 'Bergen');
+  assert.equal(refused, 1);
+});
+
 test('a stream whose connection breaks continues after the last event', async () => {
   let opened = 0;
   const lastIds: (string | null)[] = [];

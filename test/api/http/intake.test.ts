@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
+import { EventEmitter } from 'node:events';
 import { readdirSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { after, mock, test } from 'node:test';
+import { Intake } from '../../../src/http/body/intake.ts';
 import { ManualClock } from '../../../src/lib/clock.ts';
 import { EventStream } from '../../support/event-stream.ts';
 import { type ErrorBody, startTestServer } from '../../support/server.ts';
@@ -242,4 +244,16 @@ test('an app may have as many event streams as remain free, so that another app 
   assert.equal((await again.take()).event, 'ready', 'a closed stream makes room');
   for (const stream of [second, other, again]) stream.close();
   await waitUntil(() => server.services.streams.size === 0);
+});
+
+test('a body whose size is not announced is released once, however often its memory grew', () => {
+  const intake = new Intake({ clock, memoryBytesMax: 1_000 });
+  const response = new EventEmitter();
+  const request = { response } as unknown as Parameters<Intake['hold']>[0];
+  for (let part = 0; part < 20; part++) intake.hold(request, 10, 'app');
+  assert.deepEqual([intake.heldBytes, response.listenerCount('close')], [200, 1]);
+  response.emit('finish');
+  response.emit('close');
+  assert.equal(intake.heldBytes, 0);
+  intake.close();
 });

@@ -32,6 +32,39 @@ async def poll(
         wait = min(wait * 1.5, 5.0)
 
 
+async def end_of(
+    connection: AsyncConnection,
+    place: str,
+    state: T,
+    has_ended: Callable[[T], bool],
+    options: Optional[CallOptions],
+    seconds: Optional[float],
+) -> T:
+    """Waits by the stream of `place`, or by looking for at most `seconds`.
+
+    It looks as well where there is no stream: a run that an event or a schedule started has none (404), and an app has
+    only so many at a time (429).
+    """
+    if has_ended(state):
+        return state
+    if seconds is None:
+        stream: AsyncEventStream[T] = AsyncEventStream(connection, f"{place}/stream", None, options)
+        try:
+            async with stream:
+                async for event in stream:
+                    if has_ended(event.data):
+                        break
+        except QuarryError as error:
+            if error.status not in (404, 429):
+                raise
+
+    async def look() -> T:
+        found: T = await connection.call("GET", place, options=options)
+        return found
+
+    return await poll(look, has_ended, seconds, options)
+
+
 def is_run_over(run: types.AutomationRun) -> bool:
     return run["status"] in ("completed", "failed", "cancelled")
 
@@ -42,26 +75,8 @@ async def run_end(
     options: Optional[CallOptions],
     seconds: Optional[float] = None,
 ) -> types.AutomationRun:
-    if is_run_over(run):
-        return run
     place = path("/api/v1/automation_runs/{}", run["id"])
-    if seconds is None:
-        stream: AsyncEventStream[types.AutomationRun] = AsyncEventStream(connection, f"{place}/stream", None, options)
-        try:
-            async with stream:
-                async for event in stream:
-                    if is_run_over(event.data):
-                        return event.data
-        except QuarryError as error:
-            # A run that an event or a schedule started has no stream.
-            if error.status != 404:
-                raise
-
-    async def look() -> types.AutomationRun:
-        found: types.AutomationRun = await connection.call("GET", place, options=options)
-        return found
-
-    return await poll(look, is_run_over, seconds, options)
+    return await end_of(connection, place, run, is_run_over, options, seconds)
 
 
 def is_extraction_over(extraction: types.Extraction) -> bool:
@@ -74,21 +89,8 @@ async def extraction_end(
     options: Optional[CallOptions],
     seconds: Optional[float] = None,
 ) -> types.Extraction:
-    if is_extraction_over(extraction):
-        return extraction
     place = path("/api/v1/extractions/{}", extraction["id"])
-    if seconds is None:
-        stream: AsyncEventStream[types.Extraction] = AsyncEventStream(connection, f"{place}/stream", None, options)
-        async with stream:
-            async for event in stream:
-                if is_extraction_over(event.data):
-                    break
-
-    async def look() -> types.Extraction:
-        found: types.Extraction = await connection.call("GET", place, options=options)
-        return found
-
-    return await poll(look, is_extraction_over, seconds, options)
+    return await end_of(connection, place, extraction, is_extraction_over, options, seconds)
 
 
 def is_ingestion_over(ingestion: types.KnowledgeIngestion) -> bool:
@@ -101,20 +103,5 @@ async def ingestion_end(
     options: Optional[CallOptions],
     seconds: Optional[float] = None,
 ) -> types.KnowledgeIngestion:
-    if is_ingestion_over(ingestion):
-        return ingestion
     place = path("/api/v1/knowledge_ingestions/{}", ingestion["id"])
-    if seconds is None:
-        stream: AsyncEventStream[types.KnowledgeIngestion] = AsyncEventStream(
-            connection, f"{place}/stream", None, options
-        )
-        async with stream:
-            async for event in stream:
-                if is_ingestion_over(event.data):
-                    break
-
-    async def look() -> types.KnowledgeIngestion:
-        found: types.KnowledgeIngestion = await connection.call("GET", place, options=options)
-        return found
-
-    return await poll(look, is_ingestion_over, seconds, options)
+    return await end_of(connection, place, ingestion, is_ingestion_over, options, seconds)

@@ -33,6 +33,39 @@ def poll(
         wait = min(wait * 1.5, 5.0)
 
 
+def end_of(
+    connection: Connection,
+    place: str,
+    state: T,
+    has_ended: Callable[[T], bool],
+    options: Optional[CallOptions],
+    seconds: Optional[float],
+) -> T:
+    """Waits by the stream of `place`, or by looking for at most `seconds`.
+
+    It looks as well where there is no stream: a run that an event or a schedule started has none (404), and an app has
+    only so many at a time (429).
+    """
+    if has_ended(state):
+        return state
+    if seconds is None:
+        stream: EventStream[T] = EventStream(connection, f"{place}/stream", None, options)
+        try:
+            with stream:
+                for event in stream:
+                    if has_ended(event.data):
+                        break
+        except QuarryError as error:
+            if error.status not in (404, 429):
+                raise
+
+    def look() -> T:
+        found: T = connection.call("GET", place, options=options)
+        return found
+
+    return poll(look, has_ended, seconds, options)
+
+
 def is_run_over(run: types.AutomationRun) -> bool:
     return run["status"] in ("completed", "failed", "cancelled")
 
@@ -43,26 +76,8 @@ def run_end(
     options: Optional[CallOptions],
     seconds: Optional[float] = None,
 ) -> types.AutomationRun:
-    if is_run_over(run):
-        return run
     place = path("/api/v1/automation_runs/{}", run["id"])
-    if seconds is None:
-        stream: EventStream[types.AutomationRun] = EventStream(connection, f"{place}/stream", None, options)
-        try:
-            with stream:
-                for event in stream:
-                    if is_run_over(event.data):
-                        return event.data
-        except QuarryError as error:
-            # A run that an event or a schedule started has no stream.
-            if error.status != 404:
-                raise
-
-    def look() -> types.AutomationRun:
-        found: types.AutomationRun = connection.call("GET", place, options=options)
-        return found
-
-    return poll(look, is_run_over, seconds, options)
+    return end_of(connection, place, run, is_run_over, options, seconds)
 
 
 def is_extraction_over(extraction: types.Extraction) -> bool:
@@ -75,21 +90,8 @@ def extraction_end(
     options: Optional[CallOptions],
     seconds: Optional[float] = None,
 ) -> types.Extraction:
-    if is_extraction_over(extraction):
-        return extraction
     place = path("/api/v1/extractions/{}", extraction["id"])
-    if seconds is None:
-        stream: EventStream[types.Extraction] = EventStream(connection, f"{place}/stream", None, options)
-        with stream:
-            for event in stream:
-                if is_extraction_over(event.data):
-                    break
-
-    def look() -> types.Extraction:
-        found: types.Extraction = connection.call("GET", place, options=options)
-        return found
-
-    return poll(look, is_extraction_over, seconds, options)
+    return end_of(connection, place, extraction, is_extraction_over, options, seconds)
 
 
 def is_ingestion_over(ingestion: types.KnowledgeIngestion) -> bool:
@@ -102,20 +104,5 @@ def ingestion_end(
     options: Optional[CallOptions],
     seconds: Optional[float] = None,
 ) -> types.KnowledgeIngestion:
-    if is_ingestion_over(ingestion):
-        return ingestion
     place = path("/api/v1/knowledge_ingestions/{}", ingestion["id"])
-    if seconds is None:
-        stream: EventStream[types.KnowledgeIngestion] = EventStream(
-            connection, f"{place}/stream", None, options
-        )
-        with stream:
-            for event in stream:
-                if is_ingestion_over(event.data):
-                    break
-
-    def look() -> types.KnowledgeIngestion:
-        found: types.KnowledgeIngestion = connection.call("GET", place, options=options)
-        return found
-
-    return poll(look, is_ingestion_over, seconds, options)
+    return end_of(connection, place, ingestion, is_ingestion_over, options, seconds)
