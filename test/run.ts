@@ -43,7 +43,8 @@ const alone = new Set([
 ]);
 /** They start embedded databases. */
 const serving = ['test/crash', 'test/cli'];
-const testTimeoutMs = 180_000;
+/** Three times what the longest test, the authorization matrix, takes on a busy machine of two cores. */
+const testTimeoutMs = 420_000;
 /** The database is thrown away, so it need not survive a power cut. Crash tests start their own, durable one. */
 const fastSettings = {
   ...{ fsync: 'off', full_page_writes: 'off', synchronous_commit: 'off', max_connections: '400' },
