@@ -204,7 +204,7 @@ export async function recordAutomations(recorder: Recorder, server: TestServer, 
   await recorder.record('getAutomationRunJournal', { ...ofRun, query: { limit: '2' } });
   await recorder.record('listAutomationRuns', { path });
   await recorder.record('listVisibleAutomationRuns');
-  const retried = await recorder.record('retryAutomationRun', ofRun);
+  const retried = await recorder.record('retryAutomationRun', { ...ofRun, body: { from: { node: 'wait' } } });
   await client.waitUntilWaiting(retried.id);
   await recorder.record('cancelAutomationRun', { path: { automation_run: retried.id } });
   await recorder.record('pauseAutomation', { path });

@@ -520,7 +520,7 @@ class ErrorError(TypedDict):
 
     type: str
     """The group of errors that the code belongs to."""
-    code: Union[Literal["invalid_json", "invalid_cursor", "invalid_path", "user_required", "unauthenticated", "invalid_credentials", "expired_token", "app_scope_required", "forbidden", "not_found", "request_timeout", "method_not_allowed", "conflict", "request_in_progress", "precondition_failed", "payload_too_large", "unsupported_media_type", "range_not_satisfiable", "locked", "headers_too_large", "invalid_parameters", "idempotency_key_reused", "already_exists", "file_too_large", "unsupported_content", "needs_browser", "extraction_failed", "not_an_image", "quota_exceeded", "token_budget_exceeded", "rate_limited", "checksum_mismatch", "internal_error", "not_implemented", "upstream_failed", "unavailable", "timeout"], str]
+    code: Union[Literal["invalid_json", "invalid_cursor", "invalid_path", "user_required", "unauthenticated", "invalid_credentials", "expired_token", "app_scope_required", "forbidden", "not_found", "request_timeout", "method_not_allowed", "conflict", "request_in_progress", "rewind_refused", "precondition_failed", "payload_too_large", "unsupported_media_type", "range_not_satisfiable", "locked", "headers_too_large", "invalid_parameters", "idempotency_key_reused", "already_exists", "file_too_large", "unsupported_content", "needs_browser", "extraction_failed", "not_an_image", "quota_exceeded", "token_budget_exceeded", "rate_limited", "checksum_mismatch", "internal_error", "not_implemented", "upstream_failed", "unavailable", "timeout"], str]
     """A stable code for programs; docs/errors.md explains each. Later releases may add codes."""
     message: str
     """What is wrong and what to do, for people."""
@@ -3575,6 +3575,26 @@ class InvokeAutomationRequest(TypedDict):
     """Values that expressions of the run can read as `$participants`."""
     idempotency_key: NotRequired[str]
     """The same key returns the first run again, for at least a day."""
+
+
+
+class RetryAutomationRunRequestFrom(TypedDict):
+    node: str
+    """The node that runs again; what follows it also does."""
+    sequence: NotRequired[int]
+    """The `node_started` entry to continue from. Required if the node ran more than once."""
+
+
+
+class RetryAutomationRunRequest(TypedDict):
+    from: NotRequired[Union[Literal["failure"], RetryAutomationRunRequestFrom]]
+    """Keeps what the run did before this node, or with `failure` everything that it finished. Without it, the new run starts from the beginning with the current workflow."""
+    outputs: NotRequired[Dict[str, Any]]
+    """Outputs, by node, that replace the kept ones. Only with `from`."""
+    workflow_version: NotRequired[int]
+    """The version of the workflow to continue with. By default the one of the old run. Only with `from`."""
+    payload: NotRequired[Dict[str, Any]]
+    """Another payload, for a new run from the beginning. Only for runs of type invoked, and not with `from`."""
 
 
 

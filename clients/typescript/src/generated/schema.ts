@@ -431,7 +431,7 @@ error: {
 /** The group of errors that the code belongs to. */
 type: string;
 /** A stable code for programs; docs/errors.md explains each. Later releases may add codes. */
-code: 'invalid_json' | 'invalid_cursor' | 'invalid_path' | 'user_required' | 'unauthenticated' | 'invalid_credentials' | 'expired_token' | 'app_scope_required' | 'forbidden' | 'not_found' | 'request_timeout' | 'method_not_allowed' | 'conflict' | 'request_in_progress' | 'precondition_failed' | 'payload_too_large' | 'unsupported_media_type' | 'range_not_satisfiable' | 'locked' | 'headers_too_large' | 'invalid_parameters' | 'idempotency_key_reused' | 'already_exists' | 'file_too_large' | 'unsupported_content' | 'needs_browser' | 'extraction_failed' | 'not_an_image' | 'quota_exceeded' | 'token_budget_exceeded' | 'rate_limited' | 'checksum_mismatch' | 'internal_error' | 'not_implemented' | 'upstream_failed' | 'unavailable' | 'timeout' | (string & {});
+code: 'invalid_json' | 'invalid_cursor' | 'invalid_path' | 'user_required' | 'unauthenticated' | 'invalid_credentials' | 'expired_token' | 'app_scope_required' | 'forbidden' | 'not_found' | 'request_timeout' | 'method_not_allowed' | 'conflict' | 'request_in_progress' | 'rewind_refused' | 'precondition_failed' | 'payload_too_large' | 'unsupported_media_type' | 'range_not_satisfiable' | 'locked' | 'headers_too_large' | 'invalid_parameters' | 'idempotency_key_reused' | 'already_exists' | 'file_too_large' | 'unsupported_content' | 'needs_browser' | 'extraction_failed' | 'not_an_image' | 'quota_exceeded' | 'token_budget_exceeded' | 'rate_limited' | 'checksum_mismatch' | 'internal_error' | 'not_implemented' | 'upstream_failed' | 'unavailable' | 'timeout' | (string & {});
 /** What is wrong and what to do, for people. */
 message: string;
 /** The members of the request that are invalid. */
@@ -2975,6 +2975,22 @@ payload?: Record<string, unknown> | undefined;
 participants?: Record<string, string> | undefined;
 /** The same key returns the first run again, for at least a day. */
 idempotency_key?: string | undefined;
+} | null;
+
+export type RetryAutomationRunRequest = {
+/** Keeps what the run did before this node, or with `failure` everything that it finished. Without it, the new run starts from the beginning with the current workflow. */
+from?: 'failure' | {
+/** The node that runs again; what follows it also does. */
+node: string;
+/** The `node_started` entry to continue from. Required if the node ran more than once. */
+sequence?: number | undefined;
+} | undefined;
+/** Outputs, by node, that replace the kept ones. Only with `from`. */
+outputs?: Record<string, unknown> | undefined;
+/** The version of the workflow to continue with. By default the one of the old run. Only with `from`. */
+workflow_version?: number | undefined;
+/** Another payload, for a new run from the beginning. Only for runs of type invoked, and not with `from`. */
+payload?: Record<string, unknown> | undefined;
 } | null;
 
 export type SignalAutomationRunRequest = {
