@@ -66,7 +66,7 @@ export async function recordFiles(recorder: Recorder, app: TestApp, { user }: Te
 
 /** Records a webhook to this address, and its deliveries. */
 export async function recordWebhooks(recorder: Recorder, url: string): Promise<void> {
-  const { id } = await recorder.record('createWebhook', { body: { url, events: ['order.paid'] } });
+  const { id } = await recorder.record('createWebhook', { body: { url, events: ['order.paid'], lookup_key: 'shop' } });
   const path = { webhook: id };
   await recorder.record('listWebhooks');
   await recorder.record('getWebhook', { path });
@@ -112,7 +112,7 @@ export async function recordKnowledge(recorder: Recorder, tenants: Tenants): Pro
   type Kinds = { data: unknown[] };
   await recorder.record<Kinds>('listKnowledgeSourceKinds', {}, ({ data }) => ({ data: data.slice(0, 2) }));
   const source = await recorder.record('createKnowledgeSource', {
-    body: { type: 'knowledge/documents', agent, metadata: { topic: 'shop' } },
+    body: { type: 'knowledge/documents', agent, lookup_key: 'handbook', metadata: { topic: 'shop' } },
   });
   const path = { source: source.id };
   await recorder.record('listKnowledgeSources');
