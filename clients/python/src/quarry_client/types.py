@@ -1345,6 +1345,8 @@ class Webhook(TypedDict):
     """The sandbox (`sbx_…`); absent in production."""
     url: str
     """The URL."""
+    lookup_key: NotRequired[str]
+    """A name for programs, unique in the app or sandbox."""
     description: NotRequired[str]
     """A text for people."""
     events: List[str]
@@ -1467,6 +1469,8 @@ class KnowledgeSource(TypedDict):
     """When it was created, in ISO 8601."""
     updated_at: Optional[str]
     """When it last changed, in ISO 8601."""
+    lookup_key: Optional[str]
+    """A name for programs, unique in the app or sandbox."""
     learned_model: Optional[KnowledgeSourceLearnedModel]
     """What search has learned from the source; null until it has learned something."""
     metadata: Optional[Dict[str, Any]]
@@ -3029,6 +3033,8 @@ class CreateWebhookRequest(TypedDict):
     """The URL."""
     events: List[str]
     """Names of events, or `*` for all."""
+    lookup_key: NotRequired[Optional[str]]
+    """A name for programs, unique in the app or sandbox."""
     description: NotRequired[str]
     """A text for people."""
 
@@ -3047,6 +3053,8 @@ class UpdateWebhookRequest(TypedDict):
     """The URL."""
     events: NotRequired[List[str]]
     """Names of events, or `*` for all."""
+    lookup_key: NotRequired[Optional[str]]
+    """A name for programs, unique in the app or sandbox."""
     description: NotRequired[Optional[str]]
     """A text for people."""
 
@@ -3105,6 +3113,8 @@ class CreateKnowledgeSourceRequest(TypedDict):
     """The organisation, if it owns the source itself. Not allowed with another owner."""
     parent_source: NotRequired[str]
     """The source that it was derived from; null for others."""
+    lookup_key: NotRequired[Optional[str]]
+    """A name for programs, unique in the app or sandbox."""
     payload: NotRequired[Dict[str, Any]]
     """Configuration; its members depend on the type."""
     metadata: NotRequired[Dict[str, Any]]
@@ -3117,6 +3127,8 @@ class CreateKnowledgeSourceRequest(TypedDict):
 
 
 class UpdateKnowledgeSourceRequest(TypedDict):
+    lookup_key: NotRequired[Optional[str]]
+    """A name for programs, unique in the app or sandbox."""
     payload: NotRequired[Dict[str, Any]]
     """Replaces the whole payload."""
     metadata: NotRequired[Dict[str, Any]]

@@ -1110,6 +1110,8 @@ app: string;
 sandbox: string | null;
 /** The URL. */
 url: string;
+/** A name for programs, unique in the app or sandbox. */
+lookup_key?: string | undefined;
 /** A text for people. */
 description?: string | undefined;
 /** Names of events, or `*` for all. */
@@ -1195,6 +1197,8 @@ context_installation: string | null;
 created_at: string | null;
 /** When it last changed, in ISO 8601. */
 updated_at: string | null;
+/** A name for programs, unique in the app or sandbox. */
+lookup_key: string | null;
 /** What search has learned from the source; null until it has learned something. */
 learned_model: {
 /** `over_quota`: the latest model would exceed the app’s quota of bytes and is not stored. Until there is room, search uses the previous model, or only text and vectors. */
@@ -2505,6 +2509,8 @@ export type CreateWebhookRequest = {
 url: string;
 /** Names of events, or `*` for all. */
 events: Array<string>;
+/** A name for programs, unique in the app or sandbox. */
+lookup_key?: string | null | undefined;
 /** A text for people. */
 description?: string | undefined;
 };
@@ -2520,6 +2526,8 @@ export type UpdateWebhookRequest = {
 url?: string | undefined;
 /** Names of events, or `*` for all. */
 events?: Array<string> | undefined;
+/** A name for programs, unique in the app or sandbox. */
+lookup_key?: string | null | undefined;
 /** A text for people. */
 description?: string | null | undefined;
 };
@@ -2568,6 +2576,8 @@ user?: string | undefined;
 org?: string | undefined;
 /** The source that it was derived from; null for others. */
 parent_source?: string | undefined;
+/** A name for programs, unique in the app or sandbox. */
+lookup_key?: string | null | undefined;
 /** Configuration; its members depend on the type. */
 payload?: Record<string, unknown> | undefined;
 /** Free key-value map. */
@@ -2579,6 +2589,8 @@ thread?: string | undefined;
 };
 
 export type UpdateKnowledgeSourceRequest = {
+/** A name for programs, unique in the app or sandbox. */
+lookup_key?: string | null | undefined;
 /** Replaces the whole payload. */
 payload?: Record<string, unknown> | undefined;
 /** Replaces the whole map. */
