@@ -52,6 +52,7 @@ type ClientOptions = {
 
 const undici = lazyPackage<typeof import('undici')>('undici');
 
+/** How often a request may fail. A refusal of a member does not count: each member is refused only once. */
 const triesMax = 3;
 const retryAfterMsMax = 30_000;
 /** A server that sends nothing for this long counts as dead. A large model may take minutes for its first token. */
@@ -82,7 +83,7 @@ export function openAiChat(options: ClientOptions): LlmClient {
     model: options.model,
     async complete(request) {
       const { schema } = request;
-      for (let tries = 1, fallbacks = 0; ; ) {
+      for (let failures = 0, fallbacks = 0; ; ) {
         const sent: Sent = { ...abilities, format: schema === undefined ? 'none' : formats.choose(schema) };
         const outcome = await post(options, agent(), sent, request);
         if ('text' in outcome) {
@@ -93,9 +94,8 @@ export function openAiChat(options: ClientOptions): LlmClient {
           fallbacks += 1;
           continue;
         }
-        if (tries >= (request.tries ?? triesMax) || outcome.retryMs === undefined) throw outcome.error;
-        await sleep(outcome.retryMs * 2 ** (tries - 1), request.signal);
-        tries += 1;
+        if (++failures >= (request.tries ?? triesMax) || outcome.retryMs === undefined) throw outcome.error;
+        await sleep(outcome.retryMs * 2 ** (failures - 1), request.signal);
       }
     },
   };
