@@ -28,8 +28,11 @@ export const modelName = Type.String({
 
 /** The highest price: a thousand currency units for a million tokens. */
 const priceMax = 1_000_000_000;
-const price = Type.Integer({ minimum: 0, maximum: priceMax });
-export const prices = Type.Object({ input: price, output: price }, { additionalProperties: false });
+const price = (description: string) => Type.Integer({ minimum: 0, maximum: priceMax, description });
+export const prices = Type.Object(
+  { input: price('What a million tokens of messages cost.'), output: price('What a million written tokens cost.') },
+  { additionalProperties: false },
+);
 export const modelLimits = {
   context_tokens: Type.Integer({ minimum: 256, maximum: 100_000_000 }),
   output_tokens: Type.Integer({ minimum: 1, maximum: 1_000_000 }),

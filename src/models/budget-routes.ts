@@ -29,7 +29,7 @@ export function registerBudgetRoutes(api: Api, { budgets }: { budgets: BudgetSer
     about: {
       create:
         'Every call reserves what it may use in all budgets that apply to it, and is 429 `token_budget_exceeded` if one might be exceeded. 422 for more than 200 budgets.',
-      list: 'Newest first.',
+      list: 'The budgets of production or of the sandbox, newest first.',
       get: 'With its limits. `GET /model_budgets/{model_budget}/uses` says what is used.',
       update: 'Omitted members keep their values; null removes a limit. What is used stays.',
       remove: 'Calls are no longer counted in it.',

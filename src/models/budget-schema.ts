@@ -3,7 +3,9 @@ import { strict } from '../http/route/route.ts';
 import { budgetPeriods, budgetSubjects } from '../llm/budget-store.ts';
 
 const amount = (description: string) => Type.Integer({ minimum: 0, maximum: 1_000_000_000_000_000, description });
-const orNull = <T extends ReturnType<typeof amount>>(schema: T) => Type.Union([schema, Type.Null()]);
+/** The same or null, which removes the limit. */
+const orNull = (description: string) =>
+  Type.Union([amount(description), Type.Null()], { description: `${description} Null removes the limit.` });
 
 const subject = Type.Enum([...budgetSubjects], {
   description:
@@ -16,10 +18,16 @@ const subjectId = Type.String({
 const period = Type.Enum([...budgetPeriods], {
   description: 'When the count starts at 0 again: each day or month (UTC), or never.',
 });
-const tokens = amount('Tokens beyond which calls are refused.');
-const cost = amount('Money beyond which calls are refused, in millionths of a currency unit.');
-const softTokens = amount('Tokens beyond which the event `model_budget.reached` is emitted.');
-const softCost = amount('Money beyond which the event is emitted, in millionths of a currency unit.');
+const words = {
+  tokens: 'Tokens beyond which calls are refused.',
+  cost: 'Money beyond which calls are refused, in millionths of a currency unit.',
+  softTokens: 'Tokens beyond which the event `model_budget.reached` is emitted.',
+  softCost: 'Money beyond which the event is emitted, in millionths of a currency unit.',
+};
+const tokens = amount(words.tokens);
+const cost = amount(words.cost);
+const softTokens = amount(words.softTokens);
+const softCost = amount(words.softCost);
 
 export const budgetSchema = Type.Object(
   {
@@ -49,10 +57,10 @@ export const budgetCreateSchema = strict({
   soft_cost: Type.Optional(softCost),
 });
 export const budgetUpdateSchema = strict({
-  tokens: Type.Optional(orNull(tokens)),
-  cost: Type.Optional(orNull(cost)),
-  soft_tokens: Type.Optional(orNull(softTokens)),
-  soft_cost: Type.Optional(orNull(softCost)),
+  tokens: Type.Optional(orNull(words.tokens)),
+  cost: Type.Optional(orNull(words.cost)),
+  soft_tokens: Type.Optional(orNull(words.softTokens)),
+  soft_cost: Type.Optional(orNull(words.softCost)),
 });
 export type BudgetCreate = Static<typeof budgetCreateSchema>;
 export type BudgetUpdate = Static<typeof budgetUpdateSchema>;

@@ -1,9 +1,11 @@
-import { type Static, Type } from 'typebox';
+import { type Static, type TSchema, Type } from 'typebox';
 import { strict } from '../http/route/route.ts';
 import { limits } from '../lib/limits.ts';
 import { aliasModels, modalities, modelLimits, modelName, prices, providers } from '../llm/operator-models.ts';
 
-const orNull = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) => Type.Union([schema, Type.Null()]);
+/** The schema or null, with its description. */
+const orNull = <T extends TSchema & { description?: string }>(schema: T) =>
+  Type.Union([schema, Type.Null()], schema.description === undefined ? {} : { description: schema.description });
 const described = <T extends object>(schema: T, description: string): T => ({ ...schema, description });
 
 const names = described(

@@ -1428,7 +1428,9 @@ class ModelPrices(TypedDict):
     """What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens."""
 
     input: int
+    """What a million tokens of messages cost."""
     output: int
+    """What a million written tokens cost."""
 
 
 
@@ -1492,7 +1494,9 @@ class ModelCallPrices(TypedDict):
     """The prices at which the call was made."""
 
     input: int
+    """What a million tokens of messages cost."""
     output: int
+    """What a million written tokens cost."""
 
 
 
@@ -1560,7 +1564,9 @@ class AvailableModelPrices(TypedDict):
     """What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens."""
 
     input: int
+    """What a million tokens of messages cost."""
     output: int
+    """What a million written tokens cost."""
 
 
 
@@ -3348,7 +3354,9 @@ class CreateModelRequestPrices(TypedDict):
     """What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens."""
 
     input: int
+    """What a million tokens of messages cost."""
     output: int
+    """What a million written tokens cost."""
 
 
 
@@ -3388,7 +3396,9 @@ class UpdateModelRequestPrices(TypedDict):
     """What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens."""
 
     input: int
+    """What a million tokens of messages cost."""
     output: int
+    """What a million written tokens cost."""
 
 
 
@@ -3402,12 +3412,15 @@ class UpdateModelRequest(TypedDict):
     key: NotRequired[Optional[str]]
     """The key of the provider; null removes it."""
     context_tokens: NotRequired[Optional[int]]
+    """How many tokens the messages and the text may have together."""
     output_tokens: NotRequired[Optional[int]]
+    """How many tokens the model can write in one response."""
     timeout_seconds: NotRequired[Optional[int]]
-    """How many seconds a run may take."""
+    """How long the model may write nothing before it is given up."""
     modalities: NotRequired[List[Literal["text", "image", "file"]]]
     """What the model reads. Default: only text."""
     prices: NotRequired[Optional[UpdateModelRequestPrices]]
+    """What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens."""
 
 
 
@@ -3477,10 +3490,13 @@ class ModelBudgetPage(Page):
 
 class UpdateModelBudgetRequest(TypedDict):
     tokens: NotRequired[Optional[int]]
-    """The number of tokens of language models."""
+    """Tokens beyond which calls are refused. Null removes the limit."""
     cost: NotRequired[Optional[int]]
+    """Money beyond which calls are refused, in millionths of a currency unit. Null removes the limit."""
     soft_tokens: NotRequired[Optional[int]]
+    """Tokens beyond which the event `model_budget.reached` is emitted. Null removes the limit."""
     soft_cost: NotRequired[Optional[int]]
+    """Money beyond which the event is emitted, in millionths of a currency unit. Null removes the limit."""
 
 
 

@@ -1211,7 +1211,9 @@ timeout_seconds?: number | undefined;
 modalities: Array<'text' | 'image' | 'file'>;
 /** What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens. */
 prices?: {
+/** What a million tokens of messages cost. */
 input: number;
+/** What a million written tokens cost. */
 output: number;
 } | undefined;
 /** When it was created, in ISO 8601. */
@@ -1266,7 +1268,9 @@ estimated: boolean;
 reserved_tokens: number;
 /** The prices at which the call was made. */
 prices?: {
+/** What a million tokens of messages cost. */
 input: number;
+/** What a million written tokens cost. */
 output: number;
 } | undefined;
 /** What it cost, in millionths of a currency unit. Absent for a model without prices. */
@@ -1323,7 +1327,9 @@ context_tokens?: number | undefined;
 modalities?: Array<string> | undefined;
 /** What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens. */
 prices?: {
+/** What a million tokens of messages cost. */
 input: number;
+/** What a million written tokens cost. */
 output: number;
 } | undefined;
 };
@@ -2798,7 +2804,9 @@ timeout_seconds?: number | undefined;
 modalities?: Array<'text' | 'image' | 'file'> | undefined;
 /** What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens. */
 prices?: {
+/** What a million tokens of messages cost. */
 input: number;
+/** What a million written tokens cost. */
 output: number;
 } | undefined;
 };
@@ -2818,14 +2826,19 @@ model?: string | undefined;
 url?: string | undefined;
 /** The key of the provider; null removes it. */
 key?: string | null | undefined;
+/** How many tokens the messages and the text may have together. */
 context_tokens?: number | null | undefined;
+/** How many tokens the model can write in one response. */
 output_tokens?: number | null | undefined;
-/** How many seconds a run may take. */
+/** How long the model may write nothing before it is given up. */
 timeout_seconds?: number | null | undefined;
 /** What the model reads. Default: only text. */
 modalities?: Array<'text' | 'image' | 'file'> | undefined;
+/** What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens. */
 prices?: {
+/** What a million tokens of messages cost. */
 input: number;
+/** What a million written tokens cost. */
 output: number;
 } | null | undefined;
 };
@@ -2885,10 +2898,13 @@ data: Array<ModelBudget>;
 };
 
 export type UpdateModelBudgetRequest = {
-/** The number of tokens of language models. */
+/** Tokens beyond which calls are refused. Null removes the limit. */
 tokens?: number | null | undefined;
+/** Money beyond which calls are refused, in millionths of a currency unit. Null removes the limit. */
 cost?: number | null | undefined;
+/** Tokens beyond which the event `model_budget.reached` is emitted. Null removes the limit. */
 soft_tokens?: number | null | undefined;
+/** Money beyond which the event is emitted, in millionths of a currency unit. Null removes the limit. */
 soft_cost?: number | null | undefined;
 };
 

@@ -84,8 +84,11 @@ class AsyncModelsOperations:
         :param model: The model, as its provider names it.
         :param url: The base URL. A URL of another host removes the key, unless one is sent with it.
         :param key: The key of the provider; null removes it.
-        :param timeout_seconds: How many seconds a run may take.
+        :param context_tokens: How many tokens the messages and the text may have together.
+        :param output_tokens: How many tokens the model can write in one response.
+        :param timeout_seconds: How long the model may write nothing before it is given up.
         :param modalities: What the model reads. Default: only text.
+        :param prices: What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens.
         """
         response: types.Model = await self._connection.call("PATCH", path("/api/v1/models/{}", model), body=given(name=name, model=model, url=url, key=key, context_tokens=context_tokens, output_tokens=output_tokens, timeout_seconds=timeout_seconds, modalities=modalities, prices=prices), options=options)
         return response
@@ -248,7 +251,10 @@ class AsyncModelsOperations:
     ) -> types.ModelBudget:
         """Update a budget for models.
 
-        :param tokens: The number of tokens of language models.
+        :param tokens: Tokens beyond which calls are refused. Null removes the limit.
+        :param cost: Money beyond which calls are refused, in millionths of a currency unit. Null removes the limit.
+        :param soft_tokens: Tokens beyond which the event `model_budget.reached` is emitted. Null removes the limit.
+        :param soft_cost: Money beyond which the event is emitted, in millionths of a currency unit. Null removes the limit.
         """
         response: types.ModelBudget = await self._connection.call("PATCH", path("/api/v1/model_budgets/{}", model_budget), body=given(tokens=tokens, cost=cost, soft_tokens=soft_tokens, soft_cost=soft_cost), options=options)
         return response
