@@ -1557,6 +1557,8 @@ class KnowledgeDocument(TypedDict):
     """Number of chunks, the parts that searches find."""
     source_url: NotRequired[str]
     """The address of the page or document."""
+    external_id: NotRequired[str]
+    """Its id where it comes from, given by a connector or a pull."""
     created_at: str
     """When it was created, in ISO 8601."""
     updated_at: str
@@ -1615,6 +1617,40 @@ class KnowledgeDocumentChunk(TypedDict):
     """The byte of the text at which it starts, from 0."""
     end_byte: int
     """The end in bytes, counted from 0 (exclusive)."""
+
+
+
+class KnowledgeSync(TypedDict):
+    """One run of a connector, a program that fills a source."""
+
+    id: str
+    """csy_…"""
+    source: str
+    """cso_…"""
+    mode: Literal["full", "changes"]
+    """`link` for one page, `site` for a whole site."""
+    status: Literal["active", "expired", "completing", "succeeded", "aborted"]
+    """`expired`: its connector has been silent for too long, so the next one resumes or replaces it. `completing`: what was sent is still being indexed."""
+    fence: int
+    """Every batch names it. Resuming the sync changes it."""
+    cursor: Optional[str]
+    """Of the last batch; at the start of a sync of changes, of the one before. Null: begin at the beginning."""
+    next_batch: int
+    """The number of the next batch."""
+    documents: int
+    """The number of upserts received."""
+    pending: int
+    """The number of upserts and deletes that are not in the index yet."""
+    stats: Dict[str, Any]
+    """What became of them: `written`, `unchanged`, `outdated` (a lower `order`), `deleted`, `failed`, and up to 100 `errors`."""
+    expires_at: str
+    """When it expires, in ISO 8601."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    updated_at: str
+    """When it last changed, in ISO 8601."""
+    completed_at: Optional[str]
+    """When it ended, in ISO 8601."""
 
 
 
@@ -3433,6 +3469,94 @@ class SearchAgentKnowledgeResponse(TypedDict):
     """Why the results are not reranked."""
     explain: NotRequired[Dict[str, Any]]
     """How the score came about, if the search asked for it."""
+
+
+
+class StartKnowledgeSyncRequest(TypedDict):
+    mode: Literal["full", "changes"]
+    """`full`: everything is sent, and completing the sync deletes what was not. `changes`: only what changed since the last cursor."""
+    expires_in_seconds: NotRequired[int]
+    """How long after its last batch another connector must wait to resume or replace it. Default 600."""
+    take_over: NotRequired[bool]
+    """Resume or replace a sync that has not expired. Its connector gets 409 from then on."""
+
+
+
+class KnowledgeSyncPage(Page):
+    """One page of a list."""
+
+    data: List[KnowledgeSync]
+    """The entries."""
+
+
+
+class PutKnowledgeSyncBatchRequestUpsertsContent(TypedDict):
+    """The text."""
+
+    data: str
+    """The document: text, or its bytes in base64."""
+    data_encoding: NotRequired[Literal["raw", "base64"]]
+    """Default raw."""
+    content_type: NotRequired[str]
+    """The media type."""
+    filename: NotRequired[str]
+    """The name of the file."""
+
+
+
+class PutKnowledgeSyncBatchRequestUpserts(TypedDict):
+    external_id: str
+    """The id of the document where it comes from. It names one document of the source."""
+    order: NotRequired[int]
+    """Its version. A change with a lower one than the stored document’s is skipped."""
+    content: NotRequired[PutKnowledgeSyncBatchRequestUpsertsContent]
+    """The text."""
+    file: NotRequired[str]
+    """The id (fil_…) of an uploaded file, instead of `content`."""
+    title: NotRequired[str]
+    """Display title."""
+    metadata: NotRequired[Dict[str, Any]]
+    """Free key-value map. Omitted, it becomes empty."""
+    source_url: NotRequired[str]
+    """Where a person finds the document."""
+
+
+
+class PutKnowledgeSyncBatchRequestDeletes(TypedDict):
+    external_id: str
+    """The id of the document where it comes from. It names one document of the source."""
+    order: NotRequired[int]
+    """Its version. A change with a lower one than the stored document’s is skipped."""
+
+
+
+class PutKnowledgeSyncBatchRequest(TypedDict):
+    fence: int
+    """The fence that the sync was started or resumed with."""
+    upserts: NotRequired[List[PutKnowledgeSyncBatchRequestUpserts]]
+    """New and changed documents."""
+    deletes: NotRequired[List[PutKnowledgeSyncBatchRequestDeletes]]
+    """Deleted documents."""
+    cursor: NotRequired[Optional[str]]
+    """Where the connector continues after this batch. It is stored with the batch, and means nothing to the server."""
+
+
+
+class CompleteKnowledgeSyncRequest(TypedDict):
+    fence: NotRequired[int]
+    """The fence that the sync was started or resumed with."""
+    batches: int
+    """The number of batches that the connector sent."""
+    documents: int
+    """The number of upserts in them."""
+    confirm_deletions: NotRequired[bool]
+    """Delete what was not seen even if it is more than half of the source."""
+
+
+
+class AbortKnowledgeSyncRequest(TypedDict):
+    fence: NotRequired[int]
+    """The fence that the sync was started or resumed with."""
 
 
 

@@ -1300,6 +1300,8 @@ total_size: number;
 total_chunks: number;
 /** The address of the page or document. */
 source_url?: string | undefined;
+/** Its id where it comes from, given by a connector or a pull. */
+external_id?: string | undefined;
 /** When it was created, in ISO 8601. */
 created_at: string;
 /** When it last changed, in ISO 8601. */
@@ -1354,6 +1356,38 @@ end_line: number;
 start_byte: number;
 /** The end in bytes, counted from 0 (exclusive). */
 end_byte: number;
+};
+
+/** One run of a connector, a program that fills a source. */
+export type KnowledgeSync = {
+/** csy_… */
+id: string;
+/** cso_… */
+source: string;
+/** `link` for one page, `site` for a whole site. */
+mode: 'full' | 'changes';
+/** `expired`: its connector has been silent for too long, so the next one resumes or replaces it. `completing`: what was sent is still being indexed. */
+status: 'active' | 'expired' | 'completing' | 'succeeded' | 'aborted';
+/** Every batch names it. Resuming the sync changes it. */
+fence: number;
+/** Of the last batch; at the start of a sync of changes, of the one before. Null: begin at the beginning. */
+cursor: string | null;
+/** The number of the next batch. */
+next_batch: number;
+/** The number of upserts received. */
+documents: number;
+/** The number of upserts and deletes that are not in the index yet. */
+pending: number;
+/** What became of them: `written`, `unchanged`, `outdated` (a lower `order`), `deleted`, `failed`, and up to 100 `errors`. */
+stats: Record<string, unknown>;
+/** When it expires, in ISO 8601. */
+expires_at: string;
+/** When it was created, in ISO 8601. */
+created_at: string;
+/** When it last changed, in ISO 8601. */
+updated_at: string;
+/** When it ended, in ISO 8601. */
+completed_at: string | null;
 };
 
 /** Defines what runs, when, as whom and in which steps. */
@@ -2849,6 +2883,77 @@ vectors_unavailable?: string | undefined;
 rerank_unavailable?: string | undefined;
 /** How the score came about, if the search asked for it. */
 explain?: Record<string, unknown> | undefined;
+};
+
+export type StartKnowledgeSyncRequest = {
+/** `full`: everything is sent, and completing the sync deletes what was not. `changes`: only what changed since the last cursor. */
+mode: 'full' | 'changes';
+/** How long after its last batch another connector must wait to resume or replace it. Default 600. */
+expires_in_seconds?: number | undefined;
+/** Resume or replace a sync that has not expired. Its connector gets 409 from then on. */
+take_over?: boolean | undefined;
+};
+
+/** One page of a list. */
+export type KnowledgeSyncPage = Page & {
+/** The entries. */
+data: Array<KnowledgeSync>;
+};
+
+export type PutKnowledgeSyncBatchRequest = {
+/** The fence that the sync was started or resumed with. */
+fence: number;
+/** New and changed documents. */
+upserts?: Array<{
+/** The id of the document where it comes from. It names one document of the source. */
+external_id: string;
+/** Its version. A change with a lower one than the stored document’s is skipped. */
+order?: number | undefined;
+/** The text. */
+content?: {
+/** The document: text, or its bytes in base64. */
+data: string;
+/** Default raw. */
+data_encoding?: 'raw' | 'base64' | undefined;
+/** The media type. */
+content_type?: string | undefined;
+/** The name of the file. */
+filename?: string | undefined;
+} | undefined;
+/** The id (fil_…) of an uploaded file, instead of `content`. */
+file?: string | undefined;
+/** Display title. */
+title?: string | undefined;
+/** Free key-value map. Omitted, it becomes empty. */
+metadata?: Record<string, unknown> | undefined;
+/** Where a person finds the document. */
+source_url?: string | undefined;
+}> | undefined;
+/** Deleted documents. */
+deletes?: Array<{
+/** The id of the document where it comes from. It names one document of the source. */
+external_id: string;
+/** Its version. A change with a lower one than the stored document’s is skipped. */
+order?: number | undefined;
+}> | undefined;
+/** Where the connector continues after this batch. It is stored with the batch, and means nothing to the server. */
+cursor?: string | null | undefined;
+};
+
+export type CompleteKnowledgeSyncRequest = {
+/** The fence that the sync was started or resumed with. */
+fence?: number | undefined;
+/** The number of batches that the connector sent. */
+batches: number;
+/** The number of upserts in them. */
+documents: number;
+/** Delete what was not seen even if it is more than half of the source. */
+confirm_deletions?: boolean | undefined;
+};
+
+export type AbortKnowledgeSyncRequest = {
+/** The fence that the sync was started or resumed with. */
+fence?: number | undefined;
 };
 
 export type CreateAutomationRequest = {
