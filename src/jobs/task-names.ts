@@ -15,6 +15,7 @@ export const taskNames = {
   ingest: 'ingest',
   learnSources: 'learn_sources',
   logEvents: 'log_events',
+  matchEvent: 'match_event',
   mergeIndex: 'merge_index',
   purgeSources: 'purge_sources',
   sealLedger: 'seal_ledger',

@@ -197,6 +197,7 @@ test('a route takes bodies of 64 KiB and 2,000 values at most, or is listed here
     ['createAutomation', 'graph'],
     ['updateAutomation', 'graph'],
     ['invokeAutomation', 'payload'],
+    ['retryAutomationRun', 'payload and outputs'],
     ['signalAutomationRun', 'payload'],
     ['emitEvent', 'payload'],
     ['reportAutomationRun', 'result'],

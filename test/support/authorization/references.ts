@@ -120,7 +120,8 @@ const plainText = new Set(
   query.after query.before
   query.code query.publishable_key query.state
   query.action query.after_cursor query.automation query.content_type query.cursor query.segment query.key query.name query.prefix query.q
-  query.search query.signature query.since query.token query.type query.until query.user_search`.split(/\s+/),
+  query.lookup_key query.search query.signature query.since
+  query.token query.type query.until query.user_search`.split(/\s+/),
 );
 
 /** The kinds of resource that a member names: an empty list for plain text, undefined for an unclassified member. */

@@ -66,7 +66,7 @@ export async function recordFiles(recorder: Recorder, app: TestApp, { user }: Te
 
 /** Records a webhook to this address, and its deliveries. */
 export async function recordWebhooks(recorder: Recorder, url: string): Promise<void> {
-  const { id } = await recorder.record('createWebhook', { body: { url, events: ['order.paid'] } });
+  const { id } = await recorder.record('createWebhook', { body: { url, events: ['order.paid'], lookup_key: 'shop' } });
   const path = { webhook: id };
   await recorder.record('listWebhooks');
   await recorder.record('getWebhook', { path });
@@ -112,7 +112,7 @@ export async function recordKnowledge(recorder: Recorder, tenants: Tenants): Pro
   type Kinds = { data: unknown[] };
   await recorder.record<Kinds>('listKnowledgeSourceKinds', {}, ({ data }) => ({ data: data.slice(0, 2) }));
   const source = await recorder.record('createKnowledgeSource', {
-    body: { type: 'knowledge/documents', agent, metadata: { topic: 'shop' } },
+    body: { type: 'knowledge/documents', agent, lookup_key: 'handbook', metadata: { topic: 'shop' } },
   });
   const path = { source: source.id };
   await recorder.record('listKnowledgeSources');
@@ -233,7 +233,7 @@ export async function recordAutomations(recorder: Recorder, server: TestServer, 
   await recorder.record('getAutomationRunJournal', { ...ofRun, query: { limit: '2' } });
   await recorder.record('listAutomationRuns', { path });
   await recorder.record('listVisibleAutomationRuns');
-  const retried = await recorder.record('retryAutomationRun', ofRun);
+  const retried = await recorder.record('retryAutomationRun', { ...ofRun, body: { from: { node: 'wait' } } });
   await client.waitUntilWaiting(retried.id);
   await recorder.record('cancelAutomationRun', { path: { automation_run: retried.id } });
   await recorder.record('pauseAutomation', { path });
