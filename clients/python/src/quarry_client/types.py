@@ -520,7 +520,7 @@ class ErrorError(TypedDict):
 
     type: str
     """The group of errors that the code belongs to."""
-    code: Union[Literal["invalid_json", "invalid_cursor", "invalid_path", "user_required", "unauthenticated", "invalid_credentials", "expired_token", "app_scope_required", "forbidden", "not_found", "request_timeout", "method_not_allowed", "conflict", "request_in_progress", "precondition_failed", "payload_too_large", "unsupported_media_type", "range_not_satisfiable", "locked", "headers_too_large", "invalid_parameters", "idempotency_key_reused", "already_exists", "file_too_large", "unsupported_content", "needs_browser", "extraction_failed", "not_an_image", "quota_exceeded", "token_budget_exceeded", "rate_limited", "checksum_mismatch", "internal_error", "not_implemented", "upstream_failed", "unavailable", "timeout"], str]
+    code: Union[Literal["invalid_json", "invalid_cursor", "invalid_path", "user_required", "unauthenticated", "invalid_credentials", "expired_token", "app_scope_required", "forbidden", "not_found", "request_timeout", "method_not_allowed", "conflict", "request_in_progress", "rewind_refused", "precondition_failed", "payload_too_large", "unsupported_media_type", "range_not_satisfiable", "locked", "headers_too_large", "invalid_parameters", "idempotency_key_reused", "already_exists", "file_too_large", "unsupported_content", "needs_browser", "extraction_failed", "not_an_image", "quota_exceeded", "token_budget_exceeded", "rate_limited", "checksum_mismatch", "internal_error", "not_implemented", "upstream_failed", "unavailable", "timeout"], str]
     """A stable code for programs; docs/errors.md explains each. Later releases may add codes."""
     message: str
     """What is wrong and what to do, for people."""
@@ -1345,6 +1345,8 @@ class Webhook(TypedDict):
     """The sandbox (`sbx_…`); absent in production."""
     url: str
     """The URL."""
+    lookup_key: NotRequired[str]
+    """A name for programs, unique in the app or sandbox."""
     description: NotRequired[str]
     """A text for people."""
     events: List[str]
@@ -1467,6 +1469,8 @@ class KnowledgeSource(TypedDict):
     """When it was created, in ISO 8601."""
     updated_at: Optional[str]
     """When it last changed, in ISO 8601."""
+    lookup_key: Optional[str]
+    """A name for programs, unique in the app or sandbox."""
     learned_model: Optional[KnowledgeSourceLearnedModel]
     """What search has learned from the source; null until it has learned something."""
     metadata: Optional[Dict[str, Any]]
@@ -3065,6 +3069,8 @@ class CreateWebhookRequest(TypedDict):
     """The URL."""
     events: List[str]
     """Names of events, or `*` for all."""
+    lookup_key: NotRequired[Optional[str]]
+    """A name for programs, unique in the app or sandbox."""
     description: NotRequired[str]
     """A text for people."""
 
@@ -3083,6 +3089,8 @@ class UpdateWebhookRequest(TypedDict):
     """The URL."""
     events: NotRequired[List[str]]
     """Names of events, or `*` for all."""
+    lookup_key: NotRequired[Optional[str]]
+    """A name for programs, unique in the app or sandbox."""
     description: NotRequired[Optional[str]]
     """A text for people."""
 
@@ -3141,6 +3149,8 @@ class CreateKnowledgeSourceRequest(TypedDict):
     """The organisation, if it owns the source itself. Not allowed with another owner."""
     parent_source: NotRequired[str]
     """The source that it was derived from; null for others."""
+    lookup_key: NotRequired[Optional[str]]
+    """A name for programs, unique in the app or sandbox."""
     payload: NotRequired[Dict[str, Any]]
     """Configuration; its members depend on the type."""
     metadata: NotRequired[Dict[str, Any]]
@@ -3153,6 +3163,8 @@ class CreateKnowledgeSourceRequest(TypedDict):
 
 
 class UpdateKnowledgeSourceRequest(TypedDict):
+    lookup_key: NotRequired[Optional[str]]
+    """A name for programs, unique in the app or sandbox."""
     payload: NotRequired[Dict[str, Any]]
     """Replaces the whole payload."""
     metadata: NotRequired[Dict[str, Any]]
@@ -3699,6 +3711,26 @@ class InvokeAutomationRequest(TypedDict):
     """Values that expressions of the run can read as `$participants`."""
     idempotency_key: NotRequired[str]
     """The same key returns the first run again, for at least a day."""
+
+
+
+class RetryAutomationRunRequestFrom(TypedDict):
+    node: str
+    """The node that runs again; what follows it also does."""
+    sequence: NotRequired[int]
+    """The `node_started` entry to continue from. Required if the node ran more than once."""
+
+
+
+class RetryAutomationRunRequest(TypedDict):
+    from: NotRequired[Union[Literal["failure"], RetryAutomationRunRequestFrom]]
+    """Keeps what the run did before this node, or with `failure` everything that it finished. Without it, the new run starts from the beginning with the current workflow."""
+    outputs: NotRequired[Dict[str, Any]]
+    """Outputs, by node, that replace the kept ones. Only with `from`."""
+    workflow_version: NotRequired[int]
+    """The version of the workflow to continue with. By default the one of the old run. Only with `from`."""
+    payload: NotRequired[Dict[str, Any]]
+    """Another payload, for a new run from the beginning. Only for runs of type invoked, and not with `from`."""
 
 
 

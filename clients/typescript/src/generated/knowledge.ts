@@ -18,7 +18,8 @@ thread?: Array<string> | undefined; /** Only what this installation (`cin_…`) 
 installation?: string | undefined; /** Only what this agent (`agt_…`) owns. */
 agent?: string | undefined; /** Only those of this organisation (`org_…`). */
 org?: string | undefined; /** `individual`: owned by a user, a team or an agent; `system`: all others; `any`: both. Default `any`. */
-owner_scope?: 'any' | 'individual' | 'system' | undefined; /** Part of `name` in the metadata, or of `url` in the payload, case-insensitive. */
+owner_scope?: 'any' | 'individual' | 'system' | undefined; /** Only the one with this lookup key. */
+lookup_key?: string | undefined; /** Part of `name` in the metadata, or of `url` in the payload, case-insensitive. */
 name?: string | undefined; /** Adds `statistics` to each source of the page. */
 include?: 'statistics' | undefined; }, options?: CallOptions): Pages<S.KnowledgeSource, S.KnowledgeSourcePage> => c.list('/api/v1/knowledge_sources', query, options),
   /** Create a source. */

@@ -431,7 +431,7 @@ error: {
 /** The group of errors that the code belongs to. */
 type: string;
 /** A stable code for programs; docs/errors.md explains each. Later releases may add codes. */
-code: 'invalid_json' | 'invalid_cursor' | 'invalid_path' | 'user_required' | 'unauthenticated' | 'invalid_credentials' | 'expired_token' | 'app_scope_required' | 'forbidden' | 'not_found' | 'request_timeout' | 'method_not_allowed' | 'conflict' | 'request_in_progress' | 'precondition_failed' | 'payload_too_large' | 'unsupported_media_type' | 'range_not_satisfiable' | 'locked' | 'headers_too_large' | 'invalid_parameters' | 'idempotency_key_reused' | 'already_exists' | 'file_too_large' | 'unsupported_content' | 'needs_browser' | 'extraction_failed' | 'not_an_image' | 'quota_exceeded' | 'token_budget_exceeded' | 'rate_limited' | 'checksum_mismatch' | 'internal_error' | 'not_implemented' | 'upstream_failed' | 'unavailable' | 'timeout' | (string & {});
+code: 'invalid_json' | 'invalid_cursor' | 'invalid_path' | 'user_required' | 'unauthenticated' | 'invalid_credentials' | 'expired_token' | 'app_scope_required' | 'forbidden' | 'not_found' | 'request_timeout' | 'method_not_allowed' | 'conflict' | 'request_in_progress' | 'rewind_refused' | 'precondition_failed' | 'payload_too_large' | 'unsupported_media_type' | 'range_not_satisfiable' | 'locked' | 'headers_too_large' | 'invalid_parameters' | 'idempotency_key_reused' | 'already_exists' | 'file_too_large' | 'unsupported_content' | 'needs_browser' | 'extraction_failed' | 'not_an_image' | 'quota_exceeded' | 'token_budget_exceeded' | 'rate_limited' | 'checksum_mismatch' | 'internal_error' | 'not_implemented' | 'upstream_failed' | 'unavailable' | 'timeout' | (string & {});
 /** What is wrong and what to do, for people. */
 message: string;
 /** The members of the request that are invalid. */
@@ -1110,6 +1110,8 @@ app: string;
 sandbox: string | null;
 /** The URL. */
 url: string;
+/** A name for programs, unique in the app or sandbox. */
+lookup_key?: string | undefined;
 /** A text for people. */
 description?: string | undefined;
 /** Names of events, or `*` for all. */
@@ -1195,6 +1197,8 @@ context_installation: string | null;
 created_at: string | null;
 /** When it last changed, in ISO 8601. */
 updated_at: string | null;
+/** A name for programs, unique in the app or sandbox. */
+lookup_key: string | null;
 /** What search has learned from the source; null until it has learned something. */
 learned_model: {
 /** `over_quota`: the latest model would exceed the app’s quota of bytes and is not stored. Until there is room, search uses the previous model, or only text and vectors. */
@@ -2539,6 +2543,8 @@ export type CreateWebhookRequest = {
 url: string;
 /** Names of events, or `*` for all. */
 events: Array<string>;
+/** A name for programs, unique in the app or sandbox. */
+lookup_key?: string | null | undefined;
 /** A text for people. */
 description?: string | undefined;
 };
@@ -2554,6 +2560,8 @@ export type UpdateWebhookRequest = {
 url?: string | undefined;
 /** Names of events, or `*` for all. */
 events?: Array<string> | undefined;
+/** A name for programs, unique in the app or sandbox. */
+lookup_key?: string | null | undefined;
 /** A text for people. */
 description?: string | null | undefined;
 };
@@ -2602,6 +2610,8 @@ user?: string | undefined;
 org?: string | undefined;
 /** The source that it was derived from; null for others. */
 parent_source?: string | undefined;
+/** A name for programs, unique in the app or sandbox. */
+lookup_key?: string | null | undefined;
 /** Configuration; its members depend on the type. */
 payload?: Record<string, unknown> | undefined;
 /** Free key-value map. */
@@ -2613,6 +2623,8 @@ thread?: string | undefined;
 };
 
 export type UpdateKnowledgeSourceRequest = {
+/** A name for programs, unique in the app or sandbox. */
+lookup_key?: string | null | undefined;
 /** Replaces the whole payload. */
 payload?: Record<string, unknown> | undefined;
 /** Replaces the whole map. */
@@ -3080,6 +3092,22 @@ payload?: Record<string, unknown> | undefined;
 participants?: Record<string, string> | undefined;
 /** The same key returns the first run again, for at least a day. */
 idempotency_key?: string | undefined;
+} | null;
+
+export type RetryAutomationRunRequest = {
+/** Keeps what the run did before this node, or with `failure` everything that it finished. Without it, the new run starts from the beginning with the current workflow. */
+from?: 'failure' | {
+/** The node that runs again; what follows it also does. */
+node: string;
+/** The `node_started` entry to continue from. Required if the node ran more than once. */
+sequence?: number | undefined;
+} | undefined;
+/** Outputs, by node, that replace the kept ones. Only with `from`. */
+outputs?: Record<string, unknown> | undefined;
+/** The version of the workflow to continue with. By default the one of the old run. Only with `from`. */
+workflow_version?: number | undefined;
+/** Another payload, for a new run from the beginning. Only for runs of type invoked, and not with `from`. */
+payload?: Record<string, unknown> | undefined;
 } | null;
 
 export type SignalAutomationRunRequest = {

@@ -71,6 +71,7 @@ class KnowledgeOperations:
         agent: Maybe[str] = OMIT,
         org: Maybe[str] = OMIT,
         owner_scope: Maybe[Literal["any", "individual", "system"]] = OMIT,
+        lookup_key: Maybe[str] = OMIT,
         name: Maybe[str] = OMIT,
         include: Maybe[Literal["statistics"]] = OMIT,
         options: Optional[CallOptions] = None,
@@ -87,10 +88,11 @@ class KnowledgeOperations:
         :param agent: Only what this agent (`agt_…`) owns.
         :param org: Only those of this organisation (`org_…`).
         :param owner_scope: `individual`: owned by a user, a team or an agent; `system`: all others; `any`: both. Default `any`.
+        :param lookup_key: Only the one with this lookup key.
         :param name: Part of `name` in the metadata, or of `url` in the payload, case-insensitive.
         :param include: Adds `statistics` to each source of the page.
         """
-        return Pages(self._connection, "/api/v1/knowledge_sources", given(page=page, page_size=page_size, search=search, type=type, team=team, thread=thread, installation=installation, agent=agent, org=org, owner_scope=owner_scope, name=name, include=include), options)
+        return Pages(self._connection, "/api/v1/knowledge_sources", given(page=page, page_size=page_size, search=search, type=type, team=team, thread=thread, installation=installation, agent=agent, org=org, owner_scope=owner_scope, lookup_key=lookup_key, name=name, include=include), options)
 
     def create_source(
         self,
@@ -101,6 +103,7 @@ class KnowledgeOperations:
         user: Maybe[str] = OMIT,
         org: Maybe[str] = OMIT,
         parent_source: Maybe[str] = OMIT,
+        lookup_key: Maybe[Optional[str]] = OMIT,
         payload: Maybe[Dict[str, Any]] = OMIT,
         metadata: Maybe[Dict[str, Any]] = OMIT,
         state: Maybe[Literal["active", "paused"]] = OMIT,
@@ -115,12 +118,13 @@ class KnowledgeOperations:
         :param user: The user (`usr_…`).
         :param org: The organisation, if it owns the source itself. Not allowed with another owner.
         :param parent_source: The source that it was derived from; null for others.
+        :param lookup_key: A name for programs, unique in the app or sandbox.
         :param payload: Configuration; its members depend on the type.
         :param metadata: Free key-value map.
         :param state: The state.
         :param thread: The thread (`thr_…`).
         """
-        response: types.KnowledgeSource = self._connection.call("POST", "/api/v1/knowledge_sources", body=given(type=type, agent=agent, team=team, user=user, org=org, parent_source=parent_source, payload=payload, metadata=metadata, state=state, thread=thread), keyed=True, options=options)
+        response: types.KnowledgeSource = self._connection.call("POST", "/api/v1/knowledge_sources", body=given(type=type, agent=agent, team=team, user=user, org=org, parent_source=parent_source, lookup_key=lookup_key, payload=payload, metadata=metadata, state=state, thread=thread), keyed=True, options=options)
         return response
 
     def get_source(self, source: str, options: Optional[CallOptions] = None) -> types.KnowledgeSource:
@@ -132,6 +136,7 @@ class KnowledgeOperations:
         self,
         source: str,
         *,
+        lookup_key: Maybe[Optional[str]] = OMIT,
         payload: Maybe[Dict[str, Any]] = OMIT,
         metadata: Maybe[Dict[str, Any]] = OMIT,
         state: Maybe[Literal["active", "paused"]] = OMIT,
@@ -139,11 +144,12 @@ class KnowledgeOperations:
     ) -> types.KnowledgeSource:
         """Update a source.
 
+        :param lookup_key: A name for programs, unique in the app or sandbox.
         :param payload: Replaces the whole payload.
         :param metadata: Replaces the whole map.
         :param state: The state.
         """
-        response: types.KnowledgeSource = self._connection.call("PATCH", path("/api/v1/knowledge_sources/{}", source), body=given(payload=payload, metadata=metadata, state=state), options=options)
+        response: types.KnowledgeSource = self._connection.call("PATCH", path("/api/v1/knowledge_sources/{}", source), body=given(lookup_key=lookup_key, payload=payload, metadata=metadata, state=state), options=options)
         return response
 
     def delete_source(self, source: str, options: Optional[CallOptions] = None) -> None:
