@@ -39,6 +39,7 @@ import {
   listAutomationsQuery,
   listRunsQuery,
   listVisibleRunsQuery,
+  retrySchema,
   runPageSchema,
   runSchema,
   secretListSchema,
@@ -340,12 +341,15 @@ function registerRunChanges(api: Api, { runs }: AutomationRouteDeps): void {
     operationId: 'retryAutomationRun',
     tag,
     changesRights: false,
-    summary: 'Start a new run from one that has ended, with the same payload',
+    summary: 'Start a new run from one that has ended, from its beginning or from a node',
     description:
-      'Returns the new run, which uses the automation’s current workflow; `retried_from` names the old run. 409 if the old run has not ended.',
+      'Returns the new run; `retried_from` names the old run. With `from`, it keeps the journal before that node (each copied entry has `metadata.copied_from`) and the workflow of the old run; without it, it starts with the same payload and the automation’s current workflow. 409 if the old run has not ended, and `rewind_refused` if an approval would be kept that followed a replaced output. 422 lists the starts of a node that ran more than once.',
     params,
+    body: retrySchema,
+    budget: bodyBudgets.map,
     responses: { 201: ref(runSchema) },
-    handler: async ({ caller, params: given }) => presentRun(await runs.retry(caller, given.automation_run)),
+    handler: async ({ caller, params: given, body }) =>
+      presentRun(await runs.retry(caller, given.automation_run, body ?? {})),
   });
   api.provisioning(operators, {
     method: 'POST',

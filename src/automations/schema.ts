@@ -312,6 +312,51 @@ export const invokeSchema = Type.Unsafe<Static<typeof invokeMembers> | null>({
   type: ['object', 'null'],
 });
 
+const retryMembers = strict({
+  from: Type.Optional(
+    Type.Union(
+      [
+        Type.Literal('failure'),
+        strict({
+          node: bounded(100, 'The node that runs again; what follows it also does.'),
+          sequence: Type.Optional(
+            Type.Integer({
+              minimum: 1,
+              maximum: limits.integerMax,
+              description: 'The `node_started` entry to continue from. Required if the node ran more than once.',
+            }),
+          ),
+        }),
+      ],
+      {
+        description:
+          'Keeps what the run did before this node, or with `failure` everything that it finished. Without it, the new run starts from the beginning with the current workflow.',
+      },
+    ),
+  ),
+  outputs: Type.Optional(
+    mapOf(Type.Unknown(), {
+      maxProperties: 500,
+      description: 'Outputs, by node, that replace the kept ones. Only with `from`.',
+    }),
+  ),
+  workflow_version: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: limits.integerMax,
+      description: 'The version of the workflow to continue with. By default the one of the old run. Only with `from`.',
+    }),
+  ),
+  payload: Type.Optional(
+    freeMap('Another payload, for a new run from the beginning. Only for runs of type invoked, and not with `from`.'),
+  ),
+});
+/** All members are optional, and so is the body. */
+export const retrySchema = Type.Unsafe<Static<typeof retryMembers> | null>({
+  ...retryMembers,
+  type: ['object', 'null'],
+});
+
 export const signalSchema = strict({ name: bounded(200), payload: Type.Optional(Type.Unknown()) });
 export const claimSchema = strict({ lease_seconds: Type.Integer({ minimum: 1, maximum: 86_400 }) });
 export const statusSchema = strict({

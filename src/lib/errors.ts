@@ -18,6 +18,7 @@ export const errorCodes = {
   conflict: { status: 409, type: 'conflict' },
   claim_lost: { status: 409, type: 'conflict' },
   request_in_progress: { status: 409, type: 'conflict' },
+  rewind_refused: { status: 409, type: 'conflict' },
   precondition_failed: { status: 412, type: 'precondition_failed' },
   payload_too_large: { status: 413, type: 'payload_too_large' },
   unsupported_media_type: { status: 415, type: 'unsupported_media_type' },

@@ -33,6 +33,7 @@ export const idPrefixes = {
   org: ['org'],
   sandbox: ['sbx', 'dsb'],
   source: ['cso', 'ksrc'],
+  sync: ['csy'],
   team: ['tem', 'team', 'tea'],
   thread: ['thr'],
   timer: ['tmr'],

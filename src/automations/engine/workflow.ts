@@ -14,8 +14,9 @@ import type { RunService } from '../runs/service.ts';
 import type { RunRow, WorkRow } from '../runs/store.ts';
 import * as runStore from '../runs/store.ts';
 import { findNextWake, type WakeOrder, wakeDueRuns } from '../runs/wake-store.ts';
-import { dispatchEvent } from '../triggers/events.ts';
+import { dispatchEvent, matchAlone } from '../triggers/events.ts';
 import { dueSchedulesMax, startDueSchedules } from '../triggers/schedules.ts';
+import type { Match } from '../triggers/store.ts';
 import { advanceRun } from './advance.ts';
 import type { AdvanceDeps } from './advance-deps.ts';
 import type { Expressions } from './expressions.ts';
@@ -197,6 +198,9 @@ export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow
       },
       async [taskNames.dispatchEvent](payload) {
         await dispatchEvent(deps, payload as { appId: string; eventId: string });
+      },
+      async [taskNames.matchEvent](payload, { waitOutside }) {
+        await matchAlone(deps, payload as Match, waitOutside);
       },
     },
     tick,

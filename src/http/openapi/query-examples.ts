@@ -19,6 +19,7 @@ const examples: Record<string, unknown> = {
   'listKvEntries key': 'notes/',
   key: 'notes/today',
   limit: 50,
+  lookup_key: 'handbook',
   name: 'Harbour rules',
   offset: 1,
   org: 'org_06EvTxqXnP6qStCxK8hV9o',

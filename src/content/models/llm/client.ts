@@ -47,6 +47,7 @@ type ClientOptions = {
 
 const undici = lazyPackage<typeof import('undici')>('undici');
 
+/** How often a request may fail. A refusal of a member does not count: each member is refused only once. */
 const triesMax = 3;
 const retryAfterMsMax = 30_000;
 /** A server that sends nothing for this long counts as dead. A large model may take minutes for its first token. */
@@ -73,7 +74,7 @@ export function openAiChat(options: ClientOptions): LlmClient {
     model: options.model,
     async complete(request) {
       const { schema } = request;
-      for (let tries = 1; ; tries++) {
+      for (let failures = 0; ; ) {
         const sent: Sent = { ...abilities, format: schema === undefined ? 'none' : formats.choose(schema) };
         const outcome = await post(options, agent(), sent, request);
         if ('text' in outcome) {
@@ -85,8 +86,8 @@ export function openAiChat(options: ClientOptions): LlmClient {
           abilities.tokensMember = 'max_completion_tokens';
         else if (sent.usageOption && body.includes('stream_options')) abilities.usageOption = false;
         else if (sent.format !== 'none' && namesFormat.test(body)) formats.noteRefused(sent.format, schema, body);
-        else if (tries === triesMax || outcome.retryMs === undefined) throw outcome.error;
-        else await sleep(outcome.retryMs * 2 ** (tries - 1), request.signal);
+        else if (++failures === triesMax || outcome.retryMs === undefined) throw outcome.error;
+        else await sleep(outcome.retryMs * 2 ** (failures - 1), request.signal);
       }
     },
   };
