@@ -628,7 +628,7 @@ class ErrorError(TypedDict):
 
     type: str
     """The group of errors that the code belongs to."""
-    code: Union[Literal["invalid_json", "invalid_cursor", "invalid_path", "user_required", "unauthenticated", "invalid_credentials", "expired_token", "app_scope_required", "forbidden", "not_found", "request_timeout", "method_not_allowed", "conflict", "claim_lost", "request_in_progress", "precondition_failed", "payload_too_large", "unsupported_media_type", "range_not_satisfiable", "locked", "headers_too_large", "invalid_parameters", "idempotency_key_reused", "already_exists", "file_too_large", "unsupported_content", "needs_browser", "extraction_failed", "not_an_image", "quota_exceeded", "token_budget_exceeded", "rate_limited", "checksum_mismatch", "internal_error", "not_implemented", "upstream_failed", "unavailable", "timeout"], str]
+    code: Union[Literal["invalid_json", "invalid_cursor", "invalid_path", "user_required", "unauthenticated", "invalid_credentials", "expired_token", "app_scope_required", "forbidden", "not_found", "request_timeout", "method_not_allowed", "conflict", "claim_lost", "request_in_progress", "rewind_refused", "precondition_failed", "payload_too_large", "unsupported_media_type", "range_not_satisfiable", "locked", "headers_too_large", "invalid_parameters", "idempotency_key_reused", "already_exists", "file_too_large", "unsupported_content", "needs_browser", "extraction_failed", "not_an_image", "quota_exceeded", "token_budget_exceeded", "rate_limited", "checksum_mismatch", "internal_error", "not_implemented", "upstream_failed", "unavailable", "timeout"], str]
     """A stable code for programs; docs/errors.md explains each. Later releases may add codes."""
     message: str
     """What is wrong and what to do, for people."""
@@ -1453,6 +1453,8 @@ class Webhook(TypedDict):
     """The sandbox (`sbx_…`); absent in production."""
     url: str
     """The URL."""
+    lookup_key: NotRequired[str]
+    """A name for programs, unique in the app or sandbox."""
     description: NotRequired[str]
     """A text for people."""
     events: List[str]
@@ -1575,6 +1577,8 @@ class KnowledgeSource(TypedDict):
     """When it was created, in ISO 8601."""
     updated_at: Optional[str]
     """When it last changed, in ISO 8601."""
+    lookup_key: Optional[str]
+    """A name for programs, unique in the app or sandbox."""
     learned_model: Optional[KnowledgeSourceLearnedModel]
     """What search has learned from the source; null until it has learned something."""
     metadata: Optional[Dict[str, Any]]
@@ -1665,6 +1669,8 @@ class KnowledgeDocument(TypedDict):
     """Number of chunks, the parts that searches find."""
     source_url: NotRequired[str]
     """The address of the page or document."""
+    external_id: NotRequired[str]
+    """Its id where it comes from, given by a connector or a pull."""
     created_at: str
     """When it was created, in ISO 8601."""
     updated_at: str
@@ -1723,6 +1729,40 @@ class KnowledgeDocumentChunk(TypedDict):
     """The byte of the text at which it starts, from 0."""
     end_byte: int
     """The end in bytes, counted from 0 (exclusive)."""
+
+
+
+class KnowledgeSync(TypedDict):
+    """One run of a connector, a program that fills a source."""
+
+    id: str
+    """csy_…"""
+    source: str
+    """cso_…"""
+    mode: Literal["full", "changes"]
+    """`link` for one page, `site` for a whole site."""
+    status: Literal["active", "expired", "completing", "succeeded", "aborted"]
+    """`expired`: its connector has been silent for too long, so the next one resumes or replaces it. `completing`: what was sent is still being indexed."""
+    fence: int
+    """Every batch names it. Resuming the sync changes it."""
+    cursor: Optional[str]
+    """Of the last batch; at the start of a sync of changes, of the one before. Null: begin at the beginning."""
+    next_batch: int
+    """The number of the next batch."""
+    documents: int
+    """The number of upserts received."""
+    pending: int
+    """The number of upserts and deletes that are not in the index yet."""
+    stats: Dict[str, Any]
+    """What became of them: `written`, `unchanged`, `outdated` (a lower `order`), `deleted`, `failed`, and up to 100 `errors`."""
+    expires_at: str
+    """When it expires, in ISO 8601."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    updated_at: str
+    """When it last changed, in ISO 8601."""
+    completed_at: Optional[str]
+    """When it ended, in ISO 8601."""
 
 
 
@@ -3204,6 +3244,8 @@ class CreateWebhookRequest(TypedDict):
     """The URL."""
     events: List[str]
     """Names of events, or `*` for all."""
+    lookup_key: NotRequired[Optional[str]]
+    """A name for programs, unique in the app or sandbox."""
     description: NotRequired[str]
     """A text for people."""
 
@@ -3222,6 +3264,8 @@ class UpdateWebhookRequest(TypedDict):
     """The URL."""
     events: NotRequired[List[str]]
     """Names of events, or `*` for all."""
+    lookup_key: NotRequired[Optional[str]]
+    """A name for programs, unique in the app or sandbox."""
     description: NotRequired[Optional[str]]
     """A text for people."""
 
@@ -3280,6 +3324,8 @@ class CreateKnowledgeSourceRequest(TypedDict):
     """The organisation, if it owns the source itself. Not allowed with another owner."""
     parent_source: NotRequired[str]
     """The source that it was derived from; null for others."""
+    lookup_key: NotRequired[Optional[str]]
+    """A name for programs, unique in the app or sandbox."""
     payload: NotRequired[Dict[str, Any]]
     """Configuration; its members depend on the type."""
     metadata: NotRequired[Dict[str, Any]]
@@ -3292,6 +3338,8 @@ class CreateKnowledgeSourceRequest(TypedDict):
 
 
 class UpdateKnowledgeSourceRequest(TypedDict):
+    lookup_key: NotRequired[Optional[str]]
+    """A name for programs, unique in the app or sandbox."""
     payload: NotRequired[Dict[str, Any]]
     """Replaces the whole payload."""
     metadata: NotRequired[Dict[str, Any]]
@@ -3611,6 +3659,94 @@ class SearchAgentKnowledgeResponse(TypedDict):
 
 
 
+class StartKnowledgeSyncRequest(TypedDict):
+    mode: Literal["full", "changes"]
+    """`full`: everything is sent, and completing the sync deletes what was not. `changes`: only what changed since the last cursor."""
+    expires_in_seconds: NotRequired[int]
+    """How long after its last batch another connector must wait to resume or replace it. Default 600."""
+    take_over: NotRequired[bool]
+    """Resume or replace a sync that has not expired. Its connector gets 409 from then on."""
+
+
+
+class KnowledgeSyncPage(Page):
+    """One page of a list."""
+
+    data: List[KnowledgeSync]
+    """The entries."""
+
+
+
+class PutKnowledgeSyncBatchRequestUpsertsContent(TypedDict):
+    """The text."""
+
+    data: str
+    """The document: text, or its bytes in base64."""
+    data_encoding: NotRequired[Literal["raw", "base64"]]
+    """Default raw."""
+    content_type: NotRequired[str]
+    """The media type."""
+    filename: NotRequired[str]
+    """The name of the file."""
+
+
+
+class PutKnowledgeSyncBatchRequestUpserts(TypedDict):
+    external_id: str
+    """The id of the document where it comes from. It names one document of the source."""
+    order: NotRequired[int]
+    """Its version. A change with a lower one than the stored document’s is skipped."""
+    content: NotRequired[PutKnowledgeSyncBatchRequestUpsertsContent]
+    """The text."""
+    file: NotRequired[str]
+    """The id (fil_…) of an uploaded file, instead of `content`."""
+    title: NotRequired[str]
+    """Display title."""
+    metadata: NotRequired[Dict[str, Any]]
+    """Free key-value map. Omitted, it becomes empty."""
+    source_url: NotRequired[str]
+    """Where a person finds the document."""
+
+
+
+class PutKnowledgeSyncBatchRequestDeletes(TypedDict):
+    external_id: str
+    """The id of the document where it comes from. It names one document of the source."""
+    order: NotRequired[int]
+    """Its version. A change with a lower one than the stored document’s is skipped."""
+
+
+
+class PutKnowledgeSyncBatchRequest(TypedDict):
+    fence: int
+    """The fence that the sync was started or resumed with."""
+    upserts: NotRequired[List[PutKnowledgeSyncBatchRequestUpserts]]
+    """New and changed documents."""
+    deletes: NotRequired[List[PutKnowledgeSyncBatchRequestDeletes]]
+    """Deleted documents."""
+    cursor: NotRequired[Optional[str]]
+    """Where the connector continues after this batch. It is stored with the batch, and means nothing to the server."""
+
+
+
+class CompleteKnowledgeSyncRequest(TypedDict):
+    fence: NotRequired[int]
+    """The fence that the sync was started or resumed with."""
+    batches: int
+    """The number of batches that the connector sent."""
+    documents: int
+    """The number of upserts in them."""
+    confirm_deletions: NotRequired[bool]
+    """Delete what was not seen even if it is more than half of the source."""
+
+
+
+class AbortKnowledgeSyncRequest(TypedDict):
+    fence: NotRequired[int]
+    """The fence that the sync was started or resumed with."""
+
+
+
 class CreateAutomationRequest(TypedDict):
     name: str
     """The name."""
@@ -3750,6 +3886,26 @@ class InvokeAutomationRequest(TypedDict):
     """Values that expressions of the run can read as `$participants`."""
     idempotency_key: NotRequired[str]
     """The same key returns the first run again, for at least a day."""
+
+
+
+class RetryAutomationRunRequestFrom(TypedDict):
+    node: str
+    """The node that runs again; what follows it also does."""
+    sequence: NotRequired[int]
+    """The `node_started` entry to continue from. Required if the node ran more than once."""
+
+
+
+class RetryAutomationRunRequest(TypedDict):
+    from: NotRequired[Union[Literal["failure"], RetryAutomationRunRequestFrom]]
+    """Keeps what the run did before this node, or with `failure` everything that it finished. Without it, the new run starts from the beginning with the current workflow."""
+    outputs: NotRequired[Dict[str, Any]]
+    """Outputs, by node, that replace the kept ones. Only with `from`."""
+    workflow_version: NotRequired[int]
+    """The version of the workflow to continue with. By default the one of the old run. Only with `from`."""
+    payload: NotRequired[Dict[str, Any]]
+    """Another payload, for a new run from the beginning. Only for runs of type invoked, and not with `from`."""
 
 
 

@@ -512,7 +512,7 @@ error: {
 /** The group of errors that the code belongs to. */
 type: string;
 /** A stable code for programs; docs/errors.md explains each. Later releases may add codes. */
-code: 'invalid_json' | 'invalid_cursor' | 'invalid_path' | 'user_required' | 'unauthenticated' | 'invalid_credentials' | 'expired_token' | 'app_scope_required' | 'forbidden' | 'not_found' | 'request_timeout' | 'method_not_allowed' | 'conflict' | 'claim_lost' | 'request_in_progress' | 'precondition_failed' | 'payload_too_large' | 'unsupported_media_type' | 'range_not_satisfiable' | 'locked' | 'headers_too_large' | 'invalid_parameters' | 'idempotency_key_reused' | 'already_exists' | 'file_too_large' | 'unsupported_content' | 'needs_browser' | 'extraction_failed' | 'not_an_image' | 'quota_exceeded' | 'token_budget_exceeded' | 'rate_limited' | 'checksum_mismatch' | 'internal_error' | 'not_implemented' | 'upstream_failed' | 'unavailable' | 'timeout' | (string & {});
+code: 'invalid_json' | 'invalid_cursor' | 'invalid_path' | 'user_required' | 'unauthenticated' | 'invalid_credentials' | 'expired_token' | 'app_scope_required' | 'forbidden' | 'not_found' | 'request_timeout' | 'method_not_allowed' | 'conflict' | 'claim_lost' | 'request_in_progress' | 'rewind_refused' | 'precondition_failed' | 'payload_too_large' | 'unsupported_media_type' | 'range_not_satisfiable' | 'locked' | 'headers_too_large' | 'invalid_parameters' | 'idempotency_key_reused' | 'already_exists' | 'file_too_large' | 'unsupported_content' | 'needs_browser' | 'extraction_failed' | 'not_an_image' | 'quota_exceeded' | 'token_budget_exceeded' | 'rate_limited' | 'checksum_mismatch' | 'internal_error' | 'not_implemented' | 'upstream_failed' | 'unavailable' | 'timeout' | (string & {});
 /** What is wrong and what to do, for people. */
 message: string;
 /** The members of the request that are invalid. */
@@ -1191,6 +1191,8 @@ app: string;
 sandbox: string | null;
 /** The URL. */
 url: string;
+/** A name for programs, unique in the app or sandbox. */
+lookup_key?: string | undefined;
 /** A text for people. */
 description?: string | undefined;
 /** Names of events, or `*` for all. */
@@ -1276,6 +1278,8 @@ context_installation: string | null;
 created_at: string | null;
 /** When it last changed, in ISO 8601. */
 updated_at: string | null;
+/** A name for programs, unique in the app or sandbox. */
+lookup_key: string | null;
 /** What search has learned from the source; null until it has learned something. */
 learned_model: {
 /** `over_quota`: the latest model would exceed the app’s quota of bytes and is not stored. Until there is room, search uses the previous model, or only text and vectors. */
@@ -1381,6 +1385,8 @@ total_size: number;
 total_chunks: number;
 /** The address of the page or document. */
 source_url?: string | undefined;
+/** Its id where it comes from, given by a connector or a pull. */
+external_id?: string | undefined;
 /** When it was created, in ISO 8601. */
 created_at: string;
 /** When it last changed, in ISO 8601. */
@@ -1435,6 +1441,38 @@ end_line: number;
 start_byte: number;
 /** The end in bytes, counted from 0 (exclusive). */
 end_byte: number;
+};
+
+/** One run of a connector, a program that fills a source. */
+export type KnowledgeSync = {
+/** csy_… */
+id: string;
+/** cso_… */
+source: string;
+/** `link` for one page, `site` for a whole site. */
+mode: 'full' | 'changes';
+/** `expired`: its connector has been silent for too long, so the next one resumes or replaces it. `completing`: what was sent is still being indexed. */
+status: 'active' | 'expired' | 'completing' | 'succeeded' | 'aborted';
+/** Every batch names it. Resuming the sync changes it. */
+fence: number;
+/** Of the last batch; at the start of a sync of changes, of the one before. Null: begin at the beginning. */
+cursor: string | null;
+/** The number of the next batch. */
+next_batch: number;
+/** The number of upserts received. */
+documents: number;
+/** The number of upserts and deletes that are not in the index yet. */
+pending: number;
+/** What became of them: `written`, `unchanged`, `outdated` (a lower `order`), `deleted`, `failed`, and up to 100 `errors`. */
+stats: Record<string, unknown>;
+/** When it expires, in ISO 8601. */
+expires_at: string;
+/** When it was created, in ISO 8601. */
+created_at: string;
+/** When it last changed, in ISO 8601. */
+updated_at: string;
+/** When it ended, in ISO 8601. */
+completed_at: string | null;
 };
 
 /** Defines what runs, when, as whom and in which steps. */
@@ -2637,6 +2675,8 @@ export type CreateWebhookRequest = {
 url: string;
 /** Names of events, or `*` for all. */
 events: Array<string>;
+/** A name for programs, unique in the app or sandbox. */
+lookup_key?: string | null | undefined;
 /** A text for people. */
 description?: string | undefined;
 };
@@ -2652,6 +2692,8 @@ export type UpdateWebhookRequest = {
 url?: string | undefined;
 /** Names of events, or `*` for all. */
 events?: Array<string> | undefined;
+/** A name for programs, unique in the app or sandbox. */
+lookup_key?: string | null | undefined;
 /** A text for people. */
 description?: string | null | undefined;
 };
@@ -2700,6 +2742,8 @@ user?: string | undefined;
 org?: string | undefined;
 /** The source that it was derived from; null for others. */
 parent_source?: string | undefined;
+/** A name for programs, unique in the app or sandbox. */
+lookup_key?: string | null | undefined;
 /** Configuration; its members depend on the type. */
 payload?: Record<string, unknown> | undefined;
 /** Free key-value map. */
@@ -2711,6 +2755,8 @@ thread?: string | undefined;
 };
 
 export type UpdateKnowledgeSourceRequest = {
+/** A name for programs, unique in the app or sandbox. */
+lookup_key?: string | null | undefined;
 /** Replaces the whole payload. */
 payload?: Record<string, unknown> | undefined;
 /** Replaces the whole map. */
@@ -2983,6 +3029,77 @@ rerank_unavailable?: string | undefined;
 explain?: Record<string, unknown> | undefined;
 };
 
+export type StartKnowledgeSyncRequest = {
+/** `full`: everything is sent, and completing the sync deletes what was not. `changes`: only what changed since the last cursor. */
+mode: 'full' | 'changes';
+/** How long after its last batch another connector must wait to resume or replace it. Default 600. */
+expires_in_seconds?: number | undefined;
+/** Resume or replace a sync that has not expired. Its connector gets 409 from then on. */
+take_over?: boolean | undefined;
+};
+
+/** One page of a list. */
+export type KnowledgeSyncPage = Page & {
+/** The entries. */
+data: Array<KnowledgeSync>;
+};
+
+export type PutKnowledgeSyncBatchRequest = {
+/** The fence that the sync was started or resumed with. */
+fence: number;
+/** New and changed documents. */
+upserts?: Array<{
+/** The id of the document where it comes from. It names one document of the source. */
+external_id: string;
+/** Its version. A change with a lower one than the stored document’s is skipped. */
+order?: number | undefined;
+/** The text. */
+content?: {
+/** The document: text, or its bytes in base64. */
+data: string;
+/** Default raw. */
+data_encoding?: 'raw' | 'base64' | undefined;
+/** The media type. */
+content_type?: string | undefined;
+/** The name of the file. */
+filename?: string | undefined;
+} | undefined;
+/** The id (fil_…) of an uploaded file, instead of `content`. */
+file?: string | undefined;
+/** Display title. */
+title?: string | undefined;
+/** Free key-value map. Omitted, it becomes empty. */
+metadata?: Record<string, unknown> | undefined;
+/** Where a person finds the document. */
+source_url?: string | undefined;
+}> | undefined;
+/** Deleted documents. */
+deletes?: Array<{
+/** The id of the document where it comes from. It names one document of the source. */
+external_id: string;
+/** Its version. A change with a lower one than the stored document’s is skipped. */
+order?: number | undefined;
+}> | undefined;
+/** Where the connector continues after this batch. It is stored with the batch, and means nothing to the server. */
+cursor?: string | null | undefined;
+};
+
+export type CompleteKnowledgeSyncRequest = {
+/** The fence that the sync was started or resumed with. */
+fence?: number | undefined;
+/** The number of batches that the connector sent. */
+batches: number;
+/** The number of upserts in them. */
+documents: number;
+/** Delete what was not seen even if it is more than half of the source. */
+confirm_deletions?: boolean | undefined;
+};
+
+export type AbortKnowledgeSyncRequest = {
+/** The fence that the sync was started or resumed with. */
+fence?: number | undefined;
+};
+
 export type CreateAutomationRequest = {
 /** The name. */
 name: string;
@@ -3107,6 +3224,22 @@ payload?: Record<string, unknown> | undefined;
 participants?: Record<string, string> | undefined;
 /** The same key returns the first run again, for at least a day. */
 idempotency_key?: string | undefined;
+} | null;
+
+export type RetryAutomationRunRequest = {
+/** Keeps what the run did before this node, or with `failure` everything that it finished. Without it, the new run starts from the beginning with the current workflow. */
+from?: 'failure' | {
+/** The node that runs again; what follows it also does. */
+node: string;
+/** The `node_started` entry to continue from. Required if the node ran more than once. */
+sequence?: number | undefined;
+} | undefined;
+/** Outputs, by node, that replace the kept ones. Only with `from`. */
+outputs?: Record<string, unknown> | undefined;
+/** The version of the workflow to continue with. By default the one of the old run. Only with `from`. */
+workflow_version?: number | undefined;
+/** Another payload, for a new run from the beginning. Only for runs of type invoked, and not with `from`. */
+payload?: Record<string, unknown> | undefined;
 } | null;
 
 export type SignalAutomationRunRequest = {

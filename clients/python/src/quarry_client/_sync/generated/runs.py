@@ -1,7 +1,7 @@
 # Written by scripts/python-client.ts. Do not edit: npm run clients
 from __future__ import annotations
 
-from typing import Any, List, Literal, Optional
+from typing import Any, Dict, List, Literal, Optional, Union
 
 from ... import types
 from ..._shared import OMIT, Maybe, given, path
@@ -74,9 +74,24 @@ class RunsOperations:
         response: types.AutomationRun = self._connection.call("POST", path("/api/v1/automation_runs/{}/cancel", automation_run), keyed=True, options=options)
         return response
 
-    def retry(self, automation_run: str, options: Optional[CallOptions] = None) -> types.AutomationRun:
-        """Start a new run from one that has ended, with the same payload."""
-        response: types.AutomationRun = self._connection.call("POST", path("/api/v1/automation_runs/{}/retry", automation_run), keyed=True, options=options)
+    def retry(
+        self,
+        automation_run: str,
+        *,
+        from: Maybe[Union[Literal["failure"], types.RetryAutomationRunRequestFrom]] = OMIT,
+        outputs: Maybe[Dict[str, Any]] = OMIT,
+        workflow_version: Maybe[int] = OMIT,
+        payload: Maybe[Dict[str, Any]] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> types.AutomationRun:
+        """Start a new run from one that has ended, from its beginning or from a node.
+
+        :param from: Keeps what the run did before this node, or with `failure` everything that it finished. Without it, the new run starts from the beginning with the current workflow.
+        :param outputs: Outputs, by node, that replace the kept ones. Only with `from`.
+        :param workflow_version: The version of the workflow to continue with. By default the one of the old run. Only with `from`.
+        :param payload: Another payload, for a new run from the beginning. Only for runs of type invoked, and not with `from`.
+        """
+        response: types.AutomationRun = self._connection.call("POST", path("/api/v1/automation_runs/{}/retry", automation_run), body=given(from=from, outputs=outputs, workflow_version=workflow_version, payload=payload), keyed=True, options=options)
         return response
 
     def signal(
