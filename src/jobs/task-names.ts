@@ -5,6 +5,7 @@
 export const taskNames = {
   advanceRun: 'advance_run',
   advanceRuns: 'advance_runs',
+  applySyncs: 'apply_syncs',
   compactIndex: 'compact_index',
   crawl: 'crawl',
   deliverDue: 'deliver_due',

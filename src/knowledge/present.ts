@@ -95,6 +95,7 @@ export function presentDocument(row: DocumentView) {
     total_size: row.totalSize,
     total_chunks: row.chunkCount,
     source_url: row.sourceUrl,
+    external_id: row.externalId,
     created_at: iso(row.createdAt),
     updated_at: iso(row.updatedAt),
   });

@@ -205,6 +205,9 @@ export const documentSchema = Type.Object(
     total_size: Type.Integer(),
     total_chunks: Type.Integer({ description: 'Number of chunks, the parts that searches find.' }),
     source_url: optionalText,
+    external_id: Type.Optional(
+      Type.String({ description: 'Its id where it comes from, given by a connector or a pull.' }),
+    ),
     created_at: text,
     updated_at: text,
   },

@@ -75,6 +75,7 @@ export class Quarry {
 
 export type { CallOptions, ConnectOptions, Pages } from './connection.ts';
 export { Connection } from './connection.ts';
+export { type Connector, type ConnectorBatch, type ConnectorOptions, checkConnector, connector } from './connector.ts';
 export { type ErrorCode, QuarryError } from './errors.ts';
 export type { UploadOptions, UploadSource } from './files.ts';
 export type * from './generated/schema.ts';

@@ -56,6 +56,7 @@ const pathParameters: Record<string, string> = {
   org: 'The id (`org_…`) of an organisation.',
   path: 'The virtual path of the entry. It may contain slashes.',
   sandbox: 'The id (`sbx_…`) of a sandbox.',
+  sync: 'csy_…: a run of a connector.',
   source: 'The id (`cso_…`; under `/v1` `vs_…`) of a knowledge source.',
   team: 'The id (`tea_…`) of a team.',
   thread: 'The id (`thr_…`) of a thread.',

@@ -286,6 +286,27 @@ export function expectationsByRoute(
     },
     'GET /api/v1/knowledge_ingestions/:ingestion': { table: sources.read, make: make.ingestion },
     'GET /api/v1/knowledge_ingestions/:ingestion/stream': { table: sources.read, make: make.ingestion },
+    'GET /api/v1/knowledge_sources/:source/syncs': { table: sources.read, make: make.source },
+    'POST /api/v1/knowledge_sources/:source/syncs': {
+      table: sources.update,
+      make: make.source,
+      send: () => ({ body: { mode: 'full', take_over: true } }),
+    },
+    'GET /api/v1/knowledge_syncs/:sync': { table: sources.read, make: make.sync },
+    'PUT /api/v1/knowledge_syncs/:sync/batches/:number': {
+      table: sources.update,
+      make: make.sync,
+      send: ({ id }) => ({ path: `/api/v1/knowledge_syncs/${id}/batches/1`, body: { fence: 1 } }),
+    },
+    'POST /api/v1/knowledge_syncs/:sync/complete': {
+      table: sources.update,
+      make: make.emptySync,
+      send: () => ({ body: { batches: 0, documents: 0 } }),
+    },
+    'POST /api/v1/knowledge_syncs/:sync/abort': {
+      table: sources.update,
+      make: make.abortedSync,
+    },
     'GET /api/v1/knowledge_documents': { table: everybody },
     'GET /api/v1/knowledge_documents/:document': { table: sources.read, make: make.document },
     'GET /api/v1/knowledge_documents/:document/content': { table: sources.read, make: make.document },
@@ -360,6 +381,24 @@ export function expectationsByRoute(
       table: ofPeople(managed),
       make: make.run,
       send: () => ({ body: { name: 'go' } }),
+      admitted: 409,
+    },
+    'POST /api/v1/automation_work/claim': {
+      table: ofPeople(managed),
+      make: make.automation,
+      send: ({ id }) => ({ body: { automations: [id], code_version: '1', lease_seconds: 60 } }),
+      admitted: 204,
+    },
+    'POST /api/v1/automation_runs/:automation_run/entries': {
+      table: ofPeople(managed),
+      make: make.run,
+      send: () => ({ body: { claim: 'clm_0000000000000000000000', after_sequence: 0, entries: [] } }),
+      admitted: 409,
+    },
+    'POST /api/v1/automation_runs/:automation_run/claimed_journal': {
+      table: ofPeople(managed),
+      make: make.run,
+      send: () => ({ body: { claim: 'clm_0000000000000000000000', after_cursor: 'x' } }),
       admitted: 409,
     },
     'POST /api/v1/automation_runs/:automation_run/status': {

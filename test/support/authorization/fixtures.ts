@@ -155,6 +155,13 @@ export function createFixtures({ api, provision, services }: TestServer, tenants
       });
       return { id: document ?? '', parent: source.id, whose };
     },
+    /** A sync that has just begun. */
+    async sync(whose: Ownership): Promise<Target> {
+      const source = await make.source(whose);
+      return post(whose, `/knowledge_sources/${source.id}/syncs`, { mode: 'full' });
+    },
+    emptySync: (whose: Ownership): Promise<Target> => make.sync(whose),
+    abortedSync: (whose: Ownership): Promise<Target> => make.sync(whose),
     async batch(whose: Ownership): Promise<Target> {
       const source = await make.source(whose);
       const items = [{ content: { data: 'Text.' } }];

@@ -413,3 +413,96 @@ class KnowledgeOperations:
     def delete_inbound_secret(self, source: str, options: Optional[CallOptions] = None) -> None:
         """Accept unsigned posts at the inbound URL again."""
         self._connection.call("DELETE", path("/api/v1/knowledge_sources/{}/inbound_url/signing_secret", source), options=options)
+
+    def start_sync(
+        self,
+        source: str,
+        *,
+        mode: Literal["full", "changes"],
+        expires_in_seconds: Maybe[int] = OMIT,
+        take_over: Maybe[bool] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> types.KnowledgeSync:
+        """Start a sync of a source, or resume the one that expired.
+
+        :param mode: `full`: everything is sent, and completing the sync deletes what was not. `changes`: only what changed since the last cursor.
+        :param expires_in_seconds: How long after its last batch another connector must wait to resume or replace it. Default 600.
+        :param take_over: Resume or replace a sync that has not expired. Its connector gets 409 from then on.
+        """
+        response: types.KnowledgeSync = self._connection.call("POST", path("/api/v1/knowledge_sources/{}/syncs", source), body=given(mode=mode, expires_in_seconds=expires_in_seconds, take_over=take_over), keyed=True, options=options)
+        return response
+
+    def list_syncs(
+        self,
+        source: str,
+        *,
+        page: Maybe[int] = OMIT,
+        page_size: Maybe[int] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> Pages[types.KnowledgeSync, types.KnowledgeSyncPage]:
+        """List the syncs of a source.
+
+        :param page: Page number, from 1. Default 1.
+        :param page_size: Entries per page. Default 25; more than 100 counts as 100.
+        """
+        return Pages(self._connection, path("/api/v1/knowledge_sources/{}/syncs", source), given(page=page, page_size=page_size), options)
+
+    def get_sync(self, sync: str, options: Optional[CallOptions] = None) -> types.KnowledgeSync:
+        """Get a sync."""
+        response: types.KnowledgeSync = self._connection.call("GET", path("/api/v1/knowledge_syncs/{}", sync), options=options)
+        return response
+
+    def send_sync_batch(
+        self,
+        sync: str,
+        number: str,
+        *,
+        fence: int,
+        upserts: Maybe[List[types.PutKnowledgeSyncBatchRequestUpserts]] = OMIT,
+        deletes: Maybe[List[types.PutKnowledgeSyncBatchRequestDeletes]] = OMIT,
+        cursor: Maybe[Optional[str]] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> types.KnowledgeSync:
+        """Send a batch of a sync.
+
+        :param fence: The fence that the sync was started or resumed with.
+        :param upserts: New and changed documents.
+        :param deletes: Deleted documents.
+        :param cursor: Where the connector continues after this batch. It is stored with the batch, and means nothing to the server.
+        """
+        response: types.KnowledgeSync = self._connection.call("PUT", path("/api/v1/knowledge_syncs/{}/batches/{}", sync, number), body=given(fence=fence, upserts=upserts, deletes=deletes, cursor=cursor), options=options)
+        return response
+
+    def complete_sync(
+        self,
+        sync: str,
+        *,
+        batches: int,
+        documents: int,
+        fence: Maybe[int] = OMIT,
+        confirm_deletions: Maybe[bool] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> types.KnowledgeSync:
+        """Complete a sync.
+
+        :param batches: The number of batches that the connector sent.
+        :param documents: The number of upserts in them.
+        :param fence: The fence that the sync was started or resumed with.
+        :param confirm_deletions: Delete what was not seen even if it is more than half of the source.
+        """
+        response: types.KnowledgeSync = self._connection.call("POST", path("/api/v1/knowledge_syncs/{}/complete", sync), body=given(fence=fence, batches=batches, documents=documents, confirm_deletions=confirm_deletions), keyed=True, options=options)
+        return response
+
+    def abort_sync(
+        self,
+        sync: str,
+        *,
+        fence: Maybe[int] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> types.KnowledgeSync:
+        """Abort a sync.
+
+        :param fence: The fence that the sync was started or resumed with.
+        """
+        response: types.KnowledgeSync = self._connection.call("POST", path("/api/v1/knowledge_syncs/{}/abort", sync), body=given(fence=fence), keyed=True, options=options)
+        return response
