@@ -102,3 +102,8 @@ function countTokens(messages: readonly ChatMessage[], bytesEach: number): numbe
     0,
   );
 }
+
+/** The server's count is charged to the budget, so it must be a valid number. */
+export function isCount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 && value <= 100_000_000;
+}
