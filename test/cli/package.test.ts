@@ -89,7 +89,7 @@ test('a feature without its add-on says which command installs it, and nothing e
     QUARRY_S3_BUCKET: 'files',
   };
   const { stdout } = await quarryWith(settings, 'doctor').catch((error: { stdout: string }) => error);
-  for (const name of ['models', 'ocr', 'renderer', 's3', 'tracing']) assert.match(stdout, new RegExp(`\`quarry add ${name}\``));
+  for (const name of ['ocr', 'renderer', 's3', 'tracing']) assert.match(stdout, new RegExp(`\`quarry add ${name}\``));
   assert.match(stdout, /^ok +parsers/m);
   writeFileSync(join(project, 'scan.jpg'), readFileSync(join(projectRoot, 'test/fixtures/documents/sample.jpg')));
   for (const name of ['s3', 'tracing']) {

@@ -149,7 +149,7 @@ for (const [provider, fake] of Object.entries(fakes) as [keyof typeof models, Mo
     for (const [status, code, requests] of [
       [429, 'llm_failed', 3],
       [503, 'llm_failed', 3],
-      [401, 'llm_key_refused', 1],
+      [401, 'llm_failed', 1],
       [400, 'llm_failed', 1],
     ] as const) {
       fake.requests.length = 0;
