@@ -14,6 +14,7 @@ import type { Domain, Tasks } from '../domain.ts';
 import { createEvents } from '../events/domain.ts';
 import { createExtractions } from '../extractions/domain.ts';
 import { createFiles } from '../files/domain.ts';
+import { createGroupService } from '../groups/service.ts';
 import { createIdempotencySweep } from '../idempotency/sweep.ts';
 import { createIdentityService } from '../identity/service.ts';
 import { createExternalSignIn } from '../identity/sign-in.ts';
@@ -214,6 +215,7 @@ export function createDomains(services: Services, audit?: AuditLog) {
     consoleSessions: consoleSessions.service,
     orgs: createOrgService({ db, files: files.service }),
     teams: createTeamService(base),
+    groups: createGroupService(base),
     agents: createAgentService({ db, files: files.service }),
     threads: createThreadService({ ...base, onMessage: inbound.takeMessage }),
     installations: createInstallationService({ ...base, onInstalled: inbound.install }),

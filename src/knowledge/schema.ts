@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { mediaTypePattern } from '../files/media-types.ts';
 import { pageQuery } from '../http/route/pages.ts';
 import { freeMap, ref, strict } from '../http/route/route.ts';
-import { documentTextKeyword } from '../http/route/validation.ts';
+import { documentTextKeyword, jsonBytes } from '../http/route/validation.ts';
 import { limits } from '../lib/limits.ts';
 import { mapOf } from '../lib/map-schema.ts';
 
@@ -16,6 +16,49 @@ const texts = Type.Optional(Type.Array(Type.String(), { maxItems: 100 }));
 const stateSchema = Type.Enum(['active', 'paused']);
 const title = Type.Optional(Type.String({ maxLength: 1_000, description: 'Display title.' }));
 const metadata = Type.Optional(freeMap('Free key-value map.'));
+
+const principalTypes = ['user', 'team', 'group', 'org', 'org_role', 'agent', 'everyone'] as const;
+const principal = {
+  principal_type: Type.Enum(principalTypes, {
+    description: '`org_role`: a role in the organisation of the source. `everyone`: every reader of the source.',
+  }),
+  principal: Type.Optional(Type.String({ description: 'An id, or the role for `org_role`. Omit it for `everyone`.' })),
+};
+const readGrantSchema = strict(
+  {
+    ...principal,
+    actions: Type.Optional(
+      Type.Array(Type.Literal('read'), { minItems: 1, maxItems: 1, description: 'Only `read`, the default.' }),
+    ),
+  },
+  { $id: 'ReadGrant', description: 'Somebody among the readers of a source who sees a document.' },
+);
+const readGrants = Type.Array(ref(readGrantSchema), { maxItems: limits.aclGrantsMax });
+export const aclSchema = strict(
+  { grants: readGrants },
+  {
+    $id: 'DocumentAcl',
+    ...jsonBytes(limits.metadataBytesMax),
+    description:
+      'Who among the readers of the source sees the document. Developers and secret keys always do. Without it, every reader does.',
+  },
+);
+export const aclChangeSchema = strict(
+  {
+    grants: Type.Optional(readGrants),
+    add: Type.Optional(readGrants),
+    remove: Type.Optional(
+      Type.Array(ref(strict(principal, { $id: 'ReadGrantRemoval', description: 'Whose grant is removed.' })), {
+        maxItems: limits.aclGrantsMax,
+      }),
+    ),
+  },
+  {
+    $id: 'DocumentAclChange',
+    ...jsonBytes(limits.metadataBytesMax),
+    description: 'Either `grants`, which replaces the list, or `add` and `remove`, which change it.',
+  },
+);
 
 const learnedModel = Type.Object({
   status: Type.Enum(['ready', 'over_quota'], {
@@ -141,7 +184,10 @@ export const ingestSchema = strict(
     pull: Type.Optional(Type.Boolean({ description: "Pull again from the source's configuration." })),
     title,
     metadata,
-    dedupe: Type.Optional(Type.Boolean({ description: 'Reuse a document with the same bytes. Push only.' })),
+    acl: Type.Optional(ref(aclSchema)),
+    dedupe: Type.Optional(
+      Type.Boolean({ description: 'Reuse a document with the same bytes and the same readers. Push only.' }),
+    ),
     on_active: onActive,
   },
   takesDocuments,
@@ -157,7 +203,11 @@ export const pushSchema = strict({
 });
 
 export const ingestBatchSchema = strict(
-  { items: Type.Array(pushSchema, { minItems: 1, maxItems: 100 }), on_active: onActive },
+  {
+    items: Type.Array(pushSchema, { minItems: 1, maxItems: 100 }),
+    acl: Type.Optional(ref(aclSchema)),
+    on_active: onActive,
+  },
   takesDocuments,
 );
 
@@ -200,6 +250,7 @@ export const documentSchema = Type.Object(
     total_size: Type.Integer(),
     total_chunks: Type.Integer({ description: 'Number of chunks, the parts that searches find.' }),
     source_url: optionalText,
+    acl: Type.Optional(ref(aclSchema)),
     created_at: text,
     updated_at: text,
   },
@@ -220,6 +271,11 @@ export const documentUpdateSchema = strict(
     file: optionalText,
     title,
     metadata,
+    acl: Type.Optional(
+      Type.Union([ref(aclSchema), Type.Null()], {
+        description: 'The readers of the new content. null: every reader of the source. Omitted: those of the old one.',
+      }),
+    ),
   },
   takesDocuments,
 );

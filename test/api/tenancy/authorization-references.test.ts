@@ -154,6 +154,8 @@ const bases: Record<string, (caller: CallerName, member: string) => Promise<Base
     inPath('/knowledge_sources/:id/ingest/batch', ownSource(caller)),
   'POST /api/v1/knowledge_search': () => ({ body: { query: 'text' } }),
   'PATCH /api/v1/knowledge_documents/:document': (caller) => inPath('/knowledge_documents/:id', ownDocument(caller)),
+  'PATCH /api/v1/knowledge_documents/:document/acl': (caller) =>
+    inPath('/knowledge_documents/:id/acl', ownDocument(caller)),
   'POST /api/v1/kv_increment': () => ({ body: { key: `count-${++names}` } }),
   'POST /api/v1/kv_batch': () => ({ body: { operations: [{ op: 'get', key: 'k' }] } }),
   'POST /api/v1/kv': () => ({ body: { key: `key-${++names}`, value: 'v' } }),
@@ -179,6 +181,7 @@ const alike = new Set([
   'DELETE /api/v1/teams/:team/members body.user',
   'DELETE /api/v1/teams/:team/members body.agent',
   'PATCH /api/v1/files/:file body.acl.remove.principal',
+  'PATCH /api/v1/knowledge_documents/:document/acl body.remove.principal',
   'POST /api/v1/files body.acl.remove.principal',
   'GET /api/v1/kv/:key query.user',
   'DELETE /api/v1/kv/:key query.user',

@@ -52,6 +52,15 @@ export function createFixtures({ api, provision, services }: TestServer, tenants
     agent: (whose: Ownership) => post(whose, '/agents', { name: 'Agent', ...ownerIds(whose) }),
     issuer: (whose: Ownership) =>
       post(whose, '/identity_issuers', { issuer: `https://${newUuid()}.example.com`, audience: 'quarry' }),
+    group: (whose: Ownership) => post(whose, '/groups', { namespace: 'test', external_id: newUuid() }),
+    async groupMember(whose: Ownership): Promise<Target> {
+      const group = await make.group(whose);
+      const user = await make.spareUser(whose);
+      const path = `/api/v1/groups/${group.id}/members`;
+      const added = await api('POST', path, { key: keyOf(whose), body: { user: user.id } });
+      assert.equal(added.status, 201, added.text);
+      return { ...user, parent: group.id };
+    },
     thread: (whose: Ownership) => post(whose, '/threads', { title: 'Thread', ...ownerIds(whose) }),
     async installation(whose: Ownership) {
       const { id } = whose === 'agent' ? agent : await make.agent(whose);

@@ -150,6 +150,9 @@ export async function recordKnowledge(recorder: Recorder, tenants: Tenants): Pro
     { content: { data: 'Returns are free for a month.' }, title: 'Returns' },
   ];
   await recorder.record('ingestBatchIntoKnowledgeSource', { path, body: { items, on_active: 'queue' } }, atItsEnd);
+  const grants = [{ principal_type: 'org_role', principal: 'admin' }];
+  await recorder.record('updateKnowledgeDocumentAcl', { path: { document }, body: { grants } });
+  await recorder.record('deleteKnowledgeDocumentAcl', { path: { document } });
   await recorder.record('deleteKnowledgeDocument', { path: { document } });
   await recorder.record('deleteKnowledgeSource', { path });
 
