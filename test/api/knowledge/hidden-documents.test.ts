@@ -186,7 +186,7 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('flush' as const, 'compact' as const), pick }) },
 );
 
-const { numRuns, seed } = modelRuns(6);
+const { numRuns, seed } = modelRuns(3);
 
 test('responses with hidden documents equal those of a source that never had them', {
   timeout: 600_000,

@@ -189,7 +189,6 @@ test('a restricted document cannot come from a file with more readers', async ()
     ],
     [{ acl: { grants: [{ ...grant('everyone'), actions: ['read'] }] } }, [grant('org', world.org.id)], 422],
     [{ acl: { grants: [{ ...grant('everyone'), actions: ['read'] }] } }, [grant('everyone')], 201],
-    [{ share: true }, [grant('everyone')], 422],
   ];
   for (const [owner, grants, status] of cases) {
     const file = await upload(owner);
