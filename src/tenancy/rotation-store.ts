@@ -45,6 +45,7 @@ const wrappedColumns = [
   ['apps', 'capability_key'],
   ['app_secrets', 'value'],
   ['identity_issuers', 'client_secret'],
+  ['knowledge_sources', 'credentials'],
   ['knowledge_sources', 'inbound_token'],
   ['knowledge_sources', 'inbound_secret'],
   ['knowledge_sources', 'inbound_previous_secret'],

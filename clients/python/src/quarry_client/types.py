@@ -1434,6 +1434,15 @@ class KnowledgeSourceLearnedModel(TypedDict):
 
 
 
+class KnowledgeSourceHeldDeletions(TypedDict):
+    documents: int
+    """How many documents the last listing did not contain."""
+    of: int
+    """How many there were."""
+    since: str
+
+
+
 class KnowledgeSourceStatisticsLastIngestion(TypedDict):
     status: Literal["pending", "running", "awaiting_callback", "succeeded", "failed"]
     """The status."""
@@ -1489,6 +1498,10 @@ class KnowledgeSource(TypedDict):
     """The thread (`thr_…`)."""
     user: Optional[str]
     """The user (`usr_…`)."""
+    has_credentials: bool
+    """Whether pulls sign in with stored credentials."""
+    held_deletions: Optional[KnowledgeSourceHeldDeletions]
+    """Deletions that wait for a person, because the listing was empty or they are more than half of the source. A pull with `confirm_deletions` carries them out."""
     statistics: NotRequired[KnowledgeSourceStatistics]
     """Only in lists with `include=statistics`."""
 
@@ -3136,6 +3149,22 @@ class KnowledgeSourcePage(Page):
 
 
 
+class CreateKnowledgeSourceRequestCredentials(TypedDict):
+    username: NotRequired[str]
+    """For HTTP, with `password`."""
+    password: NotRequired[str]
+    """For HTTP, with `username`."""
+    token: NotRequired[str]
+    """For HTTP: a bearer token. For repositories: the token, as the password."""
+    access_key_id: NotRequired[str]
+    """For buckets, with `secret_access_key`."""
+    secret_access_key: NotRequired[str]
+    """For buckets, with `access_key_id`."""
+    session_token: NotRequired[str]
+    """For buckets: of temporary keys."""
+
+
+
 class CreateKnowledgeSourceRequest(TypedDict):
     type: str
     """A type from the kinds list."""
@@ -3151,6 +3180,8 @@ class CreateKnowledgeSourceRequest(TypedDict):
     """The source that it was derived from; null for others."""
     lookup_key: NotRequired[Optional[str]]
     """A name for programs, unique in the app or sandbox."""
+    credentials: NotRequired[Optional[CreateKnowledgeSourceRequestCredentials]]
+    """What pulls sign in with. They are encrypted, never shown, and sent only to the scheme, host and port of the payload: another address in the payload clears them. Null clears them too."""
     payload: NotRequired[Dict[str, Any]]
     """Configuration; its members depend on the type."""
     metadata: NotRequired[Dict[str, Any]]
@@ -3162,9 +3193,27 @@ class CreateKnowledgeSourceRequest(TypedDict):
 
 
 
+class UpdateKnowledgeSourceRequestCredentials(TypedDict):
+    username: NotRequired[str]
+    """For HTTP, with `password`."""
+    password: NotRequired[str]
+    """For HTTP, with `username`."""
+    token: NotRequired[str]
+    """For HTTP: a bearer token. For repositories: the token, as the password."""
+    access_key_id: NotRequired[str]
+    """For buckets, with `secret_access_key`."""
+    secret_access_key: NotRequired[str]
+    """For buckets, with `access_key_id`."""
+    session_token: NotRequired[str]
+    """For buckets: of temporary keys."""
+
+
+
 class UpdateKnowledgeSourceRequest(TypedDict):
     lookup_key: NotRequired[Optional[str]]
     """A name for programs, unique in the app or sandbox."""
+    credentials: NotRequired[Optional[UpdateKnowledgeSourceRequestCredentials]]
+    """What pulls sign in with. They are encrypted, never shown, and sent only to the scheme, host and port of the payload: another address in the payload clears them. Null clears them too."""
     payload: NotRequired[Dict[str, Any]]
     """Replaces the whole payload."""
     metadata: NotRequired[Dict[str, Any]]
@@ -3239,6 +3288,8 @@ class IngestIntoKnowledgeSourceRequest(TypedDict):
     """Reuse a document with the same bytes. Push only."""
     on_active: NotRequired[Literal["return", "queue", "error"]]
     """What to do while another ingestion of the source is active: return that one (default), queue, or 409."""
+    confirm_deletions: NotRequired[bool]
+    """With `pull`: delete what the listing no longer contains, even if it is more than half of the source."""
 
 
 

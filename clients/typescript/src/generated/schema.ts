@@ -1226,6 +1226,16 @@ team: string | null;
 thread: string | null;
 /** The user (`usr_…`). */
 user: string | null;
+/** Whether pulls sign in with stored credentials. */
+has_credentials: boolean;
+/** Deletions that wait for a person, because the listing was empty or they are more than half of the source. A pull with `confirm_deletions` carries them out. */
+held_deletions: {
+/** How many documents the last listing did not contain. */
+documents: number;
+/** How many there were. */
+of: number;
+since: string;
+} | null;
 /** Only in lists with `include=statistics`. */
 statistics?: {
 /** Number of documents. */
@@ -2612,6 +2622,21 @@ org?: string | undefined;
 parent_source?: string | undefined;
 /** A name for programs, unique in the app or sandbox. */
 lookup_key?: string | null | undefined;
+/** What pulls sign in with. They are encrypted, never shown, and sent only to the scheme, host and port of the payload: another address in the payload clears them. Null clears them too. */
+credentials?: {
+/** For HTTP, with `password`. */
+username?: string | undefined;
+/** For HTTP, with `username`. */
+password?: string | undefined;
+/** For HTTP: a bearer token. For repositories: the token, as the password. */
+token?: string | undefined;
+/** For buckets, with `secret_access_key`. */
+access_key_id?: string | undefined;
+/** For buckets, with `access_key_id`. */
+secret_access_key?: string | undefined;
+/** For buckets: of temporary keys. */
+session_token?: string | undefined;
+} | null | undefined;
 /** Configuration; its members depend on the type. */
 payload?: Record<string, unknown> | undefined;
 /** Free key-value map. */
@@ -2625,6 +2650,21 @@ thread?: string | undefined;
 export type UpdateKnowledgeSourceRequest = {
 /** A name for programs, unique in the app or sandbox. */
 lookup_key?: string | null | undefined;
+/** What pulls sign in with. They are encrypted, never shown, and sent only to the scheme, host and port of the payload: another address in the payload clears them. Null clears them too. */
+credentials?: {
+/** For HTTP, with `password`. */
+username?: string | undefined;
+/** For HTTP, with `username`. */
+password?: string | undefined;
+/** For HTTP: a bearer token. For repositories: the token, as the password. */
+token?: string | undefined;
+/** For buckets, with `secret_access_key`. */
+access_key_id?: string | undefined;
+/** For buckets, with `access_key_id`. */
+secret_access_key?: string | undefined;
+/** For buckets: of temporary keys. */
+session_token?: string | undefined;
+} | null | undefined;
 /** Replaces the whole payload. */
 payload?: Record<string, unknown> | undefined;
 /** Replaces the whole map. */
@@ -2689,6 +2729,8 @@ metadata?: Record<string, unknown> | undefined;
 dedupe?: boolean | undefined;
 /** What to do while another ingestion of the source is active: return that one (default), queue, or 409. */
 on_active?: 'return' | 'queue' | 'error' | undefined;
+/** With `pull`: delete what the listing no longer contains, even if it is more than half of the source. */
+confirm_deletions?: boolean | undefined;
 };
 
 export type IngestBatchIntoKnowledgeSourceRequest = {
