@@ -14,7 +14,8 @@ const invokeAuth = Type.Enum(['any', 'secret_key', 'user']);
 /** The graph in responses. `checkGraph` checks the graph of a request. */
 const graphResponse = Type.Unsafe<unknown>({
   ...Type.Union([mapOf(Type.Unknown()), Type.Null()]),
-  description: 'The WorkflowGraph, or null when an external worker executes the runs.',
+  description:
+    'The WorkflowGraph; the WorkflowProgram whose steps your code executes; or null when an external worker reports on whole runs.',
 });
 const schemaAnswer = Type.Unsafe<unknown>({
   ...Type.Union([mapOf(Type.Unknown()), Type.Null()]),
@@ -73,7 +74,8 @@ const bounded = (maxLength: number, description?: string) =>
 /** Not checked here: `checkGraph` reports problems node by node. */
 const graphInput = Type.Unsafe<unknown>({
   ...Type.Union([Type.Object({}, { additionalProperties: true }), Type.Null()]),
-  description: `A graph {kind: "WorkflowGraph", version: 1, start_node, nodes}, or null.`,
+  description:
+    'A graph {kind: "WorkflowGraph", version: 1, start_node, nodes}, a program {kind: "WorkflowProgram", version: 1, name}, or null.',
 });
 const schemaInput = Type.Unsafe<unknown>({
   ...Type.Union([Type.Object({}, { additionalProperties: true }), Type.Null()]),
@@ -149,6 +151,23 @@ export const runSchema = Type.Object(
     team: optionalText,
     user: optionalText,
     sandbox: optionalText,
+    waiting_for: Type.Optional(
+      Type.Object(
+        {
+          kind: Type.Enum(['worker'], { description: 'A worker whose code fits what the run has done so far.' }),
+          workflow_changed: Type.Optional(
+            Type.Object(
+              {
+                expected: Type.Unknown({ description: 'The step that the journal has.' }),
+                found: Type.Unknown({ description: 'What the code asked for instead.' }),
+              },
+              { description: 'Why the last worker could not continue the run.' },
+            ),
+          ),
+        },
+        { description: 'What the run waits for, if that is known; absent otherwise.' },
+      ),
+    ),
     lease_until: optionalText,
     started_at: optionalText,
     completed_at: optionalText,
@@ -156,6 +175,16 @@ export const runSchema = Type.Object(
     updated_at: Type.String(),
   },
   { $id: 'AutomationRun', description: 'One run of an automation.' },
+);
+
+export const claimedRunSchema = Type.Object(
+  {
+    ...runSchema.properties,
+    claim: Type.String({
+      description: 'Send it with each report, so that a report after the lease has expired is refused.',
+    }),
+  },
+  { $id: 'ClaimedAutomationRun', description: 'A run that an external worker has claimed.' },
 );
 
 const { payload: _payload, participants: _participants, result: _result, ...summary } = runSchema.properties;
@@ -192,7 +221,7 @@ export const workflowVersionSchema = Type.Object(
   },
 );
 
-const entrySchema = Type.Object(
+export const entrySchema = Type.Object(
   {
     id: Type.String({ description: 'wdr_…' }),
     sequence: Type.Integer(),
@@ -334,6 +363,9 @@ export const statusSchema = strict({
   status: Type.Enum(['running', 'completed', 'failed']),
   result: Type.Optional(Type.Unknown()),
   error: Type.Optional(strict({ code: bounded(200), message: Type.String({ maxLength: 10_000 }) })),
+  claim: Type.Optional(
+    bounded(100, 'The `claim` of the response to the claim. 409 `claim_lost` if the run was claimed again since.'),
+  ),
 });
 export const eventSchema = strict({ name: bounded(200), payload: Type.Optional(Type.Unknown()) });
 export const eventResponseSchema = Type.Object({

@@ -11,6 +11,7 @@ export const idPrefixes = {
   automation: ['aut', 'auto'],
   automationRun: ['atr', 'arun'],
   chunk: ['cim'],
+  claim: ['clm'],
   command: ['cmd'],
   config: ['cfg'],
   configVersion: ['cfv'],

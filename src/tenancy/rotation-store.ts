@@ -44,6 +44,7 @@ export async function rewrapKeys(db: Database, secrets: Secrets): Promise<number
 const wrappedColumns = [
   ['apps', 'capability_key'],
   ['app_secrets', 'value'],
+  ['automation_entry_fragments', 'secrets'],
   ['identity_issuers', 'client_secret'],
   ['knowledge_sources', 'credentials'],
   ['knowledge_sources', 'inbound_token'],

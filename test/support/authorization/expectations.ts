@@ -383,6 +383,24 @@ export function expectationsByRoute(
       send: () => ({ body: { name: 'go' } }),
       admitted: 409,
     },
+    'POST /api/v1/automation_work/claim': {
+      table: ofPeople(managed),
+      make: make.automation,
+      send: ({ id }) => ({ body: { automations: [id], code_version: '1', lease_seconds: 60 } }),
+      admitted: 204,
+    },
+    'POST /api/v1/automation_runs/:automation_run/entries': {
+      table: ofPeople(managed),
+      make: make.run,
+      send: () => ({ body: { claim: 'clm_0000000000000000000000', after_sequence: 0, entries: [] } }),
+      admitted: 409,
+    },
+    'POST /api/v1/automation_runs/:automation_run/claimed_journal': {
+      table: ofPeople(managed),
+      make: make.run,
+      send: () => ({ body: { claim: 'clm_0000000000000000000000', after_cursor: 'x' } }),
+      admitted: 409,
+    },
     'POST /api/v1/automation_runs/:automation_run/status': {
       table: ofPeople(managed),
       make: make.claimedRun,

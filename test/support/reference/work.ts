@@ -247,11 +247,34 @@ export async function recordAutomations(recorder: Recorder, server: TestServer, 
     path: { automation_run: claimed.id },
     body: { status: 'completed', result: { printed: true } },
   });
+  await recordProgram(recorder, client);
   await recorder.record('deleteAutomation', { path });
 
   await recorder.record('putAppSecret', { path: { name: 'CRM_TOKEN' }, body: { value: 'the token of the CRM' } });
   await recorder.record('listAppSecrets');
   await recorder.record('deleteAppSecret', { path: { name: 'CRM_TOKEN' } });
+}
+
+/** Records a run of a workflow in code. */
+async function recordProgram(recorder: Recorder, client: AutomationsClient): Promise<void> {
+  const body = {
+    name: 'Book an invoice',
+    type: 'invoked',
+    workflow: { kind: 'WorkflowProgram', version: 1, name: 'book' },
+  };
+  const { id } = await client.createAutomation(body);
+  const { id: run } = await client.invoke(id, { payload: { invoice: 42 } });
+  const work = await recorder.record<{ id: string; claim: string; sequence: number }>('claimAutomationWork', {
+    body: { automations: [id], code_version: '2026-03-02', lease_seconds: 60, wait_seconds: 30 },
+  });
+  const ofRun = { path: { automation_run: run } };
+  const { claim, sequence } = work;
+  await recorder.record('appendRunEntries', {
+    ...ofRun,
+    body: { claim, after_sequence: sequence, entries: [{ type: 'node_started', node_id: 'extract', kind: 'step' }] },
+  });
+  const { resume_cursor: cursor } = (await client.journalPage(run, '?limit=1')) as { resume_cursor: string };
+  await recorder.record('readClaimedJournal', { ...ofRun, body: { claim, after_cursor: cursor } });
 }
 
 /** Records what operators read, and the Model Context Protocol. */
