@@ -90,6 +90,26 @@ class AutomationRunSummaryError(TypedDict):
 
 
 
+class AutomationRunSummaryWaitingForWorkflowChanged(TypedDict):
+    """Why the last worker could not continue the run."""
+
+    expected: Any
+    """The step that the journal has."""
+    found: Any
+    """What the code asked for instead."""
+
+
+
+class AutomationRunSummaryWaitingFor(TypedDict):
+    """What the run waits for, if that is known; absent otherwise."""
+
+    kind: Literal["worker"]
+    """A worker whose code fits what the run has done so far."""
+    workflow_changed: NotRequired[AutomationRunSummaryWaitingForWorkflowChanged]
+    """Why the last worker could not continue the run."""
+
+
+
 class AutomationRunSummary(TypedDict):
     """A run in the list of all runs, without payload and result."""
 
@@ -123,6 +143,8 @@ class AutomationRunSummary(TypedDict):
     """The user (`usr_…`)."""
     sandbox: NotRequired[str]
     """The sandbox (`sbx_…`); absent in production."""
+    waiting_for: NotRequired[AutomationRunSummaryWaitingFor]
+    """What the run waits for, if that is known; absent otherwise."""
     lease_until: NotRequired[str]
     """When the claim of the worker expires, in ISO 8601."""
     started_at: NotRequired[str]
@@ -185,6 +207,92 @@ class AppSecret(TypedDict):
 
     name: str
     """The name."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    updated_at: str
+    """When it last changed, in ISO 8601."""
+
+
+
+class AutomationRunError(TypedDict):
+    """Why it failed."""
+
+    code: str
+    """A stable code for programs."""
+    message: str
+    """A text for people."""
+    node_id: NotRequired[str]
+    """The id of the node."""
+
+
+
+class AutomationRunWaitingForWorkflowChanged(TypedDict):
+    """Why the last worker could not continue the run."""
+
+    expected: Any
+    """The step that the journal has."""
+    found: Any
+    """What the code asked for instead."""
+
+
+
+class AutomationRunWaitingFor(TypedDict):
+    """What the run waits for, if that is known; absent otherwise."""
+
+    kind: Literal["worker"]
+    """A worker whose code fits what the run has done so far."""
+    workflow_changed: NotRequired[AutomationRunWaitingForWorkflowChanged]
+    """Why the last worker could not continue the run."""
+
+
+
+class AutomationRun(TypedDict):
+    """One run of an automation."""
+
+    id: str
+    """atr_…"""
+    app: str
+    """The app (`dap_…`) that it belongs to."""
+    automation: str
+    """The automation (`aut_…`)."""
+    type: Literal["trigger", "scheduled", "invoked"]
+    """The type."""
+    status: Literal["pending", "running", "completed", "failed", "cancelled"]
+    """The status."""
+    payload: NotRequired[Any]
+    """The data that comes with it."""
+    participants: NotRequired[Dict[str, str]]
+    """Values that expressions of the run can read as `$participants`."""
+    result: NotRequired[Any]
+    """What the run returned."""
+    error: NotRequired[AutomationRunError]
+    """Why it failed."""
+    event_id: NotRequired[str]
+    """The id (`evt_…`) of the event that started it."""
+    invoked_by: NotRequired[str]
+    """The user or agent; absent for schedules, events and keys."""
+    retried_from: NotRequired[str]
+    """The run (`atr_…`) that it repeats."""
+    parent_run: NotRequired[str]
+    """The run (`atr_…`) that started it."""
+    workflow_version: NotRequired[int]
+    """The version of the graph that the run started with; absent without one."""
+    org: NotRequired[str]
+    """The organisation (`org_…`)."""
+    team: NotRequired[str]
+    """The team (`tea_…`)."""
+    user: NotRequired[str]
+    """The user (`usr_…`)."""
+    sandbox: NotRequired[str]
+    """The sandbox (`sbx_…`); absent in production."""
+    waiting_for: NotRequired[AutomationRunWaitingFor]
+    """What the run waits for, if that is known; absent otherwise."""
+    lease_until: NotRequired[str]
+    """When the claim of the worker expires, in ISO 8601."""
+    started_at: NotRequired[str]
+    """When it started, in ISO 8601."""
+    completed_at: NotRequired[str]
+    """When it ended, in ISO 8601."""
     created_at: str
     """When it was created, in ISO 8601."""
     updated_at: str
@@ -520,7 +628,7 @@ class ErrorError(TypedDict):
 
     type: str
     """The group of errors that the code belongs to."""
-    code: Union[Literal["invalid_json", "invalid_cursor", "invalid_path", "user_required", "unauthenticated", "invalid_credentials", "expired_token", "app_scope_required", "forbidden", "not_found", "request_timeout", "method_not_allowed", "conflict", "request_in_progress", "rewind_refused", "precondition_failed", "payload_too_large", "unsupported_media_type", "range_not_satisfiable", "locked", "headers_too_large", "invalid_parameters", "idempotency_key_reused", "already_exists", "file_too_large", "unsupported_content", "needs_browser", "extraction_failed", "not_an_image", "quota_exceeded", "token_budget_exceeded", "rate_limited", "checksum_mismatch", "internal_error", "not_implemented", "upstream_failed", "unavailable", "timeout"], str]
+    code: Union[Literal["invalid_json", "invalid_cursor", "invalid_path", "user_required", "unauthenticated", "invalid_credentials", "expired_token", "app_scope_required", "forbidden", "not_found", "request_timeout", "method_not_allowed", "conflict", "claim_lost", "request_in_progress", "rewind_refused", "precondition_failed", "payload_too_large", "unsupported_media_type", "range_not_satisfiable", "locked", "headers_too_large", "invalid_parameters", "idempotency_key_reused", "already_exists", "file_too_large", "unsupported_content", "needs_browser", "extraction_failed", "not_an_image", "quota_exceeded", "token_budget_exceeded", "rate_limited", "checksum_mismatch", "internal_error", "not_implemented", "upstream_failed", "unavailable", "timeout"], str]
     """A stable code for programs; docs/errors.md explains each. Later releases may add codes."""
     message: str
     """What is wrong and what to do, for people."""
@@ -1697,7 +1805,7 @@ class Automation(TypedDict):
     timezone: str
     """The time zone of the schedule, such as `Europe/Berlin`. Default UTC."""
     workflow: Optional[Dict[str, Any]]
-    """The WorkflowGraph, or null when an external worker executes the runs."""
+    """The WorkflowGraph; the WorkflowProgram whose steps your code executes; or null when an external worker reports on whole runs."""
     input_schema: Optional[Dict[str, Any]]
     """The JSON Schema that the payload of an invocation must match, or null."""
     invoke_auth: Literal["any", "secret_key", "user"]
@@ -1731,77 +1839,13 @@ class Automation(TypedDict):
 
 
 
-class AutomationRunError(TypedDict):
-    """Why it failed."""
-
-    code: str
-    """A stable code for programs."""
-    message: str
-    """A text for people."""
-    node_id: NotRequired[str]
-    """The id of the node."""
-
-
-
-class AutomationRun(TypedDict):
-    """One run of an automation."""
-
-    id: str
-    """atr_…"""
-    app: str
-    """The app (`dap_…`) that it belongs to."""
-    automation: str
-    """The automation (`aut_…`)."""
-    type: Literal["trigger", "scheduled", "invoked"]
-    """The type."""
-    status: Literal["pending", "running", "completed", "failed", "cancelled"]
-    """The status."""
-    payload: NotRequired[Any]
-    """The data that comes with it."""
-    participants: NotRequired[Dict[str, str]]
-    """Values that expressions of the run can read as `$participants`."""
-    result: NotRequired[Any]
-    """What the run returned."""
-    error: NotRequired[AutomationRunError]
-    """Why it failed."""
-    event_id: NotRequired[str]
-    """The id (`evt_…`) of the event that started it."""
-    invoked_by: NotRequired[str]
-    """The user or agent; absent for schedules, events and keys."""
-    retried_from: NotRequired[str]
-    """The run (`atr_…`) that it repeats."""
-    parent_run: NotRequired[str]
-    """The run (`atr_…`) that started it."""
-    workflow_version: NotRequired[int]
-    """The version of the graph that the run started with; absent without one."""
-    org: NotRequired[str]
-    """The organisation (`org_…`)."""
-    team: NotRequired[str]
-    """The team (`tea_…`)."""
-    user: NotRequired[str]
-    """The user (`usr_…`)."""
-    sandbox: NotRequired[str]
-    """The sandbox (`sbx_…`); absent in production."""
-    lease_until: NotRequired[str]
-    """When the claim of the worker expires, in ISO 8601."""
-    started_at: NotRequired[str]
-    """When it started, in ISO 8601."""
-    completed_at: NotRequired[str]
-    """When it ended, in ISO 8601."""
-    created_at: str
-    """When it was created, in ISO 8601."""
-    updated_at: str
-    """When it last changed, in ISO 8601."""
-
-
-
 class WorkflowVersion(TypedDict):
     """The current or an earlier graph of the automation. A run keeps the version it started with."""
 
     version: int
     """The number of the version, from 1."""
     workflow: Optional[Dict[str, Any]]
-    """The WorkflowGraph, or null when an external worker executes the runs."""
+    """The WorkflowGraph; the WorkflowProgram whose steps your code executes; or null when an external worker reports on whole runs."""
     scopes: NotRequired[List[str]]
     """The scopes of the key that wrote it. Without them, it has full rights."""
     created_at: str
@@ -1850,6 +1894,137 @@ class RunJournalPage(TypedDict):
     """Whether there are further entries."""
     resume_cursor: NotRequired[str]
     """The position after the last entry returned, also on the last page."""
+
+
+
+class ClaimedAutomationRunError(TypedDict):
+    """Why it failed."""
+
+    code: str
+    """A stable code for programs."""
+    message: str
+    """A text for people."""
+    node_id: NotRequired[str]
+    """The id of the node."""
+
+
+
+class ClaimedAutomationRunWaitingForWorkflowChanged(TypedDict):
+    """Why the last worker could not continue the run."""
+
+    expected: Any
+    """The step that the journal has."""
+    found: Any
+    """What the code asked for instead."""
+
+
+
+class ClaimedAutomationRunWaitingFor(TypedDict):
+    """What the run waits for, if that is known; absent otherwise."""
+
+    kind: Literal["worker"]
+    """A worker whose code fits what the run has done so far."""
+    workflow_changed: NotRequired[ClaimedAutomationRunWaitingForWorkflowChanged]
+    """Why the last worker could not continue the run."""
+
+
+
+class ClaimedAutomationRun(TypedDict):
+    """A run that an external worker has claimed."""
+
+    id: str
+    """atr_…"""
+    app: str
+    """The app (`dap_…`) that it belongs to."""
+    automation: str
+    """The automation (`aut_…`)."""
+    type: Literal["trigger", "scheduled", "invoked"]
+    """The type."""
+    status: Literal["pending", "running", "completed", "failed", "cancelled"]
+    """The status."""
+    payload: NotRequired[Any]
+    """The data that comes with it."""
+    participants: NotRequired[Dict[str, str]]
+    """Values that expressions of the run can read as `$participants`."""
+    result: NotRequired[Any]
+    """What the run returned."""
+    error: NotRequired[ClaimedAutomationRunError]
+    """Why it failed."""
+    event_id: NotRequired[str]
+    """The id (`evt_…`) of the event that started it."""
+    invoked_by: NotRequired[str]
+    """The user or agent; absent for schedules, events and keys."""
+    retried_from: NotRequired[str]
+    """The run (`atr_…`) that it repeats."""
+    parent_run: NotRequired[str]
+    """The run (`atr_…`) that started it."""
+    workflow_version: NotRequired[int]
+    """The version of the graph that the run started with; absent without one."""
+    org: NotRequired[str]
+    """The organisation (`org_…`)."""
+    team: NotRequired[str]
+    """The team (`tea_…`)."""
+    user: NotRequired[str]
+    """The user (`usr_…`)."""
+    sandbox: NotRequired[str]
+    """The sandbox (`sbx_…`); absent in production."""
+    waiting_for: NotRequired[ClaimedAutomationRunWaitingFor]
+    """What the run waits for, if that is known; absent otherwise."""
+    lease_until: NotRequired[str]
+    """When the claim of the worker expires, in ISO 8601."""
+    started_at: NotRequired[str]
+    """When it started, in ISO 8601."""
+    completed_at: NotRequired[str]
+    """When it ended, in ISO 8601."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    updated_at: str
+    """When it last changed, in ISO 8601."""
+    claim: str
+    """Send it with each report, so that a report after the lease has expired is refused."""
+
+
+
+class ClaimedWork(TypedDict):
+    """A run that the worker now executes, and what has happened in it so far."""
+
+    run: AutomationRun
+    claim: str
+    """The claim, `clm_…`. Another claim on the run makes it invalid."""
+    lease_until: str
+    """When the claim expires without a renewal."""
+    sequence: int
+    """The last entry of the journal: `after_sequence` of the first batch."""
+    journal: List[WorkflowJournalEntry]
+    """The beginning of the journal, with the secrets that redaction hides from other readers."""
+    after_cursor: NotRequired[str]
+    """Continues the journal; absent if this is its end."""
+
+
+
+class WorkJournalPage(TypedDict):
+    """A part of the journal of a claimed run."""
+
+    journal: List[WorkflowJournalEntry]
+    """The next entries."""
+    after_cursor: NotRequired[str]
+    """Continues the journal; absent if this is its end."""
+
+
+
+class AppendedWork(TypedDict):
+    """The state of a run after a batch of entries."""
+
+    sequence: int
+    """The last entry of the journal: `after_sequence` of the next batch."""
+    cancel_requested: bool
+    """The run was cancelled or ended otherwise: nothing was written."""
+    lease_until: NotRequired[str]
+    """When the claim expires; absent if it was released."""
+    command_ids: Dict[str, str]
+    """The command of each step that the batch started: the idempotency key of all its attempts."""
+    entries: List[WorkflowJournalEntry]
+    """What the server has added since `after_sequence`."""
 
 
 
@@ -3639,7 +3814,7 @@ class CreateAutomationRequest(TypedDict):
     timezone: NotRequired[str]
     """The time zone of the schedule, such as `Europe/Berlin`. Default UTC."""
     workflow: NotRequired[Optional[Dict[str, Any]]]
-    """A graph {kind: "WorkflowGraph", version: 1, start_node, nodes}, or null."""
+    """A graph {kind: "WorkflowGraph", version: 1, start_node, nodes}, a program {kind: "WorkflowProgram", version: 1, name}, or null."""
     input_schema: NotRequired[Optional[Dict[str, Any]]]
     """JSON Schema that the payload of an invocation must match, or null."""
     invoke_auth: NotRequired[Literal["any", "secret_key", "user"]]
@@ -3689,7 +3864,7 @@ class UpdateAutomationRequest(TypedDict):
     timezone: NotRequired[str]
     """The time zone of the schedule, such as `Europe/Berlin`. Default UTC."""
     workflow: NotRequired[Optional[Dict[str, Any]]]
-    """A graph {kind: "WorkflowGraph", version: 1, start_node, nodes}, or null."""
+    """A graph {kind: "WorkflowGraph", version: 1, start_node, nodes}, a program {kind: "WorkflowProgram", version: 1, name}, or null."""
     input_schema: NotRequired[Optional[Dict[str, Any]]]
     """JSON Schema that the payload of an invocation must match, or null."""
     invoke_auth: NotRequired[Literal["any", "secret_key", "user"]]
@@ -3832,6 +4007,110 @@ class ReportAutomationRunRequest(TypedDict):
     """What the run returned."""
     error: NotRequired[ReportAutomationRunRequestError]
     """Why it failed."""
+    claim: NotRequired[str]
+    """The `claim` of the response to the claim. 409 `claim_lost` if the run was claimed again since."""
+
+
+
+class ClaimAutomationWorkRequest(TypedDict):
+    automations: List[str]
+    """Ids or lookup keys of automations whose workflow is a program."""
+    code_version: str
+    """The version of your code. A run that a version did not fit is not offered to it again."""
+    lease_seconds: int
+    """The run may be claimed again this long after the last request with the claim."""
+    wait_seconds: NotRequired[int]
+    """How long to wait for a run. By default, the response is sent immediately."""
+
+
+
+class ReadClaimedJournalRequest(TypedDict):
+    claim: str
+    """The claim, `clm_…`. Another claim on the run makes it invalid."""
+    after_cursor: str
+    """The `after_cursor` of the page before."""
+
+
+
+class AppendRunEntriesRequestEntriesRetry(TypedDict):
+    """For kind `step`. The server schedules the next attempt."""
+
+    max_attempts: int
+    """Attempts in total, with the first one."""
+    initial_seconds: NotRequired[float]
+    """The pause before the second attempt. Default 1."""
+    factor: NotRequired[float]
+    """Multiplies each following pause. Default 2."""
+
+
+
+class AppendRunEntriesRequestEntriesError(TypedDict):
+    """Why it failed."""
+
+    code: str
+    """A stable code for programs."""
+    message: str
+    """A text for people."""
+
+
+
+class AppendRunEntriesRequestEntries(TypedDict):
+    type: Literal["node_started", "node_completed", "node_failed", "run_completed", "run_failed"]
+    """The server itself writes all other entries."""
+    node_id: NotRequired[str]
+    """The step: its scope, name and occurrence. Required for all `node_` entries."""
+    kind: NotRequired[Literal["step", "value", "sleep", "signal", "child"]]
+    """Of `node_started`: `step` is executed by the program; `value` is a recorded value; the server ends `sleep`, `signal` and `child`."""
+    retry: NotRequired[AppendRunEntriesRequestEntriesRetry]
+    """For kind `step`. The server schedules the next attempt."""
+    seconds: NotRequired[float]
+    """For kind `sleep`."""
+    until: NotRequired[str]
+    """For kind `sleep`: an ISO 8601 time."""
+    name: NotRequired[str]
+    """For kind `signal`: the name of the signal."""
+    timeout_seconds: NotRequired[float]
+    """For kind `signal`: the step then fails with `timeout`."""
+    automation: NotRequired[str]
+    """For kind `child`: the id or lookup key of an invoked automation."""
+    payload: NotRequired[Any]
+    """The output of a step, the result of the run, or the payload for a child run."""
+    error: NotRequired[AppendRunEntriesRequestEntriesError]
+    """Why it failed."""
+    retryable: NotRequired[bool]
+    """Of `node_failed`: false prevents further attempts."""
+
+
+
+class AppendRunEntriesRequestReleaseWorkflowChanged(TypedDict):
+    """The code does not fit the journal: the run waits for another version of the code."""
+
+    expected: Any
+    """What the journal has."""
+    found: Any
+    """What the code asked for instead."""
+
+
+
+class AppendRunEntriesRequestRelease(TypedDict):
+    """Ends the claim after these entries. The run is ready again when something has happened in it."""
+
+    workflow_changed: NotRequired[AppendRunEntriesRequestReleaseWorkflowChanged]
+    """The code does not fit the journal: the run waits for another version of the code."""
+
+
+
+class AppendRunEntriesRequest(TypedDict):
+    claim: str
+    """The claim, `clm_…`. Another claim on the run makes it invalid."""
+    after_sequence: int
+    """The `sequence` of the last response."""
+    entries: List[AppendRunEntriesRequestEntries]
+    """One request may end a step and start the next. An empty list only renews the claim."""
+    release: NotRequired[AppendRunEntriesRequestRelease]
+    """Ends the claim after these entries. The run is ready again when something has happened in it."""
+    wait_seconds: NotRequired[int]
+    """Without entries and `release`: waits this long for an entry of the server."""
 
 
 

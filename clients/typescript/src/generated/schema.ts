@@ -93,6 +93,18 @@ team?: string | undefined;
 user?: string | undefined;
 /** The sandbox (`sbx_…`); absent in production. */
 sandbox?: string | undefined;
+/** What the run waits for, if that is known; absent otherwise. */
+waiting_for?: {
+/** A worker whose code fits what the run has done so far. */
+kind: 'worker';
+/** Why the last worker could not continue the run. */
+workflow_changed?: {
+/** The step that the journal has. */
+expected: unknown;
+/** What the code asked for instead. */
+found: unknown;
+} | undefined;
+} | undefined;
 /** When the claim of the worker expires, in ISO 8601. */
 lease_until?: string | undefined;
 /** When it started, in ISO 8601. */
@@ -150,6 +162,75 @@ created_at: string;
 export type AppSecret = {
 /** The name. */
 name: string;
+/** When it was created, in ISO 8601. */
+created_at: string;
+/** When it last changed, in ISO 8601. */
+updated_at: string;
+};
+
+/** One run of an automation. */
+export type AutomationRun = {
+/** atr_… */
+id: string;
+/** The app (`dap_…`) that it belongs to. */
+app: string;
+/** The automation (`aut_…`). */
+automation: string;
+/** The type. */
+type: 'trigger' | 'scheduled' | 'invoked';
+/** The status. */
+status: 'pending' | 'running' | 'completed' | 'failed' | 'cancelled';
+/** The data that comes with it. */
+payload?: unknown | undefined;
+/** Values that expressions of the run can read as `$participants`. */
+participants?: Record<string, string> | undefined;
+/** What the run returned. */
+result?: unknown | undefined;
+/** Why it failed. */
+error?: {
+/** A stable code for programs. */
+code: string;
+/** A text for people. */
+message: string;
+/** The id of the node. */
+node_id?: string | undefined;
+} | undefined;
+/** The id (`evt_…`) of the event that started it. */
+event_id?: string | undefined;
+/** The user or agent; absent for schedules, events and keys. */
+invoked_by?: string | undefined;
+/** The run (`atr_…`) that it repeats. */
+retried_from?: string | undefined;
+/** The run (`atr_…`) that started it. */
+parent_run?: string | undefined;
+/** The version of the graph that the run started with; absent without one. */
+workflow_version?: number | undefined;
+/** The organisation (`org_…`). */
+org?: string | undefined;
+/** The team (`tea_…`). */
+team?: string | undefined;
+/** The user (`usr_…`). */
+user?: string | undefined;
+/** The sandbox (`sbx_…`); absent in production. */
+sandbox?: string | undefined;
+/** What the run waits for, if that is known; absent otherwise. */
+waiting_for?: {
+/** A worker whose code fits what the run has done so far. */
+kind: 'worker';
+/** Why the last worker could not continue the run. */
+workflow_changed?: {
+/** The step that the journal has. */
+expected: unknown;
+/** What the code asked for instead. */
+found: unknown;
+} | undefined;
+} | undefined;
+/** When the claim of the worker expires, in ISO 8601. */
+lease_until?: string | undefined;
+/** When it started, in ISO 8601. */
+started_at?: string | undefined;
+/** When it ended, in ISO 8601. */
+completed_at?: string | undefined;
 /** When it was created, in ISO 8601. */
 created_at: string;
 /** When it last changed, in ISO 8601. */
@@ -431,7 +512,7 @@ error: {
 /** The group of errors that the code belongs to. */
 type: string;
 /** A stable code for programs; docs/errors.md explains each. Later releases may add codes. */
-code: 'invalid_json' | 'invalid_cursor' | 'invalid_path' | 'user_required' | 'unauthenticated' | 'invalid_credentials' | 'expired_token' | 'app_scope_required' | 'forbidden' | 'not_found' | 'request_timeout' | 'method_not_allowed' | 'conflict' | 'request_in_progress' | 'rewind_refused' | 'precondition_failed' | 'payload_too_large' | 'unsupported_media_type' | 'range_not_satisfiable' | 'locked' | 'headers_too_large' | 'invalid_parameters' | 'idempotency_key_reused' | 'already_exists' | 'file_too_large' | 'unsupported_content' | 'needs_browser' | 'extraction_failed' | 'not_an_image' | 'quota_exceeded' | 'token_budget_exceeded' | 'rate_limited' | 'checksum_mismatch' | 'internal_error' | 'not_implemented' | 'upstream_failed' | 'unavailable' | 'timeout' | (string & {});
+code: 'invalid_json' | 'invalid_cursor' | 'invalid_path' | 'user_required' | 'unauthenticated' | 'invalid_credentials' | 'expired_token' | 'app_scope_required' | 'forbidden' | 'not_found' | 'request_timeout' | 'method_not_allowed' | 'conflict' | 'claim_lost' | 'request_in_progress' | 'rewind_refused' | 'precondition_failed' | 'payload_too_large' | 'unsupported_media_type' | 'range_not_satisfiable' | 'locked' | 'headers_too_large' | 'invalid_parameters' | 'idempotency_key_reused' | 'already_exists' | 'file_too_large' | 'unsupported_content' | 'needs_browser' | 'extraction_failed' | 'not_an_image' | 'quota_exceeded' | 'token_budget_exceeded' | 'rate_limited' | 'checksum_mismatch' | 'internal_error' | 'not_implemented' | 'upstream_failed' | 'unavailable' | 'timeout' | (string & {});
 /** What is wrong and what to do, for people. */
 message: string;
 /** The members of the request that are invalid. */
@@ -1428,7 +1509,7 @@ filter?: string | undefined;
 schedule?: string | undefined;
 /** The time zone of the schedule, such as `Europe/Berlin`. Default UTC. */
 timezone: string;
-/** The WorkflowGraph, or null when an external worker executes the runs. */
+/** The WorkflowGraph; the WorkflowProgram whose steps your code executes; or null when an external worker reports on whole runs. */
 workflow: Record<string, unknown> | null;
 /** The JSON Schema that the payload of an invocation must match, or null. */
 input_schema: Record<string, unknown> | null;
@@ -1462,68 +1543,11 @@ created_at: string;
 updated_at: string;
 };
 
-/** One run of an automation. */
-export type AutomationRun = {
-/** atr_… */
-id: string;
-/** The app (`dap_…`) that it belongs to. */
-app: string;
-/** The automation (`aut_…`). */
-automation: string;
-/** The type. */
-type: 'trigger' | 'scheduled' | 'invoked';
-/** The status. */
-status: 'pending' | 'running' | 'completed' | 'failed' | 'cancelled';
-/** The data that comes with it. */
-payload?: unknown | undefined;
-/** Values that expressions of the run can read as `$participants`. */
-participants?: Record<string, string> | undefined;
-/** What the run returned. */
-result?: unknown | undefined;
-/** Why it failed. */
-error?: {
-/** A stable code for programs. */
-code: string;
-/** A text for people. */
-message: string;
-/** The id of the node. */
-node_id?: string | undefined;
-} | undefined;
-/** The id (`evt_…`) of the event that started it. */
-event_id?: string | undefined;
-/** The user or agent; absent for schedules, events and keys. */
-invoked_by?: string | undefined;
-/** The run (`atr_…`) that it repeats. */
-retried_from?: string | undefined;
-/** The run (`atr_…`) that started it. */
-parent_run?: string | undefined;
-/** The version of the graph that the run started with; absent without one. */
-workflow_version?: number | undefined;
-/** The organisation (`org_…`). */
-org?: string | undefined;
-/** The team (`tea_…`). */
-team?: string | undefined;
-/** The user (`usr_…`). */
-user?: string | undefined;
-/** The sandbox (`sbx_…`); absent in production. */
-sandbox?: string | undefined;
-/** When the claim of the worker expires, in ISO 8601. */
-lease_until?: string | undefined;
-/** When it started, in ISO 8601. */
-started_at?: string | undefined;
-/** When it ended, in ISO 8601. */
-completed_at?: string | undefined;
-/** When it was created, in ISO 8601. */
-created_at: string;
-/** When it last changed, in ISO 8601. */
-updated_at: string;
-};
-
 /** The current or an earlier graph of the automation. A run keeps the version it started with. */
 export type WorkflowVersion = {
 /** The number of the version, from 1. */
 version: number;
-/** The WorkflowGraph, or null when an external worker executes the runs. */
+/** The WorkflowGraph; the WorkflowProgram whose steps your code executes; or null when an external worker reports on whole runs. */
 workflow: Record<string, unknown> | null;
 /** The scopes of the key that wrote it. Without them, it has full rights. */
 scopes?: Array<string> | undefined;
@@ -1567,6 +1591,114 @@ after_cursor?: string | undefined;
 has_more: boolean;
 /** The position after the last entry returned, also on the last page. */
 resume_cursor?: string | undefined;
+};
+
+/** A run that an external worker has claimed. */
+export type ClaimedAutomationRun = {
+/** atr_… */
+id: string;
+/** The app (`dap_…`) that it belongs to. */
+app: string;
+/** The automation (`aut_…`). */
+automation: string;
+/** The type. */
+type: 'trigger' | 'scheduled' | 'invoked';
+/** The status. */
+status: 'pending' | 'running' | 'completed' | 'failed' | 'cancelled';
+/** The data that comes with it. */
+payload?: unknown | undefined;
+/** Values that expressions of the run can read as `$participants`. */
+participants?: Record<string, string> | undefined;
+/** What the run returned. */
+result?: unknown | undefined;
+/** Why it failed. */
+error?: {
+/** A stable code for programs. */
+code: string;
+/** A text for people. */
+message: string;
+/** The id of the node. */
+node_id?: string | undefined;
+} | undefined;
+/** The id (`evt_…`) of the event that started it. */
+event_id?: string | undefined;
+/** The user or agent; absent for schedules, events and keys. */
+invoked_by?: string | undefined;
+/** The run (`atr_…`) that it repeats. */
+retried_from?: string | undefined;
+/** The run (`atr_…`) that started it. */
+parent_run?: string | undefined;
+/** The version of the graph that the run started with; absent without one. */
+workflow_version?: number | undefined;
+/** The organisation (`org_…`). */
+org?: string | undefined;
+/** The team (`tea_…`). */
+team?: string | undefined;
+/** The user (`usr_…`). */
+user?: string | undefined;
+/** The sandbox (`sbx_…`); absent in production. */
+sandbox?: string | undefined;
+/** What the run waits for, if that is known; absent otherwise. */
+waiting_for?: {
+/** A worker whose code fits what the run has done so far. */
+kind: 'worker';
+/** Why the last worker could not continue the run. */
+workflow_changed?: {
+/** The step that the journal has. */
+expected: unknown;
+/** What the code asked for instead. */
+found: unknown;
+} | undefined;
+} | undefined;
+/** When the claim of the worker expires, in ISO 8601. */
+lease_until?: string | undefined;
+/** When it started, in ISO 8601. */
+started_at?: string | undefined;
+/** When it ended, in ISO 8601. */
+completed_at?: string | undefined;
+/** When it was created, in ISO 8601. */
+created_at: string;
+/** When it last changed, in ISO 8601. */
+updated_at: string;
+/** Send it with each report, so that a report after the lease has expired is refused. */
+claim: string;
+};
+
+/** A run that the worker now executes, and what has happened in it so far. */
+export type ClaimedWork = {
+run: AutomationRun;
+/** The claim, `clm_…`. Another claim on the run makes it invalid. */
+claim: string;
+/** When the claim expires without a renewal. */
+lease_until: string;
+/** The last entry of the journal: `after_sequence` of the first batch. */
+sequence: number;
+/** The beginning of the journal, with the secrets that redaction hides from other readers. */
+journal: Array<WorkflowJournalEntry>;
+/** Continues the journal; absent if this is its end. */
+after_cursor?: string | undefined;
+};
+
+/** A part of the journal of a claimed run. */
+export type WorkJournalPage = {
+/** The next entries. */
+journal: Array<WorkflowJournalEntry>;
+/** Continues the journal; absent if this is its end. */
+after_cursor?: string | undefined;
+};
+
+/** The state of a run after a batch of entries. */
+export type AppendedWork = {
+/** The last entry of the journal: `after_sequence` of the next batch. */
+sequence: number;
+/** The run was cancelled or ended otherwise: nothing was written. */
+cancel_requested: boolean;
+/** When the claim expires; absent if it was released. */
+lease_until?: string | undefined;
+/** The command of each step that the batch started: the idempotency key of all its attempts. */
+command_ids: Record<string, string>;
+/** What the server has added since `after_sequence`. */
+entries: Array<WorkflowJournalEntry>;
 };
 
 /** A file was stored: the message to webhooks. */
@@ -3025,7 +3157,7 @@ filter?: string | null | undefined;
 schedule?: string | null | undefined;
 /** The time zone of the schedule, such as `Europe/Berlin`. Default UTC. */
 timezone?: string | undefined;
-/** A graph {kind: "WorkflowGraph", version: 1, start_node, nodes}, or null. */
+/** A graph {kind: "WorkflowGraph", version: 1, start_node, nodes}, a program {kind: "WorkflowProgram", version: 1, name}, or null. */
 workflow?: Record<string, unknown> | null | undefined;
 /** JSON Schema that the payload of an invocation must match, or null. */
 input_schema?: Record<string, unknown> | null | undefined;
@@ -3072,7 +3204,7 @@ filter?: string | null | undefined;
 schedule?: string | null | undefined;
 /** The time zone of the schedule, such as `Europe/Berlin`. Default UTC. */
 timezone?: string | undefined;
-/** A graph {kind: "WorkflowGraph", version: 1, start_node, nodes}, or null. */
+/** A graph {kind: "WorkflowGraph", version: 1, start_node, nodes}, a program {kind: "WorkflowProgram", version: 1, name}, or null. */
 workflow?: Record<string, unknown> | null | undefined;
 /** JSON Schema that the payload of an invocation must match, or null. */
 input_schema?: Record<string, unknown> | null | undefined;
@@ -3190,6 +3322,84 @@ code: string;
 /** A text for people. */
 message: string;
 } | undefined;
+/** The `claim` of the response to the claim. 409 `claim_lost` if the run was claimed again since. */
+claim?: string | undefined;
+};
+
+export type ClaimAutomationWorkRequest = {
+/** Ids or lookup keys of automations whose workflow is a program. */
+automations: Array<string>;
+/** The version of your code. A run that a version did not fit is not offered to it again. */
+code_version: string;
+/** The run may be claimed again this long after the last request with the claim. */
+lease_seconds: number;
+/** How long to wait for a run. By default, the response is sent immediately. */
+wait_seconds?: number | undefined;
+};
+
+export type ReadClaimedJournalRequest = {
+/** The claim, `clm_…`. Another claim on the run makes it invalid. */
+claim: string;
+/** The `after_cursor` of the page before. */
+after_cursor: string;
+};
+
+export type AppendRunEntriesRequest = {
+/** The claim, `clm_…`. Another claim on the run makes it invalid. */
+claim: string;
+/** The `sequence` of the last response. */
+after_sequence: number;
+/** One request may end a step and start the next. An empty list only renews the claim. */
+entries: Array<{
+/** The server itself writes all other entries. */
+type: 'node_started' | 'node_completed' | 'node_failed' | 'run_completed' | 'run_failed';
+/** The step: its scope, name and occurrence. Required for all `node_` entries. */
+node_id?: string | undefined;
+/** Of `node_started`: `step` is executed by the program; `value` is a recorded value; the server ends `sleep`, `signal` and `child`. */
+kind?: 'step' | 'value' | 'sleep' | 'signal' | 'child' | undefined;
+/** For kind `step`. The server schedules the next attempt. */
+retry?: {
+/** Attempts in total, with the first one. */
+max_attempts: number;
+/** The pause before the second attempt. Default 1. */
+initial_seconds?: number | undefined;
+/** Multiplies each following pause. Default 2. */
+factor?: number | undefined;
+} | undefined;
+/** For kind `sleep`. */
+seconds?: number | undefined;
+/** For kind `sleep`: an ISO 8601 time. */
+until?: string | undefined;
+/** For kind `signal`: the name of the signal. */
+name?: string | undefined;
+/** For kind `signal`: the step then fails with `timeout`. */
+timeout_seconds?: number | undefined;
+/** For kind `child`: the id or lookup key of an invoked automation. */
+automation?: string | undefined;
+/** The output of a step, the result of the run, or the payload for a child run. */
+payload?: unknown | undefined;
+/** Why it failed. */
+error?: {
+/** A stable code for programs. */
+code: string;
+/** A text for people. */
+message: string;
+} | undefined;
+/** Of `node_failed`: false prevents further attempts. */
+retryable?: boolean | undefined;
+}>;
+/** Ends the claim after these entries. The run is ready again when something has happened in it. */
+release?: {
+/** The code does not fit the journal: the run waits for another version of the code. */
+workflow_changed?: {
+/** What the journal has. */
+expected: unknown;
+/** What the code asked for instead. */
+found: unknown;
+} | undefined;
+} | undefined;
+/** Without entries and `release`: waits this long for an entry of the server. */
+wait_seconds?: number | undefined;
 };
 
 export type ListAppSecretsResponse = {
