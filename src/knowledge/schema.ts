@@ -78,7 +78,7 @@ export const sourceSchema = Type.Object(
         Type.Object({
           documents: Type.Integer({ description: 'How many documents the last listing did not contain.' }),
           of: Type.Integer({ description: 'How many there were.' }),
-          since: text,
+          since: Type.String({ description: 'When the pull found this.' }),
         }),
         Type.Null(),
       ],

@@ -3,7 +3,7 @@ import type { SourceKey } from '../index/store.ts';
 import { jsonOrNull } from '../sources/store.ts';
 
 /** Deletions that wait for a person. */
-export type HeldDeletions = { documents: number; of: number; since: string };
+type HeldDeletions = { documents: number; of: number; since: string };
 
 /** The versions of the documents with these external ids. */
 export async function listVersions(db: Db, { appId, sourceId }: SourceKey, ids: string[]) {

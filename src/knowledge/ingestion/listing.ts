@@ -10,7 +10,7 @@ import { addError } from './stats.ts';
 import { listPullRemovals } from './store.ts';
 
 /** What a listing says about a document. It is read only if its version has changed. */
-export type ListedEntry = {
+type ListedEntry = {
   /** Unique in the source. */
   id: string;
   version: string;
@@ -21,7 +21,7 @@ export type ListedEntry = {
   read(): Promise<ReadEntry | undefined>;
 };
 
-export type ReadEntry = Pick<Input, 'bytes' | 'isText' | 'filename' | 'contentType'>;
+type ReadEntry = Pick<Input, 'bytes' | 'isText' | 'filename' | 'contentType'>;
 
 const deletionsPerTransaction = 20;
 

@@ -6,10 +6,10 @@ import type { Payload } from '../kinds/payload.ts';
 import type { credentialsSchema } from '../schema.ts';
 import type { SourceRow } from './store.ts';
 
-export type Credentials = Static<typeof credentialsSchema>;
+type Credentials = Static<typeof credentialsSchema>;
 
 /** How credentials are stored: encrypted, with the scheme, host and port that they are for. Null: there are none. */
-export type StoredCredentials = { credentials: Buffer | null; credentialsFor: string | null };
+type StoredCredentials = { credentials: Buffer | null; credentialsFor: string | null };
 
 /**
  * What a source stores after a change. Credentials that are not given stay while the payload names the same scheme, host

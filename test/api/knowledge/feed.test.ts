@@ -126,7 +126,7 @@ test('an unchanged feed is asked for once and costs no document', async () => {
 test('a feed that never ends, has too many entries, or is none, is bounded and deletes nothing', async () => {
   const site = await serve({
     '/endless': (_request, response) => {
-      response.write('<rss><channel><title>Endless</title>' + item('1', 'First', 'The first entry.'));
+      response.write(`<rss><channel><title>Endless</title>${item('1', 'First', 'The first entry.')}`);
       const write = () => {
         while (response.write(`<filler>${'x'.repeat(60_000)}</filler>`));
       };

@@ -1548,6 +1548,7 @@ class KnowledgeSourceHeldDeletions(TypedDict):
     of: int
     """How many there were."""
     since: str
+    """When the pull found this."""
 
 
 

@@ -1315,6 +1315,7 @@ held_deletions: {
 documents: number;
 /** How many there were. */
 of: number;
+/** When the pull found this. */
 since: string;
 } | null;
 /** Only in lists with `include=statistics`. */
