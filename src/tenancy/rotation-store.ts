@@ -50,6 +50,7 @@ const wrappedColumns = [
   ['knowledge_sources', 'inbound_token'],
   ['knowledge_sources', 'inbound_secret'],
   ['knowledge_sources', 'inbound_previous_secret'],
+  ['models', 'key'],
   ['webhooks', 'secret'],
   ['webhooks', 'previous_secret'],
 ] as const;

@@ -408,6 +408,47 @@ export function expectationsByRoute(
     },
     'POST /api/v1/events': { table: keysOnly, send: () => ({ body: { name: 'happened' } }) },
     'GET /api/v1/events/stream': { table: everybody },
+    'GET /api/v1/models': { table: keysOnly },
+    'POST /api/v1/models': {
+      table: keysOnly,
+      send: () => ({ body: { name: `new-model-${++names}`, provider: 'google', model: 'm' } }),
+    },
+    'GET /api/v1/models/:model': { table: tenantRows('mine'), make: make.model },
+    'PATCH /api/v1/models/:model': { table: tenantRows('mine'), make: make.model },
+    'DELETE /api/v1/models/:model': { table: tenantRows('mine'), make: make.model, consumes: true },
+    'GET /api/v1/available_models': { table: keysOnly },
+    'GET /api/v1/model_aliases': { table: keysOnly },
+    'POST /api/v1/model_aliases': {
+      table: readMatrix(`
+                users key  sandboxKey otherKey
+        mine    403   ok   422        422
+        sandbox 403   422  ok         422
+      `),
+      make: make.modelOf,
+      send: ({ id }) => ({ body: { name: `new-alias-${++names}`, models: [id] } }),
+    },
+    'GET /api/v1/model_aliases/:model_alias': { table: tenantRows('mine'), make: make.modelAlias },
+    'PATCH /api/v1/model_aliases/:model_alias': { table: tenantRows('mine'), make: make.modelAlias },
+    'DELETE /api/v1/model_aliases/:model_alias': {
+      table: tenantRows('mine'),
+      make: make.modelAlias,
+      consumes: true,
+    },
+    'GET /api/v1/model_budgets': { table: keysOnly },
+    ...newThing('/api/v1/model_budgets', keysOnly, { subject: 'user', period: 'day', tokens: 1_000 }),
+    'GET /api/v1/model_budgets/:model_budget': { table: tenantRows('mine'), make: make.modelBudget },
+    'PATCH /api/v1/model_budgets/:model_budget': { table: tenantRows('mine'), make: make.modelBudget },
+    'DELETE /api/v1/model_budgets/:model_budget': {
+      table: tenantRows('mine'),
+      make: make.modelBudget,
+      consumes: true,
+    },
+    'GET /api/v1/model_budgets/:model_budget/uses': { table: tenantRows('mine'), make: make.modelBudget },
+    'GET /api/v1/usage/models': { table: keysOnly },
+    'GET /api/v1/usage/models/csv': { table: keysOnly },
+    'GET /api/v1/model_calls': { table: keysOnly },
+    'GET /api/v1/model_calls/:model_call': { table: tenantRows('mine'), make: make.modelCall },
+
     'GET /api/v1/webhooks': { table: keysOnly },
     ...newThing('/api/v1/webhooks', keysOnly, { url: 'https://example.com/hook', events: ['*'] }),
     'GET /api/v1/webhooks/:webhook': { table: tenantRows('mine'), make: make.webhook },
