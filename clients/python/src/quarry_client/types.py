@@ -1405,6 +1405,8 @@ class Extraction(TypedDict):
     """The JSON Schema of the data. Omitted in lists."""
     instructions: NotRequired[str]
     """Omitted in lists."""
+    model: NotRequired[str]
+    """The model or alias that extracts the data. Omitted in lists, and for the default."""
     agent: NotRequired[str]
     """The agent that owns it, or that it is about."""
     org: NotRequired[str]
@@ -1527,6 +1529,240 @@ class WebhookDelivery(TypedDict):
     """When it was created, in ISO 8601."""
     updated_at: str
     """When it last changed, in ISO 8601."""
+
+
+
+class ModelPrices(TypedDict):
+    """What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens."""
+
+    input: int
+    """What a million tokens of messages cost."""
+    output: int
+    """What a million written tokens cost."""
+
+
+
+class Model(TypedDict):
+    """A language model that an app brings."""
+
+    id: str
+    """mdl_…"""
+    app: str
+    """The app (`dap_…`) that it belongs to."""
+    sandbox: Optional[str]
+    """The sandbox (`sbx_…`); absent in production."""
+    name: str
+    """The name by which requests choose it."""
+    provider: Literal["openai", "anthropic", "google"]
+    """The protocol: `openai` for every server with chat completions, `anthropic` or `google`."""
+    model: str
+    """The model, as its provider names it."""
+    url: str
+    """The base URL of its provider."""
+    has_key: bool
+    """Whether a key is stored for this host."""
+    context_tokens: NotRequired[int]
+    """How many tokens the messages and the text may have together."""
+    output_tokens: NotRequired[int]
+    """How many tokens the model can write in one response."""
+    timeout_seconds: NotRequired[int]
+    """How long the model may write nothing before it is given up."""
+    modalities: List[Literal["text", "image", "file"]]
+    """What the model reads."""
+    prices: NotRequired[ModelPrices]
+    """What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    updated_at: str
+    """When it last changed, in ISO 8601."""
+
+
+
+class ModelAlias(TypedDict):
+    """A name for an ordered list of models."""
+
+    id: str
+    """mal_…"""
+    app: str
+    """The app (`dap_…`) that it belongs to."""
+    sandbox: Optional[str]
+    """The sandbox (`sbx_…`); absent in production."""
+    name: str
+    """The name by which requests choose it."""
+    models: List[str]
+    """Names of models, in the order in which they are tried. Aliases do not nest."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    updated_at: str
+    """When it last changed, in ISO 8601."""
+
+
+
+class ModelCallPrices(TypedDict):
+    """The prices at which the call was made."""
+
+    input: int
+    """What a million tokens of messages cost."""
+    output: int
+    """What a million written tokens cost."""
+
+
+
+class ModelCall(TypedDict):
+    """One call of a language model."""
+
+    id: str
+    """mcl_…"""
+    model: str
+    """The name of the model; `default` is the one that the operator set."""
+    alias: NotRequired[str]
+    """The alias that chose the model."""
+    provider: str
+    """The provider of the model."""
+    provider_model: str
+    """The model, as its provider names it."""
+    status: Literal["running", "succeeded", "failed", "abandoned"]
+    """How it ended. `abandoned`: its process was killed, and what it reserved counts."""
+    error_code: NotRequired[str]
+    """Why it failed."""
+    finish_reason: NotRequired[str]
+    """Why the model stopped, in its own words."""
+    prompt_tokens: NotRequired[int]
+    """Tokens of the messages."""
+    completion_tokens: NotRequired[int]
+    """Tokens that the model wrote."""
+    estimated: bool
+    """Whether the tokens are estimated: the provider reported none."""
+    reserved_tokens: int
+    """Tokens that were reserved before the call."""
+    prices: NotRequired[ModelCallPrices]
+    """The prices at which the call was made."""
+    cost: NotRequired[int]
+    """What it cost, in millionths of a currency unit. Absent for a model without prices."""
+    latency_ms: NotRequired[int]
+    """How long it took."""
+    first_token_ms: NotRequired[int]
+    """When the first text arrived."""
+    user: NotRequired[str]
+    """The user (`usr_…`) for whom it was made."""
+    agent: NotRequired[str]
+    """The agent (`agt_…`) for which it was made."""
+    key: NotRequired[str]
+    """The secret key (`dak_…`) of the request."""
+    automation: NotRequired[str]
+    """The automation (`aut_…`)."""
+    run: NotRequired[str]
+    """The run (`atr_…`)."""
+    node: NotRequired[str]
+    """The id of the node."""
+    extraction: NotRequired[str]
+    """The extraction (`ext_…`)."""
+    prompt: NotRequired[str]
+    """The messages, if the server keeps contents."""
+    output: NotRequired[str]
+    """The text, if the server keeps contents."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    ended_at: NotRequired[str]
+    """When it ended, in ISO 8601."""
+
+
+
+class AvailableModelPrices(TypedDict):
+    """What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens."""
+
+    input: int
+    """What a million tokens of messages cost."""
+    output: int
+    """What a million written tokens cost."""
+
+
+
+class AvailableModel(TypedDict):
+    """A model or an alias that requests of the app may name."""
+
+    name: str
+    """The name by which requests choose it."""
+    kind: Literal["model", "alias"]
+    """Whether it is one model or an ordered list."""
+    from: Literal["app", "operator"]
+    """Whose it is. A name of the app hides the same one of the operator."""
+    is_default: bool
+    """Whether it is used if a request names no model."""
+    usable: bool
+    """Whether it has the key that it needs. Of an alias, whether one of its models has."""
+    provider: NotRequired[Literal["openai", "anthropic", "google"]]
+    """The protocol: `openai` for every server with chat completions, `anthropic` or `google`."""
+    model: NotRequired[str]
+    """The model, as its provider names it."""
+    models: NotRequired[List[str]]
+    """The names of the models of an alias."""
+    context_tokens: NotRequired[int]
+    """How many tokens the messages and the text may have."""
+    modalities: NotRequired[List[str]]
+    """What the model reads."""
+    prices: NotRequired[AvailableModelPrices]
+    """What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens."""
+
+
+
+class ModelBudget(TypedDict):
+    """A limit for the tokens or the cost of language models."""
+
+    id: str
+    """mbg_…"""
+    app: str
+    """The app (`dap_…`) that it belongs to."""
+    sandbox: Optional[str]
+    """The sandbox (`sbx_…`); absent in production."""
+    subject: Literal["app", "sandbox", "user", "agent", "automation", "run", "key"]
+    """Whose calls count together. `app` counts those of sandboxes too; it and `sandbox` are set with a key of production."""
+    subject_id: NotRequired[str]
+    """The one that the budget is for. Absent: each user, agent, run … has the budget for itself."""
+    period: Literal["day", "month", "total"]
+    """When the count starts at 0 again: each day or month (UTC), or never."""
+    tokens: NotRequired[int]
+    """Tokens beyond which calls are refused."""
+    cost: NotRequired[int]
+    """Money beyond which calls are refused, in millionths of a currency unit."""
+    soft_tokens: NotRequired[int]
+    """Tokens beyond which the event `model_budget.reached` is emitted."""
+    soft_cost: NotRequired[int]
+    """Money beyond which the event is emitted, in millionths of a currency unit."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    updated_at: str
+    """When it last changed, in ISO 8601."""
+
+
+
+class ModelBudgetUse(TypedDict):
+    """How much of a budget one of its subjects has used in this period."""
+
+    subject_id: Optional[str]
+    """Who used it; null for the app."""
+    tokens: int
+    """Tokens used, with those reserved by calls in progress."""
+    cost: int
+    """Money used, in millionths of a currency unit."""
+    resets_at: Optional[str]
+    """When the count starts at 0 again."""
+
+
+
+class ModelUsage(TypedDict):
+    """What the calls of one group used."""
+
+    group: Optional[str]
+    """The id, the name of the model, or the day (UTC); null for calls of none."""
+    calls: int
+    """The number of calls."""
+    prompt_tokens: int
+    """Tokens of messages."""
+    completion_tokens: int
+    """Tokens that models wrote."""
+    cost: int
+    """What they cost, in millionths of a currency unit."""
 
 
 
@@ -2421,6 +2657,44 @@ class AutomationRunFailedMessage(TypedDict):
 
 
 
+class ModelBudgetReachedMessageData(TypedDict):
+    """The entries."""
+
+    budget: str
+    """The budget (`mbg_…`)."""
+    level: Literal["soft", "hard"]
+    """Which limit was reached. Beyond the hard one, calls are refused."""
+    subject: str
+    """Whose budget it is, such as `user`."""
+    subject_id: Optional[str]
+    """The id of the user, agent …; null for the app."""
+    period: Literal["day", "month", "total"]
+    """When the count starts at 0 again."""
+    resets_at: Optional[str]
+    """The end of the period, in ISO 8601."""
+    tokens: int
+    """Tokens used, with those reserved by calls in progress."""
+    cost: int
+    """Money used, in millionths of a currency unit."""
+
+
+
+class ModelBudgetReachedMessage(TypedDict):
+    """A budget for language models has reached a limit: the message to webhooks."""
+
+    id: str
+    """The event (`evt_…`); the same at every attempt."""
+    type: Literal["model_budget.reached"]
+    """The name of the event."""
+    timestamp: str
+    """When it happened, in ISO 8601."""
+    sequence: int
+    """Its number in production or in the sandbox."""
+    data: ModelBudgetReachedMessageData
+    """The entries."""
+
+
+
 class WebhookTestMessageData(TypedDict):
     """The entries."""
 
@@ -3146,6 +3420,8 @@ class CreateExtractionRequest(TypedDict):
     """A JSON Schema (2020-12) for data that a language model extracts from each text; at most 64 KiB. References must stay within the schema. The extraction then always runs in the background (202)."""
     instructions: NotRequired[str]
     """Instructions for extracting the data. Requires schema."""
+    model: NotRequired[str]
+    """The model or alias that extracts the data. Default: as the operator set it. Requires schema."""
     agent: NotRequired[str]
     """agt_…; the agent that owns the job and its outputs."""
     org: NotRequired[str]
@@ -3295,6 +3571,172 @@ class WebhookDeliveryPage(Page):
     """One page of a list."""
 
     data: List[WebhookDelivery]
+    """The entries."""
+
+
+
+class CreateModelRequestPrices(TypedDict):
+    """What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens."""
+
+    input: int
+    """What a million tokens of messages cost."""
+    output: int
+    """What a million written tokens cost."""
+
+
+
+class CreateModelRequest(TypedDict):
+    name: str
+    """The name by which requests choose it: letters, digits and `. _ : / -`. Unique among models and aliases."""
+    provider: Literal["openai", "anthropic", "google"]
+    """The protocol: `openai` for every server with chat completions, `anthropic` or `google`."""
+    model: str
+    """The model, as its provider names it."""
+    url: NotRequired[str]
+    """The base URL, up to and including the version. Required for `openai`."""
+    key: NotRequired[str]
+    """The key of the provider. It is never returned, and is only sent to the host of `url`."""
+    context_tokens: NotRequired[int]
+    """How many tokens the messages and the text may have together."""
+    output_tokens: NotRequired[int]
+    """How many tokens the model can write in one response."""
+    timeout_seconds: NotRequired[int]
+    """How long the model may write nothing before it is given up."""
+    modalities: NotRequired[List[Literal["text", "image", "file"]]]
+    """What the model reads. Default: only text."""
+    prices: NotRequired[CreateModelRequestPrices]
+    """What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens."""
+
+
+
+class ModelPage(Page):
+    """One page of a list."""
+
+    data: List[Model]
+    """The entries."""
+
+
+
+class UpdateModelRequestPrices(TypedDict):
+    """What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens."""
+
+    input: int
+    """What a million tokens of messages cost."""
+    output: int
+    """What a million written tokens cost."""
+
+
+
+class UpdateModelRequest(TypedDict):
+    name: NotRequired[str]
+    """The name by which requests choose it: letters, digits and `. _ : / -`. Unique among models and aliases."""
+    model: NotRequired[str]
+    """The model, as its provider names it."""
+    url: NotRequired[str]
+    """The base URL. A URL of another host removes the key, unless one is sent with it."""
+    key: NotRequired[Optional[str]]
+    """The key of the provider; null removes it."""
+    context_tokens: NotRequired[Optional[int]]
+    """How many tokens the messages and the text may have together."""
+    output_tokens: NotRequired[Optional[int]]
+    """How many tokens the model can write in one response."""
+    timeout_seconds: NotRequired[Optional[int]]
+    """How long the model may write nothing before it is given up."""
+    modalities: NotRequired[List[Literal["text", "image", "file"]]]
+    """What the model reads. Default: only text."""
+    prices: NotRequired[Optional[UpdateModelRequestPrices]]
+    """What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens."""
+
+
+
+class CreateModelAliasRequest(TypedDict):
+    name: str
+    """The name by which requests choose it: letters, digits and `. _ : / -`. Unique among models and aliases."""
+    models: List[str]
+    """Names of models, in the order in which they are tried. Aliases do not nest."""
+
+
+
+class ModelAliasPage(Page):
+    """One page of a list."""
+
+    data: List[ModelAlias]
+    """The entries."""
+
+
+
+class UpdateModelAliasRequest(TypedDict):
+    name: NotRequired[str]
+    """The name by which requests choose it: letters, digits and `. _ : / -`. Unique among models and aliases."""
+    models: NotRequired[List[str]]
+    """Names of models, in the order in which they are tried. Aliases do not nest."""
+
+
+
+class ModelCallPage(Page):
+    """One page of a list."""
+
+    data: List[ModelCall]
+    """The entries."""
+
+
+
+class ListAvailableModelsResponse(TypedDict):
+    data: List[AvailableModel]
+    """The entries."""
+
+
+
+class CreateModelBudgetRequest(TypedDict):
+    subject: Literal["app", "sandbox", "user", "agent", "automation", "run", "key"]
+    """Whose calls count together. `app` counts those of sandboxes too; it and `sandbox` are set with a key of production."""
+    subject_id: NotRequired[str]
+    """The one that the budget is for. Absent: each user, agent, run … has the budget for itself."""
+    period: Literal["day", "month", "total"]
+    """When the count starts at 0 again: each day or month (UTC), or never."""
+    tokens: NotRequired[int]
+    """Tokens beyond which calls are refused."""
+    cost: NotRequired[int]
+    """Money beyond which calls are refused, in millionths of a currency unit."""
+    soft_tokens: NotRequired[int]
+    """Tokens beyond which the event `model_budget.reached` is emitted."""
+    soft_cost: NotRequired[int]
+    """Money beyond which the event is emitted, in millionths of a currency unit."""
+
+
+
+class ModelBudgetPage(Page):
+    """One page of a list."""
+
+    data: List[ModelBudget]
+    """The entries."""
+
+
+
+class UpdateModelBudgetRequest(TypedDict):
+    tokens: NotRequired[Optional[int]]
+    """Tokens beyond which calls are refused. Null removes the limit."""
+    cost: NotRequired[Optional[int]]
+    """Money beyond which calls are refused, in millionths of a currency unit. Null removes the limit."""
+    soft_tokens: NotRequired[Optional[int]]
+    """Tokens beyond which the event `model_budget.reached` is emitted. Null removes the limit."""
+    soft_cost: NotRequired[Optional[int]]
+    """Money beyond which the event is emitted, in millionths of a currency unit. Null removes the limit."""
+
+
+
+class ModelBudgetUsePage(Page):
+    """One page of a list."""
+
+    data: List[ModelBudgetUse]
+    """The entries."""
+
+
+
+class ModelUsagePage(Page):
+    """One page of a list."""
+
+    data: List[ModelUsage]
     """The entries."""
 
 
@@ -4138,5 +4580,6 @@ WebhookMessage = Union[
     "KnowledgeSourceDeletedMessage",
     "AutomationRunCompletedMessage",
     "AutomationRunFailedMessage",
+    "ModelBudgetReachedMessage",
     "WebhookTestMessage",
 ]
