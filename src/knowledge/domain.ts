@@ -29,10 +29,14 @@ import { messageKeptMs } from './sources/inbound-signing.ts';
 import { deleteInboundMessages } from './sources/inbound-store.ts';
 import { createSourceService, dueAt } from './sources/service.ts';
 import { listDueSources, setNextPull } from './sources/store.ts';
+import { applySyncs } from './syncs/apply.ts';
+import { createSyncService } from './syncs/service.ts';
+import { deleteOldTombstones } from './syncs/store.ts';
 
 /*
  * Sources hold documents, which search finds.
  * - sources/: creating and changing sources, inbound URLs and messages. kinds/: what each kind accepts.
+ * - syncs/: what connectors send, in batches that are stored first and then indexed.
  * - ingestion/: one import of content. Pushed content is read while the request waits, pulls run as jobs, and sites come
  *   from crawls.
  * - documents/: reading and changing single documents; attached-files/: files of vector stores.
@@ -53,7 +57,7 @@ type KnowledgeDeps = {
   embedder: SharedEmbedder;
   /** Language of the words in sources that do not name one. */
   language: StemLanguage;
-  fetcher: Pick<Fetcher, 'check'>;
+  fetcher: Fetcher;
   /** Memory that search may use to cache the index, in bytes. */
   cacheBytesMax: number;
   /** Time that a search waits for its query's vector, in milliseconds. */
@@ -75,7 +79,7 @@ export function createKnowledge(deps: KnowledgeDeps) {
     return checked.ok ? undefined : checked.problem;
   };
   const work = createKnowledgeWork({ ...deps, addJob });
-  const sources = createSourceService({ db, clock, checkUrl });
+  const sources = createSourceService({ db, clock, secrets: deps.secrets, checkUrl });
   const onError = (error: unknown) => log.error({ err: error }, 'An ingestion was interrupted and will be resumed');
   const permissions = createPermissions({ db, sources });
   const ingestions = createIngestService({ db, sources, permissions, work, onError });
@@ -101,6 +105,12 @@ export function createKnowledge(deps: KnowledgeDeps) {
     while ((await deleteInboundMessages(db, before, messagesBatch)) === messagesBatch);
   }
 
+  /** Deletes the marks of documents that were deleted long ago. */
+  async function forgetTombstones(): Promise<void> {
+    const before = new Date(clock.now().getTime() - tombstoneKeptMs);
+    while ((await deleteOldTombstones(db, before, messagesBatch)) === messagesBatch);
+  }
+
   async function runIngestionJob(payload: object, context: JobContext): Promise<void> {
     const { appId, ingestionId } = payload as { appId: string; ingestionId: string };
     if (await work.runIngestion(appId, ingestionId, context)) return;
@@ -114,6 +124,7 @@ export function createKnowledge(deps: KnowledgeDeps) {
 
   const tasks: Tasks = {
     [taskNames.ingest]: runIngestionJob,
+    [taskNames.applySyncs]: (payload, context) => applySyncs(work.deps, payload as SourceKey, context),
     [taskNames.mergeIndex]: (payload) => work.mergeSource(payload as SourceKey),
     [taskNames.embedDocuments]: (payload, context) => {
       const { appId } = payload as { appId?: string };
@@ -130,6 +141,7 @@ export function createKnowledge(deps: KnowledgeDeps) {
       await work.compactWasteful();
       await forgetMessages();
       while ((await deleteUnusedAcls(db, aclsBatch)) === aclsBatch);
+      await forgetTombstones();
     },
     [taskNames.startPulls]: () => runSchedule(),
   };
@@ -147,6 +159,7 @@ export function createKnowledge(deps: KnowledgeDeps) {
     documents: createDocumentService({ db, sources, permissions, ingestions }),
     attachments: createAttachmentService({ db, sources, ingestions }),
     search: createSearchService({ db, sources, index, reranker: deps.reranker }),
+    syncs: createSyncService({ db, clock, sources, addJob }),
     inbound: createInboundService({ ...deps, sources, ingestions }),
   };
   return {
@@ -161,3 +174,4 @@ export function createKnowledge(deps: KnowledgeDeps) {
 const scheduleBatch = 50;
 const messagesBatch = 1_000;
 const aclsBatch = 1_000;
+const tombstoneKeptMs = 30 * 24 * 3_600_000;

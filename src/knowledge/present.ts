@@ -20,6 +20,7 @@ export function presentSource(row: SourceView) {
     context_installation: row.installationId && formatId('installation', row.installationId),
     created_at: iso(row.createdAt),
     updated_at: iso(row.updatedAt),
+    lookup_key: row.lookupKey,
     learned_model: row.model && {
       status: row.model.refusedBytes === null ? ('ready' as const) : ('over_quota' as const),
       bytes: row.model.bytes,
@@ -27,6 +28,8 @@ export function presentSource(row: SourceView) {
       trained_at: row.model.trainedAt && iso(new Date(row.model.trainedAt)),
     },
     metadata: row.metadata,
+    has_credentials: row.credentials !== null,
+    held_deletions: row.heldDeletions,
     org: row.orgId && formatId('org', row.orgId),
     parent_source: row.parentSourceId && formatId('source', row.parentSourceId),
     payload: row.payload,
@@ -97,6 +100,7 @@ export function presentDocument(row: DocumentView, grants?: readonly Grant[]) {
     total_chunks: row.chunkCount,
     source_url: row.sourceUrl,
     acl: grants && { grants: grants.map(presentGrant) },
+    external_id: row.externalId,
     created_at: iso(row.createdAt),
     updated_at: iso(row.updatedAt),
   });

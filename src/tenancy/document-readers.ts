@@ -56,3 +56,11 @@ export function ingestionVisible(db: Db, caller: Caller, alias: string): Stateme
   const acls = db(`${alias}.acl_ids`);
   return db`(${acls} is null or ${acls} <@ array(${admittingAcls(db, caller)}))`;
 }
+
+/** SQL: the caller, who sees the source `alias`, sees all of its documents. */
+export function sourceWhollyVisible(db: Db, caller: Caller, alias: string): Statement {
+  if (canSeeWholeApp(caller)) return db`true`;
+  return db`not exists (
+    select from knowledge_documents d where d.app_id = ${db(`${alias}.app_id`)} and d.source_id = ${db(`${alias}.id`)}
+      and d.acl_id is not null and d.acl_id not in (${admittingAcls(db, caller)}))`;
+}

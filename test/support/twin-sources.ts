@@ -88,6 +88,7 @@ export async function readEverything(
   await send('GET', `${api}/knowledge_sources/${source}`);
   for (const { id } of await list(`${api}/knowledge_sources/${source}/ingestions?`))
     await send('GET', `${api}/knowledge_ingestions/${id}`);
+  await list(`${api}/knowledge_sources/${source}/syncs?`);
   await list(`${api}/knowledge_documents?source=${source}&q=T&`);
   for (const { id } of await list(`${api}/knowledge_documents?source=${source}&`)) {
     await send('GET', `${api}/knowledge_documents/${id}`);

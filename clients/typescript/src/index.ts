@@ -11,6 +11,7 @@ import { events } from './generated/events.ts';
 import { groups } from './generated/groups.ts';
 import { installations } from './generated/installations.ts';
 import { kv } from './generated/kv.ts';
+import { models } from './generated/models.ts';
 import { orgs } from './generated/orgs.ts';
 import { server } from './generated/server.ts';
 import { teams } from './generated/teams.ts';
@@ -38,6 +39,7 @@ export class Quarry {
   readonly installations: ReturnType<typeof installations>;
   readonly knowledge: ReturnType<typeof knowledge>;
   readonly kv: ReturnType<typeof kv>;
+  readonly models: ReturnType<typeof models>;
   readonly orgs: ReturnType<typeof orgs>;
   readonly runs: ReturnType<typeof runs>;
   readonly server: ReturnType<typeof server>;
@@ -62,6 +64,7 @@ export class Quarry {
     this.installations = installations(c);
     this.knowledge = knowledge(c);
     this.kv = kv(c);
+    this.models = models(c);
     this.orgs = orgs(c);
     this.runs = runs(c);
     this.server = server(c);
@@ -75,6 +78,7 @@ export class Quarry {
 
 export type { CallOptions, ConnectOptions, Pages } from './connection.ts';
 export { Connection } from './connection.ts';
+export { type Connector, type ConnectorBatch, type ConnectorOptions, checkConnector, connector } from './connector.ts';
 export { type ErrorCode, QuarryError } from './errors.ts';
 export type { UploadOptions, UploadSource } from './files.ts';
 export type * from './generated/schema.ts';

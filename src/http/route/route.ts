@@ -365,6 +365,7 @@ const areas: Record<string, KeyArea | undefined> = {
     Agents: 'people',
     'Sign-in': 'people',
   },
+  Models: 'app',
   ...{ Apps: 'app', Jobs: 'app', Audit: 'app' },
   Server: undefined,
 };

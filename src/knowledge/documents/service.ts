@@ -12,6 +12,7 @@ import { type IngestionView, insertPullRemoval } from '../ingestion/store.ts';
 import type { Permissions } from '../permissions/service.ts';
 import type { aclChangeSchema, documentContentQuery, documentListQuery } from '../schema.ts';
 import type { SourceService } from '../sources/service.ts';
+import { deleteItemsOfDocument } from '../syncs/store.ts';
 import type { DocumentView } from './store.ts';
 import * as store from './store.ts';
 
@@ -107,7 +108,8 @@ export function createDocumentService(deps: DocumentDeps) {
       const source = await sources.getForChange(db, caller, formatId('source', document.sourceId), 'update');
       const key = { appId: source.appId, sourceId: source.id };
       const removed = await db.begin(async (tx) => {
-        await insertPullRemoval(tx, key.appId, key.sourceId, document.sourceUrl);
+        await insertPullRemoval(tx, key.appId, key.sourceId, document.externalId ?? document.sourceUrl);
+        await deleteItemsOfDocument(tx, key, document.id);
         return removeDocument(tx, key, document.id);
       });
       found(removed);

@@ -25,6 +25,7 @@ export type DocumentRow = {
   totalSize: number;
   sourceUrl: string | null;
   seenBy: string | null;
+  externalId: string | null;
   firstOrdinal: number;
   chunkCount: number;
   wordCount: number;
@@ -41,7 +42,7 @@ export type DocumentRow = {
 /** A document with the owner columns of its source and of the agent that owns it. */
 export type DocumentView = DocumentRow & Owned & { agent: AgentOwners | null };
 
-export type DocumentWrite = Omit<DocumentRow, 'createdAt' | 'updatedAt'>;
+export type DocumentWrite = Omit<DocumentRow, 'externalId' | 'createdAt' | 'updatedAt'>;
 
 /** A text with the fragments that lead to its headings, from which its chunks are cut. */
 type StoredText = { text: Buffer; fragments: HeadingFragments | undefined };

@@ -17,6 +17,7 @@ from .generated.events import AsyncEventsOperations
 from .generated.groups import AsyncGroupsOperations
 from .generated.installations import AsyncInstallationsOperations
 from .generated.kv import AsyncKvOperations
+from .generated.models import AsyncModelsOperations
 from .generated.orgs import AsyncOrgsOperations
 from .generated.server import AsyncServerOperations
 from .generated.teams import AsyncTeamsOperations
@@ -68,6 +69,7 @@ class AsyncQuarry:
         self.installations = AsyncInstallationsOperations(connection)
         self.knowledge = AsyncKnowledge(connection)
         self.kv = AsyncKvOperations(connection)
+        self.models = AsyncModelsOperations(connection)
         self.orgs = AsyncOrgsOperations(connection)
         self.runs = AsyncRuns(connection)
         self.server = AsyncServerOperations(connection)

@@ -18,6 +18,7 @@ from .generated.events import EventsOperations
 from .generated.groups import GroupsOperations
 from .generated.installations import InstallationsOperations
 from .generated.kv import KvOperations
+from .generated.models import ModelsOperations
 from .generated.orgs import OrgsOperations
 from .generated.server import ServerOperations
 from .generated.teams import TeamsOperations
@@ -69,6 +70,7 @@ class Quarry:
         self.installations = InstallationsOperations(connection)
         self.knowledge = Knowledge(connection)
         self.kv = KvOperations(connection)
+        self.models = ModelsOperations(connection)
         self.orgs = OrgsOperations(connection)
         self.runs = Runs(connection)
         self.server = ServerOperations(connection)
