@@ -6,6 +6,7 @@ import { type Api, everyCaller, ref } from '../http/route/route.ts';
 import type { StreamHub } from '../http/streams/sse.ts';
 import type { Knowledge } from './domain.ts';
 import { ingestionTopic } from './ingestion/stream.ts';
+import { aclChangeSchema } from './permissions/schema.ts';
 import {
   presentChunk,
   presentContent,
@@ -350,7 +351,7 @@ function registerDocumentRoutes(api: Api, knowledge: Knowledge): void {
     description:
       'Narrows the readers of its source, from the next request on. Requires the right to change the source. 422 for unknown principals, for a list that leaves out the calling user, and if the document comes from a file with more readers.',
     params: documentParams,
-    body: schema.aclChangeSchema,
+    body: aclChangeSchema,
     budget: bodyBudgets.map,
     responses: { 200: ref(schema.documentSchema) },
     handler: async ({ caller, params, body }) => {

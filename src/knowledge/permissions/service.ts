@@ -10,9 +10,9 @@ import { type Grant, mayChangeOwned, type Owned } from '../../tenancy/visible.ts
 import { findDocument, findDocumentById } from '../documents/store.ts';
 import { setDocumentAcl } from '../index/indexing.ts';
 import { lockIndex } from '../index/store.ts';
-import type { aclChangeSchema, aclSchema } from '../schema.ts';
 import type { SourceService } from '../sources/service.ts';
 import { hasMoreReaders } from './file-readers.ts';
+import type { aclChangeSchema, aclSchema } from './schema.ts';
 import { internAcl, isAdmitted, listPrincipals, type Principal } from './store.ts';
 
 const noRole = '00000000-0000-0000-0000-000000000000';

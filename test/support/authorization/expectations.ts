@@ -3,6 +3,7 @@ import { offsetType, tus, uploadHeaders } from '../uploads.ts';
 import type { Fixtures, Target } from './fixtures.ts';
 import { type Expectation, type Row, readMatrix } from './matrix.ts';
 import { openAiExpectations } from './openai.ts';
+import { permissionExpectations } from './permissions.ts';
 import {
   apiKeys,
   config,
@@ -214,28 +215,7 @@ export function expectationsByRoute(
     'PATCH /api/v1/installations/:installation': { table: managed, make: make.installation },
     'DELETE /api/v1/installations/:installation': { table: managed, make: make.installation, consumes: true },
 
-    'GET /api/v1/groups': { table: keysOnly },
-    'POST /api/v1/groups': {
-      table: keysOnly,
-      send: () => ({ body: { namespace: 'test', external_id: `group ${++names}` } }),
-    },
-    'GET /api/v1/groups/:group': { table: tenantRows('mine'), make: make.group },
-    'PATCH /api/v1/groups/:group': { table: tenantRows('mine'), make: make.group },
-    'DELETE /api/v1/groups/:group': { table: tenantRows('mine'), make: make.group, consumes: true },
-    'GET /api/v1/groups/:group/members': { table: tenantRows('mine'), make: make.group },
-    'POST /api/v1/groups/:group/members': {
-      table: tenantRows('mine'),
-      make: make.group,
-      consumes: true,
-      send: async ({ whose }) => ({ body: { user: (await make.spareUser(whose)).id } }),
-    },
-    'PUT /api/v1/groups/:group/members': {
-      table: tenantRows('mine'),
-      make: make.group,
-      send: () => ({ body: { users: [] } }),
-    },
-    'DELETE /api/v1/groups/:group/members/:user': { table: tenantRows('mine'), make: make.groupMember, consumes: true },
-
+    ...permissionExpectations(make, tenantRows('mine')),
     'GET /api/v1/identity_issuers': { table: keysOnly },
     'POST /api/v1/identity_issuers': {
       table: keysOnly,
@@ -338,12 +318,6 @@ export function expectationsByRoute(
       make: make.document,
       send: () => ({ body: { content: { data: 'Other text.' } } }),
     },
-    'PATCH /api/v1/knowledge_documents/:document/acl': {
-      table: sources.update,
-      make: make.document,
-      send: () => ({ body: { grants: [{ principal_type: 'everyone' }] } }),
-    },
-    'DELETE /api/v1/knowledge_documents/:document/acl': { table: sources.update, make: make.document },
     'DELETE /api/v1/knowledge_documents/:document': { table: sources.update, make: make.document, consumes: true },
     'POST /api/v1/threads/:thread/messages': {
       table: updateOwned,
