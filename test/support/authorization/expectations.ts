@@ -216,19 +216,6 @@ export function expectationsByRoute(
     'DELETE /api/v1/installations/:installation': { table: managed, make: make.installation, consumes: true },
 
     ...permissionExpectations(make, tenantRows('mine')),
-    'GET /api/v1/identity_issuers': { table: keysOnly },
-    'POST /api/v1/identity_issuers': {
-      table: keysOnly,
-      send: () => ({ body: { issuer: `https://login-${++names}.example.com`, audience: 'quarry' } }),
-    },
-    'GET /api/v1/identity_issuers/:identity_issuer': { table: tenantRows('mine'), make: make.issuer },
-    'PATCH /api/v1/identity_issuers/:identity_issuer': { table: tenantRows('mine'), make: make.issuer },
-    'DELETE /api/v1/identity_issuers/:identity_issuer': {
-      table: tenantRows('mine'),
-      make: make.issuer,
-      consumes: true,
-    },
-
     'GET /api/v1/sandboxes': { table: sandboxes.collection },
     ...newThing('/api/v1/sandboxes', sandboxes.collection, { name: 'Sandbox' }),
     'GET /api/v1/sandboxes/:sandbox': { table: sandboxes.one, make: make.sandbox },

@@ -3,7 +3,7 @@ import type { Fixtures } from './fixtures.ts';
 import type { Expectation, Row } from './matrix.ts';
 import { keysOnly, sources } from './tables.ts';
 
-/** Groups, and the readers of documents. `ofApp` is the table of what only the whole app sees. */
+/** Groups, the issuers that supply some, and the readers of documents. `ofApp` is the table of what only the whole app sees. */
 export function permissionExpectations(make: Fixtures['make'], ofApp: Row[]): Record<string, Expectation> {
   return {
     'GET /api/v1/groups': { table: keysOnly },
@@ -27,6 +27,18 @@ export function permissionExpectations(make: Fixtures['make'], ofApp: Row[]): Re
       send: () => ({ body: { users: [] } }),
     },
     'DELETE /api/v1/groups/:group/members/:user': { table: ofApp, make: make.groupMember, consumes: true },
+    'GET /api/v1/identity_issuers': { table: keysOnly },
+    'POST /api/v1/identity_issuers': {
+      table: keysOnly,
+      send: () => ({ body: { issuer: `https://${newUuid()}.example.com`, audience: 'quarry' } }),
+    },
+    'GET /api/v1/identity_issuers/:identity_issuer': { table: ofApp, make: make.issuer },
+    'PATCH /api/v1/identity_issuers/:identity_issuer': { table: ofApp, make: make.issuer },
+    'DELETE /api/v1/identity_issuers/:identity_issuer': {
+      table: ofApp,
+      make: make.issuer,
+      consumes: true,
+    },
     'PATCH /api/v1/knowledge_documents/:document/acl': {
       table: sources.update,
       make: make.document,
