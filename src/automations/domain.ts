@@ -5,6 +5,7 @@ import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/log.ts';
 import type { Llm } from '../llm/service.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
+import { createApprovalService } from './approvals/service.ts';
 import { createAutomationService } from './definitions/service.ts';
 import type { Expressions } from './engine/expressions.ts';
 import { type AutomationWorkflow, createAutomationWorkflow, createGraphLoader } from './engine/workflow.ts';
@@ -16,6 +17,8 @@ import { runStream } from './runs/stream.ts';
 /*
  * Durable workflows. A definition has a graph of nodes; a run executes one version of it and writes a journal.
  * - definitions/: creating and changing automations, checking graphs, files of the command line.
+ * - approvals/: questions of runs to people, who answers them, and links for people without an account.
+ * - rewind/: new runs from those that have ended, with a part of their journal.
  * - triggers/: events and schedules start runs.
  * - runs/: starting by invocation, reading, signals, claims by external programs, the streams of a run.
  * - engine/: `fold.ts` computes a run's state from its journal, `decide.ts` the next steps from that state, and
@@ -38,6 +41,7 @@ type AutomationsDeps = {
   /** Tokens of one run; 0 for no limit. */
   runTokensMax: number;
   version: string;
+  baseUrl: () => string;
 };
 
 /** Definitions, runs and the engine that advances them. */
@@ -60,8 +64,9 @@ export function createAutomations(deps: AutomationsDeps, domains: NodeDomains) {
     findChildEnd: nodes.findChildEnd,
     version: deps.version,
   });
+  const approvals = createApprovalService({ db, clock, secrets, expressions, baseUrl: deps.baseUrl });
   return {
-    service: { automations, runs },
+    service: { automations, runs, approvals },
     tasks: workflow.tasks,
     streams: { run: runStream(db), [outputTopic]: outputLog(db) },
     /** Checks every second for due runs and schedules. */

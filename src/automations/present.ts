@@ -66,6 +66,7 @@ export function presentRun(row: ShownRun) {
     retried_from: row.retriedFrom && formatId('automationRun', row.retriedFrom),
     parent_run: row.parentRunId && formatId('automationRun', row.parentRunId),
     workflow_version: row.graphVersion,
+    waiting_for: row.status === 'running' && row.waiting ? row.waitingFor : null,
     org: row.orgId && formatId('org', row.orgId),
     team: row.teamId && formatId('team', row.teamId),
     user: row.userId && formatId('user', row.userId),

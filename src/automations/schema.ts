@@ -123,6 +123,21 @@ export const automationProblemsSchema = Type.Object({
   ),
 });
 
+const waitingFor = Type.Object(
+  {
+    kind: Type.Enum(['approval', 'signal', 'child', 'time', 'retry'], {
+      description: 'People, a signal, a child, a time, or the next attempt of a node.',
+    }),
+    node_id: Type.Optional(Type.String({ description: 'The node that waits.' })),
+    approval: Type.Optional(Type.String({ description: 'The approval (`apr_…`).' })),
+    name: Type.Optional(Type.String({ description: 'The name of the signal.' })),
+    id: Type.Optional(Type.String({ description: 'The child: a run, an extraction or an ingestion.' })),
+    until: Type.Optional(Type.String({ description: 'When the wait ends at the latest.' })),
+    others: Type.Optional(Type.Integer({ description: 'The number of other nodes that also wait.' })),
+  },
+  { description: 'What the run waits for; absent if it does not wait.' },
+);
+
 export const runSchema = Type.Object(
   {
     id: Type.String({ description: 'atr_…' }),
@@ -145,6 +160,7 @@ export const runSchema = Type.Object(
     workflow_version: Type.Optional(
       Type.Integer({ description: 'The version of the graph that the run started with; absent without one.' }),
     ),
+    waiting_for: Type.Optional(waitingFor),
     org: optionalText,
     team: optionalText,
     user: optionalText,
@@ -256,6 +272,9 @@ export const listVisibleRunsQuery = Type.Object({
     }),
   ),
   automation: Type.Optional(Type.String({ maxLength: 300, description: 'The id or lookup key of an automation.' })),
+  retried_from: Type.Optional(
+    Type.String({ maxLength: 100, description: 'Only runs that repeat or continue this run.' }),
+  ),
   since: moment,
   until: moment,
   search: Type.Optional(

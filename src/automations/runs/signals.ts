@@ -29,8 +29,10 @@ export async function appendSignal(
   const state = foldJournal(graph, entries.map(runStore.readEntry));
   if (state.signals.length >= keptSignalsMax || row.sequence >= signalSequenceMax)
     throw new AppError('conflict', `The run already has ${state.signals.length} unread signals, which is the limit.`);
-  const taken = state.signals.filter((kept) => kept.name === name).length;
-  const waiting = [...state.active.values()].filter((one) => one.phase === 'signal' && one.signal === name)[taken];
+  const taken = state.signals.filter((kept) => kept.name === name && kept.approval === undefined).length;
+  const waiting = [...state.active.values()].filter(
+    (one) => one.phase === 'signal' && one.signal === name && one.approval === undefined,
+  )[taken];
   await runStore.appendEntries(tx, {
     run: row,
     automation: formatId('automation', row.automationId),
@@ -44,6 +46,7 @@ export async function appendSignal(
     ],
     status: row.status,
     waiting: row.waiting,
+    waitingFor: row.waitingFor,
     wakeAt: row.wakeAt,
     wakeTimer: row.wakeTimer,
     now,

@@ -29,6 +29,8 @@ const examples: Record<string, unknown> = {
   publishable_key: 'pk_EXAMPLE',
   q: 'Opening',
   resource: 'fil_06EvTxqXi7zYwBqTcg5t9h',
+  retried_from: 'atr_06EvTxqXqR8rTuDyL9iW0p',
+  run: 'atr_06EvTxqXqR8rTuDyL9iW0p',
   search: 'report',
   segment: 57,
   share: true,

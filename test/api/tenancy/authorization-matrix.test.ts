@@ -52,6 +52,8 @@ const publicRoutes: Record<string, number> = {
   'GET /.well-known/oauth-protected-resource/mcp/:key': 404,
   'PUT /api/v1/files/uploads': 403,
   'POST /api/v1/inbound/:token': 404,
+  'GET /api/v1/approval_links/:token': 404,
+  'POST /api/v1/approval_links/:token': 422,
   'GET /api/v1/files/:file/content': 403,
   'GET /api/v1/files/:file/picture': 403,
   'GET /api/v1/files/:file/avatar': 404,

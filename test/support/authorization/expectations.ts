@@ -5,6 +5,7 @@ import { type Expectation, type Row, readMatrix } from './matrix.ts';
 import { openAiExpectations } from './openai.ts';
 import {
   apiKeys,
+  asked,
   config,
   createOfAgent,
   createOfOrg,
@@ -366,6 +367,20 @@ export function expectationsByRoute(
       table: ofPeople(managed),
       make: make.claimedRun,
       send: () => ({ body: { status: 'running' } }),
+    },
+    'GET /api/v1/approvals': { table: everybody },
+    'GET /api/v1/approvals/:approval': { table: asked, make: make.approval },
+    'POST /api/v1/approvals/:approval/answer': {
+      table: asked,
+      make: make.approval,
+      send: () => ({ body: { data: { ok: true } } }),
+      consumes: true,
+    },
+    'POST /api/v1/approvals/:approval/links': {
+      table: ofPeople(managed),
+      make: make.approval,
+      send: () => ({ body: { to: 'someone' } }),
+      consumes: true,
     },
     'POST /api/v1/events': { table: keysOnly, send: () => ({ body: { name: 'happened' } }) },
     'GET /api/v1/events/stream': { table: everybody },
