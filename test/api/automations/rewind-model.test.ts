@@ -25,7 +25,7 @@ const step = fc.oneof(
     kind: fc.constant('each' as const),
     items: fc.integer({ min: 1, max: 5 }),
     concurrency: fc.integer({ min: 1, max: 3 }),
-    failing: fc.option(fc.integer({ min: 1, max: 5 })),
+    failing: fc.option(fc.integer({ min: 1, max: 3 }), { freq: 4 }),
   }),
   fc.record({ kind: fc.constant('both' as const) }),
   fc.record({ kind: fc.constant('signal' as const) }),
@@ -115,8 +115,8 @@ function checkEnd({ run, journal, isRepaired }: Ended, steps: readonly Step[], n
   for (const { type, record } of journal) {
     if (type !== 'node_completed' || record.metadata?.signal_sequence === undefined) continue;
     const taken = journal[Number(record.metadata.signal_sequence) - 1];
-    assert.equal(taken?.type, 'signal_received');
-    assert.deepEqual((taken?.record.payload as { payload: unknown }).payload, record.payload);
+    assert.ok(taken?.type === 'signal_received');
+    assert.deepEqual((taken.record.payload as { payload: unknown }).payload, record.payload);
   }
 }
 
@@ -203,7 +203,7 @@ test('runs that continue others keep what was finished, once, and end as the mod
         }
       },
     ),
-    modelRuns(12),
+    modelRuns(16),
   );
   context.diagnostic(JSON.stringify(counts));
   assert.ok(counts.rewinds > 10 && counts.kept > counts.rewinds);
