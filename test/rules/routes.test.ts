@@ -184,6 +184,7 @@ test('a route takes bodies of 64 KiB and 2,000 values at most, or is listed here
     ['updateKnowledgeSource', 'metadata and payload'],
     ['ingestIntoKnowledgeSource', 'contents'],
     ['ingestBatchIntoKnowledgeSource', 'contents'],
+    ['putKnowledgeSyncBatch', 'contents'],
     ['createThreadMessage', 'content'],
     ['updateKnowledgeDocument', 'contents'],
     ['searchKnowledgeSource', 'filter'],
@@ -200,6 +201,7 @@ test('a route takes bodies of 64 KiB and 2,000 values at most, or is listed here
     ['signalAutomationRun', 'payload'],
     ['emitEvent', 'payload'],
     ['reportAutomationRun', 'result'],
+    ['appendRunEntries', 'outputs of steps'],
     ['callMcp', 'what its tools take'],
     ['callAppMcp', 'what its tools take'],
   ]);

@@ -38,6 +38,8 @@ type RunDeps = {
   expressions: Expressions;
   automations: AutomationService;
   loadGraph(run: RunRow): Promise<Graph>;
+  /** Stores a signal for a run that a program executes. */
+  signalProgram(run: RunRow, signal: { name: string; payload: unknown }): Promise<RunRow>;
 };
 
 type JournalPage = {
@@ -56,7 +58,7 @@ const payloadBytesMax = graphLimits.outputBytesMax;
 export type RunService = ReturnType<typeof createRunService>;
 
 /** Runs: how they start, how they are read, and how a caller may change them. */
-export function createRunService({ db, clock, secrets, expressions, automations, loadGraph }: RunDeps) {
+export function createRunService({ db, clock, secrets, expressions, automations, loadGraph, signalProgram }: RunDeps) {
   async function get(caller: Caller, id: string): Promise<RunRow> {
     return found(await findVisibleRun(db, caller, pathId('automationRun', id)));
   }
@@ -110,6 +112,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
       id: newUuid(),
       automationId: automation.id,
       graphVersion: automation.graphVersion,
+      program: automation.program,
       type: automation.type,
       orgId: automation.orgId,
       teamId: automation.teamId,
@@ -305,6 +308,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
       const run = await get(caller, id);
       if (Buffer.byteLength(JSON.stringify(payload ?? null)) > payloadBytesMax)
         throw invalidField('payload', `must be at most ${payloadBytesMax} bytes`);
+      if (run.program) return signalProgram(run, { name, payload });
       const graph = run.graphVersion === null ? undefined : await loadGraph(run);
       return db.begin(async (tx) => {
         const row = found(await runStore.lockRun(tx, run.appId, run.id));
