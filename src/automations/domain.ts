@@ -11,6 +11,7 @@ import type { Secrets } from '../tenancy/secrets.ts';
 import { createApprovalService } from './approvals/service.ts';
 import { createAutomationService } from './definitions/service.ts';
 import type { Expressions } from './engine/expressions.ts';
+import { RunSecrets } from './engine/run-secrets.ts';
 import { TreeBudget } from './engine/tree-budget.ts';
 import { type AutomationWorkflow, createAutomationWorkflow, createGraphLoader } from './engine/workflow.ts';
 import { createNodeServices, type NodeDomains } from './nodes/services.ts';
@@ -56,6 +57,7 @@ export function createAutomations(deps: AutomationsDeps, domains: NodeDomains) {
   const { db, clock, log, secrets, ledger, expressions, llm, runTokensMax } = deps;
   const loadGraph = createGraphLoader(db);
   const automations = createAutomationService({ db, clock, secrets, ledger, expressions });
+  const runSecrets = new RunSecrets(automations.openSecrets);
   const runs = createRunService({
     ...{ db, clock, secrets, expressions, automations, loadGraph },
     signalProgram: (run, signal) => programs.signal(run, signal),
@@ -65,7 +67,7 @@ export function createAutomations(deps: AutomationsDeps, domains: NodeDomains) {
   const environment = { worker, version: deps.version };
   const programs = createProgramService({
     ...{ db, clock, log, secrets, streams: deps.streams, automations, runs, treeBudget, environment },
-    openSecrets: automations.openSecrets,
+    runSecrets,
     cancelRun: runs.cancelTree,
   });
   const nodes = createNodeServices({ db, log, llm, runTokensMax, runs, domains });
@@ -78,6 +80,7 @@ export function createAutomations(deps: AutomationsDeps, domains: NodeDomains) {
     automations,
     runs,
     loadGraph,
+    secrets: runSecrets,
     advanceProgram: programs.advance,
     treeBudget,
     environment,

@@ -36,7 +36,8 @@ import type { Execution } from './fold.ts';
 import type { DraftEntry } from './journal.ts';
 import { type FinishedWork, OutsideWork } from './outside-work.ts';
 import { JournalConflict, JournalWriteError, RunJournal, type SleepState } from './run-journal.ts';
-import { SecretValues } from './secret-values.ts';
+import type { OpenSecrets } from './run-secrets.ts';
+import type { SecretValues } from './secret-values.ts';
 
 const stepsMax = 100_000;
 
@@ -54,7 +55,9 @@ export async function advanceRun(
   const row = await store.findWork(deps.db, key.appId, key.runId);
   if (!row || row.graphVersion === null || (row.status !== 'pending' && row.status !== 'running')) return;
   if (row.program) return deps.advanceProgram(row);
-  const advance = new Advance(deps, row, await deps.loadGraph(row), stopping, waitOutside);
+  const graph = await deps.loadGraph(row);
+  const secrets = await deps.secrets.of(deps.db, row, row.secretsVersion);
+  const advance = new Advance(deps, row, graph, secrets, stopping, waitOutside);
   const attributes = { 'quarry.app': row.appId, 'quarry.run': row.id, 'quarry.automation': row.automationId };
   await traceFrom('run', { continues: row.traceparent, attributes }, async () => {
     try {
@@ -77,7 +80,7 @@ class Advance {
   readonly #journal: RunJournal;
   readonly #outside: OutsideWork<Worked>;
   #services: Promise<NodeServices<Db>> | undefined;
-  readonly #secrets: Record<string, string>;
+  readonly #secrets: OpenSecrets['values'];
   readonly #secretValues: SecretValues;
   /** Commands not to execute again: children already checked, and work that another process does. */
   readonly #leftAlone = new Set<string>();
@@ -86,6 +89,7 @@ class Advance {
     deps: AdvanceDeps,
     row: store.WorkRow,
     graph: Graph,
+    secrets: OpenSecrets,
     stopping: AbortSignal,
     waitOutside: WaitOutside | undefined,
   ) {
@@ -94,8 +98,8 @@ class Advance {
     this.#row = row;
     this.#graph = graph;
     this.#stopping = stopping;
-    this.#secrets = deps.openSecrets(row.secrets ?? {});
-    this.#secretValues = new SecretValues(this.#secrets);
+    this.#secrets = secrets.values;
+    this.#secretValues = secrets.finder;
     this.#journal = new RunJournal(deps, row, graph, this.#secretValues, () => this.#restAfter());
     this.#outside = new OutsideWork(deps.claims.forRun(row), stopping);
   }

@@ -11,6 +11,7 @@ import type { KeyScope } from '../../tenancy/key-scopes.ts';
 import { currentTraceparent } from '../../tracing/trace.ts';
 import type { RunStatus } from '../engine/fold.ts';
 import type { DraftEntry, JournalEntry } from '../engine/journal.ts';
+import { secretsVersion } from './secret-store.ts';
 
 export type RunRow = {
   appId: string;
@@ -169,13 +170,13 @@ export async function findRun(db: Db, appId: string, id: string): Promise<RunRow
 
 /**
  * A run as a worker loads it. `limited`: its automation limits concurrent runs. `inTree`: it is part of a tree.
- * `secrets`: those of the app by name, encrypted and in base64; null if it has none. `graphScopes`: those of the key that
+ * `secretsVersion`: changes with every change of the secrets that it reads; null if there are none. `graphScopes`: those of the key that
  * wrote its graph; null for full rights.
  */
 export type WorkRow = RunRow & {
   limited: boolean;
   inTree: boolean;
-  secrets: Record<string, string> | null;
+  secretsVersion: string | null;
   graphScopes: KeyScope[] | null;
 };
 
@@ -184,8 +185,7 @@ export async function findWork(db: Db, appId: string, id: string): Promise<WorkR
     select r.*, a.max_concurrent_runs is not null as limited,
       r.tree_id is not null
         or exists (select 1 from automation_run_trees t where t.app_id = r.app_id and t.id = r.id) as in_tree,
-      (select json_object_agg(s.name, encode(s.value, 'base64')) from app_secrets s
-        where s.app_id = r.app_id and s.sandbox_id = r.sandbox_id) as secrets,
+      ${secretsVersion(db, 'r')} as secrets_version,
       (select g.scopes from automation_graphs g where g.app_id = r.app_id and g.automation_id = r.automation_id
         and g.version = r.graph_version) as graph_scopes
     from automation_runs r join automations a on a.app_id = r.app_id and a.id = r.automation_id
