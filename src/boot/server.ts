@@ -6,6 +6,7 @@ import { registerAgentRoutes } from '../agents/routes.ts';
 import { registerAppRoutes } from '../apps/routes.ts';
 import { AuditLog } from '../audit/log.ts';
 import { registerAuditRoutes } from '../audit/routes.ts';
+import { registerApprovalRoutes } from '../automations/approvals/routes.ts';
 import { registerAutomationRoutes } from '../automations/routes.ts';
 import { runsJobs } from '../config/config.ts';
 import { registerConfigRoutes } from '../configs/routes.ts';
@@ -254,6 +255,7 @@ function registerRoutes(api: Api, domains: Domains): void {
   registerEventRoutes(api, domains);
   registerKnowledgeRoutes(api, domains);
   registerAutomationRoutes(api, domains);
+  registerApprovalRoutes(api, domains);
   registerOpenAiRoutes(api, domains);
   registerConsoleRoutes(api, domains);
 }

@@ -7,6 +7,7 @@ import { randomBytes } from 'node:crypto';
 export const idPrefixes = {
   agent: ['agt', 'agi'],
   app: ['dap', 'app'],
+  approval: ['apr'],
   auditEntry: ['aud'],
   automation: ['aut', 'auto'],
   automationRun: ['atr', 'arun'],

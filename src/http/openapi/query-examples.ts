@@ -34,6 +34,7 @@ const examples: Record<string, unknown> = {
   publishable_key: 'pk_EXAMPLE',
   q: 'Opening',
   resource: 'fil_06EvTxqXi7zYwBqTcg5t9h',
+  retried_from: 'atr_06EvTxqXqR8rTuDyL9iW0p',
   search: 'report',
   segment: 57,
   share: true,

@@ -1,5 +1,6 @@
 import type { TestServer } from '../server.ts';
 import { offsetType, tus, uploadHeaders } from '../uploads.ts';
+import { approvalExpectations } from './approvals.ts';
 import type { Fixtures, Target } from './fixtures.ts';
 import { type Expectation, type Row, readMatrix } from './matrix.ts';
 import { openAiExpectations } from './openai.ts';
@@ -360,41 +361,12 @@ export function expectationsByRoute(
       table: runOutput,
       make: make.endedRun,
     },
-    'POST /api/v1/automation_runs/:automation_run/cancel': {
-      table: ofPeople(managed),
-      make: make.run,
-      consumes: true,
-    },
-    'POST /api/v1/automation_runs/:automation_run/retry': { table: ofPeople(managed), make: make.endedRun },
-    'POST /api/v1/automation_runs/:automation_run/signal': {
-      table: ofPeople(managed),
-      make: make.run,
-      send: () => ({ body: { name: 'go' } }),
-      admitted: 409,
-    },
-    'POST /api/v1/automation_work/claim': {
-      table: ofPeople(managed),
-      make: make.automation,
-      send: ({ id }) => ({ body: { automations: [id], code_version: '1', lease_seconds: 60 } }),
-      admitted: 204,
-    },
-    'POST /api/v1/automation_runs/:automation_run/entries': {
-      table: ofPeople(managed),
-      make: make.run,
-      send: () => ({ body: { claim: 'clm_0000000000000000000000', after_sequence: 0, entries: [] } }),
-      admitted: 409,
-    },
-    'POST /api/v1/automation_runs/:automation_run/claimed_journal': {
-      table: ofPeople(managed),
-      make: make.run,
-      send: () => ({ body: { claim: 'clm_0000000000000000000000', after_cursor: 'x' } }),
-      admitted: 409,
-    },
     'POST /api/v1/automation_runs/:automation_run/status': {
       table: ofPeople(managed),
       make: make.claimedRun,
       send: () => ({ body: { status: 'running' } }),
     },
+    ...approvalExpectations(make),
     'POST /api/v1/events': { table: keysOnly, send: () => ({ body: { name: 'happened' } }) },
     'GET /api/v1/events/stream': { table: everybody },
     'GET /api/v1/models': { table: keysOnly },

@@ -239,6 +239,29 @@ export function createFixtures({ api, provision, services }: TestServer, tenants
       const { id } = await change(whose, `/automations/${automation.id}/claim`, { lease_seconds: 600 });
       return { id, whose };
     },
+    /** An approval for the owner: a user, a team, or the members of an organisation. */
+    async approval(whose: Ownership): Promise<Target> {
+      const { user, team, org } = ownerIds(whose);
+      const audience =
+        user !== undefined
+          ? { users: [user] }
+          : team !== undefined
+            ? { teams: [team] }
+            : { org, roles: ['member', 'admin'] };
+      const nodes = [{ id: 'ask', kind: 'approve', question: 'Sure?', ...audience }];
+      const workflow = { kind: 'WorkflowGraph', version: 1, start_node: 'ask', nodes };
+      const automation = await post(whose, '/automations', { name: 'Asks', type: 'invoked', workflow });
+      await change(whose, `/automations/${automation.id}/activate`, {});
+      const run = await change(whose, `/automations/${automation.id}/invoke`, {});
+      let approval: string | undefined;
+      await until(async () => {
+        const path = `/api/v1/approvals?run=${run.id}`;
+        const { body } = await api<{ data: Made[] }>('GET', path, { key: keyOf(whose) });
+        approval = body.data[0]?.id;
+        return approval !== undefined;
+      });
+      return { id: approval ?? '', whose };
+    },
     async secret(whose: Ownership): Promise<Target> {
       const id = `SECRET_${++entries}`;
       const made = await api('PUT', `/api/v1/secrets/${id}`, { key: keyOf(whose), body: { value: 'v' } });
