@@ -101,10 +101,22 @@ class AutomationRunSummaryWaitingForWorkflowChanged(TypedDict):
 
 
 class AutomationRunSummaryWaitingFor(TypedDict):
-    """What the run waits for, if that is known; absent otherwise."""
+    """What the run waits for; absent if it does not wait."""
 
-    kind: Literal["worker"]
-    """A worker whose code fits what the run has done so far."""
+    kind: Literal["approval", "signal", "child", "time", "retry", "worker"]
+    """People, a signal, a child, a time, the next attempt of a node, or a worker whose code fits what the run has done so far."""
+    node_id: NotRequired[str]
+    """The node that waits."""
+    approval: NotRequired[str]
+    """The approval (`apr_…`)."""
+    name: NotRequired[str]
+    """The name of the signal."""
+    id: NotRequired[str]
+    """The child: a run, an extraction or an ingestion."""
+    until: NotRequired[str]
+    """When the wait ends at the latest."""
+    others: NotRequired[int]
+    """The number of other nodes that also wait."""
     workflow_changed: NotRequired[AutomationRunSummaryWaitingForWorkflowChanged]
     """Why the last worker could not continue the run."""
 
@@ -135,6 +147,8 @@ class AutomationRunSummary(TypedDict):
     """The run (`atr_…`) that started it."""
     workflow_version: NotRequired[int]
     """The version of the graph that the run started with; absent without one."""
+    waiting_for: NotRequired[AutomationRunSummaryWaitingFor]
+    """What the run waits for; absent if it does not wait."""
     org: NotRequired[str]
     """The organisation (`org_…`)."""
     team: NotRequired[str]
@@ -143,8 +157,6 @@ class AutomationRunSummary(TypedDict):
     """The user (`usr_…`)."""
     sandbox: NotRequired[str]
     """The sandbox (`sbx_…`); absent in production."""
-    waiting_for: NotRequired[AutomationRunSummaryWaitingFor]
-    """What the run waits for, if that is known; absent otherwise."""
     lease_until: NotRequired[str]
     """When the claim of the worker expires, in ISO 8601."""
     started_at: NotRequired[str]
@@ -237,10 +249,22 @@ class AutomationRunWaitingForWorkflowChanged(TypedDict):
 
 
 class AutomationRunWaitingFor(TypedDict):
-    """What the run waits for, if that is known; absent otherwise."""
+    """What the run waits for; absent if it does not wait."""
 
-    kind: Literal["worker"]
-    """A worker whose code fits what the run has done so far."""
+    kind: Literal["approval", "signal", "child", "time", "retry", "worker"]
+    """People, a signal, a child, a time, the next attempt of a node, or a worker whose code fits what the run has done so far."""
+    node_id: NotRequired[str]
+    """The node that waits."""
+    approval: NotRequired[str]
+    """The approval (`apr_…`)."""
+    name: NotRequired[str]
+    """The name of the signal."""
+    id: NotRequired[str]
+    """The child: a run, an extraction or an ingestion."""
+    until: NotRequired[str]
+    """When the wait ends at the latest."""
+    others: NotRequired[int]
+    """The number of other nodes that also wait."""
     workflow_changed: NotRequired[AutomationRunWaitingForWorkflowChanged]
     """Why the last worker could not continue the run."""
 
@@ -277,6 +301,8 @@ class AutomationRun(TypedDict):
     """The run (`atr_…`) that started it."""
     workflow_version: NotRequired[int]
     """The version of the graph that the run started with; absent without one."""
+    waiting_for: NotRequired[AutomationRunWaitingFor]
+    """What the run waits for; absent if it does not wait."""
     org: NotRequired[str]
     """The organisation (`org_…`)."""
     team: NotRequired[str]
@@ -285,8 +311,6 @@ class AutomationRun(TypedDict):
     """The user (`usr_…`)."""
     sandbox: NotRequired[str]
     """The sandbox (`sbx_…`); absent in production."""
-    waiting_for: NotRequired[AutomationRunWaitingFor]
-    """What the run waits for, if that is known; absent otherwise."""
     lease_until: NotRequired[str]
     """When the claim of the worker expires, in ISO 8601."""
     started_at: NotRequired[str]
@@ -2236,10 +2260,22 @@ class ClaimedAutomationRunWaitingForWorkflowChanged(TypedDict):
 
 
 class ClaimedAutomationRunWaitingFor(TypedDict):
-    """What the run waits for, if that is known; absent otherwise."""
+    """What the run waits for; absent if it does not wait."""
 
-    kind: Literal["worker"]
-    """A worker whose code fits what the run has done so far."""
+    kind: Literal["approval", "signal", "child", "time", "retry", "worker"]
+    """People, a signal, a child, a time, the next attempt of a node, or a worker whose code fits what the run has done so far."""
+    node_id: NotRequired[str]
+    """The node that waits."""
+    approval: NotRequired[str]
+    """The approval (`apr_…`)."""
+    name: NotRequired[str]
+    """The name of the signal."""
+    id: NotRequired[str]
+    """The child: a run, an extraction or an ingestion."""
+    until: NotRequired[str]
+    """When the wait ends at the latest."""
+    others: NotRequired[int]
+    """The number of other nodes that also wait."""
     workflow_changed: NotRequired[ClaimedAutomationRunWaitingForWorkflowChanged]
     """Why the last worker could not continue the run."""
 
@@ -2276,6 +2312,8 @@ class ClaimedAutomationRun(TypedDict):
     """The run (`atr_…`) that started it."""
     workflow_version: NotRequired[int]
     """The version of the graph that the run started with; absent without one."""
+    waiting_for: NotRequired[ClaimedAutomationRunWaitingFor]
+    """What the run waits for; absent if it does not wait."""
     org: NotRequired[str]
     """The organisation (`org_…`)."""
     team: NotRequired[str]
@@ -2284,8 +2322,6 @@ class ClaimedAutomationRun(TypedDict):
     """The user (`usr_…`)."""
     sandbox: NotRequired[str]
     """The sandbox (`sbx_…`); absent in production."""
-    waiting_for: NotRequired[ClaimedAutomationRunWaitingFor]
-    """What the run waits for, if that is known; absent otherwise."""
     lease_until: NotRequired[str]
     """When the claim of the worker expires, in ISO 8601."""
     started_at: NotRequired[str]
@@ -2341,6 +2377,76 @@ class AppendedWork(TypedDict):
     """The command of each step that the batch started: the idempotency key of all its attempts."""
     entries: List[WorkflowJournalEntry]
     """What the server has added since `after_sequence`."""
+
+
+
+class Approval(TypedDict):
+    """A question of a run to people. Those who answer see the question, not the run."""
+
+    id: str
+    """apr_…"""
+    status: Literal["waiting", "answered", "expired", "cancelled"]
+    """`cancelled`: its run ended, or its node no longer waits."""
+    question: str
+    """What is asked."""
+    form: Dict[str, Any]
+    """The JSON Schema that `data` of the answer must match."""
+    expires_at: NotRequired[str]
+    """When it expires; absent without a deadline."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    closed_at: NotRequired[str]
+    """When it was answered, expired or was cancelled."""
+    answered_by: NotRequired[str]
+    """The user (`usr_…`), the developer, `secret key`, or the holder of a link and to whom it was sent."""
+    app: NotRequired[str]
+    """The app. This and the members below are only for secret keys and developers."""
+    sandbox: NotRequired[str]
+    """The sandbox, if it is not in production."""
+    run: NotRequired[str]
+    """The run that waits (`atr_…`)."""
+    automation: NotRequired[str]
+    """The automation of the run (`aut_…`)."""
+    node_id: NotRequired[str]
+    """The node that asks."""
+    answer: NotRequired[Any]
+    """The `data` of the answer."""
+    users: NotRequired[List[str]]
+    """Users who may answer."""
+    teams: NotRequired[List[str]]
+    """Teams whose members may answer."""
+    roles: NotRequired[List[str]]
+    """Roles in `org` that may answer."""
+    org: NotRequired[str]
+    """The organisation of `roles`."""
+    excluded_user: NotRequired[str]
+    """The user who invoked the run and may not answer."""
+
+
+
+class ApprovalLink(TypedDict):
+    """A link by which a person without an account answers an approval."""
+
+    url: str
+    """Shows the question on GET and takes the answer once on POST. Shown only here."""
+    expires_at: str
+    """When the link expires."""
+
+
+
+class LinkedApproval(TypedDict):
+    """An approval as the holder of a link sees it."""
+
+    status: Literal["waiting", "answered", "expired", "cancelled"]
+    """`cancelled`: its run ended, or its node no longer waits."""
+    question: str
+    """What is asked."""
+    form: Dict[str, Any]
+    """The JSON Schema that `data` of the answer must match."""
+    sent_to: str
+    """To whom the link was sent."""
+    expires_at: NotRequired[str]
+    """When the link or the approval expires, whichever is earlier."""
 
 
 
@@ -2732,6 +2838,72 @@ class AutomationRunFailedMessage(TypedDict):
     sequence: int
     """Its number in production or in the sandbox."""
     data: AutomationRunFailedMessageData
+    """The entries."""
+
+
+
+class ApprovalRequestedMessageData(TypedDict):
+    """The entries."""
+
+    approval: str
+    """The approval (`apr_…`)."""
+    run: str
+    """The run that waits (`atr_…`)."""
+    automation: str
+    """The automation (`aut_…`)."""
+    node_id: str
+    """The node that asks."""
+    question: str
+    """What is asked."""
+    expires_at: NotRequired[str]
+    """When the approval expires."""
+
+
+
+class ApprovalRequestedMessage(TypedDict):
+    """A run asks people and waits for an answer: the message to webhooks."""
+
+    id: str
+    """The event (`evt_…`); the same at every attempt."""
+    type: Literal["approval.requested"]
+    """The name of the event."""
+    timestamp: str
+    """When it happened, in ISO 8601."""
+    sequence: int
+    """Its number in production or in the sandbox."""
+    data: ApprovalRequestedMessageData
+    """The entries."""
+
+
+
+class ApprovalAnsweredMessageData(TypedDict):
+    """The entries."""
+
+    approval: str
+    """The approval (`apr_…`)."""
+    run: str
+    """The run that waits (`atr_…`)."""
+    automation: str
+    """The automation (`aut_…`)."""
+    node_id: str
+    """The node that asks."""
+    answered_by: str
+    """The user, the developer, `secret key`, or the holder of a link."""
+
+
+
+class ApprovalAnsweredMessage(TypedDict):
+    """An approval was answered: the message to webhooks."""
+
+    id: str
+    """The event (`evt_…`); the same at every attempt."""
+    type: Literal["approval.answered"]
+    """The name of the event."""
+    timestamp: str
+    """When it happened, in ISO 8601."""
+    sequence: int
+    """Its number in production or in the sandbox."""
+    data: ApprovalAnsweredMessageData
     """The entries."""
 
 
@@ -4727,6 +4899,34 @@ class PutAppSecretRequest(TypedDict):
     """The value."""
 
 
+
+class ApprovalPage(Page):
+    """One page of a list."""
+
+    data: List[Approval]
+    """The entries."""
+
+
+
+class AnswerApprovalRequest(TypedDict):
+    data: Any
+    """The answer, which must match the form."""
+
+
+
+class CreateApprovalLinkRequest(TypedDict):
+    to: str
+    """To whom you send the link, as the journal will name its holder."""
+    expires_in_seconds: NotRequired[int]
+    """Default 7 days."""
+
+
+
+class AnswerLinkedApprovalRequest(TypedDict):
+    data: Any
+    """The answer, which must match the form."""
+
+
 WebhookMessage = Union[
     "FileCreatedMessage",
     "FileUpdatedMessage",
@@ -4739,6 +4939,8 @@ WebhookMessage = Union[
     "KnowledgeSourceDeletedMessage",
     "AutomationRunCompletedMessage",
     "AutomationRunFailedMessage",
+    "ApprovalRequestedMessage",
+    "ApprovalAnsweredMessage",
     "ModelBudgetReachedMessage",
     "WebhookTestMessage",
 ]

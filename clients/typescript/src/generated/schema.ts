@@ -85,18 +85,22 @@ retried_from?: string | undefined;
 parent_run?: string | undefined;
 /** The version of the graph that the run started with; absent without one. */
 workflow_version?: number | undefined;
-/** The organisation (`org_…`). */
-org?: string | undefined;
-/** The team (`tea_…`). */
-team?: string | undefined;
-/** The user (`usr_…`). */
-user?: string | undefined;
-/** The sandbox (`sbx_…`); absent in production. */
-sandbox?: string | undefined;
-/** What the run waits for, if that is known; absent otherwise. */
+/** What the run waits for; absent if it does not wait. */
 waiting_for?: {
-/** A worker whose code fits what the run has done so far. */
-kind: 'worker';
+/** People, a signal, a child, a time, the next attempt of a node, or a worker whose code fits what the run has done so far. */
+kind: 'approval' | 'signal' | 'child' | 'time' | 'retry' | 'worker';
+/** The node that waits. */
+node_id?: string | undefined;
+/** The approval (`apr_…`). */
+approval?: string | undefined;
+/** The name of the signal. */
+name?: string | undefined;
+/** The child: a run, an extraction or an ingestion. */
+id?: string | undefined;
+/** When the wait ends at the latest. */
+until?: string | undefined;
+/** The number of other nodes that also wait. */
+others?: number | undefined;
 /** Why the last worker could not continue the run. */
 workflow_changed?: {
 /** The step that the journal has. */
@@ -105,6 +109,14 @@ expected: unknown;
 found: unknown;
 } | undefined;
 } | undefined;
+/** The organisation (`org_…`). */
+org?: string | undefined;
+/** The team (`tea_…`). */
+team?: string | undefined;
+/** The user (`usr_…`). */
+user?: string | undefined;
+/** The sandbox (`sbx_…`); absent in production. */
+sandbox?: string | undefined;
 /** When the claim of the worker expires, in ISO 8601. */
 lease_until?: string | undefined;
 /** When it started, in ISO 8601. */
@@ -205,18 +217,22 @@ retried_from?: string | undefined;
 parent_run?: string | undefined;
 /** The version of the graph that the run started with; absent without one. */
 workflow_version?: number | undefined;
-/** The organisation (`org_…`). */
-org?: string | undefined;
-/** The team (`tea_…`). */
-team?: string | undefined;
-/** The user (`usr_…`). */
-user?: string | undefined;
-/** The sandbox (`sbx_…`); absent in production. */
-sandbox?: string | undefined;
-/** What the run waits for, if that is known; absent otherwise. */
+/** What the run waits for; absent if it does not wait. */
 waiting_for?: {
-/** A worker whose code fits what the run has done so far. */
-kind: 'worker';
+/** People, a signal, a child, a time, the next attempt of a node, or a worker whose code fits what the run has done so far. */
+kind: 'approval' | 'signal' | 'child' | 'time' | 'retry' | 'worker';
+/** The node that waits. */
+node_id?: string | undefined;
+/** The approval (`apr_…`). */
+approval?: string | undefined;
+/** The name of the signal. */
+name?: string | undefined;
+/** The child: a run, an extraction or an ingestion. */
+id?: string | undefined;
+/** When the wait ends at the latest. */
+until?: string | undefined;
+/** The number of other nodes that also wait. */
+others?: number | undefined;
 /** Why the last worker could not continue the run. */
 workflow_changed?: {
 /** The step that the journal has. */
@@ -225,6 +241,14 @@ expected: unknown;
 found: unknown;
 } | undefined;
 } | undefined;
+/** The organisation (`org_…`). */
+org?: string | undefined;
+/** The team (`tea_…`). */
+team?: string | undefined;
+/** The user (`usr_…`). */
+user?: string | undefined;
+/** The sandbox (`sbx_…`); absent in production. */
+sandbox?: string | undefined;
 /** When the claim of the worker expires, in ISO 8601. */
 lease_until?: string | undefined;
 /** When it started, in ISO 8601. */
@@ -1902,18 +1926,22 @@ retried_from?: string | undefined;
 parent_run?: string | undefined;
 /** The version of the graph that the run started with; absent without one. */
 workflow_version?: number | undefined;
-/** The organisation (`org_…`). */
-org?: string | undefined;
-/** The team (`tea_…`). */
-team?: string | undefined;
-/** The user (`usr_…`). */
-user?: string | undefined;
-/** The sandbox (`sbx_…`); absent in production. */
-sandbox?: string | undefined;
-/** What the run waits for, if that is known; absent otherwise. */
+/** What the run waits for; absent if it does not wait. */
 waiting_for?: {
-/** A worker whose code fits what the run has done so far. */
-kind: 'worker';
+/** People, a signal, a child, a time, the next attempt of a node, or a worker whose code fits what the run has done so far. */
+kind: 'approval' | 'signal' | 'child' | 'time' | 'retry' | 'worker';
+/** The node that waits. */
+node_id?: string | undefined;
+/** The approval (`apr_…`). */
+approval?: string | undefined;
+/** The name of the signal. */
+name?: string | undefined;
+/** The child: a run, an extraction or an ingestion. */
+id?: string | undefined;
+/** When the wait ends at the latest. */
+until?: string | undefined;
+/** The number of other nodes that also wait. */
+others?: number | undefined;
 /** Why the last worker could not continue the run. */
 workflow_changed?: {
 /** The step that the journal has. */
@@ -1922,6 +1950,14 @@ expected: unknown;
 found: unknown;
 } | undefined;
 } | undefined;
+/** The organisation (`org_…`). */
+org?: string | undefined;
+/** The team (`tea_…`). */
+team?: string | undefined;
+/** The user (`usr_…`). */
+user?: string | undefined;
+/** The sandbox (`sbx_…`); absent in production. */
+sandbox?: string | undefined;
 /** When the claim of the worker expires, in ISO 8601. */
 lease_until?: string | undefined;
 /** When it started, in ISO 8601. */
@@ -1971,6 +2007,70 @@ lease_until?: string | undefined;
 command_ids: Record<string, string>;
 /** What the server has added since `after_sequence`. */
 entries: Array<WorkflowJournalEntry>;
+};
+
+/** A question of a run to people. Those who answer see the question, not the run. */
+export type Approval = {
+/** apr_… */
+id: string;
+/** `cancelled`: its run ended, or its node no longer waits. */
+status: 'waiting' | 'answered' | 'expired' | 'cancelled';
+/** What is asked. */
+question: string;
+/** The JSON Schema that `data` of the answer must match. */
+form: Record<string, unknown>;
+/** When it expires; absent without a deadline. */
+expires_at?: string | undefined;
+/** When it was created, in ISO 8601. */
+created_at: string;
+/** When it was answered, expired or was cancelled. */
+closed_at?: string | undefined;
+/** The user (`usr_…`), the developer, `secret key`, or the holder of a link and to whom it was sent. */
+answered_by?: string | undefined;
+/** The app. This and the members below are only for secret keys and developers. */
+app?: string | undefined;
+/** The sandbox, if it is not in production. */
+sandbox?: string | undefined;
+/** The run that waits (`atr_…`). */
+run?: string | undefined;
+/** The automation of the run (`aut_…`). */
+automation?: string | undefined;
+/** The node that asks. */
+node_id?: string | undefined;
+/** The `data` of the answer. */
+answer?: unknown | undefined;
+/** Users who may answer. */
+users?: Array<string> | undefined;
+/** Teams whose members may answer. */
+teams?: Array<string> | undefined;
+/** Roles in `org` that may answer. */
+roles?: Array<string> | undefined;
+/** The organisation of `roles`. */
+org?: string | undefined;
+/** The user who invoked the run and may not answer. */
+excluded_user?: string | undefined;
+};
+
+/** A link by which a person without an account answers an approval. */
+export type ApprovalLink = {
+/** Shows the question on GET and takes the answer once on POST. Shown only here. */
+url: string;
+/** When the link expires. */
+expires_at: string;
+};
+
+/** An approval as the holder of a link sees it. */
+export type LinkedApproval = {
+/** `cancelled`: its run ended, or its node no longer waits. */
+status: 'waiting' | 'answered' | 'expired' | 'cancelled';
+/** What is asked. */
+question: string;
+/** The JSON Schema that `data` of the answer must match. */
+form: Record<string, unknown>;
+/** To whom the link was sent. */
+sent_to: string;
+/** When the link or the approval expires, whichever is earlier. */
+expires_at?: string | undefined;
 };
 
 /** A file was stored: the message to webhooks. */
@@ -2265,6 +2365,58 @@ code: string;
 /** A text for people. */
 message: string;
 } | undefined;
+};
+};
+
+/** A run asks people and waits for an answer: the message to webhooks. */
+export type ApprovalRequestedMessage = {
+/** The event (`evt_…`); the same at every attempt. */
+id: string;
+/** The name of the event. */
+type: 'approval.requested';
+/** When it happened, in ISO 8601. */
+timestamp: string;
+/** Its number in production or in the sandbox. */
+sequence: number;
+/** The entries. */
+data: {
+/** The approval (`apr_…`). */
+approval: string;
+/** The run that waits (`atr_…`). */
+run: string;
+/** The automation (`aut_…`). */
+automation: string;
+/** The node that asks. */
+node_id: string;
+/** What is asked. */
+question: string;
+/** When the approval expires. */
+expires_at?: string | undefined;
+};
+};
+
+/** An approval was answered: the message to webhooks. */
+export type ApprovalAnsweredMessage = {
+/** The event (`evt_…`); the same at every attempt. */
+id: string;
+/** The name of the event. */
+type: 'approval.answered';
+/** When it happened, in ISO 8601. */
+timestamp: string;
+/** Its number in production or in the sandbox. */
+sequence: number;
+/** The entries. */
+data: {
+/** The approval (`apr_…`). */
+approval: string;
+/** The run that waits (`atr_…`). */
+run: string;
+/** The automation (`aut_…`). */
+automation: string;
+/** The node that asks. */
+node_id: string;
+/** The user, the developer, `secret key`, or the holder of a link. */
+answered_by: string;
 };
 };
 
@@ -3914,5 +4066,28 @@ export type PutAppSecretRequest = {
 value: string;
 };
 
+/** One page of a list. */
+export type ApprovalPage = Page & {
+/** The entries. */
+data: Array<Approval>;
+};
+
+export type AnswerApprovalRequest = {
+/** The answer, which must match the form. */
+data: unknown;
+};
+
+export type CreateApprovalLinkRequest = {
+/** To whom you send the link, as the journal will name its holder. */
+to: string;
+/** Default 7 days. */
+expires_in_seconds?: number | undefined;
+};
+
+export type AnswerLinkedApprovalRequest = {
+/** The answer, which must match the form. */
+data: unknown;
+};
+
 /** A message to a webhook about an event of Quarry. */
-export type WebhookMessage = FileCreatedMessage | FileUpdatedMessage | ExtractionCompletedMessage | ExtractionFailedMessage | IngestionSucceededMessage | IngestionFailedMessage | KnowledgeSourceCreatedMessage | KnowledgeSourceUpdatedMessage | KnowledgeSourceDeletedMessage | AutomationRunCompletedMessage | AutomationRunFailedMessage | ModelBudgetReachedMessage | WebhookTestMessage;
+export type WebhookMessage = FileCreatedMessage | FileUpdatedMessage | ExtractionCompletedMessage | ExtractionFailedMessage | IngestionSucceededMessage | IngestionFailedMessage | KnowledgeSourceCreatedMessage | KnowledgeSourceUpdatedMessage | KnowledgeSourceDeletedMessage | AutomationRunCompletedMessage | AutomationRunFailedMessage | ApprovalRequestedMessage | ApprovalAnsweredMessage | ModelBudgetReachedMessage | WebhookTestMessage;
