@@ -5,6 +5,7 @@
 export const taskNames = {
   advanceRun: 'advance_run',
   advanceRuns: 'advance_runs',
+  applySyncs: 'apply_syncs',
   compactIndex: 'compact_index',
   crawl: 'crawl',
   deliverDue: 'deliver_due',
@@ -27,6 +28,7 @@ export const taskNames = {
   sweepEvents: 'sweep_events',
   sweepIdempotency: 'sweep_idempotency',
   sweepKv: 'sweep_kv',
+  sweepModels: 'sweep_models',
   sweepUploads: 'sweep_uploads',
   sweepUsage: 'sweep_usage',
 } as const;

@@ -26,6 +26,8 @@ export function presentSource(row: SourceView) {
       trained_at: row.model.trainedAt && iso(new Date(row.model.trainedAt)),
     },
     metadata: row.metadata,
+    has_credentials: row.credentials !== null,
+    held_deletions: row.heldDeletions,
     org: row.orgId && formatId('org', row.orgId),
     parent_source: row.parentSourceId && formatId('source', row.parentSourceId),
     payload: row.payload,
@@ -95,6 +97,7 @@ export function presentDocument(row: DocumentView) {
     total_size: row.totalSize,
     total_chunks: row.chunkCount,
     source_url: row.sourceUrl,
+    external_id: row.externalId,
     created_at: iso(row.createdAt),
     updated_at: iso(row.updatedAt),
   });

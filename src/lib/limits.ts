@@ -17,6 +17,7 @@ export const limits = {
    */
   jobWaits: {
     advance_run: { jobsMax: 4_000, jobsOfAppMax: 1_000 },
+    apply_syncs: { jobsMax: 256, jobsOfAppMax: 32 },
     crawl: { jobsMax: 256, jobsOfAppMax: 64 },
     deliver_webhook: { jobsMax: 512, jobsOfAppMax: 64 },
     embed_documents: { jobsMax: 256, jobsOfAppMax: 1 },

@@ -23,7 +23,7 @@ export function readAutomationFile(text: string): { file?: AutomationFile; probl
   const { text: located, problems: faults } = readLocatedText(text);
   if (!located) return { problems: faults.map((fault) => ({ ...fault, node: undefined })) };
   const { value, locate } = located;
-  const bare = isObject(value) && value.kind === 'WorkflowGraph';
+  const bare = isObject(value) && (value.kind === 'WorkflowGraph' || value.kind === 'WorkflowProgram');
   const problems = (bare ? checkGraphOf(value, []) : checkAutomation(value)).map(({ path, node, message }) => ({
     ...locate(path),
     node,

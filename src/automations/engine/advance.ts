@@ -42,6 +42,7 @@ export async function advanceRun(
 ): Promise<void> {
   const row = await store.findWork(deps.db, key.appId, key.runId);
   if (!row || row.graphVersion === null || (row.status !== 'pending' && row.status !== 'running')) return;
+  if (row.program) return deps.advanceProgram(row);
   const advance = new Advance(deps, row, await deps.loadGraph(row), stopping, waitOutside);
   const attributes = { 'quarry.app': row.appId, 'quarry.run': row.id, 'quarry.automation': row.automationId };
   await traceFrom('run', { continues: row.traceparent, attributes }, async () => {

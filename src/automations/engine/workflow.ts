@@ -1,5 +1,3 @@
-import { randomBytes } from 'node:crypto';
-import { hostname } from 'node:os';
 import type { Database, Db } from '../../db/database.ts';
 import type { Tasks } from '../../domain.ts';
 import { taskNames } from '../../jobs/task-names.ts';
@@ -24,7 +22,7 @@ import type { AdvanceDeps } from './advance-deps.ts';
 import type { Expressions } from './expressions.ts';
 import { giveUpRun } from './give-up.ts';
 import { RunWatch } from './run-watch.ts';
-import { TreeBudget } from './tree-budget.ts';
+import type { TreeBudget } from './tree-budget.ts';
 import { WorkClaims } from './work-claims.ts';
 
 type WorkflowDeps = {
@@ -37,9 +35,11 @@ type WorkflowDeps = {
   automations: AutomationService;
   runs: RunService;
   loadGraph(run: RunRow): Promise<Graph>;
+  advanceProgram: AdvanceDeps['advanceProgram'];
+  treeBudget: TreeBudget;
+  environment: AdvanceDeps['environment'];
   servicesFor(run: WorkRow): Promise<NodeServices<Db>>;
   findChildEnd: AdvanceDeps['findChildEnd'];
-  version: string;
 };
 
 /** Work that outlives requests: jobs by their stored name, and checks on a timer. */
@@ -71,17 +71,17 @@ const keptOutputMs = 24 * 3_600_000;
 
 export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow {
   const { db, clock, log } = deps;
-  const worker = `${hostname()}/${process.pid}/${randomBytes(3).toString('hex')}`;
   const advanceDeps: AdvanceDeps = {
     db,
     clock,
     log,
-    claims: new WorkClaims(deps.session, worker),
+    claims: new WorkClaims(deps.session, deps.environment.worker),
     watch: new RunWatch(db, log),
     expressions: deps.expressions,
-    treeBudget: new TreeBudget(db, clock),
-    environment: { worker, version: deps.version },
+    treeBudget: deps.treeBudget,
+    environment: deps.environment,
     loadGraph: deps.loadGraph,
+    advanceProgram: deps.advanceProgram,
     openSecrets: deps.automations.openSecrets,
     servicesFor: deps.servicesFor,
     findChildEnd: deps.findChildEnd,

@@ -1,9 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Static } from 'typebox';
 import { brokenReference, type Database, type Db, isInUnit, type Transaction } from '../../db/database.ts';
-import { readBase64 } from '../../files/input.ts';
 import { findVisibleFile } from '../../files/store.ts';
-import { decodeLongBase64, encodeLongText, findLongText } from '../../http/body/long-text.ts';
 import type { PageRequest } from '../../http/route/pages.ts';
 import { AppError, found, invalidField, notFound } from '../../lib/errors.ts';
 import { newUuid } from '../../lib/ids.ts';
@@ -11,9 +9,10 @@ import type { Caller } from '../../tenancy/caller.ts';
 import { requireQuotaLeft } from '../../tenancy/quotas.ts';
 import { fieldId, pathId, unknownReference } from '../../tenancy/references.ts';
 import { findCreatableKind, listMissingForPull } from '../kinds/index.ts';
-import type { contentSchema, ingestBatchSchema, ingestSchema, pushSchema } from '../schema.ts';
+import type { ingestBatchSchema, ingestSchema, pushSchema } from '../schema.ts';
 import { checkMetadata, type SourceService, type VisibleSource } from '../sources/service.ts';
 import type { SourceRow } from '../sources/store.ts';
+import { readContent } from './content.ts';
 import { documentBytesMax } from './prepare.ts';
 import { itemMetadata } from './run.ts';
 import type { IngestionRow, IngestionView, NewItem } from './store.ts';
@@ -97,10 +96,11 @@ export function createIngestService(deps: IngestDeps) {
     items: NewItem[],
     onActive: OnActive,
     isInline = true,
+    metadata: Record<string, unknown> = {},
   ): Promise<IngestionView> {
     const size = items.reduce((sum, item) => sum + (item.content?.length ?? inlineBytesMax + 1), 0);
     const inline = isInline && !isInUnit() && kind !== 'pull' && size <= inlineBytesMax;
-    const { ingestion, isNew } = await begin(db, source, kind, items, onActive, inline);
+    const { ingestion, isNew } = await begin(db, source, kind, items, onActive, inline, { metadata });
     if (isNew && inline && !ingestion.queued) await runInline([ingestion]);
     const view = found(await store.findIngestion(db, caller, ingestion.id));
     return isNew ? view : { ...view, metadata: { ...view.metadata, already_active: true } };
@@ -152,7 +152,12 @@ export function createIngestService(deps: IngestDeps) {
     // With `dedupe`, no new document may be necessary.
     else if (input.dedupe !== true) await requireQuotaLeft(db, source, 'documents');
     const items = mode === 'pull' ? [] : [await readPush(db, caller, input)];
-    return start(db, caller, source, mode === 'pull' ? 'pull' : 'push', items, input.on_active ?? 'return', isInline);
+    const confirmed = input.confirm_deletions === true;
+    if (confirmed && mode !== 'pull') throw invalidField('confirm_deletions', 'is for pulls only');
+    // A confirmation must not be lost in a pull that is already active.
+    const onActive = input.on_active ?? (confirmed ? 'queue' : 'return');
+    const metadata = confirmed ? { confirm_deletions: true } : {};
+    return start(db, caller, source, mode === 'pull' ? 'pull' : 'push', items, onActive, isInline, metadata);
   }
 
   return {
@@ -261,9 +266,9 @@ export function createIngestService(deps: IngestDeps) {
       });
     },
 
-    /** Starts an automatic pull, unless another ingestion is active. */
-    async pullDue(source: SourceRow): Promise<void> {
-      await begin(db, source, 'pull', [], 'return', false);
+    /** Starts an automatic pull, unless another ingestion is active, which is returned then. */
+    async pullDue(source: SourceRow): Promise<IngestionRow> {
+      return (await begin(db, source, 'pull', [], 'return', false)).ingestion;
     },
 
     async get(caller: Caller, id: string): Promise<IngestionView> {
@@ -311,28 +316,4 @@ function exactlyOneError(fields: string[], message: string): AppError {
   return new AppError('invalid_parameters', `${fields.join(', ')}: ${message}`, {
     fields: fields.map((field) => ({ field, message })),
   });
-}
-
-const textType = /^text\/(?:plain|markdown|x-markdown)\s*(?:;|$)/i;
-const textName = /\.(?:md|markdown|txt|text)$/i;
-
-/** Reads the pushed bytes. Text that is declared as plain text or Markdown becomes the document unchanged. */
-async function readContent(content: Static<typeof contentSchema>, field: string, app: string) {
-  const { content_type: contentType = null, filename = null } = content;
-  const long = findLongText(content, 'data');
-  if (content.data_encoding === 'base64') {
-    const bytes = long ? await concatenate(decodeLongBase64(field, long, app)) : readBase64(field, content.data);
-    return { content: bytes, isText: false, contentType, filename };
-  }
-  const isText =
-    (contentType === null || textType.test(contentType)) &&
-    (filename === null || !/\.\w+$/.test(filename) || textName.test(filename));
-  const bytes = long ? await concatenate(encodeLongText(field, long, app)) : Buffer.from(content.data);
-  return { content: bytes, isText, contentType, filename };
-}
-
-async function concatenate(pieces: AsyncIterable<Buffer>): Promise<Buffer> {
-  const all: Buffer[] = [];
-  for await (const piece of pieces) all.push(piece);
-  return Buffer.concat(all);
 }

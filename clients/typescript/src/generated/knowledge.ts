@@ -75,4 +75,18 @@ page_size?: number | undefined; }, options?: CallOptions): Pages<S.KnowledgeDocu
   setInboundSecret: (source: string, body?: S.SetInboundSecretRequest, options?: CallOptions): Promise<S.SetInboundSecretResponse> => c.send('POST', path`/api/v1/knowledge_sources/${source}/inbound_url/signing_secret`, body, options),
   /** Accept unsigned posts at the inbound URL again. */
   deleteInboundSecret: (source: string, options?: CallOptions): Promise<void> => c.send('DELETE', path`/api/v1/knowledge_sources/${source}/inbound_url/signing_secret`, undefined, options),
+  /** Start a sync of a source, or resume the one that expired. */
+  startSync: (source: string, body: S.StartKnowledgeSyncRequest, options?: CallOptions): Promise<S.KnowledgeSync> => c.postOnce(path`/api/v1/knowledge_sources/${source}/syncs`, body, options),
+  /** List the syncs of a source. */
+  listSyncs: (source: string, query?: { /** Page number, from 1. Default 1. */
+page?: number | undefined; /** Entries per page. Default 25; more than 100 counts as 100. */
+page_size?: number | undefined; }, options?: CallOptions): Pages<S.KnowledgeSync, S.KnowledgeSyncPage> => c.list(path`/api/v1/knowledge_sources/${source}/syncs`, query, options),
+  /** Get a sync. */
+  getSync: (sync: string, options?: CallOptions): Promise<S.KnowledgeSync> => c.get(path`/api/v1/knowledge_syncs/${sync}`, undefined, options),
+  /** Send a batch of a sync. */
+  sendSyncBatch: (sync: string, number: string, body: S.PutKnowledgeSyncBatchRequest, options?: CallOptions): Promise<S.KnowledgeSync> => c.send('PUT', path`/api/v1/knowledge_syncs/${sync}/batches/${number}`, body, options),
+  /** Complete a sync. */
+  completeSync: (sync: string, body: S.CompleteKnowledgeSyncRequest, options?: CallOptions): Promise<S.KnowledgeSync> => c.postOnce(path`/api/v1/knowledge_syncs/${sync}/complete`, body, options),
+  /** Abort a sync. */
+  abortSync: (sync: string, body?: S.AbortKnowledgeSyncRequest, options?: CallOptions): Promise<S.KnowledgeSync> => c.postOnce(path`/api/v1/knowledge_syncs/${sync}/abort`, body, options),
 });
