@@ -17,6 +17,7 @@ import { createEvents } from '../events/domain.ts';
 import { emitEvent } from '../events/emit.ts';
 import { createExtractions } from '../extractions/domain.ts';
 import { createFiles } from '../files/domain.ts';
+import { createGroupService } from '../groups/service.ts';
 import { createIdempotencySweep } from '../idempotency/sweep.ts';
 import { createIdentityService } from '../identity/service.ts';
 import { createExternalSignIn } from '../identity/sign-in.ts';
@@ -227,6 +228,7 @@ export function createDomains(services: Services, audit?: AuditLog) {
     consoleSessions: consoleSessions.service,
     orgs: createOrgService({ db, files: files.service }),
     teams: createTeamService(base),
+    groups: createGroupService(base),
     agents: createAgentService({ db, files: files.service }),
     threads: createThreadService({ ...base, onMessage: inbound.takeMessage }),
     installations: createInstallationService({ ...base, onInstalled: inbound.install }),

@@ -6,6 +6,7 @@ import { registerAgentRoutes } from '../agents/routes.ts';
 import { registerAppRoutes } from '../apps/routes.ts';
 import { AuditLog } from '../audit/log.ts';
 import { registerAuditRoutes } from '../audit/routes.ts';
+import { registerApprovalRoutes } from '../automations/approvals/routes.ts';
 import { registerAutomationRoutes } from '../automations/routes.ts';
 import { runsJobs } from '../config/config.ts';
 import { registerConfigRoutes } from '../configs/routes.ts';
@@ -15,6 +16,7 @@ import { registerEventRoutes } from '../events/routes.ts';
 import { webhookMessages } from '../events/schema.ts';
 import { registerExtractionRoutes } from '../extractions/routes.ts';
 import { registerFileRoutes } from '../files/routes.ts';
+import { registerGroupRoutes } from '../groups/routes.ts';
 import { Intake } from '../http/body/intake.ts';
 import { registerHealthRoutes } from '../http/health.ts';
 import { Connections } from '../http/limits/connections.ts';
@@ -237,6 +239,7 @@ function registerRoutes(api: Api, domains: Domains): void {
   registerOrgRoutes(api, domains);
   registerUserRoutes(api, domains);
   registerTeamRoutes(api, domains);
+  registerGroupRoutes(api, domains);
   registerAgentRoutes(api, domains);
   registerThreadRoutes(api, domains);
   registerInstallationRoutes(api, domains);
@@ -252,6 +255,7 @@ function registerRoutes(api: Api, domains: Domains): void {
   registerEventRoutes(api, domains);
   registerKnowledgeRoutes(api, domains);
   registerAutomationRoutes(api, domains);
+  registerApprovalRoutes(api, domains);
   registerOpenAiRoutes(api, domains);
   registerConsoleRoutes(api, domains);
 }

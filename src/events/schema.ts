@@ -44,6 +44,21 @@ const run = Type.Object({
   result: anyValue('What the run returned.'),
   error: Type.Optional(error),
 });
+const approval = {
+  approval: text('The approval (`apr_…`).'),
+  run: text('The run that waits (`atr_…`).'),
+  automation: text('The automation (`aut_…`).'),
+  node_id: text('The node that asks.'),
+};
+const requested = Type.Object({
+  ...approval,
+  question: text('What is asked.'),
+  expires_at: Type.Optional(text('When the approval expires.')),
+});
+const answered = Type.Object({
+  ...approval,
+  answered_by: text('The user, the developer, `secret key`, or the holder of a link.'),
+});
 const budget = Type.Object({
   budget: text('The budget (`mbg_…`).'),
   level: Type.Enum(['soft', 'hard'], {
@@ -73,6 +88,8 @@ const ownEvents: Record<string, { summary: string; payload: TSchema }> = {
   'knowledge_source.deleted': { summary: 'A source was deleted', payload: source },
   'automation_run.completed': { summary: 'A run ended with its result', payload: run },
   'automation_run.failed': { summary: 'A run failed', payload: run },
+  'approval.requested': { summary: 'A run asks people and waits for an answer', payload: requested },
+  'approval.answered': { summary: 'An approval was answered', payload: answered },
   'model_budget.reached': { summary: 'A budget for language models has reached a limit', payload: budget },
   'webhook.test': { summary: 'Sent by the test of a webhook, to that webhook alone', payload: testPayload },
 };

@@ -7,6 +7,7 @@ import { randomBytes } from 'node:crypto';
 export const idPrefixes = {
   agent: ['agt', 'agi'],
   app: ['dap', 'app'],
+  approval: ['apr'],
   auditEntry: ['aud'],
   automation: ['aut', 'auto'],
   automationRun: ['atr', 'arun'],
@@ -21,6 +22,7 @@ export const idPrefixes = {
   extraction: ['ext'],
   extractionOutput: ['exo'],
   file: ['fil'],
+  group: ['grp'],
   ingestion: ['cig'],
   identityIssuer: ['iss'],
   installation: ['cin', 'ins'],

@@ -15,6 +15,7 @@ import { Recorder } from '../../support/reference/recorder.ts';
 import { invoiceResponse, recordStructuredExtraction } from '../../support/reference/structured.ts';
 import { recordDeletions, recordIssuers, recordSignIn, recordTenants } from '../../support/reference/tenants.ts';
 import {
+  recordApprovals,
   recordAutomations,
   recordEntries,
   recordFiles,
@@ -60,6 +61,7 @@ test('each example of the reference is accepted by the server and returns what i
   await recordKnowledge(recorder, tenants);
   await recordOpenAi(recorder, app);
   await recordAutomations(recorder, server, app);
+  await recordApprovals(recorder, server, app);
   await recordOperations(recorder, server, app);
   await recordIssuers(recorder, app, tenants, provider.issuer);
   await recordSignIn(recorder, server, app, tenants);

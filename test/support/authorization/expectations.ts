@@ -1,8 +1,10 @@
 import type { TestServer } from '../server.ts';
 import { offsetType, tus, uploadHeaders } from '../uploads.ts';
+import { approvalExpectations } from './approvals.ts';
 import type { Fixtures, Target } from './fixtures.ts';
 import { type Expectation, type Row, readMatrix } from './matrix.ts';
 import { openAiExpectations } from './openai.ts';
+import { permissionExpectations } from './permissions.ts';
 import {
   apiKeys,
   config,
@@ -214,19 +216,7 @@ export function expectationsByRoute(
     'PATCH /api/v1/installations/:installation': { table: managed, make: make.installation },
     'DELETE /api/v1/installations/:installation': { table: managed, make: make.installation, consumes: true },
 
-    'GET /api/v1/identity_issuers': { table: keysOnly },
-    'POST /api/v1/identity_issuers': {
-      table: keysOnly,
-      send: () => ({ body: { issuer: `https://login-${++names}.example.com`, audience: 'quarry' } }),
-    },
-    'GET /api/v1/identity_issuers/:identity_issuer': { table: tenantRows('mine'), make: make.issuer },
-    'PATCH /api/v1/identity_issuers/:identity_issuer': { table: tenantRows('mine'), make: make.issuer },
-    'DELETE /api/v1/identity_issuers/:identity_issuer': {
-      table: tenantRows('mine'),
-      make: make.issuer,
-      consumes: true,
-    },
-
+    ...permissionExpectations(make, tenantRows('mine')),
     'GET /api/v1/sandboxes': { table: sandboxes.collection },
     ...newThing('/api/v1/sandboxes', sandboxes.collection, { name: 'Sandbox' }),
     'GET /api/v1/sandboxes/:sandbox': { table: sandboxes.one, make: make.sandbox },
@@ -371,41 +361,12 @@ export function expectationsByRoute(
       table: runOutput,
       make: make.endedRun,
     },
-    'POST /api/v1/automation_runs/:automation_run/cancel': {
-      table: ofPeople(managed),
-      make: make.run,
-      consumes: true,
-    },
-    'POST /api/v1/automation_runs/:automation_run/retry': { table: ofPeople(managed), make: make.endedRun },
-    'POST /api/v1/automation_runs/:automation_run/signal': {
-      table: ofPeople(managed),
-      make: make.run,
-      send: () => ({ body: { name: 'go' } }),
-      admitted: 409,
-    },
-    'POST /api/v1/automation_work/claim': {
-      table: ofPeople(managed),
-      make: make.automation,
-      send: ({ id }) => ({ body: { automations: [id], code_version: '1', lease_seconds: 60 } }),
-      admitted: 204,
-    },
-    'POST /api/v1/automation_runs/:automation_run/entries': {
-      table: ofPeople(managed),
-      make: make.run,
-      send: () => ({ body: { claim: 'clm_0000000000000000000000', after_sequence: 0, entries: [] } }),
-      admitted: 409,
-    },
-    'POST /api/v1/automation_runs/:automation_run/claimed_journal': {
-      table: ofPeople(managed),
-      make: make.run,
-      send: () => ({ body: { claim: 'clm_0000000000000000000000', after_cursor: 'x' } }),
-      admitted: 409,
-    },
     'POST /api/v1/automation_runs/:automation_run/status': {
       table: ofPeople(managed),
       make: make.claimedRun,
       send: () => ({ body: { status: 'running' } }),
     },
+    ...approvalExpectations(make),
     'POST /api/v1/events': { table: keysOnly, send: () => ({ body: { name: 'happened' } }) },
     'GET /api/v1/events/stream': { table: everybody },
     'GET /api/v1/models': { table: keysOnly },

@@ -52,6 +52,15 @@ export function createFixtures({ api, provision, services }: TestServer, tenants
     agent: (whose: Ownership) => post(whose, '/agents', { name: 'Agent', ...ownerIds(whose) }),
     issuer: (whose: Ownership) =>
       post(whose, '/identity_issuers', { issuer: `https://${newUuid()}.example.com`, audience: 'quarry' }),
+    group: (whose: Ownership) => post(whose, '/groups', { namespace: 'test', external_id: newUuid() }),
+    async groupMember(whose: Ownership): Promise<Target> {
+      const group = await make.group(whose);
+      const user = await make.spareUser(whose);
+      const path = `/api/v1/groups/${group.id}/members`;
+      const added = await api('POST', path, { key: keyOf(whose), body: { user: user.id } });
+      assert.equal(added.status, 201, added.text);
+      return { ...user, parent: group.id };
+    },
     thread: (whose: Ownership) => post(whose, '/threads', { title: 'Thread', ...ownerIds(whose) }),
     async installation(whose: Ownership) {
       const { id } = whose === 'agent' ? agent : await make.agent(whose);
@@ -229,6 +238,29 @@ export function createFixtures({ api, provision, services }: TestServer, tenants
       await change(whose, `/automations/${automation.id}/invoke`, {});
       const { id } = await change(whose, `/automations/${automation.id}/claim`, { lease_seconds: 600 });
       return { id, whose };
+    },
+    /** An approval for the owner: a user, a team, or the members of an organisation. */
+    async approval(whose: Ownership): Promise<Target> {
+      const { user, team, org } = ownerIds(whose);
+      const audience =
+        user !== undefined
+          ? { users: [user] }
+          : team !== undefined
+            ? { teams: [team] }
+            : { org, roles: ['member', 'admin'] };
+      const nodes = [{ id: 'ask', kind: 'approve', question: 'Sure?', ...audience }];
+      const workflow = { kind: 'WorkflowGraph', version: 1, start_node: 'ask', nodes };
+      const automation = await post(whose, '/automations', { name: 'Asks', type: 'invoked', workflow });
+      await change(whose, `/automations/${automation.id}/activate`, {});
+      const run = await change(whose, `/automations/${automation.id}/invoke`, {});
+      let approval: string | undefined;
+      await until(async () => {
+        const path = `/api/v1/approvals?run=${run.id}`;
+        const { body } = await api<{ data: Made[] }>('GET', path, { key: keyOf(whose) });
+        approval = body.data[0]?.id;
+        return approval !== undefined;
+      });
+      return { id: approval ?? '', whose };
     },
     async secret(whose: Ownership): Promise<Target> {
       const id = `SECRET_${++entries}`;

@@ -58,6 +58,10 @@ agent?: Array<string> | undefined; }, options?: CallOptions): Pages<S.KnowledgeD
   updateDocument: (document: string, body?: S.UpdateKnowledgeDocumentRequest, options?: CallOptions): Promise<S.KnowledgeIngestion> => c.send('PATCH', path`/api/v1/knowledge_documents/${document}`, body, options),
   /** Delete a document. */
   deleteDocument: (document: string, options?: CallOptions): Promise<void> => c.send('DELETE', path`/api/v1/knowledge_documents/${document}`, undefined, options),
+  /** Change who sees a document. */
+  updateDocumentAcl: (document: string, body?: S.UpdateKnowledgeDocumentAclRequest, options?: CallOptions): Promise<S.KnowledgeDocument> => c.send('PATCH', path`/api/v1/knowledge_documents/${document}/acl`, body, options),
+  /** Let every reader of its source see a document. */
+  deleteDocumentAcl: (document: string, options?: CallOptions): Promise<void> => c.send('DELETE', path`/api/v1/knowledge_documents/${document}/acl`, undefined, options),
   /** Read a document's text, or a slice of it. */
   readDocument: (document: string, query?: { /** The number of units to skip. */
 offset?: number | undefined; /** The number of units to return. */
