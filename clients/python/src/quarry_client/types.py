@@ -101,10 +101,22 @@ class AutomationRunSummaryWaitingForWorkflowChanged(TypedDict):
 
 
 class AutomationRunSummaryWaitingFor(TypedDict):
-    """What the run waits for, if that is known; absent otherwise."""
+    """What the run waits for; absent if it does not wait."""
 
-    kind: Literal["worker"]
-    """A worker whose code fits what the run has done so far."""
+    kind: Literal["approval", "signal", "child", "time", "retry", "worker"]
+    """People, a signal, a child, a time, the next attempt of a node, or a worker whose code fits what the run has done so far."""
+    node_id: NotRequired[str]
+    """The node that waits."""
+    approval: NotRequired[str]
+    """The approval (`apr_…`)."""
+    name: NotRequired[str]
+    """The name of the signal."""
+    id: NotRequired[str]
+    """The child: a run, an extraction or an ingestion."""
+    until: NotRequired[str]
+    """When the wait ends at the latest."""
+    others: NotRequired[int]
+    """The number of other nodes that also wait."""
     workflow_changed: NotRequired[AutomationRunSummaryWaitingForWorkflowChanged]
     """Why the last worker could not continue the run."""
 
@@ -135,6 +147,8 @@ class AutomationRunSummary(TypedDict):
     """The run (`atr_…`) that started it."""
     workflow_version: NotRequired[int]
     """The version of the graph that the run started with; absent without one."""
+    waiting_for: NotRequired[AutomationRunSummaryWaitingFor]
+    """What the run waits for; absent if it does not wait."""
     org: NotRequired[str]
     """The organisation (`org_…`)."""
     team: NotRequired[str]
@@ -143,8 +157,6 @@ class AutomationRunSummary(TypedDict):
     """The user (`usr_…`)."""
     sandbox: NotRequired[str]
     """The sandbox (`sbx_…`); absent in production."""
-    waiting_for: NotRequired[AutomationRunSummaryWaitingFor]
-    """What the run waits for, if that is known; absent otherwise."""
     lease_until: NotRequired[str]
     """When the claim of the worker expires, in ISO 8601."""
     started_at: NotRequired[str]
@@ -237,10 +249,22 @@ class AutomationRunWaitingForWorkflowChanged(TypedDict):
 
 
 class AutomationRunWaitingFor(TypedDict):
-    """What the run waits for, if that is known; absent otherwise."""
+    """What the run waits for; absent if it does not wait."""
 
-    kind: Literal["worker"]
-    """A worker whose code fits what the run has done so far."""
+    kind: Literal["approval", "signal", "child", "time", "retry", "worker"]
+    """People, a signal, a child, a time, the next attempt of a node, or a worker whose code fits what the run has done so far."""
+    node_id: NotRequired[str]
+    """The node that waits."""
+    approval: NotRequired[str]
+    """The approval (`apr_…`)."""
+    name: NotRequired[str]
+    """The name of the signal."""
+    id: NotRequired[str]
+    """The child: a run, an extraction or an ingestion."""
+    until: NotRequired[str]
+    """When the wait ends at the latest."""
+    others: NotRequired[int]
+    """The number of other nodes that also wait."""
     workflow_changed: NotRequired[AutomationRunWaitingForWorkflowChanged]
     """Why the last worker could not continue the run."""
 
@@ -277,6 +301,8 @@ class AutomationRun(TypedDict):
     """The run (`atr_…`) that started it."""
     workflow_version: NotRequired[int]
     """The version of the graph that the run started with; absent without one."""
+    waiting_for: NotRequired[AutomationRunWaitingFor]
+    """What the run waits for; absent if it does not wait."""
     org: NotRequired[str]
     """The organisation (`org_…`)."""
     team: NotRequired[str]
@@ -285,8 +311,6 @@ class AutomationRun(TypedDict):
     """The user (`usr_…`)."""
     sandbox: NotRequired[str]
     """The sandbox (`sbx_…`); absent in production."""
-    waiting_for: NotRequired[AutomationRunWaitingFor]
-    """What the run waits for, if that is known; absent otherwise."""
     lease_until: NotRequired[str]
     """When the claim of the worker expires, in ISO 8601."""
     started_at: NotRequired[str]
@@ -319,6 +343,8 @@ class User(TypedDict):
     """The role in the organisation."""
     is_system_user: bool
     """Whether the user stands for a program instead of a person."""
+    groups_overage: NotRequired[Literal[True]]
+    """The last token of an issuer left out the groups of the user, because there are too many. It grants none."""
     metadata: Dict[str, Any]
     """A free key-value map, returned as stored."""
     sandbox: NotRequired[str]
@@ -472,6 +498,36 @@ class ExtractionOutput(TypedDict):
     """Why there is no data."""
     created_at: str
     """When it was created, in ISO 8601."""
+
+
+
+class ReadGrant(TypedDict):
+    """Somebody among the readers of a source who sees a document."""
+
+    principal_type: Literal["user", "team", "group", "org", "org_role", "agent", "everyone"]
+    """`org_role`: a role in the organisation of the source. `everyone`: every reader of the source."""
+    principal: NotRequired[str]
+    """An id, or the role for `org_role`. Omit it for `everyone`."""
+    actions: NotRequired[List[Literal["read"]]]
+    """Only `read`, the default."""
+
+
+
+class ReadGrantRemoval(TypedDict):
+    """Whose grant is removed."""
+
+    principal_type: Literal["user", "team", "group", "org", "org_role", "agent", "everyone"]
+    """`org_role`: a role in the organisation of the source. `everyone`: every reader of the source."""
+    principal: NotRequired[str]
+    """An id, or the role for `org_role`. Omit it for `everyone`."""
+
+
+
+class DocumentAcl(TypedDict):
+    """Who among the readers of the source sees the document. Developers and secret keys always do. Without it, every reader does."""
+
+    grants: List[ReadGrant]
+    """Who may do what: the whole list."""
 
 
 
@@ -1082,6 +1138,8 @@ class MembershipUser(TypedDict):
     """The role in the organisation."""
     is_system_user: NotRequired[bool]
     """Whether the user stands for a program instead of a person."""
+    groups_overage: NotRequired[Literal[True]]
+    """The last token of an issuer left out the groups of the user, because there are too many. It grants none."""
     metadata: NotRequired[Dict[str, Any]]
     """A free key-value map, returned as stored."""
     sandbox: NotRequired[str]
@@ -1128,6 +1186,50 @@ class Membership(TypedDict):
     """When it was created, in ISO 8601."""
     updated_at: str
     """When it last changed, in ISO 8601."""
+
+
+
+class Group(TypedDict):
+    """Users to whom documents can be restricted. Groups contain no groups."""
+
+    id: str
+    """grp_…"""
+    app: str
+    """The app (`dap_…`) that it belongs to."""
+    sandbox: NotRequired[str]
+    """The sandbox (`sbx_…`); absent in production."""
+    namespace: str
+    """Who names the group: an issuer, a connector, or your own word. The same name elsewhere is another group."""
+    external_id: str
+    """The name of the group in its namespace, which never changes."""
+    name: NotRequired[str]
+    """The name."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    updated_at: str
+    """When it last changed, in ISO 8601."""
+
+
+
+class GroupMemberUser(TypedDict):
+    """The user (`usr_…`)."""
+
+    id: str
+    """The id."""
+    email: NotRequired[str]
+    """The email address."""
+    name: NotRequired[str]
+    """The name."""
+
+
+
+class GroupMember(TypedDict):
+    """A user in a group."""
+
+    user: GroupMemberUser
+    """The user (`usr_…`)."""
+    created_at: str
+    """When it was created, in ISO 8601."""
 
 
 
@@ -1919,6 +2021,7 @@ class KnowledgeDocument(TypedDict):
     """Number of chunks, the parts that searches find."""
     source_url: NotRequired[str]
     """The address of the page or document."""
+    acl: NotRequired[DocumentAcl]
     external_id: NotRequired[str]
     """Its id where it comes from, given by a connector or a pull."""
     created_at: str
@@ -2157,10 +2260,22 @@ class ClaimedAutomationRunWaitingForWorkflowChanged(TypedDict):
 
 
 class ClaimedAutomationRunWaitingFor(TypedDict):
-    """What the run waits for, if that is known; absent otherwise."""
+    """What the run waits for; absent if it does not wait."""
 
-    kind: Literal["worker"]
-    """A worker whose code fits what the run has done so far."""
+    kind: Literal["approval", "signal", "child", "time", "retry", "worker"]
+    """People, a signal, a child, a time, the next attempt of a node, or a worker whose code fits what the run has done so far."""
+    node_id: NotRequired[str]
+    """The node that waits."""
+    approval: NotRequired[str]
+    """The approval (`apr_…`)."""
+    name: NotRequired[str]
+    """The name of the signal."""
+    id: NotRequired[str]
+    """The child: a run, an extraction or an ingestion."""
+    until: NotRequired[str]
+    """When the wait ends at the latest."""
+    others: NotRequired[int]
+    """The number of other nodes that also wait."""
     workflow_changed: NotRequired[ClaimedAutomationRunWaitingForWorkflowChanged]
     """Why the last worker could not continue the run."""
 
@@ -2197,6 +2312,8 @@ class ClaimedAutomationRun(TypedDict):
     """The run (`atr_…`) that started it."""
     workflow_version: NotRequired[int]
     """The version of the graph that the run started with; absent without one."""
+    waiting_for: NotRequired[ClaimedAutomationRunWaitingFor]
+    """What the run waits for; absent if it does not wait."""
     org: NotRequired[str]
     """The organisation (`org_…`)."""
     team: NotRequired[str]
@@ -2205,8 +2322,6 @@ class ClaimedAutomationRun(TypedDict):
     """The user (`usr_…`)."""
     sandbox: NotRequired[str]
     """The sandbox (`sbx_…`); absent in production."""
-    waiting_for: NotRequired[ClaimedAutomationRunWaitingFor]
-    """What the run waits for, if that is known; absent otherwise."""
     lease_until: NotRequired[str]
     """When the claim of the worker expires, in ISO 8601."""
     started_at: NotRequired[str]
@@ -2262,6 +2377,76 @@ class AppendedWork(TypedDict):
     """The command of each step that the batch started: the idempotency key of all its attempts."""
     entries: List[WorkflowJournalEntry]
     """What the server has added since `after_sequence`."""
+
+
+
+class Approval(TypedDict):
+    """A question of a run to people. Those who answer see the question, not the run."""
+
+    id: str
+    """apr_…"""
+    status: Literal["waiting", "answered", "expired", "cancelled"]
+    """`cancelled`: its run ended, or its node no longer waits."""
+    question: str
+    """What is asked."""
+    form: Dict[str, Any]
+    """The JSON Schema that `data` of the answer must match."""
+    expires_at: NotRequired[str]
+    """When it expires; absent without a deadline."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    closed_at: NotRequired[str]
+    """When it was answered, expired or was cancelled."""
+    answered_by: NotRequired[str]
+    """The user (`usr_…`), the developer, `secret key`, or the holder of a link and to whom it was sent."""
+    app: NotRequired[str]
+    """The app. This and the members below are only for secret keys and developers."""
+    sandbox: NotRequired[str]
+    """The sandbox, if it is not in production."""
+    run: NotRequired[str]
+    """The run that waits (`atr_…`)."""
+    automation: NotRequired[str]
+    """The automation of the run (`aut_…`)."""
+    node_id: NotRequired[str]
+    """The node that asks."""
+    answer: NotRequired[Any]
+    """The `data` of the answer."""
+    users: NotRequired[List[str]]
+    """Users who may answer."""
+    teams: NotRequired[List[str]]
+    """Teams whose members may answer."""
+    roles: NotRequired[List[str]]
+    """Roles in `org` that may answer."""
+    org: NotRequired[str]
+    """The organisation of `roles`."""
+    excluded_user: NotRequired[str]
+    """The user who invoked the run and may not answer."""
+
+
+
+class ApprovalLink(TypedDict):
+    """A link by which a person without an account answers an approval."""
+
+    url: str
+    """Shows the question on GET and takes the answer once on POST. Shown only here."""
+    expires_at: str
+    """When the link expires."""
+
+
+
+class LinkedApproval(TypedDict):
+    """An approval as the holder of a link sees it."""
+
+    status: Literal["waiting", "answered", "expired", "cancelled"]
+    """`cancelled`: its run ended, or its node no longer waits."""
+    question: str
+    """What is asked."""
+    form: Dict[str, Any]
+    """The JSON Schema that `data` of the answer must match."""
+    sent_to: str
+    """To whom the link was sent."""
+    expires_at: NotRequired[str]
+    """When the link or the approval expires, whichever is earlier."""
 
 
 
@@ -2657,6 +2842,72 @@ class AutomationRunFailedMessage(TypedDict):
 
 
 
+class ApprovalRequestedMessageData(TypedDict):
+    """The entries."""
+
+    approval: str
+    """The approval (`apr_…`)."""
+    run: str
+    """The run that waits (`atr_…`)."""
+    automation: str
+    """The automation (`aut_…`)."""
+    node_id: str
+    """The node that asks."""
+    question: str
+    """What is asked."""
+    expires_at: NotRequired[str]
+    """When the approval expires."""
+
+
+
+class ApprovalRequestedMessage(TypedDict):
+    """A run asks people and waits for an answer: the message to webhooks."""
+
+    id: str
+    """The event (`evt_…`); the same at every attempt."""
+    type: Literal["approval.requested"]
+    """The name of the event."""
+    timestamp: str
+    """When it happened, in ISO 8601."""
+    sequence: int
+    """Its number in production or in the sandbox."""
+    data: ApprovalRequestedMessageData
+    """The entries."""
+
+
+
+class ApprovalAnsweredMessageData(TypedDict):
+    """The entries."""
+
+    approval: str
+    """The approval (`apr_…`)."""
+    run: str
+    """The run that waits (`atr_…`)."""
+    automation: str
+    """The automation (`aut_…`)."""
+    node_id: str
+    """The node that asks."""
+    answered_by: str
+    """The user, the developer, `secret key`, or the holder of a link."""
+
+
+
+class ApprovalAnsweredMessage(TypedDict):
+    """An approval was answered: the message to webhooks."""
+
+    id: str
+    """The event (`evt_…`); the same at every attempt."""
+    type: Literal["approval.answered"]
+    """The name of the event."""
+    timestamp: str
+    """When it happened, in ISO 8601."""
+    sequence: int
+    """Its number in production or in the sandbox."""
+    data: ApprovalAnsweredMessageData
+    """The entries."""
+
+
+
 class ModelBudgetReachedMessageData(TypedDict):
     """The entries."""
 
@@ -2937,6 +3188,14 @@ class CreateIdentityIssuerRequestClaimsTeams(TypedDict):
 
 
 
+class CreateIdentityIssuerRequestClaimsGroups(TypedDict):
+    """The claim that lists the groups of a user. They are groups of the namespace that is the issuer. A token without it grants none."""
+
+    claim: str
+    """The claim of the token that is read."""
+
+
+
 class CreateIdentityIssuerRequestClaims(TypedDict):
     """Which claims name the organisation, role, teams and name of a user. Other claims are ignored."""
 
@@ -2946,6 +3205,8 @@ class CreateIdentityIssuerRequestClaims(TypedDict):
     """The role."""
     teams: NotRequired[CreateIdentityIssuerRequestClaimsTeams]
     """Teams."""
+    groups: NotRequired[CreateIdentityIssuerRequestClaimsGroups]
+    """The claim that lists the groups of a user. They are groups of the namespace that is the issuer. A token without it grants none."""
     name: NotRequired[str]
     """The name."""
 
@@ -3017,6 +3278,14 @@ class UpdateIdentityIssuerRequestClaimsTeams(TypedDict):
 
 
 
+class UpdateIdentityIssuerRequestClaimsGroups(TypedDict):
+    """The claim that lists the groups of a user. They are groups of the namespace that is the issuer. A token without it grants none."""
+
+    claim: str
+    """The claim of the token that is read."""
+
+
+
 class UpdateIdentityIssuerRequestClaims(TypedDict):
     """Which claims name the organisation, role, teams and name of a user. Other claims are ignored."""
 
@@ -3026,6 +3295,8 @@ class UpdateIdentityIssuerRequestClaims(TypedDict):
     """The role."""
     teams: NotRequired[UpdateIdentityIssuerRequestClaimsTeams]
     """Teams."""
+    groups: NotRequired[UpdateIdentityIssuerRequestClaimsGroups]
+    """The claim that lists the groups of a user. They are groups of the namespace that is the issuer. A token without it grants none."""
     name: NotRequired[str]
     """The name."""
 
@@ -3178,6 +3449,50 @@ class AddTeamMemberRequest(TypedDict):
 class UpdateTeamMemberRequest(TypedDict):
     role: Literal["owner", "admin", "member"]
     """The role."""
+
+
+
+class CreateGroupRequest(TypedDict):
+    namespace: str
+    """Who names the group: an issuer, a connector, or your own word. The same name elsewhere is another group."""
+    external_id: str
+    """The name of the group in its namespace, which never changes."""
+    name: NotRequired[str]
+    """The name."""
+
+
+
+class GroupPage(Page):
+    """One page of a list."""
+
+    data: List[Group]
+    """The entries."""
+
+
+
+class UpdateGroupRequest(TypedDict):
+    name: NotRequired[Optional[str]]
+    """The name."""
+
+
+
+class GroupMemberPage(Page):
+    """One page of a list."""
+
+    data: List[GroupMember]
+    """The entries."""
+
+
+
+class AddGroupMemberRequest(TypedDict):
+    user: str
+    """usr_…"""
+
+
+
+class SetGroupMembersRequest(TypedDict):
+    users: List[str]
+    """The users (usr_…) who are the members from now on."""
 
 
 
@@ -3914,8 +4229,9 @@ class IngestIntoKnowledgeSourceRequest(TypedDict):
     """Display title."""
     metadata: NotRequired[Dict[str, Any]]
     """Free key-value map."""
+    acl: NotRequired[DocumentAcl]
     dedupe: NotRequired[bool]
-    """Reuse a document with the same bytes. Push only."""
+    """Reuse a document with the same bytes and the same readers. Push only."""
     on_active: NotRequired[Literal["return", "queue", "error"]]
     """What to do while another ingestion of the source is active: return that one (default), queue, or 409."""
     confirm_deletions: NotRequired[bool]
@@ -3954,6 +4270,7 @@ class IngestBatchIntoKnowledgeSourceRequestItems(TypedDict):
 class IngestBatchIntoKnowledgeSourceRequest(TypedDict):
     items: List[IngestBatchIntoKnowledgeSourceRequestItems]
     """The items, in order."""
+    acl: NotRequired[DocumentAcl]
     on_active: NotRequired[Literal["return", "queue", "error"]]
     """What to do while another ingestion of the source is active: return that one (default), queue, or 409."""
 
@@ -3998,6 +4315,20 @@ class UpdateKnowledgeDocumentRequest(TypedDict):
     """Display title."""
     metadata: NotRequired[Dict[str, Any]]
     """Free key-value map."""
+    acl: NotRequired[Optional[DocumentAcl]]
+    """The readers of the new content. null: every reader of the source. Omitted: those of the old one."""
+
+
+
+class UpdateKnowledgeDocumentAclRequest(TypedDict):
+    """Either `grants`, which replaces the list, or `add` and `remove`, which change it."""
+
+    grants: NotRequired[List[ReadGrant]]
+    """Who may do what: the whole list."""
+    add: NotRequired[List[ReadGrant]]
+    """Grants to add, or to merge with those of the same principal."""
+    remove: NotRequired[List[ReadGrantRemoval]]
+    """Principals whose grants are removed."""
 
 
 
@@ -4580,6 +4911,34 @@ class PutAppSecretRequest(TypedDict):
     """The value."""
 
 
+
+class ApprovalPage(Page):
+    """One page of a list."""
+
+    data: List[Approval]
+    """The entries."""
+
+
+
+class AnswerApprovalRequest(TypedDict):
+    data: Any
+    """The answer, which must match the form."""
+
+
+
+class CreateApprovalLinkRequest(TypedDict):
+    to: str
+    """To whom you send the link, as the journal will name its holder."""
+    expires_in_seconds: NotRequired[int]
+    """Default 7 days."""
+
+
+
+class AnswerLinkedApprovalRequest(TypedDict):
+    data: Any
+    """The answer, which must match the form."""
+
+
 WebhookMessage = Union[
     "FileCreatedMessage",
     "FileUpdatedMessage",
@@ -4592,6 +4951,8 @@ WebhookMessage = Union[
     "KnowledgeSourceDeletedMessage",
     "AutomationRunCompletedMessage",
     "AutomationRunFailedMessage",
+    "ApprovalRequestedMessage",
+    "ApprovalAnsweredMessage",
     "ModelBudgetReachedMessage",
     "WebhookTestMessage",
 ]

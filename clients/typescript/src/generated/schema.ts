@@ -85,18 +85,22 @@ retried_from?: string | undefined;
 parent_run?: string | undefined;
 /** The version of the graph that the run started with; absent without one. */
 workflow_version?: number | undefined;
-/** The organisation (`org_…`). */
-org?: string | undefined;
-/** The team (`tea_…`). */
-team?: string | undefined;
-/** The user (`usr_…`). */
-user?: string | undefined;
-/** The sandbox (`sbx_…`); absent in production. */
-sandbox?: string | undefined;
-/** What the run waits for, if that is known; absent otherwise. */
+/** What the run waits for; absent if it does not wait. */
 waiting_for?: {
-/** A worker whose code fits what the run has done so far. */
-kind: 'worker';
+/** People, a signal, a child, a time, the next attempt of a node, or a worker whose code fits what the run has done so far. */
+kind: 'approval' | 'signal' | 'child' | 'time' | 'retry' | 'worker';
+/** The node that waits. */
+node_id?: string | undefined;
+/** The approval (`apr_…`). */
+approval?: string | undefined;
+/** The name of the signal. */
+name?: string | undefined;
+/** The child: a run, an extraction or an ingestion. */
+id?: string | undefined;
+/** When the wait ends at the latest. */
+until?: string | undefined;
+/** The number of other nodes that also wait. */
+others?: number | undefined;
 /** Why the last worker could not continue the run. */
 workflow_changed?: {
 /** The step that the journal has. */
@@ -105,6 +109,14 @@ expected: unknown;
 found: unknown;
 } | undefined;
 } | undefined;
+/** The organisation (`org_…`). */
+org?: string | undefined;
+/** The team (`tea_…`). */
+team?: string | undefined;
+/** The user (`usr_…`). */
+user?: string | undefined;
+/** The sandbox (`sbx_…`); absent in production. */
+sandbox?: string | undefined;
 /** When the claim of the worker expires, in ISO 8601. */
 lease_until?: string | undefined;
 /** When it started, in ISO 8601. */
@@ -205,18 +217,22 @@ retried_from?: string | undefined;
 parent_run?: string | undefined;
 /** The version of the graph that the run started with; absent without one. */
 workflow_version?: number | undefined;
-/** The organisation (`org_…`). */
-org?: string | undefined;
-/** The team (`tea_…`). */
-team?: string | undefined;
-/** The user (`usr_…`). */
-user?: string | undefined;
-/** The sandbox (`sbx_…`); absent in production. */
-sandbox?: string | undefined;
-/** What the run waits for, if that is known; absent otherwise. */
+/** What the run waits for; absent if it does not wait. */
 waiting_for?: {
-/** A worker whose code fits what the run has done so far. */
-kind: 'worker';
+/** People, a signal, a child, a time, the next attempt of a node, or a worker whose code fits what the run has done so far. */
+kind: 'approval' | 'signal' | 'child' | 'time' | 'retry' | 'worker';
+/** The node that waits. */
+node_id?: string | undefined;
+/** The approval (`apr_…`). */
+approval?: string | undefined;
+/** The name of the signal. */
+name?: string | undefined;
+/** The child: a run, an extraction or an ingestion. */
+id?: string | undefined;
+/** When the wait ends at the latest. */
+until?: string | undefined;
+/** The number of other nodes that also wait. */
+others?: number | undefined;
 /** Why the last worker could not continue the run. */
 workflow_changed?: {
 /** The step that the journal has. */
@@ -225,6 +241,14 @@ expected: unknown;
 found: unknown;
 } | undefined;
 } | undefined;
+/** The organisation (`org_…`). */
+org?: string | undefined;
+/** The team (`tea_…`). */
+team?: string | undefined;
+/** The user (`usr_…`). */
+user?: string | undefined;
+/** The sandbox (`sbx_…`); absent in production. */
+sandbox?: string | undefined;
 /** When the claim of the worker expires, in ISO 8601. */
 lease_until?: string | undefined;
 /** When it started, in ISO 8601. */
@@ -255,6 +279,8 @@ org_name?: string | undefined;
 org_role?: 'admin' | 'member' | 'viewer' | undefined;
 /** Whether the user stands for a program instead of a person. */
 is_system_user: boolean;
+/** The last token of an issuer left out the groups of the user, because there are too many. It grants none. */
+groups_overage?: true | undefined;
 /** A free key-value map, returned as stored. */
 metadata: Record<string, unknown>;
 /** The sandbox (`sbx_…`); absent in production. */
@@ -379,6 +405,30 @@ message: string;
 } | undefined;
 /** When it was created, in ISO 8601. */
 created_at: string;
+};
+
+/** Somebody among the readers of a source who sees a document. */
+export type ReadGrant = {
+/** `org_role`: a role in the organisation of the source. `everyone`: every reader of the source. */
+principal_type: 'user' | 'team' | 'group' | 'org' | 'org_role' | 'agent' | 'everyone';
+/** An id, or the role for `org_role`. Omit it for `everyone`. */
+principal?: string | undefined;
+/** Only `read`, the default. */
+actions?: Array<'read'> | undefined;
+};
+
+/** Whose grant is removed. */
+export type ReadGrantRemoval = {
+/** `org_role`: a role in the organisation of the source. `everyone`: every reader of the source. */
+principal_type: 'user' | 'team' | 'group' | 'org' | 'org_role' | 'agent' | 'everyone';
+/** An id, or the role for `org_role`. Omit it for `everyone`. */
+principal?: string | undefined;
+};
+
+/** Who among the readers of the source sees the document. Developers and secret keys always do. Without it, every reader does. */
+export type DocumentAcl = {
+/** Who may do what: the whole list. */
+grants: Array<ReadGrant>;
 };
 
 /** A passage and its position. */
@@ -895,6 +945,8 @@ org_name?: string | undefined;
 org_role?: 'admin' | 'member' | 'viewer' | undefined;
 /** Whether the user stands for a program instead of a person. */
 is_system_user?: boolean | undefined;
+/** The last token of an issuer left out the groups of the user, because there are too many. It grants none. */
+groups_overage?: true | undefined;
 /** A free key-value map, returned as stored. */
 metadata?: Record<string, unknown> | undefined;
 /** The sandbox (`sbx_…`); absent in production. */
@@ -923,6 +975,41 @@ joined_at: string;
 created_at: string;
 /** When it last changed, in ISO 8601. */
 updated_at: string;
+};
+
+/** Users to whom documents can be restricted. Groups contain no groups. */
+export type Group = {
+/** grp_… */
+id: string;
+/** The app (`dap_…`) that it belongs to. */
+app: string;
+/** The sandbox (`sbx_…`); absent in production. */
+sandbox?: string | undefined;
+/** Who names the group: an issuer, a connector, or your own word. The same name elsewhere is another group. */
+namespace: string;
+/** The name of the group in its namespace, which never changes. */
+external_id: string;
+/** The name. */
+name?: string | undefined;
+/** When it was created, in ISO 8601. */
+created_at: string;
+/** When it last changed, in ISO 8601. */
+updated_at: string;
+};
+
+/** A user in a group. */
+export type GroupMember = {
+/** The user (`usr_…`). */
+user: {
+/** The id. */
+id: string;
+/** The email address. */
+email?: string | undefined;
+/** The name. */
+name?: string | undefined;
+};
+/** When it was created, in ISO 8601. */
+created_at: string;
 };
 
 /** An agent, owned by a user, a team or an organisation. */
@@ -1603,6 +1690,7 @@ total_size: number;
 total_chunks: number;
 /** The address of the page or document. */
 source_url?: string | undefined;
+acl?: DocumentAcl | undefined;
 /** Its id where it comes from, given by a connector or a pull. */
 external_id?: string | undefined;
 /** When it was created, in ISO 8601. */
@@ -1838,18 +1926,22 @@ retried_from?: string | undefined;
 parent_run?: string | undefined;
 /** The version of the graph that the run started with; absent without one. */
 workflow_version?: number | undefined;
-/** The organisation (`org_…`). */
-org?: string | undefined;
-/** The team (`tea_…`). */
-team?: string | undefined;
-/** The user (`usr_…`). */
-user?: string | undefined;
-/** The sandbox (`sbx_…`); absent in production. */
-sandbox?: string | undefined;
-/** What the run waits for, if that is known; absent otherwise. */
+/** What the run waits for; absent if it does not wait. */
 waiting_for?: {
-/** A worker whose code fits what the run has done so far. */
-kind: 'worker';
+/** People, a signal, a child, a time, the next attempt of a node, or a worker whose code fits what the run has done so far. */
+kind: 'approval' | 'signal' | 'child' | 'time' | 'retry' | 'worker';
+/** The node that waits. */
+node_id?: string | undefined;
+/** The approval (`apr_…`). */
+approval?: string | undefined;
+/** The name of the signal. */
+name?: string | undefined;
+/** The child: a run, an extraction or an ingestion. */
+id?: string | undefined;
+/** When the wait ends at the latest. */
+until?: string | undefined;
+/** The number of other nodes that also wait. */
+others?: number | undefined;
 /** Why the last worker could not continue the run. */
 workflow_changed?: {
 /** The step that the journal has. */
@@ -1858,6 +1950,14 @@ expected: unknown;
 found: unknown;
 } | undefined;
 } | undefined;
+/** The organisation (`org_…`). */
+org?: string | undefined;
+/** The team (`tea_…`). */
+team?: string | undefined;
+/** The user (`usr_…`). */
+user?: string | undefined;
+/** The sandbox (`sbx_…`); absent in production. */
+sandbox?: string | undefined;
 /** When the claim of the worker expires, in ISO 8601. */
 lease_until?: string | undefined;
 /** When it started, in ISO 8601. */
@@ -1907,6 +2007,70 @@ lease_until?: string | undefined;
 command_ids: Record<string, string>;
 /** What the server has added since `after_sequence`. */
 entries: Array<WorkflowJournalEntry>;
+};
+
+/** A question of a run to people. Those who answer see the question, not the run. */
+export type Approval = {
+/** apr_… */
+id: string;
+/** `cancelled`: its run ended, or its node no longer waits. */
+status: 'waiting' | 'answered' | 'expired' | 'cancelled';
+/** What is asked. */
+question: string;
+/** The JSON Schema that `data` of the answer must match. */
+form: Record<string, unknown>;
+/** When it expires; absent without a deadline. */
+expires_at?: string | undefined;
+/** When it was created, in ISO 8601. */
+created_at: string;
+/** When it was answered, expired or was cancelled. */
+closed_at?: string | undefined;
+/** The user (`usr_…`), the developer, `secret key`, or the holder of a link and to whom it was sent. */
+answered_by?: string | undefined;
+/** The app. This and the members below are only for secret keys and developers. */
+app?: string | undefined;
+/** The sandbox, if it is not in production. */
+sandbox?: string | undefined;
+/** The run that waits (`atr_…`). */
+run?: string | undefined;
+/** The automation of the run (`aut_…`). */
+automation?: string | undefined;
+/** The node that asks. */
+node_id?: string | undefined;
+/** The `data` of the answer. */
+answer?: unknown | undefined;
+/** Users who may answer. */
+users?: Array<string> | undefined;
+/** Teams whose members may answer. */
+teams?: Array<string> | undefined;
+/** Roles in `org` that may answer. */
+roles?: Array<string> | undefined;
+/** The organisation of `roles`. */
+org?: string | undefined;
+/** The user who invoked the run and may not answer. */
+excluded_user?: string | undefined;
+};
+
+/** A link by which a person without an account answers an approval. */
+export type ApprovalLink = {
+/** Shows the question on GET and takes the answer once on POST. Shown only here. */
+url: string;
+/** When the link expires. */
+expires_at: string;
+};
+
+/** An approval as the holder of a link sees it. */
+export type LinkedApproval = {
+/** `cancelled`: its run ended, or its node no longer waits. */
+status: 'waiting' | 'answered' | 'expired' | 'cancelled';
+/** What is asked. */
+question: string;
+/** The JSON Schema that `data` of the answer must match. */
+form: Record<string, unknown>;
+/** To whom the link was sent. */
+sent_to: string;
+/** When the link or the approval expires, whichever is earlier. */
+expires_at?: string | undefined;
 };
 
 /** A file was stored: the message to webhooks. */
@@ -2204,6 +2368,58 @@ message: string;
 };
 };
 
+/** A run asks people and waits for an answer: the message to webhooks. */
+export type ApprovalRequestedMessage = {
+/** The event (`evt_…`); the same at every attempt. */
+id: string;
+/** The name of the event. */
+type: 'approval.requested';
+/** When it happened, in ISO 8601. */
+timestamp: string;
+/** Its number in production or in the sandbox. */
+sequence: number;
+/** The entries. */
+data: {
+/** The approval (`apr_…`). */
+approval: string;
+/** The run that waits (`atr_…`). */
+run: string;
+/** The automation (`aut_…`). */
+automation: string;
+/** The node that asks. */
+node_id: string;
+/** What is asked. */
+question: string;
+/** When the approval expires. */
+expires_at?: string | undefined;
+};
+};
+
+/** An approval was answered: the message to webhooks. */
+export type ApprovalAnsweredMessage = {
+/** The event (`evt_…`); the same at every attempt. */
+id: string;
+/** The name of the event. */
+type: 'approval.answered';
+/** When it happened, in ISO 8601. */
+timestamp: string;
+/** Its number in production or in the sandbox. */
+sequence: number;
+/** The entries. */
+data: {
+/** The approval (`apr_…`). */
+approval: string;
+/** The run that waits (`atr_…`). */
+run: string;
+/** The automation (`aut_…`). */
+automation: string;
+/** The node that asks. */
+node_id: string;
+/** The user, the developer, `secret key`, or the holder of a link. */
+answered_by: string;
+};
+};
+
 /** A budget for language models has reached a limit: the message to webhooks. */
 export type ModelBudgetReachedMessage = {
 /** The event (`evt_…`); the same at every attempt. */
@@ -2438,6 +2654,11 @@ claim: string;
 /** Teams (tem_…) by value. */
 values?: Record<string, string> | undefined;
 } | undefined;
+/** The claim that lists the groups of a user. They are groups of the namespace that is the issuer. A token without it grants none. */
+groups?: {
+/** The claim of the token that is read. */
+claim: string;
+} | undefined;
 /** The name. */
 name?: string | undefined;
 } | undefined;
@@ -2487,6 +2708,11 @@ teams?: {
 claim: string;
 /** Teams (tem_…) by value. */
 values?: Record<string, string> | undefined;
+} | undefined;
+/** The claim that lists the groups of a user. They are groups of the namespace that is the issuer. A token without it grants none. */
+groups?: {
+/** The claim of the token that is read. */
+claim: string;
 } | undefined;
 /** The name. */
 name?: string | undefined;
@@ -2606,6 +2832,42 @@ role?: 'owner' | 'admin' | 'member' | undefined;
 export type UpdateTeamMemberRequest = {
 /** The role. */
 role: 'owner' | 'admin' | 'member';
+};
+
+export type CreateGroupRequest = {
+/** Who names the group: an issuer, a connector, or your own word. The same name elsewhere is another group. */
+namespace: string;
+/** The name of the group in its namespace, which never changes. */
+external_id: string;
+/** The name. */
+name?: string | undefined;
+};
+
+/** One page of a list. */
+export type GroupPage = Page & {
+/** The entries. */
+data: Array<Group>;
+};
+
+export type UpdateGroupRequest = {
+/** The name. */
+name?: string | null | undefined;
+};
+
+/** One page of a list. */
+export type GroupMemberPage = Page & {
+/** The entries. */
+data: Array<GroupMember>;
+};
+
+export type AddGroupMemberRequest = {
+/** usr_… */
+user: string;
+};
+
+export type SetGroupMembersRequest = {
+/** The users (usr_…) who are the members from now on. */
+users: Array<string>;
 };
 
 export type CreateAgentRequest = {
@@ -3246,7 +3508,8 @@ pull?: boolean | undefined;
 title?: string | undefined;
 /** Free key-value map. */
 metadata?: Record<string, unknown> | undefined;
-/** Reuse a document with the same bytes. Push only. */
+acl?: DocumentAcl | undefined;
+/** Reuse a document with the same bytes and the same readers. Push only. */
 dedupe?: boolean | undefined;
 /** What to do while another ingestion of the source is active: return that one (default), queue, or 409. */
 on_active?: 'return' | 'queue' | 'error' | undefined;
@@ -3277,6 +3540,7 @@ metadata?: Record<string, unknown> | undefined;
 /** Whether content that the source already has is reused. */
 dedupe?: boolean | undefined;
 }>;
+acl?: DocumentAcl | undefined;
 /** What to do while another ingestion of the source is active: return that one (default), queue, or 409. */
 on_active?: 'return' | 'queue' | 'error' | undefined;
 };
@@ -3311,6 +3575,18 @@ file?: string | undefined;
 title?: string | undefined;
 /** Free key-value map. */
 metadata?: Record<string, unknown> | undefined;
+/** The readers of the new content. null: every reader of the source. Omitted: those of the old one. */
+acl?: DocumentAcl | null | undefined;
+};
+
+/** Either `grants`, which replaces the list, or `add` and `remove`, which change it. */
+export type UpdateKnowledgeDocumentAclRequest = {
+/** Who may do what: the whole list. */
+grants?: Array<ReadGrant> | undefined;
+/** Grants to add, or to merge with those of the same principal. */
+add?: Array<ReadGrant> | undefined;
+/** Principals whose grants are removed. */
+remove?: Array<ReadGrantRemoval> | undefined;
 };
 
 /** One page of a list. */
@@ -3801,5 +4077,28 @@ export type PutAppSecretRequest = {
 value: string;
 };
 
+/** One page of a list. */
+export type ApprovalPage = Page & {
+/** The entries. */
+data: Array<Approval>;
+};
+
+export type AnswerApprovalRequest = {
+/** The answer, which must match the form. */
+data: unknown;
+};
+
+export type CreateApprovalLinkRequest = {
+/** To whom you send the link, as the journal will name its holder. */
+to: string;
+/** Default 7 days. */
+expires_in_seconds?: number | undefined;
+};
+
+export type AnswerLinkedApprovalRequest = {
+/** The answer, which must match the form. */
+data: unknown;
+};
+
 /** A message to a webhook about an event of Quarry. */
-export type WebhookMessage = FileCreatedMessage | FileUpdatedMessage | ExtractionCompletedMessage | ExtractionFailedMessage | IngestionSucceededMessage | IngestionFailedMessage | KnowledgeSourceCreatedMessage | KnowledgeSourceUpdatedMessage | KnowledgeSourceDeletedMessage | AutomationRunCompletedMessage | AutomationRunFailedMessage | ModelBudgetReachedMessage | WebhookTestMessage;
+export type WebhookMessage = FileCreatedMessage | FileUpdatedMessage | ExtractionCompletedMessage | ExtractionFailedMessage | IngestionSucceededMessage | IngestionFailedMessage | KnowledgeSourceCreatedMessage | KnowledgeSourceUpdatedMessage | KnowledgeSourceDeletedMessage | AutomationRunCompletedMessage | AutomationRunFailedMessage | ApprovalRequestedMessage | ApprovalAnsweredMessage | ModelBudgetReachedMessage | WebhookTestMessage;
