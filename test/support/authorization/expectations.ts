@@ -384,10 +384,9 @@ export function expectationsByRoute(
       admitted: 409,
     },
     'POST /api/v1/automation_work/claim': {
-      table: ofPeople(managed),
-      make: make.automation,
-      send: ({ id }) => ({ body: { automations: [id], code_version: '1', lease_seconds: 60 } }),
-      admitted: 204,
+      table: keysOnly,
+      send: () => ({ body: { automations: ['none'], code_version: '1', lease_seconds: 60 } }),
+      admitted: 422,
     },
     'POST /api/v1/automation_runs/:automation_run/entries': {
       table: ofPeople(managed),
