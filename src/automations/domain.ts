@@ -8,8 +8,10 @@ import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/log.ts';
 import type { Llm } from '../llm/service.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
+import { createApprovalService } from './approvals/service.ts';
 import { createAutomationService } from './definitions/service.ts';
 import type { Expressions } from './engine/expressions.ts';
+import { RunSecrets } from './engine/run-secrets.ts';
 import { TreeBudget } from './engine/tree-budget.ts';
 import { type AutomationWorkflow, createAutomationWorkflow, createGraphLoader } from './engine/workflow.ts';
 import { createNodeServices, type NodeDomains } from './nodes/services.ts';
@@ -21,6 +23,8 @@ import { runStream } from './runs/stream.ts';
 /*
  * Durable workflows. A definition has a graph of nodes; a run executes one version of it and writes a journal.
  * - definitions/: creating and changing automations, checking graphs, files of the command line.
+ * - approvals/: questions of runs to people, who answers them, and links for people without an account.
+ * - rewind/: new runs from those that have ended, with a part of their journal.
  * - triggers/: events and schedules start runs.
  * - runs/: starting by invocation, reading, signals, claims by external programs, the streams of a run.
  * - engine/: `fold.ts` computes a run's state from its journal, `decide.ts` the next steps from that state, and
@@ -45,6 +49,7 @@ type AutomationsDeps = {
   /** Tokens of one run; 0 for no limit. */
   runTokensMax: number;
   version: string;
+  baseUrl: () => string;
 };
 
 /** Definitions, runs and the engine that advances them. */
@@ -52,6 +57,7 @@ export function createAutomations(deps: AutomationsDeps, domains: NodeDomains) {
   const { db, clock, log, secrets, ledger, expressions, llm, runTokensMax } = deps;
   const loadGraph = createGraphLoader(db);
   const automations = createAutomationService({ db, clock, secrets, ledger, expressions });
+  const runSecrets = new RunSecrets(automations.openSecrets);
   const runs = createRunService({
     ...{ db, clock, secrets, expressions, automations, loadGraph },
     signalProgram: (run, signal) => programs.signal(run, signal),
@@ -61,7 +67,7 @@ export function createAutomations(deps: AutomationsDeps, domains: NodeDomains) {
   const environment = { worker, version: deps.version };
   const programs = createProgramService({
     ...{ db, clock, log, secrets, streams: deps.streams, automations, runs, treeBudget, environment },
-    openSecrets: automations.openSecrets,
+    runSecrets,
     cancelRun: runs.cancelTree,
   });
   const nodes = createNodeServices({ db, log, llm, runTokensMax, runs, domains });
@@ -74,14 +80,16 @@ export function createAutomations(deps: AutomationsDeps, domains: NodeDomains) {
     automations,
     runs,
     loadGraph,
+    secrets: runSecrets,
     advanceProgram: programs.advance,
     treeBudget,
     environment,
     servicesFor: nodes.servicesFor,
     findChildEnd: nodes.findChildEnd,
   });
+  const approvals = createApprovalService({ db, clock, secrets, expressions, baseUrl: deps.baseUrl });
   return {
-    service: { automations, runs, programs },
+    service: { automations, runs, programs, approvals },
     tasks: workflow.tasks,
     streams: { run: runStream(db), [outputTopic]: outputLog(db) },
     /** Checks every second for due runs and schedules. */

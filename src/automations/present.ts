@@ -66,11 +66,11 @@ export function presentRun(row: ShownRun) {
     retried_from: row.retriedFrom && formatId('automationRun', row.retriedFrom),
     parent_run: row.parentRunId && formatId('automationRun', row.parentRunId),
     workflow_version: row.graphVersion,
+    waiting_for: presentWait(row),
     org: row.orgId && formatId('org', row.orgId),
     team: row.teamId && formatId('team', row.teamId),
     user: row.userId && formatId('user', row.userId),
     sandbox: presentSandboxId(row.sandboxId),
-    waiting_for: row.status === 'running' && row.workflowChanged ? waitingForWorker(row.workflowChanged) : null,
     lease_until: row.leaseUntil && iso(row.leaseUntil),
     started_at: row.startedAt && iso(row.startedAt),
     completed_at: row.completedAt && iso(row.completedAt),
@@ -79,9 +79,11 @@ export function presentRun(row: ShownRun) {
   });
 }
 
-/** The run waits for a worker whose code fits its journal. */
-function waitingForWorker(changed: NonNullable<RunRow['workflowChanged']>) {
-  return { kind: 'worker', workflow_changed: changed };
+/** What the run waits for: first of all, a worker whose code fits its journal. */
+function presentWait({ status, waiting, waitingFor, workflowChanged }: ShownRun) {
+  if (status !== 'running') return null;
+  if (workflowChanged) return { kind: 'worker' as const, workflow_changed: workflowChanged };
+  return waiting ? waitingFor : null;
 }
 
 /** A run in the list of all runs, without payload and result. */

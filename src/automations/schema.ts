@@ -125,6 +125,31 @@ export const automationProblemsSchema = Type.Object({
   ),
 });
 
+const waitingFor = Type.Object(
+  {
+    kind: Type.Enum(['approval', 'signal', 'child', 'time', 'retry', 'worker'], {
+      description:
+        'People, a signal, a child, a time, the next attempt of a node, or a worker whose code fits what the run has done so far.',
+    }),
+    node_id: Type.Optional(Type.String({ description: 'The node that waits.' })),
+    approval: Type.Optional(Type.String({ description: 'The approval (`apr_…`).' })),
+    name: Type.Optional(Type.String({ description: 'The name of the signal.' })),
+    id: Type.Optional(Type.String({ description: 'The child: a run, an extraction or an ingestion.' })),
+    until: Type.Optional(Type.String({ description: 'When the wait ends at the latest.' })),
+    others: Type.Optional(Type.Integer({ description: 'The number of other nodes that also wait.' })),
+    workflow_changed: Type.Optional(
+      Type.Object(
+        {
+          expected: Type.Unknown({ description: 'The step that the journal has.' }),
+          found: Type.Unknown({ description: 'What the code asked for instead.' }),
+        },
+        { description: 'Why the last worker could not continue the run.' },
+      ),
+    ),
+  },
+  { description: 'What the run waits for; absent if it does not wait.' },
+);
+
 export const runSchema = Type.Object(
   {
     id: Type.String({ description: 'atr_…' }),
@@ -147,27 +172,11 @@ export const runSchema = Type.Object(
     workflow_version: Type.Optional(
       Type.Integer({ description: 'The version of the graph that the run started with; absent without one.' }),
     ),
+    waiting_for: Type.Optional(waitingFor),
     org: optionalText,
     team: optionalText,
     user: optionalText,
     sandbox: optionalText,
-    waiting_for: Type.Optional(
-      Type.Object(
-        {
-          kind: Type.Enum(['worker'], { description: 'A worker whose code fits what the run has done so far.' }),
-          workflow_changed: Type.Optional(
-            Type.Object(
-              {
-                expected: Type.Unknown({ description: 'The step that the journal has.' }),
-                found: Type.Unknown({ description: 'What the code asked for instead.' }),
-              },
-              { description: 'Why the last worker could not continue the run.' },
-            ),
-          ),
-        },
-        { description: 'What the run waits for, if that is known; absent otherwise.' },
-      ),
-    ),
     lease_until: optionalText,
     started_at: optionalText,
     completed_at: optionalText,
@@ -285,6 +294,9 @@ export const listVisibleRunsQuery = Type.Object({
     }),
   ),
   automation: Type.Optional(Type.String({ maxLength: 300, description: 'The id or lookup key of an automation.' })),
+  retried_from: Type.Optional(
+    Type.String({ maxLength: 100, description: 'Only runs that repeat or continue this run.' }),
+  ),
   since: moment,
   until: moment,
   search: Type.Optional(

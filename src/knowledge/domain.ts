@@ -55,7 +55,7 @@ type KnowledgeDeps = {
   embedder: SharedEmbedder;
   /** Language of the words in sources that do not name one. */
   language: StemLanguage;
-  fetcher: Pick<Fetcher, 'check'>;
+  fetcher: Fetcher;
   /** Memory that search may use to cache the index, in bytes. */
   cacheBytesMax: number;
   /** Time that a search waits for its query's vector, in milliseconds. */
@@ -77,7 +77,7 @@ export function createKnowledge(deps: KnowledgeDeps) {
     return checked.ok ? undefined : checked.problem;
   };
   const work = createKnowledgeWork({ ...deps, addJob });
-  const sources = createSourceService({ db, clock, checkUrl });
+  const sources = createSourceService({ db, clock, secrets: deps.secrets, checkUrl });
   const onError = (error: unknown) => log.error({ err: error }, 'An ingestion was interrupted and will be resumed');
   const ingestions = createIngestService({ db, sources, work, onError });
   const index = openSearchIndex(db, embedder, deps);

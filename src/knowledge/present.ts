@@ -26,6 +26,8 @@ export function presentSource(row: SourceView) {
       trained_at: row.model.trainedAt && iso(new Date(row.model.trainedAt)),
     },
     metadata: row.metadata,
+    has_credentials: row.credentials !== null,
+    held_deletions: row.heldDeletions,
     org: row.orgId && formatId('org', row.orgId),
     parent_source: row.parentSourceId && formatId('source', row.parentSourceId),
     payload: row.payload,

@@ -7,6 +7,7 @@ import { randomBytes } from 'node:crypto';
 export const idPrefixes = {
   agent: ['agt', 'agi'],
   app: ['dap', 'app'],
+  approval: ['apr'],
   auditEntry: ['aud'],
   automation: ['aut', 'auto'],
   automationRun: ['atr', 'arun'],
@@ -30,6 +31,10 @@ export const idPrefixes = {
   key: ['dak'],
   membership: ['tmb'],
   message: ['msg'],
+  model: ['mdl'],
+  modelAlias: ['mal'],
+  modelBudget: ['mbg'],
+  modelCall: ['mcl'],
   org: ['org'],
   sandbox: ['sbx', 'dsb'],
   source: ['cso', 'ksrc'],

@@ -46,9 +46,11 @@ const wrappedColumns = [
   ['app_secrets', 'value'],
   ['automation_entry_fragments', 'secrets'],
   ['identity_issuers', 'client_secret'],
+  ['knowledge_sources', 'credentials'],
   ['knowledge_sources', 'inbound_token'],
   ['knowledge_sources', 'inbound_secret'],
   ['knowledge_sources', 'inbound_previous_secret'],
+  ['models', 'key'],
   ['webhooks', 'secret'],
   ['webhooks', 'previous_secret'],
 ] as const;

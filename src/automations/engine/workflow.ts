@@ -21,6 +21,7 @@ import { advanceRun } from './advance.ts';
 import type { AdvanceDeps } from './advance-deps.ts';
 import type { Expressions } from './expressions.ts';
 import { giveUpRun } from './give-up.ts';
+import type { RunSecrets } from './run-secrets.ts';
 import { RunWatch } from './run-watch.ts';
 import type { TreeBudget } from './tree-budget.ts';
 import { WorkClaims } from './work-claims.ts';
@@ -33,6 +34,7 @@ type WorkflowDeps = {
   log: Logger;
   expressions: Expressions;
   automations: AutomationService;
+  secrets: RunSecrets;
   runs: RunService;
   loadGraph(run: RunRow): Promise<Graph>;
   advanceProgram: AdvanceDeps['advanceProgram'];
@@ -82,7 +84,7 @@ export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow
     environment: deps.environment,
     loadGraph: deps.loadGraph,
     advanceProgram: deps.advanceProgram,
-    openSecrets: deps.automations.openSecrets,
+    secrets: deps.secrets,
     servicesFor: deps.servicesFor,
     findChildEnd: deps.findChildEnd,
     cancelRun: deps.runs.cancelTree,

@@ -6,7 +6,8 @@ import type { Secrets } from '../../tenancy/secrets.ts';
 import { graphLimits } from '../definitions/graph.ts';
 import { draftEntry, type EntryContext } from '../engine/draft-entries.ts';
 import type { DraftEntry, EntryRecord } from '../engine/journal.ts';
-import { SecretValues } from '../engine/secret-values.ts';
+import type { RunSecrets } from '../engine/run-secrets.ts';
+import type { SecretValues } from '../engine/secret-values.ts';
 import type { TreeBudget } from '../engine/tree-budget.ts';
 import { treeLimitError } from '../nodes/errors.ts';
 import * as runStore from '../runs/store.ts';
@@ -21,7 +22,7 @@ export type ProgramJournalDeps = {
   treeBudget: TreeBudget;
   /** The process that writes, stored in its entries. */
   environment: { worker: string; version: string };
-  openSecrets(wrapped: Readonly<Record<string, string>>): Record<string, string>;
+  runSecrets: RunSecrets;
   cancelRun(tx: Db, appId: string, id: string): Promise<unknown>;
 };
 
@@ -51,14 +52,15 @@ export class ProgramChange {
     row: runStore.WorkRow,
     work: store.ProgramWork,
     state: ProgramState,
-    { clock, environment, openSecrets }: ProgramJournalDeps,
+    secretValues: SecretValues,
+    { clock, environment }: ProgramJournalDeps,
   ) {
     this.tx = tx;
     this.row = row;
     this.work = work;
     this.state = state;
     this.#environment = environment;
-    this.secretValues = new SecretValues(openSecrets(row.secrets ?? {}));
+    this.secretValues = secretValues;
     this.around = {
       nowMs: clock.now().getTime(),
       input: row.input ?? row.payload,
@@ -132,7 +134,8 @@ export class ProgramJournal {
       if (!row || !work) return undefined;
       const state = await this.#load(tx, row);
       const before = JSON.stringify(work);
-      const change = new ProgramChange(tx, row, work, state, this.#deps);
+      const { finder } = await this.#deps.runSecrets.of(tx, row, row.secretsVersion);
+      const change = new ProgramChange(tx, row, work, state, finder, this.#deps);
       const result = await apply(change);
       await this.#write(change);
       if (JSON.stringify(work) !== before) await store.saveWorkOf(tx, key, work);

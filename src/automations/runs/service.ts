@@ -8,7 +8,7 @@ import { AppError, found, invalidField, notFound } from '../../lib/errors.ts';
 import { formatId, newUuid, parseId } from '../../lib/ids.ts';
 import { limits } from '../../lib/limits.ts';
 import { type Caller, canSeeWholeApp, nameCaller, type Scope } from '../../tenancy/caller.ts';
-import { findAgent, pathId, unknownReference } from '../../tenancy/references.ts';
+import { fieldId, findAgent, pathId, unknownReference } from '../../tenancy/references.ts';
 import type { Secrets } from '../../tenancy/secrets.ts';
 import { type Graph, graphLimits } from '../definitions/graph.ts';
 import type { AutomationService } from '../definitions/service.ts';
@@ -188,6 +188,8 @@ export function createRunService({ db, clock, secrets, expressions, automations,
         throw new AppError('invalid_cursor', 'The cursor does not belong to this list.');
       const filter: RunFilter = {
         status: query.status,
+        retriedFrom:
+          query.retried_from === undefined ? undefined : fieldId('automationRun', 'retried_from', query.retried_from),
         since: readTime('since', query.since),
         until: readTime('until', query.until),
         search: query.search === undefined ? undefined : readSearch(query.search),

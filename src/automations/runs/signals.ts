@@ -23,8 +23,10 @@ export async function appendSignal(
   const entries = await runStore.listEntries(tx, row);
   const state = foldJournal(graph, entries.map(runStore.readEntry));
   requireSignalRoom(row, state.signals.length);
-  const taken = state.signals.filter((kept) => kept.name === name).length;
-  const waiting = [...state.active.values()].filter((one) => one.phase === 'signal' && one.signal === name)[taken];
+  const taken = state.signals.filter((kept) => kept.name === name && kept.approval === undefined).length;
+  const waiting = [...state.active.values()].filter(
+    (one) => one.phase === 'signal' && one.signal === name && one.approval === undefined,
+  )[taken];
   await runStore.appendEntries(tx, {
     run: row,
     automation: formatId('automation', row.automationId),
@@ -38,6 +40,7 @@ export async function appendSignal(
     ],
     status: row.status,
     waiting: row.waiting,
+    waitingFor: row.waitingFor,
     wakeAt: row.wakeAt,
     wakeTimer: row.wakeTimer,
     now,

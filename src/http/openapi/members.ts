@@ -64,6 +64,10 @@ const pathParameters: Record<string, string> = {
   upload: 'The id of an unfinished upload.',
   user: 'The id (`usr_…`) of a user.',
   version: 'The number of a version, from 1.',
+  model: 'The id (`mdl_…`) of a model.',
+  model_alias: 'The id (`mal_…`) of an alias.',
+  model_budget: 'The id (`mbg_…`) of a budget.',
+  model_call: 'The id (`mcl_…`) of a call.',
   webhook: 'The id of a webhook.',
 };
 

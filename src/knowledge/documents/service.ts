@@ -75,7 +75,7 @@ export function createDocumentService(deps: { db: Database; sources: SourceServi
       const source = await sources.getForChange(db, caller, formatId('source', document.sourceId), 'update');
       const key = { appId: source.appId, sourceId: source.id };
       const removed = await db.begin(async (tx) => {
-        await insertPullRemoval(tx, key.appId, key.sourceId, document.sourceUrl);
+        await insertPullRemoval(tx, key.appId, key.sourceId, document.externalId ?? document.sourceUrl);
         await deleteItemsOfDocument(tx, key, document.id);
         return removeDocument(tx, key, document.id);
       });

@@ -1,4 +1,5 @@
 import { EmbeddingError } from '../../content/embed/embedder.ts';
+import { FetchError } from '../../content/fetch/errors.ts';
 import { ParseError } from '../../content/parse/types.ts';
 import type { Transaction } from '../../db/database.ts';
 import { findFile } from '../../files/store.ts';
@@ -42,6 +43,7 @@ export class IngestionRun {
   readonly #ingestion: IngestionRow;
   readonly #holder: string;
   readonly #documents: string[] = [];
+  readonly #notes: Record<string, unknown> = {};
   #progressMs = 0;
 
   constructor(deps: KnowledgeWorkDeps, ingestion: IngestionRow, holder: string, signal: AbortSignal) {
@@ -59,9 +61,29 @@ export class IngestionRun {
     if (kind === 'pull') {
       const error = await pull(this, source);
       if (error) return this.fail(error);
-      return this.#succeed({});
+      return this.#succeed(this.#notes);
     }
     return this.#workItems(source);
+  }
+
+  get id(): string {
+    return this.#ingestion.id;
+  }
+
+  /** Whether a person has confirmed that this pull may delete most of the source. */
+  get mayDelete(): boolean {
+    return this.#ingestion.metadata.confirm_deletions === true;
+  }
+
+  /** Adds to the metadata with which the ingestion ends. */
+  note(metadata: Record<string, unknown>): void {
+    Object.assign(this.#notes, metadata);
+  }
+
+  /** A failure to reach what is pulled, as the ingestion reports it; undefined for any other error. */
+  describeRead(error: unknown): IngestionError | undefined {
+    if (!(error instanceof FetchError) || this.signal.aborted) return undefined;
+    return { code: error.code, message: error.message };
   }
 
   async fail(error: IngestionError): Promise<void> {

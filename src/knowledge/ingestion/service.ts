@@ -96,10 +96,11 @@ export function createIngestService(deps: IngestDeps) {
     items: NewItem[],
     onActive: OnActive,
     isInline = true,
+    metadata: Record<string, unknown> = {},
   ): Promise<IngestionView> {
     const size = items.reduce((sum, item) => sum + (item.content?.length ?? inlineBytesMax + 1), 0);
     const inline = isInline && !isInUnit() && kind !== 'pull' && size <= inlineBytesMax;
-    const { ingestion, isNew } = await begin(db, source, kind, items, onActive, inline);
+    const { ingestion, isNew } = await begin(db, source, kind, items, onActive, inline, { metadata });
     if (isNew && inline && !ingestion.queued) await runInline([ingestion]);
     const view = found(await store.findIngestion(db, caller, ingestion.id));
     return isNew ? view : { ...view, metadata: { ...view.metadata, already_active: true } };
@@ -151,7 +152,12 @@ export function createIngestService(deps: IngestDeps) {
     // With `dedupe`, no new document may be necessary.
     else if (input.dedupe !== true) await requireQuotaLeft(db, source, 'documents');
     const items = mode === 'pull' ? [] : [await readPush(db, caller, input)];
-    return start(db, caller, source, mode === 'pull' ? 'pull' : 'push', items, input.on_active ?? 'return', isInline);
+    const confirmed = input.confirm_deletions === true;
+    if (confirmed && mode !== 'pull') throw invalidField('confirm_deletions', 'is for pulls only');
+    // A confirmation must not be lost in a pull that is already active.
+    const onActive = input.on_active ?? (confirmed ? 'queue' : 'return');
+    const metadata = confirmed ? { confirm_deletions: true } : {};
+    return start(db, caller, source, mode === 'pull' ? 'pull' : 'push', items, onActive, isInline, metadata);
   }
 
   return {
@@ -260,9 +266,9 @@ export function createIngestService(deps: IngestDeps) {
       });
     },
 
-    /** Starts an automatic pull, unless another ingestion is active. */
-    async pullDue(source: SourceRow): Promise<void> {
-      await begin(db, source, 'pull', [], 'return', false);
+    /** Starts an automatic pull, unless another ingestion is active, which is returned then. */
+    async pullDue(source: SourceRow): Promise<IngestionRow> {
+      return (await begin(db, source, 'pull', [], 'return', false)).ingestion;
     },
 
     async get(caller: Caller, id: string): Promise<IngestionView> {

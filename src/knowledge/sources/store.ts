@@ -32,6 +32,10 @@ export type SourceRow = Owned & {
   inboundSecret: Buffer | null;
   inboundPreviousSecret: Buffer | null;
   inboundPreviousSecretUntil: Date | null;
+  credentials: Buffer | null;
+  credentialsFor: string | null;
+  pullState: Record<string, unknown> | null;
+  heldDeletions: { documents: number; of: number; since: string } | null;
   createdAt: Date;
   updatedAt: Date;
 };
@@ -70,7 +74,12 @@ type NewSource = Owned &
   Pick<
     SourceRow,
     'id' | 'type' | 'state' | 'payload' | 'metadata' | 'threadId' | 'installationId' | 'parentSourceId' | 'nextPullAt'
-  > & { lookupKey?: string | null; inbound?: { digest: Buffer; token: Buffer } };
+  > & {
+    lookupKey?: string | null;
+    inbound?: { digest: Buffer; token: Buffer };
+    credentials?: Buffer | null;
+    credentialsFor?: string | null;
+  };
 
 type Fragment = Statement;
 
@@ -84,11 +93,13 @@ export function sourceVisible(db: Db, caller: Caller, alias: string): Fragment {
 export async function insertSource(db: Db, scope: Scope, source: NewSource): Promise<SourceView> {
   const [row] = await db<[SourceView]>`
     insert into knowledge_sources as s (app_id, sandbox_id, id, type, state, payload, metadata, org_id, team_id, user_id,
-      agent_id, thread_id, installation_id, parent_source_id, next_pull_at, lookup_key, inbound_digest, inbound_token)
+      agent_id, thread_id, installation_id, parent_source_id, next_pull_at, lookup_key, inbound_digest, inbound_token,
+      credentials, credentials_for)
     values (${scope.appId}, ${scope.sandboxId}, ${source.id}, ${source.type}, ${source.state},
       ${jsonOrNull(source.payload)}::text::jsonb, ${jsonOrNull(source.metadata)}::text::jsonb, ${source.orgId},
       ${source.teamId}, ${source.userId}, ${source.agentId}, ${source.threadId}, ${source.installationId},
-      ${source.parentSourceId}, ${source.nextPullAt}, ${source.lookupKey ?? null}, ${source.inbound?.digest ?? null}, ${source.inbound?.token ?? null})
+      ${source.parentSourceId}, ${source.nextPullAt}, ${source.lookupKey ?? null}, ${source.inbound?.digest ?? null}, ${source.inbound?.token ?? null},
+      ${source.credentials ?? null}, ${source.credentialsFor ?? null})
     returning ${viewColumns(db)}`;
   return row;
 }
@@ -202,6 +213,8 @@ export async function updateSource(
     state?: 'active' | 'paused' | undefined;
     lookupKey?: string | null | undefined;
     nextPullAt: Date | null;
+    credentials: Buffer | null;
+    credentialsFor: string | null;
   },
 ): Promise<SourceView | undefined> {
   const [row] = await db<SourceView[]>`
@@ -211,6 +224,7 @@ export async function updateSource(
       state = coalesce(${change.state ?? null}, s.state),
       lookup_key = case when ${change.lookupKey !== undefined} then ${change.lookupKey ?? null} else s.lookup_key end,
       next_pull_at = ${change.nextPullAt},
+      credentials = ${change.credentials}, credentials_for = ${change.credentialsFor},
       updated_at = now()
     where ${inScope(db, scope, 's')} and s.id = ${id} returning ${viewColumns(db)}`;
   return row;

@@ -114,6 +114,8 @@ const plainText = new Set(
   body.sign_in_code body.slug
   body.source_types body.text body.timezone body.title body.trigger body.type body.url body.value body.workflow
   body.identity_issuer body.input_schema body.instructions body.schema.* body.operations.if_match body.operations.if_none_match body.operations.key body.operations.value
+  body.credentials.access_key_id body.credentials.password body.credentials.secret_access_key
+  body.credentials.session_token body.credentials.token body.credentials.username
   body.cursor body.deletes.external_id body.upserts.content.content_type body.upserts.content.data
   body.upserts.content.filename body.upserts.external_id body.upserts.metadata.* body.upserts.source_url body.upserts.title
   body.after_cursor body.automations body.claim body.code_version body.entries.automation body.entries.error.code
@@ -121,6 +123,7 @@ const plainText = new Set(
   body.release.workflow_changed.expected body.release.workflow_changed.found
   body.attributes.* body.chunking_strategy body.files.attributes.* body.files.chunking_strategy body.filters.*
   query.after query.before
+  body.models body.subject_id query.extraction query.model query.run
   query.code query.publishable_key query.state
   query.action query.after_cursor query.automation query.content_type query.cursor query.segment query.key query.name query.prefix query.q
   query.lookup_key query.search query.signature query.since

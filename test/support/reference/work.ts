@@ -255,6 +255,33 @@ export async function recordAutomations(recorder: Recorder, server: TestServer, 
   await recorder.record('deleteAppSecret', { path: { name: 'CRM_TOKEN' } });
 }
 
+/** Records approvals and a link to one. */
+export async function recordApprovals(recorder: Recorder, server: TestServer, app: TestApp): Promise<void> {
+  const client = new AutomationsClient(server, app);
+  const question = 'Book the invoice of 1,200 EUR?';
+  const { id } = await client.createAutomation({
+    name: 'Book invoices',
+    workflow: graphOf({ id: 'ask', kind: 'approve', question, timeout_seconds: 86_400 }),
+  });
+  const first = await client.invoke(id);
+  await client.waitUntilWaiting(first.id);
+  const { data } = await recorder.record<{ data: { id: string }[] }>('listApprovals', { query: { run: first.id } });
+  const path = { approval: data[0]?.id ?? '' };
+  await recorder.record('getApproval', { path });
+  await recorder.record('answerApproval', { path, body: { data: { ok: true, comment: 'Fits the order.' } } });
+
+  const second = await client.invoke(id);
+  await client.waitUntilWaiting(second.id);
+  const other = await recorder.send<{ data: { id: string }[] }>('listApprovals', { query: { run: second.id } });
+  const { url } = await recorder.record<{ url: string }>('createApprovalLink', {
+    path: { approval: other.body.data[0]?.id ?? '' },
+    body: { to: 'ada@example.com' },
+  });
+  const link = { as: {}, path: { token: url.split('/').at(-1) ?? '' } };
+  await recorder.record('getLinkedApproval', link);
+  await recorder.record('answerLinkedApproval', { ...link, body: { data: { ok: false, comment: 'Not ours.' } } });
+}
+
 /** Records a run of a workflow in code. */
 async function recordProgram(recorder: Recorder, client: AutomationsClient): Promise<void> {
   const body = {

@@ -101,10 +101,22 @@ class AutomationRunSummaryWaitingForWorkflowChanged(TypedDict):
 
 
 class AutomationRunSummaryWaitingFor(TypedDict):
-    """What the run waits for, if that is known; absent otherwise."""
+    """What the run waits for; absent if it does not wait."""
 
-    kind: Literal["worker"]
-    """A worker whose code fits what the run has done so far."""
+    kind: Literal["approval", "signal", "child", "time", "retry", "worker"]
+    """People, a signal, a child, a time, the next attempt of a node, or a worker whose code fits what the run has done so far."""
+    node_id: NotRequired[str]
+    """The node that waits."""
+    approval: NotRequired[str]
+    """The approval (`apr_…`)."""
+    name: NotRequired[str]
+    """The name of the signal."""
+    id: NotRequired[str]
+    """The child: a run, an extraction or an ingestion."""
+    until: NotRequired[str]
+    """When the wait ends at the latest."""
+    others: NotRequired[int]
+    """The number of other nodes that also wait."""
     workflow_changed: NotRequired[AutomationRunSummaryWaitingForWorkflowChanged]
     """Why the last worker could not continue the run."""
 
@@ -135,6 +147,8 @@ class AutomationRunSummary(TypedDict):
     """The run (`atr_…`) that started it."""
     workflow_version: NotRequired[int]
     """The version of the graph that the run started with; absent without one."""
+    waiting_for: NotRequired[AutomationRunSummaryWaitingFor]
+    """What the run waits for; absent if it does not wait."""
     org: NotRequired[str]
     """The organisation (`org_…`)."""
     team: NotRequired[str]
@@ -143,8 +157,6 @@ class AutomationRunSummary(TypedDict):
     """The user (`usr_…`)."""
     sandbox: NotRequired[str]
     """The sandbox (`sbx_…`); absent in production."""
-    waiting_for: NotRequired[AutomationRunSummaryWaitingFor]
-    """What the run waits for, if that is known; absent otherwise."""
     lease_until: NotRequired[str]
     """When the claim of the worker expires, in ISO 8601."""
     started_at: NotRequired[str]
@@ -237,10 +249,22 @@ class AutomationRunWaitingForWorkflowChanged(TypedDict):
 
 
 class AutomationRunWaitingFor(TypedDict):
-    """What the run waits for, if that is known; absent otherwise."""
+    """What the run waits for; absent if it does not wait."""
 
-    kind: Literal["worker"]
-    """A worker whose code fits what the run has done so far."""
+    kind: Literal["approval", "signal", "child", "time", "retry", "worker"]
+    """People, a signal, a child, a time, the next attempt of a node, or a worker whose code fits what the run has done so far."""
+    node_id: NotRequired[str]
+    """The node that waits."""
+    approval: NotRequired[str]
+    """The approval (`apr_…`)."""
+    name: NotRequired[str]
+    """The name of the signal."""
+    id: NotRequired[str]
+    """The child: a run, an extraction or an ingestion."""
+    until: NotRequired[str]
+    """When the wait ends at the latest."""
+    others: NotRequired[int]
+    """The number of other nodes that also wait."""
     workflow_changed: NotRequired[AutomationRunWaitingForWorkflowChanged]
     """Why the last worker could not continue the run."""
 
@@ -277,6 +301,8 @@ class AutomationRun(TypedDict):
     """The run (`atr_…`) that started it."""
     workflow_version: NotRequired[int]
     """The version of the graph that the run started with; absent without one."""
+    waiting_for: NotRequired[AutomationRunWaitingFor]
+    """What the run waits for; absent if it does not wait."""
     org: NotRequired[str]
     """The organisation (`org_…`)."""
     team: NotRequired[str]
@@ -285,8 +311,6 @@ class AutomationRun(TypedDict):
     """The user (`usr_…`)."""
     sandbox: NotRequired[str]
     """The sandbox (`sbx_…`); absent in production."""
-    waiting_for: NotRequired[AutomationRunWaitingFor]
-    """What the run waits for, if that is known; absent otherwise."""
     lease_until: NotRequired[str]
     """When the claim of the worker expires, in ISO 8601."""
     started_at: NotRequired[str]
@@ -1405,6 +1429,8 @@ class Extraction(TypedDict):
     """The JSON Schema of the data. Omitted in lists."""
     instructions: NotRequired[str]
     """Omitted in lists."""
+    model: NotRequired[str]
+    """The model or alias that extracts the data. Omitted in lists, and for the default."""
     agent: NotRequired[str]
     """The agent that owns it, or that it is about."""
     org: NotRequired[str]
@@ -1530,6 +1556,240 @@ class WebhookDelivery(TypedDict):
 
 
 
+class ModelPrices(TypedDict):
+    """What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens."""
+
+    input: int
+    """What a million tokens of messages cost."""
+    output: int
+    """What a million written tokens cost."""
+
+
+
+class Model(TypedDict):
+    """A language model that an app brings."""
+
+    id: str
+    """mdl_…"""
+    app: str
+    """The app (`dap_…`) that it belongs to."""
+    sandbox: Optional[str]
+    """The sandbox (`sbx_…`); absent in production."""
+    name: str
+    """The name by which requests choose it."""
+    provider: Literal["openai", "anthropic", "google"]
+    """The protocol: `openai` for every server with chat completions, `anthropic` or `google`."""
+    model: str
+    """The model, as its provider names it."""
+    url: str
+    """The base URL of its provider."""
+    has_key: bool
+    """Whether a key is stored for this host."""
+    context_tokens: NotRequired[int]
+    """How many tokens the messages and the text may have together."""
+    output_tokens: NotRequired[int]
+    """How many tokens the model can write in one response."""
+    timeout_seconds: NotRequired[int]
+    """How long the model may write nothing before it is given up."""
+    modalities: List[Literal["text", "image", "file"]]
+    """What the model reads."""
+    prices: NotRequired[ModelPrices]
+    """What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    updated_at: str
+    """When it last changed, in ISO 8601."""
+
+
+
+class ModelAlias(TypedDict):
+    """A name for an ordered list of models."""
+
+    id: str
+    """mal_…"""
+    app: str
+    """The app (`dap_…`) that it belongs to."""
+    sandbox: Optional[str]
+    """The sandbox (`sbx_…`); absent in production."""
+    name: str
+    """The name by which requests choose it."""
+    models: List[str]
+    """Names of models, in the order in which they are tried. Aliases do not nest."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    updated_at: str
+    """When it last changed, in ISO 8601."""
+
+
+
+class ModelCallPrices(TypedDict):
+    """The prices at which the call was made."""
+
+    input: int
+    """What a million tokens of messages cost."""
+    output: int
+    """What a million written tokens cost."""
+
+
+
+class ModelCall(TypedDict):
+    """One call of a language model."""
+
+    id: str
+    """mcl_…"""
+    model: str
+    """The name of the model; `default` is the one that the operator set."""
+    alias: NotRequired[str]
+    """The alias that chose the model."""
+    provider: str
+    """The provider of the model."""
+    provider_model: str
+    """The model, as its provider names it."""
+    status: Literal["running", "succeeded", "failed", "abandoned"]
+    """How it ended. `abandoned`: its process was killed, and what it reserved counts."""
+    error_code: NotRequired[str]
+    """Why it failed."""
+    finish_reason: NotRequired[str]
+    """Why the model stopped, in its own words."""
+    prompt_tokens: NotRequired[int]
+    """Tokens of the messages."""
+    completion_tokens: NotRequired[int]
+    """Tokens that the model wrote."""
+    estimated: bool
+    """Whether the tokens are estimated: the provider reported none."""
+    reserved_tokens: int
+    """Tokens that were reserved before the call."""
+    prices: NotRequired[ModelCallPrices]
+    """The prices at which the call was made."""
+    cost: NotRequired[int]
+    """What it cost, in millionths of a currency unit. Absent for a model without prices."""
+    latency_ms: NotRequired[int]
+    """How long it took."""
+    first_token_ms: NotRequired[int]
+    """When the first text arrived."""
+    user: NotRequired[str]
+    """The user (`usr_…`) for whom it was made."""
+    agent: NotRequired[str]
+    """The agent (`agt_…`) for which it was made."""
+    key: NotRequired[str]
+    """The secret key (`dak_…`) of the request."""
+    automation: NotRequired[str]
+    """The automation (`aut_…`)."""
+    run: NotRequired[str]
+    """The run (`atr_…`)."""
+    node: NotRequired[str]
+    """The id of the node."""
+    extraction: NotRequired[str]
+    """The extraction (`ext_…`)."""
+    prompt: NotRequired[str]
+    """The messages, if the server keeps contents."""
+    output: NotRequired[str]
+    """The text, if the server keeps contents."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    ended_at: NotRequired[str]
+    """When it ended, in ISO 8601."""
+
+
+
+class AvailableModelPrices(TypedDict):
+    """What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens."""
+
+    input: int
+    """What a million tokens of messages cost."""
+    output: int
+    """What a million written tokens cost."""
+
+
+
+class AvailableModel(TypedDict):
+    """A model or an alias that requests of the app may name."""
+
+    name: str
+    """The name by which requests choose it."""
+    kind: Literal["model", "alias"]
+    """Whether it is one model or an ordered list."""
+    from: Literal["app", "operator"]
+    """Whose it is. A name of the app hides the same one of the operator."""
+    is_default: bool
+    """Whether it is used if a request names no model."""
+    usable: bool
+    """Whether it has the key that it needs. Of an alias, whether one of its models has."""
+    provider: NotRequired[Literal["openai", "anthropic", "google"]]
+    """The protocol: `openai` for every server with chat completions, `anthropic` or `google`."""
+    model: NotRequired[str]
+    """The model, as its provider names it."""
+    models: NotRequired[List[str]]
+    """The names of the models of an alias."""
+    context_tokens: NotRequired[int]
+    """How many tokens the messages and the text may have."""
+    modalities: NotRequired[List[str]]
+    """What the model reads."""
+    prices: NotRequired[AvailableModelPrices]
+    """What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens."""
+
+
+
+class ModelBudget(TypedDict):
+    """A limit for the tokens or the cost of language models."""
+
+    id: str
+    """mbg_…"""
+    app: str
+    """The app (`dap_…`) that it belongs to."""
+    sandbox: Optional[str]
+    """The sandbox (`sbx_…`); absent in production."""
+    subject: Literal["app", "sandbox", "user", "agent", "automation", "run", "key"]
+    """Whose calls count together. `app` counts those of sandboxes too; it and `sandbox` are set with a key of production."""
+    subject_id: NotRequired[str]
+    """The one that the budget is for. Absent: each user, agent, run … has the budget for itself."""
+    period: Literal["day", "month", "total"]
+    """When the count starts at 0 again: each day or month (UTC), or never."""
+    tokens: NotRequired[int]
+    """Tokens beyond which calls are refused."""
+    cost: NotRequired[int]
+    """Money beyond which calls are refused, in millionths of a currency unit."""
+    soft_tokens: NotRequired[int]
+    """Tokens beyond which the event `model_budget.reached` is emitted."""
+    soft_cost: NotRequired[int]
+    """Money beyond which the event is emitted, in millionths of a currency unit."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    updated_at: str
+    """When it last changed, in ISO 8601."""
+
+
+
+class ModelBudgetUse(TypedDict):
+    """How much of a budget one of its subjects has used in this period."""
+
+    subject_id: Optional[str]
+    """Who used it; null for the app."""
+    tokens: int
+    """Tokens used, with those reserved by calls in progress."""
+    cost: int
+    """Money used, in millionths of a currency unit."""
+    resets_at: Optional[str]
+    """When the count starts at 0 again."""
+
+
+
+class ModelUsage(TypedDict):
+    """What the calls of one group used."""
+
+    group: Optional[str]
+    """The id, the name of the model, or the day (UTC); null for calls of none."""
+    calls: int
+    """The number of calls."""
+    prompt_tokens: int
+    """Tokens of messages."""
+    completion_tokens: int
+    """Tokens that models wrote."""
+    cost: int
+    """What they cost, in millionths of a currency unit."""
+
+
+
 class KnowledgeSourceLearnedModel(TypedDict):
     status: Literal["ready", "over_quota"]
     """`over_quota`: the latest model would exceed the app’s quota of bytes and is not stored. Until there is room, search uses the previous model, or only text and vectors."""
@@ -1539,6 +1799,16 @@ class KnowledgeSourceLearnedModel(TypedDict):
     """The size in bytes of the model that was not stored; null if `ready`."""
     trained_at: Optional[str]
     """When the model in use was stored."""
+
+
+
+class KnowledgeSourceHeldDeletions(TypedDict):
+    documents: int
+    """How many documents the last listing did not contain."""
+    of: int
+    """How many there were."""
+    since: str
+    """When the pull found this."""
 
 
 
@@ -1597,6 +1867,10 @@ class KnowledgeSource(TypedDict):
     """The thread (`thr_…`)."""
     user: Optional[str]
     """The user (`usr_…`)."""
+    has_credentials: bool
+    """Whether pulls sign in with stored credentials."""
+    held_deletions: Optional[KnowledgeSourceHeldDeletions]
+    """Deletions that wait for a person, because the listing was empty or they are more than half of the source. A pull with `confirm_deletions` carries them out."""
     statistics: NotRequired[KnowledgeSourceStatistics]
     """Only in lists with `include=statistics`."""
 
@@ -1907,10 +2181,22 @@ class ClaimedAutomationRunWaitingForWorkflowChanged(TypedDict):
 
 
 class ClaimedAutomationRunWaitingFor(TypedDict):
-    """What the run waits for, if that is known; absent otherwise."""
+    """What the run waits for; absent if it does not wait."""
 
-    kind: Literal["worker"]
-    """A worker whose code fits what the run has done so far."""
+    kind: Literal["approval", "signal", "child", "time", "retry", "worker"]
+    """People, a signal, a child, a time, the next attempt of a node, or a worker whose code fits what the run has done so far."""
+    node_id: NotRequired[str]
+    """The node that waits."""
+    approval: NotRequired[str]
+    """The approval (`apr_…`)."""
+    name: NotRequired[str]
+    """The name of the signal."""
+    id: NotRequired[str]
+    """The child: a run, an extraction or an ingestion."""
+    until: NotRequired[str]
+    """When the wait ends at the latest."""
+    others: NotRequired[int]
+    """The number of other nodes that also wait."""
     workflow_changed: NotRequired[ClaimedAutomationRunWaitingForWorkflowChanged]
     """Why the last worker could not continue the run."""
 
@@ -1947,6 +2233,8 @@ class ClaimedAutomationRun(TypedDict):
     """The run (`atr_…`) that started it."""
     workflow_version: NotRequired[int]
     """The version of the graph that the run started with; absent without one."""
+    waiting_for: NotRequired[ClaimedAutomationRunWaitingFor]
+    """What the run waits for; absent if it does not wait."""
     org: NotRequired[str]
     """The organisation (`org_…`)."""
     team: NotRequired[str]
@@ -1955,8 +2243,6 @@ class ClaimedAutomationRun(TypedDict):
     """The user (`usr_…`)."""
     sandbox: NotRequired[str]
     """The sandbox (`sbx_…`); absent in production."""
-    waiting_for: NotRequired[ClaimedAutomationRunWaitingFor]
-    """What the run waits for, if that is known; absent otherwise."""
     lease_until: NotRequired[str]
     """When the claim of the worker expires, in ISO 8601."""
     started_at: NotRequired[str]
@@ -2012,6 +2298,76 @@ class AppendedWork(TypedDict):
     """The command of each step that the batch started: the idempotency key of all its attempts."""
     entries: List[WorkflowJournalEntry]
     """What the server has added since `after_sequence`."""
+
+
+
+class Approval(TypedDict):
+    """A question of a run to people. Those who answer see the question, not the run."""
+
+    id: str
+    """apr_…"""
+    status: Literal["waiting", "answered", "expired", "cancelled"]
+    """`cancelled`: its run ended, or its node no longer waits."""
+    question: str
+    """What is asked."""
+    form: Dict[str, Any]
+    """The JSON Schema that `data` of the answer must match."""
+    expires_at: NotRequired[str]
+    """When it expires; absent without a deadline."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    closed_at: NotRequired[str]
+    """When it was answered, expired or was cancelled."""
+    answered_by: NotRequired[str]
+    """The user (`usr_…`), the developer, `secret key`, or the holder of a link and to whom it was sent."""
+    app: NotRequired[str]
+    """The app. This and the members below are only for secret keys and developers."""
+    sandbox: NotRequired[str]
+    """The sandbox, if it is not in production."""
+    run: NotRequired[str]
+    """The run that waits (`atr_…`)."""
+    automation: NotRequired[str]
+    """The automation of the run (`aut_…`)."""
+    node_id: NotRequired[str]
+    """The node that asks."""
+    answer: NotRequired[Any]
+    """The `data` of the answer."""
+    users: NotRequired[List[str]]
+    """Users who may answer."""
+    teams: NotRequired[List[str]]
+    """Teams whose members may answer."""
+    roles: NotRequired[List[str]]
+    """Roles in `org` that may answer."""
+    org: NotRequired[str]
+    """The organisation of `roles`."""
+    excluded_user: NotRequired[str]
+    """The user who invoked the run and may not answer."""
+
+
+
+class ApprovalLink(TypedDict):
+    """A link by which a person without an account answers an approval."""
+
+    url: str
+    """Shows the question on GET and takes the answer once on POST. Shown only here."""
+    expires_at: str
+    """When the link expires."""
+
+
+
+class LinkedApproval(TypedDict):
+    """An approval as the holder of a link sees it."""
+
+    status: Literal["waiting", "answered", "expired", "cancelled"]
+    """`cancelled`: its run ended, or its node no longer waits."""
+    question: str
+    """What is asked."""
+    form: Dict[str, Any]
+    """The JSON Schema that `data` of the answer must match."""
+    sent_to: str
+    """To whom the link was sent."""
+    expires_at: NotRequired[str]
+    """When the link or the approval expires, whichever is earlier."""
 
 
 
@@ -2403,6 +2759,110 @@ class AutomationRunFailedMessage(TypedDict):
     sequence: int
     """Its number in production or in the sandbox."""
     data: AutomationRunFailedMessageData
+    """The entries."""
+
+
+
+class ApprovalRequestedMessageData(TypedDict):
+    """The entries."""
+
+    approval: str
+    """The approval (`apr_…`)."""
+    run: str
+    """The run that waits (`atr_…`)."""
+    automation: str
+    """The automation (`aut_…`)."""
+    node_id: str
+    """The node that asks."""
+    question: str
+    """What is asked."""
+    expires_at: NotRequired[str]
+    """When the approval expires."""
+
+
+
+class ApprovalRequestedMessage(TypedDict):
+    """A run asks people and waits for an answer: the message to webhooks."""
+
+    id: str
+    """The event (`evt_…`); the same at every attempt."""
+    type: Literal["approval.requested"]
+    """The name of the event."""
+    timestamp: str
+    """When it happened, in ISO 8601."""
+    sequence: int
+    """Its number in production or in the sandbox."""
+    data: ApprovalRequestedMessageData
+    """The entries."""
+
+
+
+class ApprovalAnsweredMessageData(TypedDict):
+    """The entries."""
+
+    approval: str
+    """The approval (`apr_…`)."""
+    run: str
+    """The run that waits (`atr_…`)."""
+    automation: str
+    """The automation (`aut_…`)."""
+    node_id: str
+    """The node that asks."""
+    answered_by: str
+    """The user, the developer, `secret key`, or the holder of a link."""
+
+
+
+class ApprovalAnsweredMessage(TypedDict):
+    """An approval was answered: the message to webhooks."""
+
+    id: str
+    """The event (`evt_…`); the same at every attempt."""
+    type: Literal["approval.answered"]
+    """The name of the event."""
+    timestamp: str
+    """When it happened, in ISO 8601."""
+    sequence: int
+    """Its number in production or in the sandbox."""
+    data: ApprovalAnsweredMessageData
+    """The entries."""
+
+
+
+class ModelBudgetReachedMessageData(TypedDict):
+    """The entries."""
+
+    budget: str
+    """The budget (`mbg_…`)."""
+    level: Literal["soft", "hard"]
+    """Which limit was reached. Beyond the hard one, calls are refused."""
+    subject: str
+    """Whose budget it is, such as `user`."""
+    subject_id: Optional[str]
+    """The id of the user, agent …; null for the app."""
+    period: Literal["day", "month", "total"]
+    """When the count starts at 0 again."""
+    resets_at: Optional[str]
+    """The end of the period, in ISO 8601."""
+    tokens: int
+    """Tokens used, with those reserved by calls in progress."""
+    cost: int
+    """Money used, in millionths of a currency unit."""
+
+
+
+class ModelBudgetReachedMessage(TypedDict):
+    """A budget for language models has reached a limit: the message to webhooks."""
+
+    id: str
+    """The event (`evt_…`); the same at every attempt."""
+    type: Literal["model_budget.reached"]
+    """The name of the event."""
+    timestamp: str
+    """When it happened, in ISO 8601."""
+    sequence: int
+    """Its number in production or in the sandbox."""
+    data: ModelBudgetReachedMessageData
     """The entries."""
 
 
@@ -3132,6 +3592,8 @@ class CreateExtractionRequest(TypedDict):
     """A JSON Schema (2020-12) for data that a language model extracts from each text; at most 64 KiB. References must stay within the schema. The extraction then always runs in the background (202)."""
     instructions: NotRequired[str]
     """Instructions for extracting the data. Requires schema."""
+    model: NotRequired[str]
+    """The model or alias that extracts the data. Default: as the operator set it. Requires schema."""
     agent: NotRequired[str]
     """agt_…; the agent that owns the job and its outputs."""
     org: NotRequired[str]
@@ -3285,6 +3747,172 @@ class WebhookDeliveryPage(Page):
 
 
 
+class CreateModelRequestPrices(TypedDict):
+    """What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens."""
+
+    input: int
+    """What a million tokens of messages cost."""
+    output: int
+    """What a million written tokens cost."""
+
+
+
+class CreateModelRequest(TypedDict):
+    name: str
+    """The name by which requests choose it: letters, digits and `. _ : / -`. Unique among models and aliases."""
+    provider: Literal["openai", "anthropic", "google"]
+    """The protocol: `openai` for every server with chat completions, `anthropic` or `google`."""
+    model: str
+    """The model, as its provider names it."""
+    url: NotRequired[str]
+    """The base URL, up to and including the version. Required for `openai`."""
+    key: NotRequired[str]
+    """The key of the provider. It is never returned, and is only sent to the host of `url`."""
+    context_tokens: NotRequired[int]
+    """How many tokens the messages and the text may have together."""
+    output_tokens: NotRequired[int]
+    """How many tokens the model can write in one response."""
+    timeout_seconds: NotRequired[int]
+    """How long the model may write nothing before it is given up."""
+    modalities: NotRequired[List[Literal["text", "image", "file"]]]
+    """What the model reads. Default: only text."""
+    prices: NotRequired[CreateModelRequestPrices]
+    """What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens."""
+
+
+
+class ModelPage(Page):
+    """One page of a list."""
+
+    data: List[Model]
+    """The entries."""
+
+
+
+class UpdateModelRequestPrices(TypedDict):
+    """What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens."""
+
+    input: int
+    """What a million tokens of messages cost."""
+    output: int
+    """What a million written tokens cost."""
+
+
+
+class UpdateModelRequest(TypedDict):
+    name: NotRequired[str]
+    """The name by which requests choose it: letters, digits and `. _ : / -`. Unique among models and aliases."""
+    model: NotRequired[str]
+    """The model, as its provider names it."""
+    url: NotRequired[str]
+    """The base URL. A URL of another host removes the key, unless one is sent with it."""
+    key: NotRequired[Optional[str]]
+    """The key of the provider; null removes it."""
+    context_tokens: NotRequired[Optional[int]]
+    """How many tokens the messages and the text may have together."""
+    output_tokens: NotRequired[Optional[int]]
+    """How many tokens the model can write in one response."""
+    timeout_seconds: NotRequired[Optional[int]]
+    """How long the model may write nothing before it is given up."""
+    modalities: NotRequired[List[Literal["text", "image", "file"]]]
+    """What the model reads. Default: only text."""
+    prices: NotRequired[Optional[UpdateModelRequestPrices]]
+    """What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens."""
+
+
+
+class CreateModelAliasRequest(TypedDict):
+    name: str
+    """The name by which requests choose it: letters, digits and `. _ : / -`. Unique among models and aliases."""
+    models: List[str]
+    """Names of models, in the order in which they are tried. Aliases do not nest."""
+
+
+
+class ModelAliasPage(Page):
+    """One page of a list."""
+
+    data: List[ModelAlias]
+    """The entries."""
+
+
+
+class UpdateModelAliasRequest(TypedDict):
+    name: NotRequired[str]
+    """The name by which requests choose it: letters, digits and `. _ : / -`. Unique among models and aliases."""
+    models: NotRequired[List[str]]
+    """Names of models, in the order in which they are tried. Aliases do not nest."""
+
+
+
+class ModelCallPage(Page):
+    """One page of a list."""
+
+    data: List[ModelCall]
+    """The entries."""
+
+
+
+class ListAvailableModelsResponse(TypedDict):
+    data: List[AvailableModel]
+    """The entries."""
+
+
+
+class CreateModelBudgetRequest(TypedDict):
+    subject: Literal["app", "sandbox", "user", "agent", "automation", "run", "key"]
+    """Whose calls count together. `app` counts those of sandboxes too; it and `sandbox` are set with a key of production."""
+    subject_id: NotRequired[str]
+    """The one that the budget is for. Absent: each user, agent, run … has the budget for itself."""
+    period: Literal["day", "month", "total"]
+    """When the count starts at 0 again: each day or month (UTC), or never."""
+    tokens: NotRequired[int]
+    """Tokens beyond which calls are refused."""
+    cost: NotRequired[int]
+    """Money beyond which calls are refused, in millionths of a currency unit."""
+    soft_tokens: NotRequired[int]
+    """Tokens beyond which the event `model_budget.reached` is emitted."""
+    soft_cost: NotRequired[int]
+    """Money beyond which the event is emitted, in millionths of a currency unit."""
+
+
+
+class ModelBudgetPage(Page):
+    """One page of a list."""
+
+    data: List[ModelBudget]
+    """The entries."""
+
+
+
+class UpdateModelBudgetRequest(TypedDict):
+    tokens: NotRequired[Optional[int]]
+    """Tokens beyond which calls are refused. Null removes the limit."""
+    cost: NotRequired[Optional[int]]
+    """Money beyond which calls are refused, in millionths of a currency unit. Null removes the limit."""
+    soft_tokens: NotRequired[Optional[int]]
+    """Tokens beyond which the event `model_budget.reached` is emitted. Null removes the limit."""
+    soft_cost: NotRequired[Optional[int]]
+    """Money beyond which the event is emitted, in millionths of a currency unit. Null removes the limit."""
+
+
+
+class ModelBudgetUsePage(Page):
+    """One page of a list."""
+
+    data: List[ModelBudgetUse]
+    """The entries."""
+
+
+
+class ModelUsagePage(Page):
+    """One page of a list."""
+
+    data: List[ModelUsage]
+    """The entries."""
+
+
+
 class ListKnowledgeSourceKindsResponseData(TypedDict):
     type: str
     """The type."""
@@ -3311,6 +3939,22 @@ class KnowledgeSourcePage(Page):
 
 
 
+class CreateKnowledgeSourceRequestCredentials(TypedDict):
+    username: NotRequired[str]
+    """For HTTP, with `password`."""
+    password: NotRequired[str]
+    """For HTTP, with `username`."""
+    token: NotRequired[str]
+    """For HTTP: a bearer token. For repositories: the token, as the password."""
+    access_key_id: NotRequired[str]
+    """For buckets, with `secret_access_key`."""
+    secret_access_key: NotRequired[str]
+    """For buckets, with `access_key_id`."""
+    session_token: NotRequired[str]
+    """For buckets: of temporary keys."""
+
+
+
 class CreateKnowledgeSourceRequest(TypedDict):
     type: str
     """A type from the kinds list."""
@@ -3326,6 +3970,8 @@ class CreateKnowledgeSourceRequest(TypedDict):
     """The source that it was derived from; null for others."""
     lookup_key: NotRequired[Optional[str]]
     """A name for programs, unique in the app or sandbox."""
+    credentials: NotRequired[Optional[CreateKnowledgeSourceRequestCredentials]]
+    """What pulls sign in with. They are encrypted, never shown, and sent only to the scheme, host and port of the payload: another address in the payload clears them. Null clears them too."""
     payload: NotRequired[Dict[str, Any]]
     """Configuration; its members depend on the type."""
     metadata: NotRequired[Dict[str, Any]]
@@ -3337,9 +3983,27 @@ class CreateKnowledgeSourceRequest(TypedDict):
 
 
 
+class UpdateKnowledgeSourceRequestCredentials(TypedDict):
+    username: NotRequired[str]
+    """For HTTP, with `password`."""
+    password: NotRequired[str]
+    """For HTTP, with `username`."""
+    token: NotRequired[str]
+    """For HTTP: a bearer token. For repositories: the token, as the password."""
+    access_key_id: NotRequired[str]
+    """For buckets, with `secret_access_key`."""
+    secret_access_key: NotRequired[str]
+    """For buckets, with `access_key_id`."""
+    session_token: NotRequired[str]
+    """For buckets: of temporary keys."""
+
+
+
 class UpdateKnowledgeSourceRequest(TypedDict):
     lookup_key: NotRequired[Optional[str]]
     """A name for programs, unique in the app or sandbox."""
+    credentials: NotRequired[Optional[UpdateKnowledgeSourceRequestCredentials]]
+    """What pulls sign in with. They are encrypted, never shown, and sent only to the scheme, host and port of the payload: another address in the payload clears them. Null clears them too."""
     payload: NotRequired[Dict[str, Any]]
     """Replaces the whole payload."""
     metadata: NotRequired[Dict[str, Any]]
@@ -3414,6 +4078,8 @@ class IngestIntoKnowledgeSourceRequest(TypedDict):
     """Reuse a document with the same bytes. Push only."""
     on_active: NotRequired[Literal["return", "queue", "error"]]
     """What to do while another ingestion of the source is active: return that one (default), queue, or 409."""
+    confirm_deletions: NotRequired[bool]
+    """With `pull`: delete what the listing no longer contains, even if it is more than half of the source."""
 
 
 
@@ -4074,6 +4740,34 @@ class PutAppSecretRequest(TypedDict):
     """The value."""
 
 
+
+class ApprovalPage(Page):
+    """One page of a list."""
+
+    data: List[Approval]
+    """The entries."""
+
+
+
+class AnswerApprovalRequest(TypedDict):
+    data: Any
+    """The answer, which must match the form."""
+
+
+
+class CreateApprovalLinkRequest(TypedDict):
+    to: str
+    """To whom you send the link, as the journal will name its holder."""
+    expires_in_seconds: NotRequired[int]
+    """Default 7 days."""
+
+
+
+class AnswerLinkedApprovalRequest(TypedDict):
+    data: Any
+    """The answer, which must match the form."""
+
+
 WebhookMessage = Union[
     "FileCreatedMessage",
     "FileUpdatedMessage",
@@ -4086,5 +4780,8 @@ WebhookMessage = Union[
     "KnowledgeSourceDeletedMessage",
     "AutomationRunCompletedMessage",
     "AutomationRunFailedMessage",
+    "ApprovalRequestedMessage",
+    "ApprovalAnsweredMessage",
+    "ModelBudgetReachedMessage",
     "WebhookTestMessage",
 ]

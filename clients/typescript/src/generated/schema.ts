@@ -85,18 +85,22 @@ retried_from?: string | undefined;
 parent_run?: string | undefined;
 /** The version of the graph that the run started with; absent without one. */
 workflow_version?: number | undefined;
-/** The organisation (`org_…`). */
-org?: string | undefined;
-/** The team (`tea_…`). */
-team?: string | undefined;
-/** The user (`usr_…`). */
-user?: string | undefined;
-/** The sandbox (`sbx_…`); absent in production. */
-sandbox?: string | undefined;
-/** What the run waits for, if that is known; absent otherwise. */
+/** What the run waits for; absent if it does not wait. */
 waiting_for?: {
-/** A worker whose code fits what the run has done so far. */
-kind: 'worker';
+/** People, a signal, a child, a time, the next attempt of a node, or a worker whose code fits what the run has done so far. */
+kind: 'approval' | 'signal' | 'child' | 'time' | 'retry' | 'worker';
+/** The node that waits. */
+node_id?: string | undefined;
+/** The approval (`apr_…`). */
+approval?: string | undefined;
+/** The name of the signal. */
+name?: string | undefined;
+/** The child: a run, an extraction or an ingestion. */
+id?: string | undefined;
+/** When the wait ends at the latest. */
+until?: string | undefined;
+/** The number of other nodes that also wait. */
+others?: number | undefined;
 /** Why the last worker could not continue the run. */
 workflow_changed?: {
 /** The step that the journal has. */
@@ -105,6 +109,14 @@ expected: unknown;
 found: unknown;
 } | undefined;
 } | undefined;
+/** The organisation (`org_…`). */
+org?: string | undefined;
+/** The team (`tea_…`). */
+team?: string | undefined;
+/** The user (`usr_…`). */
+user?: string | undefined;
+/** The sandbox (`sbx_…`); absent in production. */
+sandbox?: string | undefined;
 /** When the claim of the worker expires, in ISO 8601. */
 lease_until?: string | undefined;
 /** When it started, in ISO 8601. */
@@ -205,18 +217,22 @@ retried_from?: string | undefined;
 parent_run?: string | undefined;
 /** The version of the graph that the run started with; absent without one. */
 workflow_version?: number | undefined;
-/** The organisation (`org_…`). */
-org?: string | undefined;
-/** The team (`tea_…`). */
-team?: string | undefined;
-/** The user (`usr_…`). */
-user?: string | undefined;
-/** The sandbox (`sbx_…`); absent in production. */
-sandbox?: string | undefined;
-/** What the run waits for, if that is known; absent otherwise. */
+/** What the run waits for; absent if it does not wait. */
 waiting_for?: {
-/** A worker whose code fits what the run has done so far. */
-kind: 'worker';
+/** People, a signal, a child, a time, the next attempt of a node, or a worker whose code fits what the run has done so far. */
+kind: 'approval' | 'signal' | 'child' | 'time' | 'retry' | 'worker';
+/** The node that waits. */
+node_id?: string | undefined;
+/** The approval (`apr_…`). */
+approval?: string | undefined;
+/** The name of the signal. */
+name?: string | undefined;
+/** The child: a run, an extraction or an ingestion. */
+id?: string | undefined;
+/** When the wait ends at the latest. */
+until?: string | undefined;
+/** The number of other nodes that also wait. */
+others?: number | undefined;
 /** Why the last worker could not continue the run. */
 workflow_changed?: {
 /** The step that the journal has. */
@@ -225,6 +241,14 @@ expected: unknown;
 found: unknown;
 } | undefined;
 } | undefined;
+/** The organisation (`org_…`). */
+org?: string | undefined;
+/** The team (`tea_…`). */
+team?: string | undefined;
+/** The user (`usr_…`). */
+user?: string | undefined;
+/** The sandbox (`sbx_…`); absent in production. */
+sandbox?: string | undefined;
 /** When the claim of the worker expires, in ISO 8601. */
 lease_until?: string | undefined;
 /** When it started, in ISO 8601. */
@@ -1120,6 +1144,8 @@ sitemap?: 'include' | 'skip' | 'only' | undefined;
 schema?: Record<string, unknown> | undefined;
 /** Omitted in lists. */
 instructions?: string | undefined;
+/** The model or alias that extracts the data. Omitted in lists, and for the default. */
+model?: string | undefined;
 /** The agent that owns it, or that it is about. */
 agent?: string | undefined;
 /** The organisation (`org_…`). */
@@ -1262,6 +1288,211 @@ created_at: string;
 updated_at: string;
 };
 
+/** A language model that an app brings. */
+export type Model = {
+/** mdl_… */
+id: string;
+/** The app (`dap_…`) that it belongs to. */
+app: string;
+/** The sandbox (`sbx_…`); absent in production. */
+sandbox: string | null;
+/** The name by which requests choose it. */
+name: string;
+/** The protocol: `openai` for every server with chat completions, `anthropic` or `google`. */
+provider: 'openai' | 'anthropic' | 'google';
+/** The model, as its provider names it. */
+model: string;
+/** The base URL of its provider. */
+url: string;
+/** Whether a key is stored for this host. */
+has_key: boolean;
+/** How many tokens the messages and the text may have together. */
+context_tokens?: number | undefined;
+/** How many tokens the model can write in one response. */
+output_tokens?: number | undefined;
+/** How long the model may write nothing before it is given up. */
+timeout_seconds?: number | undefined;
+/** What the model reads. */
+modalities: Array<'text' | 'image' | 'file'>;
+/** What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens. */
+prices?: {
+/** What a million tokens of messages cost. */
+input: number;
+/** What a million written tokens cost. */
+output: number;
+} | undefined;
+/** When it was created, in ISO 8601. */
+created_at: string;
+/** When it last changed, in ISO 8601. */
+updated_at: string;
+};
+
+/** A name for an ordered list of models. */
+export type ModelAlias = {
+/** mal_… */
+id: string;
+/** The app (`dap_…`) that it belongs to. */
+app: string;
+/** The sandbox (`sbx_…`); absent in production. */
+sandbox: string | null;
+/** The name by which requests choose it. */
+name: string;
+/** Names of models, in the order in which they are tried. Aliases do not nest. */
+models: Array<string>;
+/** When it was created, in ISO 8601. */
+created_at: string;
+/** When it last changed, in ISO 8601. */
+updated_at: string;
+};
+
+/** One call of a language model. */
+export type ModelCall = {
+/** mcl_… */
+id: string;
+/** The name of the model; `default` is the one that the operator set. */
+model: string;
+/** The alias that chose the model. */
+alias?: string | undefined;
+/** The provider of the model. */
+provider: string;
+/** The model, as its provider names it. */
+provider_model: string;
+/** How it ended. `abandoned`: its process was killed, and what it reserved counts. */
+status: 'running' | 'succeeded' | 'failed' | 'abandoned';
+/** Why it failed. */
+error_code?: string | undefined;
+/** Why the model stopped, in its own words. */
+finish_reason?: string | undefined;
+/** Tokens of the messages. */
+prompt_tokens?: number | undefined;
+/** Tokens that the model wrote. */
+completion_tokens?: number | undefined;
+/** Whether the tokens are estimated: the provider reported none. */
+estimated: boolean;
+/** Tokens that were reserved before the call. */
+reserved_tokens: number;
+/** The prices at which the call was made. */
+prices?: {
+/** What a million tokens of messages cost. */
+input: number;
+/** What a million written tokens cost. */
+output: number;
+} | undefined;
+/** What it cost, in millionths of a currency unit. Absent for a model without prices. */
+cost?: number | undefined;
+/** How long it took. */
+latency_ms?: number | undefined;
+/** When the first text arrived. */
+first_token_ms?: number | undefined;
+/** The user (`usr_…`) for whom it was made. */
+user?: string | undefined;
+/** The agent (`agt_…`) for which it was made. */
+agent?: string | undefined;
+/** The secret key (`dak_…`) of the request. */
+key?: string | undefined;
+/** The automation (`aut_…`). */
+automation?: string | undefined;
+/** The run (`atr_…`). */
+run?: string | undefined;
+/** The id of the node. */
+node?: string | undefined;
+/** The extraction (`ext_…`). */
+extraction?: string | undefined;
+/** The messages, if the server keeps contents. */
+prompt?: string | undefined;
+/** The text, if the server keeps contents. */
+output?: string | undefined;
+/** When it was created, in ISO 8601. */
+created_at: string;
+/** When it ended, in ISO 8601. */
+ended_at?: string | undefined;
+};
+
+/** A model or an alias that requests of the app may name. */
+export type AvailableModel = {
+/** The name by which requests choose it. */
+name: string;
+/** Whether it is one model or an ordered list. */
+kind: 'model' | 'alias';
+/** Whose it is. A name of the app hides the same one of the operator. */
+from: 'app' | 'operator';
+/** Whether it is used if a request names no model. */
+is_default: boolean;
+/** Whether it has the key that it needs. Of an alias, whether one of its models has. */
+usable: boolean;
+/** The protocol: `openai` for every server with chat completions, `anthropic` or `google`. */
+provider?: 'openai' | 'anthropic' | 'google' | undefined;
+/** The model, as its provider names it. */
+model?: string | undefined;
+/** The names of the models of an alias. */
+models?: Array<string> | undefined;
+/** How many tokens the messages and the text may have. */
+context_tokens?: number | undefined;
+/** What the model reads. */
+modalities?: Array<string> | undefined;
+/** What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens. */
+prices?: {
+/** What a million tokens of messages cost. */
+input: number;
+/** What a million written tokens cost. */
+output: number;
+} | undefined;
+};
+
+/** A limit for the tokens or the cost of language models. */
+export type ModelBudget = {
+/** mbg_… */
+id: string;
+/** The app (`dap_…`) that it belongs to. */
+app: string;
+/** The sandbox (`sbx_…`); absent in production. */
+sandbox: string | null;
+/** Whose calls count together. `app` counts those of sandboxes too; it and `sandbox` are set with a key of production. */
+subject: 'app' | 'sandbox' | 'user' | 'agent' | 'automation' | 'run' | 'key';
+/** The one that the budget is for. Absent: each user, agent, run … has the budget for itself. */
+subject_id?: string | undefined;
+/** When the count starts at 0 again: each day or month (UTC), or never. */
+period: 'day' | 'month' | 'total';
+/** Tokens beyond which calls are refused. */
+tokens?: number | undefined;
+/** Money beyond which calls are refused, in millionths of a currency unit. */
+cost?: number | undefined;
+/** Tokens beyond which the event `model_budget.reached` is emitted. */
+soft_tokens?: number | undefined;
+/** Money beyond which the event is emitted, in millionths of a currency unit. */
+soft_cost?: number | undefined;
+/** When it was created, in ISO 8601. */
+created_at: string;
+/** When it last changed, in ISO 8601. */
+updated_at: string;
+};
+
+/** How much of a budget one of its subjects has used in this period. */
+export type ModelBudgetUse = {
+/** Who used it; null for the app. */
+subject_id: string | null;
+/** Tokens used, with those reserved by calls in progress. */
+tokens: number;
+/** Money used, in millionths of a currency unit. */
+cost: number;
+/** When the count starts at 0 again. */
+resets_at: string | null;
+};
+
+/** What the calls of one group used. */
+export type ModelUsage = {
+/** The id, the name of the model, or the day (UTC); null for calls of none. */
+group: string | null;
+/** The number of calls. */
+calls: number;
+/** Tokens of messages. */
+prompt_tokens: number;
+/** Tokens that models wrote. */
+completion_tokens: number;
+/** What they cost, in millionths of a currency unit. */
+cost: number;
+};
+
 /** Where knowledge comes from: documents, a page, a site, a file. */
 export type KnowledgeSource = {
 /** cso_… */
@@ -1307,6 +1538,17 @@ team: string | null;
 thread: string | null;
 /** The user (`usr_…`). */
 user: string | null;
+/** Whether pulls sign in with stored credentials. */
+has_credentials: boolean;
+/** Deletions that wait for a person, because the listing was empty or they are more than half of the source. A pull with `confirm_deletions` carries them out. */
+held_deletions: {
+/** How many documents the last listing did not contain. */
+documents: number;
+/** How many there were. */
+of: number;
+/** When the pull found this. */
+since: string;
+} | null;
 /** Only in lists with `include=statistics`. */
 statistics?: {
 /** Number of documents. */
@@ -1620,18 +1862,22 @@ retried_from?: string | undefined;
 parent_run?: string | undefined;
 /** The version of the graph that the run started with; absent without one. */
 workflow_version?: number | undefined;
-/** The organisation (`org_…`). */
-org?: string | undefined;
-/** The team (`tea_…`). */
-team?: string | undefined;
-/** The user (`usr_…`). */
-user?: string | undefined;
-/** The sandbox (`sbx_…`); absent in production. */
-sandbox?: string | undefined;
-/** What the run waits for, if that is known; absent otherwise. */
+/** What the run waits for; absent if it does not wait. */
 waiting_for?: {
-/** A worker whose code fits what the run has done so far. */
-kind: 'worker';
+/** People, a signal, a child, a time, the next attempt of a node, or a worker whose code fits what the run has done so far. */
+kind: 'approval' | 'signal' | 'child' | 'time' | 'retry' | 'worker';
+/** The node that waits. */
+node_id?: string | undefined;
+/** The approval (`apr_…`). */
+approval?: string | undefined;
+/** The name of the signal. */
+name?: string | undefined;
+/** The child: a run, an extraction or an ingestion. */
+id?: string | undefined;
+/** When the wait ends at the latest. */
+until?: string | undefined;
+/** The number of other nodes that also wait. */
+others?: number | undefined;
 /** Why the last worker could not continue the run. */
 workflow_changed?: {
 /** The step that the journal has. */
@@ -1640,6 +1886,14 @@ expected: unknown;
 found: unknown;
 } | undefined;
 } | undefined;
+/** The organisation (`org_…`). */
+org?: string | undefined;
+/** The team (`tea_…`). */
+team?: string | undefined;
+/** The user (`usr_…`). */
+user?: string | undefined;
+/** The sandbox (`sbx_…`); absent in production. */
+sandbox?: string | undefined;
 /** When the claim of the worker expires, in ISO 8601. */
 lease_until?: string | undefined;
 /** When it started, in ISO 8601. */
@@ -1689,6 +1943,70 @@ lease_until?: string | undefined;
 command_ids: Record<string, string>;
 /** What the server has added since `after_sequence`. */
 entries: Array<WorkflowJournalEntry>;
+};
+
+/** A question of a run to people. Those who answer see the question, not the run. */
+export type Approval = {
+/** apr_… */
+id: string;
+/** `cancelled`: its run ended, or its node no longer waits. */
+status: 'waiting' | 'answered' | 'expired' | 'cancelled';
+/** What is asked. */
+question: string;
+/** The JSON Schema that `data` of the answer must match. */
+form: Record<string, unknown>;
+/** When it expires; absent without a deadline. */
+expires_at?: string | undefined;
+/** When it was created, in ISO 8601. */
+created_at: string;
+/** When it was answered, expired or was cancelled. */
+closed_at?: string | undefined;
+/** The user (`usr_…`), the developer, `secret key`, or the holder of a link and to whom it was sent. */
+answered_by?: string | undefined;
+/** The app. This and the members below are only for secret keys and developers. */
+app?: string | undefined;
+/** The sandbox, if it is not in production. */
+sandbox?: string | undefined;
+/** The run that waits (`atr_…`). */
+run?: string | undefined;
+/** The automation of the run (`aut_…`). */
+automation?: string | undefined;
+/** The node that asks. */
+node_id?: string | undefined;
+/** The `data` of the answer. */
+answer?: unknown | undefined;
+/** Users who may answer. */
+users?: Array<string> | undefined;
+/** Teams whose members may answer. */
+teams?: Array<string> | undefined;
+/** Roles in `org` that may answer. */
+roles?: Array<string> | undefined;
+/** The organisation of `roles`. */
+org?: string | undefined;
+/** The user who invoked the run and may not answer. */
+excluded_user?: string | undefined;
+};
+
+/** A link by which a person without an account answers an approval. */
+export type ApprovalLink = {
+/** Shows the question on GET and takes the answer once on POST. Shown only here. */
+url: string;
+/** When the link expires. */
+expires_at: string;
+};
+
+/** An approval as the holder of a link sees it. */
+export type LinkedApproval = {
+/** `cancelled`: its run ended, or its node no longer waits. */
+status: 'waiting' | 'answered' | 'expired' | 'cancelled';
+/** What is asked. */
+question: string;
+/** The JSON Schema that `data` of the answer must match. */
+form: Record<string, unknown>;
+/** To whom the link was sent. */
+sent_to: string;
+/** When the link or the approval expires, whichever is earlier. */
+expires_at?: string | undefined;
 };
 
 /** A file was stored: the message to webhooks. */
@@ -1983,6 +2301,89 @@ code: string;
 /** A text for people. */
 message: string;
 } | undefined;
+};
+};
+
+/** A run asks people and waits for an answer: the message to webhooks. */
+export type ApprovalRequestedMessage = {
+/** The event (`evt_…`); the same at every attempt. */
+id: string;
+/** The name of the event. */
+type: 'approval.requested';
+/** When it happened, in ISO 8601. */
+timestamp: string;
+/** Its number in production or in the sandbox. */
+sequence: number;
+/** The entries. */
+data: {
+/** The approval (`apr_…`). */
+approval: string;
+/** The run that waits (`atr_…`). */
+run: string;
+/** The automation (`aut_…`). */
+automation: string;
+/** The node that asks. */
+node_id: string;
+/** What is asked. */
+question: string;
+/** When the approval expires. */
+expires_at?: string | undefined;
+};
+};
+
+/** An approval was answered: the message to webhooks. */
+export type ApprovalAnsweredMessage = {
+/** The event (`evt_…`); the same at every attempt. */
+id: string;
+/** The name of the event. */
+type: 'approval.answered';
+/** When it happened, in ISO 8601. */
+timestamp: string;
+/** Its number in production or in the sandbox. */
+sequence: number;
+/** The entries. */
+data: {
+/** The approval (`apr_…`). */
+approval: string;
+/** The run that waits (`atr_…`). */
+run: string;
+/** The automation (`aut_…`). */
+automation: string;
+/** The node that asks. */
+node_id: string;
+/** The user, the developer, `secret key`, or the holder of a link. */
+answered_by: string;
+};
+};
+
+/** A budget for language models has reached a limit: the message to webhooks. */
+export type ModelBudgetReachedMessage = {
+/** The event (`evt_…`); the same at every attempt. */
+id: string;
+/** The name of the event. */
+type: 'model_budget.reached';
+/** When it happened, in ISO 8601. */
+timestamp: string;
+/** Its number in production or in the sandbox. */
+sequence: number;
+/** The entries. */
+data: {
+/** The budget (`mbg_…`). */
+budget: string;
+/** Which limit was reached. Beyond the hard one, calls are refused. */
+level: 'soft' | 'hard';
+/** Whose budget it is, such as `user`. */
+subject: string;
+/** The id of the user, agent …; null for the app. */
+subject_id: string | null;
+/** When the count starts at 0 again. */
+period: 'day' | 'month' | 'total';
+/** The end of the period, in ISO 8601. */
+resets_at: string | null;
+/** Tokens used, with those reserved by calls in progress. */
+tokens: number;
+/** Money used, in millionths of a currency unit. */
+cost: number;
 };
 };
 
@@ -2576,6 +2977,8 @@ sitemap?: 'include' | 'skip' | 'only' | undefined;
 schema?: Record<string, unknown> | undefined;
 /** Instructions for extracting the data. Requires schema. */
 instructions?: string | undefined;
+/** The model or alias that extracts the data. Default: as the operator set it. Requires schema. */
+model?: string | undefined;
 /** agt_…; the agent that owns the job and its outputs. */
 agent?: string | undefined;
 /** org_… */
@@ -2709,6 +3112,143 @@ export type WebhookDeliveryPage = Page & {
 data: Array<WebhookDelivery>;
 };
 
+export type CreateModelRequest = {
+/** The name by which requests choose it: letters, digits and `. _ : / -`. Unique among models and aliases. */
+name: string;
+/** The protocol: `openai` for every server with chat completions, `anthropic` or `google`. */
+provider: 'openai' | 'anthropic' | 'google';
+/** The model, as its provider names it. */
+model: string;
+/** The base URL, up to and including the version. Required for `openai`. */
+url?: string | undefined;
+/** The key of the provider. It is never returned, and is only sent to the host of `url`. */
+key?: string | undefined;
+/** How many tokens the messages and the text may have together. */
+context_tokens?: number | undefined;
+/** How many tokens the model can write in one response. */
+output_tokens?: number | undefined;
+/** How long the model may write nothing before it is given up. */
+timeout_seconds?: number | undefined;
+/** What the model reads. Default: only text. */
+modalities?: Array<'text' | 'image' | 'file'> | undefined;
+/** What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens. */
+prices?: {
+/** What a million tokens of messages cost. */
+input: number;
+/** What a million written tokens cost. */
+output: number;
+} | undefined;
+};
+
+/** One page of a list. */
+export type ModelPage = Page & {
+/** The entries. */
+data: Array<Model>;
+};
+
+export type UpdateModelRequest = {
+/** The name by which requests choose it: letters, digits and `. _ : / -`. Unique among models and aliases. */
+name?: string | undefined;
+/** The model, as its provider names it. */
+model?: string | undefined;
+/** The base URL. A URL of another host removes the key, unless one is sent with it. */
+url?: string | undefined;
+/** The key of the provider; null removes it. */
+key?: string | null | undefined;
+/** How many tokens the messages and the text may have together. */
+context_tokens?: number | null | undefined;
+/** How many tokens the model can write in one response. */
+output_tokens?: number | null | undefined;
+/** How long the model may write nothing before it is given up. */
+timeout_seconds?: number | null | undefined;
+/** What the model reads. Default: only text. */
+modalities?: Array<'text' | 'image' | 'file'> | undefined;
+/** What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens. */
+prices?: {
+/** What a million tokens of messages cost. */
+input: number;
+/** What a million written tokens cost. */
+output: number;
+} | null | undefined;
+};
+
+export type CreateModelAliasRequest = {
+/** The name by which requests choose it: letters, digits and `. _ : / -`. Unique among models and aliases. */
+name: string;
+/** Names of models, in the order in which they are tried. Aliases do not nest. */
+models: Array<string>;
+};
+
+/** One page of a list. */
+export type ModelAliasPage = Page & {
+/** The entries. */
+data: Array<ModelAlias>;
+};
+
+export type UpdateModelAliasRequest = {
+/** The name by which requests choose it: letters, digits and `. _ : / -`. Unique among models and aliases. */
+name?: string | undefined;
+/** Names of models, in the order in which they are tried. Aliases do not nest. */
+models?: Array<string> | undefined;
+};
+
+/** One page of a list. */
+export type ModelCallPage = Page & {
+/** The entries. */
+data: Array<ModelCall>;
+};
+
+export type ListAvailableModelsResponse = {
+/** The entries. */
+data: Array<AvailableModel>;
+};
+
+export type CreateModelBudgetRequest = {
+/** Whose calls count together. `app` counts those of sandboxes too; it and `sandbox` are set with a key of production. */
+subject: 'app' | 'sandbox' | 'user' | 'agent' | 'automation' | 'run' | 'key';
+/** The one that the budget is for. Absent: each user, agent, run … has the budget for itself. */
+subject_id?: string | undefined;
+/** When the count starts at 0 again: each day or month (UTC), or never. */
+period: 'day' | 'month' | 'total';
+/** Tokens beyond which calls are refused. */
+tokens?: number | undefined;
+/** Money beyond which calls are refused, in millionths of a currency unit. */
+cost?: number | undefined;
+/** Tokens beyond which the event `model_budget.reached` is emitted. */
+soft_tokens?: number | undefined;
+/** Money beyond which the event is emitted, in millionths of a currency unit. */
+soft_cost?: number | undefined;
+};
+
+/** One page of a list. */
+export type ModelBudgetPage = Page & {
+/** The entries. */
+data: Array<ModelBudget>;
+};
+
+export type UpdateModelBudgetRequest = {
+/** Tokens beyond which calls are refused. Null removes the limit. */
+tokens?: number | null | undefined;
+/** Money beyond which calls are refused, in millionths of a currency unit. Null removes the limit. */
+cost?: number | null | undefined;
+/** Tokens beyond which the event `model_budget.reached` is emitted. Null removes the limit. */
+soft_tokens?: number | null | undefined;
+/** Money beyond which the event is emitted, in millionths of a currency unit. Null removes the limit. */
+soft_cost?: number | null | undefined;
+};
+
+/** One page of a list. */
+export type ModelBudgetUsePage = Page & {
+/** The entries. */
+data: Array<ModelBudgetUse>;
+};
+
+/** One page of a list. */
+export type ModelUsagePage = Page & {
+/** The entries. */
+data: Array<ModelUsage>;
+};
+
 export type ListKnowledgeSourceKindsResponse = {
 /** The entries. */
 data: Array<{
@@ -2744,6 +3284,21 @@ org?: string | undefined;
 parent_source?: string | undefined;
 /** A name for programs, unique in the app or sandbox. */
 lookup_key?: string | null | undefined;
+/** What pulls sign in with. They are encrypted, never shown, and sent only to the scheme, host and port of the payload: another address in the payload clears them. Null clears them too. */
+credentials?: {
+/** For HTTP, with `password`. */
+username?: string | undefined;
+/** For HTTP, with `username`. */
+password?: string | undefined;
+/** For HTTP: a bearer token. For repositories: the token, as the password. */
+token?: string | undefined;
+/** For buckets, with `secret_access_key`. */
+access_key_id?: string | undefined;
+/** For buckets, with `access_key_id`. */
+secret_access_key?: string | undefined;
+/** For buckets: of temporary keys. */
+session_token?: string | undefined;
+} | null | undefined;
 /** Configuration; its members depend on the type. */
 payload?: Record<string, unknown> | undefined;
 /** Free key-value map. */
@@ -2757,6 +3312,21 @@ thread?: string | undefined;
 export type UpdateKnowledgeSourceRequest = {
 /** A name for programs, unique in the app or sandbox. */
 lookup_key?: string | null | undefined;
+/** What pulls sign in with. They are encrypted, never shown, and sent only to the scheme, host and port of the payload: another address in the payload clears them. Null clears them too. */
+credentials?: {
+/** For HTTP, with `password`. */
+username?: string | undefined;
+/** For HTTP, with `username`. */
+password?: string | undefined;
+/** For HTTP: a bearer token. For repositories: the token, as the password. */
+token?: string | undefined;
+/** For buckets, with `secret_access_key`. */
+access_key_id?: string | undefined;
+/** For buckets, with `access_key_id`. */
+secret_access_key?: string | undefined;
+/** For buckets: of temporary keys. */
+session_token?: string | undefined;
+} | null | undefined;
 /** Replaces the whole payload. */
 payload?: Record<string, unknown> | undefined;
 /** Replaces the whole map. */
@@ -2821,6 +3391,8 @@ metadata?: Record<string, unknown> | undefined;
 dedupe?: boolean | undefined;
 /** What to do while another ingestion of the source is active: return that one (default), queue, or 409. */
 on_active?: 'return' | 'queue' | 'error' | undefined;
+/** With `pull`: delete what the listing no longer contains, even if it is more than half of the source. */
+confirm_deletions?: boolean | undefined;
 };
 
 export type IngestBatchIntoKnowledgeSourceRequest = {
@@ -3370,5 +3942,28 @@ export type PutAppSecretRequest = {
 value: string;
 };
 
+/** One page of a list. */
+export type ApprovalPage = Page & {
+/** The entries. */
+data: Array<Approval>;
+};
+
+export type AnswerApprovalRequest = {
+/** The answer, which must match the form. */
+data: unknown;
+};
+
+export type CreateApprovalLinkRequest = {
+/** To whom you send the link, as the journal will name its holder. */
+to: string;
+/** Default 7 days. */
+expires_in_seconds?: number | undefined;
+};
+
+export type AnswerLinkedApprovalRequest = {
+/** The answer, which must match the form. */
+data: unknown;
+};
+
 /** A message to a webhook about an event of Quarry. */
-export type WebhookMessage = FileCreatedMessage | FileUpdatedMessage | ExtractionCompletedMessage | ExtractionFailedMessage | IngestionSucceededMessage | IngestionFailedMessage | KnowledgeSourceCreatedMessage | KnowledgeSourceUpdatedMessage | KnowledgeSourceDeletedMessage | AutomationRunCompletedMessage | AutomationRunFailedMessage | WebhookTestMessage;
+export type WebhookMessage = FileCreatedMessage | FileUpdatedMessage | ExtractionCompletedMessage | ExtractionFailedMessage | IngestionSucceededMessage | IngestionFailedMessage | KnowledgeSourceCreatedMessage | KnowledgeSourceUpdatedMessage | KnowledgeSourceDeletedMessage | AutomationRunCompletedMessage | AutomationRunFailedMessage | ApprovalRequestedMessage | ApprovalAnsweredMessage | ModelBudgetReachedMessage | WebhookTestMessage;

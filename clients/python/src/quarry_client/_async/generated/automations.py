@@ -202,25 +202,6 @@ class AsyncAutomationsOperations:
         response: types.ClaimedAutomationRun = await self._connection.call("POST", path("/api/v1/automations/{}/claim", automation), body=given(lease_seconds=lease_seconds), keyed=True, options=options)
         return response
 
-    async def claim_work(
-        self,
-        *,
-        automations: List[str],
-        code_version: str,
-        lease_seconds: int,
-        wait_seconds: Maybe[int] = OMIT,
-        options: Optional[CallOptions] = None,
-    ) -> types.ClaimedWork:
-        """Claim a run that a program executes.
-
-        :param automations: Ids or lookup keys of automations whose workflow is a program.
-        :param code_version: The version of your code. A run that a version did not fit is not offered to it again.
-        :param lease_seconds: The run may be claimed again this long after the last request with the claim.
-        :param wait_seconds: How long to wait for a run. By default, the response is sent immediately.
-        """
-        response: types.ClaimedWork = await self._connection.call("POST", "/api/v1/automation_work/claim", body=given(automations=automations, code_version=code_version, lease_seconds=lease_seconds, wait_seconds=wait_seconds), keyed=True, options=options)
-        return response
-
     def list_invocable(
         self,
         *,
@@ -293,3 +274,22 @@ class AsyncAutomationsOperations:
     async def delete_secret(self, name: str, options: Optional[CallOptions] = None) -> None:
         """Delete a secret."""
         await self._connection.call("DELETE", path("/api/v1/secrets/{}", name), options=options)
+
+    async def claim_work(
+        self,
+        *,
+        automations: List[str],
+        code_version: str,
+        lease_seconds: int,
+        wait_seconds: Maybe[int] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> types.ClaimedWork:
+        """Claim a run that a program executes.
+
+        :param automations: Ids or lookup keys of automations whose workflow is a program.
+        :param code_version: The version of your code. A run that a version did not fit is not offered to it again.
+        :param lease_seconds: The run may be claimed again this long after the last request with the claim.
+        :param wait_seconds: How long to wait for a run. By default, the response is sent immediately.
+        """
+        response: types.ClaimedWork = await self._connection.call("POST", "/api/v1/automation_work/claim", body=given(automations=automations, code_version=code_version, lease_seconds=lease_seconds, wait_seconds=wait_seconds), keyed=True, options=options)
+        return response
