@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { createAgentService } from '../agents/service.ts';
 import { createAppService } from '../apps/service.ts';
 import { createAudit } from '../audit/domain.ts';
@@ -16,6 +17,7 @@ import { createEvents } from '../events/domain.ts';
 import { emitEvent } from '../events/emit.ts';
 import { createExtractions } from '../extractions/domain.ts';
 import { createFiles } from '../files/domain.ts';
+import { createGroupService } from '../groups/service.ts';
 import { createIdempotencySweep } from '../idempotency/sweep.ts';
 import { createIdentityService } from '../identity/service.ts';
 import { createExternalSignIn } from '../identity/sign-in.ts';
@@ -142,6 +144,7 @@ export function createDomains(services: Services, audit?: AuditLog) {
     embedder: openEmbedder(config, resolve),
     language: config.searchLanguage,
     fetcher,
+    scratchDirectory: join(config.dataDir, 'repositories'),
     cacheBytesMax: config.searchCacheMb * 1024 * 1024,
     learnMemoryMb: config.learnMemoryMb,
     queryEmbeddingMs: config.embedQueryMs,
@@ -225,6 +228,7 @@ export function createDomains(services: Services, audit?: AuditLog) {
     consoleSessions: consoleSessions.service,
     orgs: createOrgService({ db, files: files.service }),
     teams: createTeamService(base),
+    groups: createGroupService(base),
     agents: createAgentService({ db, files: files.service }),
     threads: createThreadService({ ...base, onMessage: inbound.takeMessage }),
     installations: createInstallationService({ ...base, onInstalled: inbound.install }),
@@ -233,7 +237,7 @@ export function createDomains(services: Services, audit?: AuditLog) {
     files: files.service,
     uploads: uploads.service,
     resumableBytesMax: config.resumableBytesMax,
-    configs: createConfigService(base),
+    configs: createConfigService({ ...base, files: files.service }),
     extractions: extractions.service,
     kv: kv.service,
     kvWatch: kv.watch,

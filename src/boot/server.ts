@@ -16,6 +16,7 @@ import { registerEventRoutes } from '../events/routes.ts';
 import { webhookMessages } from '../events/schema.ts';
 import { registerExtractionRoutes } from '../extractions/routes.ts';
 import { registerFileRoutes } from '../files/routes.ts';
+import { registerGroupRoutes } from '../groups/routes.ts';
 import { Intake } from '../http/body/intake.ts';
 import { registerHealthRoutes } from '../http/health.ts';
 import { Connections } from '../http/limits/connections.ts';
@@ -238,6 +239,7 @@ function registerRoutes(api: Api, domains: Domains): void {
   registerOrgRoutes(api, domains);
   registerUserRoutes(api, domains);
   registerTeamRoutes(api, domains);
+  registerGroupRoutes(api, domains);
   registerAgentRoutes(api, domains);
   registerThreadRoutes(api, domains);
   registerInstallationRoutes(api, domains);

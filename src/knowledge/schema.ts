@@ -6,6 +6,7 @@ import { documentTextKeyword } from '../http/route/validation.ts';
 import { limits } from '../lib/limits.ts';
 import { mapOf } from '../lib/map-schema.ts';
 import { lookupKeyFilter, lookupKeyInput } from '../tenancy/lookup-keys.ts';
+import { aclSchema } from './permissions/schema.ts';
 
 const takesDocuments = { [documentTextKeyword]: true };
 
@@ -180,7 +181,10 @@ export const ingestSchema = strict(
     pull: Type.Optional(Type.Boolean({ description: "Pull again from the source's configuration." })),
     title,
     metadata,
-    dedupe: Type.Optional(Type.Boolean({ description: 'Reuse a document with the same bytes. Push only.' })),
+    acl: Type.Optional(ref(aclSchema)),
+    dedupe: Type.Optional(
+      Type.Boolean({ description: 'Reuse a document with the same bytes and the same readers. Push only.' }),
+    ),
     on_active: onActive,
     confirm_deletions: Type.Optional(
       Type.Boolean({
@@ -202,7 +206,11 @@ export const pushSchema = strict({
 });
 
 export const ingestBatchSchema = strict(
-  { items: Type.Array(pushSchema, { minItems: 1, maxItems: 100 }), on_active: onActive },
+  {
+    items: Type.Array(pushSchema, { minItems: 1, maxItems: 100 }),
+    acl: Type.Optional(ref(aclSchema)),
+    on_active: onActive,
+  },
   takesDocuments,
 );
 
@@ -245,6 +253,7 @@ export const documentSchema = Type.Object(
     total_size: Type.Integer(),
     total_chunks: Type.Integer({ description: 'Number of chunks, the parts that searches find.' }),
     source_url: optionalText,
+    acl: Type.Optional(ref(aclSchema)),
     external_id: Type.Optional(
       Type.String({ description: 'Its id where it comes from, given by a connector or a pull.' }),
     ),
@@ -268,6 +277,11 @@ export const documentUpdateSchema = strict(
     file: optionalText,
     title,
     metadata,
+    acl: Type.Optional(
+      Type.Union([ref(aclSchema), Type.Null()], {
+        description: 'The readers of the new content. null: every reader of the source. Omitted: those of the old one.',
+      }),
+    ),
   },
   takesDocuments,
 );

@@ -22,6 +22,7 @@ export const idPrefixes = {
   extraction: ['ext'],
   extractionOutput: ['exo'],
   file: ['fil'],
+  group: ['grp'],
   ingestion: ['cig'],
   identityIssuer: ['iss'],
   installation: ['cin', 'ins'],

@@ -33,7 +33,7 @@ const levels: string[][] = [
     'webhooks',
   ],
   ['ledger', 'monitoring', 'usage'],
-  ['events', 'files', 'kv'],
+  ['events', 'files', 'groups', 'kv'],
   ['domain.ts'],
   ['http'],
   ['crawls', 'llm'],

@@ -8,6 +8,7 @@ import { audit } from './generated/audit.ts';
 import { auth } from './generated/auth.ts';
 import { configs } from './generated/configs.ts';
 import { events } from './generated/events.ts';
+import { groups } from './generated/groups.ts';
 import { installations } from './generated/installations.ts';
 import { kv } from './generated/kv.ts';
 import { models } from './generated/models.ts';
@@ -42,6 +43,7 @@ export class Quarry {
   readonly orgs: ReturnType<typeof orgs>;
   readonly runs: ReturnType<typeof runs>;
   readonly server: ReturnType<typeof server>;
+  readonly groups: ReturnType<typeof groups>;
   readonly teams: ReturnType<typeof teams>;
   readonly threads: ReturnType<typeof threads>;
   readonly users: ReturnType<typeof users>;
@@ -66,6 +68,7 @@ export class Quarry {
     this.orgs = orgs(c);
     this.runs = runs(c);
     this.server = server(c);
+    this.groups = groups(c);
     this.teams = teams(c);
     this.threads = threads(c);
     this.users = users(c);

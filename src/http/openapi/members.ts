@@ -46,6 +46,7 @@ const pathParameters: Record<string, string> = {
   document: 'The id of a document.',
   extraction: 'The id (`ext_…`) of an extraction.',
   file: 'The id (`fil_…`; under `/v1` `file-…`) of a file.',
+  group: 'The id (`grp_…`) of a group.',
   identity_issuer: 'The id (`iss_…`) of an issuer.',
   ingestion: 'The id of an ingestion.',
   installation: 'The id (`cin_…`) of an installation.',

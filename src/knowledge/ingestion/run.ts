@@ -176,7 +176,7 @@ export class IngestionRun {
     try {
       const input = await this.#readInput(source, item);
       if (item.dedupe) {
-        const reused = await findDocumentByBytes(db, source.appId, source.id, hashBytes(input.bytes));
+        const reused = await findDocumentByBytes(db, source.appId, source.id, hashBytes(input.bytes), item.aclId);
         if (reused !== undefined) return { kind: 'reuse', documentId: reused };
       }
       return { kind: 'write', ready: await this.prepare(source, input) };
@@ -193,6 +193,7 @@ export class IngestionRun {
       documentId: item.documentId,
       title: item.title,
       metadata: item.metadata,
+      aclId: item.hasAcl ? item.aclId : undefined,
     };
     if (item.fileId === null) {
       const bytes = (await store.readItemContent(db, item)) ?? Buffer.alloc(0);
@@ -227,32 +228,39 @@ export class IngestionRun {
       case 'fail':
         return this.commit((tx) => store.finishItem(tx, item, 'failed', { error: work.error }));
       case 'reuse':
-        return this.commit(async (tx) => {
-          await updateDocumentMetadata(tx, source.appId, work.documentId, {
-            ...(item.title === null ? {} : { title: item.title }),
-            ...(item.metadata === null ? {} : { metadata: item.metadata }),
-          });
-          await store.finishItem(tx, item, 'done', { document: work.documentId, reused: true });
-        });
+        return this.#reuse(source, item, work.documentId);
       case 'write': {
         const { facts, prepared, bytes, pages, ocr } = work.ready;
         // For two equal contents in one batch, the second finds the first only here.
         const twin = item.dedupe
-          ? await findDocumentByBytes(this.deps.db, source.appId, source.id, facts.bytesHash)
+          ? await findDocumentByBytes(this.deps.db, source.appId, source.id, facts.bytesHash, item.aclId)
           : undefined;
         if (twin !== undefined) return this.#writeItem(source, item, { kind: 'reuse', documentId: twin });
-        return this.write(source, work.ready, (tx) =>
-          store.finishItem(tx, item, 'done', {
+        return this.write(source, work.ready, async (tx) => {
+          const { kind, appId, id } = this.#ingestion;
+          if (kind === 'replace' && item.hasAcl) await store.setIngestionAcl(tx, appId, id, item.aclId);
+          await store.finishItem(tx, item, 'done', {
             document: facts.id,
             reused: false,
             chunks: prepared.chunks.length,
             bytes,
             pages,
             ...defined({ ocr }),
-          }),
-        );
+          });
+        });
       }
     }
+  }
+
+  /** Uses a document with the same bytes, or writes another one if its readers have changed meanwhile. */
+  async #reuse(source: SourceRow, item: ItemRow, documentId: string): Promise<void> {
+    const change = { title: item.title ?? undefined, metadata: item.metadata ?? undefined };
+    const reused = await this.commit(async (tx) => {
+      if (!(await updateDocumentMetadata(tx, source.appId, documentId, change, item.aclId))) return false;
+      await store.finishItem(tx, item, 'done', { document: documentId, reused: true });
+      return true;
+    });
+    if (!reused) await this.#writeItem(source, item, await this.#readItem(source, item));
   }
 
   /**

@@ -6,6 +6,7 @@ import type { Db, Statement } from '../../db/database.ts';
 import { type Keyset, type KeysetPage, readKeyset } from '../../db/keyset.ts';
 import type { PageRequest } from '../../http/route/pages.ts';
 import type { Caller, Scope } from '../../tenancy/caller.ts';
+import { documentVisible, ingestionVisible } from '../../tenancy/document-readers.ts';
 import {
   type AgentOwners,
   agentVisible,
@@ -62,12 +63,14 @@ function viewColumns(db: Db): Fragment {
 }
 
 /** SQL: the SourceStatistics of a source `s`. */
-function statisticsColumn(db: Db): Fragment {
+function statisticsColumn(db: Db, caller: Caller): Fragment {
   return db`jsonb_build_object(
-    'documents', (select count(*) from knowledge_documents d where d.app_id = s.app_id and d.source_id = s.id),
+    'documents', (select count(*) from knowledge_documents d
+      where d.app_id = s.app_id and d.source_id = s.id and ${documentVisible(db, caller, 'd')}),
     'lastIngestion', (
       select jsonb_build_object('status', i.status, 'createdAt', i.created_at) from knowledge_ingestions i
-      where i.app_id = s.app_id and i.source_id = s.id order by i.created_at desc, i.id desc limit 1)) as statistics`;
+      where i.app_id = s.app_id and i.source_id = s.id and ${ingestionVisible(db, caller, 'i')}
+      order by i.created_at desc, i.id desc limit 1)) as statistics`;
 }
 
 type NewSource = Owned &
@@ -148,7 +151,7 @@ export async function listSources(
   page: PageRequest,
 ): Promise<[ListedSource[], number]> {
   const where = sourceConditions(db, caller, filter);
-  const statistics = filter.withStatistics ? db`, ${statisticsColumn(db)}` : db``;
+  const statistics = filter.withStatistics ? db`, ${statisticsColumn(db, caller)}` : db``;
   const rows = await db<ListedSource[]>`
     select ${viewColumns(db)}${statistics} from knowledge_sources s where ${where}
     order by s.created_at desc, s.id desc limit ${page.pageSize} offset ${page.offset}`;

@@ -4,6 +4,7 @@ import { approvalExpectations } from './approvals.ts';
 import type { Fixtures, Target } from './fixtures.ts';
 import { type Expectation, type Row, readMatrix } from './matrix.ts';
 import { openAiExpectations } from './openai.ts';
+import { permissionExpectations } from './permissions.ts';
 import {
   apiKeys,
   config,
@@ -125,6 +126,18 @@ export function expectationsByRoute(
       }),
     },
 
+    'PUT /api/v1/config/*': {
+      table: config.written,
+      make: make.config,
+      send: ({ id, whose }) => ({ path: `/api/v1/config/${id}`, body: { content: 'Text.', ...oneOwner(whose) } }),
+    },
+    'DELETE /api/v1/config/*': {
+      table: config.written,
+      make: make.config,
+      send: (target) => ({ path: `/api/v1/config/${target.id}?${ownerQuery(target)}` }),
+      consumes: true,
+    },
+
     'GET /api/v1/agents': { table: everybody },
     'POST /api/v1/agents': { table: [...createOwned, ...createOfOrg], ...named({ name: 'Agent' }) },
     'GET /api/v1/agents/:agent': { table: without(readOwned, 'agent'), make: make.agent },
@@ -215,19 +228,7 @@ export function expectationsByRoute(
     'PATCH /api/v1/installations/:installation': { table: managed, make: make.installation },
     'DELETE /api/v1/installations/:installation': { table: managed, make: make.installation, consumes: true },
 
-    'GET /api/v1/identity_issuers': { table: keysOnly },
-    'POST /api/v1/identity_issuers': {
-      table: keysOnly,
-      send: () => ({ body: { issuer: `https://login-${++names}.example.com`, audience: 'quarry' } }),
-    },
-    'GET /api/v1/identity_issuers/:identity_issuer': { table: tenantRows('mine'), make: make.issuer },
-    'PATCH /api/v1/identity_issuers/:identity_issuer': { table: tenantRows('mine'), make: make.issuer },
-    'DELETE /api/v1/identity_issuers/:identity_issuer': {
-      table: tenantRows('mine'),
-      make: make.issuer,
-      consumes: true,
-    },
-
+    ...permissionExpectations(make, tenantRows('mine')),
     'GET /api/v1/sandboxes': { table: sandboxes.collection },
     ...newThing('/api/v1/sandboxes', sandboxes.collection, { name: 'Sandbox' }),
     'GET /api/v1/sandboxes/:sandbox': { table: sandboxes.one, make: make.sandbox },

@@ -52,6 +52,15 @@ export function createFixtures({ api, provision, services }: TestServer, tenants
     agent: (whose: Ownership) => post(whose, '/agents', { name: 'Agent', ...ownerIds(whose) }),
     issuer: (whose: Ownership) =>
       post(whose, '/identity_issuers', { issuer: `https://${newUuid()}.example.com`, audience: 'quarry' }),
+    group: (whose: Ownership) => post(whose, '/groups', { namespace: 'test', external_id: newUuid() }),
+    async groupMember(whose: Ownership): Promise<Target> {
+      const group = await make.group(whose);
+      const user = await make.spareUser(whose);
+      const path = `/api/v1/groups/${group.id}/members`;
+      const added = await api('POST', path, { key: keyOf(whose), body: { user: user.id } });
+      assert.equal(added.status, 201, added.text);
+      return { ...user, parent: group.id };
+    },
     thread: (whose: Ownership) => post(whose, '/threads', { title: 'Thread', ...ownerIds(whose) }),
     async installation(whose: Ownership) {
       const { id } = whose === 'agent' ? agent : await make.agent(whose);
@@ -111,17 +120,18 @@ export function createFixtures({ api, provision, services }: TestServer, tenants
       assert.equal(made.status, 201, made.text);
       return { id: made.body.id, whose };
     },
-    /** An entry at `shelf/a.md` of the owner. */
+    /** An entry of the owner, each at a path of its own. */
     async config(whose: Ownership): Promise<Target> {
       const file = await make.file(whose);
-      const body = { file: file.id, destination_kind: 'config', destination_path: 'shelf' };
+      const shelf = `shelf/${file.id}`;
+      const body = { file: file.id, destination_kind: 'config', destination_path: shelf };
       const as = whose === 'mine' ? { token: people.owner.token } : { key: keyOf(whose) };
       const made = await api('POST', '/api/v1/extractions', {
         ...as,
         body: { ...body, ...(whose === 'mine' ? {} : ownerIds(whose)) },
       });
       assert.equal(made.status, 201, made.text);
-      return { id: 'shelf/a.md', whose };
+      return { id: `${shelf}/a.md`, whose };
     },
     source: (whose: Ownership) =>
       post(whose, '/knowledge_sources', { type: 'knowledge/documents', ...oneOwner(whose) }),

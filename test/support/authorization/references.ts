@@ -65,6 +65,10 @@ const references: Record<string, Reference | readonly Reference[]> = {
   'body.acl.add.principal': ['user', 'team', 'org', 'agent'],
   'body.acl.grants.principal': ['user', 'team', 'org', 'agent'],
   'body.acl.remove.principal': ['user', 'team', 'org', 'agent'],
+  'body.add.principal': ['user', 'team', 'org', 'agent'],
+  'body.grants.principal': ['user', 'team', 'org', 'agent'],
+  'body.remove.principal': ['user', 'team', 'org', 'agent'],
+  'body.users': 'user',
   'body.agent': 'agent',
   'body.claims.org.values.*': 'org',
   'body.claims.teams.values.*': 'team',
@@ -100,7 +104,9 @@ const references: Record<string, Reference | readonly Reference[]> = {
 
 /** Members that name nothing: the client's own text, and text that the server checks in another way. */
 const plainText = new Set(
-  `body body.acl.add.actions body.acl.grants.actions body.audience body.checksum body.claims.name
+  `body body.acl.add.actions body.acl.grants.actions body.add.actions body.grants.actions body.namespace body.external_id
+  query.namespace query.external_id body.audience body.checksum body.claims.name
+  body.claims.groups.claim
   body.claims.org.claim body.claims.role.claim body.claims.teams.claim body.console.client_id
   body.console.client_secret body.issuer body.jwks_url body.content body.content.content_type
   body.content.data body.content.filename body.content_type body.data body.description body.destination_path
@@ -150,7 +156,12 @@ export function withReference(
   const principal = { principal_type: kind, principal: id };
   const grant = second === 'remove' ? principal : { ...principal, actions: ['read'] };
   const values: Record<string, unknown> = {
-    acl: { [second]: [grant] },
+    // With everyone, so that the caller stays among the readers.
+    acl: { [second]: second === 'grants' ? [grant, { principal_type: 'everyone', actions: ['read'] }] : [grant] },
+    add: [grant, { principal_type: 'everyone' }],
+    grants: [grant, { principal_type: 'everyone' }],
+    remove: [principal],
+    users: [id],
     claims: { [second]: { claim: 'groups', values: { group: id } } },
     file_ids: [id],
     files: [{ file_id: id }],

@@ -56,6 +56,9 @@ export async function recordFiles(recorder: Recorder, app: TestApp, { user }: Te
   await recorder.record('streamExtraction', ofExtraction);
   await recorder.record('listConfigs');
   await recorder.record('getConfig', { path: { path: 'handbook/hours.md' } });
+  const text = { content: 'Be brief.\n', content_type: 'text/markdown' };
+  await recorder.record('putConfig', { path: { path: 'prompts/support.md' }, body: text });
+  await recorder.record('deleteConfig', { path: { path: 'prompts/support.md' } });
   await recorder.record<Output & { id: string }>('createExtraction', {
     body: { url: page, mode: 'link', destination_kind: 'storage' },
   });
@@ -150,6 +153,9 @@ export async function recordKnowledge(recorder: Recorder, tenants: Tenants): Pro
     { content: { data: 'Returns are free for a month.' }, title: 'Returns' },
   ];
   await recorder.record('ingestBatchIntoKnowledgeSource', { path, body: { items, on_active: 'queue' } }, atItsEnd);
+  const grants = [{ principal_type: 'org_role', principal: 'admin' }];
+  await recorder.record('updateKnowledgeDocumentAcl', { path: { document }, body: { grants } });
+  await recorder.record('deleteKnowledgeDocumentAcl', { path: { document } });
   await recorder.record('deleteKnowledgeDocument', { path: { document } });
   await recorder.record('deleteKnowledgeSource', { path });
 

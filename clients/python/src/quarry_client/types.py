@@ -343,6 +343,8 @@ class User(TypedDict):
     """The role in the organisation."""
     is_system_user: bool
     """Whether the user stands for a program instead of a person."""
+    groups_overage: NotRequired[Literal[True]]
+    """The last token of an issuer left out the groups of the user, because there are too many. It grants none."""
     metadata: Dict[str, Any]
     """A free key-value map, returned as stored."""
     sandbox: NotRequired[str]
@@ -496,6 +498,36 @@ class ExtractionOutput(TypedDict):
     """Why there is no data."""
     created_at: str
     """When it was created, in ISO 8601."""
+
+
+
+class ReadGrant(TypedDict):
+    """Somebody among the readers of a source who sees a document."""
+
+    principal_type: Literal["user", "team", "group", "org", "org_role", "agent", "everyone"]
+    """`org_role`: a role in the organisation of the source. `everyone`: every reader of the source."""
+    principal: NotRequired[str]
+    """An id, or the role for `org_role`. Omit it for `everyone`."""
+    actions: NotRequired[List[Literal["read"]]]
+    """Only `read`, the default."""
+
+
+
+class ReadGrantRemoval(TypedDict):
+    """Whose grant is removed."""
+
+    principal_type: Literal["user", "team", "group", "org", "org_role", "agent", "everyone"]
+    """`org_role`: a role in the organisation of the source. `everyone`: every reader of the source."""
+    principal: NotRequired[str]
+    """An id, or the role for `org_role`. Omit it for `everyone`."""
+
+
+
+class DocumentAcl(TypedDict):
+    """Who among the readers of the source sees the document. Developers and secret keys always do. Without it, every reader does."""
+
+    grants: List[ReadGrant]
+    """Who may do what: the whole list."""
 
 
 
@@ -1106,6 +1138,8 @@ class MembershipUser(TypedDict):
     """The role in the organisation."""
     is_system_user: NotRequired[bool]
     """Whether the user stands for a program instead of a person."""
+    groups_overage: NotRequired[Literal[True]]
+    """The last token of an issuer left out the groups of the user, because there are too many. It grants none."""
     metadata: NotRequired[Dict[str, Any]]
     """A free key-value map, returned as stored."""
     sandbox: NotRequired[str]
@@ -1152,6 +1186,50 @@ class Membership(TypedDict):
     """When it was created, in ISO 8601."""
     updated_at: str
     """When it last changed, in ISO 8601."""
+
+
+
+class Group(TypedDict):
+    """Users to whom documents can be restricted. Groups contain no groups."""
+
+    id: str
+    """grp_…"""
+    app: str
+    """The app (`dap_…`) that it belongs to."""
+    sandbox: NotRequired[str]
+    """The sandbox (`sbx_…`); absent in production."""
+    namespace: str
+    """Who names the group: an issuer, a connector, or your own word. The same name elsewhere is another group."""
+    external_id: str
+    """The name of the group in its namespace, which never changes."""
+    name: NotRequired[str]
+    """The name."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    updated_at: str
+    """When it last changed, in ISO 8601."""
+
+
+
+class GroupMemberUser(TypedDict):
+    """The user (`usr_…`)."""
+
+    id: str
+    """The id."""
+    email: NotRequired[str]
+    """The email address."""
+    name: NotRequired[str]
+    """The name."""
+
+
+
+class GroupMember(TypedDict):
+    """A user in a group."""
+
+    user: GroupMemberUser
+    """The user (`usr_…`)."""
+    created_at: str
+    """When it was created, in ISO 8601."""
 
 
 
@@ -1943,6 +2021,7 @@ class KnowledgeDocument(TypedDict):
     """Number of chunks, the parts that searches find."""
     source_url: NotRequired[str]
     """The address of the page or document."""
+    acl: NotRequired[DocumentAcl]
     external_id: NotRequired[str]
     """Its id where it comes from, given by a connector or a pull."""
     created_at: str
@@ -3109,6 +3188,14 @@ class CreateIdentityIssuerRequestClaimsTeams(TypedDict):
 
 
 
+class CreateIdentityIssuerRequestClaimsGroups(TypedDict):
+    """The claim that lists the groups of a user. They are groups of the namespace that is the issuer. A token without it grants none."""
+
+    claim: str
+    """The claim of the token that is read."""
+
+
+
 class CreateIdentityIssuerRequestClaims(TypedDict):
     """Which claims name the organisation, role, teams and name of a user. Other claims are ignored."""
 
@@ -3118,6 +3205,8 @@ class CreateIdentityIssuerRequestClaims(TypedDict):
     """The role."""
     teams: NotRequired[CreateIdentityIssuerRequestClaimsTeams]
     """Teams."""
+    groups: NotRequired[CreateIdentityIssuerRequestClaimsGroups]
+    """The claim that lists the groups of a user. They are groups of the namespace that is the issuer. A token without it grants none."""
     name: NotRequired[str]
     """The name."""
 
@@ -3189,6 +3278,14 @@ class UpdateIdentityIssuerRequestClaimsTeams(TypedDict):
 
 
 
+class UpdateIdentityIssuerRequestClaimsGroups(TypedDict):
+    """The claim that lists the groups of a user. They are groups of the namespace that is the issuer. A token without it grants none."""
+
+    claim: str
+    """The claim of the token that is read."""
+
+
+
 class UpdateIdentityIssuerRequestClaims(TypedDict):
     """Which claims name the organisation, role, teams and name of a user. Other claims are ignored."""
 
@@ -3198,6 +3295,8 @@ class UpdateIdentityIssuerRequestClaims(TypedDict):
     """The role."""
     teams: NotRequired[UpdateIdentityIssuerRequestClaimsTeams]
     """Teams."""
+    groups: NotRequired[UpdateIdentityIssuerRequestClaimsGroups]
+    """The claim that lists the groups of a user. They are groups of the namespace that is the issuer. A token without it grants none."""
     name: NotRequired[str]
     """The name."""
 
@@ -3350,6 +3449,50 @@ class AddTeamMemberRequest(TypedDict):
 class UpdateTeamMemberRequest(TypedDict):
     role: Literal["owner", "admin", "member"]
     """The role."""
+
+
+
+class CreateGroupRequest(TypedDict):
+    namespace: str
+    """Who names the group: an issuer, a connector, or your own word. The same name elsewhere is another group."""
+    external_id: str
+    """The name of the group in its namespace, which never changes."""
+    name: NotRequired[str]
+    """The name."""
+
+
+
+class GroupPage(Page):
+    """One page of a list."""
+
+    data: List[Group]
+    """The entries."""
+
+
+
+class UpdateGroupRequest(TypedDict):
+    name: NotRequired[Optional[str]]
+    """The name."""
+
+
+
+class GroupMemberPage(Page):
+    """One page of a list."""
+
+    data: List[GroupMember]
+    """The entries."""
+
+
+
+class AddGroupMemberRequest(TypedDict):
+    user: str
+    """usr_…"""
+
+
+
+class SetGroupMembersRequest(TypedDict):
+    users: List[str]
+    """The users (usr_…) who are the members from now on."""
 
 
 
@@ -3560,6 +3703,18 @@ class ConfigEntryPage(Page):
 
     data: List[ConfigEntry]
     """The entries."""
+
+
+
+class PutConfigRequest(TypedDict):
+    agent: NotRequired[str]
+    """The agent (agt_…) that owns the path."""
+    org: NotRequired[str]
+    """The organisation (org_…) that owns the path."""
+    content: str
+    """The text, of at most 262144 bytes in UTF-8."""
+    content_type: NotRequired[str]
+    """Its media type. Default `text/plain`."""
 
 
 
@@ -4074,8 +4229,9 @@ class IngestIntoKnowledgeSourceRequest(TypedDict):
     """Display title."""
     metadata: NotRequired[Dict[str, Any]]
     """Free key-value map."""
+    acl: NotRequired[DocumentAcl]
     dedupe: NotRequired[bool]
-    """Reuse a document with the same bytes. Push only."""
+    """Reuse a document with the same bytes and the same readers. Push only."""
     on_active: NotRequired[Literal["return", "queue", "error"]]
     """What to do while another ingestion of the source is active: return that one (default), queue, or 409."""
     confirm_deletions: NotRequired[bool]
@@ -4114,6 +4270,7 @@ class IngestBatchIntoKnowledgeSourceRequestItems(TypedDict):
 class IngestBatchIntoKnowledgeSourceRequest(TypedDict):
     items: List[IngestBatchIntoKnowledgeSourceRequestItems]
     """The items, in order."""
+    acl: NotRequired[DocumentAcl]
     on_active: NotRequired[Literal["return", "queue", "error"]]
     """What to do while another ingestion of the source is active: return that one (default), queue, or 409."""
 
@@ -4158,6 +4315,20 @@ class UpdateKnowledgeDocumentRequest(TypedDict):
     """Display title."""
     metadata: NotRequired[Dict[str, Any]]
     """Free key-value map."""
+    acl: NotRequired[Optional[DocumentAcl]]
+    """The readers of the new content. null: every reader of the source. Omitted: those of the old one."""
+
+
+
+class UpdateKnowledgeDocumentAclRequest(TypedDict):
+    """Either `grants`, which replaces the list, or `add` and `remove`, which change it."""
+
+    grants: NotRequired[List[ReadGrant]]
+    """Who may do what: the whole list."""
+    add: NotRequired[List[ReadGrant]]
+    """Grants to add, or to merge with those of the same principal."""
+    remove: NotRequired[List[ReadGrantRemoval]]
+    """Principals whose grants are removed."""
 
 
 

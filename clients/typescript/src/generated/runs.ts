@@ -31,6 +31,10 @@ after_cursor?: string | undefined; }, options?: CallOptions): Pages<S.WorkflowJo
   signal: (automationRun: string, body: S.SignalAutomationRunRequest, options?: CallOptions): Promise<S.AutomationRun> => c.postOnce(path`/api/v1/automation_runs/${automationRun}/signal`, body, options),
   /** Report on a claimed run; `running` renews the claim. */
   report: (automationRun: string, body: S.ReportAutomationRunRequest, options?: CallOptions): Promise<S.AutomationRun> => c.postOnce(path`/api/v1/automation_runs/${automationRun}/status`, body, options),
+  /** Write what a program did in a run, and renew the claim. */
+  appendEntries: (automationRun: string, body: S.AppendRunEntriesRequest, options?: CallOptions): Promise<S.AppendedWork> => c.postOnce(path`/api/v1/automation_runs/${automationRun}/entries`, body, options),
+  /** Continue to read the journal of a claimed run. */
+  readClaimedJournal: (automationRun: string, body: S.ReadClaimedJournalRequest, options?: CallOptions): Promise<S.WorkJournalPage> => c.postOnce(path`/api/v1/automation_runs/${automationRun}/claimed_journal`, body, options),
   /** List the approvals that wait for the caller, newest first. */
   listApprovals: (query?: { /** Page number, from 1. Default 1. */
 page?: number | undefined; /** Entries per page. Default 25; more than 100 counts as 100. */
@@ -47,8 +51,4 @@ run?: string | undefined; }, options?: CallOptions): Pages<S.Approval, S.Approva
   getLinkedApproval: (token: string, options?: CallOptions): Promise<S.LinkedApproval> => c.get(path`/api/v1/approval_links/${token}`, undefined, options),
   /** Answer by a link. */
   answerLinkedApproval: (token: string, body: S.AnswerLinkedApprovalRequest, options?: CallOptions): Promise<S.LinkedApproval> => c.send('POST', path`/api/v1/approval_links/${token}`, body, options),
-  /** Write what a program did in a run, and renew the claim. */
-  appendEntries: (automationRun: string, body: S.AppendRunEntriesRequest, options?: CallOptions): Promise<S.AppendedWork> => c.postOnce(path`/api/v1/automation_runs/${automationRun}/entries`, body, options),
-  /** Continue to read the journal of a claimed run. */
-  readClaimedJournal: (automationRun: string, body: S.ReadClaimedJournalRequest, options?: CallOptions): Promise<S.WorkJournalPage> => c.postOnce(path`/api/v1/automation_runs/${automationRun}/claimed_journal`, body, options),
 });

@@ -279,6 +279,8 @@ org_name?: string | undefined;
 org_role?: 'admin' | 'member' | 'viewer' | undefined;
 /** Whether the user stands for a program instead of a person. */
 is_system_user: boolean;
+/** The last token of an issuer left out the groups of the user, because there are too many. It grants none. */
+groups_overage?: true | undefined;
 /** A free key-value map, returned as stored. */
 metadata: Record<string, unknown>;
 /** The sandbox (`sbx_…`); absent in production. */
@@ -403,6 +405,30 @@ message: string;
 } | undefined;
 /** When it was created, in ISO 8601. */
 created_at: string;
+};
+
+/** Somebody among the readers of a source who sees a document. */
+export type ReadGrant = {
+/** `org_role`: a role in the organisation of the source. `everyone`: every reader of the source. */
+principal_type: 'user' | 'team' | 'group' | 'org' | 'org_role' | 'agent' | 'everyone';
+/** An id, or the role for `org_role`. Omit it for `everyone`. */
+principal?: string | undefined;
+/** Only `read`, the default. */
+actions?: Array<'read'> | undefined;
+};
+
+/** Whose grant is removed. */
+export type ReadGrantRemoval = {
+/** `org_role`: a role in the organisation of the source. `everyone`: every reader of the source. */
+principal_type: 'user' | 'team' | 'group' | 'org' | 'org_role' | 'agent' | 'everyone';
+/** An id, or the role for `org_role`. Omit it for `everyone`. */
+principal?: string | undefined;
+};
+
+/** Who among the readers of the source sees the document. Developers and secret keys always do. Without it, every reader does. */
+export type DocumentAcl = {
+/** Who may do what: the whole list. */
+grants: Array<ReadGrant>;
 };
 
 /** A passage and its position. */
@@ -919,6 +945,8 @@ org_name?: string | undefined;
 org_role?: 'admin' | 'member' | 'viewer' | undefined;
 /** Whether the user stands for a program instead of a person. */
 is_system_user?: boolean | undefined;
+/** The last token of an issuer left out the groups of the user, because there are too many. It grants none. */
+groups_overage?: true | undefined;
 /** A free key-value map, returned as stored. */
 metadata?: Record<string, unknown> | undefined;
 /** The sandbox (`sbx_…`); absent in production. */
@@ -947,6 +975,41 @@ joined_at: string;
 created_at: string;
 /** When it last changed, in ISO 8601. */
 updated_at: string;
+};
+
+/** Users to whom documents can be restricted. Groups contain no groups. */
+export type Group = {
+/** grp_… */
+id: string;
+/** The app (`dap_…`) that it belongs to. */
+app: string;
+/** The sandbox (`sbx_…`); absent in production. */
+sandbox?: string | undefined;
+/** Who names the group: an issuer, a connector, or your own word. The same name elsewhere is another group. */
+namespace: string;
+/** The name of the group in its namespace, which never changes. */
+external_id: string;
+/** The name. */
+name?: string | undefined;
+/** When it was created, in ISO 8601. */
+created_at: string;
+/** When it last changed, in ISO 8601. */
+updated_at: string;
+};
+
+/** A user in a group. */
+export type GroupMember = {
+/** The user (`usr_…`). */
+user: {
+/** The id. */
+id: string;
+/** The email address. */
+email?: string | undefined;
+/** The name. */
+name?: string | undefined;
+};
+/** When it was created, in ISO 8601. */
+created_at: string;
 };
 
 /** An agent, owned by a user, a team or an organisation. */
@@ -1627,6 +1690,7 @@ total_size: number;
 total_chunks: number;
 /** The address of the page or document. */
 source_url?: string | undefined;
+acl?: DocumentAcl | undefined;
 /** Its id where it comes from, given by a connector or a pull. */
 external_id?: string | undefined;
 /** When it was created, in ISO 8601. */
@@ -2590,6 +2654,11 @@ claim: string;
 /** Teams (tem_…) by value. */
 values?: Record<string, string> | undefined;
 } | undefined;
+/** The claim that lists the groups of a user. They are groups of the namespace that is the issuer. A token without it grants none. */
+groups?: {
+/** The claim of the token that is read. */
+claim: string;
+} | undefined;
 /** The name. */
 name?: string | undefined;
 } | undefined;
@@ -2639,6 +2708,11 @@ teams?: {
 claim: string;
 /** Teams (tem_…) by value. */
 values?: Record<string, string> | undefined;
+} | undefined;
+/** The claim that lists the groups of a user. They are groups of the namespace that is the issuer. A token without it grants none. */
+groups?: {
+/** The claim of the token that is read. */
+claim: string;
 } | undefined;
 /** The name. */
 name?: string | undefined;
@@ -2758,6 +2832,42 @@ role?: 'owner' | 'admin' | 'member' | undefined;
 export type UpdateTeamMemberRequest = {
 /** The role. */
 role: 'owner' | 'admin' | 'member';
+};
+
+export type CreateGroupRequest = {
+/** Who names the group: an issuer, a connector, or your own word. The same name elsewhere is another group. */
+namespace: string;
+/** The name of the group in its namespace, which never changes. */
+external_id: string;
+/** The name. */
+name?: string | undefined;
+};
+
+/** One page of a list. */
+export type GroupPage = Page & {
+/** The entries. */
+data: Array<Group>;
+};
+
+export type UpdateGroupRequest = {
+/** The name. */
+name?: string | null | undefined;
+};
+
+/** One page of a list. */
+export type GroupMemberPage = Page & {
+/** The entries. */
+data: Array<GroupMember>;
+};
+
+export type AddGroupMemberRequest = {
+/** usr_… */
+user: string;
+};
+
+export type SetGroupMembersRequest = {
+/** The users (usr_…) who are the members from now on. */
+users: Array<string>;
 };
 
 export type CreateAgentRequest = {
@@ -2946,6 +3056,17 @@ data: Array<Upload>;
 export type ConfigEntryPage = Page & {
 /** The entries. */
 data: Array<ConfigEntry>;
+};
+
+export type PutConfigRequest = {
+/** The agent (agt_…) that owns the path. */
+agent?: string | undefined;
+/** The organisation (org_…) that owns the path. */
+org?: string | undefined;
+/** The text, of at most 262144 bytes in UTF-8. */
+content: string;
+/** Its media type. Default `text/plain`. */
+content_type?: string | undefined;
 };
 
 export type CreateExtractionRequest = {
@@ -3387,7 +3508,8 @@ pull?: boolean | undefined;
 title?: string | undefined;
 /** Free key-value map. */
 metadata?: Record<string, unknown> | undefined;
-/** Reuse a document with the same bytes. Push only. */
+acl?: DocumentAcl | undefined;
+/** Reuse a document with the same bytes and the same readers. Push only. */
 dedupe?: boolean | undefined;
 /** What to do while another ingestion of the source is active: return that one (default), queue, or 409. */
 on_active?: 'return' | 'queue' | 'error' | undefined;
@@ -3418,6 +3540,7 @@ metadata?: Record<string, unknown> | undefined;
 /** Whether content that the source already has is reused. */
 dedupe?: boolean | undefined;
 }>;
+acl?: DocumentAcl | undefined;
 /** What to do while another ingestion of the source is active: return that one (default), queue, or 409. */
 on_active?: 'return' | 'queue' | 'error' | undefined;
 };
@@ -3452,6 +3575,18 @@ file?: string | undefined;
 title?: string | undefined;
 /** Free key-value map. */
 metadata?: Record<string, unknown> | undefined;
+/** The readers of the new content. null: every reader of the source. Omitted: those of the old one. */
+acl?: DocumentAcl | null | undefined;
+};
+
+/** Either `grants`, which replaces the list, or `add` and `remove`, which change it. */
+export type UpdateKnowledgeDocumentAclRequest = {
+/** Who may do what: the whole list. */
+grants?: Array<ReadGrant> | undefined;
+/** Grants to add, or to merge with those of the same principal. */
+add?: Array<ReadGrant> | undefined;
+/** Principals whose grants are removed. */
+remove?: Array<ReadGrantRemoval> | undefined;
 };
 
 /** One page of a list. */

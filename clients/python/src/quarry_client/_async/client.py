@@ -14,6 +14,7 @@ from .generated.auth import AsyncAuthOperations
 from .generated.automations import AsyncAutomationsOperations
 from .generated.configs import AsyncConfigsOperations
 from .generated.events import AsyncEventsOperations
+from .generated.groups import AsyncGroupsOperations
 from .generated.installations import AsyncInstallationsOperations
 from .generated.kv import AsyncKvOperations
 from .generated.models import AsyncModelsOperations
@@ -72,6 +73,7 @@ class AsyncQuarry:
         self.orgs = AsyncOrgsOperations(connection)
         self.runs = AsyncRuns(connection)
         self.server = AsyncServerOperations(connection)
+        self.groups = AsyncGroupsOperations(connection)
         self.teams = AsyncTeamsOperations(connection)
         self.threads = AsyncThreadsOperations(connection)
         self.users = AsyncUsersOperations(connection)

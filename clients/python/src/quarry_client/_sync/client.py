@@ -15,6 +15,7 @@ from .generated.auth import AuthOperations
 from .generated.automations import AutomationsOperations
 from .generated.configs import ConfigsOperations
 from .generated.events import EventsOperations
+from .generated.groups import GroupsOperations
 from .generated.installations import InstallationsOperations
 from .generated.kv import KvOperations
 from .generated.models import ModelsOperations
@@ -73,6 +74,7 @@ class Quarry:
         self.orgs = OrgsOperations(connection)
         self.runs = Runs(connection)
         self.server = ServerOperations(connection)
+        self.groups = GroupsOperations(connection)
         self.teams = TeamsOperations(connection)
         self.threads = ThreadsOperations(connection)
         self.users = UsersOperations(connection)

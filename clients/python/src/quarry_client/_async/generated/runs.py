@@ -132,6 +132,44 @@ class AsyncRunsOperations:
         response: types.AutomationRun = await self._connection.call("POST", path("/api/v1/automation_runs/{}/status", automation_run), body=given(status=status, result=result, error=error, claim=claim), keyed=True, options=options)
         return response
 
+    async def append_entries(
+        self,
+        automation_run: str,
+        *,
+        claim: str,
+        after_sequence: int,
+        entries: List[types.AppendRunEntriesRequestEntries],
+        release: Maybe[types.AppendRunEntriesRequestRelease] = OMIT,
+        wait_seconds: Maybe[int] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> types.AppendedWork:
+        """Write what a program did in a run, and renew the claim.
+
+        :param claim: The claim, `clm_…`. Another claim on the run makes it invalid.
+        :param after_sequence: The `sequence` of the last response.
+        :param entries: One request may end a step and start the next. An empty list only renews the claim.
+        :param release: Ends the claim after these entries. The run is ready again when something has happened in it.
+        :param wait_seconds: Without entries and `release`: waits this long for an entry of the server.
+        """
+        response: types.AppendedWork = await self._connection.call("POST", path("/api/v1/automation_runs/{}/entries", automation_run), body=given(claim=claim, after_sequence=after_sequence, entries=entries, release=release, wait_seconds=wait_seconds), keyed=True, options=options)
+        return response
+
+    async def read_claimed_journal(
+        self,
+        automation_run: str,
+        *,
+        claim: str,
+        after_cursor: str,
+        options: Optional[CallOptions] = None,
+    ) -> types.WorkJournalPage:
+        """Continue to read the journal of a claimed run.
+
+        :param claim: The claim, `clm_…`. Another claim on the run makes it invalid.
+        :param after_cursor: The `after_cursor` of the page before.
+        """
+        response: types.WorkJournalPage = await self._connection.call("POST", path("/api/v1/automation_runs/{}/claimed_journal", automation_run), body=given(claim=claim, after_cursor=after_cursor), keyed=True, options=options)
+        return response
+
     def list_approvals(
         self,
         *,
@@ -202,42 +240,4 @@ class AsyncRunsOperations:
         :param data: The answer, which must match the form.
         """
         response: types.LinkedApproval = await self._connection.call("POST", path("/api/v1/approval_links/{}", token), body=given(data=data), options=options)
-        return response
-
-    async def append_entries(
-        self,
-        automation_run: str,
-        *,
-        claim: str,
-        after_sequence: int,
-        entries: List[types.AppendRunEntriesRequestEntries],
-        release: Maybe[types.AppendRunEntriesRequestRelease] = OMIT,
-        wait_seconds: Maybe[int] = OMIT,
-        options: Optional[CallOptions] = None,
-    ) -> types.AppendedWork:
-        """Write what a program did in a run, and renew the claim.
-
-        :param claim: The claim, `clm_…`. Another claim on the run makes it invalid.
-        :param after_sequence: The `sequence` of the last response.
-        :param entries: One request may end a step and start the next. An empty list only renews the claim.
-        :param release: Ends the claim after these entries. The run is ready again when something has happened in it.
-        :param wait_seconds: Without entries and `release`: waits this long for an entry of the server.
-        """
-        response: types.AppendedWork = await self._connection.call("POST", path("/api/v1/automation_runs/{}/entries", automation_run), body=given(claim=claim, after_sequence=after_sequence, entries=entries, release=release, wait_seconds=wait_seconds), keyed=True, options=options)
-        return response
-
-    async def read_claimed_journal(
-        self,
-        automation_run: str,
-        *,
-        claim: str,
-        after_cursor: str,
-        options: Optional[CallOptions] = None,
-    ) -> types.WorkJournalPage:
-        """Continue to read the journal of a claimed run.
-
-        :param claim: The claim, `clm_…`. Another claim on the run makes it invalid.
-        :param after_cursor: The `after_cursor` of the page before.
-        """
-        response: types.WorkJournalPage = await self._connection.call("POST", path("/api/v1/automation_runs/{}/claimed_journal", automation_run), body=given(claim=claim, after_cursor=after_cursor), keyed=True, options=options)
         return response
