@@ -1,6 +1,6 @@
 import * as Tooltip from '@radix-ui/react-tooltip';
 import { QueryClientProvider } from '@tanstack/react-query';
-import { StrictMode } from 'react';
+import { lazy, StrictMode, Suspense } from 'react';
 import { createRoot } from 'react-dom/client';
 import './ui/nonce.ts';
 import './ui/unsaved.ts';
@@ -14,6 +14,10 @@ import { Boundary, reloadAfterUpgrade } from './ui/boundary.tsx';
 import { queries } from './ui/query.ts';
 import { Toasts } from './ui/toast.tsx';
 
+/** The token of a link to an approval, whose page needs no session. */
+const linked = /^\/console\/answer\/([\w-]+)$/.exec(window.location.pathname)?.[1];
+const LinkedPage = lazy(async () => ({ default: (await import('./pages/approvals/linked-page.tsx')).LinkedPage }));
+
 reloadAfterUpgrade();
 const root = document.getElementById('root');
 if (root)
@@ -21,11 +25,17 @@ if (root)
     <StrictMode>
       <QueryClientProvider client={queries}>
         <Tooltip.Provider delayDuration={400}>
-          <SessionProvider signIn={(onSignedIn, notice) => <SignIn onSignedIn={onSignedIn} notice={notice} />}>
-            <Boundary>
-              <App />
-            </Boundary>
-          </SessionProvider>
+          {linked === undefined ? (
+            <SessionProvider signIn={(onSignedIn, notice) => <SignIn onSignedIn={onSignedIn} notice={notice} />}>
+              <Boundary>
+                <App />
+              </Boundary>
+            </SessionProvider>
+          ) : (
+            <Suspense>
+              <LinkedPage token={linked} />
+            </Suspense>
+          )}
           <Toasts />
         </Tooltip.Provider>
       </QueryClientProvider>

@@ -11,6 +11,7 @@ import {
   Fingerprint,
   Gauge,
   History,
+  Inbox,
   KeyRound,
   LayoutDashboard,
   Library,
@@ -45,6 +46,7 @@ export const sectionGroups: { name: string; sections: Section[] }[] = [
     sections: [
       { path: '/automations', name: 'Automations', icon: Workflow },
       { path: '/runs', name: 'Runs', icon: Activity },
+      { path: '/approvals', name: 'Approvals', icon: Inbox },
       { path: '/webhooks', name: 'Webhooks', icon: Webhook, forDevelopers: true },
       { path: '/secrets', name: 'Secrets', icon: Lock, forDevelopers: true },
     ],

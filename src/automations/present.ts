@@ -66,6 +66,7 @@ export function presentRun(row: ShownRun) {
     retried_from: row.retriedFrom && formatId('automationRun', row.retriedFrom),
     parent_run: row.parentRunId && formatId('automationRun', row.parentRunId),
     workflow_version: row.graphVersion,
+    waiting_for: presentWait(row),
     org: row.orgId && formatId('org', row.orgId),
     team: row.teamId && formatId('team', row.teamId),
     user: row.userId && formatId('user', row.userId),
@@ -76,6 +77,13 @@ export function presentRun(row: ShownRun) {
     created_at: iso(row.createdAt),
     updated_at: iso(row.updatedAt),
   });
+}
+
+/** What the run waits for: first of all, a worker whose code fits its journal. */
+function presentWait({ status, waiting, waitingFor, workflowChanged }: ShownRun) {
+  if (status !== 'running') return null;
+  if (workflowChanged) return { kind: 'worker' as const, workflow_changed: workflowChanged };
+  return waiting ? waitingFor : null;
 }
 
 /** A run in the list of all runs, without payload and result. */

@@ -18,6 +18,8 @@ import {
   presentSecret,
   presentVersion,
 } from './present.ts';
+import { registerProgramRoutes } from './programs/routes.ts';
+import type { ProgramService } from './programs/service.ts';
 import { outputTopic } from './runs/output.ts';
 import type { RunService } from './runs/service.ts';
 import {
@@ -26,6 +28,7 @@ import {
   automationProblemsSchema,
   automationSchema,
   automationUpdateSchema,
+  claimedRunSchema,
   claimSchema,
   eventResponseSchema,
   eventSchema,
@@ -50,7 +53,12 @@ import {
 const tag = 'Automations';
 const legacyRun = '/protected/api/v1/developer/apps/:app/automations/runs/:automation_run';
 
-type AutomationRouteDeps = { automations: AutomationService; runs: RunService; streams: StreamHub };
+type AutomationRouteDeps = {
+  automations: AutomationService;
+  runs: RunService;
+  programs: ProgramService;
+  streams: StreamHub;
+};
 
 export function registerAutomationRoutes(api: Api, deps: AutomationRouteDeps): void {
   registerDefinitions(api, deps);
@@ -59,6 +67,7 @@ export function registerAutomationRoutes(api: Api, deps: AutomationRouteDeps): v
   registerRunReading(api, deps);
   registerRunChanges(api, deps);
   registerWorkRoutes(api, deps);
+  registerProgramRoutes(api, deps);
   registerSecrets(api, deps);
 }
 
@@ -389,10 +398,10 @@ function registerWorkRoutes(api: Api, { runs }: AutomationRouteDeps): void {
       'For your own worker. 204 if no run is pending. The run is `running` until the worker reports its end, or until the lease expires without a renewal. 409 if the automation has a workflow.',
     params: Type.Object({ automation: Type.String() }),
     body: claimSchema,
-    responses: { 200: ref(runSchema), 204: null },
+    responses: { 200: ref(claimedRunSchema), 204: null },
     async handler({ caller, params, body, reply }) {
       const run = await runs.claim(caller, params.automation, body.lease_seconds);
-      if (run) return presentRun(run);
+      if (run) return { ...presentRun(run), ...(run.claim === null ? {} : { claim: formatId('claim', run.claim) }) };
       reply.code(204);
       return null;
     },

@@ -14,7 +14,8 @@ const invokeAuth = Type.Enum(['any', 'secret_key', 'user']);
 /** The graph in responses. `checkGraph` checks the graph of a request. */
 const graphResponse = Type.Unsafe<unknown>({
   ...Type.Union([mapOf(Type.Unknown()), Type.Null()]),
-  description: 'The WorkflowGraph, or null when an external worker executes the runs.',
+  description:
+    'The WorkflowGraph; the WorkflowProgram whose steps your code executes; or null when an external worker reports on whole runs.',
 });
 const schemaAnswer = Type.Unsafe<unknown>({
   ...Type.Union([mapOf(Type.Unknown()), Type.Null()]),
@@ -73,7 +74,8 @@ const bounded = (maxLength: number, description?: string) =>
 /** Not checked here: `checkGraph` reports problems node by node. */
 const graphInput = Type.Unsafe<unknown>({
   ...Type.Union([Type.Object({}, { additionalProperties: true }), Type.Null()]),
-  description: `A graph {kind: "WorkflowGraph", version: 1, start_node, nodes}, or null.`,
+  description:
+    'A graph {kind: "WorkflowGraph", version: 1, start_node, nodes}, a program {kind: "WorkflowProgram", version: 1, name}, or null.',
 });
 const schemaInput = Type.Unsafe<unknown>({
   ...Type.Union([Type.Object({}, { additionalProperties: true }), Type.Null()]),
@@ -123,6 +125,31 @@ export const automationProblemsSchema = Type.Object({
   ),
 });
 
+const waitingFor = Type.Object(
+  {
+    kind: Type.Enum(['approval', 'signal', 'child', 'time', 'retry', 'worker'], {
+      description:
+        'People, a signal, a child, a time, the next attempt of a node, or a worker whose code fits what the run has done so far.',
+    }),
+    node_id: Type.Optional(Type.String({ description: 'The node that waits.' })),
+    approval: Type.Optional(Type.String({ description: 'The approval (`apr_…`).' })),
+    name: Type.Optional(Type.String({ description: 'The name of the signal.' })),
+    id: Type.Optional(Type.String({ description: 'The child: a run, an extraction or an ingestion.' })),
+    until: Type.Optional(Type.String({ description: 'When the wait ends at the latest.' })),
+    others: Type.Optional(Type.Integer({ description: 'The number of other nodes that also wait.' })),
+    workflow_changed: Type.Optional(
+      Type.Object(
+        {
+          expected: Type.Unknown({ description: 'The step that the journal has.' }),
+          found: Type.Unknown({ description: 'What the code asked for instead.' }),
+        },
+        { description: 'Why the last worker could not continue the run.' },
+      ),
+    ),
+  },
+  { description: 'What the run waits for; absent if it does not wait.' },
+);
+
 export const runSchema = Type.Object(
   {
     id: Type.String({ description: 'atr_…' }),
@@ -145,6 +172,7 @@ export const runSchema = Type.Object(
     workflow_version: Type.Optional(
       Type.Integer({ description: 'The version of the graph that the run started with; absent without one.' }),
     ),
+    waiting_for: Type.Optional(waitingFor),
     org: optionalText,
     team: optionalText,
     user: optionalText,
@@ -156,6 +184,16 @@ export const runSchema = Type.Object(
     updated_at: Type.String(),
   },
   { $id: 'AutomationRun', description: 'One run of an automation.' },
+);
+
+export const claimedRunSchema = Type.Object(
+  {
+    ...runSchema.properties,
+    claim: Type.String({
+      description: 'Send it with each report, so that a report after the lease has expired is refused.',
+    }),
+  },
+  { $id: 'ClaimedAutomationRun', description: 'A run that an external worker has claimed.' },
 );
 
 const { payload: _payload, participants: _participants, result: _result, ...summary } = runSchema.properties;
@@ -192,7 +230,7 @@ export const workflowVersionSchema = Type.Object(
   },
 );
 
-const entrySchema = Type.Object(
+export const entrySchema = Type.Object(
   {
     id: Type.String({ description: 'wdr_…' }),
     sequence: Type.Integer(),
@@ -256,6 +294,9 @@ export const listVisibleRunsQuery = Type.Object({
     }),
   ),
   automation: Type.Optional(Type.String({ maxLength: 300, description: 'The id or lookup key of an automation.' })),
+  retried_from: Type.Optional(
+    Type.String({ maxLength: 100, description: 'Only runs that repeat or continue this run.' }),
+  ),
   since: moment,
   until: moment,
   search: Type.Optional(
@@ -334,6 +375,9 @@ export const statusSchema = strict({
   status: Type.Enum(['running', 'completed', 'failed']),
   result: Type.Optional(Type.Unknown()),
   error: Type.Optional(strict({ code: bounded(200), message: Type.String({ maxLength: 10_000 }) })),
+  claim: Type.Optional(
+    bounded(100, 'The `claim` of the response to the claim. 409 `claim_lost` if the run was claimed again since.'),
+  ),
 });
 export const eventSchema = strict({ name: bounded(200), payload: Type.Optional(Type.Unknown()) });
 export const eventResponseSchema = Type.Object({

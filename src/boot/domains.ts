@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { createAgentService } from '../agents/service.ts';
 import { createAppService } from '../apps/service.ts';
 import { createAudit } from '../audit/domain.ts';
@@ -7,13 +8,16 @@ import { createExpressions, ExpressionError } from '../automations/engine/expres
 import { createConfigService } from '../configs/service.ts';
 import { createConsole } from '../console/domain.ts';
 import { openEmbedder } from '../content/embed/open.ts';
+import { parseAllowList } from '../content/fetch/allow-list.ts';
 import { openReranker } from '../content/models/reranker.ts';
 import type { PictureRequest } from '../content/picture/picture.ts';
 import { createCrawls } from '../crawls/domain.ts';
 import type { Domain, Tasks } from '../domain.ts';
 import { createEvents } from '../events/domain.ts';
+import { emitEvent } from '../events/emit.ts';
 import { createExtractions } from '../extractions/domain.ts';
 import { createFiles } from '../files/domain.ts';
+import { createGroupService } from '../groups/service.ts';
 import { createIdempotencySweep } from '../idempotency/sweep.ts';
 import { createIdentityService } from '../identity/service.ts';
 import { createExternalSignIn } from '../identity/sign-in.ts';
@@ -26,6 +30,8 @@ import { createLedgerService } from '../ledger/service.ts';
 import { limits } from '../lib/limits.ts';
 import { version } from '../lib/version.ts';
 import { createLlm } from '../llm/service.ts';
+import { createModels } from '../models/domain.ts';
+import { observeModelCalls } from '../monitoring/model-calls.ts';
 import { createSetAsideJobService } from '../monitoring/service.ts';
 import { createOrgService } from '../orgs/service.ts';
 import { createAuth } from '../sign-in/domain.ts';
@@ -99,7 +105,12 @@ export function createDomains(services: Services, audit?: AuditLog) {
   };
 
   const expressions = createExpressions();
-  const llm = createLlm({ config, log, resolve, checkSchema: expressions.checkSchema });
+  const llm = createLlm({
+    ...{ db, secrets, clock, config, log, resolve, checkSchema: expressions.checkSchema },
+    allow: parseAllowList(config.fetchAllow),
+    observe: observeModelCalls(services.metrics),
+    emitReached: (tx, { payload, ...scope }) => emitEvent(tx, { ...scope, name: 'model_budget.reached', payload }),
+  });
   const files = createFiles(fileDeps);
   const uploads = createUploads({
     ...fileDeps,
@@ -133,6 +144,7 @@ export function createDomains(services: Services, audit?: AuditLog) {
     embedder: openEmbedder(config, resolve),
     language: config.searchLanguage,
     fetcher,
+    scratchDirectory: join(config.dataDir, 'repositories'),
     cacheBytesMax: config.searchCacheMb * 1024 * 1024,
     learnMemoryMb: config.learnMemoryMb,
     queryEmbeddingMs: config.embedQueryMs,
@@ -171,6 +183,7 @@ export function createDomains(services: Services, audit?: AuditLog) {
     nodeDomains,
   );
 
+  const models = createModels({ ...base, fetcher, operator: llm.operator, daysKept: config.modelCallDays });
   const webhooks = createWebhooks({ ...base, fetcher });
   const events = createEvents({ ...base, streamSecondsMax: config.streamSeconds, onLogged: webhooks.onLogged });
   const sweep = createIdempotencySweep(base);
@@ -190,6 +203,7 @@ export function createDomains(services: Services, audit?: AuditLog) {
     kv,
     events,
     webhooks,
+    models,
   ];
   for (const domain of all)
     for (const [kind, source] of Object.entries(domain.streams ?? {})) streams.register(kind, source);
@@ -214,6 +228,7 @@ export function createDomains(services: Services, audit?: AuditLog) {
     consoleSessions: consoleSessions.service,
     orgs: createOrgService({ db, files: files.service }),
     teams: createTeamService(base),
+    groups: createGroupService(base),
     agents: createAgentService({ db, files: files.service }),
     threads: createThreadService({ ...base, onMessage: inbound.takeMessage }),
     installations: createInstallationService({ ...base, onInstalled: inbound.install }),
@@ -222,11 +237,12 @@ export function createDomains(services: Services, audit?: AuditLog) {
     files: files.service,
     uploads: uploads.service,
     resumableBytesMax: config.resumableBytesMax,
-    configs: createConfigService(base),
+    configs: createConfigService({ ...base, files: files.service }),
     extractions: extractions.service,
     kv: kv.service,
     kvWatch: kv.watch,
     webhooks: webhooks.service,
+    ...models.service,
     events: events.service,
     ...automations.service,
   };

@@ -44,6 +44,35 @@ const run = Type.Object({
   result: anyValue('What the run returned.'),
   error: Type.Optional(error),
 });
+const approval = {
+  approval: text('The approval (`apr_…`).'),
+  run: text('The run that waits (`atr_…`).'),
+  automation: text('The automation (`aut_…`).'),
+  node_id: text('The node that asks.'),
+};
+const requested = Type.Object({
+  ...approval,
+  question: text('What is asked.'),
+  expires_at: Type.Optional(text('When the approval expires.')),
+});
+const answered = Type.Object({
+  ...approval,
+  answered_by: text('The user, the developer, `secret key`, or the holder of a link.'),
+});
+const budget = Type.Object({
+  budget: text('The budget (`mbg_…`).'),
+  level: Type.Enum(['soft', 'hard'], {
+    description: 'Which limit was reached. Beyond the hard one, calls are refused.',
+  }),
+  subject: text('Whose budget it is, such as `user`.'),
+  subject_id: Type.Union([Type.String(), Type.Null()], {
+    description: 'The id of the user, agent …; null for the app.',
+  }),
+  period: Type.Enum(['day', 'month', 'total'], { description: 'When the count starts at 0 again.' }),
+  resets_at: Type.Union([Type.String(), Type.Null()], { description: 'The end of the period, in ISO 8601.' }),
+  tokens: Type.Integer({ description: 'Tokens used, with those reserved by calls in progress.' }),
+  cost: Type.Integer({ description: 'Money used, in millionths of a currency unit.' }),
+});
 const testPayload = Type.Object({ webhook: text('The webhook (`whk_…`).') });
 
 /** The events that Quarry emits by itself, and the payload of each. Programs emit others under names of their own. */
@@ -59,6 +88,9 @@ const ownEvents: Record<string, { summary: string; payload: TSchema }> = {
   'knowledge_source.deleted': { summary: 'A source was deleted', payload: source },
   'automation_run.completed': { summary: 'A run ended with its result', payload: run },
   'automation_run.failed': { summary: 'A run failed', payload: run },
+  'approval.requested': { summary: 'A run asks people and waits for an answer', payload: requested },
+  'approval.answered': { summary: 'An approval was answered', payload: answered },
+  'model_budget.reached': { summary: 'A budget for language models has reached a limit', payload: budget },
   'webhook.test': { summary: 'Sent by the test of a webhook, to that webhook alone', payload: testPayload },
 };
 

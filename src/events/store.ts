@@ -6,6 +6,7 @@
  */
 import type { Db } from '../db/database.ts';
 import type { Scope, UserCaller } from '../tenancy/caller.ts';
+import { ingestionVisible } from '../tenancy/document-readers.ts';
 import { fileGranted, inScope, ownedVisible } from '../tenancy/visible.ts';
 
 /** The positions that were assigned: `after` + 1 to `last`. */
@@ -88,7 +89,10 @@ export async function listSeenPositions(db: Db, caller: UserCaller, positions: r
       or (${administers} and e.subject_kind in ('source', 'ingestion') and e.org_id = ${caller.orgId ?? null})
       or (e.subject_kind = 'file' and exists (
         select 1 from files f
-        where f.app_id = e.app_id and f.id = e.subject_id and ${fileGranted(db, caller, 'f', 'read')})))`;
+        where f.app_id = e.app_id and f.id = e.subject_id and ${fileGranted(db, caller, 'f', 'read')})))
+      and (e.subject_kind is distinct from 'ingestion' or not exists (
+        select 1 from knowledge_ingestions i
+        where i.app_id = e.app_id and i.id = e.subject_id and not ${ingestionVisible(db, caller, 'i')}))`;
   return rows.map(({ position }) => position);
 }
 

@@ -1,10 +1,8 @@
-import type { Static } from 'typebox';
 import { nobody } from '../db/database.ts';
 import { invalidField } from '../lib/errors.ts';
 import { type IdKind, parseId } from '../lib/ids.ts';
 import { limits } from '../lib/limits.ts';
 import type { Grant } from '../tenancy/visible.ts';
-import type { aclInputSchema, grantSchema, removalSchema } from './schema.ts';
 
 type PrincipalType = Grant['principalType'];
 
@@ -12,35 +10,54 @@ type PrincipalType = Grant['principalType'];
 type Principal = Omit<Grant, 'actions'>;
 
 /** A requested change of a file's grants. `field` is the body member that names the principal. */
-type AclChange =
+export type AclChange =
   | { kind: 'replace'; grants: Named<Grant>[] }
   | { kind: 'patch'; add: Named<Grant>[]; remove: Named<Principal>[] };
 
 type Named<T> = T & { field: string };
 
 const roles: readonly string[] = ['admin', 'member', 'viewer'];
-const idKinds: Partial<Record<PrincipalType, IdKind>> = { user: 'user', team: 'team', org: 'org', agent: 'agent' };
+const idKinds: Partial<Record<PrincipalType, IdKind>> = {
+  user: 'user',
+  team: 'team',
+  org: 'org',
+  agent: 'agent',
+  group: 'group',
+};
 
-/** Throws 422 on an invalid member. Does not check that the principals exist. */
-export function readAclChange(input: Static<typeof aclInputSchema>, field = 'acl'): AclChange {
+/** Grants as a body names them. A grant on a document needs no actions, because it only allows reading. */
+type PrincipalInput = { principal_type: PrincipalType; principal?: string | undefined };
+type GrantInput = PrincipalInput & { actions?: readonly string[] | undefined };
+type AclInput = {
+  grants?: readonly GrantInput[] | undefined;
+  add?: readonly GrantInput[] | undefined;
+  remove?: readonly PrincipalInput[] | undefined;
+};
+
+/**
+ * Throws 422 on an invalid member. Does not check that the principals exist. `field` is the member that holds the
+ * change; '' if it is the body itself.
+ */
+export function readAclChange(input: AclInput, field = 'acl'): AclChange {
   const { grants, add, remove } = input;
+  const at = (member: string) => (field === '' ? member : `${field}.${member}`);
   if (grants !== undefined) {
-    if (add !== undefined) throw invalidField(`${field}.add`, 'cannot be combined with grants');
-    if (remove !== undefined) throw invalidField(`${field}.remove`, 'cannot be combined with grants');
-    return { kind: 'replace', grants: grants.map((grant, index) => readGrant(grant, `${field}.grants.${index}`)) };
+    if (add !== undefined) throw invalidField(at('add'), 'cannot be combined with grants');
+    if (remove !== undefined) throw invalidField(at('remove'), 'cannot be combined with grants');
+    return { kind: 'replace', grants: grants.map((grant, index) => readGrant(grant, at(`grants.${index}`))) };
   }
   return {
     kind: 'patch',
-    add: (add ?? []).map((grant, index) => readGrant(grant, `${field}.add.${index}`)),
-    remove: (remove ?? []).map((removal, index) => readPrincipal(removal, `${field}.remove.${index}`)),
+    add: (add ?? []).map((grant, index) => readGrant(grant, at(`add.${index}`))),
+    remove: (remove ?? []).map((removal, index) => readPrincipal(removal, at(`remove.${index}`))),
   };
 }
 
-function readGrant(input: Static<typeof grantSchema>, field: string): Named<Grant> {
-  return { ...readPrincipal(input, field), actions: [...new Set(input.actions)] };
+function readGrant(input: GrantInput, field: string): Named<Grant> {
+  return { ...readPrincipal(input, field), actions: [...new Set(input.actions ?? ['read'])] };
 }
 
-function readPrincipal(input: Static<typeof removalSchema>, field: string): Named<Principal> {
+function readPrincipal(input: PrincipalInput, field: string): Named<Principal> {
   const { principal_type: principalType, principal } = input;
   const at = `${field}.principal`;
   if (principalType === 'everyone') {

@@ -10,7 +10,7 @@ import {
   unknownReference,
 } from '../tenancy/references.ts';
 import { type Change, type Grant, mayChangeOwned, type Owned } from '../tenancy/visible.ts';
-import { applyAclChange, findNewPrincipals, readAclChange } from './acl.ts';
+import { type AclChange, applyAclChange, findNewPrincipals, readAclChange } from './acl.ts';
 import type { aclInputSchema } from './schema.ts';
 import { findVisiblePrincipals, type VisibleFileRow } from './store.ts';
 
@@ -62,8 +62,19 @@ export async function resolveGrants(
 ): Promise<Grant[]> {
   const change = readAclChange(input);
   const after = applyAclChange(before, change);
+  await requirePrincipals(db, caller, before, change);
+  return after;
+}
+
+/** Throws 422 on a member that names a principal, new to the grants, that is not visible to the caller. */
+export async function requirePrincipals(
+  db: Db,
+  caller: Caller,
+  before: readonly Grant[],
+  change: AclChange,
+): Promise<void> {
   const named = findNewPrincipals(before, change);
-  for (const type of ['user', 'team', 'org', 'agent'] as const) {
+  for (const type of ['user', 'team', 'org', 'agent', 'group'] as const) {
     const ofType = named.filter(({ principalType }) => principalType === type);
     if (ofType.length === 0) continue;
     const ids = ofType.map(({ principalId }) => principalId);
@@ -71,7 +82,6 @@ export async function resolveGrants(
     const missing = ofType.find(({ principalId }) => !found.has(principalId));
     if (missing) throw unknownReference(missing.field);
   }
-  return after;
 }
 
 /** Filters grants that were checked earlier: drops those whose principal was deleted or is no longer visible. */

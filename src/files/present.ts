@@ -105,9 +105,11 @@ const principalKinds: Partial<Record<Grant['principalType'], IdKind>> = {
   team: 'team',
   org: 'org',
   agent: 'agent',
+  group: 'group',
 };
 
-function presentGrant({ principalType, principalId, principalRole, actions }: Grant) {
+/** A grant as responses show it. */
+export function presentGrant({ principalType, principalId, principalRole, actions }: Grant) {
   const kind = principalKinds[principalType];
   return compact({
     principal_type: principalType,

@@ -25,7 +25,7 @@ const principal = Type.Optional(
   Type.String({ description: 'An id, or the role for `org_role`. Omit it for `everyone`.' }),
 );
 
-export const grantSchema = strict(
+const grantSchema = strict(
   {
     principal_type: Type.Enum(principalTypes),
     principal,
@@ -34,7 +34,7 @@ export const grantSchema = strict(
   { $id: 'Grant', description: 'What one principal may do with a file.' },
 );
 
-export const removalSchema = strict(
+const removalSchema = strict(
   { principal_type: Type.Enum(principalTypes), principal },
   { $id: 'GrantRemoval', description: 'A principal whose grant is removed.' },
 );

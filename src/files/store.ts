@@ -13,6 +13,7 @@ import {
   agentVisible,
   fileGranted,
   type Grant,
+  groupVisible,
   inScope,
   matchesSeen,
   orgVisible,
@@ -299,10 +300,11 @@ export function takeDueBlobs(db: Db, limit: number, keptDays: number): Promise<D
 export async function findVisiblePrincipals(
   db: Db,
   caller: Caller,
-  type: 'user' | 'team' | 'org' | 'agent',
+  type: 'user' | 'team' | 'org' | 'agent' | 'group',
   ids: readonly string[],
 ): Promise<Set<string>> {
-  const seen = { user: userVisible, team: teamVisible, org: orgVisible, agent: agentVisible }[type](db, caller, 'p');
+  const kinds = { user: userVisible, team: teamVisible, org: orgVisible, agent: agentVisible, group: groupVisible };
+  const seen = kinds[type](db, caller, 'p');
   const rows = await db<{ id: string }[]>`
     select p.id from ${db(`${type}s`)} p where p.id = any(${[...ids]}::uuid[]) and ${seen}`;
   return new Set(rows.map(({ id }) => id));

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Database } from '../db/database.ts';
 import type { Clock } from '../lib/clock.ts';
 import { AppError } from '../lib/errors.ts';
@@ -35,7 +36,7 @@ export async function findAccountUser(
       'The sessions of this user ended after the token was issued. Sign in again.',
     );
   const rights = mapRights(issuer.claims, claims);
-  const isNews = JSON.stringify(rights) !== JSON.stringify(account?.applied ?? {});
+  const isNews = !isDeepStrictEqual(rights, account?.applied ?? {});
   if (isNews && (account?.appliedIssuedAt == null || account.appliedIssuedAt <= issuedAt))
     await db.begin((tx) => store.applyRights(tx, issuer, { subject, userId, issuedAt }, rights));
   return { userId, epoch };
@@ -81,7 +82,7 @@ class AccountExists extends Error {}
 
 /** Maps a token's claims to the rights that the app has listed. Other claims are ignored. */
 function mapRights(mapping: ClaimMapping, claims: Record<string, unknown>): store.MappedRights {
-  const { org, role, teams } = mapping;
+  const { org, role, teams, groups } = mapping;
   const rights: store.MappedRights = {};
   if (org !== undefined) {
     const [id = null] = idsOf('org', org.values, claims[org.claim]);
@@ -89,7 +90,22 @@ function mapRights(mapping: ClaimMapping, claims: Record<string, unknown>): stor
   }
   if (teams !== undefined)
     rights.teams = { ids: idsOf('team', teams.values, claims[teams.claim]), of: allIds('team', teams.values) };
+  if (groups !== undefined)
+    rights.groups = { names: groupsOf(claims[groups.claim]), overage: leavesOut(groups.claim, claims) };
   return rights;
+}
+
+function groupsOf(claim: unknown): string[] {
+  const names = valuesOf(claim).filter((name) => isStorableText(name) && name !== '' && name.length <= groupNameMax);
+  return [...new Set(names)].sort();
+}
+
+/** Whether the token says that its issuer knows of more groups than it lists. Entra then leaves out the claim. */
+function leavesOut(claim: string, claims: Record<string, unknown>): boolean {
+  if (claims[claim] !== undefined) return false;
+  const named = claims._claim_names;
+  const isNamed = typeof named === 'object' && named !== null && Object.hasOwn(named, claim);
+  return isNamed || claims.hasgroups === true || claims.hasgroups === 'true';
 }
 
 function roleOf(role: ClaimMapping['role'], claims: Record<string, unknown>): OrgRole {
@@ -100,6 +116,7 @@ function roleOf(role: ClaimMapping['role'], claims: Record<string, unknown>): Or
 }
 
 const claimValuesMax = 1_000;
+const groupNameMax = 500;
 
 function valuesOf(claim: unknown): string[] {
   const all: unknown[] = Array.isArray(claim) ? claim.slice(0, claimValuesMax) : [claim];

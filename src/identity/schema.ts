@@ -32,6 +32,15 @@ const claimsSchema = strict(
     teams: Type.Optional(
       strict({ claim: Type.String({ minLength: 1, maxLength: 200 }), values: mapped('Teams (tem_…) by value.') }),
     ),
+    groups: Type.Optional(
+      strict(
+        { claim: Type.String({ minLength: 1, maxLength: 200 }) },
+        {
+          description:
+            'The claim that lists the groups of a user. They are groups of the namespace that is the issuer. A token without it grants none.',
+        },
+      ),
+    ),
     name: claim,
   },
   { description: 'Which claims name the organisation, role, teams and name of a user. Other claims are ignored.' },

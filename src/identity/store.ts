@@ -1,7 +1,8 @@
 /*
  * Triggers of identity_issuers: identity_issuers_changed notifies every process of changed rights.
  */
-import type { Db } from '../db/database.ts';
+import type { Db, Transaction } from '../db/database.ts';
+import { setGroupsOfUser } from '../groups/service.ts';
 import type { PageRequest } from '../http/route/pages.ts';
 import type { OrgRole, Scope } from '../tenancy/caller.ts';
 import { hasEmail } from '../tenancy/email.ts';
@@ -26,6 +27,8 @@ export type IssuerRow = Scope & {
 export type MappedRights = {
   org?: { id: string | null; role: OrgRole; of: string[] };
   teams?: { ids: string[]; of: string[] };
+  /** The groups that the token names; `overage` if it leaves out groups of the user. */
+  groups?: { names: string[]; overage: boolean };
 };
 
 export async function insertIssuer(db: Db, row: IssuerRow): Promise<void> {
@@ -121,21 +124,23 @@ export async function findUserByEmail(
 
 /**
  * Applies what a token says, unless a newer token was applied. Only the organisations and teams that the app has
- * mapped change: a user leaves those that the token no longer names.
+ * mapped change, and the groups of the issuer: a user leaves those that the token no longer names.
  */
 export async function applyRights(
-  db: Db,
+  db: Transaction,
   row: IssuerRow,
   account: { subject: string; userId: string; issuedAt: Date },
   rights: MappedRights,
 ): Promise<void> {
   const { appId, sandboxId, issuer } = row;
   const newest = await db`
-    update external_accounts set applied = ${db.json(rights)}, applied_issued_at = ${account.issuedAt}
+    update external_accounts set applied = ${db.json(rights)}, applied_issued_at = ${account.issuedAt},
+      groups_overage = ${rights.groups?.overage ?? false}
     where app_id = ${appId} and sandbox_id = ${sandboxId} and issuer = ${issuer} and subject = ${account.subject}
       and (applied_issued_at is null or applied_issued_at <= ${account.issuedAt})`;
   if (newest.count === 0) return;
-  const { org, teams } = rights;
+  const { org, teams, groups } = rights;
+  if (groups !== undefined) await setGroupsOfUser(db, row, issuer, account.userId, groups.names);
   if (org !== undefined)
     await db`
       update users u set org_id = o.id, org_role = case when o.id is not null then ${org.role} end, updated_at = now()

@@ -28,6 +28,7 @@ export const taskNames = {
   sweepEvents: 'sweep_events',
   sweepIdempotency: 'sweep_idempotency',
   sweepKv: 'sweep_kv',
+  sweepModels: 'sweep_models',
   sweepUploads: 'sweep_uploads',
   sweepUsage: 'sweep_usage',
 } as const;

@@ -20,6 +20,8 @@ import { knowledgeConsumer } from './ingestion/crawl-sink.ts';
 import { createIngestService } from './ingestion/service.ts';
 import { ingestionStream, ingestionTopic } from './ingestion/stream.ts';
 import { createKnowledgeWork, leaseSeconds } from './ingestion/workflow.ts';
+import { createPermissions } from './permissions/service.ts';
+import { deleteUnusedAcls } from './permissions/store.ts';
 import { openSearchIndex } from './search/search.ts';
 import { createSearchService } from './search/service.ts';
 import { createInboundService } from './sources/inbound.ts';
@@ -55,7 +57,9 @@ type KnowledgeDeps = {
   embedder: SharedEmbedder;
   /** Language of the words in sources that do not name one. */
   language: StemLanguage;
-  fetcher: Pick<Fetcher, 'check'>;
+  fetcher: Fetcher;
+  /** For what pulls keep while they run. */
+  scratchDirectory: string;
   /** Memory that search may use to cache the index, in bytes. */
   cacheBytesMax: number;
   /** Time that a search waits for its query's vector, in milliseconds. */
@@ -77,9 +81,10 @@ export function createKnowledge(deps: KnowledgeDeps) {
     return checked.ok ? undefined : checked.problem;
   };
   const work = createKnowledgeWork({ ...deps, addJob });
-  const sources = createSourceService({ db, clock, checkUrl });
+  const sources = createSourceService({ db, clock, secrets: deps.secrets, checkUrl });
   const onError = (error: unknown) => log.error({ err: error }, 'An ingestion was interrupted and will be resumed');
-  const ingestions = createIngestService({ db, sources, work, onError });
+  const permissions = createPermissions({ db, sources });
+  const ingestions = createIngestService({ db, sources, permissions, work, onError });
   const index = openSearchIndex(db, embedder, deps);
 
   /** Starts the pulls that are due. */
@@ -137,6 +142,7 @@ export function createKnowledge(deps: KnowledgeDeps) {
       await work.purgeRemoved();
       await work.compactWasteful();
       await forgetMessages();
+      while ((await deleteUnusedAcls(db, aclsBatch)) === aclsBatch);
       await forgetTombstones();
     },
     [taskNames.startPulls]: () => runSchedule(),
@@ -152,7 +158,7 @@ export function createKnowledge(deps: KnowledgeDeps) {
   const service = {
     sources,
     ingestions,
-    documents: createDocumentService({ db, sources, ingestions }),
+    documents: createDocumentService({ db, sources, permissions, ingestions }),
     attachments: createAttachmentService({ db, sources, ingestions }),
     search: createSearchService({ db, sources, index, reranker: deps.reranker }),
     syncs: createSyncService({ db, clock, sources, addJob }),
@@ -169,4 +175,5 @@ export function createKnowledge(deps: KnowledgeDeps) {
 
 const scheduleBatch = 50;
 const messagesBatch = 1_000;
+const aclsBatch = 1_000;
 const tombstoneKeptMs = 30 * 24 * 3_600_000;

@@ -1,6 +1,8 @@
+import { presentGrant } from '../files/present.ts';
 import { compact, iso, presentSandboxId } from '../http/route/present.ts';
 import { defined } from '../lib/defined.ts';
 import { formatId } from '../lib/ids.ts';
+import type { Grant } from '../tenancy/visible.ts';
 import type { DocumentContent } from './documents/service.ts';
 import type { ChunkRow, DocumentView } from './documents/store.ts';
 import type { IngestionView } from './ingestion/store.ts';
@@ -26,6 +28,8 @@ export function presentSource(row: SourceView) {
       trained_at: row.model.trainedAt && iso(new Date(row.model.trainedAt)),
     },
     metadata: row.metadata,
+    has_credentials: row.credentials !== null,
+    held_deletions: row.heldDeletions,
     org: row.orgId && formatId('org', row.orgId),
     parent_source: row.parentSourceId && formatId('source', row.parentSourceId),
     payload: row.payload,
@@ -81,7 +85,7 @@ function presentOutcome(metadata: Record<string, unknown>): Record<string, unkno
   };
 }
 
-export function presentDocument(row: DocumentView) {
+export function presentDocument(row: DocumentView, grants?: readonly Grant[]) {
   return compact({
     id: formatId('document', row.id),
     source: formatId('source', row.sourceId),
@@ -95,6 +99,7 @@ export function presentDocument(row: DocumentView) {
     total_size: row.totalSize,
     total_chunks: row.chunkCount,
     source_url: row.sourceUrl,
+    acl: grants && { grants: grants.map(presentGrant) },
     external_id: row.externalId,
     created_at: iso(row.createdAt),
     updated_at: iso(row.updatedAt),

@@ -6,6 +6,7 @@ import { type Api, everyCaller, ref } from '../http/route/route.ts';
 import type { StreamHub } from '../http/streams/sse.ts';
 import type { Knowledge } from './domain.ts';
 import { ingestionTopic } from './ingestion/stream.ts';
+import { aclChangeSchema } from './permissions/schema.ts';
 import {
   presentChunk,
   presentContent,
@@ -288,7 +289,11 @@ function registerDocumentRoutes(api: Api, knowledge: Knowledge): void {
     handler: async ({ caller, query }) => {
       const request = pageRequest(query);
       const [rows, total] = await knowledge.documents.list(caller, query, request);
-      return page(request, rows.map(presentDocument), total);
+      return page(
+        request,
+        rows.map(({ document, grants }) => presentDocument(document, grants)),
+        total,
+      );
     },
   });
 
@@ -301,7 +306,10 @@ function registerDocumentRoutes(api: Api, knowledge: Knowledge): void {
     description: 'Its title, metadata, size and state, without its text.',
     params: documentParams,
     responses: { 200: ref(schema.documentSchema) },
-    handler: async ({ caller, params }) => presentDocument(await knowledge.documents.get(caller, params.document)),
+    handler: async ({ caller, params }) => {
+      const { document: found, grants } = await knowledge.documents.show(caller, params.document);
+      return presentDocument(found, grants);
+    },
   });
 
   api.app(everyCaller, {
@@ -332,6 +340,38 @@ function registerDocumentRoutes(api: Api, knowledge: Knowledge): void {
     params: documentParams,
     responses: { 204: null },
     handler: ({ caller, params }) => knowledge.documents.remove(caller, params.document),
+  });
+
+  api.app(everyCaller, {
+    method: 'PATCH',
+    path: `${document}/acl`,
+    operationId: 'updateKnowledgeDocumentAcl',
+    tag,
+    summary: 'Change who sees a document',
+    description:
+      'Narrows the readers of its source, from the next request on. Requires the right to change the source. 422 for unknown principals, for a list that leaves out the calling user, and if the document comes from a file with more readers.',
+    params: documentParams,
+    body: aclChangeSchema,
+    budget: bodyBudgets.map,
+    responses: { 200: ref(schema.documentSchema) },
+    handler: async ({ caller, params, body }) => {
+      const { document: found, grants } = await knowledge.documents.setReaders(caller, params.document, body);
+      return presentDocument(found, grants);
+    },
+  });
+
+  api.app(everyCaller, {
+    method: 'DELETE',
+    path: `${document}/acl`,
+    operationId: 'deleteKnowledgeDocumentAcl',
+    tag,
+    summary: 'Let every reader of its source see a document',
+    description: 'Requires the right to change the source.',
+    params: documentParams,
+    responses: { 204: null },
+    handler: async ({ caller, params }) => {
+      await knowledge.documents.setReaders(caller, params.document, undefined);
+    },
   });
 
   api.app(everyCaller, {

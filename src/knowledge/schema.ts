@@ -6,6 +6,7 @@ import { documentTextKeyword } from '../http/route/validation.ts';
 import { limits } from '../lib/limits.ts';
 import { mapOf } from '../lib/map-schema.ts';
 import { lookupKeyFilter, lookupKeyInput } from '../tenancy/lookup-keys.ts';
+import { aclSchema } from './permissions/schema.ts';
 
 const takesDocuments = { [documentTextKeyword]: true };
 
@@ -17,6 +18,23 @@ const texts = Type.Optional(Type.Array(Type.String(), { maxItems: 100 }));
 const stateSchema = Type.Enum(['active', 'paused']);
 const title = Type.Optional(Type.String({ maxLength: 1_000, description: 'Display title.' }));
 const metadata = Type.Optional(freeMap('Free key-value map.'));
+
+const credential = (description: string) => Type.Optional(Type.String({ minLength: 1, maxLength: 4_096, description }));
+/** What a pull signs in with. No response contains it. */
+export const credentialsSchema = strict({
+  username: credential('For HTTP, with `password`.'),
+  password: credential('For HTTP, with `username`.'),
+  token: credential('For HTTP: a bearer token. For repositories: the token, as the password.'),
+  access_key_id: credential('For buckets, with `secret_access_key`.'),
+  secret_access_key: credential('For buckets, with `access_key_id`.'),
+  session_token: credential('For buckets: of temporary keys.'),
+});
+const credentials = Type.Optional(
+  Type.Union([credentialsSchema, Type.Null()], {
+    description:
+      'What pulls sign in with. They are encrypted, never shown, and sent only to the scheme, host and port of the payload: another address in the payload clears them. Null clears them too.',
+  }),
+);
 
 const learnedModel = Type.Object({
   status: Type.Enum(['ready', 'over_quota'], {
@@ -55,6 +73,21 @@ export const sourceSchema = Type.Object(
     team: textOrNull,
     thread: textOrNull,
     user: textOrNull,
+    has_credentials: Type.Boolean({ description: 'Whether pulls sign in with stored credentials.' }),
+    held_deletions: Type.Union(
+      [
+        Type.Object({
+          documents: Type.Integer({ description: 'How many documents the last listing did not contain.' }),
+          of: Type.Integer({ description: 'How many there were.' }),
+          since: Type.String({ description: 'When the pull found this.' }),
+        }),
+        Type.Null(),
+      ],
+      {
+        description:
+          'Deletions that wait for a person, because the listing was empty or they are more than half of the source. A pull with `confirm_deletions` carries them out.',
+      },
+    ),
     statistics: Type.Optional(
       Type.Object(
         {
@@ -112,6 +145,7 @@ export const sourceCreateSchema = strict({
   ),
   parent_source: optionalText,
   lookup_key: lookupKeyInput,
+  credentials,
   payload: Type.Optional(freeMap('Configuration; its members depend on the type.')),
   metadata,
   state: Type.Optional(stateSchema),
@@ -120,6 +154,7 @@ export const sourceCreateSchema = strict({
 
 export const sourceUpdateSchema = strict({
   lookup_key: lookupKeyInput,
+  credentials,
   payload: Type.Optional(freeMap('Replaces the whole payload.')),
   metadata: Type.Optional(freeMap('Replaces the whole map.')),
   state: Type.Optional(stateSchema),
@@ -146,8 +181,17 @@ export const ingestSchema = strict(
     pull: Type.Optional(Type.Boolean({ description: "Pull again from the source's configuration." })),
     title,
     metadata,
-    dedupe: Type.Optional(Type.Boolean({ description: 'Reuse a document with the same bytes. Push only.' })),
+    acl: Type.Optional(ref(aclSchema)),
+    dedupe: Type.Optional(
+      Type.Boolean({ description: 'Reuse a document with the same bytes and the same readers. Push only.' }),
+    ),
     on_active: onActive,
+    confirm_deletions: Type.Optional(
+      Type.Boolean({
+        description:
+          'With `pull`: delete what the listing no longer contains, even if it is more than half of the source.',
+      }),
+    ),
   },
   takesDocuments,
 );
@@ -162,7 +206,11 @@ export const pushSchema = strict({
 });
 
 export const ingestBatchSchema = strict(
-  { items: Type.Array(pushSchema, { minItems: 1, maxItems: 100 }), on_active: onActive },
+  {
+    items: Type.Array(pushSchema, { minItems: 1, maxItems: 100 }),
+    acl: Type.Optional(ref(aclSchema)),
+    on_active: onActive,
+  },
   takesDocuments,
 );
 
@@ -205,6 +253,7 @@ export const documentSchema = Type.Object(
     total_size: Type.Integer(),
     total_chunks: Type.Integer({ description: 'Number of chunks, the parts that searches find.' }),
     source_url: optionalText,
+    acl: Type.Optional(ref(aclSchema)),
     external_id: Type.Optional(
       Type.String({ description: 'Its id where it comes from, given by a connector or a pull.' }),
     ),
@@ -228,6 +277,11 @@ export const documentUpdateSchema = strict(
     file: optionalText,
     title,
     metadata,
+    acl: Type.Optional(
+      Type.Union([ref(aclSchema), Type.Null()], {
+        description: 'The readers of the new content. null: every reader of the source. Omitted: those of the old one.',
+      }),
+    ),
   },
   takesDocuments,
 );

@@ -16,6 +16,7 @@ export const errorCodes = {
   request_timeout: { status: 408, type: 'bad_request' },
   method_not_allowed: { status: 405, type: 'method_not_allowed' },
   conflict: { status: 409, type: 'conflict' },
+  claim_lost: { status: 409, type: 'conflict' },
   request_in_progress: { status: 409, type: 'conflict' },
   rewind_refused: { status: 409, type: 'conflict' },
   precondition_failed: { status: 412, type: 'precondition_failed' },

@@ -61,8 +61,15 @@ export const limits = {
   headerBytesMax: 64 * 1024,
   virtualPathCharactersMax: 1_000,
   configBytesMax: 64 * 1024 * 1024,
+  configTextBytesMax: 256 * 1024,
   metadataBytesMax: 262_144,
   automationTextCharactersMax: 262_144,
+  approvalQuestionCharactersMax: 10_000,
+  approvalFormBytesMax: 65_536,
+  approvalAnswerBytesMax: 65_536,
+  /** Users, and teams, that one approval names. */
+  approvalPeopleMax: 100,
+  approvalLinksMax: 20,
   aclGrantsMax: 1_000,
   jsonDepthMax: 100,
   /** The number of values in any validated JSON. Each route has a lower limit for its body. */

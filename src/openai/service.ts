@@ -39,8 +39,8 @@ export function createOpenAiService({ db, knowledge }: { db: Database; knowledge
     return sources.getForChange(db, caller, nativeId(id), 'update');
   }
 
-  async function withTally(source: SourceRow): Promise<StoreWithTally> {
-    return { source, tally: (await attachments.tally(source.appId, [source.id])).get(source.id) };
+  async function withTally(caller: Caller, source: SourceRow): Promise<StoreWithTally> {
+    return { source, tally: (await attachments.tally(caller, [source.id])).get(source.id) };
   }
 
   async function attachFiles(caller: Caller, source: VisibleSource, input: Static<typeof batchCreateSchema>) {
@@ -75,19 +75,19 @@ export function createOpenAiService({ db, knowledge }: { db: Database; knowledge
         }
         return row;
       });
-      return withTally(created);
+      return withTally(caller, created);
     },
 
     async listStores(caller: Caller, keyset: Keyset): Promise<{ stores: StoreWithTally[]; hasMore: boolean }> {
       const { rows, hasMore } = await sources.listByKeyset(caller, documents.type, keyset);
       const tallies = await attachments.tally(
-        caller.appId,
+        caller,
         rows.map((row) => row.id),
       );
       return { stores: rows.map((source) => ({ source, tally: tallies.get(source.id) })), hasMore };
     },
 
-    describeStore: async (caller: Caller, id: string) => withTally(await getStore(caller, id)),
+    describeStore: async (caller: Caller, id: string) => withTally(caller, await getStore(caller, id)),
 
     async updateStore(
       caller: Caller,
@@ -100,7 +100,7 @@ export function createOpenAiService({ db, knowledge }: { db: Database; knowledge
       const members = metadata === undefined ? others : { ...objectsOf(others), ...metadata };
       const after = name === undefined ? before : { ...before, name: name ?? '' };
       const changed = metadataOf(members, after);
-      return withTally(await sources.update(caller, formatId('source', source.id), { metadata: changed }));
+      return withTally(caller, await sources.update(caller, formatId('source', source.id), { metadata: changed }));
     },
 
     async deleteStore(caller: Caller, id: string): Promise<void> {

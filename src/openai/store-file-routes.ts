@@ -65,7 +65,7 @@ function registerAttachmentRoutes(api: Api, { service, knowledge: { attachments,
     responses: { 200: schema.listOf(ref(schema.storeFileSchema)) },
     handler: async ({ caller, params, query }) => {
       const source = await service.getStore(caller, params.source);
-      const page = await attachments.list(source, readCursors(query, 'file', 'document'), query.filter);
+      const page = await attachments.list(caller, source, readCursors(query, 'file', 'document'), query.filter);
       return presentStoreFiles(source, page);
     },
   });
@@ -81,7 +81,7 @@ function registerAttachmentRoutes(api: Api, { service, knowledge: { attachments,
     responses: { 200: ref(schema.storeFileSchema) },
     handler: async ({ caller, params, reply }) => {
       const source = await service.getStore(caller, params.source);
-      return suggestPoll(reply, presentStoreFile(source, await attachments.get(source, nativeId(params.file))));
+      return suggestPoll(reply, presentStoreFile(source, await attachments.get(caller, source, nativeId(params.file))));
     },
   });
 
@@ -98,7 +98,7 @@ function registerAttachmentRoutes(api: Api, { service, knowledge: { attachments,
     responses: { 200: ref(schema.storeFileSchema) },
     handler: async ({ caller, params, body }) => {
       const source = await service.getStoreForChange(caller, params.source);
-      const changed = await attachments.setAttributes(source, nativeId(params.file), body.attributes ?? {});
+      const changed = await attachments.setAttributes(caller, source, nativeId(params.file), body.attributes ?? {});
       return presentStoreFile(source, changed);
     },
   });
@@ -114,8 +114,8 @@ function registerAttachmentRoutes(api: Api, { service, knowledge: { attachments,
     responses: { 200: schema.storeFileDeletedSchema },
     handler: async ({ caller, params }) => {
       const source = await service.getStoreForChange(caller, params.source);
-      const attached = await attachments.get(source, nativeId(params.file));
-      await attachments.detach(source, nativeId(params.file));
+      const attached = await attachments.get(caller, source, nativeId(params.file));
+      await attachments.detach(caller, source, nativeId(params.file));
       const { id } = presentStoreFile(source, attached);
       return { id, object: 'vector_store.file.deleted' as const, deleted: true as const };
     },
@@ -132,7 +132,7 @@ function registerAttachmentRoutes(api: Api, { service, knowledge: { attachments,
     responses: { 200: schema.storeFileContentSchema },
     handler: async ({ caller, params }) => {
       const source = await service.getStore(caller, params.source);
-      const attached = await attachments.get(source, nativeId(params.file));
+      const attached = await attachments.get(caller, source, nativeId(params.file));
       if (attached.status === 'in_progress')
         throw new AppError('conflict', 'The file is being processed. Try again later.');
       if (attached.documentId === null) throw notFound();

@@ -1,4 +1,4 @@
-import type { Db, Identifier, Statement } from '../db/database.ts';
+import { type Db, type Identifier, nobody, type Statement } from '../db/database.ts';
 import { type AgentCaller, type Caller, canSeeWholeApp, type UserCaller } from './caller.ts';
 
 /*
@@ -18,7 +18,7 @@ export type Owned = {
 export type AgentOwners = { id: string; orgId: string | null; teamId: string | null; userId: string | null };
 
 export type Grant = {
-  principalType: 'user' | 'team' | 'org' | 'org_role' | 'agent' | 'everyone';
+  principalType: 'user' | 'team' | 'org' | 'org_role' | 'agent' | 'everyone' | 'group';
   principalId: string;
   principalRole: string;
   actions: readonly string[];
@@ -127,6 +127,14 @@ export function teamVisible(db: Db, caller: Caller, alias: string): Fragment {
   const adminOf = caller.kind === 'user' && caller.orgRole === 'admin' ? (caller.orgId ?? null) : null;
   return db`${inScope(db, caller, alias)} and (${db(`${alias}.id`)} = any(${[...caller.teams.keys()]}::uuid[])
     or ${db(`${alias}.org_id`)} = ${adminOf})`;
+}
+
+/** SQL: the caller sees the group: a user those that they are in. */
+export function groupVisible(db: Db, caller: Caller, alias: string): Fragment {
+  if (canSeeWholeApp(caller)) return inScope(db, caller, alias);
+  const self = caller.kind === 'user' ? caller.userId : nobody;
+  return db`${inScope(db, caller, alias)} and ${db(`${alias}.id`)} in (
+    select m.group_id from group_members m where m.app_id = ${caller.appId} and m.user_id = ${self})`;
 }
 
 /** SQL: the caller sees the org: their own. */

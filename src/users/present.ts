@@ -12,6 +12,7 @@ export function presentUser(row: UserRow) {
     org_name: row.orgName,
     org_role: row.orgRole,
     is_system_user: row.isSystemUser,
+    groups_overage: row.groupsOverage || null,
     metadata: row.metadata,
     sandbox: presentSandboxId(row.sandboxId),
     created_at: iso(row.createdAt),

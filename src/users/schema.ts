@@ -16,6 +16,12 @@ export const userSchema = Type.Object(
     org_name: optionalText,
     org_role: Type.Optional(Type.Enum(['admin', 'member', 'viewer'])),
     is_system_user: Type.Boolean(),
+    groups_overage: Type.Optional(
+      Type.Literal(true, {
+        description:
+          'The last token of an issuer left out the groups of the user, because there are too many. It grants none.',
+      }),
+    ),
     metadata: mapOf(Type.Unknown()),
     sandbox: optionalText,
     created_at: Type.String(),

@@ -18,6 +18,7 @@ export type UserRow = {
   orgName: string | null;
   orgRole: OrgRole | null;
   isSystemUser: boolean;
+  groupsOverage: boolean;
   metadata: Record<string, unknown>;
   createdAt: Date;
   updatedAt: Date;
@@ -37,7 +38,9 @@ type NewUser = {
 const columns = (db: Db) => db`
   u.app_id, u.id, u.sandbox_id, u.email, u.name, u.org_id, o.name as org_name,
   case when u.org_id is not null then coalesce(u.org_role, 'member') end as org_role,
-  u.is_system_user, u.metadata, u.created_at, u.updated_at
+  u.is_system_user, u.metadata, u.created_at, u.updated_at,
+  exists (select from external_accounts e where e.app_id = u.app_id and e.user_id = u.id and e.groups_overage)
+    as groups_overage
   from users u left join orgs o on o.app_id = u.app_id and o.id = u.org_id`;
 
 export async function insertUser(db: Db, scope: Scope, user: NewUser): Promise<void> {

@@ -83,7 +83,7 @@ test('a run is watched as it goes: waiting, signalled, completed; another is can
   await page.getByRole('button', { name: 'berth transform · done' }).click();
   await page.getByRole('heading', { name: 'Journal of berth' }).waitFor();
 
-  await page.getByRole('button', { name: 'Run again' }).click();
+  await page.getByRole('button', { name: 'Run again', exact: true }).click();
   await page.getByText('retry of an earlier run').waitFor();
   await page.getByRole('button', { name: 'Cancel' }).click();
   await page.getByRole('button', { name: 'Cancel the run' }).click();

@@ -138,7 +138,7 @@ test('every route except the console and the reference is registered through the
 test('every route takes a wrong request without a 500: its schemas compile', async () => {
   const app = await server.provision.app();
   const send = async (method: string, path: string): Promise<number> => {
-    const url = path.replace(':app', app.app.id).replace(/:\w+|\*/g, 'nothing');
+    const url = path.replace(/:app\b/, app.app.id).replace(/:\w+|\*/g, 'nothing');
     const credentials = path.startsWith('/protected/') ? { token: app.developerToken } : { key: app.secretKey };
     const body = method === 'GET' || method === 'DELETE' ? {} : { body: {} };
     const asked = unending.has(`${method} ${path}`) ? 'HEAD' : method;
@@ -180,6 +180,7 @@ test('a route takes bodies of 64 KiB and 2,000 values at most, or is listed here
     ['createKvEntry', 'value'],
     ['putKvEntry', 'value'],
     ['batchKvEntries', 'values'],
+    ['putConfig', 'content'],
     ['createKnowledgeSource', 'metadata and payload'],
     ['updateKnowledgeSource', 'metadata and payload'],
     ['ingestIntoKnowledgeSource', 'contents'],
@@ -187,6 +188,9 @@ test('a route takes bodies of 64 KiB and 2,000 values at most, or is listed here
     ['putKnowledgeSyncBatch', 'contents'],
     ['createThreadMessage', 'content'],
     ['updateKnowledgeDocument', 'contents'],
+    ['updateKnowledgeDocumentAcl', 'grants'],
+    ['setGroupMembers', 'members'],
+    ['developerSetGroupMembers', 'members'],
     ['searchKnowledgeSource', 'filter'],
     ['openaiCreateVectorStore', '500 files'],
     ['openaiCreateFileBatch', '500 files with attributes'],
@@ -201,6 +205,7 @@ test('a route takes bodies of 64 KiB and 2,000 values at most, or is listed here
     ['signalAutomationRun', 'payload'],
     ['emitEvent', 'payload'],
     ['reportAutomationRun', 'result'],
+    ['appendRunEntries', 'outputs of steps'],
     ['callMcp', 'what its tools take'],
     ['callAppMcp', 'what its tools take'],
   ]);

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { knowledgeOf } from './knowledge.ts';
 import type { TestResource, TestScope, TestUser } from './provisioner.ts';
 import type { TestServer } from './server.ts';
+import { until } from './until.ts';
 
 /** Production of one app or one of its sandboxes, with everything in it. */
 export type Space = {
@@ -16,7 +17,15 @@ export type Space = {
 
 type Owner = { user?: string; team?: string; org?: string; agent?: string };
 type Grant = { principal_type: string; principal?: string; actions: string[] };
-export type Thing = Owner & { kind: 'file' | 'source' | 'agent'; id: string; grants: Grant[]; marker: string };
+/** Whom an approval asks; `excluded` is the user who invoked the run and may not answer. */
+type Asked = { users: string[]; teams: string[]; roles: string[]; org: string; excluded: string | undefined };
+export type Thing = Owner & {
+  kind: 'file' | 'source' | 'agent' | 'approval';
+  id: string;
+  grants: Grant[];
+  marker: string;
+  asked?: Asked;
+};
 
 type Random = () => number;
 
@@ -89,6 +98,7 @@ export async function createSpace(server: TestServer, scope: TestScope, random: 
     const source = await create('source', '/knowledge_sources', { type: 'knowledge/documents', ...owner() }, marker);
     await knowledge.push(source, `Common words and ${marker}.`);
   }
+  for (let number = 0; number < size; number++) await createApproval(server, space, { pick, below, random });
   for (const user of space.users) {
     const value = word(random);
     space.entries.set(user.id, value);
@@ -98,12 +108,43 @@ export async function createSpace(server: TestServer, scope: TestScope, random: 
   return space;
 }
 
+type Chance = { pick: <T>(list: readonly T[]) => T; below: (count: number) => number; random: Random };
+
+/** Starts a run that asks random people. */
+async function createApproval({ api }: TestServer, space: Space, { pick, below, random }: Chance): Promise<void> {
+  const { scope, orgs, users, teams, things } = space;
+  const key = scope.secretKey;
+  const some = <T>(list: readonly T[]) => (below(2) === 0 ? [] : [pick(list)]);
+  const [invoker] = some(users);
+  const org = pick(orgs).id;
+  const audience = { users: some(users).map(({ id }) => id), teams: some(teams).map(({ id }) => id), org };
+  const roles = some(['admin', 'member', 'viewer']);
+  const marker = word(random);
+  const ask = { id: 'ask', kind: 'approve', question: marker, ...audience, roles, exclude_invoker: below(2) === 0 };
+  const workflow = { kind: 'WorkflowGraph', version: 1, start_node: 'ask', nodes: [ask] };
+  const automation = await api<{ id: string }>('POST', '/api/v1/automations', {
+    ...{ key, body: { name: marker, type: 'invoked', workflow } },
+  });
+  await api('POST', `/api/v1/automations/${automation.body.id}/activate`, { key });
+  const as = invoker === undefined ? { key } : { token: invoker.token };
+  const run = await api<{ id: string }>('POST', `/api/v1/automations/${automation.body.id}/invoke`, as);
+  assert.equal(run.status, 200, run.text);
+  await until(async () => {
+    const { body } = await api<{ data: { id: string }[] }>('GET', `/api/v1/approvals?run=${run.body.id}`, { key });
+    const id = body.data[0]?.id;
+    if (id === undefined) return false;
+    const asked = { ...audience, roles, excluded: ask.exclude_invoker ? invoker?.id : undefined };
+    things.push({ kind: 'approval', id, grants: [], marker, asked });
+    return true;
+  });
+}
+
 /** Responses use several prefixes for the same team id. */
 function isSame(one: string, other: string | undefined): boolean {
   return one.split('_')[1] === other?.split('_')[1];
 }
 
-/** Who sees what according to the documentation: docs/concepts.md and docs/files.md. */
+/** Who sees what according to the documentation: docs/concepts.md, docs/files.md and docs/approvals.md. */
 export function sees({ users, teams, things }: Space, viewer: Space['users'][number], thing: Thing): boolean {
   const user = users.find(({ id }) => id === viewer.id);
   if (user === undefined) return false;
@@ -118,6 +159,11 @@ export function sees({ users, teams, things }: Space, viewer: Space['users'][num
     }
     return each.org !== undefined && each.org === user.org;
   };
+  if (thing.asked) {
+    const { users: named, teams: theirs, roles, org, excluded } = thing.asked;
+    if (user.id === excluded) return false;
+    return named.includes(user.id) || theirs.some(isMember) || (user.org === org && roles.includes(user.role ?? ''));
+  }
   if (isOwn(thing)) return true;
   if (thing.kind === 'source') return user.role === 'admin' && thing.org !== undefined && thing.org === user.org;
   return thing.grants.some(({ principal_type: type, principal }) => {

@@ -5,6 +5,7 @@ import type { Graph } from '../definitions/graph.ts';
 import type { Child, NodeError, NodeServices } from '../nodes/kind.ts';
 import type { RunRow, WorkRow } from '../runs/store.ts';
 import type { Expressions } from './expressions.ts';
+import type { RunSecrets } from './run-secrets.ts';
 import type { RunWatch } from './run-watch.ts';
 import type { TreeBudget } from './tree-budget.ts';
 import type { WorkClaims } from './work-claims.ts';
@@ -20,8 +21,9 @@ export type AdvanceDeps = {
   /** The process that writes, stored in every entry. */
   environment: { worker: string; version: string };
   loadGraph(run: RunRow): Promise<Graph>;
-  /** Unwraps secrets, by name. */
-  openSecrets(wrapped: Readonly<Record<string, string>>): Record<string, string>;
+  /** Does what the server does in a run that a program executes. */
+  advanceProgram(run: { appId: string; id: string }): Promise<void>;
+  secrets: RunSecrets;
   /** The services of nodes, bound to the identity that the run acts as. Throws NodeFailure if it was deleted. */
   servicesFor(run: WorkRow): Promise<NodeServices<Db>>;
   /** The child's result; undefined while it is active. */

@@ -1,8 +1,11 @@
 import type { Db } from '../../db/database.ts';
 import type { WaitOutside } from '../../jobs/workers.ts';
+import { formatId } from '../../lib/ids.ts';
 import { trace, traceFrom } from '../../tracing/trace.ts';
+import { prepareApproval } from '../approvals/request.ts';
 import type { Graph, GraphNode } from '../definitions/graph.ts';
 import { requireNodeScopes } from '../definitions/graph-scopes.ts';
+import type { ApproveMembers } from '../nodes/approve.ts';
 import { nodeErrorOf } from '../nodes/errors.ts';
 import { nodeKinds } from '../nodes/index.ts';
 import {
@@ -14,18 +17,27 @@ import {
   type NodeServices,
   type Prepared,
 } from '../nodes/kind.ts';
-import { fanOutPayload, type Place, resolveMembers, signalEntry } from '../nodes/members.ts';
+import { expiryOf, fanOutPayload, type Place, resolveMembers, signalEntry } from '../nodes/members.ts';
 import * as store from '../runs/store.ts';
 import type { AdvanceDeps } from './advance-deps.ts';
 import { draftChildEnd, draftChildStart, wakeForChildren } from './children.ts';
 import { type Command, decide } from './decide.ts';
-import { type Attempt, attemptOf, draftEnd, draftFailure, draftNodeEntry, draftStart } from './draft-entries.ts';
+import {
+  type Attempt,
+  attemptOf,
+  draftEnd,
+  draftFailure,
+  draftNodeEntry,
+  draftStart,
+  type EntryContext,
+} from './draft-entries.ts';
 import type { Scope } from './expressions.ts';
 import type { Execution } from './fold.ts';
 import type { DraftEntry } from './journal.ts';
 import { type FinishedWork, OutsideWork } from './outside-work.ts';
 import { JournalConflict, JournalWriteError, RunJournal, type SleepState } from './run-journal.ts';
-import { SecretValues } from './secret-values.ts';
+import type { OpenSecrets } from './run-secrets.ts';
+import type { SecretValues } from './secret-values.ts';
 
 const stepsMax = 100_000;
 
@@ -42,7 +54,10 @@ export async function advanceRun(
 ): Promise<void> {
   const row = await store.findWork(deps.db, key.appId, key.runId);
   if (!row || row.graphVersion === null || (row.status !== 'pending' && row.status !== 'running')) return;
-  const advance = new Advance(deps, row, await deps.loadGraph(row), stopping, waitOutside);
+  if (row.program) return deps.advanceProgram(row);
+  const graph = await deps.loadGraph(row);
+  const secrets = await deps.secrets.of(deps.db, row, row.secretsVersion);
+  const advance = new Advance(deps, row, graph, secrets, stopping, waitOutside);
   const attributes = { 'quarry.app': row.appId, 'quarry.run': row.id, 'quarry.automation': row.automationId };
   await traceFrom('run', { continues: row.traceparent, attributes }, async () => {
     try {
@@ -65,7 +80,7 @@ class Advance {
   readonly #journal: RunJournal;
   readonly #outside: OutsideWork<Worked>;
   #services: Promise<NodeServices<Db>> | undefined;
-  readonly #secrets: Record<string, string>;
+  readonly #secrets: OpenSecrets['values'];
   readonly #secretValues: SecretValues;
   /** Commands not to execute again: children already checked, and work that another process does. */
   readonly #leftAlone = new Set<string>();
@@ -74,6 +89,7 @@ class Advance {
     deps: AdvanceDeps,
     row: store.WorkRow,
     graph: Graph,
+    secrets: OpenSecrets,
     stopping: AbortSignal,
     waitOutside: WaitOutside | undefined,
   ) {
@@ -82,8 +98,8 @@ class Advance {
     this.#row = row;
     this.#graph = graph;
     this.#stopping = stopping;
-    this.#secrets = deps.openSecrets(row.secrets ?? {});
-    this.#secretValues = new SecretValues(this.#secrets);
+    this.#secrets = secrets.values;
+    this.#secretValues = secrets.finder;
     this.#journal = new RunJournal(deps, row, graph, this.#secretValues, () => this.#restAfter());
     this.#outside = new OutsideWork(deps.claims.forRun(row), stopping);
   }
@@ -223,7 +239,9 @@ class Advance {
           return await this.#append([started, { ...timer, timerId: around.newTimerId() }]);
         }
         case 'signal':
-          return await this.#append([started, signalEntry(node, members, attempt, around)]);
+          return await this.#append([started, signalEntry(node, { name: members.name }, attempt, around)]);
+        case 'approval':
+          return await this.#ask(node, members, attempt, started, around);
         case 'fan-out': {
           const payload = fanOutPayload(node, members);
           return await this.#append([draftStart(command, around, { context, payload })]);
@@ -235,6 +253,24 @@ class Advance {
       if (this.#journal.state.sequence !== before) throw error;
       return fail(nodeErrorOf(error, this.#deps.log), context);
     }
+  }
+
+  /** Starts a node that waits for people: its approval is written with its entries. */
+  async #ask(
+    node: GraphNode,
+    members: Record<string, unknown>,
+    attempt: Attempt,
+    started: DraftEntry,
+    around: EntryContext,
+  ): Promise<boolean> {
+    const place = { ...attempt, nodeId: node.id, expiresAt: expiryOf(node, around) };
+    const prepared = await prepareApproval(this.#deps, this.#row, this.#secretValues, place, members as ApproveMembers);
+    const awaited = { name: node.id, approval: formatId('approval', prepared.id) };
+    return this.#deps.db.begin(async (tx) => {
+      await prepared.write(tx, new Date(around.nowMs));
+      await this.#journal.append([started, signalEntry(node, awaited, attempt, around)], tx);
+      return true;
+    });
   }
 
   /** Resumes a node that was started and has no result: another process died, or is still working on it. */

@@ -161,16 +161,19 @@ function decideSignal(
   commands: Command[],
 ): void {
   const waiters = [...state.active.values()].filter(
-    (other) => other.phase === 'signal' && other.signal === execution.signal,
+    (other) => other.phase === 'signal' && other.signal === execution.signal && other.approval === execution.approval,
   );
-  const signals = state.signals.filter((signal) => signal.name === execution.signal);
+  const signals = state.signals.filter(
+    (signal) => signal.name === execution.signal && signal.approval === execution.approval,
+  );
   const signal = signals[waiters.indexOf(execution)];
   if (signal) {
     const entries = draftEnd(node, execution, signal.payload, around, { signal_sequence: signal.sequence });
     commands.push({ do: 'write', entries });
   } else if (due) {
     const timedOut = { ...draftNodeEntry(execution, around, 'signal_timed_out', {}), ...timerOf(execution) };
-    const error = { code: 'timeout', message: `The signal "${execution.signal}" did not arrive in time.` };
+    const awaited = execution.approval === undefined ? `The signal "${execution.signal}"` : 'The answer';
+    const error = { code: 'timeout', message: `${awaited} did not arrive in time.` };
     const rest =
       node.on_timeout === undefined
         ? draftFailure(node, execution, error, around)

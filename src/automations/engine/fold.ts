@@ -30,6 +30,8 @@ export type Execution = {
   /** The payload of `timer_fired`. */
   firedAt?: string;
   signal?: string;
+  /** The approval (`apr_…`) whose answer it waits for. Only that answer ends the wait, not a signal of the same name. */
+  approval?: string;
   child?: { kind: string; id: string };
   fanOut?: FanOut;
 };
@@ -57,7 +59,7 @@ export type RunState = {
   /** Executions by command, oldest first. */
   active: Map<string, Execution>;
   /** Signals that no wait has taken yet. */
-  signals: { sequence: number; name: string; payload: unknown }[];
+  signals: { sequence: number; name: string; payload: unknown; approval?: string | undefined }[];
 };
 
 export function emptyState(): RunState {
@@ -105,6 +107,9 @@ export function applyEntry(graph: Graph, state: RunState, entry: JournalEntry): 
       if (execution) {
         wait(execution, 'signal', entry);
         execution.signal = String(memberOf(record.payload, 'name'));
+        const approval = memberOf(record.payload, 'approval');
+        if (typeof approval === 'string') execution.approval = approval;
+        else delete execution.approval;
       }
       return;
     case 'child_run_started':
@@ -130,6 +135,7 @@ export function applyEntry(graph: Graph, state: RunState, entry: JournalEntry): 
         sequence: entry.sequence,
         name: String(memberOf(record.payload, 'name')),
         payload: memberOf(record.payload, 'payload'),
+        approval: record.metadata?.approval,
       });
       return;
     case 'node_completed':

@@ -41,6 +41,8 @@ export type EntryMetadata = {
   index?: number;
   /** The `signal_received` entry that a wait took. */
   signal_sequence?: number;
+  /** The approval that the `signal_received` entry answers. */
+  approval?: string;
   /** Whether the wait timed out and the run continues by `on_timeout`. */
   timed_out?: boolean;
   /** Positions of secrets in the payload. */

@@ -2,13 +2,16 @@ import type { Database, Db } from '../../db/database.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { formatId, newUuid, parseId } from '../../lib/ids.ts';
 import { isTracing, noteEvent } from '../../tracing/trace.ts';
+import { closeApprovals } from '../approvals/store.ts';
 import type { Graph } from '../definitions/graph.ts';
 import * as store from '../runs/store.ts';
+import { approvalsOf, type ClosedApproval, closedApprovals } from './approvals.ts';
 import { decide } from './decide.ts';
 import type { EntryContext } from './draft-entries.ts';
 import { applyEntry, foldJournal, type RunState, timerDueAt } from './fold.ts';
 import type { DraftEntry, EntryRecord, JournalEntry } from './journal.ts';
 import type { SecretValues } from './secret-values.ts';
+import { describeWait } from './waiting-for.ts';
 
 type RunJournalDeps = {
   db: Database;
@@ -142,6 +145,7 @@ export class RunJournal {
     const all = [...this.#held, ...entries];
     const expected = this.#state.sequence - this.#held.length;
     const children = childRunsOf(this.#state);
+    const approvals = approvalsOf(this.#state);
     this.#apply(entries);
     if (entries[0]?.type === 'run_started' && !this.row.limited) {
       this.#held = all;
@@ -160,7 +164,9 @@ export class RunJournal {
     // No node waits any longer for a child whose node has ended before it.
     for (const { type, commandId } of all) if (type === 'child_run_ended') children.delete(commandId ?? '');
     for (const commandId of childRunsOf(this.#state).keys()) children.delete(commandId);
-    const written = await this.#write(db, expected, all, rest, [...children.values()]);
+    for (const id of approvalsOf(this.#state).keys()) approvals.delete(id);
+    const left = { children: [...children.values()], approvals: closedApprovals(approvals, all) };
+    const written = await this.#write(db, expected, all, rest, left);
     if (!written) throw new JournalConflict();
     this.#hasBegun = true;
     if (isTracing()) traceEntries(all);
@@ -176,7 +182,7 @@ export class RunJournal {
     expected: number,
     entries: DraftEntry[],
     rest: SleepState,
-    abandoned: string[],
+    left: { children: string[]; approvals: ClosedApproval[] },
   ): Promise<boolean> {
     const { row } = this;
     const stored = entries.map((entry) => ({ ...entry, record: this.#redact(entry.record) }));
@@ -191,15 +197,19 @@ export class RunJournal {
       ...(last?.type === 'run_completed' ? { result: last.record.payload ?? null } : {}),
       ...(last?.type === 'run_failed' ? { error: last.record.payload } : {}),
       waiting: rest !== undefined,
+      waitingFor: rest === undefined ? null : describeWait(this.#state),
       ...this.#wakeOf(rest?.wakeAtMs),
       now: this.#deps.clock.now(),
     };
     try {
-      if (!row.limited && abandoned.length === 0) return await store.appendEntries(db, append);
+      if (!row.limited && left.children.length === 0 && left.approvals.length === 0)
+        return await store.appendEntries(db, append);
       const within = async (tx: Db) => {
         const written = row.limited ? await this.#writeLimited(tx, append) : await store.appendEntries(tx, append);
-        if (written) for (const id of abandoned) await this.#deps.cancelRun(tx, row.appId, id);
-        return written;
+        if (!written) return false;
+        if (left.approvals.length > 0) await closeApprovals(tx, row, left.approvals, append.now);
+        for (const id of left.children) await this.#deps.cancelRun(tx, row.appId, id);
+        return true;
       };
       return await db.begin(within);
     } catch (error) {
@@ -225,6 +235,7 @@ export class RunJournal {
     if (this.#slept.waiting && this.#slept.wakeAtMs === wakeAtMs) return;
     await store.sleepRun(this.#deps.db, this.row, this.#state.sequence, {
       waiting: true,
+      waitingFor: describeWait(this.#state),
       ...this.#wakeOf(wakeAtMs),
     });
   }

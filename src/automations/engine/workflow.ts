@@ -1,5 +1,3 @@
-import { randomBytes } from 'node:crypto';
-import { hostname } from 'node:os';
 import type { Database, Db } from '../../db/database.ts';
 import type { Tasks } from '../../domain.ts';
 import { taskNames } from '../../jobs/task-names.ts';
@@ -23,8 +21,9 @@ import { advanceRun } from './advance.ts';
 import type { AdvanceDeps } from './advance-deps.ts';
 import type { Expressions } from './expressions.ts';
 import { giveUpRun } from './give-up.ts';
+import type { RunSecrets } from './run-secrets.ts';
 import { RunWatch } from './run-watch.ts';
-import { TreeBudget } from './tree-budget.ts';
+import type { TreeBudget } from './tree-budget.ts';
 import { WorkClaims } from './work-claims.ts';
 
 type WorkflowDeps = {
@@ -35,11 +34,14 @@ type WorkflowDeps = {
   log: Logger;
   expressions: Expressions;
   automations: AutomationService;
+  secrets: RunSecrets;
   runs: RunService;
   loadGraph(run: RunRow): Promise<Graph>;
+  advanceProgram: AdvanceDeps['advanceProgram'];
+  treeBudget: TreeBudget;
+  environment: AdvanceDeps['environment'];
   servicesFor(run: WorkRow): Promise<NodeServices<Db>>;
   findChildEnd: AdvanceDeps['findChildEnd'];
-  version: string;
 };
 
 /** Work that outlives requests: jobs by their stored name, and checks on a timer. */
@@ -71,18 +73,18 @@ const keptOutputMs = 24 * 3_600_000;
 
 export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow {
   const { db, clock, log } = deps;
-  const worker = `${hostname()}/${process.pid}/${randomBytes(3).toString('hex')}`;
   const advanceDeps: AdvanceDeps = {
     db,
     clock,
     log,
-    claims: new WorkClaims(deps.session, worker),
+    claims: new WorkClaims(deps.session, deps.environment.worker),
     watch: new RunWatch(db, log),
     expressions: deps.expressions,
-    treeBudget: new TreeBudget(db, clock),
-    environment: { worker, version: deps.version },
+    treeBudget: deps.treeBudget,
+    environment: deps.environment,
     loadGraph: deps.loadGraph,
-    openSecrets: deps.automations.openSecrets,
+    advanceProgram: deps.advanceProgram,
+    secrets: deps.secrets,
     servicesFor: deps.servicesFor,
     findChildEnd: deps.findChildEnd,
     cancelRun: deps.runs.cancelTree,

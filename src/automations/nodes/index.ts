@@ -1,3 +1,4 @@
+import { approve } from './approve.ts';
 import { complete } from './complete.ts';
 import { conditional } from './conditional.ts';
 import { emitEvent } from './emit-event.ts';
@@ -30,6 +31,7 @@ export const nodeKinds: ReadonlyMap<string, NodeKind> = new Map(
     generate,
     wait,
     waitForSignal,
+    approve,
     forEach,
     parallel,
     runAutomation,

@@ -88,6 +88,7 @@ export type NodeContext<Db> = {
  * - `external`: the start is committed first; the work may be repeated after a crash.
  * - `prepared`: like `external`, but its result is a change that is written with its end, or with the child it creates.
  * - `child`: the start commits with the child's row; the end comes when the child ends.
+ * - `approval`: its start and its wait commit with the approval's row; the answer arrives like a signal.
  * - `timer`, `signal`, `fan-out`: done by the engine itself.
  */
 type NodeWork<Members> =
@@ -102,6 +103,7 @@ type NodeWork<Members> =
   | { style: 'child'; prepare<Db>(members: Members, context: NodeContext<Db>): Promise<Prepared<Db>> }
   | { style: 'timer'; dueAt(members: Members, now: Date): Date }
   | { style: 'signal' }
+  | { style: 'approval' }
   | { style: 'fan-out' };
 
 export type NodeKind<Schema extends TObject = TObject> = {

@@ -96,15 +96,25 @@ export function fanOutPayload(node: GraphNode, members: Record<string, unknown>)
   return { items, concurrency: members.concurrency ?? 4 };
 }
 
-/** The stored state of a wait for a signal: its name and its deadline. */
+/** The stored state of a wait for a signal: its name or approval, and its deadline. */
 export function signalEntry(
   node: GraphNode,
-  members: Record<string, unknown>,
+  awaited: { name: unknown; approval?: string },
   attempt: Attempt,
   around: EntryContext,
 ): DraftEntry {
-  const seconds = node.timeout_seconds;
-  const fires = seconds === undefined ? {} : { fires_at: new Date(around.nowMs + seconds * 1_000).toISOString() };
-  const entry = draftNodeEntry(attempt, around, 'signal_waiting', { payload: { name: members.name, ...fires } });
-  return seconds === undefined ? entry : { ...entry, timerId: around.newTimerId() };
+  const { name, approval } = awaited;
+  const expiresAt = expiryOf(node, around);
+  const payload = {
+    name,
+    ...(approval === undefined ? {} : { approval }),
+    ...(expiresAt === null ? {} : { fires_at: expiresAt.toISOString() }),
+  };
+  const entry = draftNodeEntry(attempt, around, 'signal_waiting', { payload });
+  return expiresAt === null ? entry : { ...entry, timerId: around.newTimerId() };
+}
+
+/** When a node's wait for a signal or an approval that starts now ends; null without a limit. */
+export function expiryOf(node: GraphNode, { nowMs }: EntryContext): Date | null {
+  return node.timeout_seconds === undefined ? null : new Date(nowMs + node.timeout_seconds * 1_000);
 }

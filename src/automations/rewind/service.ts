@@ -5,7 +5,7 @@ import { AppError, type FieldError, found, invalidField } from '../../lib/errors
 import { formatId } from '../../lib/ids.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import { intersectScopes, type KeyScope } from '../../tenancy/key-scopes.ts';
-import { type Graph, graphLimits } from '../definitions/graph.ts';
+import { type Graph, graphLimits, isProgram } from '../definitions/graph.ts';
 import type { AutomationService } from '../definitions/service.ts';
 import type { AutomationRow } from '../definitions/store.ts';
 import * as definitionStore from '../definitions/store.ts';
@@ -99,11 +99,12 @@ async function rewind(
   wanted: NonNullable<RetryInput['from']>,
   { outputs = {}, workflow_version: version }: RetryInput,
 ): Promise<RunRow> {
-  if (run.graphVersion === null) throw invalidField('from', 'is only for runs of a workflow');
+  if (run.graphVersion === null || run.program) throw invalidField('from', 'is only for runs of a workflow graph');
   const old = await loadGraph(run);
   const graphVersion = version ?? run.graphVersion;
-  if (version !== undefined && !(await definitionStore.findGraphVersion(db, automation, version)))
-    throw invalidField('workflow_version', 'is not a version of the automation');
+  const written = version === undefined ? undefined : await definitionStore.findGraphVersion(db, automation, version);
+  if (version !== undefined && (written === undefined || isProgram(written.graph)))
+    throw invalidField('workflow_version', 'is not a version of the automation’s graph');
   const graph = await loadGraph({ ...run, graphVersion });
   const entries = (await runStore.listEntries(db, run)).map(runStore.readEntry);
   const from = readFrom(wanted, run, entries, old);

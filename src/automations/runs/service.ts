@@ -8,7 +8,7 @@ import { AppError, found, invalidField, notFound } from '../../lib/errors.ts';
 import { formatId, newUuid, parseId } from '../../lib/ids.ts';
 import { limits } from '../../lib/limits.ts';
 import { type Caller, canSeeWholeApp, nameCaller, type Scope } from '../../tenancy/caller.ts';
-import { findAgent, pathId, unknownReference } from '../../tenancy/references.ts';
+import { fieldId, findAgent, pathId, unknownReference } from '../../tenancy/references.ts';
 import type { Secrets } from '../../tenancy/secrets.ts';
 import { type Graph, graphLimits } from '../definitions/graph.ts';
 import type { AutomationService } from '../definitions/service.ts';
@@ -38,6 +38,8 @@ type RunDeps = {
   expressions: Expressions;
   automations: AutomationService;
   loadGraph(run: RunRow): Promise<Graph>;
+  /** Stores a signal for a run that a program executes. */
+  signalProgram(run: RunRow, signal: { name: string; payload: unknown }): Promise<RunRow>;
 };
 
 type JournalPage = {
@@ -56,7 +58,7 @@ const payloadBytesMax = graphLimits.outputBytesMax;
 export type RunService = ReturnType<typeof createRunService>;
 
 /** Runs: how they start, how they are read, and how a caller may change them. */
-export function createRunService({ db, clock, secrets, expressions, automations, loadGraph }: RunDeps) {
+export function createRunService({ db, clock, secrets, expressions, automations, loadGraph, signalProgram }: RunDeps) {
   async function get(caller: Caller, id: string): Promise<RunRow> {
     return found(await findVisibleRun(db, caller, pathId('automationRun', id)));
   }
@@ -110,6 +112,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
       id: newUuid(),
       automationId: automation.id,
       graphVersion: automation.graphVersion,
+      program: automation.program,
       type: automation.type,
       orgId: automation.orgId,
       teamId: automation.teamId,
@@ -185,6 +188,8 @@ export function createRunService({ db, clock, secrets, expressions, automations,
         throw new AppError('invalid_cursor', 'The cursor does not belong to this list.');
       const filter: RunFilter = {
         status: query.status,
+        retriedFrom:
+          query.retried_from === undefined ? undefined : fieldId('automationRun', 'retried_from', query.retried_from),
         since: readTime('since', query.since),
         until: readTime('until', query.until),
         search: query.search === undefined ? undefined : readSearch(query.search),
@@ -303,6 +308,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
       const run = await get(caller, id);
       if (Buffer.byteLength(JSON.stringify(payload ?? null)) > payloadBytesMax)
         throw invalidField('payload', `must be at most ${payloadBytesMax} bytes`);
+      if (run.program) return signalProgram(run, { name, payload });
       const graph = run.graphVersion === null ? undefined : await loadGraph(run);
       return db.begin(async (tx) => {
         const row = found(await runStore.lockRun(tx, run.appId, run.id));

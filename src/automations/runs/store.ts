@@ -1,6 +1,7 @@
 /*
  * SQL for runs and their journals.
- * Triggers of automation_runs: schedule_wake writes when a run is due; delete_run_entries deletes its journal with it.
+ * Triggers of automation_runs: schedule_wake writes when a run is due; delete_run_entries deletes its journal with it;
+ * offer_program_run and end_program_work open and close the work on a run of a program.
  */
 import type { Db, Statement } from '../../db/database.ts';
 import { announceChange, changeChannel } from '../../http/streams/sse.ts';
@@ -10,6 +11,7 @@ import type { KeyScope } from '../../tenancy/key-scopes.ts';
 import { currentTraceparent } from '../../tracing/trace.ts';
 import type { RunStatus } from '../engine/fold.ts';
 import type { DraftEntry, JournalEntry } from '../engine/journal.ts';
+import { secretsVersion } from './secret-store.ts';
 
 export type RunRow = {
   appId: string;
@@ -17,6 +19,10 @@ export type RunRow = {
   sandboxId: string;
   automationId: string;
   graphVersion: number | null;
+  /** Whether the user's program executes the run. */
+  program: boolean;
+  /** What a program asked for that its journal does not have; null if it fits or none has tried. */
+  workflowChanged: { expected: unknown; found: unknown } | null;
   type: 'trigger' | 'scheduled' | 'invoked';
   status: RunStatus;
   input: unknown;
@@ -50,10 +56,14 @@ export type RunRow = {
   linked: number;
   journalBytes: number;
   waiting: boolean;
+  /** What a waiting run waits for. Only valid while it waits. */
+  waitingFor: WaitingFor | null;
   wakeAt: Date | null;
   wakeTimer: WakeTimer | null;
   leaseUntil: Date | null;
   leaseSeconds: number | null;
+  /** The claim of the external worker that executes a run without a workflow. */
+  claim: string | null;
   /** The trace of the request or job that started the run. */
   traceparent: string | null;
   /** The number of states that streams show; `changes` are those after the first that are still kept. */
@@ -63,6 +73,17 @@ export type RunRow = {
   completedAt: Date | null;
   createdAt: Date;
   updatedAt: Date;
+};
+
+/** What a run waits for, as responses show it: the first of its waits, and the number of others. */
+export type WaitingFor = {
+  kind: 'approval' | 'signal' | 'child' | 'time' | 'retry';
+  node_id: string;
+  approval?: string;
+  name?: string;
+  id?: string;
+  until?: string;
+  others?: number;
 };
 
 /** The timer that a sleeping run waits for, which its `timer_fired` entry names. */
@@ -82,7 +103,7 @@ export type EntryRow = {
   createdAt: Date;
 };
 
-export type NewRun = Pick<RunRow, 'appId' | 'sandboxId' | 'automationId' | 'graphVersion' | 'type'> & {
+export type NewRun = Pick<RunRow, 'appId' | 'sandboxId' | 'automationId' | 'graphVersion' | 'type' | 'program'> & {
   id: string;
   payload: unknown;
   /** The value of `$` in the graph, unless it is the payload. */
@@ -114,16 +135,16 @@ export function isTerminal({ status }: { status: RunStatus }): boolean {
   return status === 'completed' || status === 'failed' || status === 'cancelled';
 }
 
-/** Inserts a run and the job that advances it, unless an external worker executes it or it has already failed. */
+/** Inserts a run and the job that advances it, unless a program of the user executes it or it has already failed. */
 export async function insertRun(db: Db, run: NewRun): Promise<RunRow> {
   const status = run.error ? 'failed' : 'pending';
   const [row] = await db<[RunRow]>`
     with made as (
-      insert into automation_runs (app_id, id, sandbox_id, automation_id, graph_version, type, status, input, payload,
-        participants, error, event_id, scheduled_at, depth, event_depth, tree_id, parent_run_id, parent_command_id, retried_from,
+      insert into automation_runs (app_id, id, sandbox_id, automation_id, graph_version, program, type, status, input,
+        payload, participants, error, event_id, scheduled_at, depth, event_depth, tree_id, parent_run_id, parent_command_id, retried_from,
         invoked_by_user_id, invoked_by_agent_id, acts_as_user_id, acts_as_agent_id, scopes, org_id, team_id, user_id,
         timeout_seconds, traceparent, completed_at, created_at, updated_at)
-      values (${run.appId}, ${run.id}, ${run.sandboxId}, ${run.automationId}, ${run.graphVersion}, ${run.type}, ${status},
+      values (${run.appId}, ${run.id}, ${run.sandboxId}, ${run.automationId}, ${run.graphVersion}, ${run.program}, ${run.type}, ${status},
         ${run.input === undefined ? null : JSON.stringify(run.input)}::text::json, ${JSON.stringify(run.payload ?? null)}::text::json,
         ${run.participants ? JSON.stringify(run.participants) : null}::text::json,
         ${run.error ? JSON.stringify(run.error) : null}::text::json,
@@ -137,7 +158,7 @@ export async function insertRun(db: Db, run: NewRun): Promise<RunRow> {
     job as (
       select add_job('advance_run', json_strip_nulls(json_build_object('appId', made.app_id, 'runId', made.id,
         'traceparent', made.traceparent)))
-      from made where made.graph_version is not null and made.status = 'pending')
+      from made where made.graph_version is not null and not made.program and made.status = 'pending')
     select made.*, (select count(*) from job) as jobs from made`;
   return row;
 }
@@ -149,13 +170,13 @@ export async function findRun(db: Db, appId: string, id: string): Promise<RunRow
 
 /**
  * A run as a worker loads it. `limited`: its automation limits concurrent runs. `inTree`: it is part of a tree.
- * `secrets`: those of the app by name, encrypted and in base64; null if it has none. `graphScopes`: those of the key that
+ * `secretsVersion`: changes with every change of the secrets that it reads; null if there are none. `graphScopes`: those of the key that
  * wrote its graph; null for full rights.
  */
 export type WorkRow = RunRow & {
   limited: boolean;
   inTree: boolean;
-  secrets: Record<string, string> | null;
+  secretsVersion: string | null;
   graphScopes: KeyScope[] | null;
 };
 
@@ -164,8 +185,7 @@ export async function findWork(db: Db, appId: string, id: string): Promise<WorkR
     select r.*, a.max_concurrent_runs is not null as limited,
       r.tree_id is not null
         or exists (select 1 from automation_run_trees t where t.app_id = r.app_id and t.id = r.id) as in_tree,
-      (select json_object_agg(s.name, encode(s.value, 'base64')) from app_secrets s
-        where s.app_id = r.app_id and s.sandbox_id = r.sandbox_id) as secrets,
+      ${secretsVersion(db, 'r')} as secrets_version,
       (select g.scopes from automation_graphs g where g.app_id = r.app_id and g.automation_id = r.automation_id
         and g.version = r.graph_version) as graph_scopes
     from automation_runs r join automations a on a.app_id = r.app_id and a.id = r.automation_id
@@ -264,6 +284,7 @@ export type Append = {
   error?: unknown;
   /** Whether the run only waits now, and until when at most. */
   waiting: boolean;
+  waitingFor?: WaitingFor | null;
   wakeAt: Date | null;
   /** The timer that fires then, if nothing else has to be decided. */
   wakeTimer: WakeTimer | null;
@@ -296,7 +317,7 @@ export async function appendEntries(db: Db, append: Append): Promise<boolean> {
       update automation_runs r set
         link = substr(old.links, length(old.links) - 31), linked = r.sequence + ${entries.length},
         sequence = r.sequence + ${entries.length}, journal_bytes = r.journal_bytes + ${bytes}, status = ${status}, waiting = ${append.waiting},
-        wake_at = ${append.wakeAt}, wake_timer = ${toJson(append.wakeTimer)}::text::json, lease_until = null,
+        waiting_for = ${toJson(append.waitingFor ?? null)}::text::json, wake_at = ${append.wakeAt}, wake_timer = ${toJson(append.wakeTimer)}::text::json, lease_until = null,
         result = coalesce(${append.result === undefined ? null : JSON.stringify(append.result)}::text::json, r.result),
         error = coalesce(${append.error === undefined ? null : JSON.stringify(append.error)}::text::json, r.error),
         started_at = case when ${status} = 'pending' then r.started_at else coalesce(r.started_at, ${now}) end,
@@ -311,6 +332,7 @@ export async function appendEntries(db: Db, append: Append): Promise<boolean> {
         r.tree_id, r.org_id, r.team_id, r.user_id, r.result, r.error,
         r.traceparent, r.wake_at, old.status as status_before, old.wake_at as wake_before),
     unscheduled as (${deleteWake(db)}),
+    ${ended ? cancelWaitingApprovals(db, now) : db``}
     written as (
       insert into automation_run_entries (app_id, run_id, sequence, id, type, node_id, command_id, timer_id, record, created_at, link)
       select moved.app_id, moved.id, ${expected}::integer + e.place::integer, e.id, e.type, e.node_id, e.command_id, e.timer_id,
@@ -352,6 +374,13 @@ export async function appendEntries(db: Db, append: Append): Promise<boolean> {
   return true;
 }
 
+/** SQL: no node waits any longer for the approvals of the run in `moved`, which has ended. */
+function cancelWaitingApprovals(db: Db, now: Date): Statement {
+  return db`closed as (
+      update approvals p set status = 'cancelled', closed_at = ${now}
+      from moved where p.app_id = moved.app_id and p.run_id = moved.id and p.status = 'waiting'),`;
+}
+
 function toJson(value: unknown): string | null {
   return value === null ? null : JSON.stringify(value);
 }
@@ -361,11 +390,12 @@ export async function sleepRun(
   db: Db,
   run: { appId: string; id: string },
   expected: number,
-  sleep: { waiting: boolean; wakeAt: Date | null; wakeTimer: WakeTimer | null },
+  sleep: { waiting: boolean; waitingFor?: WaitingFor | null; wakeAt: Date | null; wakeTimer: WakeTimer | null },
 ): Promise<boolean> {
   const rows = await db`
     with moved as (
-      update automation_runs r set waiting = ${sleep.waiting}, wake_at = ${sleep.wakeAt},
+      update automation_runs r set waiting = ${sleep.waiting}, waiting_for = ${toJson(sleep.waitingFor ?? null)}::text::json,
+        wake_at = ${sleep.wakeAt},
         wake_timer = ${toJson(sleep.wakeTimer)}::text::json
       from (select app_id, id, wake_at from automation_runs
         where app_id = ${run.appId} and id = ${run.id} and sequence = ${expected}

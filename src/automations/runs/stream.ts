@@ -49,6 +49,7 @@ function runAt(row: RunRow, change: RunChange): RunRow {
     status: change.status,
     result: null,
     error: null,
+    waitingFor: null,
     leaseUntil: change.lease_until === null ? null : new Date(change.lease_until),
     startedAt: hasStarted ? row.startedAt : null,
     completedAt: null,

@@ -49,6 +49,7 @@ export type RunSummaryRow = Omit<RunRow, 'payload' | 'input' | 'participants' | 
 export type RunFilter = {
   status?: RunStatus | 'waiting' | undefined;
   automationId?: string | undefined;
+  retriedFrom?: string | undefined;
   since?: Date | undefined;
   until?: Date | undefined;
   /** The id of a run, or part of the name or lookup key of its automation. */
@@ -63,17 +64,18 @@ export async function listVisibleRuns(
   before: string | undefined,
   count: number,
 ): Promise<RunSummaryRow[]> {
-  const { status, automationId, since, until, search } = filter;
+  const { status, automationId, retriedFrom, since, until, search } = filter;
   const inState = status === 'waiting' ? db`r.status = 'running' and r.waiting` : db`r.status = ${status ?? ''}`;
   return db<RunSummaryRow[]>`
-    select r.app_id, r.id, r.sandbox_id, r.automation_id, a.name as automation_name, r.graph_version, r.type, r.status,
+    select r.app_id, r.id, r.sandbox_id, r.automation_id, a.name as automation_name, r.graph_version, r.program, r.workflow_changed, r.type, r.status,
       r.error, r.event_id, r.parent_run_id, r.retried_from, r.invoked_by_user_id, r.invoked_by_agent_id, r.org_id,
-      r.team_id, r.user_id, r.sequence, r.waiting, r.lease_until, r.started_at, r.completed_at, r.created_at, r.updated_at
+      r.team_id, r.user_id, r.sequence, r.waiting, r.waiting_for, r.lease_until, r.started_at, r.completed_at, r.created_at, r.updated_at
     from automation_runs r join automations a on a.app_id = r.app_id and a.id = r.automation_id
     where ${runVisible(db, caller)}
       ${before === undefined ? db`` : db`and r.id < ${before}`}
       ${status === undefined ? db`` : db`and ${inState}`}
       ${automationId === undefined ? db`` : db`and r.automation_id = ${automationId}`}
+      ${retriedFrom === undefined ? db`` : db`and r.retried_from = ${retriedFrom}`}
       ${since === undefined ? db`` : db`and r.created_at >= ${since}`}
       ${until === undefined ? db`` : db`and r.created_at < ${until}`}
       ${search === undefined ? db`` : db`and ${matches(db, search)}`}

@@ -283,6 +283,8 @@ async function moveDocuments(job: Job, source: string, target: string): Promise<
         content: { data: content, content_type },
         on_active: 'queue',
         ...job.pick(document, ['title', 'metadata']),
+        // Without the principals that were not moved, fewer people see it.
+        ...(document.acl === undefined ? {} : { acl: { grants: grantsOf(job, document) } }),
       });
     });
 }

@@ -46,6 +46,7 @@ const pathParameters: Record<string, string> = {
   document: 'The id of a document.',
   extraction: 'The id (`ext_…`) of an extraction.',
   file: 'The id (`fil_…`; under `/v1` `file-…`) of a file.',
+  group: 'The id (`grp_…`) of a group.',
   identity_issuer: 'The id (`iss_…`) of an issuer.',
   ingestion: 'The id of an ingestion.',
   installation: 'The id (`cin_…`) of an installation.',
@@ -64,6 +65,10 @@ const pathParameters: Record<string, string> = {
   upload: 'The id of an unfinished upload.',
   user: 'The id (`usr_…`) of a user.',
   version: 'The number of a version, from 1.',
+  model: 'The id (`mdl_…`) of a model.',
+  model_alias: 'The id (`mal_…`) of an alias.',
+  model_budget: 'The id (`mbg_…`) of a budget.',
+  model_call: 'The id (`mcl_…`) of a call.',
   webhook: 'The id of a webhook.',
 };
 

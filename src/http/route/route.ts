@@ -357,7 +357,15 @@ const areas: Record<string, KeyArea | undefined> = {
   Automations: 'automations',
   'Key-value storage': 'kv',
   Webhooks: 'webhooks',
-  ...{ Organisations: 'people', Users: 'people', Teams: 'people', Agents: 'people', 'Sign-in': 'people' },
+  ...{
+    Organisations: 'people',
+    Users: 'people',
+    Teams: 'people',
+    Groups: 'people',
+    Agents: 'people',
+    'Sign-in': 'people',
+  },
+  Models: 'app',
   ...{ Apps: 'app', Jobs: 'app', Audit: 'app' },
   Server: undefined,
 };

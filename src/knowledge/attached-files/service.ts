@@ -64,8 +64,8 @@ export function createAttachmentService(deps: { db: Database; sources: SourceSer
     return store.deleteFailedItems(tx, key, files);
   }
 
-  async function getAttachment(db: Db, key: SourceKey, file: string): Promise<store.Attachment> {
-    return found(await store.findAttachment(db, key, file));
+  async function getAttachment(db: Db, caller: Caller, key: SourceKey, file: string): Promise<store.Attachment> {
+    return found(await store.findAttachment(db, caller, key, file));
   }
 
   async function findBatch(caller: Caller, source: VisibleSource, id: string): Promise<IngestionRow> {
@@ -94,7 +94,7 @@ export function createAttachmentService(deps: { db: Database; sources: SourceSer
       const [file = ''] = await requireFiles(db, caller, [given]);
       await requireQuotaLeft(db, source, 'documents');
       return change(db, source, async (tx, key) => {
-        const before = await store.findAttachment(tx, key, file);
+        const before = await store.findAttachment(tx, caller, key, file);
         if (before?.status === 'in_progress') {
           if (given.attributes !== undefined) throw inProgress();
         } else if (before?.documentId) {
@@ -103,7 +103,7 @@ export function createAttachmentService(deps: { db: Database; sources: SourceSer
           await forget(tx, key, [file]);
           await ingestions.ingestFiles(tx, source, 'push', [{ file, documentId: null, metadata: given.attributes }]);
         }
-        return getAttachment(tx, key, file);
+        return getAttachment(tx, caller, key, file);
       });
     },
 
@@ -115,7 +115,7 @@ export function createAttachmentService(deps: { db: Database; sources: SourceSer
         await forget(tx, key, files);
         const items = [];
         for (const [i, file] of files.entries()) {
-          const before = await store.findAttachment(tx, key, file);
+          const before = await store.findAttachment(tx, caller, key, file);
           if (before?.status === 'in_progress') throw inProgress();
           const { attributes } = given[i] ?? {};
           const metadata = attributes && { ...keptMembers(before), ...attributes };
@@ -125,19 +125,20 @@ export function createAttachmentService(deps: { db: Database; sources: SourceSer
       });
     },
 
-    get: (source: VisibleSource, id: string): Promise<store.Attachment> =>
-      getAttachment(db, { appId: source.appId, sourceId: source.id }, attachedId(id)),
+    get: (caller: Caller, source: VisibleSource, id: string): Promise<store.Attachment> =>
+      getAttachment(db, caller, { appId: source.appId, sourceId: source.id }, attachedId(id)),
 
     list: (
+      caller: Caller,
       source: VisibleSource,
       keyset: Keyset,
       status: store.AttachmentStatus | undefined,
     ): Promise<KeysetPage<store.Attachment>> =>
-      store.listAttachments(db, { appId: source.appId, sourceId: source.id }, keyset, { status }),
+      store.listAttachments(db, caller, { appId: source.appId, sourceId: source.id }, keyset, { status }),
 
-    async tally(appId: string, sourceIds: readonly string[]): Promise<Map<string, Tallied>> {
+    async tally(caller: Caller, sourceIds: readonly string[]): Promise<Map<string, Tallied>> {
       const tallies = new Map(sourceIds.map((id): [string, Tallied] => [id, { counts: noCounts(), bytes: 0 }]));
-      for (const { sourceId, status, count, bytes } of await store.tallyAttachments(db, appId, sourceIds)) {
+      for (const { sourceId, status, count, bytes } of await store.tallyAttachments(db, caller, sourceIds)) {
         const tally = tallies.get(sourceId);
         if (tally === undefined) continue;
         tally.counts[status] = count;
@@ -147,21 +148,26 @@ export function createAttachmentService(deps: { db: Database; sources: SourceSer
     },
 
     /** Replaces the attributes. 409 while the file is being processed. */
-    setAttributes: (source: VisibleSource, id: string, attributes: Attributes): Promise<store.Attachment> =>
+    setAttributes: (
+      caller: Caller,
+      source: VisibleSource,
+      id: string,
+      attributes: Attributes,
+    ): Promise<store.Attachment> =>
       change(db, source, async (tx, key) => {
-        const before = await getAttachment(tx, key, attachedId(id));
+        const before = await getAttachment(tx, caller, key, attachedId(id));
         if (before.status === 'in_progress') throw inProgress();
         await writeAttributes(tx, key, before, attributes);
-        return getAttachment(tx, key, before.id);
+        return getAttachment(tx, caller, key, before.id);
       }),
 
     /** Removes the documents of a file from the source; the file stays. 409 while it is being processed. */
-    detach: (source: VisibleSource, id: string): Promise<void> =>
+    detach: (caller: Caller, source: VisibleSource, id: string): Promise<void> =>
       change(db, source, async (tx, key) => {
         const file = attachedId(id);
-        const { status } = await getAttachment(tx, key, file);
+        const { status } = await getAttachment(tx, caller, key, file);
         if (status === 'in_progress') throw inProgress();
-        const documents = await store.listAttachedDocuments(tx, key, file);
+        const documents = await store.listAttachedDocuments(tx, caller, key, file);
         for (const document of documents) await removeDocument(tx, key, document);
         const forgotten = await forget(tx, key, [file]);
         // The file failed in a batch that is still active.
@@ -178,7 +184,7 @@ export function createAttachmentService(deps: { db: Database; sources: SourceSer
           const source = await sources.findForChange(db, caller, formatId('source', sourceId));
           if (source === undefined) continue;
           await change(db, source, async (tx, key) => {
-            for (const document of await store.listAttachedDocuments(tx, key, file))
+            for (const document of await store.listAttachedDocuments(tx, caller, key, file))
               await removeDocument(tx, key, document);
             await forget(tx, key, [file]);
           });
@@ -202,7 +208,7 @@ export function createAttachmentService(deps: { db: Database; sources: SourceSer
     ): Promise<KeysetPage<store.Attachment>> {
       const { appId, sourceId, metadata } = await findBatch(caller, source, id);
       const files = Array.isArray(metadata.files) ? (metadata.files as string[]) : [];
-      return store.listAttachments(db, { appId, sourceId }, keyset, { status, files });
+      return store.listAttachments(db, caller, { appId, sourceId }, keyset, { status, files });
     },
 
     /**

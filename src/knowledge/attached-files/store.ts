@@ -2,6 +2,7 @@ import type { Db, Statement } from '../../db/database.ts';
 import { type Keyset, type KeysetPage, readKeyset } from '../../db/keyset.ts';
 import { isSetAside } from '../../jobs/set-aside.ts';
 import type { Caller } from '../../tenancy/caller.ts';
+import { documentVisible, ingestionVisible } from '../../tenancy/document-readers.ts';
 import type { SourceKey } from '../index/store.ts';
 import type { IngestionError } from '../ingestion/store.ts';
 import { sourceVisible } from '../sources/store.ts';
@@ -32,9 +33,10 @@ const isStuck = (db: Db) => isSetAside(db, db`i.app_id`, db`'ingest/' || i.id`);
 
 /**
  * SQL: the attachments of sources, each once. A document takes precedence over an attempt, and a later one over an
- * earlier one. `file` restricts them to one id.
+ * earlier one. Documents and ingestions that are hidden from the caller do not count. `file` restricts them to one id.
  */
-function attachments(db: Db, appId: string, sourceIds: readonly string[], file?: string): Statement {
+function attachments(db: Db, caller: Caller, sourceIds: readonly string[], file?: string): Statement {
+  const { appId } = caller;
   const sources = db`any(${[...sourceIds]}::uuid[])`;
   return db`
     (select d.source_id, coalesce(d.file_id, d.id) as id, d.file_id is not null as has_file, d.id as document_id,
@@ -42,8 +44,9 @@ function attachments(db: Db, appId: string, sourceIds: readonly string[], file?:
     from knowledge_documents d
     where d.app_id = ${appId} and d.source_id = ${sources}
       and ${file === undefined ? db`true` : db`(d.file_id = ${file} or (d.id = ${file} and d.file_id is null))`}
+      and ${documentVisible(db, caller, 'd')}
       and not exists (select from knowledge_documents t where t.app_id = d.app_id and t.source_id = d.source_id
-        and t.file_id = d.file_id and t.id > d.id)
+        and t.file_id = d.file_id and t.id > d.id and ${documentVisible(db, caller, 't')})
     union all
     select i.source_id, a.file_id, true, null, case when a.state = 'pending' and not stuck then 'in_progress'
         when a.result -> 'error' ->> 'code' = 'cancelled' then 'cancelled' else 'failed' end,
@@ -53,21 +56,22 @@ function attachments(db: Db, appId: string, sourceIds: readonly string[], file?:
       join knowledge_ingestions i on i.app_id = a.app_id and i.id = a.ingestion_id
       cross join lateral (select a.state = 'pending' and ${isStuck(db)} as stuck) s
     where a.app_id = ${appId} and i.source_id = ${sources} and a.state <> 'done' and a.file_id is not null
-      and ${file === undefined ? db`true` : db`a.file_id = ${file}`}
+      and ${ingestionVisible(db, caller, 'i')} and ${file === undefined ? db`true` : db`a.file_id = ${file}`}
       and not exists (select from knowledge_documents d where d.app_id = a.app_id and d.source_id = i.source_id
-        and d.file_id = a.file_id)
+        and d.file_id = a.file_id and ${documentVisible(db, caller, 'd')})
       and not exists (select from knowledge_ingestion_items b
         join knowledge_ingestions j on j.app_id = b.app_id and j.id = b.ingestion_id
         where b.app_id = a.app_id and b.file_id = a.file_id and j.source_id = i.source_id and b.state <> 'done'
-          and (b.ingestion_id, b.ordinal) > (a.ingestion_id, a.ordinal)))`;
+          and ${ingestionVisible(db, caller, 'j')} and (b.ingestion_id, b.ordinal) > (a.ingestion_id, a.ordinal)))`;
 }
 
 export async function findAttachment(
   db: Db,
-  { appId, sourceId }: SourceKey,
+  caller: Caller,
+  { sourceId }: SourceKey,
   file: string,
 ): Promise<Attachment | undefined> {
-  const [row] = await db<Attachment[]>`select f.* from ${attachments(db, appId, [sourceId], file)} f`;
+  const [row] = await db<Attachment[]>`select f.* from ${attachments(db, caller, [sourceId], file)} f`;
   return row;
 }
 
@@ -75,7 +79,8 @@ type AttachmentFilter = { status?: AttachmentStatus | undefined; files?: readonl
 
 export function listAttachments(
   db: Db,
-  { appId, sourceId }: SourceKey,
+  caller: Caller,
+  { sourceId }: SourceKey,
   keyset: Keyset,
   { status, files }: AttachmentFilter,
 ): Promise<KeysetPage<Attachment>> {
@@ -84,7 +89,7 @@ export function listAttachments(
     db`f.id`,
     keyset,
     ({ where, order, limit }) => db<Attachment[]>`
-      select f.* from ${attachments(db, appId, [sourceId])} f
+      select f.* from ${attachments(db, caller, [sourceId])} f
       where ${where} and ${status === undefined ? db`true` : db`f.status = ${status}`}
         and ${files === undefined ? db`true` : db`f.id = any(${[...files]}::uuid[])`}
       order by ${order} limit ${limit}`,
@@ -94,11 +99,11 @@ export function listAttachments(
 type Tally = { sourceId: string; status: AttachmentStatus; count: number; bytes: number };
 
 /** Counts the attachments of sources by status, and their bytes of text. */
-export function tallyAttachments(db: Db, appId: string, sourceIds: readonly string[]): Promise<Tally[]> {
+export function tallyAttachments(db: Db, caller: Caller, sourceIds: readonly string[]): Promise<Tally[]> {
   if (sourceIds.length === 0) return Promise.resolve([]);
   return db<Tally[]>`
     select f.source_id, f.status, count(*)::int as count, sum(f.bytes)::bigint as bytes
-    from ${attachments(db, appId, sourceIds)} f group by f.source_id, f.status`;
+    from ${attachments(db, caller, sourceIds)} f group by f.source_id, f.status`;
 }
 
 export async function isIngestionStuck(db: Db, appId: string, id: string): Promise<boolean> {
@@ -150,10 +155,15 @@ export async function updateFailedItem(
 }
 
 /** The documents of a source that were created from a file, or the one with this id that has no file. */
-export async function listAttachedDocuments(db: Db, { appId, sourceId }: SourceKey, file: string): Promise<string[]> {
+export async function listAttachedDocuments(
+  db: Db,
+  caller: Caller,
+  { appId, sourceId }: SourceKey,
+  file: string,
+): Promise<string[]> {
   const rows = await db<{ id: string }[]>`
-    select id from knowledge_documents where app_id = ${appId} and source_id = ${sourceId}
-      and (file_id = ${file} or (id = ${file} and file_id is null))`;
+    select d.id from knowledge_documents d where d.app_id = ${appId} and d.source_id = ${sourceId}
+      and (d.file_id = ${file} or (d.id = ${file} and d.file_id is null)) and ${documentVisible(db, caller, 'd')}`;
   return rows.map((row) => row.id);
 }
 
@@ -162,7 +172,8 @@ export async function listSourcesOfFile(db: Db, caller: Caller, file: string, af
   const rows = await db<{ id: string }[]>`
     select s.id from knowledge_sources s where ${sourceVisible(db, caller, 's')} and s.id > ${after}::uuid
       and (exists (select from knowledge_documents d
-          where d.app_id = s.app_id and d.source_id = s.id and d.file_id = ${file})
+          where d.app_id = s.app_id and d.source_id = s.id and d.file_id = ${file}
+            and ${documentVisible(db, caller, 'd')})
         or exists (select from knowledge_ingestion_items a
           join knowledge_ingestions i on i.app_id = a.app_id and i.id = a.ingestion_id
           where a.app_id = s.app_id and a.file_id = ${file} and i.source_id = s.id))

@@ -5,9 +5,12 @@ import { AppError, found, invalidField } from '../../lib/errors.ts';
 import { formatId } from '../../lib/ids.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import { fieldId, pathId } from '../../tenancy/references.ts';
+import type { Grant } from '../../tenancy/visible.ts';
 import { removeDocument } from '../index/indexing.ts';
 import type { IngestService, PushInput } from '../ingestion/service.ts';
 import { type IngestionView, insertPullRemoval } from '../ingestion/store.ts';
+import type { aclChangeSchema } from '../permissions/schema.ts';
+import type { Permissions } from '../permissions/service.ts';
 import type { documentContentQuery, documentListQuery } from '../schema.ts';
 import type { SourceService } from '../sources/service.ts';
 import { deleteItemsOfDocument } from '../syncs/store.ts';
@@ -28,22 +31,42 @@ export type DocumentContent = {
 const linesDefault = 200;
 const bytesDefault = 8_192;
 
-export function createDocumentService(deps: { db: Database; sources: SourceService; ingestions: IngestService }) {
-  const { db, sources, ingestions } = deps;
+type DocumentDeps = {
+  db: Database;
+  sources: SourceService;
+  permissions: Permissions;
+  ingestions: IngestService;
+};
+
+/** A document, with its grants if it is restricted and the caller may change them. */
+type ShownDocument = { document: DocumentView; grants: Grant[] | undefined };
+
+export function createDocumentService(deps: DocumentDeps) {
+  const { db, sources, permissions, ingestions } = deps;
 
   async function get(caller: Caller, id: string): Promise<DocumentView> {
     return found(await store.findDocument(db, caller, pathId('document', id)));
   }
 
-  return {
-    get,
+  async function withGrants(caller: Caller, documents: DocumentView[]): Promise<ShownDocument[]> {
+    const grants = await permissions.listGrants(db, caller, documents);
+    return documents.map((document) => ({ document, grants: grants.get(document.id) }));
+  }
 
-    list(
+  async function show(caller: Caller, id: string): Promise<ShownDocument> {
+    const document = await get(caller, id);
+    return { document, grants: (await permissions.listGrants(db, caller, [document])).get(document.id) };
+  }
+
+  return {
+    show,
+
+    async list(
       caller: Caller,
       query: Static<typeof documentListQuery>,
       page: PageRequest,
-    ): Promise<[DocumentView[], number]> {
-      return store.listDocuments(
+    ): Promise<[ShownDocument[], number]> {
+      const [rows, total] = await store.listDocuments(
         db,
         caller,
         {
@@ -54,6 +77,17 @@ export function createDocumentService(deps: { db: Database; sources: SourceServi
         },
         page,
       );
+      return [await withGrants(caller, rows), total];
+    },
+
+    /** Changes the readers of a document; undefined lets every reader of its source see it. */
+    async setReaders(
+      caller: Caller,
+      id: string,
+      input: Static<typeof aclChangeSchema> | undefined,
+    ): Promise<ShownDocument> {
+      await permissions.change(caller, id, input);
+      return show(caller, id);
     },
 
     /** Starts replacing a document's content. An absent title or metadata keeps its value. */
@@ -75,7 +109,7 @@ export function createDocumentService(deps: { db: Database; sources: SourceServi
       const source = await sources.getForChange(db, caller, formatId('source', document.sourceId), 'update');
       const key = { appId: source.appId, sourceId: source.id };
       const removed = await db.begin(async (tx) => {
-        await insertPullRemoval(tx, key.appId, key.sourceId, document.sourceUrl);
+        await insertPullRemoval(tx, key.appId, key.sourceId, document.externalId ?? document.sourceUrl);
         await deleteItemsOfDocument(tx, key, document.id);
         return removeDocument(tx, key, document.id);
       });

@@ -7,7 +7,8 @@ import type { StemLanguage } from '../../content/terms.ts';
 import type { Db } from '../../db/database.ts';
 import type { PageRequest } from '../../http/route/pages.ts';
 import type { Caller } from '../../tenancy/caller.ts';
-import { matchesSeen, type Owned } from '../../tenancy/visible.ts';
+import { documentVisible } from '../../tenancy/document-readers.ts';
+import { type AgentOwners, matchesSeen, type Owned } from '../../tenancy/visible.ts';
 import { jsonOrNull, sourceVisible } from '../sources/store.ts';
 
 export type DocumentRow = {
@@ -30,12 +31,16 @@ export type DocumentRow = {
   wordCount: number;
   language: StemLanguage;
   embeddingModel: string | null;
+  /** The list of grants that restricts it; null if every reader of its source sees it. */
+  aclId: string | null;
+  /** The version of its index when its readers or its place last changed; 0 if it was never restricted. */
+  aclVersion: number;
   createdAt: Date;
   updatedAt: Date;
 };
 
-/** A document with the owner columns of its source. */
-export type DocumentView = DocumentRow & Owned;
+/** A document with the owner columns of its source and of the agent that owns it. */
+export type DocumentView = DocumentRow & Owned & { agent: AgentOwners | null };
 
 export type DocumentWrite = Omit<DocumentRow, 'externalId' | 'createdAt' | 'updatedAt'>;
 
@@ -47,18 +52,19 @@ export async function upsertDocument(db: Db, document: DocumentWrite, { text, fr
   const row = db`
     insert into knowledge_documents (app_id, id, source_id, title, file_id, metadata, content_type, bytes_hash,
       content_hash, total_lines, total_size, source_url, seen_by, first_ordinal, chunk_count, word_count, language,
-      embedding_model)
+      embedding_model, acl_id, acl_version)
     values (${document.appId}, ${document.id}, ${document.sourceId}, ${document.title}, ${document.fileId},
       ${JSON.stringify(document.metadata)}::text::jsonb, ${document.contentType}, ${document.bytesHash},
       ${document.contentHash}, ${document.totalLines}, ${document.totalSize}, ${document.sourceUrl},
       ${document.seenBy}, ${document.firstOrdinal}, ${document.chunkCount},
-      ${document.wordCount}, ${document.language}, ${document.embeddingModel})
+      ${document.wordCount}, ${document.language}, ${document.embeddingModel}, ${document.aclId},
+      ${document.aclVersion})
     on conflict (app_id, id) do update set title = excluded.title, file_id = excluded.file_id,
       metadata = excluded.metadata, content_type = excluded.content_type, bytes_hash = excluded.bytes_hash,
       content_hash = excluded.content_hash, total_lines = excluded.total_lines, total_size = excluded.total_size,
       source_url = excluded.source_url, seen_by = excluded.seen_by, first_ordinal = excluded.first_ordinal,
       chunk_count = excluded.chunk_count, word_count = excluded.word_count, language = excluded.language,
-      embedding_model = excluded.embedding_model,
+      embedding_model = excluded.embedding_model, acl_id = excluded.acl_id, acl_version = excluded.acl_version,
       indexed_at = now(), updated_at = now()`;
   const refusal = deleteRefusal(db, document.appId, document.id);
   const content = db`
@@ -69,11 +75,16 @@ export async function upsertDocument(db: Db, document: DocumentWrite, { text, fr
   await Promise.all([row, refusal, content]);
 }
 
+/** SQL: the owners of the agent that owns the source `s`, as JSON. */
+const agentOwners = (db: Db) => db`(
+  select jsonb_build_object('id', a.id, 'orgId', a.org_id, 'teamId', a.team_id, 'userId', a.user_id)
+  from agents a where a.app_id = s.app_id and a.id = s.agent_id) as agent`;
+
 export async function findDocument(db: Db, caller: Caller, id: string): Promise<DocumentView | undefined> {
   const [row] = await db<DocumentView[]>`
-    select d.*, s.org_id, s.team_id, s.user_id, s.agent_id
+    select d.*, s.org_id, s.team_id, s.user_id, s.agent_id, ${agentOwners(db)}
     from knowledge_documents d join knowledge_sources s on s.app_id = d.app_id and s.id = d.source_id
-    where d.id = ${id} and ${sourceVisible(db, caller, 's')}`;
+    where d.id = ${id} and ${sourceVisible(db, caller, 's')} and ${documentVisible(db, caller, 'd')}`;
   return row;
 }
 
@@ -101,13 +112,14 @@ export async function listDocuments(
     conditions.push(matchesSeen(db, caller, 'installation', 's.installation_id', filter.installations));
   if (filter.agents) conditions.push(matchesSeen(db, caller, 'agent', 's.agent_id', filter.agents));
   const sources = db`
-    (select id, org_id, team_id, user_id, agent_id from knowledge_sources s
+    (select id, org_id, team_id, user_id, agent_id, ${agentOwners(db)} from knowledge_sources s
       where ${conditions.reduce((all, one) => db`${all} and ${one}`)}) s`;
   const ofSource = db`d.app_id = ${caller.appId} and d.source_id = s.id
-    and ${filter.title === undefined ? db`true` : db`starts_with(lower(d.title), lower(${filter.title}))`}`;
+    and ${filter.title === undefined ? db`true` : db`starts_with(lower(d.title), lower(${filter.title}))`}
+    and ${documentVisible(db, caller, 'd')}`;
   // An index finds the newest documents of each source; those of all sources together would have to be sorted.
   const rows = await db<DocumentView[]>`
-    select d.*, s.org_id, s.team_id, s.user_id, s.agent_id from ${sources} cross join lateral (
+    select d.*, s.org_id, s.team_id, s.user_id, s.agent_id, s.agent from ${sources} cross join lateral (
       select * from knowledge_documents d where ${ofSource}
       order by d.created_at desc, d.id desc limit ${page.offset + page.pageSize}) d
     order by d.created_at desc, d.id desc limit ${page.pageSize} offset ${page.offset}`;
@@ -140,10 +152,11 @@ export async function listChunkTexts(db: Db, document: DocumentRow, page: PageRe
     order by c.ordinal limit ${page.pageSize} offset ${page.offset}`;
 }
 
-/** The newest live document of the source with exactly these bytes. */
-export async function findDocumentByBytes(db: Db, appId: string, sourceId: string, hash: Buffer) {
+/** The newest live document of the source with exactly these bytes and these readers. */
+export async function findDocumentByBytes(db: Db, appId: string, sourceId: string, hash: Buffer, aclId: string | null) {
   const [row] = await db<{ id: string }[]>`
     select id from knowledge_documents where app_id = ${appId} and source_id = ${sourceId} and bytes_hash = ${hash}
+      and acl_id is not distinct from ${aclId}::uuid
     order by created_at desc, id desc limit 1`;
   return row?.id;
 }
@@ -196,16 +209,20 @@ export async function listUnseenDocuments(db: Db, appId: string, sourceId: strin
   return rows.map((row) => row.id);
 }
 
+/** @param aclId the readers that the document must have; false if it has others. */
 export async function updateDocumentMetadata(
   db: Db,
   appId: string,
   id: string,
   change: { title?: string | undefined; metadata?: Record<string, unknown> | undefined },
-): Promise<void> {
-  await db`
+  aclId?: string | null,
+): Promise<boolean> {
+  const readers = aclId === undefined ? db`true` : db`acl_id is not distinct from ${aclId}::uuid`;
+  const { count } = await db`
     update knowledge_documents set title = coalesce(${change.title ?? null}, title),
       metadata = coalesce(${jsonOrNull(change.metadata)}::text::jsonb, metadata), updated_at = now()
-    where app_id = ${appId} and id = ${id}`;
+    where app_id = ${appId} and id = ${id} and ${readers}`;
+  return count > 0;
 }
 
 /** The ids of documents whose chunks are before an ordinal. */
@@ -222,19 +239,32 @@ export async function moveDocument(
   db: Db,
   appId: string,
   id: string,
-  place: Pick<DocumentRow, 'firstOrdinal' | 'chunkCount' | 'wordCount' | 'language' | 'embeddingModel'>,
+  place: Pick<DocumentRow, 'firstOrdinal' | 'chunkCount' | 'wordCount' | 'language' | 'embeddingModel' | 'aclVersion'>,
 ): Promise<void> {
   await db`
     update knowledge_documents set first_ordinal = ${place.firstOrdinal}, chunk_count = ${place.chunkCount},
-      word_count = ${place.wordCount}, language = ${place.language}, embedding_model = ${place.embeddingModel}
+      acl_version = ${place.aclVersion}, word_count = ${place.wordCount}, language = ${place.language}, embedding_model = ${place.embeddingModel}
+    where app_id = ${appId} and id = ${id}`;
+}
+
+/** Changes the readers of a document. */
+export async function updateDocumentAcl(
+  db: Db,
+  appId: string,
+  id: string,
+  aclId: string | null,
+  aclVersion: number,
+): Promise<void> {
+  await db`
+    update knowledge_documents set acl_id = ${aclId}, acl_version = ${aclVersion}, updated_at = now()
     where app_id = ${appId} and id = ${id}`;
 }
 
 /** Deletes the row and its text. Returns the position of its chunks. */
 export async function deleteDocument(db: Db, appId: string, id: string) {
-  const [row] = await db<Pick<DocumentRow, 'firstOrdinal' | 'chunkCount' | 'wordCount'>[]>`
+  const [row] = await db<Pick<DocumentRow, 'firstOrdinal' | 'chunkCount' | 'wordCount' | 'aclId'>[]>`
     delete from knowledge_documents where app_id = ${appId} and id = ${id}
-    returning first_ordinal, chunk_count, word_count`;
+    returning first_ordinal, chunk_count, word_count, acl_id`;
   return row;
 }
 

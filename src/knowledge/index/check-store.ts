@@ -9,16 +9,19 @@ export function pageIndexes(db: Db, after: SourceKey | undefined, count: number)
     order by app_id, source_id limit ${count}`;
 }
 
-type Counters = { chunkCount: number; wordCount: number };
+type Counters = { chunkCount: number; wordCount: number; restrictedChunks: number };
 
 /** The counters of the index, and the counts of its actual documents. */
 export async function compareCounters(db: Db, { appId, sourceId }: SourceKey) {
   const [row] = await db<{ isCurrent: boolean; counted: Counters; actual: Counters }[]>`
     select i.analysis = ${analysisVersion} as is_current,
-      jsonb_build_object('chunkCount', i.chunk_count, 'wordCount', i.word_count) as counted,
-      jsonb_build_object('chunkCount', d.chunks, 'wordCount', d.words) as actual
+      jsonb_build_object('chunkCount', i.chunk_count, 'wordCount', i.word_count,
+        'restrictedChunks', i.restricted_chunks) as counted,
+      jsonb_build_object('chunkCount', d.chunks, 'wordCount', d.words,
+        'restrictedChunks', d.restricted) as actual
     from knowledge_indexes i, lateral (
-      select coalesce(sum(chunk_count), 0) as chunks, coalesce(sum(word_count), 0) as words from knowledge_documents
+      select coalesce(sum(chunk_count), 0) as chunks, coalesce(sum(word_count), 0) as words,
+        coalesce(sum(chunk_count) filter (where acl_id is not null), 0) as restricted from knowledge_documents
       where app_id = i.app_id and source_id = i.source_id) d
     where i.app_id = ${appId} and i.source_id = ${sourceId}`;
   return row;
@@ -85,8 +88,10 @@ export function pagePostings(db: Db, appId: string, segment: number, after: stri
 /** Corrects the counters, and marks the index so that a job reads the words of all texts again. */
 export async function markForReading(db: Db, { appId, sourceId }: SourceKey): Promise<void> {
   await db`
-    update knowledge_indexes i set analysis = -1, chunk_count = d.chunks, word_count = d.words
-    from (select coalesce(sum(chunk_count), 0) as chunks, coalesce(sum(word_count), 0) as words
+    update knowledge_indexes i set analysis = -1, chunk_count = d.chunks, word_count = d.words,
+      restricted_chunks = d.restricted
+    from (select coalesce(sum(chunk_count), 0) as chunks, coalesce(sum(word_count), 0) as words,
+        coalesce(sum(chunk_count) filter (where acl_id is not null), 0) as restricted
       from knowledge_documents where app_id = ${appId} and source_id = ${sourceId}) d
     where i.app_id = ${appId} and i.source_id = ${sourceId}`;
 }

@@ -90,7 +90,8 @@ async function moveDocument(
       return vector ? [{ ordinal: firstOrdinal + i, vector, code: signCode(unpackVector(vector)) }] : [];
     });
     await removeChunks(tx, key, document);
-    await appendChunks(tx, key, state, id, prepared);
+    const isRestricted = document.aclId !== null;
+    await appendChunks(tx, key, state, { id, isRestricted, moves: true }, prepared);
     await foldIn(tx, key, state, firstOrdinal, prepared.bundles);
     await insertVectors(tx, key, state, embedder.model, vectors);
     await documents.moveDocument(tx, key.appId, id, {
@@ -99,6 +100,7 @@ async function moveDocument(
       wordCount: prepared.words,
       language: prepared.language,
       embeddingModel: vectors.length === prepared.chunks.length ? embedder.model : null,
+      aclVersion: isRestricted ? state.aclVersion : 0,
     });
     if (state.bundledDocuments >= bundleDocumentsMax || state.bundledChunks >= bundleChunksMax)
       await flushBundles(tx, key, state);

@@ -16,11 +16,15 @@ import {
   upsertDocument,
 } from '../documents/store.ts';
 import { foldIn } from '../learning/fold-in.ts';
+import { discardModel } from '../learning/store.ts';
+import { changeIngestionReaders } from '../permissions/store.ts';
 import {
   appendChunks,
   bundleChunksMax,
   bundleDocumentsMax,
+  countRestricted,
   deleteOtherVectors,
+  dropUnusedLanguages,
   flushBundles,
   insertVectors,
   listVectors,
@@ -34,7 +38,10 @@ import {
 export type DocumentFacts = Pick<
   DocumentWrite,
   'id' | 'title' | 'fileId' | 'metadata' | 'contentType' | 'bytesHash' | 'sourceUrl' | 'seenBy'
->;
+> & {
+  /** The new list of grants, or null for every reader; undefined keeps that of the earlier version. */
+  aclId: string | null | undefined;
+};
 
 /** The language of a source's texts, if it is set, and the language of texts whose language is not detected. */
 export type TextLanguage = Pick<PrepareInput, 'language' | 'otherwise'>;
@@ -159,6 +166,8 @@ export async function writeDocument(
     if (vector) stored.push({ ordinal: state.nextOrdinal + i, vector, code: signCode(unpackVector(vector)) });
   }
   const embedded = stored.length === prepared.chunks.length;
+  const aclId = facts.aclId === undefined ? (old?.aclId ?? null) : facts.aclId;
+  const isRestricted = aclId !== null;
   // These are sent together and executed in this order.
   const row = upsertDocument(
     tx,
@@ -173,12 +182,17 @@ export async function writeDocument(
       wordCount: prepared.words,
       language: prepared.language,
       embeddingModel: embedded ? model : null,
+      aclId,
+      aclVersion: isRestricted ? state.aclVersion + 1 : 0,
     },
     prepared,
   );
-  const index = appendChunks(tx, key, state, facts.id, prepared);
+  const index = appendChunks(tx, key, state, { id: facts.id, isRestricted, moves: false }, prepared);
   const [, firstOrdinal] = await Promise.all([row, index, insertVectors(tx, key, state, model, stored)]);
   await foldIn(tx, key, state, firstOrdinal, prepared.bundles);
+  if (old?.aclId === null && (isRestricted || old.language !== prepared.language)) await dropUnusedLanguages(tx, key);
+  if (old && old.aclId !== aclId) await changeIngestionReaders(tx, old, aclId);
+  if (old?.aclId === null && isRestricted) await discardModel(tx, key);
   const flushed = state.bundledDocuments >= bundleDocumentsMax || state.bundledChunks >= bundleChunksMax;
   if (flushed) await flushBundles(tx, key, state);
   return { chunks: prepared.chunks.length, flushed, embedded };
@@ -190,7 +204,23 @@ export async function removeDocument(tx: Transaction, key: SourceKey, documentId
   const gone = await documents.deleteDocument(tx, key.appId, documentId);
   if (!gone) return false;
   await removeChunks(tx, key, gone);
+  if (gone.aclId === null) await dropUnusedLanguages(tx, key);
   return true;
+}
+
+/** Changes the readers of a document of the locked index. Searches that begin after the commit use the new ones. */
+export async function setDocumentAcl(
+  tx: Transaction,
+  key: SourceKey,
+  document: DocumentRow,
+  aclId: string | null,
+): Promise<void> {
+  const state = await lockIndex(tx, key);
+  if (!state || document.aclId === aclId) return;
+  await documents.updateDocumentAcl(tx, key.appId, document.id, aclId, state.aclVersion + 1);
+  await countRestricted(tx, key, state, { ...document, aclId }, document.aclId !== null);
+  await changeIngestionReaders(tx, document, aclId);
+  if (document.aclId === null && document.chunkCount > 0) await discardModel(tx, key);
 }
 
 /** Computes the vectors that a stored document lacks. Throws EmbeddingError, also if its source has no index. */

@@ -16,6 +16,8 @@ type IndexState = {
   bundledDocuments: number;
   bundledChunks: number;
   vectorVersion: number;
+  /** Counts the changes of restricted documents; 0 if there never was one. */
+  aclVersion: number;
   /** The version of the source's learned model; 0 if there is none. */
   modelVersion: number;
   modelDimensions: number;
@@ -46,7 +48,7 @@ export async function lockIndex(tx: Transaction, key: SourceKey): Promise<IndexS
   await lockSource(tx, key);
   const index = tx<Omit<IndexState, 'modelVersion' | 'modelDimensions'>[]>`
     select languages, first_ordinal, next_ordinal, chunk_count, word_count, bundled_documents, bundled_chunks,
-      vector_version
+      vector_version, acl_version
     from knowledge_indexes where app_id = ${key.appId} and source_id = ${key.sourceId} for update`;
   // A separate statement, because one that waits for the lock would read the model as it was before.
   const model = tx<Pick<IndexState, 'modelVersion' | 'modelDimensions'>[]>`
@@ -78,15 +80,19 @@ export async function lockSource(tx: Transaction, { appId, sourceId }: SourceKey
   await Promise.all([owners, source]);
 }
 
+/** Of the document whose chunks are added: whether it is restricted, and whether it moves or is new to the source. */
+type Appended = { id: string; isRestricted: boolean; moves: boolean };
+
 /** Adds a document's chunks to the locked index. Returns the ordinal of the first one. */
 export async function appendChunks(
   tx: Transaction,
   key: SourceKey,
   state: IndexState,
-  documentId: string,
+  { id: documentId, isRestricted, moves }: Appended,
   { chunks, bundles, language }: Pick<PreparedText, 'chunks' | 'bundles' | 'language'>,
 ): Promise<number> {
   const first = state.nextOrdinal;
+  if (isRestricted) state.aclVersion += 1;
   if (chunks.length === 0) return first;
   const words = chunks.reduce((sum, chunk) => sum + chunk.words, 0);
   const chunkRows = tx`
@@ -112,7 +118,10 @@ export async function appendChunks(
     update knowledge_indexes set next_ordinal = next_ordinal + ${chunks.length},
       chunk_count = chunk_count + ${chunks.length}, word_count = word_count + ${words},
       bundled_documents = bundled_documents + 1, bundled_chunks = bundled_chunks + ${chunks.length},
-      languages = case when ${language} = any(languages) then languages else languages || ${language}::text end
+      acl_version = ${state.aclVersion}, restricted_chunks = restricted_chunks + ${isRestricted ? chunks.length : 0},
+      open_added = open_added + ${isRestricted || moves ? 0 : chunks.length},
+      languages = case when ${isRestricted} or ${language} = any(languages) then languages
+        else languages || ${language}::text end
     where app_id = ${key.appId} and source_id = ${key.sourceId}`;
   // These are sent together. The connection runs them in order.
   await Promise.all([chunkRows, ...bundleRows, statistics]);
@@ -126,7 +135,7 @@ export async function appendChunks(
 export async function removeChunks(
   tx: Transaction,
   key: SourceKey,
-  range: { firstOrdinal: number; chunkCount: number; wordCount: number },
+  range: { firstOrdinal: number; chunkCount: number; wordCount: number; aclId: string | null },
 ): Promise<void> {
   if (range.chunkCount === 0) return;
   const end = range.firstOrdinal + range.chunkCount;
@@ -144,8 +153,41 @@ export async function removeChunks(
       and first_ordinal >= ${range.firstOrdinal} and first_ordinal < ${end}`;
   await tx`
     update knowledge_indexes set chunk_count = chunk_count - ${range.chunkCount},
-      word_count = word_count - ${range.wordCount}
+      word_count = word_count - ${range.wordCount},
+      restricted_chunks = restricted_chunks - ${range.aclId === null ? 0 : range.chunkCount}
     where app_id = ${key.appId} and source_id = ${key.sourceId}`;
+}
+
+/** Keeps the languages of the locked index that a document has which every reader sees. */
+export async function dropUnusedLanguages(tx: Transaction, key: SourceKey): Promise<void> {
+  await tx`
+    update knowledge_indexes i set languages = array(
+      select u.language from unnest(i.languages) with ordinality u (language, place)
+      where exists (select from knowledge_documents d where d.app_id = i.app_id and d.source_id = i.source_id
+        and d.language = u.language and d.acl_id is null and d.chunk_count > 0)
+      order by u.place)
+    where i.app_id = ${key.appId} and i.source_id = ${key.sourceId}`;
+}
+
+/** Counts the chunks of a document of the locked index as restricted or not, and adds its language if they are not. */
+export async function countRestricted(
+  tx: Transaction,
+  key: SourceKey,
+  state: IndexState,
+  document: { chunkCount: number; language: StemLanguage; aclId: string | null },
+  wasRestricted: boolean,
+): Promise<void> {
+  const { chunkCount, language, aclId } = document;
+  const change = (aclId === null ? 0 : chunkCount) - (wasRestricted ? chunkCount : 0);
+  const adds = aclId === null && chunkCount > 0;
+  state.aclVersion += 1;
+  await tx`
+    update knowledge_indexes set acl_version = ${state.aclVersion}, restricted_chunks = restricted_chunks + ${change},
+      open_added = open_added + ${adds && wasRestricted ? chunkCount : 0},
+      languages = case when not ${adds} or ${language} = any(languages) then languages
+        else languages || ${language}::text end
+    where app_id = ${key.appId} and source_id = ${key.sourceId}`;
+  if (aclId !== null) await dropUnusedLanguages(tx, key);
 }
 
 /** Sorts the bundled documents of the locked index by term into one segment, or into several if there are many. */
@@ -264,7 +306,8 @@ export async function deleteIndexBelow(tx: Transaction, key: SourceKey, ordinal:
   await tx`
     update knowledge_indexes set first_ordinal = ${ordinal}, analysis = ${analysisVersion}, languages = array(
       select distinct language from knowledge_documents
-      where app_id = ${key.appId} and source_id = ${key.sourceId} and chunk_count > 0 order by language)
+      where app_id = ${key.appId} and source_id = ${key.sourceId} and chunk_count > 0 and acl_id is null
+      order by language)
     where ${of}`;
 }
 

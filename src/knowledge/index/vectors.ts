@@ -168,14 +168,14 @@ const staleCodesMax = 10_000;
 async function loadTable(
   tx: Transaction,
   appId: string,
-  source: { sourceId: string; vectorVersion: number; chunkCount: number },
+  source: { sourceId: string; vectorVersion: number; storedChunks: number },
   model: string,
   words: number,
   cache: Cache<CodeTable>,
 ): Promise<CodeTable> {
   const key = `${source.sourceId}/${model}`;
   const cached = cache.get(key);
-  const known = cached && cached.count <= source.chunkCount * 2 + staleCodesMax ? cached : undefined;
+  const known = cached && cached.count <= source.storedChunks * 2 + staleCodesMax ? cached : undefined;
   if (known && known.version >= source.vectorVersion) return known;
   let table = known ?? emptyTable();
   // The first addition copies: concurrent searches keep reading the old table.
@@ -183,7 +183,7 @@ async function loadTable(
   for await (const runs of readCodes(tx, appId, source.sourceId, model, table.version))
     for (const run of runs) {
       if (shared || table.count + run.chunkCount > table.ordinals.length)
-        table = grown(table, Math.max(run.chunkCount, source.chunkCount - table.count), words);
+        table = grown(table, Math.max(run.chunkCount, source.storedChunks - table.count), words);
       shared = false;
       // Copied as bytes: the database's buffers are not aligned to words.
       new Uint8Array(table.codes.buffer, table.count * words * 4, run.content.length).set(run.content);

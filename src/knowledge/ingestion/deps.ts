@@ -1,10 +1,13 @@
 import type { BlobStore } from '../../blob/blob-store.ts';
 import type { SharedEmbedder } from '../../content/embed/in-lanes.ts';
+import type { Fetcher } from '../../content/fetch/guarded-fetch.ts';
 import type { ParserPool } from '../../content/parse/pool/pool.ts';
 import type { StemLanguage } from '../../content/terms.ts';
 import type { Database, Db, Transaction } from '../../db/database.ts';
 import { taskNames } from '../../jobs/task-names.ts';
+import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/log.ts';
+import type { Secrets } from '../../tenancy/secrets.ts';
 import type { SourceKey } from '../index/store.ts';
 
 export type AddKnowledgeJob = (
@@ -28,6 +31,11 @@ export type KnowledgeWorkDeps = {
   /** Starts the work of an ingestion that has become active. */
   launch: Launch;
   log: Logger;
+  clock: Clock;
+  secrets: Secrets;
+  fetcher: Fetcher;
+  /** For what pulls keep while they run. */
+  scratchDirectory: string;
   /** Memory of a process that learns from a source, in MiB; 0 learns nothing. */
   learnMemoryMb: number;
 };

@@ -33,6 +33,8 @@ export type Input = {
   title: string | null;
   metadata: Record<string, unknown> | null;
   fileId: string | null;
+  /** The list of grants of the document, or null for every reader; undefined keeps those of an earlier version. */
+  aclId?: string | null | undefined;
   sourceUrl?: string | null;
 };
 
@@ -51,7 +53,7 @@ export type PreparedInput = {
 };
 
 /** A document's text with its metadata. */
-type TextInput = Pick<Input, 'documentId' | 'title' | 'metadata' | 'contentType' | 'fileId'> & {
+type TextInput = Pick<Input, 'documentId' | 'title' | 'metadata' | 'contentType' | 'fileId' | 'aclId'> & {
   text: string;
   bytesHash: Buffer;
   bytes: number;
@@ -102,6 +104,7 @@ export async function prepareInput(
       bytesHash: input.bytesHash,
       sourceUrl: input.sourceUrl,
       seenBy: input.seenBy,
+      aclId: input.aclId,
     },
     prepared,
     vectors,

@@ -1,4 +1,5 @@
 import { EmbeddingError } from '../../content/embed/embedder.ts';
+import { FetchError } from '../../content/fetch/errors.ts';
 import { ParseError } from '../../content/parse/types.ts';
 import type { Transaction } from '../../db/database.ts';
 import { findFile } from '../../files/store.ts';
@@ -42,6 +43,7 @@ export class IngestionRun {
   readonly #ingestion: IngestionRow;
   readonly #holder: string;
   readonly #documents: string[] = [];
+  readonly #notes: Record<string, unknown> = {};
   #progressMs = 0;
 
   constructor(deps: KnowledgeWorkDeps, ingestion: IngestionRow, holder: string, signal: AbortSignal) {
@@ -59,9 +61,29 @@ export class IngestionRun {
     if (kind === 'pull') {
       const error = await pull(this, source);
       if (error) return this.fail(error);
-      return this.#succeed({});
+      return this.#succeed(this.#notes);
     }
     return this.#workItems(source);
+  }
+
+  get id(): string {
+    return this.#ingestion.id;
+  }
+
+  /** Whether a person has confirmed that this pull may delete most of the source. */
+  get mayDelete(): boolean {
+    return this.#ingestion.metadata.confirm_deletions === true;
+  }
+
+  /** Adds to the metadata with which the ingestion ends. */
+  note(metadata: Record<string, unknown>): void {
+    Object.assign(this.#notes, metadata);
+  }
+
+  /** A failure to reach what is pulled, as the ingestion reports it; undefined for any other error. */
+  describeRead(error: unknown): IngestionError | undefined {
+    if (!(error instanceof FetchError) || this.signal.aborted) return undefined;
+    return { code: error.code, message: error.message };
   }
 
   async fail(error: IngestionError): Promise<void> {
@@ -154,7 +176,7 @@ export class IngestionRun {
     try {
       const input = await this.#readInput(source, item);
       if (item.dedupe) {
-        const reused = await findDocumentByBytes(db, source.appId, source.id, hashBytes(input.bytes));
+        const reused = await findDocumentByBytes(db, source.appId, source.id, hashBytes(input.bytes), item.aclId);
         if (reused !== undefined) return { kind: 'reuse', documentId: reused };
       }
       return { kind: 'write', ready: await this.prepare(source, input) };
@@ -171,6 +193,7 @@ export class IngestionRun {
       documentId: item.documentId,
       title: item.title,
       metadata: item.metadata,
+      aclId: item.hasAcl ? item.aclId : undefined,
     };
     if (item.fileId === null) {
       const bytes = (await store.readItemContent(db, item)) ?? Buffer.alloc(0);
@@ -205,32 +228,39 @@ export class IngestionRun {
       case 'fail':
         return this.commit((tx) => store.finishItem(tx, item, 'failed', { error: work.error }));
       case 'reuse':
-        return this.commit(async (tx) => {
-          await updateDocumentMetadata(tx, source.appId, work.documentId, {
-            ...(item.title === null ? {} : { title: item.title }),
-            ...(item.metadata === null ? {} : { metadata: item.metadata }),
-          });
-          await store.finishItem(tx, item, 'done', { document: work.documentId, reused: true });
-        });
+        return this.#reuse(source, item, work.documentId);
       case 'write': {
         const { facts, prepared, bytes, pages, ocr } = work.ready;
         // For two equal contents in one batch, the second finds the first only here.
         const twin = item.dedupe
-          ? await findDocumentByBytes(this.deps.db, source.appId, source.id, facts.bytesHash)
+          ? await findDocumentByBytes(this.deps.db, source.appId, source.id, facts.bytesHash, item.aclId)
           : undefined;
         if (twin !== undefined) return this.#writeItem(source, item, { kind: 'reuse', documentId: twin });
-        return this.write(source, work.ready, (tx) =>
-          store.finishItem(tx, item, 'done', {
+        return this.write(source, work.ready, async (tx) => {
+          const { kind, appId, id } = this.#ingestion;
+          if (kind === 'replace' && item.hasAcl) await store.setIngestionAcl(tx, appId, id, item.aclId);
+          await store.finishItem(tx, item, 'done', {
             document: facts.id,
             reused: false,
             chunks: prepared.chunks.length,
             bytes,
             pages,
             ...defined({ ocr }),
-          }),
-        );
+          });
+        });
       }
     }
+  }
+
+  /** Uses a document with the same bytes, or writes another one if its readers have changed meanwhile. */
+  async #reuse(source: SourceRow, item: ItemRow, documentId: string): Promise<void> {
+    const change = { title: item.title ?? undefined, metadata: item.metadata ?? undefined };
+    const reused = await this.commit(async (tx) => {
+      if (!(await updateDocumentMetadata(tx, source.appId, documentId, change, item.aclId))) return false;
+      await store.finishItem(tx, item, 'done', { document: documentId, reused: true });
+      return true;
+    });
+    if (!reused) await this.#writeItem(source, item, await this.#readItem(source, item));
   }
 
   /**

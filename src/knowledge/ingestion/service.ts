@@ -9,6 +9,8 @@ import type { Caller } from '../../tenancy/caller.ts';
 import { requireQuotaLeft } from '../../tenancy/quotas.ts';
 import { fieldId, pathId, unknownReference } from '../../tenancy/references.ts';
 import { findCreatableKind, listMissingForPull } from '../kinds/index.ts';
+import type { aclSchema } from '../permissions/schema.ts';
+import type { Permissions } from '../permissions/service.ts';
 import type { ingestBatchSchema, ingestSchema, pushSchema } from '../schema.ts';
 import { checkMetadata, type SourceService, type VisibleSource } from '../sources/service.ts';
 import type { SourceRow } from '../sources/store.ts';
@@ -20,7 +22,7 @@ import * as store from './store.ts';
 import { type KnowledgeWork, leaseSeconds } from './workflow.ts';
 
 /** A pushed document, alone or in a batch, or a replacement. */
-export type PushInput = Static<typeof pushSchema>;
+export type PushInput = Static<typeof pushSchema> & { acl?: Static<typeof aclSchema> | null | undefined };
 type OnActive = NonNullable<Static<typeof ingestSchema>['on_active']>;
 
 const inlineBytesDefault = 256 * 1024;
@@ -36,6 +38,7 @@ type AlsoWrite = (tx: Transaction, ingestion: IngestionRow) => Promise<void>;
 type IngestDeps = {
   db: Database;
   sources: SourceService;
+  permissions: Permissions;
   work: KnowledgeWork;
   /** Receives the errors of work that outlives its request. */
   onError: (error: unknown) => void;
@@ -46,11 +49,12 @@ type IngestDeps = {
 export type IngestService = ReturnType<typeof createIngestService>;
 
 export function createIngestService(deps: IngestDeps) {
-  const { db, sources, work, onError, inlineBytesMax = inlineBytesDefault } = deps;
+  const { db, sources, permissions, work, onError, inlineBytesMax = inlineBytesDefault } = deps;
 
   /** Inserts the ingestion and its job in one transaction, or returns the ingestion that is already active. */
   async function begin(
     db: Db,
+    caller: Caller | undefined,
     source: SourceRow,
     kind: IngestionRow['kind'],
     items: NewItem[],
@@ -58,12 +62,13 @@ export function createIngestService(deps: IngestDeps) {
     inline: boolean,
     { also, metadata = {} }: { also?: AlsoWrite | undefined; metadata?: Record<string, unknown> } = {},
   ): Promise<{ ingestion: IngestionRow; isNew: boolean }> {
+    let waits = onActive === 'queue';
     for (let tries = 0; tries < insertTriesMax; tries++) {
       const inserted = await db.begin(async (tx) => {
         const base = { appId: source.appId, id: newUuid(), sourceId: source.id, kind, metadata };
-        let row = await store.insertIngestion(tx, { ...base, queued: false });
-        if (!row && onActive === 'queue' && (await store.lockActive(tx, source.appId, source.id)))
-          row = await store.insertIngestion(tx, { ...base, queued: true });
+        let row = await store.insertIngestion(tx, { ...base, queued: false }, items);
+        if (!row && waits && (await store.lockActive(tx, source.appId, source.id)))
+          row = await store.insertIngestion(tx, { ...base, queued: true }, items);
         if (!row) return undefined;
         await also?.(tx, row);
         await store.insertItems(tx, source.appId, row.id, items);
@@ -74,8 +79,13 @@ export function createIngestService(deps: IngestDeps) {
       });
       if (inserted) return { ingestion: inserted, isNew: true };
       // The active ingestion may have ended since.
-      const active = onActive === 'queue' ? undefined : await store.findActiveIngestion(db, source.appId, source.id);
+      const active = waits ? undefined : await store.findActiveIngestion(db, source.appId, source.id, caller);
       if (!active) continue;
+      // The caller must not learn of an ingestion whose documents they cannot see.
+      if (!active.isVisible) {
+        waits = true;
+        continue;
+      }
       if (onActive === 'error')
         throw new AppError('conflict', 'Another ingestion of this source is active.', {
           details: { status: active.status },
@@ -96,10 +106,11 @@ export function createIngestService(deps: IngestDeps) {
     items: NewItem[],
     onActive: OnActive,
     isInline = true,
+    metadata: Record<string, unknown> = {},
   ): Promise<IngestionView> {
     const size = items.reduce((sum, item) => sum + (item.content?.length ?? inlineBytesMax + 1), 0);
     const inline = isInline && !isInUnit() && kind !== 'pull' && size <= inlineBytesMax;
-    const { ingestion, isNew } = await begin(db, source, kind, items, onActive, inline);
+    const { ingestion, isNew } = await begin(db, caller, source, kind, items, onActive, inline, { metadata });
     if (isNew && inline && !ingestion.queued) await runInline([ingestion]);
     const view = found(await store.findIngestion(db, caller, ingestion.id));
     return isNew ? view : { ...view, metadata: { ...view.metadata, already_active: true } };
@@ -113,11 +124,22 @@ export function createIngestService(deps: IngestDeps) {
 
   const isSmall = (item: NewItem): boolean => !isInUnit() && (item.content?.length ?? 0) <= inlineBytesMax;
 
-  async function readPush(db: Db, caller: Caller, input: PushInput, at = ''): Promise<NewItem> {
+  /** `document` is the one to be replaced. The grants of a batch are those of the whole batch. */
+  async function readPush(
+    db: Db,
+    caller: Caller,
+    source: SourceRow,
+    input: PushInput,
+    { at = '', document, aclId }: { at?: string; document?: ReplacedDocument; aclId?: string | undefined } = {},
+  ): Promise<NewItem> {
     checkMetadata(input.metadata, `${at}metadata`);
+    const acl = input.acl == null ? aclId : await permissions.resolve(db, caller, source, input.acl);
+    const readers = acl ?? (input.acl === null ? undefined : document?.aclId) ?? undefined;
     const common = {
-      documentId: null,
-      title: input.title ?? null,
+      documentId: document?.id ?? null,
+      aclId: acl ?? null,
+      hasAcl: acl !== undefined || input.acl === null,
+      title: input.title ?? document?.title ?? null,
       metadata: input.metadata ?? null,
       dedupe: input.dedupe ?? false,
     };
@@ -131,6 +153,7 @@ export function createIngestService(deps: IngestDeps) {
       throw new AppError('file_too_large', `A file can have at most ${documentBytesMax} bytes.`, {
         fields: [{ field, message: 'is too large' }],
       });
+    if (readers !== undefined) await permissions.requireNoMoreReaders(db, source.appId, file.id, readers, field);
     return { ...common, ...none, fileId: file.id };
   }
 
@@ -150,8 +173,13 @@ export function createIngestService(deps: IngestDeps) {
     if (mode === 'pull') await requireQuotaLeft(db, source, 'pages');
     // With `dedupe`, no new document may be necessary.
     else if (input.dedupe !== true) await requireQuotaLeft(db, source, 'documents');
-    const items = mode === 'pull' ? [] : [await readPush(db, caller, input)];
-    return start(db, caller, source, mode === 'pull' ? 'pull' : 'push', items, input.on_active ?? 'return', isInline);
+    const items = mode === 'pull' ? [] : [await readPush(db, caller, source, input)];
+    const confirmed = input.confirm_deletions === true;
+    if (confirmed && mode !== 'pull') throw invalidField('confirm_deletions', 'is for pulls only');
+    // A confirmation must not be lost in a pull that is already active.
+    const onActive = input.on_active ?? (confirmed ? 'queue' : 'return');
+    const metadata = confirmed ? { confirm_deletions: true } : {};
+    return start(db, caller, source, mode === 'pull' ? 'pull' : 'push', items, onActive, isInline, metadata);
   }
 
   return {
@@ -163,6 +191,7 @@ export function createIngestService(deps: IngestDeps) {
       if (!findCreatableKind(source.type)?.pushable)
         throw invalidField('items', `cannot be pushed into a source of type ${source.type}`);
       await requireQuotaLeft(db, source, 'documents');
+      const aclId = input.acl && (await permissions.resolve(db, caller, source, input.acl));
       const items: NewItem[] = [];
       for (const [i, item] of input.items.entries()) {
         if ((item.content === undefined) === (item.file === undefined))
@@ -170,7 +199,7 @@ export function createIngestService(deps: IngestDeps) {
             [`items.${i}.content`, `items.${i}.file`],
             'exactly one of content and file is required',
           );
-        items.push(await readPush(db, caller, item, `items.${i}.`));
+        items.push(await readPush(db, caller, source, item, { at: `items.${i}.`, aclId }));
       }
       return start(db, caller, source, 'batch', items, input.on_active ?? 'return');
     },
@@ -179,13 +208,12 @@ export function createIngestService(deps: IngestDeps) {
     async replaceDocument(
       caller: Caller,
       source: VisibleSource,
-      document: { id: string; title: string | null },
+      document: ReplacedDocument,
       input: PushInput,
     ): Promise<IngestionView> {
-      const item = await readPush(db, caller, input);
-      const items = [{ ...item, documentId: document.id, title: item.title ?? document.title }];
+      const item = await readPush(db, caller, source, input, { document });
       try {
-        return await start(db, caller, source, 'replace', items, 'queue');
+        return await start(db, caller, source, 'replace', [item], 'queue');
       } catch (error) {
         // The document has just been deleted with its source; the request names only the document.
         if (brokenReference(error)?.column === 'source_id') throw notFound();
@@ -196,7 +224,7 @@ export function createIngestService(deps: IngestDeps) {
     /** Ingests bytes that the server itself received, queued behind an active ingestion. */
     async ingestInternal(source: SourceRow, item: NewItem, also?: AlsoWrite): Promise<IngestionRow> {
       const inline = isSmall(item);
-      const { ingestion } = await begin(db, source, 'push', [item], 'queue', inline, { also });
+      const { ingestion } = await begin(db, undefined, source, 'push', [item], 'queue', inline, { also });
       if (inline && !ingestion.queued) await runInline([ingestion]);
       return ingestion;
     },
@@ -207,7 +235,7 @@ export function createIngestService(deps: IngestDeps) {
       const begun = await db.begin(async (tx) => {
         const ingestions: IngestionRow[] = [];
         for (const source of targets)
-          ingestions.push((await begin(tx, source, 'push', [item], 'queue', inline)).ingestion);
+          ingestions.push((await begin(tx, undefined, source, 'push', [item], 'queue', inline)).ingestion);
         return ingestions;
       });
       if (inline) await runInline(begun.filter(({ queued }) => !queued));
@@ -235,7 +263,7 @@ export function createIngestService(deps: IngestDeps) {
         dedupe: false,
       }));
       const metadata = { files: files.map(({ file }) => file) };
-      const { ingestion } = await begin(db, source, kind, items, 'queue', false, { metadata });
+      const { ingestion } = await begin(db, undefined, source, kind, items, 'queue', false, { metadata });
       return ingestion;
     },
 
@@ -260,9 +288,9 @@ export function createIngestService(deps: IngestDeps) {
       });
     },
 
-    /** Starts an automatic pull, unless another ingestion is active. */
-    async pullDue(source: SourceRow): Promise<void> {
-      await begin(db, source, 'pull', [], 'return', false);
+    /** Starts an automatic pull, unless another ingestion is active, which is returned then. */
+    async pullDue(source: SourceRow): Promise<IngestionRow> {
+      return (await begin(db, undefined, source, 'pull', [], 'return', false)).ingestion;
     },
 
     async get(caller: Caller, id: string): Promise<IngestionView> {
@@ -271,10 +299,13 @@ export function createIngestService(deps: IngestDeps) {
 
     async list(caller: Caller, sourceId: string, page: PageRequest): Promise<[IngestionView[], number]> {
       const source = await sources.get(db, caller, sourceId);
-      return store.listIngestions(db, source.appId, source.id, page);
+      return store.listIngestions(db, caller, source.id, page);
     },
   };
 }
+
+/** A document whose content is replaced. */
+type ReplacedDocument = { id: string; title: string | null; aclId: string | null };
 
 type Mode = 'content' | 'file' | 'pull';
 
@@ -300,6 +331,7 @@ function checkMode(source: SourceRow, mode: Mode, input: Static<typeof ingestSch
     return;
   }
   if (input.dedupe === true) throw invalidField('dedupe', 'is for pushed content only');
+  if (input.acl !== undefined) throw invalidField('acl', 'is for pushed content only');
   if (!kind?.pull) throw invalidField('pull', `a source of type ${source.type} has nothing to pull from`);
   const missing = listMissingForPull(kind, source.payload);
   if (missing.length > 0)

@@ -6,8 +6,10 @@ import { hashUrl } from '../../crawls/store.ts';
 import type { Db, Transaction } from '../../db/database.ts';
 import type { PageRequest } from '../../http/route/pages.ts';
 import type { Caller } from '../../tenancy/caller.ts';
+import { ingestionVisible } from '../../tenancy/document-readers.ts';
 import type { Owned } from '../../tenancy/visible.ts';
 import { lockSource } from '../index/store.ts';
+import { aclsOfSource } from '../permissions/store.ts';
 import { type IngestionStatus, jsonOrNull, sourceVisible } from '../sources/store.ts';
 
 export type IngestionError = { code: string; message: string };
@@ -25,6 +27,8 @@ export type IngestionRow = {
   leaseHolder: string | null;
   leaseUntil: Date | null;
   version: number;
+  /** Its readers see the documents of all of these lists of grants; null for every reader of the source. */
+  aclIds: string[] | null;
   startedAt: Date | null;
   completedAt: Date | null;
   createdAt: Date;
@@ -48,44 +52,74 @@ export type ItemRow = {
   title: string | null;
   metadata: Record<string, unknown> | null;
   dedupe: boolean;
+  /** With `hasAcl`, the list of grants of the document, or null for every reader. */
+  aclId: string | null;
+  hasAcl: boolean;
   result: Record<string, unknown> | null;
 };
 
 export type NewItem = Pick<
   ItemRow,
   'documentId' | 'fileId' | 'content' | 'isText' | 'contentType' | 'filename' | 'title' | 'metadata' | 'dedupe'
->;
+> &
+  Partial<Pick<ItemRow, 'aclId' | 'hasAcl'>>;
 
 /** Inserts the ingestion. Returns undefined if another one of the source is active and this one must not queue. */
 export async function insertIngestion(
   db: Db,
   ingestion: Pick<IngestionRow, 'appId' | 'id' | 'sourceId' | 'kind' | 'queued' | 'metadata'>,
+  items: readonly NewItem[],
 ): Promise<IngestionRow | undefined> {
   const [row] = await db<IngestionRow[]>`
-    insert into knowledge_ingestions (app_id, id, source_id, kind, queued, metadata)
+    insert into knowledge_ingestions (app_id, id, source_id, kind, queued, metadata, acl_ids)
     values (${ingestion.appId}, ${ingestion.id}, ${ingestion.sourceId}, ${ingestion.kind}, ${ingestion.queued},
-      ${JSON.stringify(ingestion.metadata)}::text::jsonb)
+      ${JSON.stringify(ingestion.metadata)}::text::jsonb, ${aclsOf(db, ingestion, items)})
     on conflict (app_id, source_id)
       where status in ('pending', 'running', 'awaiting_callback') and not queued do nothing
     returning *`;
   return row;
 }
 
+/** SQL: the lists of grants of the documents that an ingestion concerns. */
+function aclsOf(
+  db: Db,
+  { appId, sourceId, kind }: Pick<IngestionRow, 'appId' | 'sourceId' | 'kind'>,
+  items: readonly NewItem[],
+) {
+  if (kind === 'pull') return aclsOfSource(db, appId, db`${sourceId}::uuid`);
+  const given = items.flatMap(({ hasAcl, aclId }) => (hasAcl ? (aclId ?? []) : []));
+  const replaced = items.flatMap(({ documentId }) => documentId ?? []);
+  return db`(
+    select array_agg(distinct a.id) from (
+      select unnest(${given}::uuid[]) as id
+      union all select acl_id from knowledge_documents
+        where app_id = ${appId} and id = any(${replaced}::uuid[]) and acl_id is not null) a)`;
+}
+
 export async function insertItems(db: Db, appId: string, ingestionId: string, items: NewItem[]): Promise<void> {
   for (const [ordinal, item] of items.entries())
     await db`
       insert into knowledge_ingestion_items (app_id, ingestion_id, ordinal, document_id, file_id, content, is_text,
-        content_type, filename, title, metadata, dedupe)
+        content_type, filename, title, metadata, dedupe, acl_id, has_acl)
       values (${appId}, ${ingestionId}, ${ordinal}, ${item.documentId}, ${item.fileId}, ${item.content},
         ${item.isText}, ${item.contentType}, ${item.filename}, ${item.title}, ${jsonOrNull(item.metadata)}::text::jsonb,
-        ${item.dedupe})`;
+        ${item.dedupe}, ${item.aclId ?? null}, ${item.hasAcl ?? false})`;
 }
 
-export async function findActiveIngestion(db: Db, appId: string, sourceId: string): Promise<IngestionRow | undefined> {
-  const [row] = await db<IngestionRow[]>`
-    select * from knowledge_ingestions where app_id = ${appId} and source_id = ${sourceId}
-      and status in ('pending', 'running', 'awaiting_callback') and not queued`;
+/** The active ingestion of a source, if there is one, and whether the caller may see it. */
+export async function findActiveIngestion(db: Db, appId: string, sourceId: string, caller: Caller | undefined) {
+  const visible = caller === undefined ? db`true` : ingestionVisible(db, caller, 'i');
+  const [row] = await db<(IngestionRow & { isVisible: boolean })[]>`
+    select i.*, ${visible} as is_visible from knowledge_ingestions i
+    where i.app_id = ${appId} and i.source_id = ${sourceId}
+      and i.status in ('pending', 'running', 'awaiting_callback') and not i.queued`;
   return row;
+}
+
+/** Sets the list of grants of the only document of an ingestion. */
+export async function setIngestionAcl(db: Db, appId: string, id: string, aclId: string | null): Promise<void> {
+  const acls = aclId === null ? null : [aclId];
+  await db`update knowledge_ingestions set acl_ids = ${acls}::uuid[] where app_id = ${appId} and id = ${id}`;
 }
 
 /**
@@ -110,7 +144,7 @@ export async function findIngestion(db: Db, caller: Caller, id: string): Promise
   const [row] = await db<IngestionView[]>`
     select i.*, s.org_id, s.team_id, s.user_id, s.agent_id
     from knowledge_ingestions i join knowledge_sources s on s.app_id = i.app_id and s.id = i.source_id
-    where i.id = ${id} and ${sourceVisible(db, caller, 's')}`;
+    where i.id = ${id} and ${sourceVisible(db, caller, 's')} and ${ingestionVisible(db, caller, 'i')}`;
   return row;
 }
 
@@ -118,7 +152,8 @@ export async function findIngestion(db: Db, caller: Caller, id: string): Promise
 export async function filterVisibleIngestions(db: Db, caller: Caller, ids: readonly string[]): Promise<string[]> {
   const rows = await db<{ id: string }[]>`
     select i.id from knowledge_ingestions i join knowledge_sources s on s.app_id = i.app_id and s.id = i.source_id
-    where i.id = any(${[...ids]}::uuid[]) and ${sourceVisible(db, caller, 's')}`;
+    where i.id = any(${[...ids]}::uuid[]) and ${sourceVisible(db, caller, 's')}
+      and ${ingestionVisible(db, caller, 'i')}`;
   return rows.map(({ id }) => id);
 }
 
@@ -132,17 +167,18 @@ export function listIngestionsById(db: Db, appId: string, ids: readonly string[]
 
 export async function listIngestions(
   db: Db,
-  appId: string,
+  caller: Caller,
   sourceId: string,
   page: PageRequest,
 ): Promise<[IngestionView[], number]> {
+  const where = db`i.app_id = ${caller.appId} and i.source_id = ${sourceId} and ${ingestionVisible(db, caller, 'i')}`;
   const rows = await db<IngestionView[]>`
     select i.*, s.org_id, s.team_id, s.user_id, s.agent_id
     from knowledge_ingestions i join knowledge_sources s on s.app_id = i.app_id and s.id = i.source_id
-    where i.app_id = ${appId} and i.source_id = ${sourceId}
+    where ${where}
     order by i.created_at desc, i.id desc limit ${page.pageSize} offset ${page.offset}`;
   const [count] = await db<[{ total: number }]>`
-    select count(*) as total from knowledge_ingestions where app_id = ${appId} and source_id = ${sourceId}`;
+    select count(*) as total from knowledge_ingestions i where ${where}`;
   return [rows, count.total];
 }
 
@@ -195,7 +231,7 @@ export async function lockLease(tx: Transaction, appId: string, id: string, hold
 export function listItems(db: Db, appId: string, ingestionId: string) {
   return db<ItemRow[]>`
     select app_id, ingestion_id, ordinal, state, document_id, file_id, null::bytea as content, is_text, content_type, filename,
-      title, metadata, dedupe, result
+      title, metadata, dedupe, acl_id, has_acl, result
     from knowledge_ingestion_items where app_id = ${appId} and ingestion_id = ${ingestionId} order by ordinal`;
 }
 
@@ -279,6 +315,7 @@ export async function finishIngestion(
   await db`
     update knowledge_ingestions set status = ${outcome.status}, error = ${jsonOrNull(outcome.error)}::text::jsonb,
       metadata = metadata || ${JSON.stringify(outcome.metadata)}::text::jsonb,
+      acl_ids = case when kind = 'pull' then ${aclsOfSource(db, appId, db`knowledge_ingestions.source_id`)} else acl_ids end,
       stats = ${JSON.stringify(outcome.stats)}::text::jsonb, completed_at = now(), updated_at = now(),
       lease_holder = null, lease_until = null
     where app_id = ${appId} and id = ${id}`;

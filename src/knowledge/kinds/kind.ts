@@ -16,6 +16,8 @@ export type SourceKind = {
   aliases?: Readonly<Record<string, string>>;
   /** Whether bytes can be pushed. */
   pushable: boolean;
+  /** The members of credentials that a pull uses, and the scheme, host and port in a payload that they are for. */
+  credentials?: { members: readonly string[]; origin(payload: Payload | null): string | undefined };
   /** Absent if there is nothing to pull from. */
   pull?: CrawlPull | JobPull;
 };

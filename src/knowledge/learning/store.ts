@@ -24,14 +24,14 @@ export function listDue(db: Db, due: Due) {
   return db<SourceKey[]>`
     select i.app_id, i.source_id
     from knowledge_indexes i left join knowledge_models m on m.app_id = i.app_id and m.source_id = i.source_id
-    where ${due.appId === undefined ? db`true` : db`i.app_id = ${due.appId}`} and i.chunk_count >= ${due.chunksMin}
-      and (m.version is null or m.dimensions = 0 or i.next_ordinal - m.next_ordinal >= m.chunk_count * case
+    where ${due.appId === undefined ? db`true` : db`i.app_id = ${due.appId}`} and i.chunk_count - i.restricted_chunks >= ${due.chunksMin}
+      and (m.version is null or m.dimensions = 0 or i.open_added - m.open_added >= m.chunk_count * case
         when exists (select from knowledge_ingestions g where g.app_id = i.app_id and g.source_id = i.source_id
           and g.status in ('pending', 'running', 'awaiting_callback') and not g.queued)
         then ${due.activeGrowth}::float8 else ${due.growth}::float8 end)
       and (m.lease_until is null or m.lease_until < now())
       and (m.refused_bytes is null or ${hasRoom(db, db`m.refused_bytes`)})
-    order by i.app_id, i.chunk_count limit ${due.count}`;
+    order by i.app_id, i.chunk_count - i.restricted_chunks limit ${due.count}`;
 }
 
 /** SQL: whether this many bytes in place of those of the model `m` are within the quota of its app. */
@@ -101,21 +101,31 @@ export type IndexFacts = {
   languages: StemLanguage[];
   firstOrdinal: number;
   nextOrdinal: number;
+  /** Chunks and words of the documents that every reader of the source sees, and the chunks ever added to such. */
   chunkCount: number;
   wordCount: number;
+  openAdded: number;
 };
 
 export async function readIndexFacts(db: Db, key: SourceKey): Promise<IndexFacts | undefined> {
   const [row] = await db<IndexFacts[]>`
-    select languages, first_ordinal, next_ordinal, chunk_count, word_count
-    from knowledge_indexes where app_id = ${key.appId} and source_id = ${key.sourceId}`;
+    select i.languages, i.first_ordinal, i.next_ordinal, i.chunk_count - i.restricted_chunks as chunk_count,
+      i.word_count - case when i.restricted_chunks = 0 then 0 else (
+        select coalesce(sum(d.word_count), 0) from knowledge_documents d
+        where d.app_id = i.app_id and d.source_id = i.source_id and d.acl_id is not null) end as word_count,
+      i.open_added
+    from knowledge_indexes i where i.app_id = ${key.appId} and i.source_id = ${key.sourceId}`;
   return row;
 }
 
-export function listDeadRanges(db: Db, key: SourceKey) {
+/** The ordinals that a model must not learn from: of deleted chunks, and of restricted documents. */
+export function listHiddenRanges(db: Db, key: SourceKey) {
   return db<{ firstOrdinal: number; chunkCount: number }[]>`
     select first_ordinal, chunk_count from knowledge_dead_ranges
-    where app_id = ${key.appId} and source_id = ${key.sourceId}`;
+    where app_id = ${key.appId} and source_id = ${key.sourceId}
+    union all
+    select first_ordinal, chunk_count from knowledge_documents
+    where app_id = ${key.appId} and source_id = ${key.sourceId} and acl_id is not null and chunk_count > 0`;
 }
 
 const rowsPerRead = 500;
@@ -184,11 +194,19 @@ export async function installModel(
   tx: Transaction,
   key: SourceKey,
   holder: string,
-  model: { version: number; dimensions: number; words: number; chunkCount: number; nextOrdinal: number; bytes: number },
+  model: {
+    version: number;
+    dimensions: number;
+    words: number;
+    chunkCount: number;
+    nextOrdinal: number;
+    openAdded: number;
+    bytes: number;
+  },
 ): Promise<boolean> {
   const { count } = await tx`
     update knowledge_models set version = ${model.version}, dimensions = ${model.dimensions},
-      word_count = ${model.words}, chunk_count = ${model.chunkCount}, next_ordinal = ${model.nextOrdinal},
+      word_count = ${model.words}, chunk_count = ${model.chunkCount}, next_ordinal = ${model.nextOrdinal}, open_added = ${model.openAdded},
       bytes = ${model.bytes}, refused_bytes = null, code_version = 1, trained_at = now(), lease_holder = null, lease_until = null
     where app_id = ${key.appId} and source_id = ${key.sourceId} and lease_holder = ${holder}`;
   return count > 0;
@@ -218,6 +236,21 @@ export async function deleteCodesBelow(tx: Transaction, key: SourceKey, ordinal:
     update knowledge_models m set refused_bytes = null,
       bytes = m.bytes - (select coalesce(sum(g.bytes), 0) from gone g where g.version = m.version)
     where m.app_id = ${key.appId} and m.source_id = ${key.sourceId}`;
+}
+
+/**
+ * Discards the model of a locked index, and one that is being trained, because a document that it has learned from is
+ * no longer for every reader.
+ */
+export async function discardModel(tx: Transaction, key: SourceKey): Promise<void> {
+  const of = tx`app_id = ${key.appId} and source_id = ${key.sourceId}`;
+  const { count } = await tx`
+    update knowledge_models set version = version + 1, dimensions = 0, bytes = 0, refused_bytes = null,
+      lease_holder = null, lease_until = null
+    where ${of} and (dimensions > 0 or lease_holder is not null)`;
+  if (count === 0) return;
+  await tx`delete from knowledge_model_terms where ${of}`;
+  await tx`delete from knowledge_model_codes where ${of}`;
 }
 
 /** Deletes everything of a source's model. */

@@ -112,15 +112,15 @@ async function trainModel(
   const trained = await db.begin('isolation level repeatable read read only', async (tx) => {
     const facts = await store.readIndexFacts(tx, key);
     if (!facts || facts.chunkCount < chunksMin) return undefined;
-    const { languages, firstOrdinal, nextOrdinal, chunkCount } = facts;
+    const { languages, firstOrdinal, nextOrdinal, chunkCount, openAdded } = facts;
     const dimensions = Math.min(dimensionsMax, Math.floor(chunkCount / chunksMin) * dimensionsStep);
-    const taken = takeSample(facts, await store.listDeadRanges(tx, key));
+    const taken = takeSample(facts, await store.listHiddenRanges(tx, key));
     const sample = { languages, dimensions, firstOrdinal, taken };
     await learner.read(sample, store.readRange(tx, key, firstOrdinal, nextOrdinal));
-    return { dimensions, chunkCount, nextOrdinal, firstOrdinal };
+    return { dimensions, chunkCount, nextOrdinal, firstOrdinal, openAdded };
   });
   if (!trained) return;
-  const { dimensions, chunkCount, nextOrdinal, firstOrdinal } = trained;
+  const { dimensions, chunkCount, nextOrdinal, firstOrdinal, openAdded } = trained;
   const words = await learner.train();
   const size = codeHeaderBytes + dimensions;
   // Leaves out the words themselves, which count at the end. A model that is clearly too large is not stored.
@@ -167,7 +167,7 @@ async function trainModel(
     const { nextOrdinal: end } = state;
     if (end > folded) await write(tx, folded, end, await fold(tx, folded, end));
     const bytes = await store.measureVersion(tx, key, version);
-    const model = { version, dimensions, words, chunkCount, nextOrdinal, bytes };
+    const model = { version, dimensions, words, chunkCount, nextOrdinal, openAdded, bytes };
     const installed = await store.installModel(tx, key, holder, model).catch((error: unknown) => {
       throw quotaError(error) === undefined ? error : new OverQuota(bytes);
     });
@@ -188,18 +188,23 @@ class OverQuota extends Error {
 /** Another process has taken over the training. */
 class ClaimLost extends Error {}
 
-/** One byte per ordinal: 1 for the chunks to train on, spread evenly over the source. */
+/** One byte per ordinal: 1 for the chunks to train on, spread evenly over those that are not hidden. */
 function takeSample(
   { firstOrdinal, nextOrdinal, chunkCount, wordCount }: store.IndexFacts,
-  dead: { firstOrdinal: number; chunkCount: number }[],
+  hidden: { firstOrdinal: number; chunkCount: number }[],
 ): Uint8Array {
   const wordsPerChunk = Math.max(1, wordCount / Math.max(1, chunkCount));
   const share = Math.min(1, sampleChunksMax / chunkCount, sampleWordsMax / wordsPerChunk / chunkCount);
-  const taken = new Uint8Array(nextOrdinal - firstOrdinal);
-  for (let i = 0; i < taken.length; i++) taken[i] = Math.floor((i + 1) * share) > Math.floor(i * share) ? 1 : 0;
-  for (const range of dead) {
+  const taken = new Uint8Array(nextOrdinal - firstOrdinal).fill(1);
+  for (const range of hidden) {
     const from = Math.max(0, range.firstOrdinal - firstOrdinal);
     taken.fill(0, from, Math.max(from, range.firstOrdinal - firstOrdinal + range.chunkCount));
+  }
+  let place = 0;
+  for (let i = 0; i < taken.length; i++) {
+    if (taken[i] === 0) continue;
+    taken[i] = Math.floor((place + 1) * share) > Math.floor(place * share) ? 1 : 0;
+    place += 1;
   }
   return taken;
 }

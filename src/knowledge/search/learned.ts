@@ -165,7 +165,8 @@ async function loadCodes(
 ): Promise<ModelCodes> {
   const key = `${source.sourceId}/${source.modelVersion}`;
   const cached = cache.get(key);
-  const usable = cached !== undefined && source.firstOrdinal - cached.firstOrdinal <= source.chunkCount + staleCodesMax;
+  const usable =
+    cached !== undefined && source.firstOrdinal - cached.firstOrdinal <= source.storedChunks + staleCodesMax;
   let codes = usable ? cached : emptyCodes(source);
   if (usable && codes.codeVersion >= source.codeVersion && capacityOf(codes) >= source.nextOrdinal) return codes;
   if (capacityOf(codes) < source.nextOrdinal) codes = grown(codes, source.nextOrdinal);

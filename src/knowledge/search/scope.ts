@@ -1,5 +1,6 @@
 import type { StemLanguage } from '../../content/terms.ts';
 import { allowedBit, liveBit } from './rank.ts';
+import { hideRestricted, type Restrictions } from './restricted.ts';
 import type { ScopeStatistics } from './score.ts';
 import type { AllowedRanges, ScopeSource } from './store.ts';
 
@@ -8,22 +9,33 @@ import type { AllowedRanges, ScopeSource } from './store.ts';
  * that is live and one for each that the search's filters allow.
  */
 export type SearchedChunks = {
-  sources: (ScopeSource & { base: number })[];
+  sources: PlacedSource[];
   rows: Uint8Array;
   statistics: ScopeStatistics;
 };
 
-/** Lays out the sources as rows. Without `allowed`, there is no filter. */
-export function layOutScope(sources: ScopeSource[], allowed: AllowedRanges[] | undefined): SearchedChunks {
+/** A source whose counts and languages are those of the chunks that the caller sees. */
+type PlacedSource = ScopeSource & {
+  /** The row of ordinal 0. */
+  base: number;
+  /** All of its live chunks, by which caches decide. */
+  storedChunks: number;
+};
+
+/**
+ * Lays out the sources as rows. Without `allowed`, there is no filter. Hidden chunks are left out as if they had been
+ * deleted, and sources without another chunk as if they were empty.
+ */
+export function layOutScope(
+  sources: ScopeSource[],
+  allowed: AllowedRanges[] | undefined,
+  restrictions?: Restrictions,
+): SearchedChunks {
   let size = 0;
-  let chunks = 0;
-  let words = 0;
   const placed = sources.map((source) => {
     const base = size - source.firstOrdinal;
     size += source.nextOrdinal - source.firstOrdinal;
-    chunks += source.chunkCount;
-    words += source.wordCount;
-    return { ...source, base };
+    return { ...source, base, storedChunks: source.chunkCount };
   });
   const rows = new Uint8Array(size).fill(allowed === undefined ? liveBit | allowedBit : liveBit);
   const baseOf = new Map(placed.map((source) => [source.sourceId, source.base]));
@@ -39,13 +51,20 @@ export function layOutScope(sources: ScopeSource[], allowed: AllowedRanges[] | u
       const from = Math.max(0, source.base + first);
       rows.fill(0, from, Math.max(from, source.base + first + (source.deadCount[i] ?? 0)));
     }
-  const hasDead = placed.some((source) => source.deadFirst.length > 0);
-  return { sources: placed, rows, statistics: { chunks, averageLength: chunks === 0 ? 0 : words / chunks, hasDead } };
+  const seen = restrictions
+    ? placed
+        .map((source) => ({ ...source, ...hideRestricted(restrictions, source, source.base, rows) }))
+        .filter((source) => source.chunkCount > 0)
+    : placed;
+  const chunks = seen.reduce((sum, source) => sum + source.chunkCount, 0);
+  const words = seen.reduce((sum, source) => sum + source.wordCount, 0);
+  const hasDead = seen.some((source) => source.deadFirst.length > 0 || source.chunkCount < source.storedChunks);
+  return { sources: seen, rows, statistics: { chunks, averageLength: chunks === 0 ? 0 : words / chunks, hasDead } };
 }
 
 /** The languages of the scope's texts. */
 export function languagesOf({ sources }: Pick<SearchedChunks, 'sources'>): StemLanguage[] {
-  return [...new Set(sources.flatMap((source) => source.languages))];
+  return [...new Set(sources.flatMap((source) => source.languages))].sort();
 }
 
 /** The source and ordinal of a row. */

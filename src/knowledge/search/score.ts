@@ -64,8 +64,10 @@ export function scoreTerms(
   for (const i of order) {
     const term = terms[i] as RankTerm;
     const factor = factors[i] as number;
-    candidates ??= pruneRows(scores, rest, term, count);
-    if (candidates) for (const one of candidates) one.score += lookUp(term, factor, one.row, norm);
+    candidates ??= pruneRows(scores, rest, weights[i]?.documentFrequency ?? 0, count);
+    // Rounded like the array, so that a score is the same whether or not rows are pruned.
+    if (candidates)
+      for (const one of candidates) one.score = Math.fround(one.score + lookUp(term, factor, one.row, norm));
     else addPostings(term, factor, rows, scores, norm);
     rest -= factor;
   }
@@ -140,10 +142,9 @@ const prunedPostingsMin = 50_000;
 
 /**
  * The rows that can still be among the best `count` if the remaining terms add at most `rest`; undefined while there
- * are too many rows to look up, or if the next list is short.
+ * are too many rows to look up, or if the next list has few postings.
  */
-function pruneRows(scores: Float32Array, rest: number, next: RankTerm, count: number): Ranked[] | undefined {
-  const postings = next.lists.reduce((sum, { columns }) => sum + columns.ordinals.length, 0);
+function pruneRows(scores: Float32Array, rest: number, postings: number, count: number): Ranked[] | undefined {
   if (postings < prunedPostingsMin) return undefined;
   const most = postings / lookUpCost;
   const guessed = guessScoreOfRank(scores, count);

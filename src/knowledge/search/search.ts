@@ -2,6 +2,7 @@ import { EmbeddingError } from '../../content/embed/embedder.ts';
 import type { SharedEmbedder } from '../../content/embed/in-lanes.ts';
 import type { Reranker } from '../../content/models/reranker.ts';
 import type { Database, Transaction } from '../../db/database.ts';
+import type { Caller } from '../../tenancy/caller.ts';
 import { openCaches } from '../index/cache.ts';
 import { rankByVector, type VectorCache } from '../index/vectors.ts';
 import { askBestPassages, type Feedback } from './feedback.ts';
@@ -11,6 +12,7 @@ import { type ModelCache, openModels } from './learned.ts';
 import type { Ranked } from './rank.ts';
 import { type IndexCache, openReader } from './reader.ts';
 import { rerankHits } from './rerank.ts';
+import { openRestrictions, type RestrictedCache } from './restricted.ts';
 import { type Combined, type Facets, type ResultShape, readResults, type SearchHit } from './results.ts';
 import { layOutScope, type SearchedChunks } from './scope.ts';
 import { titleWeight } from './score.ts';
@@ -20,7 +22,7 @@ import type { WantedTerm } from './wanted.ts';
 type SearchMode = 'hybrid' | 'vector' | 'fulltext';
 
 type SearchRequest = {
-  appId: string;
+  caller: Caller;
   /** Which sources: a condition on `s`, a row of knowledge_sources, that includes visibility. */
   sources: Fragment;
   /** Which documents: a condition on `d`, a row of knowledge_documents; undefined for all. */
@@ -84,11 +86,12 @@ export function openSearchIndex(db: Database, embedder: SharedEmbedder, options:
   const openCache = openCaches(cacheBytesMax);
   const postings: IndexCache = openCache('postings');
   const vectors: VectorCache = { codes: openCache('vector-codes'), vectors: openCache('vectors') };
+  const restricted: RestrictedCache = openCache('restricted');
   const models: ModelCache = { codes: openCache('model-codes'), words: openCache('words') };
 
   /** Ranks by BM25 only. */
   async function rankFulltext({ tx, request, scope, count }: Search) {
-    const reader = await openReader(tx, request.appId, scope, postings);
+    const reader = await openReader(tx, request.caller.appId, scope, postings);
     const wanted = await readQuery(reader, request.query);
     const rows = await restrictToPhrases(reader, request.query);
     const { ranked, terms } = await rankText(reader, rows, wanted, 0, count);
@@ -107,7 +110,7 @@ export function openSearchIndex(db: Database, embedder: SharedEmbedder, options:
    */
   async function rankHybrid(search: Search, query: Float32Array[] | Error | undefined) {
     const { tx, request, scope, count } = search;
-    const { appId } = request;
+    const { appId } = request.caller;
     const reader = await openReader(tx, appId, scope, postings);
     const wanted = await readQuery(reader, request.query);
     const rows = await restrictToPhrases(reader, request.query);
@@ -168,7 +171,7 @@ export function openSearchIndex(db: Database, embedder: SharedEmbedder, options:
   function findNearest({ tx, request, scope, count }: Search, [query]: Float32Array[]): Promise<Ranked[]> {
     return rankByVector(
       tx,
-      request.appId,
+      request.caller.appId,
       scope,
       embedder,
       query ?? new Float32Array(embedder.dimensions),
@@ -180,11 +183,12 @@ export function openSearchIndex(db: Database, embedder: SharedEmbedder, options:
 
   async function rank(request: SearchRequest): Promise<SearchResult> {
     // Before the transaction, because the embedder may be a remote service.
-    const { appId, query, mode } = request;
+    const { query, mode } = request;
+    const { appId } = request.caller;
     const vector = mode === 'fulltext' ? undefined : await embedQuery(embedder, appId, query, queryEmbeddingMs);
     // One snapshot: every step sees the same version of a document.
     return db.begin('isolation level repeatable read read only', async (tx) => {
-      const scope = await openScope(tx, request);
+      const scope = await openScope(tx, request, restricted);
       const search: Search = { tx, request, scope, count: countRanked(request.shape) };
       const { ranked, ...explanation }: Ranking =
         request.mode === 'fulltext'
@@ -211,7 +215,10 @@ export function openSearchIndex(db: Database, embedder: SharedEmbedder, options:
       const shape = { ...request.shape, maxResults: Math.max(rerankPassages, maxResults) };
       const result = await rank({ ...request, shape });
       // After the transaction, because the service may take seconds.
-      return { ...result, ...(await rerankHits(reranker, request.appId, request.query, result.hits, maxResults)) };
+      return {
+        ...result,
+        ...(await rerankHits(reranker, request.caller.appId, request.query, result.hits, maxResults)),
+      };
     },
   };
 }
@@ -223,10 +230,15 @@ function countRanked({ maxResults, onePerDocument, facets }: ResultShape): numbe
 
 type Ranking = { ranked: Combined[] } & Pick<SearchResult, 'terms' | 'models' | 'feedback'>;
 
-async function openScope(tx: Transaction, { appId, sources, documents }: SearchRequest): Promise<SearchedChunks> {
-  const found = await listScope(tx, appId, sources);
+async function openScope(
+  tx: Transaction,
+  { caller, sources, documents }: SearchRequest,
+  cache: RestrictedCache,
+): Promise<SearchedChunks> {
+  const found = await listScope(tx, caller.appId, sources);
   const ids = found.map((source) => source.sourceId);
-  return layOutScope(found, documents === undefined ? undefined : await listAllowed(tx, appId, ids, documents));
+  const allowed = documents === undefined ? undefined : await listAllowed(tx, caller.appId, ids, documents);
+  return layOutScope(found, allowed, await openRestrictions(tx, caller, found, cache));
 }
 
 /** Returns the query's vector, or the reason why there is none; full-text search continues without it. */

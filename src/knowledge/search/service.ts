@@ -26,7 +26,7 @@ export function createSearchService(deps: {
       throw invalidField('rerank', 'must not be true: this server has no reranker');
     const mode = input.mode ?? 'hybrid';
     return index.search({
-      appId: caller.appId,
+      caller,
       sources: db`${sourceVisible(db, caller, 's')} and ${where}`,
       documents: documentConditions(db, input),
       query: input.query,

@@ -1,5 +1,6 @@
 import type { StemLanguage } from '../../content/terms.ts';
-import type { Db, Statement, Transaction } from '../../db/database.ts';
+import { type Db, nobody, type Statement, type Transaction } from '../../db/database.ts';
+import { admittingAcls } from '../../tenancy/document-readers.ts';
 
 export type Fragment = Statement;
 
@@ -12,6 +13,9 @@ export type ScopeSource = {
   chunkCount: number;
   wordCount: number;
   vectorVersion: number;
+  /** Live chunks of restricted documents, and the version of the restrictions. */
+  restrictedChunks: number;
+  aclVersion: number;
   /** The version of the learned model; 0 if there is none. */
   modelVersion: number;
   modelDimensions: number;
@@ -26,6 +30,7 @@ export type ScopeSource = {
 export async function listScope(db: Db, appId: string, sources: Fragment): Promise<ScopeSource[]> {
   return db<ScopeSource[]>`
     select i.source_id, i.languages, i.first_ordinal, i.next_ordinal, i.chunk_count, i.word_count, i.vector_version,
+      i.restricted_chunks, i.acl_version,
       case when m.dimensions > 0 then m.version else 0 end as model_version, coalesce(m.dimensions, 0) as model_dimensions,
       coalesce(m.code_version, 0) as code_version,
       coalesce((select array_agg(g.segment::int8::float8) from knowledge_segments g
@@ -40,6 +45,26 @@ export async function listScope(db: Db, appId: string, sources: Fragment): Promi
     left join knowledge_models m on m.app_id = i.app_id and m.source_id = i.source_id
     where i.app_id = ${appId} and i.chunk_count > 0 and ${sources}
     order by i.source_id`;
+}
+
+/** The lists of grants that admit the caller: their ids, packed. */
+export async function readAdmittingAcls(tx: Transaction, caller: Parameters<typeof admittingAcls>[1]): Promise<Buffer> {
+  const [row] = await tx<[{ ids: Buffer | null }]>`
+    select string_agg(uuid_send(a.acl_id), ''::bytea) as ids from (${admittingAcls(tx, caller)}) a`;
+  return row.ids ?? Buffer.alloc(0);
+}
+
+/**
+ * The documents of a source whose restriction or place has changed after `version`, packed by language: first ordinal,
+ * chunks and words as 32-bit numbers, big-endian, and the id of the list of grants, which is nil if there is none.
+ */
+export function readRestrictedPlaces(tx: Transaction, appId: string, sourceId: string, version: number) {
+  return tx<{ language: StemLanguage; places: Buffer }[]>`
+    select language, string_agg(int4send(first_ordinal) || int4send(chunk_count) || int4send(word_count)
+      || uuid_send(coalesce(acl_id, ${nobody}::uuid)), ''::bytea) as places
+    from knowledge_documents
+    where app_id = ${appId} and source_id = ${sourceId} and acl_version > ${version} and chunk_count > 0
+    group by language order by language`;
 }
 
 /** Ranges of ordinals, packed: pairs of 32-bit numbers (first, count), big-endian, per source. */
@@ -85,12 +110,13 @@ export async function listBundles(
       and b.first_ordinal = w.first_ordinal`;
 }
 
-/** Index terms with this prefix, at most `termsMax`. */
+/** Index terms with this prefix after `after`, in the order of their code points, at most `termsMax`. */
 export async function listTermsByPrefix(
   db: Db,
   appId: string,
   segments: number[],
   prefix: string,
+  after: string | undefined,
   termsMax: number,
 ): Promise<string[]> {
   if (segments.length === 0) return [];
@@ -99,7 +125,8 @@ export async function listTermsByPrefix(
     from unnest(${segments}::bigint[]) w (segment)
     cross join lateral (
       select term from knowledge_postings p
-      where p.app_id = ${appId} and p.segment = w.segment and p.term >= ${prefix} collate "C" and p.term < ${`${prefix}\u{10FFFF}`} collate "C"
+      where p.app_id = ${appId} and p.segment = w.segment and p.term >= ${prefix} collate "C"
+        and p.term > ${after ?? ''} collate "C" and p.term < ${`${prefix}\u{10FFFF}`} collate "C"
       order by p.term limit ${termsMax}) p
     order by p.term limit ${termsMax}`;
   return rows.map((row) => row.term);

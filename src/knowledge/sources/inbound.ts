@@ -16,7 +16,7 @@ import type { Owned } from '../../tenancy/visible.ts';
 import { insertIndex } from '../index/store.ts';
 import type { IngestService } from '../ingestion/service.ts';
 import type { NewItem } from '../ingestion/store.ts';
-import { serverKinds } from '../kinds/index.ts';
+import { findCreatableKind, serverKinds } from '../kinds/index.ts';
 import { inboundOverlapSecondsDefault, type inboundSecretInputSchema, type inboundUrlSchema } from '../schema.ts';
 import { readSignatureHeaders, storeSigned } from './inbound-signing.ts';
 import * as inboundStore from './inbound-store.ts';
@@ -51,6 +51,13 @@ export function createInboundService(deps: InboundDeps) {
   async function getInbound(caller: Caller, id: string) {
     const source = await sources.getForChange(db, caller, id, 'update');
     if (source.type !== 'webhook/inbound') throw notFound();
+    return source;
+  }
+
+  /** A source with an inbound URL: posts become documents of it, or start a pull of a pulled one. */
+  async function getWithUrl(caller: Caller, id: string) {
+    const source = await sources.getForChange(db, caller, id, 'update');
+    if (source.type !== 'webhook/inbound' && !findCreatableKind(source.type)?.pull) throw notFound();
     return source;
   }
 
@@ -97,13 +104,13 @@ export function createInboundService(deps: InboundDeps) {
     },
 
     async getUrl(caller: Caller, id: string): Promise<InboundUrl> {
-      const source = await getInbound(caller, id);
+      const source = await getWithUrl(caller, id);
       if (!source.inboundToken) throw notFound();
       return describe(source, secrets.unwrap(source.inboundToken).plain.toString());
     },
 
     async rotate(caller: Caller, id: string): Promise<InboundUrl> {
-      const source = await getInbound(caller, id);
+      const source = await getWithUrl(caller, id);
       const inbound = newInbound(secrets, source.appId);
       await inboundStore.setInbound(db, source.appId, source.id, inbound);
       return describe(source, inbound.plain);
@@ -149,6 +156,9 @@ export function createInboundService(deps: InboundDeps) {
       const content = await readBody(request, deps.bodyBytesMax, source.appId);
       const contentType = request.headers['content-type'] ?? null;
       if (contentType !== null && !isMediaType(contentType)) throw invalidField('content-type', 'is not a media type');
+      // What a system that pushes changes posts only says that there is something to pull.
+      if (source.type !== 'webhook/inbound')
+        return { ingestion: formatId('ingestion', (await ingestions.pullDue(source)).id) };
       const item = { ...emptyItem, content, contentType };
       const ingestionId = signature
         ? (await storeSigned(deps, source, signature, item)).ingestionId

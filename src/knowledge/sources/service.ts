@@ -10,22 +10,24 @@ import { limits } from '../../lib/limits.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import { checkLookupKey, refuseDuplicateKey } from '../../tenancy/lookup-keys.ts';
 import { fieldId, findNamedOwners, pathId, requireCreateFor, unknownReference } from '../../tenancy/references.ts';
+import type { Secrets } from '../../tenancy/secrets.ts';
 import { type AgentOwners, administersOrgOf, type Change, mayChangeOwned, type Owned } from '../../tenancy/visible.ts';
 import { insertIndex } from '../index/store.ts';
 import { fileDocument, payloadFile } from '../kinds/file-document.ts';
 import { checkPayload, creatableKinds, findCreatableKind } from '../kinds/index.ts';
 import { nextRun, type Payload, type UrlCheck } from '../kinds/payload.ts';
 import type { sourceCreateSchema, sourceListQuery, sourceUpdateSchema } from '../schema.ts';
+import { nextCredentials } from './credentials.ts';
 import * as store from './store.ts';
 
-type SourceDeps = { db: Database; clock: Clock; checkUrl: UrlCheck };
+type SourceDeps = { db: Database; clock: Clock; secrets: Secrets; checkUrl: UrlCheck };
 
 /** A source with the owners that decide who may change it. */
 export type VisibleSource = store.SourceView & { agent: AgentOwners | undefined };
 
 export type SourceService = ReturnType<typeof createSourceService>;
 
-export function createSourceService({ db, clock, checkUrl }: SourceDeps) {
+export function createSourceService({ db, clock, secrets, checkUrl }: SourceDeps) {
   async function get(db: Db, caller: Caller, id: string): Promise<VisibleSource> {
     return found(await store.findSource(db, caller, pathId('source', id)));
   }
@@ -118,9 +120,12 @@ export function createSourceService({ db, clock, checkUrl }: SourceDeps) {
       });
       const payload = input.payload ?? null;
       const state = input.state ?? 'active';
+      const kind = findCreatableKind(input.type);
+      const credentials = nextCredentials(secrets, kind, payload, input.credentials);
       const write = async (tx: Db) => {
         const row = await store.insertSource(tx, caller, {
           ...owned,
+          ...credentials,
           id: newUuid(),
           type: input.type,
           state,
@@ -157,7 +162,10 @@ export function createSourceService({ db, clock, checkUrl }: SourceDeps) {
       const nextPullAt = unchanged
         ? source.nextPullAt
         : dueAt(source.type, state, payload ?? source.payload, clock.now());
-      const next = { payload, metadata, lookupKey, state: change.state, nextPullAt };
+      const kind = findCreatableKind(source.type);
+      const nextPayload = payload ?? source.payload;
+      const credentials = nextCredentials(secrets, kind, nextPayload, change.credentials, source);
+      const next = { payload, metadata, lookupKey, state: change.state, nextPullAt, ...credentials };
       return found(await uniqueKey(() => store.updateSource(db, caller, source.id, next)));
     },
 

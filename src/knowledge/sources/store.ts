@@ -6,6 +6,7 @@ import type { Db, Statement } from '../../db/database.ts';
 import { type Keyset, type KeysetPage, readKeyset } from '../../db/keyset.ts';
 import type { PageRequest } from '../../http/route/pages.ts';
 import type { Caller, Scope } from '../../tenancy/caller.ts';
+import { documentVisible, ingestionVisible } from '../../tenancy/document-readers.ts';
 import {
   type AgentOwners,
   agentVisible,
@@ -32,6 +33,10 @@ export type SourceRow = Owned & {
   inboundSecret: Buffer | null;
   inboundPreviousSecret: Buffer | null;
   inboundPreviousSecretUntil: Date | null;
+  credentials: Buffer | null;
+  credentialsFor: string | null;
+  pullState: Record<string, unknown> | null;
+  heldDeletions: { documents: number; of: number; since: string } | null;
   createdAt: Date;
   updatedAt: Date;
 };
@@ -58,19 +63,26 @@ function viewColumns(db: Db): Fragment {
 }
 
 /** SQL: the SourceStatistics of a source `s`. */
-function statisticsColumn(db: Db): Fragment {
+function statisticsColumn(db: Db, caller: Caller): Fragment {
   return db`jsonb_build_object(
-    'documents', (select count(*) from knowledge_documents d where d.app_id = s.app_id and d.source_id = s.id),
+    'documents', (select count(*) from knowledge_documents d
+      where d.app_id = s.app_id and d.source_id = s.id and ${documentVisible(db, caller, 'd')}),
     'lastIngestion', (
       select jsonb_build_object('status', i.status, 'createdAt', i.created_at) from knowledge_ingestions i
-      where i.app_id = s.app_id and i.source_id = s.id order by i.created_at desc, i.id desc limit 1)) as statistics`;
+      where i.app_id = s.app_id and i.source_id = s.id and ${ingestionVisible(db, caller, 'i')}
+      order by i.created_at desc, i.id desc limit 1)) as statistics`;
 }
 
 type NewSource = Owned &
   Pick<
     SourceRow,
     'id' | 'type' | 'state' | 'payload' | 'metadata' | 'threadId' | 'installationId' | 'parentSourceId' | 'nextPullAt'
-  > & { lookupKey?: string | null; inbound?: { digest: Buffer; token: Buffer } };
+  > & {
+    lookupKey?: string | null;
+    inbound?: { digest: Buffer; token: Buffer };
+    credentials?: Buffer | null;
+    credentialsFor?: string | null;
+  };
 
 type Fragment = Statement;
 
@@ -84,11 +96,13 @@ export function sourceVisible(db: Db, caller: Caller, alias: string): Fragment {
 export async function insertSource(db: Db, scope: Scope, source: NewSource): Promise<SourceView> {
   const [row] = await db<[SourceView]>`
     insert into knowledge_sources as s (app_id, sandbox_id, id, type, state, payload, metadata, org_id, team_id, user_id,
-      agent_id, thread_id, installation_id, parent_source_id, next_pull_at, lookup_key, inbound_digest, inbound_token)
+      agent_id, thread_id, installation_id, parent_source_id, next_pull_at, lookup_key, inbound_digest, inbound_token,
+      credentials, credentials_for)
     values (${scope.appId}, ${scope.sandboxId}, ${source.id}, ${source.type}, ${source.state},
       ${jsonOrNull(source.payload)}::text::jsonb, ${jsonOrNull(source.metadata)}::text::jsonb, ${source.orgId},
       ${source.teamId}, ${source.userId}, ${source.agentId}, ${source.threadId}, ${source.installationId},
-      ${source.parentSourceId}, ${source.nextPullAt}, ${source.lookupKey ?? null}, ${source.inbound?.digest ?? null}, ${source.inbound?.token ?? null})
+      ${source.parentSourceId}, ${source.nextPullAt}, ${source.lookupKey ?? null}, ${source.inbound?.digest ?? null}, ${source.inbound?.token ?? null},
+      ${source.credentials ?? null}, ${source.credentialsFor ?? null})
     returning ${viewColumns(db)}`;
   return row;
 }
@@ -137,7 +151,7 @@ export async function listSources(
   page: PageRequest,
 ): Promise<[ListedSource[], number]> {
   const where = sourceConditions(db, caller, filter);
-  const statistics = filter.withStatistics ? db`, ${statisticsColumn(db)}` : db``;
+  const statistics = filter.withStatistics ? db`, ${statisticsColumn(db, caller)}` : db``;
   const rows = await db<ListedSource[]>`
     select ${viewColumns(db)}${statistics} from knowledge_sources s where ${where}
     order by s.created_at desc, s.id desc limit ${page.pageSize} offset ${page.offset}`;
@@ -202,6 +216,8 @@ export async function updateSource(
     state?: 'active' | 'paused' | undefined;
     lookupKey?: string | null | undefined;
     nextPullAt: Date | null;
+    credentials: Buffer | null;
+    credentialsFor: string | null;
   },
 ): Promise<SourceView | undefined> {
   const [row] = await db<SourceView[]>`
@@ -211,6 +227,7 @@ export async function updateSource(
       state = coalesce(${change.state ?? null}, s.state),
       lookup_key = case when ${change.lookupKey !== undefined} then ${change.lookupKey ?? null} else s.lookup_key end,
       next_pull_at = ${change.nextPullAt},
+      credentials = ${change.credentials}, credentials_for = ${change.credentialsFor},
       updated_at = now()
     where ${inScope(db, scope, 's')} and s.id = ${id} returning ${viewColumns(db)}`;
   return row;

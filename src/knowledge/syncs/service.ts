@@ -71,6 +71,7 @@ export function createSyncService({ db, clock, sources, addJob }: SyncDeps) {
       if (!findCreatableKind(source.type)?.pushable)
         throw invalidField('mode', `a source of type ${source.type} is not filled by connectors`);
       const key = { appId: source.appId, sourceId: source.id };
+      if (!(await store.seesAllDocuments(db, caller, key))) throw notFound();
       const ttlSeconds = input.expires_in_seconds ?? syncSecondsDefault;
       const id = await db.begin(async (tx) => {
         await lockSource(tx, key);
@@ -99,7 +100,8 @@ export function createSyncService({ db, clock, sources, addJob }: SyncDeps) {
 
     async list(caller: Caller, sourceText: string, page: PageRequest): Promise<[store.SyncView[], number]> {
       const source = await sources.get(db, caller, sourceText);
-      return store.listSyncs(db, { appId: source.appId, sourceId: source.id }, page);
+      const key = { appId: source.appId, sourceId: source.id };
+      return (await store.seesAllDocuments(db, caller, key)) ? store.listSyncs(db, key, page) : [[], 0];
     },
 
     /** Stores a batch with its cursor. A repeated one changes nothing. */

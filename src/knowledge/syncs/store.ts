@@ -1,6 +1,7 @@
 import type { Db, Transaction } from '../../db/database.ts';
 import type { PageRequest } from '../../http/route/pages.ts';
 import type { Caller } from '../../tenancy/caller.ts';
+import { sourceWhollyVisible } from '../../tenancy/document-readers.ts';
 import type { SourceKey } from '../index/store.ts';
 import { jsonOrNull, sourceVisible } from '../sources/store.ts';
 
@@ -179,8 +180,16 @@ export async function findSync(db: Db, caller: Caller, id: string): Promise<Sync
   const [row] = await db<SyncView[]>`
     select ${viewColumns(db)} from knowledge_syncs y
     join knowledge_sources s on s.app_id = y.app_id and s.id = y.source_id
-    where y.id = ${id} and ${sourceVisible(db, caller, 's')}`;
+    where y.id = ${id} and ${sourceVisible(db, caller, 's')} and ${sourceWhollyVisible(db, caller, 's')}`;
   return row;
+}
+
+/** Whether the caller, who sees the source, sees all of its documents. Others do not see its syncs, which count them. */
+export async function seesAllDocuments(db: Db, caller: Caller, { appId, sourceId }: SourceKey): Promise<boolean> {
+  const rows = await db`
+    select 1 from knowledge_sources s
+    where s.app_id = ${appId} and s.id = ${sourceId} and ${sourceWhollyVisible(db, caller, 's')}`;
+  return rows.count > 0;
 }
 
 export async function listSyncs(

@@ -121,14 +121,19 @@ test('an upload is extracted, indexed and announced', async () => {
 
 test('a publication waits for its approval', async () => {
   const id = await install('approval');
-  const decide = async (approved: boolean) => {
-    const { id: run } = await client.invoke(id, { payload: { title: 'News' } });
+  const { id: editor, token } = world.member;
+  const decide = async (ok: boolean) => {
+    const { id: run } = await client.invoke(id, { payload: { title: 'News', editor } });
     await client.waitUntilWaiting(run);
-    await client.call('POST', `/automation_runs/${run}/signal`, { name: 'decision', payload: { approved, by: 'Ada' } });
+    const { body } = await server.api<{ data: { id: string }[] }>('GET', '/api/v1/approvals', { token });
+    const path = `/api/v1/approvals/${body.data[0]?.id}/answer`;
+    const answered = await server.api('POST', path, { token, body: { data: { ok } } });
+    assert.equal(answered.status, 200, answered.text);
     return client.waitForEnd(run);
   };
-  assert.deepEqual((await decide(true)).result, { published: 'News', by: 'Ada' });
-  assert.deepEqual((await decide(false)).error, { code: 'refused', message: 'Ada refused News', node_id: 'refused' });
+  assert.deepEqual((await decide(true)).result, { published: 'News', by: editor });
+  const message = `${editor} refused News`;
+  assert.deepEqual((await decide(false)).error, { code: 'refused', message, node_id: 'refused' });
 });
 
 test('a list of addresses is checked concurrently', async () => {

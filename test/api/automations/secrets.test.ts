@@ -155,3 +155,24 @@ test('a node that reads an output whose secret was deleted fails', async () => {
   assert.deepEqual([error?.code, error?.node_id], ['secret_gone', 'y'], JSON.stringify(error));
   await assertNowhere('here today');
 });
+
+test('secrets are read and decrypted once for each version of them, and a change counts for the next step', async (context) => {
+  const own = await server.provision.app();
+  const of = new AutomationsClient(server, own);
+  await of.call('PUT', '/secrets/ONE', { value: 'first-value-1' });
+  await of.call('PUT', '/secrets/TWO', { value: 'second-value-2' });
+  const unwrap = context.mock.method(server.services.secrets, 'unwrap');
+  const { id } = await of.createAutomation({
+    workflow: graphOf(
+      { id: 'wait', kind: 'wait_for_signal', name: 'go', on_success: 'end' },
+      { id: 'end', kind: 'complete', result: { length: '{{$length($secrets.ONE)}}' } },
+    ),
+  });
+  const runs = [await of.invoke(id), await of.invoke(id), await of.invoke(id)];
+  for (const run of runs) await of.waitUntilWaiting(run.id);
+  assert.equal(unwrap.mock.callCount(), 2);
+  await of.call('PUT', '/secrets/ONE', { value: 'longer-first-value' });
+  for (const run of runs) await of.call('POST', `/automation_runs/${run.id}/signal`, { name: 'go' });
+  for (const run of runs) assert.deepEqual((await of.waitForEnd(run.id)).result, { length: 18 });
+  assert.equal(unwrap.mock.callCount(), 4);
+});

@@ -39,7 +39,7 @@ test('every route refuses one byte and one value more than it declares', async (
   const zipped = new Map<number, Buffer>();
   for (const { method, path, budget, takesJson } of server.server.api.routes) {
     if (!takesJson) continue;
-    const url = path.replace(':app', app.app.id).replace(/:\w+|\*/g, 'nothing');
+    const url = path.replace(/:app\b/, app.app.id).replace(/:\w+|\*/g, 'nothing');
     const credential = path.startsWith('/protected/') ? { token: app.developerToken } : { key };
     if (path.includes('/auth/')) credential.key = app.publishableKey;
     const values = await api<ErrorBody>(method, url, { ...credential, body: zeros(budget.valuesMax) });

@@ -9,11 +9,13 @@ import { referenceExamples } from '../../../src/http/openapi/docs-examples.ts';
 import { htmlPage, startSite } from '../../support/fixture-site.ts';
 import { startLanguageModel } from '../../support/language-model.ts';
 import { startProvider } from '../../support/oidc-provider.ts';
+import { recordModels, recordModelUse } from '../../support/reference/models.ts';
 import { recordOpenAi } from '../../support/reference/openai.ts';
 import { Recorder } from '../../support/reference/recorder.ts';
 import { invoiceResponse, recordStructuredExtraction } from '../../support/reference/structured.ts';
 import { recordDeletions, recordIssuers, recordSignIn, recordTenants } from '../../support/reference/tenants.ts';
 import {
+  recordApprovals,
   recordAutomations,
   recordEntries,
   recordFiles,
@@ -51,12 +53,15 @@ test('each example of the reference is accepted by the server and returns what i
   const recorder = new Recorder(server, { key: app.secretKey });
   const tenants = await recordTenants(recorder, app);
   await recordWebhooks(recorder, `${site.origin}/hook`);
+  await recordModels(recorder);
   await recordFiles(recorder, app, tenants, `${site.origin}/`);
-  await recordStructuredExtraction(recorder, await server.provision.app());
+  const extracting = await server.provision.app();
+  await recordModelUse(recorder, extracting, () => recordStructuredExtraction(recorder, extracting));
   await recordEntries(recorder, tenants);
   await recordKnowledge(recorder, tenants);
   await recordOpenAi(recorder, app);
   await recordAutomations(recorder, server, app);
+  await recordApprovals(recorder, server, app);
   await recordOperations(recorder, server, app);
   await recordIssuers(recorder, app, tenants, provider.issuer);
   await recordSignIn(recorder, server, app, tenants);

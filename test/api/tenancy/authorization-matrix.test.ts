@@ -63,6 +63,8 @@ const publicRoutes: Record<string, number> = {
   'GET /.well-known/oauth-protected-resource/mcp/:key': 404,
   'PUT /api/v1/files/uploads': 403,
   'POST /api/v1/inbound/:token': 404,
+  'GET /api/v1/approval_links/:token': 404,
+  'POST /api/v1/approval_links/:token': 422,
   'GET /api/v1/files/:file/content': 403,
   'GET /api/v1/files/:file/picture': 403,
   'GET /api/v1/files/:file/avatar': 404,
@@ -181,7 +183,7 @@ function filled(path: string, target: Target, sent: Sent): string {
   if (sent.path !== undefined) return sent.path.replace('/api/v1', own);
   const names = [...path.matchAll(/:(\w+)/g)].map((match) => match[1] ?? '').filter((name) => name !== 'app');
   const ids = target.parent === undefined ? [target.id] : [target.parent, target.id];
-  return names.reduce((text, name, at) => text.replace(`:${name}`, ids[at] ?? ''), path.replace(':app', app.app.id));
+  return names.reduce((text, name, at) => text.replace(`:${name}`, ids[at] ?? ''), path.replace(/:app\b/, app.app.id));
 }
 
 function request(method: string, path: string, options: ApiOptions, { body, headers }: Sent = {}) {
@@ -247,14 +249,18 @@ test('developers alone manage apps, and each their own', async () => {
   for (const name of forDevelopers) {
     const [method = '', path = ''] = name.split(' ');
     const sent = { body: method === 'POST' ? { name: 'App' } : method === 'PATCH' ? {} : undefined };
-    const own = await request(method, path.replace(':app', app.app.id), developer, sent);
+    const own = await request(method, path.replace(/:app\b/, app.app.id), developer, sent);
     assert.equal(own.status, method === 'POST' ? 201 : 200, `${name}: ${own.text}`);
     if (path.includes(':app')) {
-      const others = await request(method, path.replace(':app', otherApp.app.id), developer, sent);
+      const others = await request(method, path.replace(/:app\b/, otherApp.app.id), developer, sent);
       assert.equal(others.status, 404, name);
     }
     for (const caller of callerNames)
-      assert.equal((await request(method, path.replace(':app', app.app.id), callers[caller], sent)).status, 403, name);
+      assert.equal(
+        (await request(method, path.replace(/:app\b/, app.app.id), callers[caller], sent)).status,
+        403,
+        name,
+      );
   }
 });
 

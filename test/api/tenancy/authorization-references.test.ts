@@ -77,10 +77,17 @@ const isKey = (caller: CallerName) => /key$/i.test(caller);
 let names = 0;
 
 /** The path with a thing of the caller's own in it. */
-async function inPath(path: string, thing: Promise<string | undefined>): Promise<Base | undefined> {
+async function inPath(path: string, thing: Promise<string | undefined>, body?: object): Promise<Base | undefined> {
   const id = await thing;
-  return id === undefined ? undefined : { path: path.replace(/:\w+/, id) };
+  return id === undefined ? undefined : { path: path.replace(/:\w+/, id), ...(body && { body: { ...body } }) };
 }
+/** What grants apply to, unless the request names a file. */
+const contentFor = (member: string) =>
+  member.startsWith('body.acl') ? { content: { data: 'Text.' }, on_active: 'queue' } : undefined;
+const oneContent = { content: { data: 'Text.' } };
+const batchOfOne = { items: [oneContent], on_active: 'queue' };
+const ownGroup = (caller: CallerName) =>
+  ownReference(caller, '/groups', { namespace: 'test', external_id: `group ${++names}` });
 const ownFile = (caller: CallerName) => ownReference(caller, '/files', text);
 /** Another one each time: users who meet in a team see each other from then on. */
 const ownTeam = (caller: CallerName) => ownReference(caller, '/teams', { name: `Team ${++names}` });
@@ -148,17 +155,22 @@ const bases: Record<string, (caller: CallerName, member: string) => Promise<Base
   }),
   'PATCH /api/v1/knowledge_sources/:source': (caller) =>
     inPath('/knowledge_sources/:id', ownSource(caller, 'file/document')),
-  'POST /api/v1/knowledge_sources/:source/ingest': (caller) =>
-    inPath('/knowledge_sources/:id/ingest', ownSource(caller)),
-  'POST /api/v1/knowledge_sources/:source/ingest/batch': (caller) =>
-    inPath('/knowledge_sources/:id/ingest/batch', ownSource(caller)),
+  'POST /api/v1/knowledge_sources/:source/ingest': (caller, member) =>
+    inPath('/knowledge_sources/:id/ingest', ownSource(caller), contentFor(member)),
+  'POST /api/v1/knowledge_sources/:source/ingest/batch': (caller, member) =>
+    inPath('/knowledge_sources/:id/ingest/batch', ownSource(caller), contentFor(member) && batchOfOne),
   'PUT /api/v1/knowledge_syncs/:sync/batches/:number': async (caller) => {
     const source = await ownSource(caller, 'knowledge/documents', { for: 'syncs' });
     const sync = await ownReference(caller, `/knowledge_sources/${source}/syncs`, { mode: 'full' });
     return sync === undefined ? undefined : { path: `/knowledge_syncs/${sync}/batches/1`, body: { fence: 1 } };
   },
   'POST /api/v1/knowledge_search': () => ({ body: { query: 'text' } }),
-  'PATCH /api/v1/knowledge_documents/:document': (caller) => inPath('/knowledge_documents/:id', ownDocument(caller)),
+  'PATCH /api/v1/knowledge_documents/:document': (caller, member) =>
+    inPath('/knowledge_documents/:id', ownDocument(caller), member.startsWith('body.acl') ? oneContent : undefined),
+  'POST /api/v1/groups/:group/members': (caller) => inPath('/groups/:id/members', ownGroup(caller)),
+  'PUT /api/v1/groups/:group/members': (caller) => inPath('/groups/:id/members', ownGroup(caller)),
+  'PATCH /api/v1/knowledge_documents/:document/acl': (caller) =>
+    inPath('/knowledge_documents/:id/acl', ownDocument(caller)),
   'POST /api/v1/kv_increment': () => ({ body: { key: `count-${++names}` } }),
   'POST /api/v1/kv_batch': () => ({ body: { operations: [{ op: 'get', key: 'k' }] } }),
   'POST /api/v1/kv': () => ({ body: { key: `key-${++names}`, value: 'v' } }),
@@ -177,6 +189,8 @@ const bases: Record<string, (caller: CallerName, member: string) => Promise<Base
   'POST /v1/vector_stores/:source/file_batches': (caller) =>
     inPath('/v1/vector_stores/:id/file_batches', ownSource(caller)),
   'GET /api/v1/config/:path': () => ({ path: '/config/shelf/a.md' }),
+  'PUT /api/v1/config/:path': () => ({ path: '/config/shelf/a.md', body: { content: 'Text.' } }),
+  'DELETE /api/v1/config/:path': () => ({ path: '/config/shelf/a.md' }),
 };
 
 /** Where seeing a thing makes no difference: nobody is a member, nothing is granted, no entry is there. */
@@ -184,6 +198,7 @@ const alike = new Set([
   'DELETE /api/v1/teams/:team/members body.user',
   'DELETE /api/v1/teams/:team/members body.agent',
   'PATCH /api/v1/files/:file body.acl.remove.principal',
+  'PATCH /api/v1/knowledge_documents/:document/acl body.remove.principal',
   'POST /api/v1/files body.acl.remove.principal',
   'GET /api/v1/kv/:key query.user',
   'DELETE /api/v1/kv/:key query.user',

@@ -1,8 +1,10 @@
 import type { TestServer } from '../server.ts';
 import { offsetType, tus, uploadHeaders } from '../uploads.ts';
+import { approvalExpectations } from './approvals.ts';
 import type { Fixtures, Target } from './fixtures.ts';
 import { type Expectation, type Row, readMatrix } from './matrix.ts';
 import { openAiExpectations } from './openai.ts';
+import { permissionExpectations } from './permissions.ts';
 import {
   apiKeys,
   config,
@@ -124,6 +126,18 @@ export function expectationsByRoute(
       }),
     },
 
+    'PUT /api/v1/config/*': {
+      table: config.written,
+      make: make.config,
+      send: ({ id, whose }) => ({ path: `/api/v1/config/${id}`, body: { content: 'Text.', ...oneOwner(whose) } }),
+    },
+    'DELETE /api/v1/config/*': {
+      table: config.written,
+      make: make.config,
+      send: (target) => ({ path: `/api/v1/config/${target.id}?${ownerQuery(target)}` }),
+      consumes: true,
+    },
+
     'GET /api/v1/agents': { table: everybody },
     'POST /api/v1/agents': { table: [...createOwned, ...createOfOrg], ...named({ name: 'Agent' }) },
     'GET /api/v1/agents/:agent': { table: without(readOwned, 'agent'), make: make.agent },
@@ -214,19 +228,7 @@ export function expectationsByRoute(
     'PATCH /api/v1/installations/:installation': { table: managed, make: make.installation },
     'DELETE /api/v1/installations/:installation': { table: managed, make: make.installation, consumes: true },
 
-    'GET /api/v1/identity_issuers': { table: keysOnly },
-    'POST /api/v1/identity_issuers': {
-      table: keysOnly,
-      send: () => ({ body: { issuer: `https://login-${++names}.example.com`, audience: 'quarry' } }),
-    },
-    'GET /api/v1/identity_issuers/:identity_issuer': { table: tenantRows('mine'), make: make.issuer },
-    'PATCH /api/v1/identity_issuers/:identity_issuer': { table: tenantRows('mine'), make: make.issuer },
-    'DELETE /api/v1/identity_issuers/:identity_issuer': {
-      table: tenantRows('mine'),
-      make: make.issuer,
-      consumes: true,
-    },
-
+    ...permissionExpectations(make, tenantRows('mine')),
     'GET /api/v1/sandboxes': { table: sandboxes.collection },
     ...newThing('/api/v1/sandboxes', sandboxes.collection, { name: 'Sandbox' }),
     'GET /api/v1/sandboxes/:sandbox': { table: sandboxes.one, make: make.sandbox },
@@ -371,25 +373,55 @@ export function expectationsByRoute(
       table: runOutput,
       make: make.endedRun,
     },
-    'POST /api/v1/automation_runs/:automation_run/cancel': {
-      table: ofPeople(managed),
-      make: make.run,
-      consumes: true,
-    },
-    'POST /api/v1/automation_runs/:automation_run/retry': { table: ofPeople(managed), make: make.endedRun },
-    'POST /api/v1/automation_runs/:automation_run/signal': {
-      table: ofPeople(managed),
-      make: make.run,
-      send: () => ({ body: { name: 'go' } }),
-      admitted: 409,
-    },
     'POST /api/v1/automation_runs/:automation_run/status': {
       table: ofPeople(managed),
       make: make.claimedRun,
       send: () => ({ body: { status: 'running' } }),
     },
+    ...approvalExpectations(make),
     'POST /api/v1/events': { table: keysOnly, send: () => ({ body: { name: 'happened' } }) },
     'GET /api/v1/events/stream': { table: everybody },
+    'GET /api/v1/models': { table: keysOnly },
+    'POST /api/v1/models': {
+      table: keysOnly,
+      send: () => ({ body: { name: `new-model-${++names}`, provider: 'google', model: 'm' } }),
+    },
+    'GET /api/v1/models/:model': { table: tenantRows('mine'), make: make.model },
+    'PATCH /api/v1/models/:model': { table: tenantRows('mine'), make: make.model },
+    'DELETE /api/v1/models/:model': { table: tenantRows('mine'), make: make.model, consumes: true },
+    'GET /api/v1/available_models': { table: keysOnly },
+    'GET /api/v1/model_aliases': { table: keysOnly },
+    'POST /api/v1/model_aliases': {
+      table: readMatrix(`
+                users key  sandboxKey otherKey
+        mine    403   ok   422        422
+        sandbox 403   422  ok         422
+      `),
+      make: make.modelOf,
+      send: ({ id }) => ({ body: { name: `new-alias-${++names}`, models: [id] } }),
+    },
+    'GET /api/v1/model_aliases/:model_alias': { table: tenantRows('mine'), make: make.modelAlias },
+    'PATCH /api/v1/model_aliases/:model_alias': { table: tenantRows('mine'), make: make.modelAlias },
+    'DELETE /api/v1/model_aliases/:model_alias': {
+      table: tenantRows('mine'),
+      make: make.modelAlias,
+      consumes: true,
+    },
+    'GET /api/v1/model_budgets': { table: keysOnly },
+    ...newThing('/api/v1/model_budgets', keysOnly, { subject: 'user', period: 'day', tokens: 1_000 }),
+    'GET /api/v1/model_budgets/:model_budget': { table: tenantRows('mine'), make: make.modelBudget },
+    'PATCH /api/v1/model_budgets/:model_budget': { table: tenantRows('mine'), make: make.modelBudget },
+    'DELETE /api/v1/model_budgets/:model_budget': {
+      table: tenantRows('mine'),
+      make: make.modelBudget,
+      consumes: true,
+    },
+    'GET /api/v1/model_budgets/:model_budget/uses': { table: tenantRows('mine'), make: make.modelBudget },
+    'GET /api/v1/usage/models': { table: keysOnly },
+    'GET /api/v1/usage/models/csv': { table: keysOnly },
+    'GET /api/v1/model_calls': { table: keysOnly },
+    'GET /api/v1/model_calls/:model_call': { table: tenantRows('mine'), make: make.modelCall },
+
     'GET /api/v1/webhooks': { table: keysOnly },
     ...newThing('/api/v1/webhooks', keysOnly, { url: 'https://example.com/hook', events: ['*'] }),
     'GET /api/v1/webhooks/:webhook': { table: tenantRows('mine'), make: make.webhook },

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { newUuid, parseId } from '../../../src/lib/ids.ts';
+import { formatId, newUuid, parseId } from '../../../src/lib/ids.ts';
 import type { TestUser } from '../provisioner.ts';
 import type { TestServer } from '../server.ts';
 import { setJobAside } from '../set-aside-job.ts';
@@ -52,6 +52,15 @@ export function createFixtures({ api, provision, services }: TestServer, tenants
     agent: (whose: Ownership) => post(whose, '/agents', { name: 'Agent', ...ownerIds(whose) }),
     issuer: (whose: Ownership) =>
       post(whose, '/identity_issuers', { issuer: `https://${newUuid()}.example.com`, audience: 'quarry' }),
+    group: (whose: Ownership) => post(whose, '/groups', { namespace: 'test', external_id: newUuid() }),
+    async groupMember(whose: Ownership): Promise<Target> {
+      const group = await make.group(whose);
+      const user = await make.spareUser(whose);
+      const path = `/api/v1/groups/${group.id}/members`;
+      const added = await api('POST', path, { key: keyOf(whose), body: { user: user.id } });
+      assert.equal(added.status, 201, added.text);
+      return { ...user, parent: group.id };
+    },
     thread: (whose: Ownership) => post(whose, '/threads', { title: 'Thread', ...ownerIds(whose) }),
     async installation(whose: Ownership) {
       const { id } = whose === 'agent' ? agent : await make.agent(whose);
@@ -111,17 +120,18 @@ export function createFixtures({ api, provision, services }: TestServer, tenants
       assert.equal(made.status, 201, made.text);
       return { id: made.body.id, whose };
     },
-    /** An entry at `shelf/a.md` of the owner. */
+    /** An entry of the owner, each at a path of its own. */
     async config(whose: Ownership): Promise<Target> {
       const file = await make.file(whose);
-      const body = { file: file.id, destination_kind: 'config', destination_path: 'shelf' };
+      const shelf = `shelf/${file.id}`;
+      const body = { file: file.id, destination_kind: 'config', destination_path: shelf };
       const as = whose === 'mine' ? { token: people.owner.token } : { key: keyOf(whose) };
       const made = await api('POST', '/api/v1/extractions', {
         ...as,
         body: { ...body, ...(whose === 'mine' ? {} : ownerIds(whose)) },
       });
       assert.equal(made.status, 201, made.text);
-      return { id: 'shelf/a.md', whose };
+      return { id: `${shelf}/a.md`, whose };
     },
     source: (whose: Ownership) =>
       post(whose, '/knowledge_sources', { type: 'knowledge/documents', ...oneOwner(whose) }),
@@ -173,6 +183,29 @@ export function createFixtures({ api, provision, services }: TestServer, tenants
       await post(whose, '/installations', { agent: id, kind: 'thread/messages' });
       return post(whose, '/threads', { agent: id });
     },
+    model: (whose: Ownership) =>
+      post(whose, '/models', { name: `model-${++entries}`, provider: 'anthropic', model: 'm' }),
+    /** A model, by its name. */
+    async modelOf(whose: Ownership): Promise<Target> {
+      const { id } = await make.model(whose);
+      const { body } = await api<{ name: string }>('GET', `/api/v1/models/${id}`, { key: keyOf(whose) });
+      return { id: body.name, whose };
+    },
+    async modelAlias(whose: Ownership): Promise<Target> {
+      const { id } = await make.modelOf(whose);
+      return post(whose, '/model_aliases', { name: `alias-${++entries}`, models: [id] });
+    },
+    modelBudget: (whose: Ownership) => post(whose, '/model_budgets', { subject: 'user', period: 'day', tokens: 1 }),
+    /** The record of a call, for the app. */
+    async modelCall(whose: Ownership): Promise<Target> {
+      const { id } = await make.model(whose);
+      const call = newUuid();
+      await services.db`
+        insert into model_calls (app_id, id, sandbox_id, model, provider, provider_model, reserved_tokens, created_at)
+        select app_id, ${call}, sandbox_id, name, provider, model, 1, now() from models
+        where id = ${parseId('model', id) ?? ''}`;
+      return { id: formatId('modelCall', call), whose };
+    },
     webhook: (whose: Ownership) =>
       post(whose, '/webhooks', { url: 'https://receiver.invalid/hook', events: ['never'] }),
     async delivery(whose: Ownership): Promise<Target> {
@@ -206,6 +239,29 @@ export function createFixtures({ api, provision, services }: TestServer, tenants
       await change(whose, `/automations/${automation.id}/invoke`, {});
       const { id } = await change(whose, `/automations/${automation.id}/claim`, { lease_seconds: 600 });
       return { id, whose };
+    },
+    /** An approval for the owner: a user, a team, or the members of an organisation. */
+    async approval(whose: Ownership): Promise<Target> {
+      const { user, team, org } = ownerIds(whose);
+      const audience =
+        user !== undefined
+          ? { users: [user] }
+          : team !== undefined
+            ? { teams: [team] }
+            : { org, roles: ['member', 'admin'] };
+      const nodes = [{ id: 'ask', kind: 'approve', question: 'Sure?', ...audience }];
+      const workflow = { kind: 'WorkflowGraph', version: 1, start_node: 'ask', nodes };
+      const automation = await post(whose, '/automations', { name: 'Asks', type: 'invoked', workflow });
+      await change(whose, `/automations/${automation.id}/activate`, {});
+      const run = await change(whose, `/automations/${automation.id}/invoke`, {});
+      let approval: string | undefined;
+      await until(async () => {
+        const path = `/api/v1/approvals?run=${run.id}`;
+        const { body } = await api<{ data: Made[] }>('GET', path, { key: keyOf(whose) });
+        approval = body.data[0]?.id;
+        return approval !== undefined;
+      });
+      return { id: approval ?? '', whose };
     },
     async secret(whose: Ownership): Promise<Target> {
       const id = `SECRET_${++entries}`;

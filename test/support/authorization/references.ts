@@ -65,6 +65,10 @@ const references: Record<string, Reference | readonly Reference[]> = {
   'body.acl.add.principal': ['user', 'team', 'org', 'agent'],
   'body.acl.grants.principal': ['user', 'team', 'org', 'agent'],
   'body.acl.remove.principal': ['user', 'team', 'org', 'agent'],
+  'body.add.principal': ['user', 'team', 'org', 'agent'],
+  'body.grants.principal': ['user', 'team', 'org', 'agent'],
+  'body.remove.principal': ['user', 'team', 'org', 'agent'],
+  'body.users': 'user',
   'body.agent': 'agent',
   'body.claims.org.values.*': 'org',
   'body.claims.teams.values.*': 'team',
@@ -100,7 +104,9 @@ const references: Record<string, Reference | readonly Reference[]> = {
 
 /** Members that name nothing: the client's own text, and text that the server checks in another way. */
 const plainText = new Set(
-  `body body.acl.add.actions body.acl.grants.actions body.audience body.checksum body.claims.name
+  `body body.acl.add.actions body.acl.grants.actions body.add.actions body.grants.actions body.namespace body.external_id
+  query.namespace query.external_id body.audience body.checksum body.claims.name
+  body.claims.groups.claim
   body.claims.org.claim body.claims.role.claim body.claims.teams.claim body.console.client_id
   body.console.client_secret body.issuer body.jwks_url body.content body.content.content_type
   body.content.data body.content.filename body.content_type body.data body.description body.destination_path
@@ -114,10 +120,16 @@ const plainText = new Set(
   body.sign_in_code body.slug
   body.source_types body.text body.timezone body.title body.trigger body.type body.url body.value body.workflow
   body.identity_issuer body.input_schema body.instructions body.schema.* body.operations.if_match body.operations.if_none_match body.operations.key body.operations.value
+  body.credentials.access_key_id body.credentials.password body.credentials.secret_access_key
+  body.credentials.session_token body.credentials.token body.credentials.username
   body.cursor body.deletes.external_id body.upserts.content.content_type body.upserts.content.data
   body.upserts.content.filename body.upserts.external_id body.upserts.metadata.* body.upserts.source_url body.upserts.title
+  body.after_cursor body.automations body.claim body.code_version body.entries.automation body.entries.error.code
+  body.entries.error.message body.entries.name body.entries.node_id body.entries.payload body.entries.until
+  body.release.workflow_changed.expected body.release.workflow_changed.found
   body.attributes.* body.chunking_strategy body.files.attributes.* body.files.chunking_strategy body.filters.*
   query.after query.before
+  body.models body.subject_id query.extraction query.model query.run
   query.code query.publishable_key query.state
   query.action query.after_cursor query.automation query.content_type query.cursor query.segment query.key query.name query.prefix query.q
   query.lookup_key query.search query.signature query.since
@@ -144,7 +156,12 @@ export function withReference(
   const principal = { principal_type: kind, principal: id };
   const grant = second === 'remove' ? principal : { ...principal, actions: ['read'] };
   const values: Record<string, unknown> = {
-    acl: { [second]: [grant] },
+    // With everyone, so that the caller stays among the readers.
+    acl: { [second]: second === 'grants' ? [grant, { principal_type: 'everyone', actions: ['read'] }] : [grant] },
+    add: [grant, { principal_type: 'everyone' }],
+    grants: [grant, { principal_type: 'everyone' }],
+    remove: [principal],
+    users: [id],
     claims: { [second]: { claim: 'groups', values: { group: id } } },
     file_ids: [id],
     files: [{ file_id: id }],

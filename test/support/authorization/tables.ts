@@ -50,6 +50,17 @@ export const managed = readMatrix(`
   sandbox     403   404  ok         404
 `);
 
+/** Approvals that ask the owner: the user, the team, or admins and members of the organisation. */
+export const asked = readMatrix(`
+              owner admin member viewer teammate outsider stranger sandboxed key  sandboxKey otherKey
+  mine        ok    404   404    404    404      404      404      404       ok   404        404
+  org         ok    ok    ok     404    404      404      404      404       ok   404        404
+  team        ok    404   404    404    ok       404      404      404       ok   404        404
+  other-org   404   404   404    404    404      ok       404      404       ok   404        404
+  other-app   404   404   404    404    404      404      ok       404       404  404        ok
+  sandbox     404   404   404    404    404      404      404      ok        404  ok         404
+`);
+
 /** A resource that belongs to a whole app. The row is the app or sandbox that receives the request. */
 export const everybody = readMatrix(`
               users key  sandboxKey otherKey
@@ -201,6 +212,12 @@ export const config = {
   org         ok    ok    ok     ok     422      422      422      422       ok   422        422
   agent       ok    422   422    422    422      422      422      422       ok   422        422
   other-org   422   422   422    422    422      ok       422      422       ok   422        422
+  `),
+  written: readMatrix(`
+              users key  sandboxKey otherKey
+  org         403   ok   422        422
+  agent       403   ok   422        422
+  other-org   403   ok   422        422
   `),
 };
 

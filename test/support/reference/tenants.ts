@@ -89,8 +89,24 @@ export async function recordTenants(recorder: Recorder, app: TestApp): Promise<T
   await recorder.send('addTeamMember', { ...ofTeam, body: { agent: agent.id } });
   await recorder.record('removeNamedTeamMember', { ...ofTeam, body: { agent: agent.id } });
 
+  await recordGroups(recorder, user.id);
   await recordConversations(recorder, agent.id);
   return { user: user.id, token, agent: agent.id, team: team.id, org: org.id };
+}
+
+async function recordGroups(recorder: Recorder, user: string): Promise<void> {
+  const group = await recorder.record('createGroup', {
+    body: { namespace: 'https://login.example.com', external_id: 'research', name: 'Research' },
+  });
+  const ofGroup = { path: { group: group.id } };
+  await recorder.record('listGroups', { query: { namespace: 'https://login.example.com', external_id: 'research' } });
+  await recorder.record('getGroup', ofGroup);
+  await recorder.record('updateGroup', { ...ofGroup, body: { name: 'Research and development' } });
+  await recorder.record('addGroupMember', { ...ofGroup, body: { user } });
+  await recorder.record('listGroupMembers', ofGroup);
+  await recorder.record('removeGroupMember', { path: { group: group.id, user } });
+  await recorder.record('setGroupMembers', { ...ofGroup, body: { users: [user] } });
+  await recorder.record('deleteGroup', ofGroup);
 }
 
 async function recordConversations(recorder: Recorder, agent: string): Promise<void> {

@@ -56,6 +56,9 @@ export async function recordFiles(recorder: Recorder, app: TestApp, { user }: Te
   await recorder.record('streamExtraction', ofExtraction);
   await recorder.record('listConfigs');
   await recorder.record('getConfig', { path: { path: 'handbook/hours.md' } });
+  const text = { content: 'Be brief.\n', content_type: 'text/markdown' };
+  await recorder.record('putConfig', { path: { path: 'prompts/support.md' }, body: text });
+  await recorder.record('deleteConfig', { path: { path: 'prompts/support.md' } });
   await recorder.record<Output & { id: string }>('createExtraction', {
     body: { url: page, mode: 'link', destination_kind: 'storage' },
   });
@@ -150,6 +153,9 @@ export async function recordKnowledge(recorder: Recorder, tenants: Tenants): Pro
     { content: { data: 'Returns are free for a month.' }, title: 'Returns' },
   ];
   await recorder.record('ingestBatchIntoKnowledgeSource', { path, body: { items, on_active: 'queue' } }, atItsEnd);
+  const grants = [{ principal_type: 'org_role', principal: 'admin' }];
+  await recorder.record('updateKnowledgeDocumentAcl', { path: { document }, body: { grants } });
+  await recorder.record('deleteKnowledgeDocumentAcl', { path: { document } });
   await recorder.record('deleteKnowledgeDocument', { path: { document } });
   await recorder.record('deleteKnowledgeSource', { path });
 
@@ -247,11 +253,61 @@ export async function recordAutomations(recorder: Recorder, server: TestServer, 
     path: { automation_run: claimed.id },
     body: { status: 'completed', result: { printed: true } },
   });
+  await recordProgram(recorder, client);
   await recorder.record('deleteAutomation', { path });
 
   await recorder.record('putAppSecret', { path: { name: 'CRM_TOKEN' }, body: { value: 'the token of the CRM' } });
   await recorder.record('listAppSecrets');
   await recorder.record('deleteAppSecret', { path: { name: 'CRM_TOKEN' } });
+}
+
+/** Records approvals and a link to one. */
+export async function recordApprovals(recorder: Recorder, server: TestServer, app: TestApp): Promise<void> {
+  const client = new AutomationsClient(server, app);
+  const question = 'Book the invoice of 1,200 EUR?';
+  const { id } = await client.createAutomation({
+    name: 'Book invoices',
+    workflow: graphOf({ id: 'ask', kind: 'approve', question, timeout_seconds: 86_400 }),
+  });
+  const first = await client.invoke(id);
+  await client.waitUntilWaiting(first.id);
+  const { data } = await recorder.record<{ data: { id: string }[] }>('listApprovals', { query: { run: first.id } });
+  const path = { approval: data[0]?.id ?? '' };
+  await recorder.record('getApproval', { path });
+  await recorder.record('answerApproval', { path, body: { data: { ok: true, comment: 'Fits the order.' } } });
+
+  const second = await client.invoke(id);
+  await client.waitUntilWaiting(second.id);
+  const other = await recorder.send<{ data: { id: string }[] }>('listApprovals', { query: { run: second.id } });
+  const { url } = await recorder.record<{ url: string }>('createApprovalLink', {
+    path: { approval: other.body.data[0]?.id ?? '' },
+    body: { to: 'ada@example.com' },
+  });
+  const link = { as: {}, path: { token: url.split('/').at(-1) ?? '' } };
+  await recorder.record('getLinkedApproval', link);
+  await recorder.record('answerLinkedApproval', { ...link, body: { data: { ok: false, comment: 'Not ours.' } } });
+}
+
+/** Records a run of a workflow in code. */
+async function recordProgram(recorder: Recorder, client: AutomationsClient): Promise<void> {
+  const body = {
+    name: 'Book an invoice',
+    type: 'invoked',
+    workflow: { kind: 'WorkflowProgram', version: 1, name: 'book' },
+  };
+  const { id } = await client.createAutomation(body);
+  const { id: run } = await client.invoke(id, { payload: { invoice: 42 } });
+  const work = await recorder.record<{ id: string; claim: string; sequence: number }>('claimAutomationWork', {
+    body: { automations: [id], code_version: '2026-03-02', lease_seconds: 60, wait_seconds: 30 },
+  });
+  const ofRun = { path: { automation_run: run } };
+  const { claim, sequence } = work;
+  await recorder.record('appendRunEntries', {
+    ...ofRun,
+    body: { claim, after_sequence: sequence, entries: [{ type: 'node_started', node_id: 'extract', kind: 'step' }] },
+  });
+  const { resume_cursor: cursor } = (await client.journalPage(run, '?limit=1')) as { resume_cursor: string };
+  await recorder.record('readClaimedJournal', { ...ofRun, body: { claim, after_cursor: cursor } });
 }
 
 /** Records what operators read, and the Model Context Protocol. */

@@ -90,6 +90,38 @@ class AutomationRunSummaryError(TypedDict):
 
 
 
+class AutomationRunSummaryWaitingForWorkflowChanged(TypedDict):
+    """Why the last worker could not continue the run."""
+
+    expected: Any
+    """The step that the journal has."""
+    found: Any
+    """What the code asked for instead."""
+
+
+
+class AutomationRunSummaryWaitingFor(TypedDict):
+    """What the run waits for; absent if it does not wait."""
+
+    kind: Literal["approval", "signal", "child", "time", "retry", "worker"]
+    """People, a signal, a child, a time, the next attempt of a node, or a worker whose code fits what the run has done so far."""
+    node_id: NotRequired[str]
+    """The node that waits."""
+    approval: NotRequired[str]
+    """The approval (`apr_…`)."""
+    name: NotRequired[str]
+    """The name of the signal."""
+    id: NotRequired[str]
+    """The child: a run, an extraction or an ingestion."""
+    until: NotRequired[str]
+    """When the wait ends at the latest."""
+    others: NotRequired[int]
+    """The number of other nodes that also wait."""
+    workflow_changed: NotRequired[AutomationRunSummaryWaitingForWorkflowChanged]
+    """Why the last worker could not continue the run."""
+
+
+
 class AutomationRunSummary(TypedDict):
     """A run in the list of all runs, without payload and result."""
 
@@ -115,6 +147,8 @@ class AutomationRunSummary(TypedDict):
     """The run (`atr_…`) that started it."""
     workflow_version: NotRequired[int]
     """The version of the graph that the run started with; absent without one."""
+    waiting_for: NotRequired[AutomationRunSummaryWaitingFor]
+    """What the run waits for; absent if it does not wait."""
     org: NotRequired[str]
     """The organisation (`org_…`)."""
     team: NotRequired[str]
@@ -192,6 +226,104 @@ class AppSecret(TypedDict):
 
 
 
+class AutomationRunError(TypedDict):
+    """Why it failed."""
+
+    code: str
+    """A stable code for programs."""
+    message: str
+    """A text for people."""
+    node_id: NotRequired[str]
+    """The id of the node."""
+
+
+
+class AutomationRunWaitingForWorkflowChanged(TypedDict):
+    """Why the last worker could not continue the run."""
+
+    expected: Any
+    """The step that the journal has."""
+    found: Any
+    """What the code asked for instead."""
+
+
+
+class AutomationRunWaitingFor(TypedDict):
+    """What the run waits for; absent if it does not wait."""
+
+    kind: Literal["approval", "signal", "child", "time", "retry", "worker"]
+    """People, a signal, a child, a time, the next attempt of a node, or a worker whose code fits what the run has done so far."""
+    node_id: NotRequired[str]
+    """The node that waits."""
+    approval: NotRequired[str]
+    """The approval (`apr_…`)."""
+    name: NotRequired[str]
+    """The name of the signal."""
+    id: NotRequired[str]
+    """The child: a run, an extraction or an ingestion."""
+    until: NotRequired[str]
+    """When the wait ends at the latest."""
+    others: NotRequired[int]
+    """The number of other nodes that also wait."""
+    workflow_changed: NotRequired[AutomationRunWaitingForWorkflowChanged]
+    """Why the last worker could not continue the run."""
+
+
+
+class AutomationRun(TypedDict):
+    """One run of an automation."""
+
+    id: str
+    """atr_…"""
+    app: str
+    """The app (`dap_…`) that it belongs to."""
+    automation: str
+    """The automation (`aut_…`)."""
+    type: Literal["trigger", "scheduled", "invoked"]
+    """The type."""
+    status: Literal["pending", "running", "completed", "failed", "cancelled"]
+    """The status."""
+    payload: NotRequired[Any]
+    """The data that comes with it."""
+    participants: NotRequired[Dict[str, str]]
+    """Values that expressions of the run can read as `$participants`."""
+    result: NotRequired[Any]
+    """What the run returned."""
+    error: NotRequired[AutomationRunError]
+    """Why it failed."""
+    event_id: NotRequired[str]
+    """The id (`evt_…`) of the event that started it."""
+    invoked_by: NotRequired[str]
+    """The user or agent; absent for schedules, events and keys."""
+    retried_from: NotRequired[str]
+    """The run (`atr_…`) that it repeats."""
+    parent_run: NotRequired[str]
+    """The run (`atr_…`) that started it."""
+    workflow_version: NotRequired[int]
+    """The version of the graph that the run started with; absent without one."""
+    waiting_for: NotRequired[AutomationRunWaitingFor]
+    """What the run waits for; absent if it does not wait."""
+    org: NotRequired[str]
+    """The organisation (`org_…`)."""
+    team: NotRequired[str]
+    """The team (`tea_…`)."""
+    user: NotRequired[str]
+    """The user (`usr_…`)."""
+    sandbox: NotRequired[str]
+    """The sandbox (`sbx_…`); absent in production."""
+    lease_until: NotRequired[str]
+    """When the claim of the worker expires, in ISO 8601."""
+    started_at: NotRequired[str]
+    """When it started, in ISO 8601."""
+    completed_at: NotRequired[str]
+    """When it ended, in ISO 8601."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    updated_at: str
+    """When it last changed, in ISO 8601."""
+
+
+
 class User(TypedDict):
     """An end user of an app."""
 
@@ -211,6 +343,8 @@ class User(TypedDict):
     """The role in the organisation."""
     is_system_user: bool
     """Whether the user stands for a program instead of a person."""
+    groups_overage: NotRequired[Literal[True]]
+    """The last token of an issuer left out the groups of the user, because there are too many. It grants none."""
     metadata: Dict[str, Any]
     """A free key-value map, returned as stored."""
     sandbox: NotRequired[str]
@@ -367,6 +501,36 @@ class ExtractionOutput(TypedDict):
 
 
 
+class ReadGrant(TypedDict):
+    """Somebody among the readers of a source who sees a document."""
+
+    principal_type: Literal["user", "team", "group", "org", "org_role", "agent", "everyone"]
+    """`org_role`: a role in the organisation of the source. `everyone`: every reader of the source."""
+    principal: NotRequired[str]
+    """An id, or the role for `org_role`. Omit it for `everyone`."""
+    actions: NotRequired[List[Literal["read"]]]
+    """Only `read`, the default."""
+
+
+
+class ReadGrantRemoval(TypedDict):
+    """Whose grant is removed."""
+
+    principal_type: Literal["user", "team", "group", "org", "org_role", "agent", "everyone"]
+    """`org_role`: a role in the organisation of the source. `everyone`: every reader of the source."""
+    principal: NotRequired[str]
+    """An id, or the role for `org_role`. Omit it for `everyone`."""
+
+
+
+class DocumentAcl(TypedDict):
+    """Who among the readers of the source sees the document. Developers and secret keys always do. Without it, every reader does."""
+
+    grants: List[ReadGrant]
+    """Who may do what: the whole list."""
+
+
+
 class SearchHitHighlights(TypedDict):
     start: int
     """The start of the match in `content`, in UTF-16 code units."""
@@ -520,7 +684,7 @@ class ErrorError(TypedDict):
 
     type: str
     """The group of errors that the code belongs to."""
-    code: Union[Literal["invalid_json", "invalid_cursor", "invalid_path", "user_required", "unauthenticated", "invalid_credentials", "expired_token", "app_scope_required", "forbidden", "not_found", "request_timeout", "method_not_allowed", "conflict", "request_in_progress", "rewind_refused", "precondition_failed", "payload_too_large", "unsupported_media_type", "range_not_satisfiable", "locked", "headers_too_large", "invalid_parameters", "idempotency_key_reused", "already_exists", "file_too_large", "unsupported_content", "needs_browser", "extraction_failed", "not_an_image", "quota_exceeded", "token_budget_exceeded", "rate_limited", "checksum_mismatch", "internal_error", "not_implemented", "upstream_failed", "unavailable", "timeout"], str]
+    code: Union[Literal["invalid_json", "invalid_cursor", "invalid_path", "user_required", "unauthenticated", "invalid_credentials", "expired_token", "app_scope_required", "forbidden", "not_found", "request_timeout", "method_not_allowed", "conflict", "claim_lost", "request_in_progress", "rewind_refused", "precondition_failed", "payload_too_large", "unsupported_media_type", "range_not_satisfiable", "locked", "headers_too_large", "invalid_parameters", "idempotency_key_reused", "already_exists", "file_too_large", "unsupported_content", "needs_browser", "extraction_failed", "not_an_image", "quota_exceeded", "token_budget_exceeded", "rate_limited", "checksum_mismatch", "internal_error", "not_implemented", "upstream_failed", "unavailable", "timeout"], str]
     """A stable code for programs; docs/errors.md explains each. Later releases may add codes."""
     message: str
     """What is wrong and what to do, for people."""
@@ -974,6 +1138,8 @@ class MembershipUser(TypedDict):
     """The role in the organisation."""
     is_system_user: NotRequired[bool]
     """Whether the user stands for a program instead of a person."""
+    groups_overage: NotRequired[Literal[True]]
+    """The last token of an issuer left out the groups of the user, because there are too many. It grants none."""
     metadata: NotRequired[Dict[str, Any]]
     """A free key-value map, returned as stored."""
     sandbox: NotRequired[str]
@@ -1020,6 +1186,50 @@ class Membership(TypedDict):
     """When it was created, in ISO 8601."""
     updated_at: str
     """When it last changed, in ISO 8601."""
+
+
+
+class Group(TypedDict):
+    """Users to whom documents can be restricted. Groups contain no groups."""
+
+    id: str
+    """grp_…"""
+    app: str
+    """The app (`dap_…`) that it belongs to."""
+    sandbox: NotRequired[str]
+    """The sandbox (`sbx_…`); absent in production."""
+    namespace: str
+    """Who names the group: an issuer, a connector, or your own word. The same name elsewhere is another group."""
+    external_id: str
+    """The name of the group in its namespace, which never changes."""
+    name: NotRequired[str]
+    """The name."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    updated_at: str
+    """When it last changed, in ISO 8601."""
+
+
+
+class GroupMemberUser(TypedDict):
+    """The user (`usr_…`)."""
+
+    id: str
+    """The id."""
+    email: NotRequired[str]
+    """The email address."""
+    name: NotRequired[str]
+    """The name."""
+
+
+
+class GroupMember(TypedDict):
+    """A user in a group."""
+
+    user: GroupMemberUser
+    """The user (`usr_…`)."""
+    created_at: str
+    """When it was created, in ISO 8601."""
 
 
 
@@ -1297,6 +1507,8 @@ class Extraction(TypedDict):
     """The JSON Schema of the data. Omitted in lists."""
     instructions: NotRequired[str]
     """Omitted in lists."""
+    model: NotRequired[str]
+    """The model or alias that extracts the data. Omitted in lists, and for the default."""
     agent: NotRequired[str]
     """The agent that owns it, or that it is about."""
     org: NotRequired[str]
@@ -1422,6 +1634,240 @@ class WebhookDelivery(TypedDict):
 
 
 
+class ModelPrices(TypedDict):
+    """What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens."""
+
+    input: int
+    """What a million tokens of messages cost."""
+    output: int
+    """What a million written tokens cost."""
+
+
+
+class Model(TypedDict):
+    """A language model that an app brings."""
+
+    id: str
+    """mdl_…"""
+    app: str
+    """The app (`dap_…`) that it belongs to."""
+    sandbox: Optional[str]
+    """The sandbox (`sbx_…`); absent in production."""
+    name: str
+    """The name by which requests choose it."""
+    provider: Literal["openai", "anthropic", "google"]
+    """The protocol: `openai` for every server with chat completions, `anthropic` or `google`."""
+    model: str
+    """The model, as its provider names it."""
+    url: str
+    """The base URL of its provider."""
+    has_key: bool
+    """Whether a key is stored for this host."""
+    context_tokens: NotRequired[int]
+    """How many tokens the messages and the text may have together."""
+    output_tokens: NotRequired[int]
+    """How many tokens the model can write in one response."""
+    timeout_seconds: NotRequired[int]
+    """How long the model may write nothing before it is given up."""
+    modalities: List[Literal["text", "image", "file"]]
+    """What the model reads."""
+    prices: NotRequired[ModelPrices]
+    """What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    updated_at: str
+    """When it last changed, in ISO 8601."""
+
+
+
+class ModelAlias(TypedDict):
+    """A name for an ordered list of models."""
+
+    id: str
+    """mal_…"""
+    app: str
+    """The app (`dap_…`) that it belongs to."""
+    sandbox: Optional[str]
+    """The sandbox (`sbx_…`); absent in production."""
+    name: str
+    """The name by which requests choose it."""
+    models: List[str]
+    """Names of models, in the order in which they are tried. Aliases do not nest."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    updated_at: str
+    """When it last changed, in ISO 8601."""
+
+
+
+class ModelCallPrices(TypedDict):
+    """The prices at which the call was made."""
+
+    input: int
+    """What a million tokens of messages cost."""
+    output: int
+    """What a million written tokens cost."""
+
+
+
+class ModelCall(TypedDict):
+    """One call of a language model."""
+
+    id: str
+    """mcl_…"""
+    model: str
+    """The name of the model; `default` is the one that the operator set."""
+    alias: NotRequired[str]
+    """The alias that chose the model."""
+    provider: str
+    """The provider of the model."""
+    provider_model: str
+    """The model, as its provider names it."""
+    status: Literal["running", "succeeded", "failed", "abandoned"]
+    """How it ended. `abandoned`: its process was killed, and what it reserved counts."""
+    error_code: NotRequired[str]
+    """Why it failed."""
+    finish_reason: NotRequired[str]
+    """Why the model stopped, in its own words."""
+    prompt_tokens: NotRequired[int]
+    """Tokens of the messages."""
+    completion_tokens: NotRequired[int]
+    """Tokens that the model wrote."""
+    estimated: bool
+    """Whether the tokens are estimated: the provider reported none."""
+    reserved_tokens: int
+    """Tokens that were reserved before the call."""
+    prices: NotRequired[ModelCallPrices]
+    """The prices at which the call was made."""
+    cost: NotRequired[int]
+    """What it cost, in millionths of a currency unit. Absent for a model without prices."""
+    latency_ms: NotRequired[int]
+    """How long it took."""
+    first_token_ms: NotRequired[int]
+    """When the first text arrived."""
+    user: NotRequired[str]
+    """The user (`usr_…`) for whom it was made."""
+    agent: NotRequired[str]
+    """The agent (`agt_…`) for which it was made."""
+    key: NotRequired[str]
+    """The secret key (`dak_…`) of the request."""
+    automation: NotRequired[str]
+    """The automation (`aut_…`)."""
+    run: NotRequired[str]
+    """The run (`atr_…`)."""
+    node: NotRequired[str]
+    """The id of the node."""
+    extraction: NotRequired[str]
+    """The extraction (`ext_…`)."""
+    prompt: NotRequired[str]
+    """The messages, if the server keeps contents."""
+    output: NotRequired[str]
+    """The text, if the server keeps contents."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    ended_at: NotRequired[str]
+    """When it ended, in ISO 8601."""
+
+
+
+class AvailableModelPrices(TypedDict):
+    """What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens."""
+
+    input: int
+    """What a million tokens of messages cost."""
+    output: int
+    """What a million written tokens cost."""
+
+
+
+class AvailableModel(TypedDict):
+    """A model or an alias that requests of the app may name."""
+
+    name: str
+    """The name by which requests choose it."""
+    kind: Literal["model", "alias"]
+    """Whether it is one model or an ordered list."""
+    from: Literal["app", "operator"]
+    """Whose it is. A name of the app hides the same one of the operator."""
+    is_default: bool
+    """Whether it is used if a request names no model."""
+    usable: bool
+    """Whether it has the key that it needs. Of an alias, whether one of its models has."""
+    provider: NotRequired[Literal["openai", "anthropic", "google"]]
+    """The protocol: `openai` for every server with chat completions, `anthropic` or `google`."""
+    model: NotRequired[str]
+    """The model, as its provider names it."""
+    models: NotRequired[List[str]]
+    """The names of the models of an alias."""
+    context_tokens: NotRequired[int]
+    """How many tokens the messages and the text may have."""
+    modalities: NotRequired[List[str]]
+    """What the model reads."""
+    prices: NotRequired[AvailableModelPrices]
+    """What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens."""
+
+
+
+class ModelBudget(TypedDict):
+    """A limit for the tokens or the cost of language models."""
+
+    id: str
+    """mbg_…"""
+    app: str
+    """The app (`dap_…`) that it belongs to."""
+    sandbox: Optional[str]
+    """The sandbox (`sbx_…`); absent in production."""
+    subject: Literal["app", "sandbox", "user", "agent", "automation", "run", "key"]
+    """Whose calls count together. `app` counts those of sandboxes too; it and `sandbox` are set with a key of production."""
+    subject_id: NotRequired[str]
+    """The one that the budget is for. Absent: each user, agent, run … has the budget for itself."""
+    period: Literal["day", "month", "total"]
+    """When the count starts at 0 again: each day or month (UTC), or never."""
+    tokens: NotRequired[int]
+    """Tokens beyond which calls are refused."""
+    cost: NotRequired[int]
+    """Money beyond which calls are refused, in millionths of a currency unit."""
+    soft_tokens: NotRequired[int]
+    """Tokens beyond which the event `model_budget.reached` is emitted."""
+    soft_cost: NotRequired[int]
+    """Money beyond which the event is emitted, in millionths of a currency unit."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    updated_at: str
+    """When it last changed, in ISO 8601."""
+
+
+
+class ModelBudgetUse(TypedDict):
+    """How much of a budget one of its subjects has used in this period."""
+
+    subject_id: Optional[str]
+    """Who used it; null for the app."""
+    tokens: int
+    """Tokens used, with those reserved by calls in progress."""
+    cost: int
+    """Money used, in millionths of a currency unit."""
+    resets_at: Optional[str]
+    """When the count starts at 0 again."""
+
+
+
+class ModelUsage(TypedDict):
+    """What the calls of one group used."""
+
+    group: Optional[str]
+    """The id, the name of the model, or the day (UTC); null for calls of none."""
+    calls: int
+    """The number of calls."""
+    prompt_tokens: int
+    """Tokens of messages."""
+    completion_tokens: int
+    """Tokens that models wrote."""
+    cost: int
+    """What they cost, in millionths of a currency unit."""
+
+
+
 class KnowledgeSourceLearnedModel(TypedDict):
     status: Literal["ready", "over_quota"]
     """`over_quota`: the latest model would exceed the app’s quota of bytes and is not stored. Until there is room, search uses the previous model, or only text and vectors."""
@@ -1431,6 +1877,16 @@ class KnowledgeSourceLearnedModel(TypedDict):
     """The size in bytes of the model that was not stored; null if `ready`."""
     trained_at: Optional[str]
     """When the model in use was stored."""
+
+
+
+class KnowledgeSourceHeldDeletions(TypedDict):
+    documents: int
+    """How many documents the last listing did not contain."""
+    of: int
+    """How many there were."""
+    since: str
+    """When the pull found this."""
 
 
 
@@ -1489,6 +1945,10 @@ class KnowledgeSource(TypedDict):
     """The thread (`thr_…`)."""
     user: Optional[str]
     """The user (`usr_…`)."""
+    has_credentials: bool
+    """Whether pulls sign in with stored credentials."""
+    held_deletions: Optional[KnowledgeSourceHeldDeletions]
+    """Deletions that wait for a person, because the listing was empty or they are more than half of the source. A pull with `confirm_deletions` carries them out."""
     statistics: NotRequired[KnowledgeSourceStatistics]
     """Only in lists with `include=statistics`."""
 
@@ -1561,6 +2021,7 @@ class KnowledgeDocument(TypedDict):
     """Number of chunks, the parts that searches find."""
     source_url: NotRequired[str]
     """The address of the page or document."""
+    acl: NotRequired[DocumentAcl]
     external_id: NotRequired[str]
     """Its id where it comes from, given by a connector or a pull."""
     created_at: str
@@ -1684,7 +2145,7 @@ class Automation(TypedDict):
     timezone: str
     """The time zone of the schedule, such as `Europe/Berlin`. Default UTC."""
     workflow: Optional[Dict[str, Any]]
-    """The WorkflowGraph, or null when an external worker executes the runs."""
+    """The WorkflowGraph; the WorkflowProgram whose steps your code executes; or null when an external worker reports on whole runs."""
     input_schema: Optional[Dict[str, Any]]
     """The JSON Schema that the payload of an invocation must match, or null."""
     invoke_auth: Literal["any", "secret_key", "user"]
@@ -1718,77 +2179,13 @@ class Automation(TypedDict):
 
 
 
-class AutomationRunError(TypedDict):
-    """Why it failed."""
-
-    code: str
-    """A stable code for programs."""
-    message: str
-    """A text for people."""
-    node_id: NotRequired[str]
-    """The id of the node."""
-
-
-
-class AutomationRun(TypedDict):
-    """One run of an automation."""
-
-    id: str
-    """atr_…"""
-    app: str
-    """The app (`dap_…`) that it belongs to."""
-    automation: str
-    """The automation (`aut_…`)."""
-    type: Literal["trigger", "scheduled", "invoked"]
-    """The type."""
-    status: Literal["pending", "running", "completed", "failed", "cancelled"]
-    """The status."""
-    payload: NotRequired[Any]
-    """The data that comes with it."""
-    participants: NotRequired[Dict[str, str]]
-    """Values that expressions of the run can read as `$participants`."""
-    result: NotRequired[Any]
-    """What the run returned."""
-    error: NotRequired[AutomationRunError]
-    """Why it failed."""
-    event_id: NotRequired[str]
-    """The id (`evt_…`) of the event that started it."""
-    invoked_by: NotRequired[str]
-    """The user or agent; absent for schedules, events and keys."""
-    retried_from: NotRequired[str]
-    """The run (`atr_…`) that it repeats."""
-    parent_run: NotRequired[str]
-    """The run (`atr_…`) that started it."""
-    workflow_version: NotRequired[int]
-    """The version of the graph that the run started with; absent without one."""
-    org: NotRequired[str]
-    """The organisation (`org_…`)."""
-    team: NotRequired[str]
-    """The team (`tea_…`)."""
-    user: NotRequired[str]
-    """The user (`usr_…`)."""
-    sandbox: NotRequired[str]
-    """The sandbox (`sbx_…`); absent in production."""
-    lease_until: NotRequired[str]
-    """When the claim of the worker expires, in ISO 8601."""
-    started_at: NotRequired[str]
-    """When it started, in ISO 8601."""
-    completed_at: NotRequired[str]
-    """When it ended, in ISO 8601."""
-    created_at: str
-    """When it was created, in ISO 8601."""
-    updated_at: str
-    """When it last changed, in ISO 8601."""
-
-
-
 class WorkflowVersion(TypedDict):
     """The current or an earlier graph of the automation. A run keeps the version it started with."""
 
     version: int
     """The number of the version, from 1."""
     workflow: Optional[Dict[str, Any]]
-    """The WorkflowGraph, or null when an external worker executes the runs."""
+    """The WorkflowGraph; the WorkflowProgram whose steps your code executes; or null when an external worker reports on whole runs."""
     scopes: NotRequired[List[str]]
     """The scopes of the key that wrote it. Without them, it has full rights."""
     created_at: str
@@ -1837,6 +2234,219 @@ class RunJournalPage(TypedDict):
     """Whether there are further entries."""
     resume_cursor: NotRequired[str]
     """The position after the last entry returned, also on the last page."""
+
+
+
+class ClaimedAutomationRunError(TypedDict):
+    """Why it failed."""
+
+    code: str
+    """A stable code for programs."""
+    message: str
+    """A text for people."""
+    node_id: NotRequired[str]
+    """The id of the node."""
+
+
+
+class ClaimedAutomationRunWaitingForWorkflowChanged(TypedDict):
+    """Why the last worker could not continue the run."""
+
+    expected: Any
+    """The step that the journal has."""
+    found: Any
+    """What the code asked for instead."""
+
+
+
+class ClaimedAutomationRunWaitingFor(TypedDict):
+    """What the run waits for; absent if it does not wait."""
+
+    kind: Literal["approval", "signal", "child", "time", "retry", "worker"]
+    """People, a signal, a child, a time, the next attempt of a node, or a worker whose code fits what the run has done so far."""
+    node_id: NotRequired[str]
+    """The node that waits."""
+    approval: NotRequired[str]
+    """The approval (`apr_…`)."""
+    name: NotRequired[str]
+    """The name of the signal."""
+    id: NotRequired[str]
+    """The child: a run, an extraction or an ingestion."""
+    until: NotRequired[str]
+    """When the wait ends at the latest."""
+    others: NotRequired[int]
+    """The number of other nodes that also wait."""
+    workflow_changed: NotRequired[ClaimedAutomationRunWaitingForWorkflowChanged]
+    """Why the last worker could not continue the run."""
+
+
+
+class ClaimedAutomationRun(TypedDict):
+    """A run that an external worker has claimed."""
+
+    id: str
+    """atr_…"""
+    app: str
+    """The app (`dap_…`) that it belongs to."""
+    automation: str
+    """The automation (`aut_…`)."""
+    type: Literal["trigger", "scheduled", "invoked"]
+    """The type."""
+    status: Literal["pending", "running", "completed", "failed", "cancelled"]
+    """The status."""
+    payload: NotRequired[Any]
+    """The data that comes with it."""
+    participants: NotRequired[Dict[str, str]]
+    """Values that expressions of the run can read as `$participants`."""
+    result: NotRequired[Any]
+    """What the run returned."""
+    error: NotRequired[ClaimedAutomationRunError]
+    """Why it failed."""
+    event_id: NotRequired[str]
+    """The id (`evt_…`) of the event that started it."""
+    invoked_by: NotRequired[str]
+    """The user or agent; absent for schedules, events and keys."""
+    retried_from: NotRequired[str]
+    """The run (`atr_…`) that it repeats."""
+    parent_run: NotRequired[str]
+    """The run (`atr_…`) that started it."""
+    workflow_version: NotRequired[int]
+    """The version of the graph that the run started with; absent without one."""
+    waiting_for: NotRequired[ClaimedAutomationRunWaitingFor]
+    """What the run waits for; absent if it does not wait."""
+    org: NotRequired[str]
+    """The organisation (`org_…`)."""
+    team: NotRequired[str]
+    """The team (`tea_…`)."""
+    user: NotRequired[str]
+    """The user (`usr_…`)."""
+    sandbox: NotRequired[str]
+    """The sandbox (`sbx_…`); absent in production."""
+    lease_until: NotRequired[str]
+    """When the claim of the worker expires, in ISO 8601."""
+    started_at: NotRequired[str]
+    """When it started, in ISO 8601."""
+    completed_at: NotRequired[str]
+    """When it ended, in ISO 8601."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    updated_at: str
+    """When it last changed, in ISO 8601."""
+    claim: str
+    """Send it with each report, so that a report after the lease has expired is refused."""
+
+
+
+class ClaimedWork(TypedDict):
+    """A run that the worker now executes, and what has happened in it so far."""
+
+    run: AutomationRun
+    claim: str
+    """The claim, `clm_…`. Another claim on the run makes it invalid."""
+    lease_until: str
+    """When the claim expires without a renewal."""
+    sequence: int
+    """The last entry of the journal: `after_sequence` of the first batch."""
+    journal: List[WorkflowJournalEntry]
+    """The beginning of the journal, with the secrets that redaction hides from other readers."""
+    after_cursor: NotRequired[str]
+    """Continues the journal; absent if this is its end."""
+
+
+
+class WorkJournalPage(TypedDict):
+    """A part of the journal of a claimed run."""
+
+    journal: List[WorkflowJournalEntry]
+    """The next entries."""
+    after_cursor: NotRequired[str]
+    """Continues the journal; absent if this is its end."""
+
+
+
+class AppendedWork(TypedDict):
+    """The state of a run after a batch of entries."""
+
+    sequence: int
+    """The last entry of the journal: `after_sequence` of the next batch."""
+    cancel_requested: bool
+    """The run was cancelled or ended otherwise: nothing was written."""
+    lease_until: NotRequired[str]
+    """When the claim expires; absent if it was released."""
+    command_ids: Dict[str, str]
+    """The command of each step that the batch started: the idempotency key of all its attempts."""
+    entries: List[WorkflowJournalEntry]
+    """What the server has added since `after_sequence`."""
+
+
+
+class Approval(TypedDict):
+    """A question of a run to people. Those who answer see the question, not the run."""
+
+    id: str
+    """apr_…"""
+    status: Literal["waiting", "answered", "expired", "cancelled"]
+    """`cancelled`: its run ended, or its node no longer waits."""
+    question: str
+    """What is asked."""
+    form: Dict[str, Any]
+    """The JSON Schema that `data` of the answer must match."""
+    expires_at: NotRequired[str]
+    """When it expires; absent without a deadline."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    closed_at: NotRequired[str]
+    """When it was answered, expired or was cancelled."""
+    answered_by: NotRequired[str]
+    """The user (`usr_…`), the developer, `secret key`, or the holder of a link and to whom it was sent."""
+    app: NotRequired[str]
+    """The app. This and the members below are only for secret keys and developers."""
+    sandbox: NotRequired[str]
+    """The sandbox, if it is not in production."""
+    run: NotRequired[str]
+    """The run that waits (`atr_…`)."""
+    automation: NotRequired[str]
+    """The automation of the run (`aut_…`)."""
+    node_id: NotRequired[str]
+    """The node that asks."""
+    answer: NotRequired[Any]
+    """The `data` of the answer."""
+    users: NotRequired[List[str]]
+    """Users who may answer."""
+    teams: NotRequired[List[str]]
+    """Teams whose members may answer."""
+    roles: NotRequired[List[str]]
+    """Roles in `org` that may answer."""
+    org: NotRequired[str]
+    """The organisation of `roles`."""
+    excluded_user: NotRequired[str]
+    """The user who invoked the run and may not answer."""
+
+
+
+class ApprovalLink(TypedDict):
+    """A link by which a person without an account answers an approval."""
+
+    url: str
+    """Shows the question on GET and takes the answer once on POST. Shown only here."""
+    expires_at: str
+    """When the link expires."""
+
+
+
+class LinkedApproval(TypedDict):
+    """An approval as the holder of a link sees it."""
+
+    status: Literal["waiting", "answered", "expired", "cancelled"]
+    """`cancelled`: its run ended, or its node no longer waits."""
+    question: str
+    """What is asked."""
+    form: Dict[str, Any]
+    """The JSON Schema that `data` of the answer must match."""
+    sent_to: str
+    """To whom the link was sent."""
+    expires_at: NotRequired[str]
+    """When the link or the approval expires, whichever is earlier."""
 
 
 
@@ -2232,6 +2842,110 @@ class AutomationRunFailedMessage(TypedDict):
 
 
 
+class ApprovalRequestedMessageData(TypedDict):
+    """The entries."""
+
+    approval: str
+    """The approval (`apr_…`)."""
+    run: str
+    """The run that waits (`atr_…`)."""
+    automation: str
+    """The automation (`aut_…`)."""
+    node_id: str
+    """The node that asks."""
+    question: str
+    """What is asked."""
+    expires_at: NotRequired[str]
+    """When the approval expires."""
+
+
+
+class ApprovalRequestedMessage(TypedDict):
+    """A run asks people and waits for an answer: the message to webhooks."""
+
+    id: str
+    """The event (`evt_…`); the same at every attempt."""
+    type: Literal["approval.requested"]
+    """The name of the event."""
+    timestamp: str
+    """When it happened, in ISO 8601."""
+    sequence: int
+    """Its number in production or in the sandbox."""
+    data: ApprovalRequestedMessageData
+    """The entries."""
+
+
+
+class ApprovalAnsweredMessageData(TypedDict):
+    """The entries."""
+
+    approval: str
+    """The approval (`apr_…`)."""
+    run: str
+    """The run that waits (`atr_…`)."""
+    automation: str
+    """The automation (`aut_…`)."""
+    node_id: str
+    """The node that asks."""
+    answered_by: str
+    """The user, the developer, `secret key`, or the holder of a link."""
+
+
+
+class ApprovalAnsweredMessage(TypedDict):
+    """An approval was answered: the message to webhooks."""
+
+    id: str
+    """The event (`evt_…`); the same at every attempt."""
+    type: Literal["approval.answered"]
+    """The name of the event."""
+    timestamp: str
+    """When it happened, in ISO 8601."""
+    sequence: int
+    """Its number in production or in the sandbox."""
+    data: ApprovalAnsweredMessageData
+    """The entries."""
+
+
+
+class ModelBudgetReachedMessageData(TypedDict):
+    """The entries."""
+
+    budget: str
+    """The budget (`mbg_…`)."""
+    level: Literal["soft", "hard"]
+    """Which limit was reached. Beyond the hard one, calls are refused."""
+    subject: str
+    """Whose budget it is, such as `user`."""
+    subject_id: Optional[str]
+    """The id of the user, agent …; null for the app."""
+    period: Literal["day", "month", "total"]
+    """When the count starts at 0 again."""
+    resets_at: Optional[str]
+    """The end of the period, in ISO 8601."""
+    tokens: int
+    """Tokens used, with those reserved by calls in progress."""
+    cost: int
+    """Money used, in millionths of a currency unit."""
+
+
+
+class ModelBudgetReachedMessage(TypedDict):
+    """A budget for language models has reached a limit: the message to webhooks."""
+
+    id: str
+    """The event (`evt_…`); the same at every attempt."""
+    type: Literal["model_budget.reached"]
+    """The name of the event."""
+    timestamp: str
+    """When it happened, in ISO 8601."""
+    sequence: int
+    """Its number in production or in the sandbox."""
+    data: ModelBudgetReachedMessageData
+    """The entries."""
+
+
+
 class WebhookTestMessageData(TypedDict):
     """The entries."""
 
@@ -2474,6 +3188,14 @@ class CreateIdentityIssuerRequestClaimsTeams(TypedDict):
 
 
 
+class CreateIdentityIssuerRequestClaimsGroups(TypedDict):
+    """The claim that lists the groups of a user. They are groups of the namespace that is the issuer. A token without it grants none."""
+
+    claim: str
+    """The claim of the token that is read."""
+
+
+
 class CreateIdentityIssuerRequestClaims(TypedDict):
     """Which claims name the organisation, role, teams and name of a user. Other claims are ignored."""
 
@@ -2483,6 +3205,8 @@ class CreateIdentityIssuerRequestClaims(TypedDict):
     """The role."""
     teams: NotRequired[CreateIdentityIssuerRequestClaimsTeams]
     """Teams."""
+    groups: NotRequired[CreateIdentityIssuerRequestClaimsGroups]
+    """The claim that lists the groups of a user. They are groups of the namespace that is the issuer. A token without it grants none."""
     name: NotRequired[str]
     """The name."""
 
@@ -2554,6 +3278,14 @@ class UpdateIdentityIssuerRequestClaimsTeams(TypedDict):
 
 
 
+class UpdateIdentityIssuerRequestClaimsGroups(TypedDict):
+    """The claim that lists the groups of a user. They are groups of the namespace that is the issuer. A token without it grants none."""
+
+    claim: str
+    """The claim of the token that is read."""
+
+
+
 class UpdateIdentityIssuerRequestClaims(TypedDict):
     """Which claims name the organisation, role, teams and name of a user. Other claims are ignored."""
 
@@ -2563,6 +3295,8 @@ class UpdateIdentityIssuerRequestClaims(TypedDict):
     """The role."""
     teams: NotRequired[UpdateIdentityIssuerRequestClaimsTeams]
     """Teams."""
+    groups: NotRequired[UpdateIdentityIssuerRequestClaimsGroups]
+    """The claim that lists the groups of a user. They are groups of the namespace that is the issuer. A token without it grants none."""
     name: NotRequired[str]
     """The name."""
 
@@ -2715,6 +3449,50 @@ class AddTeamMemberRequest(TypedDict):
 class UpdateTeamMemberRequest(TypedDict):
     role: Literal["owner", "admin", "member"]
     """The role."""
+
+
+
+class CreateGroupRequest(TypedDict):
+    namespace: str
+    """Who names the group: an issuer, a connector, or your own word. The same name elsewhere is another group."""
+    external_id: str
+    """The name of the group in its namespace, which never changes."""
+    name: NotRequired[str]
+    """The name."""
+
+
+
+class GroupPage(Page):
+    """One page of a list."""
+
+    data: List[Group]
+    """The entries."""
+
+
+
+class UpdateGroupRequest(TypedDict):
+    name: NotRequired[Optional[str]]
+    """The name."""
+
+
+
+class GroupMemberPage(Page):
+    """One page of a list."""
+
+    data: List[GroupMember]
+    """The entries."""
+
+
+
+class AddGroupMemberRequest(TypedDict):
+    user: str
+    """usr_…"""
+
+
+
+class SetGroupMembersRequest(TypedDict):
+    users: List[str]
+    """The users (usr_…) who are the members from now on."""
 
 
 
@@ -2928,6 +3706,18 @@ class ConfigEntryPage(Page):
 
 
 
+class PutConfigRequest(TypedDict):
+    agent: NotRequired[str]
+    """The agent (agt_…) that owns the path."""
+    org: NotRequired[str]
+    """The organisation (org_…) that owns the path."""
+    content: str
+    """The text, of at most 262144 bytes in UTF-8."""
+    content_type: NotRequired[str]
+    """Its media type. Default `text/plain`."""
+
+
+
 class CreateExtractionRequest(TypedDict):
     destination_kind: Literal["config", "storage"]
     """Where outputs are written."""
@@ -2957,6 +3747,8 @@ class CreateExtractionRequest(TypedDict):
     """A JSON Schema (2020-12) for data that a language model extracts from each text; at most 64 KiB. References must stay within the schema. The extraction then always runs in the background (202)."""
     instructions: NotRequired[str]
     """Instructions for extracting the data. Requires schema."""
+    model: NotRequired[str]
+    """The model or alias that extracts the data. Default: as the operator set it. Requires schema."""
     agent: NotRequired[str]
     """agt_…; the agent that owns the job and its outputs."""
     org: NotRequired[str]
@@ -3110,6 +3902,172 @@ class WebhookDeliveryPage(Page):
 
 
 
+class CreateModelRequestPrices(TypedDict):
+    """What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens."""
+
+    input: int
+    """What a million tokens of messages cost."""
+    output: int
+    """What a million written tokens cost."""
+
+
+
+class CreateModelRequest(TypedDict):
+    name: str
+    """The name by which requests choose it: letters, digits and `. _ : / -`. Unique among models and aliases."""
+    provider: Literal["openai", "anthropic", "google"]
+    """The protocol: `openai` for every server with chat completions, `anthropic` or `google`."""
+    model: str
+    """The model, as its provider names it."""
+    url: NotRequired[str]
+    """The base URL, up to and including the version. Required for `openai`."""
+    key: NotRequired[str]
+    """The key of the provider. It is never returned, and is only sent to the host of `url`."""
+    context_tokens: NotRequired[int]
+    """How many tokens the messages and the text may have together."""
+    output_tokens: NotRequired[int]
+    """How many tokens the model can write in one response."""
+    timeout_seconds: NotRequired[int]
+    """How long the model may write nothing before it is given up."""
+    modalities: NotRequired[List[Literal["text", "image", "file"]]]
+    """What the model reads. Default: only text."""
+    prices: NotRequired[CreateModelRequestPrices]
+    """What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens."""
+
+
+
+class ModelPage(Page):
+    """One page of a list."""
+
+    data: List[Model]
+    """The entries."""
+
+
+
+class UpdateModelRequestPrices(TypedDict):
+    """What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens."""
+
+    input: int
+    """What a million tokens of messages cost."""
+    output: int
+    """What a million written tokens cost."""
+
+
+
+class UpdateModelRequest(TypedDict):
+    name: NotRequired[str]
+    """The name by which requests choose it: letters, digits and `. _ : / -`. Unique among models and aliases."""
+    model: NotRequired[str]
+    """The model, as its provider names it."""
+    url: NotRequired[str]
+    """The base URL. A URL of another host removes the key, unless one is sent with it."""
+    key: NotRequired[Optional[str]]
+    """The key of the provider; null removes it."""
+    context_tokens: NotRequired[Optional[int]]
+    """How many tokens the messages and the text may have together."""
+    output_tokens: NotRequired[Optional[int]]
+    """How many tokens the model can write in one response."""
+    timeout_seconds: NotRequired[Optional[int]]
+    """How long the model may write nothing before it is given up."""
+    modalities: NotRequired[List[Literal["text", "image", "file"]]]
+    """What the model reads. Default: only text."""
+    prices: NotRequired[Optional[UpdateModelRequestPrices]]
+    """What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens."""
+
+
+
+class CreateModelAliasRequest(TypedDict):
+    name: str
+    """The name by which requests choose it: letters, digits and `. _ : / -`. Unique among models and aliases."""
+    models: List[str]
+    """Names of models, in the order in which they are tried. Aliases do not nest."""
+
+
+
+class ModelAliasPage(Page):
+    """One page of a list."""
+
+    data: List[ModelAlias]
+    """The entries."""
+
+
+
+class UpdateModelAliasRequest(TypedDict):
+    name: NotRequired[str]
+    """The name by which requests choose it: letters, digits and `. _ : / -`. Unique among models and aliases."""
+    models: NotRequired[List[str]]
+    """Names of models, in the order in which they are tried. Aliases do not nest."""
+
+
+
+class ModelCallPage(Page):
+    """One page of a list."""
+
+    data: List[ModelCall]
+    """The entries."""
+
+
+
+class ListAvailableModelsResponse(TypedDict):
+    data: List[AvailableModel]
+    """The entries."""
+
+
+
+class CreateModelBudgetRequest(TypedDict):
+    subject: Literal["app", "sandbox", "user", "agent", "automation", "run", "key"]
+    """Whose calls count together. `app` counts those of sandboxes too; it and `sandbox` are set with a key of production."""
+    subject_id: NotRequired[str]
+    """The one that the budget is for. Absent: each user, agent, run … has the budget for itself."""
+    period: Literal["day", "month", "total"]
+    """When the count starts at 0 again: each day or month (UTC), or never."""
+    tokens: NotRequired[int]
+    """Tokens beyond which calls are refused."""
+    cost: NotRequired[int]
+    """Money beyond which calls are refused, in millionths of a currency unit."""
+    soft_tokens: NotRequired[int]
+    """Tokens beyond which the event `model_budget.reached` is emitted."""
+    soft_cost: NotRequired[int]
+    """Money beyond which the event is emitted, in millionths of a currency unit."""
+
+
+
+class ModelBudgetPage(Page):
+    """One page of a list."""
+
+    data: List[ModelBudget]
+    """The entries."""
+
+
+
+class UpdateModelBudgetRequest(TypedDict):
+    tokens: NotRequired[Optional[int]]
+    """Tokens beyond which calls are refused. Null removes the limit."""
+    cost: NotRequired[Optional[int]]
+    """Money beyond which calls are refused, in millionths of a currency unit. Null removes the limit."""
+    soft_tokens: NotRequired[Optional[int]]
+    """Tokens beyond which the event `model_budget.reached` is emitted. Null removes the limit."""
+    soft_cost: NotRequired[Optional[int]]
+    """Money beyond which the event is emitted, in millionths of a currency unit. Null removes the limit."""
+
+
+
+class ModelBudgetUsePage(Page):
+    """One page of a list."""
+
+    data: List[ModelBudgetUse]
+    """The entries."""
+
+
+
+class ModelUsagePage(Page):
+    """One page of a list."""
+
+    data: List[ModelUsage]
+    """The entries."""
+
+
+
 class ListKnowledgeSourceKindsResponseData(TypedDict):
     type: str
     """The type."""
@@ -3136,6 +4094,22 @@ class KnowledgeSourcePage(Page):
 
 
 
+class CreateKnowledgeSourceRequestCredentials(TypedDict):
+    username: NotRequired[str]
+    """For HTTP, with `password`."""
+    password: NotRequired[str]
+    """For HTTP, with `username`."""
+    token: NotRequired[str]
+    """For HTTP: a bearer token. For repositories: the token, as the password."""
+    access_key_id: NotRequired[str]
+    """For buckets, with `secret_access_key`."""
+    secret_access_key: NotRequired[str]
+    """For buckets, with `access_key_id`."""
+    session_token: NotRequired[str]
+    """For buckets: of temporary keys."""
+
+
+
 class CreateKnowledgeSourceRequest(TypedDict):
     type: str
     """A type from the kinds list."""
@@ -3151,6 +4125,8 @@ class CreateKnowledgeSourceRequest(TypedDict):
     """The source that it was derived from; null for others."""
     lookup_key: NotRequired[Optional[str]]
     """A name for programs, unique in the app or sandbox."""
+    credentials: NotRequired[Optional[CreateKnowledgeSourceRequestCredentials]]
+    """What pulls sign in with. They are encrypted, never shown, and sent only to the scheme, host and port of the payload: another address in the payload clears them. Null clears them too."""
     payload: NotRequired[Dict[str, Any]]
     """Configuration; its members depend on the type."""
     metadata: NotRequired[Dict[str, Any]]
@@ -3162,9 +4138,27 @@ class CreateKnowledgeSourceRequest(TypedDict):
 
 
 
+class UpdateKnowledgeSourceRequestCredentials(TypedDict):
+    username: NotRequired[str]
+    """For HTTP, with `password`."""
+    password: NotRequired[str]
+    """For HTTP, with `username`."""
+    token: NotRequired[str]
+    """For HTTP: a bearer token. For repositories: the token, as the password."""
+    access_key_id: NotRequired[str]
+    """For buckets, with `secret_access_key`."""
+    secret_access_key: NotRequired[str]
+    """For buckets, with `access_key_id`."""
+    session_token: NotRequired[str]
+    """For buckets: of temporary keys."""
+
+
+
 class UpdateKnowledgeSourceRequest(TypedDict):
     lookup_key: NotRequired[Optional[str]]
     """A name for programs, unique in the app or sandbox."""
+    credentials: NotRequired[Optional[UpdateKnowledgeSourceRequestCredentials]]
+    """What pulls sign in with. They are encrypted, never shown, and sent only to the scheme, host and port of the payload: another address in the payload clears them. Null clears them too."""
     payload: NotRequired[Dict[str, Any]]
     """Replaces the whole payload."""
     metadata: NotRequired[Dict[str, Any]]
@@ -3235,10 +4229,13 @@ class IngestIntoKnowledgeSourceRequest(TypedDict):
     """Display title."""
     metadata: NotRequired[Dict[str, Any]]
     """Free key-value map."""
+    acl: NotRequired[DocumentAcl]
     dedupe: NotRequired[bool]
-    """Reuse a document with the same bytes. Push only."""
+    """Reuse a document with the same bytes and the same readers. Push only."""
     on_active: NotRequired[Literal["return", "queue", "error"]]
     """What to do while another ingestion of the source is active: return that one (default), queue, or 409."""
+    confirm_deletions: NotRequired[bool]
+    """With `pull`: delete what the listing no longer contains, even if it is more than half of the source."""
 
 
 
@@ -3273,6 +4270,7 @@ class IngestBatchIntoKnowledgeSourceRequestItems(TypedDict):
 class IngestBatchIntoKnowledgeSourceRequest(TypedDict):
     items: List[IngestBatchIntoKnowledgeSourceRequestItems]
     """The items, in order."""
+    acl: NotRequired[DocumentAcl]
     on_active: NotRequired[Literal["return", "queue", "error"]]
     """What to do while another ingestion of the source is active: return that one (default), queue, or 409."""
 
@@ -3317,6 +4315,20 @@ class UpdateKnowledgeDocumentRequest(TypedDict):
     """Display title."""
     metadata: NotRequired[Dict[str, Any]]
     """Free key-value map."""
+    acl: NotRequired[Optional[DocumentAcl]]
+    """The readers of the new content. null: every reader of the source. Omitted: those of the old one."""
+
+
+
+class UpdateKnowledgeDocumentAclRequest(TypedDict):
+    """Either `grants`, which replaces the list, or `add` and `remove`, which change it."""
+
+    grants: NotRequired[List[ReadGrant]]
+    """Who may do what: the whole list."""
+    add: NotRequired[List[ReadGrant]]
+    """Grants to add, or to merge with those of the same principal."""
+    remove: NotRequired[List[ReadGrantRemoval]]
+    """Principals whose grants are removed."""
 
 
 
@@ -3588,7 +4600,7 @@ class CreateAutomationRequest(TypedDict):
     timezone: NotRequired[str]
     """The time zone of the schedule, such as `Europe/Berlin`. Default UTC."""
     workflow: NotRequired[Optional[Dict[str, Any]]]
-    """A graph {kind: "WorkflowGraph", version: 1, start_node, nodes}, or null."""
+    """A graph {kind: "WorkflowGraph", version: 1, start_node, nodes}, a program {kind: "WorkflowProgram", version: 1, name}, or null."""
     input_schema: NotRequired[Optional[Dict[str, Any]]]
     """JSON Schema that the payload of an invocation must match, or null."""
     invoke_auth: NotRequired[Literal["any", "secret_key", "user"]]
@@ -3638,7 +4650,7 @@ class UpdateAutomationRequest(TypedDict):
     timezone: NotRequired[str]
     """The time zone of the schedule, such as `Europe/Berlin`. Default UTC."""
     workflow: NotRequired[Optional[Dict[str, Any]]]
-    """A graph {kind: "WorkflowGraph", version: 1, start_node, nodes}, or null."""
+    """A graph {kind: "WorkflowGraph", version: 1, start_node, nodes}, a program {kind: "WorkflowProgram", version: 1, name}, or null."""
     input_schema: NotRequired[Optional[Dict[str, Any]]]
     """JSON Schema that the payload of an invocation must match, or null."""
     invoke_auth: NotRequired[Literal["any", "secret_key", "user"]]
@@ -3781,6 +4793,110 @@ class ReportAutomationRunRequest(TypedDict):
     """What the run returned."""
     error: NotRequired[ReportAutomationRunRequestError]
     """Why it failed."""
+    claim: NotRequired[str]
+    """The `claim` of the response to the claim. 409 `claim_lost` if the run was claimed again since."""
+
+
+
+class ClaimAutomationWorkRequest(TypedDict):
+    automations: List[str]
+    """Ids or lookup keys of automations whose workflow is a program."""
+    code_version: str
+    """The version of your code. A run that a version did not fit is not offered to it again."""
+    lease_seconds: int
+    """The run may be claimed again this long after the last request with the claim."""
+    wait_seconds: NotRequired[int]
+    """How long to wait for a run. By default, the response is sent immediately."""
+
+
+
+class ReadClaimedJournalRequest(TypedDict):
+    claim: str
+    """The claim, `clm_…`. Another claim on the run makes it invalid."""
+    after_cursor: str
+    """The `after_cursor` of the page before."""
+
+
+
+class AppendRunEntriesRequestEntriesRetry(TypedDict):
+    """For kind `step`. The server schedules the next attempt."""
+
+    max_attempts: int
+    """Attempts in total, with the first one."""
+    initial_seconds: NotRequired[float]
+    """The pause before the second attempt. Default 1."""
+    factor: NotRequired[float]
+    """Multiplies each following pause. Default 2."""
+
+
+
+class AppendRunEntriesRequestEntriesError(TypedDict):
+    """Why it failed."""
+
+    code: str
+    """A stable code for programs."""
+    message: str
+    """A text for people."""
+
+
+
+class AppendRunEntriesRequestEntries(TypedDict):
+    type: Literal["node_started", "node_completed", "node_failed", "run_completed", "run_failed"]
+    """The server itself writes all other entries."""
+    node_id: NotRequired[str]
+    """The step: its scope, name and occurrence. Required for all `node_` entries."""
+    kind: NotRequired[Literal["step", "value", "sleep", "signal", "child"]]
+    """Of `node_started`: `step` is executed by the program; `value` is a recorded value; the server ends `sleep`, `signal` and `child`."""
+    retry: NotRequired[AppendRunEntriesRequestEntriesRetry]
+    """For kind `step`. The server schedules the next attempt."""
+    seconds: NotRequired[float]
+    """For kind `sleep`."""
+    until: NotRequired[str]
+    """For kind `sleep`: an ISO 8601 time."""
+    name: NotRequired[str]
+    """For kind `signal`: the name of the signal."""
+    timeout_seconds: NotRequired[float]
+    """For kind `signal`: the step then fails with `timeout`."""
+    automation: NotRequired[str]
+    """For kind `child`: the id or lookup key of an invoked automation."""
+    payload: NotRequired[Any]
+    """The output of a step, the result of the run, or the payload for a child run."""
+    error: NotRequired[AppendRunEntriesRequestEntriesError]
+    """Why it failed."""
+    retryable: NotRequired[bool]
+    """Of `node_failed`: false prevents further attempts."""
+
+
+
+class AppendRunEntriesRequestReleaseWorkflowChanged(TypedDict):
+    """The code does not fit the journal: the run waits for another version of the code."""
+
+    expected: Any
+    """What the journal has."""
+    found: Any
+    """What the code asked for instead."""
+
+
+
+class AppendRunEntriesRequestRelease(TypedDict):
+    """Ends the claim after these entries. The run is ready again when something has happened in it."""
+
+    workflow_changed: NotRequired[AppendRunEntriesRequestReleaseWorkflowChanged]
+    """The code does not fit the journal: the run waits for another version of the code."""
+
+
+
+class AppendRunEntriesRequest(TypedDict):
+    claim: str
+    """The claim, `clm_…`. Another claim on the run makes it invalid."""
+    after_sequence: int
+    """The `sequence` of the last response."""
+    entries: List[AppendRunEntriesRequestEntries]
+    """One request may end a step and start the next. An empty list only renews the claim."""
+    release: NotRequired[AppendRunEntriesRequestRelease]
+    """Ends the claim after these entries. The run is ready again when something has happened in it."""
+    wait_seconds: NotRequired[int]
+    """Without entries and `release`: waits this long for an entry of the server."""
 
 
 
@@ -3795,6 +4911,34 @@ class PutAppSecretRequest(TypedDict):
     """The value."""
 
 
+
+class ApprovalPage(Page):
+    """One page of a list."""
+
+    data: List[Approval]
+    """The entries."""
+
+
+
+class AnswerApprovalRequest(TypedDict):
+    data: Any
+    """The answer, which must match the form."""
+
+
+
+class CreateApprovalLinkRequest(TypedDict):
+    to: str
+    """To whom you send the link, as the journal will name its holder."""
+    expires_in_seconds: NotRequired[int]
+    """Default 7 days."""
+
+
+
+class AnswerLinkedApprovalRequest(TypedDict):
+    data: Any
+    """The answer, which must match the form."""
+
+
 WebhookMessage = Union[
     "FileCreatedMessage",
     "FileUpdatedMessage",
@@ -3807,5 +4951,8 @@ WebhookMessage = Union[
     "KnowledgeSourceDeletedMessage",
     "AutomationRunCompletedMessage",
     "AutomationRunFailedMessage",
+    "ApprovalRequestedMessage",
+    "ApprovalAnsweredMessage",
+    "ModelBudgetReachedMessage",
     "WebhookTestMessage",
 ]

@@ -89,4 +89,8 @@ page_size?: number | undefined; }, options?: CallOptions): Pages<S.KnowledgeSync
   completeSync: (sync: string, body: S.CompleteKnowledgeSyncRequest, options?: CallOptions): Promise<S.KnowledgeSync> => c.postOnce(path`/api/v1/knowledge_syncs/${sync}/complete`, body, options),
   /** Abort a sync. */
   abortSync: (sync: string, body?: S.AbortKnowledgeSyncRequest, options?: CallOptions): Promise<S.KnowledgeSync> => c.postOnce(path`/api/v1/knowledge_syncs/${sync}/abort`, body, options),
+  /** Change who sees a document. */
+  updateDocumentAcl: (document: string, body?: S.UpdateKnowledgeDocumentAclRequest, options?: CallOptions): Promise<S.KnowledgeDocument> => c.send('PATCH', path`/api/v1/knowledge_documents/${document}/acl`, body, options),
+  /** Let every reader of its source see a document. */
+  deleteDocumentAcl: (document: string, options?: CallOptions): Promise<void> => c.send('DELETE', path`/api/v1/knowledge_documents/${document}/acl`, undefined, options),
 });

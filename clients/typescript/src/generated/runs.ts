@@ -6,7 +6,8 @@ export const runs = (c: Connection) => ({
   /** List the runs of all automations, newest first. */
   list: (query?: { /** `waiting`: in progress, but only waiting for a time, a signal or a child run. */
 status?: 'pending' | 'running' | 'waiting' | 'completed' | 'failed' | 'cancelled' | undefined; /** The id or lookup key of an automation. */
-automation?: string | undefined; /** A time in ISO 8601. */
+automation?: string | undefined; /** Only runs that repeat or continue this run. */
+retried_from?: string | undefined; /** A time in ISO 8601. */
 since?: string | undefined; /** A time in ISO 8601. */
 until?: string | undefined; /** The id of a run, or part of the name or lookup key of its automation. */
 search?: string | undefined; /** Default 25, at most 100. */
@@ -30,4 +31,24 @@ after_cursor?: string | undefined; }, options?: CallOptions): Pages<S.WorkflowJo
   signal: (automationRun: string, body: S.SignalAutomationRunRequest, options?: CallOptions): Promise<S.AutomationRun> => c.postOnce(path`/api/v1/automation_runs/${automationRun}/signal`, body, options),
   /** Report on a claimed run; `running` renews the claim. */
   report: (automationRun: string, body: S.ReportAutomationRunRequest, options?: CallOptions): Promise<S.AutomationRun> => c.postOnce(path`/api/v1/automation_runs/${automationRun}/status`, body, options),
+  /** Write what a program did in a run, and renew the claim. */
+  appendEntries: (automationRun: string, body: S.AppendRunEntriesRequest, options?: CallOptions): Promise<S.AppendedWork> => c.postOnce(path`/api/v1/automation_runs/${automationRun}/entries`, body, options),
+  /** Continue to read the journal of a claimed run. */
+  readClaimedJournal: (automationRun: string, body: S.ReadClaimedJournalRequest, options?: CallOptions): Promise<S.WorkJournalPage> => c.postOnce(path`/api/v1/automation_runs/${automationRun}/claimed_journal`, body, options),
+  /** List the approvals that wait for the caller, newest first. */
+  listApprovals: (query?: { /** Page number, from 1. Default 1. */
+page?: number | undefined; /** Entries per page. Default 25; more than 100 counts as 100. */
+page_size?: number | undefined; /** Default `waiting`. */
+status?: 'waiting' | 'answered' | 'expired' | 'cancelled' | undefined; /** Only the approvals of this run. */
+run?: string | undefined; }, options?: CallOptions): Pages<S.Approval, S.ApprovalPage> => c.list('/api/v1/approvals', query, options),
+  /** Get an approval. */
+  getApproval: (approval: string, options?: CallOptions): Promise<S.Approval> => c.get(path`/api/v1/approvals/${approval}`, undefined, options),
+  /** Answer an approval, so that its run continues. */
+  answerApproval: (approval: string, body: S.AnswerApprovalRequest, options?: CallOptions): Promise<S.Approval> => c.postOnce(path`/api/v1/approvals/${approval}/answer`, body, options),
+  /** Create a link by which a person without an account answers. */
+  createApprovalLink: (approval: string, body: S.CreateApprovalLinkRequest, options?: CallOptions): Promise<S.ApprovalLink> => c.send('POST', path`/api/v1/approvals/${approval}/links`, body, options),
+  /** Show the question of a link. */
+  getLinkedApproval: (token: string, options?: CallOptions): Promise<S.LinkedApproval> => c.get(path`/api/v1/approval_links/${token}`, undefined, options),
+  /** Answer by a link. */
+  answerLinkedApproval: (token: string, body: S.AnswerLinkedApprovalRequest, options?: CallOptions): Promise<S.LinkedApproval> => c.send('POST', path`/api/v1/approval_links/${token}`, body, options),
 });

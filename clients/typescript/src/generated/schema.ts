@@ -85,6 +85,30 @@ retried_from?: string | undefined;
 parent_run?: string | undefined;
 /** The version of the graph that the run started with; absent without one. */
 workflow_version?: number | undefined;
+/** What the run waits for; absent if it does not wait. */
+waiting_for?: {
+/** People, a signal, a child, a time, the next attempt of a node, or a worker whose code fits what the run has done so far. */
+kind: 'approval' | 'signal' | 'child' | 'time' | 'retry' | 'worker';
+/** The node that waits. */
+node_id?: string | undefined;
+/** The approval (`apr_…`). */
+approval?: string | undefined;
+/** The name of the signal. */
+name?: string | undefined;
+/** The child: a run, an extraction or an ingestion. */
+id?: string | undefined;
+/** When the wait ends at the latest. */
+until?: string | undefined;
+/** The number of other nodes that also wait. */
+others?: number | undefined;
+/** Why the last worker could not continue the run. */
+workflow_changed?: {
+/** The step that the journal has. */
+expected: unknown;
+/** What the code asked for instead. */
+found: unknown;
+} | undefined;
+} | undefined;
 /** The organisation (`org_…`). */
 org?: string | undefined;
 /** The team (`tea_…`). */
@@ -156,6 +180,87 @@ created_at: string;
 updated_at: string;
 };
 
+/** One run of an automation. */
+export type AutomationRun = {
+/** atr_… */
+id: string;
+/** The app (`dap_…`) that it belongs to. */
+app: string;
+/** The automation (`aut_…`). */
+automation: string;
+/** The type. */
+type: 'trigger' | 'scheduled' | 'invoked';
+/** The status. */
+status: 'pending' | 'running' | 'completed' | 'failed' | 'cancelled';
+/** The data that comes with it. */
+payload?: unknown | undefined;
+/** Values that expressions of the run can read as `$participants`. */
+participants?: Record<string, string> | undefined;
+/** What the run returned. */
+result?: unknown | undefined;
+/** Why it failed. */
+error?: {
+/** A stable code for programs. */
+code: string;
+/** A text for people. */
+message: string;
+/** The id of the node. */
+node_id?: string | undefined;
+} | undefined;
+/** The id (`evt_…`) of the event that started it. */
+event_id?: string | undefined;
+/** The user or agent; absent for schedules, events and keys. */
+invoked_by?: string | undefined;
+/** The run (`atr_…`) that it repeats. */
+retried_from?: string | undefined;
+/** The run (`atr_…`) that started it. */
+parent_run?: string | undefined;
+/** The version of the graph that the run started with; absent without one. */
+workflow_version?: number | undefined;
+/** What the run waits for; absent if it does not wait. */
+waiting_for?: {
+/** People, a signal, a child, a time, the next attempt of a node, or a worker whose code fits what the run has done so far. */
+kind: 'approval' | 'signal' | 'child' | 'time' | 'retry' | 'worker';
+/** The node that waits. */
+node_id?: string | undefined;
+/** The approval (`apr_…`). */
+approval?: string | undefined;
+/** The name of the signal. */
+name?: string | undefined;
+/** The child: a run, an extraction or an ingestion. */
+id?: string | undefined;
+/** When the wait ends at the latest. */
+until?: string | undefined;
+/** The number of other nodes that also wait. */
+others?: number | undefined;
+/** Why the last worker could not continue the run. */
+workflow_changed?: {
+/** The step that the journal has. */
+expected: unknown;
+/** What the code asked for instead. */
+found: unknown;
+} | undefined;
+} | undefined;
+/** The organisation (`org_…`). */
+org?: string | undefined;
+/** The team (`tea_…`). */
+team?: string | undefined;
+/** The user (`usr_…`). */
+user?: string | undefined;
+/** The sandbox (`sbx_…`); absent in production. */
+sandbox?: string | undefined;
+/** When the claim of the worker expires, in ISO 8601. */
+lease_until?: string | undefined;
+/** When it started, in ISO 8601. */
+started_at?: string | undefined;
+/** When it ended, in ISO 8601. */
+completed_at?: string | undefined;
+/** When it was created, in ISO 8601. */
+created_at: string;
+/** When it last changed, in ISO 8601. */
+updated_at: string;
+};
+
 /** An end user of an app. */
 export type User = {
 /** usr_… */
@@ -174,6 +279,8 @@ org_name?: string | undefined;
 org_role?: 'admin' | 'member' | 'viewer' | undefined;
 /** Whether the user stands for a program instead of a person. */
 is_system_user: boolean;
+/** The last token of an issuer left out the groups of the user, because there are too many. It grants none. */
+groups_overage?: true | undefined;
 /** A free key-value map, returned as stored. */
 metadata: Record<string, unknown>;
 /** The sandbox (`sbx_…`); absent in production. */
@@ -298,6 +405,30 @@ message: string;
 } | undefined;
 /** When it was created, in ISO 8601. */
 created_at: string;
+};
+
+/** Somebody among the readers of a source who sees a document. */
+export type ReadGrant = {
+/** `org_role`: a role in the organisation of the source. `everyone`: every reader of the source. */
+principal_type: 'user' | 'team' | 'group' | 'org' | 'org_role' | 'agent' | 'everyone';
+/** An id, or the role for `org_role`. Omit it for `everyone`. */
+principal?: string | undefined;
+/** Only `read`, the default. */
+actions?: Array<'read'> | undefined;
+};
+
+/** Whose grant is removed. */
+export type ReadGrantRemoval = {
+/** `org_role`: a role in the organisation of the source. `everyone`: every reader of the source. */
+principal_type: 'user' | 'team' | 'group' | 'org' | 'org_role' | 'agent' | 'everyone';
+/** An id, or the role for `org_role`. Omit it for `everyone`. */
+principal?: string | undefined;
+};
+
+/** Who among the readers of the source sees the document. Developers and secret keys always do. Without it, every reader does. */
+export type DocumentAcl = {
+/** Who may do what: the whole list. */
+grants: Array<ReadGrant>;
 };
 
 /** A passage and its position. */
@@ -431,7 +562,7 @@ error: {
 /** The group of errors that the code belongs to. */
 type: string;
 /** A stable code for programs; docs/errors.md explains each. Later releases may add codes. */
-code: 'invalid_json' | 'invalid_cursor' | 'invalid_path' | 'user_required' | 'unauthenticated' | 'invalid_credentials' | 'expired_token' | 'app_scope_required' | 'forbidden' | 'not_found' | 'request_timeout' | 'method_not_allowed' | 'conflict' | 'request_in_progress' | 'rewind_refused' | 'precondition_failed' | 'payload_too_large' | 'unsupported_media_type' | 'range_not_satisfiable' | 'locked' | 'headers_too_large' | 'invalid_parameters' | 'idempotency_key_reused' | 'already_exists' | 'file_too_large' | 'unsupported_content' | 'needs_browser' | 'extraction_failed' | 'not_an_image' | 'quota_exceeded' | 'token_budget_exceeded' | 'rate_limited' | 'checksum_mismatch' | 'internal_error' | 'not_implemented' | 'upstream_failed' | 'unavailable' | 'timeout' | (string & {});
+code: 'invalid_json' | 'invalid_cursor' | 'invalid_path' | 'user_required' | 'unauthenticated' | 'invalid_credentials' | 'expired_token' | 'app_scope_required' | 'forbidden' | 'not_found' | 'request_timeout' | 'method_not_allowed' | 'conflict' | 'claim_lost' | 'request_in_progress' | 'rewind_refused' | 'precondition_failed' | 'payload_too_large' | 'unsupported_media_type' | 'range_not_satisfiable' | 'locked' | 'headers_too_large' | 'invalid_parameters' | 'idempotency_key_reused' | 'already_exists' | 'file_too_large' | 'unsupported_content' | 'needs_browser' | 'extraction_failed' | 'not_an_image' | 'quota_exceeded' | 'token_budget_exceeded' | 'rate_limited' | 'checksum_mismatch' | 'internal_error' | 'not_implemented' | 'upstream_failed' | 'unavailable' | 'timeout' | (string & {});
 /** What is wrong and what to do, for people. */
 message: string;
 /** The members of the request that are invalid. */
@@ -814,6 +945,8 @@ org_name?: string | undefined;
 org_role?: 'admin' | 'member' | 'viewer' | undefined;
 /** Whether the user stands for a program instead of a person. */
 is_system_user?: boolean | undefined;
+/** The last token of an issuer left out the groups of the user, because there are too many. It grants none. */
+groups_overage?: true | undefined;
 /** A free key-value map, returned as stored. */
 metadata?: Record<string, unknown> | undefined;
 /** The sandbox (`sbx_…`); absent in production. */
@@ -842,6 +975,41 @@ joined_at: string;
 created_at: string;
 /** When it last changed, in ISO 8601. */
 updated_at: string;
+};
+
+/** Users to whom documents can be restricted. Groups contain no groups. */
+export type Group = {
+/** grp_… */
+id: string;
+/** The app (`dap_…`) that it belongs to. */
+app: string;
+/** The sandbox (`sbx_…`); absent in production. */
+sandbox?: string | undefined;
+/** Who names the group: an issuer, a connector, or your own word. The same name elsewhere is another group. */
+namespace: string;
+/** The name of the group in its namespace, which never changes. */
+external_id: string;
+/** The name. */
+name?: string | undefined;
+/** When it was created, in ISO 8601. */
+created_at: string;
+/** When it last changed, in ISO 8601. */
+updated_at: string;
+};
+
+/** A user in a group. */
+export type GroupMember = {
+/** The user (`usr_…`). */
+user: {
+/** The id. */
+id: string;
+/** The email address. */
+email?: string | undefined;
+/** The name. */
+name?: string | undefined;
+};
+/** When it was created, in ISO 8601. */
+created_at: string;
 };
 
 /** An agent, owned by a user, a team or an organisation. */
@@ -1039,6 +1207,8 @@ sitemap?: 'include' | 'skip' | 'only' | undefined;
 schema?: Record<string, unknown> | undefined;
 /** Omitted in lists. */
 instructions?: string | undefined;
+/** The model or alias that extracts the data. Omitted in lists, and for the default. */
+model?: string | undefined;
 /** The agent that owns it, or that it is about. */
 agent?: string | undefined;
 /** The organisation (`org_…`). */
@@ -1181,6 +1351,211 @@ created_at: string;
 updated_at: string;
 };
 
+/** A language model that an app brings. */
+export type Model = {
+/** mdl_… */
+id: string;
+/** The app (`dap_…`) that it belongs to. */
+app: string;
+/** The sandbox (`sbx_…`); absent in production. */
+sandbox: string | null;
+/** The name by which requests choose it. */
+name: string;
+/** The protocol: `openai` for every server with chat completions, `anthropic` or `google`. */
+provider: 'openai' | 'anthropic' | 'google';
+/** The model, as its provider names it. */
+model: string;
+/** The base URL of its provider. */
+url: string;
+/** Whether a key is stored for this host. */
+has_key: boolean;
+/** How many tokens the messages and the text may have together. */
+context_tokens?: number | undefined;
+/** How many tokens the model can write in one response. */
+output_tokens?: number | undefined;
+/** How long the model may write nothing before it is given up. */
+timeout_seconds?: number | undefined;
+/** What the model reads. */
+modalities: Array<'text' | 'image' | 'file'>;
+/** What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens. */
+prices?: {
+/** What a million tokens of messages cost. */
+input: number;
+/** What a million written tokens cost. */
+output: number;
+} | undefined;
+/** When it was created, in ISO 8601. */
+created_at: string;
+/** When it last changed, in ISO 8601. */
+updated_at: string;
+};
+
+/** A name for an ordered list of models. */
+export type ModelAlias = {
+/** mal_… */
+id: string;
+/** The app (`dap_…`) that it belongs to. */
+app: string;
+/** The sandbox (`sbx_…`); absent in production. */
+sandbox: string | null;
+/** The name by which requests choose it. */
+name: string;
+/** Names of models, in the order in which they are tried. Aliases do not nest. */
+models: Array<string>;
+/** When it was created, in ISO 8601. */
+created_at: string;
+/** When it last changed, in ISO 8601. */
+updated_at: string;
+};
+
+/** One call of a language model. */
+export type ModelCall = {
+/** mcl_… */
+id: string;
+/** The name of the model; `default` is the one that the operator set. */
+model: string;
+/** The alias that chose the model. */
+alias?: string | undefined;
+/** The provider of the model. */
+provider: string;
+/** The model, as its provider names it. */
+provider_model: string;
+/** How it ended. `abandoned`: its process was killed, and what it reserved counts. */
+status: 'running' | 'succeeded' | 'failed' | 'abandoned';
+/** Why it failed. */
+error_code?: string | undefined;
+/** Why the model stopped, in its own words. */
+finish_reason?: string | undefined;
+/** Tokens of the messages. */
+prompt_tokens?: number | undefined;
+/** Tokens that the model wrote. */
+completion_tokens?: number | undefined;
+/** Whether the tokens are estimated: the provider reported none. */
+estimated: boolean;
+/** Tokens that were reserved before the call. */
+reserved_tokens: number;
+/** The prices at which the call was made. */
+prices?: {
+/** What a million tokens of messages cost. */
+input: number;
+/** What a million written tokens cost. */
+output: number;
+} | undefined;
+/** What it cost, in millionths of a currency unit. Absent for a model without prices. */
+cost?: number | undefined;
+/** How long it took. */
+latency_ms?: number | undefined;
+/** When the first text arrived. */
+first_token_ms?: number | undefined;
+/** The user (`usr_…`) for whom it was made. */
+user?: string | undefined;
+/** The agent (`agt_…`) for which it was made. */
+agent?: string | undefined;
+/** The secret key (`dak_…`) of the request. */
+key?: string | undefined;
+/** The automation (`aut_…`). */
+automation?: string | undefined;
+/** The run (`atr_…`). */
+run?: string | undefined;
+/** The id of the node. */
+node?: string | undefined;
+/** The extraction (`ext_…`). */
+extraction?: string | undefined;
+/** The messages, if the server keeps contents. */
+prompt?: string | undefined;
+/** The text, if the server keeps contents. */
+output?: string | undefined;
+/** When it was created, in ISO 8601. */
+created_at: string;
+/** When it ended, in ISO 8601. */
+ended_at?: string | undefined;
+};
+
+/** A model or an alias that requests of the app may name. */
+export type AvailableModel = {
+/** The name by which requests choose it. */
+name: string;
+/** Whether it is one model or an ordered list. */
+kind: 'model' | 'alias';
+/** Whose it is. A name of the app hides the same one of the operator. */
+from: 'app' | 'operator';
+/** Whether it is used if a request names no model. */
+is_default: boolean;
+/** Whether it has the key that it needs. Of an alias, whether one of its models has. */
+usable: boolean;
+/** The protocol: `openai` for every server with chat completions, `anthropic` or `google`. */
+provider?: 'openai' | 'anthropic' | 'google' | undefined;
+/** The model, as its provider names it. */
+model?: string | undefined;
+/** The names of the models of an alias. */
+models?: Array<string> | undefined;
+/** How many tokens the messages and the text may have. */
+context_tokens?: number | undefined;
+/** What the model reads. */
+modalities?: Array<string> | undefined;
+/** What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens. */
+prices?: {
+/** What a million tokens of messages cost. */
+input: number;
+/** What a million written tokens cost. */
+output: number;
+} | undefined;
+};
+
+/** A limit for the tokens or the cost of language models. */
+export type ModelBudget = {
+/** mbg_… */
+id: string;
+/** The app (`dap_…`) that it belongs to. */
+app: string;
+/** The sandbox (`sbx_…`); absent in production. */
+sandbox: string | null;
+/** Whose calls count together. `app` counts those of sandboxes too; it and `sandbox` are set with a key of production. */
+subject: 'app' | 'sandbox' | 'user' | 'agent' | 'automation' | 'run' | 'key';
+/** The one that the budget is for. Absent: each user, agent, run … has the budget for itself. */
+subject_id?: string | undefined;
+/** When the count starts at 0 again: each day or month (UTC), or never. */
+period: 'day' | 'month' | 'total';
+/** Tokens beyond which calls are refused. */
+tokens?: number | undefined;
+/** Money beyond which calls are refused, in millionths of a currency unit. */
+cost?: number | undefined;
+/** Tokens beyond which the event `model_budget.reached` is emitted. */
+soft_tokens?: number | undefined;
+/** Money beyond which the event is emitted, in millionths of a currency unit. */
+soft_cost?: number | undefined;
+/** When it was created, in ISO 8601. */
+created_at: string;
+/** When it last changed, in ISO 8601. */
+updated_at: string;
+};
+
+/** How much of a budget one of its subjects has used in this period. */
+export type ModelBudgetUse = {
+/** Who used it; null for the app. */
+subject_id: string | null;
+/** Tokens used, with those reserved by calls in progress. */
+tokens: number;
+/** Money used, in millionths of a currency unit. */
+cost: number;
+/** When the count starts at 0 again. */
+resets_at: string | null;
+};
+
+/** What the calls of one group used. */
+export type ModelUsage = {
+/** The id, the name of the model, or the day (UTC); null for calls of none. */
+group: string | null;
+/** The number of calls. */
+calls: number;
+/** Tokens of messages. */
+prompt_tokens: number;
+/** Tokens that models wrote. */
+completion_tokens: number;
+/** What they cost, in millionths of a currency unit. */
+cost: number;
+};
+
 /** Where knowledge comes from: documents, a page, a site, a file. */
 export type KnowledgeSource = {
 /** cso_… */
@@ -1226,6 +1601,17 @@ team: string | null;
 thread: string | null;
 /** The user (`usr_…`). */
 user: string | null;
+/** Whether pulls sign in with stored credentials. */
+has_credentials: boolean;
+/** Deletions that wait for a person, because the listing was empty or they are more than half of the source. A pull with `confirm_deletions` carries them out. */
+held_deletions: {
+/** How many documents the last listing did not contain. */
+documents: number;
+/** How many there were. */
+of: number;
+/** When the pull found this. */
+since: string;
+} | null;
 /** Only in lists with `include=statistics`. */
 statistics?: {
 /** Number of documents. */
@@ -1304,6 +1690,7 @@ total_size: number;
 total_chunks: number;
 /** The address of the page or document. */
 source_url?: string | undefined;
+acl?: DocumentAcl | undefined;
 /** Its id where it comes from, given by a connector or a pull. */
 external_id?: string | undefined;
 /** When it was created, in ISO 8601. */
@@ -1418,7 +1805,7 @@ filter?: string | undefined;
 schedule?: string | undefined;
 /** The time zone of the schedule, such as `Europe/Berlin`. Default UTC. */
 timezone: string;
-/** The WorkflowGraph, or null when an external worker executes the runs. */
+/** The WorkflowGraph; the WorkflowProgram whose steps your code executes; or null when an external worker reports on whole runs. */
 workflow: Record<string, unknown> | null;
 /** The JSON Schema that the payload of an invocation must match, or null. */
 input_schema: Record<string, unknown> | null;
@@ -1452,68 +1839,11 @@ created_at: string;
 updated_at: string;
 };
 
-/** One run of an automation. */
-export type AutomationRun = {
-/** atr_… */
-id: string;
-/** The app (`dap_…`) that it belongs to. */
-app: string;
-/** The automation (`aut_…`). */
-automation: string;
-/** The type. */
-type: 'trigger' | 'scheduled' | 'invoked';
-/** The status. */
-status: 'pending' | 'running' | 'completed' | 'failed' | 'cancelled';
-/** The data that comes with it. */
-payload?: unknown | undefined;
-/** Values that expressions of the run can read as `$participants`. */
-participants?: Record<string, string> | undefined;
-/** What the run returned. */
-result?: unknown | undefined;
-/** Why it failed. */
-error?: {
-/** A stable code for programs. */
-code: string;
-/** A text for people. */
-message: string;
-/** The id of the node. */
-node_id?: string | undefined;
-} | undefined;
-/** The id (`evt_…`) of the event that started it. */
-event_id?: string | undefined;
-/** The user or agent; absent for schedules, events and keys. */
-invoked_by?: string | undefined;
-/** The run (`atr_…`) that it repeats. */
-retried_from?: string | undefined;
-/** The run (`atr_…`) that started it. */
-parent_run?: string | undefined;
-/** The version of the graph that the run started with; absent without one. */
-workflow_version?: number | undefined;
-/** The organisation (`org_…`). */
-org?: string | undefined;
-/** The team (`tea_…`). */
-team?: string | undefined;
-/** The user (`usr_…`). */
-user?: string | undefined;
-/** The sandbox (`sbx_…`); absent in production. */
-sandbox?: string | undefined;
-/** When the claim of the worker expires, in ISO 8601. */
-lease_until?: string | undefined;
-/** When it started, in ISO 8601. */
-started_at?: string | undefined;
-/** When it ended, in ISO 8601. */
-completed_at?: string | undefined;
-/** When it was created, in ISO 8601. */
-created_at: string;
-/** When it last changed, in ISO 8601. */
-updated_at: string;
-};
-
 /** The current or an earlier graph of the automation. A run keeps the version it started with. */
 export type WorkflowVersion = {
 /** The number of the version, from 1. */
 version: number;
-/** The WorkflowGraph, or null when an external worker executes the runs. */
+/** The WorkflowGraph; the WorkflowProgram whose steps your code executes; or null when an external worker reports on whole runs. */
 workflow: Record<string, unknown> | null;
 /** The scopes of the key that wrote it. Without them, it has full rights. */
 scopes?: Array<string> | undefined;
@@ -1557,6 +1887,190 @@ after_cursor?: string | undefined;
 has_more: boolean;
 /** The position after the last entry returned, also on the last page. */
 resume_cursor?: string | undefined;
+};
+
+/** A run that an external worker has claimed. */
+export type ClaimedAutomationRun = {
+/** atr_… */
+id: string;
+/** The app (`dap_…`) that it belongs to. */
+app: string;
+/** The automation (`aut_…`). */
+automation: string;
+/** The type. */
+type: 'trigger' | 'scheduled' | 'invoked';
+/** The status. */
+status: 'pending' | 'running' | 'completed' | 'failed' | 'cancelled';
+/** The data that comes with it. */
+payload?: unknown | undefined;
+/** Values that expressions of the run can read as `$participants`. */
+participants?: Record<string, string> | undefined;
+/** What the run returned. */
+result?: unknown | undefined;
+/** Why it failed. */
+error?: {
+/** A stable code for programs. */
+code: string;
+/** A text for people. */
+message: string;
+/** The id of the node. */
+node_id?: string | undefined;
+} | undefined;
+/** The id (`evt_…`) of the event that started it. */
+event_id?: string | undefined;
+/** The user or agent; absent for schedules, events and keys. */
+invoked_by?: string | undefined;
+/** The run (`atr_…`) that it repeats. */
+retried_from?: string | undefined;
+/** The run (`atr_…`) that started it. */
+parent_run?: string | undefined;
+/** The version of the graph that the run started with; absent without one. */
+workflow_version?: number | undefined;
+/** What the run waits for; absent if it does not wait. */
+waiting_for?: {
+/** People, a signal, a child, a time, the next attempt of a node, or a worker whose code fits what the run has done so far. */
+kind: 'approval' | 'signal' | 'child' | 'time' | 'retry' | 'worker';
+/** The node that waits. */
+node_id?: string | undefined;
+/** The approval (`apr_…`). */
+approval?: string | undefined;
+/** The name of the signal. */
+name?: string | undefined;
+/** The child: a run, an extraction or an ingestion. */
+id?: string | undefined;
+/** When the wait ends at the latest. */
+until?: string | undefined;
+/** The number of other nodes that also wait. */
+others?: number | undefined;
+/** Why the last worker could not continue the run. */
+workflow_changed?: {
+/** The step that the journal has. */
+expected: unknown;
+/** What the code asked for instead. */
+found: unknown;
+} | undefined;
+} | undefined;
+/** The organisation (`org_…`). */
+org?: string | undefined;
+/** The team (`tea_…`). */
+team?: string | undefined;
+/** The user (`usr_…`). */
+user?: string | undefined;
+/** The sandbox (`sbx_…`); absent in production. */
+sandbox?: string | undefined;
+/** When the claim of the worker expires, in ISO 8601. */
+lease_until?: string | undefined;
+/** When it started, in ISO 8601. */
+started_at?: string | undefined;
+/** When it ended, in ISO 8601. */
+completed_at?: string | undefined;
+/** When it was created, in ISO 8601. */
+created_at: string;
+/** When it last changed, in ISO 8601. */
+updated_at: string;
+/** Send it with each report, so that a report after the lease has expired is refused. */
+claim: string;
+};
+
+/** A run that the worker now executes, and what has happened in it so far. */
+export type ClaimedWork = {
+run: AutomationRun;
+/** The claim, `clm_…`. Another claim on the run makes it invalid. */
+claim: string;
+/** When the claim expires without a renewal. */
+lease_until: string;
+/** The last entry of the journal: `after_sequence` of the first batch. */
+sequence: number;
+/** The beginning of the journal, with the secrets that redaction hides from other readers. */
+journal: Array<WorkflowJournalEntry>;
+/** Continues the journal; absent if this is its end. */
+after_cursor?: string | undefined;
+};
+
+/** A part of the journal of a claimed run. */
+export type WorkJournalPage = {
+/** The next entries. */
+journal: Array<WorkflowJournalEntry>;
+/** Continues the journal; absent if this is its end. */
+after_cursor?: string | undefined;
+};
+
+/** The state of a run after a batch of entries. */
+export type AppendedWork = {
+/** The last entry of the journal: `after_sequence` of the next batch. */
+sequence: number;
+/** The run was cancelled or ended otherwise: nothing was written. */
+cancel_requested: boolean;
+/** When the claim expires; absent if it was released. */
+lease_until?: string | undefined;
+/** The command of each step that the batch started: the idempotency key of all its attempts. */
+command_ids: Record<string, string>;
+/** What the server has added since `after_sequence`. */
+entries: Array<WorkflowJournalEntry>;
+};
+
+/** A question of a run to people. Those who answer see the question, not the run. */
+export type Approval = {
+/** apr_… */
+id: string;
+/** `cancelled`: its run ended, or its node no longer waits. */
+status: 'waiting' | 'answered' | 'expired' | 'cancelled';
+/** What is asked. */
+question: string;
+/** The JSON Schema that `data` of the answer must match. */
+form: Record<string, unknown>;
+/** When it expires; absent without a deadline. */
+expires_at?: string | undefined;
+/** When it was created, in ISO 8601. */
+created_at: string;
+/** When it was answered, expired or was cancelled. */
+closed_at?: string | undefined;
+/** The user (`usr_…`), the developer, `secret key`, or the holder of a link and to whom it was sent. */
+answered_by?: string | undefined;
+/** The app. This and the members below are only for secret keys and developers. */
+app?: string | undefined;
+/** The sandbox, if it is not in production. */
+sandbox?: string | undefined;
+/** The run that waits (`atr_…`). */
+run?: string | undefined;
+/** The automation of the run (`aut_…`). */
+automation?: string | undefined;
+/** The node that asks. */
+node_id?: string | undefined;
+/** The `data` of the answer. */
+answer?: unknown | undefined;
+/** Users who may answer. */
+users?: Array<string> | undefined;
+/** Teams whose members may answer. */
+teams?: Array<string> | undefined;
+/** Roles in `org` that may answer. */
+roles?: Array<string> | undefined;
+/** The organisation of `roles`. */
+org?: string | undefined;
+/** The user who invoked the run and may not answer. */
+excluded_user?: string | undefined;
+};
+
+/** A link by which a person without an account answers an approval. */
+export type ApprovalLink = {
+/** Shows the question on GET and takes the answer once on POST. Shown only here. */
+url: string;
+/** When the link expires. */
+expires_at: string;
+};
+
+/** An approval as the holder of a link sees it. */
+export type LinkedApproval = {
+/** `cancelled`: its run ended, or its node no longer waits. */
+status: 'waiting' | 'answered' | 'expired' | 'cancelled';
+/** What is asked. */
+question: string;
+/** The JSON Schema that `data` of the answer must match. */
+form: Record<string, unknown>;
+/** To whom the link was sent. */
+sent_to: string;
+/** When the link or the approval expires, whichever is earlier. */
+expires_at?: string | undefined;
 };
 
 /** A file was stored: the message to webhooks. */
@@ -1854,6 +2368,89 @@ message: string;
 };
 };
 
+/** A run asks people and waits for an answer: the message to webhooks. */
+export type ApprovalRequestedMessage = {
+/** The event (`evt_…`); the same at every attempt. */
+id: string;
+/** The name of the event. */
+type: 'approval.requested';
+/** When it happened, in ISO 8601. */
+timestamp: string;
+/** Its number in production or in the sandbox. */
+sequence: number;
+/** The entries. */
+data: {
+/** The approval (`apr_…`). */
+approval: string;
+/** The run that waits (`atr_…`). */
+run: string;
+/** The automation (`aut_…`). */
+automation: string;
+/** The node that asks. */
+node_id: string;
+/** What is asked. */
+question: string;
+/** When the approval expires. */
+expires_at?: string | undefined;
+};
+};
+
+/** An approval was answered: the message to webhooks. */
+export type ApprovalAnsweredMessage = {
+/** The event (`evt_…`); the same at every attempt. */
+id: string;
+/** The name of the event. */
+type: 'approval.answered';
+/** When it happened, in ISO 8601. */
+timestamp: string;
+/** Its number in production or in the sandbox. */
+sequence: number;
+/** The entries. */
+data: {
+/** The approval (`apr_…`). */
+approval: string;
+/** The run that waits (`atr_…`). */
+run: string;
+/** The automation (`aut_…`). */
+automation: string;
+/** The node that asks. */
+node_id: string;
+/** The user, the developer, `secret key`, or the holder of a link. */
+answered_by: string;
+};
+};
+
+/** A budget for language models has reached a limit: the message to webhooks. */
+export type ModelBudgetReachedMessage = {
+/** The event (`evt_…`); the same at every attempt. */
+id: string;
+/** The name of the event. */
+type: 'model_budget.reached';
+/** When it happened, in ISO 8601. */
+timestamp: string;
+/** Its number in production or in the sandbox. */
+sequence: number;
+/** The entries. */
+data: {
+/** The budget (`mbg_…`). */
+budget: string;
+/** Which limit was reached. Beyond the hard one, calls are refused. */
+level: 'soft' | 'hard';
+/** Whose budget it is, such as `user`. */
+subject: string;
+/** The id of the user, agent …; null for the app. */
+subject_id: string | null;
+/** When the count starts at 0 again. */
+period: 'day' | 'month' | 'total';
+/** The end of the period, in ISO 8601. */
+resets_at: string | null;
+/** Tokens used, with those reserved by calls in progress. */
+tokens: number;
+/** Money used, in millionths of a currency unit. */
+cost: number;
+};
+};
+
 /** Sent by the test of a webhook, to that webhook alone: the message to webhooks. */
 export type WebhookTestMessage = {
 /** The event (`evt_…`); the same at every attempt. */
@@ -2057,6 +2654,11 @@ claim: string;
 /** Teams (tem_…) by value. */
 values?: Record<string, string> | undefined;
 } | undefined;
+/** The claim that lists the groups of a user. They are groups of the namespace that is the issuer. A token without it grants none. */
+groups?: {
+/** The claim of the token that is read. */
+claim: string;
+} | undefined;
 /** The name. */
 name?: string | undefined;
 } | undefined;
@@ -2106,6 +2708,11 @@ teams?: {
 claim: string;
 /** Teams (tem_…) by value. */
 values?: Record<string, string> | undefined;
+} | undefined;
+/** The claim that lists the groups of a user. They are groups of the namespace that is the issuer. A token without it grants none. */
+groups?: {
+/** The claim of the token that is read. */
+claim: string;
 } | undefined;
 /** The name. */
 name?: string | undefined;
@@ -2225,6 +2832,42 @@ role?: 'owner' | 'admin' | 'member' | undefined;
 export type UpdateTeamMemberRequest = {
 /** The role. */
 role: 'owner' | 'admin' | 'member';
+};
+
+export type CreateGroupRequest = {
+/** Who names the group: an issuer, a connector, or your own word. The same name elsewhere is another group. */
+namespace: string;
+/** The name of the group in its namespace, which never changes. */
+external_id: string;
+/** The name. */
+name?: string | undefined;
+};
+
+/** One page of a list. */
+export type GroupPage = Page & {
+/** The entries. */
+data: Array<Group>;
+};
+
+export type UpdateGroupRequest = {
+/** The name. */
+name?: string | null | undefined;
+};
+
+/** One page of a list. */
+export type GroupMemberPage = Page & {
+/** The entries. */
+data: Array<GroupMember>;
+};
+
+export type AddGroupMemberRequest = {
+/** usr_… */
+user: string;
+};
+
+export type SetGroupMembersRequest = {
+/** The users (usr_…) who are the members from now on. */
+users: Array<string>;
 };
 
 export type CreateAgentRequest = {
@@ -2415,6 +3058,17 @@ export type ConfigEntryPage = Page & {
 data: Array<ConfigEntry>;
 };
 
+export type PutConfigRequest = {
+/** The agent (agt_…) that owns the path. */
+agent?: string | undefined;
+/** The organisation (org_…) that owns the path. */
+org?: string | undefined;
+/** The text, of at most 262144 bytes in UTF-8. */
+content: string;
+/** Its media type. Default `text/plain`. */
+content_type?: string | undefined;
+};
+
 export type CreateExtractionRequest = {
 /** Where outputs are written. */
 destination_kind: 'config' | 'storage';
@@ -2444,6 +3098,8 @@ sitemap?: 'include' | 'skip' | 'only' | undefined;
 schema?: Record<string, unknown> | undefined;
 /** Instructions for extracting the data. Requires schema. */
 instructions?: string | undefined;
+/** The model or alias that extracts the data. Default: as the operator set it. Requires schema. */
+model?: string | undefined;
 /** agt_…; the agent that owns the job and its outputs. */
 agent?: string | undefined;
 /** org_… */
@@ -2577,6 +3233,143 @@ export type WebhookDeliveryPage = Page & {
 data: Array<WebhookDelivery>;
 };
 
+export type CreateModelRequest = {
+/** The name by which requests choose it: letters, digits and `. _ : / -`. Unique among models and aliases. */
+name: string;
+/** The protocol: `openai` for every server with chat completions, `anthropic` or `google`. */
+provider: 'openai' | 'anthropic' | 'google';
+/** The model, as its provider names it. */
+model: string;
+/** The base URL, up to and including the version. Required for `openai`. */
+url?: string | undefined;
+/** The key of the provider. It is never returned, and is only sent to the host of `url`. */
+key?: string | undefined;
+/** How many tokens the messages and the text may have together. */
+context_tokens?: number | undefined;
+/** How many tokens the model can write in one response. */
+output_tokens?: number | undefined;
+/** How long the model may write nothing before it is given up. */
+timeout_seconds?: number | undefined;
+/** What the model reads. Default: only text. */
+modalities?: Array<'text' | 'image' | 'file'> | undefined;
+/** What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens. */
+prices?: {
+/** What a million tokens of messages cost. */
+input: number;
+/** What a million written tokens cost. */
+output: number;
+} | undefined;
+};
+
+/** One page of a list. */
+export type ModelPage = Page & {
+/** The entries. */
+data: Array<Model>;
+};
+
+export type UpdateModelRequest = {
+/** The name by which requests choose it: letters, digits and `. _ : / -`. Unique among models and aliases. */
+name?: string | undefined;
+/** The model, as its provider names it. */
+model?: string | undefined;
+/** The base URL. A URL of another host removes the key, unless one is sent with it. */
+url?: string | undefined;
+/** The key of the provider; null removes it. */
+key?: string | null | undefined;
+/** How many tokens the messages and the text may have together. */
+context_tokens?: number | null | undefined;
+/** How many tokens the model can write in one response. */
+output_tokens?: number | null | undefined;
+/** How long the model may write nothing before it is given up. */
+timeout_seconds?: number | null | undefined;
+/** What the model reads. Default: only text. */
+modalities?: Array<'text' | 'image' | 'file'> | undefined;
+/** What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens. */
+prices?: {
+/** What a million tokens of messages cost. */
+input: number;
+/** What a million written tokens cost. */
+output: number;
+} | null | undefined;
+};
+
+export type CreateModelAliasRequest = {
+/** The name by which requests choose it: letters, digits and `. _ : / -`. Unique among models and aliases. */
+name: string;
+/** Names of models, in the order in which they are tried. Aliases do not nest. */
+models: Array<string>;
+};
+
+/** One page of a list. */
+export type ModelAliasPage = Page & {
+/** The entries. */
+data: Array<ModelAlias>;
+};
+
+export type UpdateModelAliasRequest = {
+/** The name by which requests choose it: letters, digits and `. _ : / -`. Unique among models and aliases. */
+name?: string | undefined;
+/** Names of models, in the order in which they are tried. Aliases do not nest. */
+models?: Array<string> | undefined;
+};
+
+/** One page of a list. */
+export type ModelCallPage = Page & {
+/** The entries. */
+data: Array<ModelCall>;
+};
+
+export type ListAvailableModelsResponse = {
+/** The entries. */
+data: Array<AvailableModel>;
+};
+
+export type CreateModelBudgetRequest = {
+/** Whose calls count together. `app` counts those of sandboxes too; it and `sandbox` are set with a key of production. */
+subject: 'app' | 'sandbox' | 'user' | 'agent' | 'automation' | 'run' | 'key';
+/** The one that the budget is for. Absent: each user, agent, run … has the budget for itself. */
+subject_id?: string | undefined;
+/** When the count starts at 0 again: each day or month (UTC), or never. */
+period: 'day' | 'month' | 'total';
+/** Tokens beyond which calls are refused. */
+tokens?: number | undefined;
+/** Money beyond which calls are refused, in millionths of a currency unit. */
+cost?: number | undefined;
+/** Tokens beyond which the event `model_budget.reached` is emitted. */
+soft_tokens?: number | undefined;
+/** Money beyond which the event is emitted, in millionths of a currency unit. */
+soft_cost?: number | undefined;
+};
+
+/** One page of a list. */
+export type ModelBudgetPage = Page & {
+/** The entries. */
+data: Array<ModelBudget>;
+};
+
+export type UpdateModelBudgetRequest = {
+/** Tokens beyond which calls are refused. Null removes the limit. */
+tokens?: number | null | undefined;
+/** Money beyond which calls are refused, in millionths of a currency unit. Null removes the limit. */
+cost?: number | null | undefined;
+/** Tokens beyond which the event `model_budget.reached` is emitted. Null removes the limit. */
+soft_tokens?: number | null | undefined;
+/** Money beyond which the event is emitted, in millionths of a currency unit. Null removes the limit. */
+soft_cost?: number | null | undefined;
+};
+
+/** One page of a list. */
+export type ModelBudgetUsePage = Page & {
+/** The entries. */
+data: Array<ModelBudgetUse>;
+};
+
+/** One page of a list. */
+export type ModelUsagePage = Page & {
+/** The entries. */
+data: Array<ModelUsage>;
+};
+
 export type ListKnowledgeSourceKindsResponse = {
 /** The entries. */
 data: Array<{
@@ -2612,6 +3405,21 @@ org?: string | undefined;
 parent_source?: string | undefined;
 /** A name for programs, unique in the app or sandbox. */
 lookup_key?: string | null | undefined;
+/** What pulls sign in with. They are encrypted, never shown, and sent only to the scheme, host and port of the payload: another address in the payload clears them. Null clears them too. */
+credentials?: {
+/** For HTTP, with `password`. */
+username?: string | undefined;
+/** For HTTP, with `username`. */
+password?: string | undefined;
+/** For HTTP: a bearer token. For repositories: the token, as the password. */
+token?: string | undefined;
+/** For buckets, with `secret_access_key`. */
+access_key_id?: string | undefined;
+/** For buckets, with `access_key_id`. */
+secret_access_key?: string | undefined;
+/** For buckets: of temporary keys. */
+session_token?: string | undefined;
+} | null | undefined;
 /** Configuration; its members depend on the type. */
 payload?: Record<string, unknown> | undefined;
 /** Free key-value map. */
@@ -2625,6 +3433,21 @@ thread?: string | undefined;
 export type UpdateKnowledgeSourceRequest = {
 /** A name for programs, unique in the app or sandbox. */
 lookup_key?: string | null | undefined;
+/** What pulls sign in with. They are encrypted, never shown, and sent only to the scheme, host and port of the payload: another address in the payload clears them. Null clears them too. */
+credentials?: {
+/** For HTTP, with `password`. */
+username?: string | undefined;
+/** For HTTP, with `username`. */
+password?: string | undefined;
+/** For HTTP: a bearer token. For repositories: the token, as the password. */
+token?: string | undefined;
+/** For buckets, with `secret_access_key`. */
+access_key_id?: string | undefined;
+/** For buckets, with `access_key_id`. */
+secret_access_key?: string | undefined;
+/** For buckets: of temporary keys. */
+session_token?: string | undefined;
+} | null | undefined;
 /** Replaces the whole payload. */
 payload?: Record<string, unknown> | undefined;
 /** Replaces the whole map. */
@@ -2685,10 +3508,13 @@ pull?: boolean | undefined;
 title?: string | undefined;
 /** Free key-value map. */
 metadata?: Record<string, unknown> | undefined;
-/** Reuse a document with the same bytes. Push only. */
+acl?: DocumentAcl | undefined;
+/** Reuse a document with the same bytes and the same readers. Push only. */
 dedupe?: boolean | undefined;
 /** What to do while another ingestion of the source is active: return that one (default), queue, or 409. */
 on_active?: 'return' | 'queue' | 'error' | undefined;
+/** With `pull`: delete what the listing no longer contains, even if it is more than half of the source. */
+confirm_deletions?: boolean | undefined;
 };
 
 export type IngestBatchIntoKnowledgeSourceRequest = {
@@ -2714,6 +3540,7 @@ metadata?: Record<string, unknown> | undefined;
 /** Whether content that the source already has is reused. */
 dedupe?: boolean | undefined;
 }>;
+acl?: DocumentAcl | undefined;
 /** What to do while another ingestion of the source is active: return that one (default), queue, or 409. */
 on_active?: 'return' | 'queue' | 'error' | undefined;
 };
@@ -2748,6 +3575,18 @@ file?: string | undefined;
 title?: string | undefined;
 /** Free key-value map. */
 metadata?: Record<string, unknown> | undefined;
+/** The readers of the new content. null: every reader of the source. Omitted: those of the old one. */
+acl?: DocumentAcl | null | undefined;
+};
+
+/** Either `grants`, which replaces the list, or `add` and `remove`, which change it. */
+export type UpdateKnowledgeDocumentAclRequest = {
+/** Who may do what: the whole list. */
+grants?: Array<ReadGrant> | undefined;
+/** Grants to add, or to merge with those of the same principal. */
+add?: Array<ReadGrant> | undefined;
+/** Principals whose grants are removed. */
+remove?: Array<ReadGrantRemoval> | undefined;
 };
 
 /** One page of a list. */
@@ -2983,7 +3822,7 @@ filter?: string | null | undefined;
 schedule?: string | null | undefined;
 /** The time zone of the schedule, such as `Europe/Berlin`. Default UTC. */
 timezone?: string | undefined;
-/** A graph {kind: "WorkflowGraph", version: 1, start_node, nodes}, or null. */
+/** A graph {kind: "WorkflowGraph", version: 1, start_node, nodes}, a program {kind: "WorkflowProgram", version: 1, name}, or null. */
 workflow?: Record<string, unknown> | null | undefined;
 /** JSON Schema that the payload of an invocation must match, or null. */
 input_schema?: Record<string, unknown> | null | undefined;
@@ -3030,7 +3869,7 @@ filter?: string | null | undefined;
 schedule?: string | null | undefined;
 /** The time zone of the schedule, such as `Europe/Berlin`. Default UTC. */
 timezone?: string | undefined;
-/** A graph {kind: "WorkflowGraph", version: 1, start_node, nodes}, or null. */
+/** A graph {kind: "WorkflowGraph", version: 1, start_node, nodes}, a program {kind: "WorkflowProgram", version: 1, name}, or null. */
 workflow?: Record<string, unknown> | null | undefined;
 /** JSON Schema that the payload of an invocation must match, or null. */
 input_schema?: Record<string, unknown> | null | undefined;
@@ -3148,6 +3987,84 @@ code: string;
 /** A text for people. */
 message: string;
 } | undefined;
+/** The `claim` of the response to the claim. 409 `claim_lost` if the run was claimed again since. */
+claim?: string | undefined;
+};
+
+export type ClaimAutomationWorkRequest = {
+/** Ids or lookup keys of automations whose workflow is a program. */
+automations: Array<string>;
+/** The version of your code. A run that a version did not fit is not offered to it again. */
+code_version: string;
+/** The run may be claimed again this long after the last request with the claim. */
+lease_seconds: number;
+/** How long to wait for a run. By default, the response is sent immediately. */
+wait_seconds?: number | undefined;
+};
+
+export type ReadClaimedJournalRequest = {
+/** The claim, `clm_…`. Another claim on the run makes it invalid. */
+claim: string;
+/** The `after_cursor` of the page before. */
+after_cursor: string;
+};
+
+export type AppendRunEntriesRequest = {
+/** The claim, `clm_…`. Another claim on the run makes it invalid. */
+claim: string;
+/** The `sequence` of the last response. */
+after_sequence: number;
+/** One request may end a step and start the next. An empty list only renews the claim. */
+entries: Array<{
+/** The server itself writes all other entries. */
+type: 'node_started' | 'node_completed' | 'node_failed' | 'run_completed' | 'run_failed';
+/** The step: its scope, name and occurrence. Required for all `node_` entries. */
+node_id?: string | undefined;
+/** Of `node_started`: `step` is executed by the program; `value` is a recorded value; the server ends `sleep`, `signal` and `child`. */
+kind?: 'step' | 'value' | 'sleep' | 'signal' | 'child' | undefined;
+/** For kind `step`. The server schedules the next attempt. */
+retry?: {
+/** Attempts in total, with the first one. */
+max_attempts: number;
+/** The pause before the second attempt. Default 1. */
+initial_seconds?: number | undefined;
+/** Multiplies each following pause. Default 2. */
+factor?: number | undefined;
+} | undefined;
+/** For kind `sleep`. */
+seconds?: number | undefined;
+/** For kind `sleep`: an ISO 8601 time. */
+until?: string | undefined;
+/** For kind `signal`: the name of the signal. */
+name?: string | undefined;
+/** For kind `signal`: the step then fails with `timeout`. */
+timeout_seconds?: number | undefined;
+/** For kind `child`: the id or lookup key of an invoked automation. */
+automation?: string | undefined;
+/** The output of a step, the result of the run, or the payload for a child run. */
+payload?: unknown | undefined;
+/** Why it failed. */
+error?: {
+/** A stable code for programs. */
+code: string;
+/** A text for people. */
+message: string;
+} | undefined;
+/** Of `node_failed`: false prevents further attempts. */
+retryable?: boolean | undefined;
+}>;
+/** Ends the claim after these entries. The run is ready again when something has happened in it. */
+release?: {
+/** The code does not fit the journal: the run waits for another version of the code. */
+workflow_changed?: {
+/** What the journal has. */
+expected: unknown;
+/** What the code asked for instead. */
+found: unknown;
+} | undefined;
+} | undefined;
+/** Without entries and `release`: waits this long for an entry of the server. */
+wait_seconds?: number | undefined;
 };
 
 export type ListAppSecretsResponse = {
@@ -3160,5 +4077,28 @@ export type PutAppSecretRequest = {
 value: string;
 };
 
+/** One page of a list. */
+export type ApprovalPage = Page & {
+/** The entries. */
+data: Array<Approval>;
+};
+
+export type AnswerApprovalRequest = {
+/** The answer, which must match the form. */
+data: unknown;
+};
+
+export type CreateApprovalLinkRequest = {
+/** To whom you send the link, as the journal will name its holder. */
+to: string;
+/** Default 7 days. */
+expires_in_seconds?: number | undefined;
+};
+
+export type AnswerLinkedApprovalRequest = {
+/** The answer, which must match the form. */
+data: unknown;
+};
+
 /** A message to a webhook about an event of Quarry. */
-export type WebhookMessage = FileCreatedMessage | FileUpdatedMessage | ExtractionCompletedMessage | ExtractionFailedMessage | IngestionSucceededMessage | IngestionFailedMessage | KnowledgeSourceCreatedMessage | KnowledgeSourceUpdatedMessage | KnowledgeSourceDeletedMessage | AutomationRunCompletedMessage | AutomationRunFailedMessage | WebhookTestMessage;
+export type WebhookMessage = FileCreatedMessage | FileUpdatedMessage | ExtractionCompletedMessage | ExtractionFailedMessage | IngestionSucceededMessage | IngestionFailedMessage | KnowledgeSourceCreatedMessage | KnowledgeSourceUpdatedMessage | KnowledgeSourceDeletedMessage | AutomationRunCompletedMessage | AutomationRunFailedMessage | ApprovalRequestedMessage | ApprovalAnsweredMessage | ModelBudgetReachedMessage | WebhookTestMessage;

@@ -8,6 +8,7 @@ export const emptyPayload: Typed = {};
 type Member = {
   type?: string;
   format?: string;
+  title?: string;
   description?: string;
   minimum?: number;
   maximum?: number;
@@ -16,24 +17,29 @@ type Member = {
 };
 type Members = [name: string, member: Member, required: boolean][];
 
-/** One control for each member of a payload's JSON Schema. */
+/**
+ * One control for each member of a payload's JSON Schema.
+ * @param of the member of the body that has the payload, by which errors name its members
+ */
 export function SchemaFields({
   schema,
   values,
   error,
+  of = 'payload',
   onChange,
 }: {
   schema: Record<string, unknown>;
   values: Typed;
   error: ApiError | undefined;
+  of?: string;
   onChange: (values: Typed) => void;
 }) {
   return membersOf(schema).map(([name, member, required]) => (
     <Field
       key={name}
-      label={`${labelOf(name)}${required ? '' : ' (optional)'}`}
+      label={`${member.title ?? labelOf(name)}${required ? '' : ' (optional)'}`}
       hint={member.description}
-      error={fieldError(error, `payload.${name}`)}
+      error={fieldError(error, `${of}.${name}`)}
     >
       {(id, described) => {
         const set = (value: string | boolean) => onChange({ ...values, [name]: value });
@@ -96,8 +102,9 @@ export function SchemaFields({
 
 /** The payload with the types of the schema. Empty fields are omitted. */
 export function readPayload(schema: Record<string, unknown>, values: Typed): Record<string, unknown> {
-  const entries = membersOf(schema).flatMap(([name, { type }]): [string, unknown][] => {
+  const entries = membersOf(schema).flatMap(([name, { type }, required]): [string, unknown][] => {
     const value = values[name];
+    if (type === 'boolean' && required) return [[name, value === true]];
     if (value === undefined || value === '' || value === false) return [];
     if (type === 'integer' || type === 'number') return [[name, Number(value)]];
     if (type === 'array')

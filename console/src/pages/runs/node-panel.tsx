@@ -9,7 +9,16 @@ import { Time } from '../../ui/time.tsx';
 import type { Execution, Waiting } from './run-state.ts';
 
 /** What one execution of a node received, returned, waits for and failed with. */
-export function NodePanel({ execution, onClose }: { execution: Execution; onClose: () => void }) {
+export function NodePanel({
+  execution,
+  onAgain,
+  onClose,
+}: {
+  execution: Execution;
+  /** Offers to run again from this node; absent where that is not possible. */
+  onAgain: (() => void) | undefined;
+  onClose: () => void;
+}) {
   const { nodeId, index, state, attempts, startedAt, endedAt, input, output, error } = execution;
   return (
     <section className="card" aria-label={`Node ${nodeId}`}>
@@ -19,6 +28,7 @@ export function NodePanel({ execution, onClose }: { execution: Execution; onClos
           {index === undefined ? '' : ` [${index}]`}
         </h2>
         <State value={state} />
+        {onAgain ? <Button onClick={onAgain}>Run again from here</Button> : null}
         <Button kind="quiet" onClick={onClose}>
           Close
         </Button>
@@ -77,6 +87,13 @@ export function Waits({ waits }: { waits: Waiting }) {
       return (
         <span>
           the signal <code>{waits.name}</code>
+          {until ? <>, at most until {until}</> : null}
+        </span>
+      );
+    case 'approval':
+      return (
+        <span>
+          <Link href="/approvals">an approval</Link>
           {until ? <>, at most until {until}</> : null}
         </span>
       );

@@ -23,6 +23,7 @@ import { Time } from '../../ui/time.tsx';
 import { Graph } from '../automations/graph.tsx';
 import { Timeline } from './journal.tsx';
 import { NodePanel, Waits } from './node-panel.tsx';
+import { RunAgain } from './run-again.tsx';
 import { type Execution, foldRun, isOver } from './run-state.ts';
 import { type Journal, useJournal } from './use-journal.ts';
 import { Waterfall } from './waterfall.tsx';
@@ -72,6 +73,7 @@ function RunBody({
 }) {
   const { isDeveloper } = useSession();
   const [, navigate] = useLocation();
+  const [again, setAgain] = useState<Execution | 'failure'>();
   const [asking, setAsking] = useState<'cancel' | 'signal'>();
   const path = { automation_run: run.id };
   const automation = useApi(
@@ -110,7 +112,8 @@ function RunBody({
             {run.retried_from === undefined ? null : (
               <>
                 {' '}
-                · <Link href={`/runs/${run.retried_from}`}>retry of an earlier run</Link>
+                · <Link href={`/runs/${run.retried_from}`}>retry of an earlier run</Link> (
+                <Link href={`/runs/${run.id}/compare`}>compare</Link>)
               </>
             )}
           </>
@@ -127,6 +130,11 @@ function RunBody({
             </Button>
           </>
         ) : null}
+        {isDeveloper && over && run.status !== 'completed' && run.workflow_version !== undefined ? (
+          <Button kind="primary" onClick={() => setAgain('failure')}>
+            Continue from the failure
+          </Button>
+        ) : null}
         {isDeveloper && over ? (
           <Button busy={retry.busy} onClick={() => retry.run()}>
             Run again
@@ -138,7 +146,17 @@ function RunBody({
       {waits.length > 0 ? <WaitList waits={waits} /> : null}
       <Facts run={run} />
       {isDeveloper && over ? <LedgerLine /> : null}
-      <Progress run={run} journal={journal} executions={state.executions} byNode={state.byNode} />
+      {over ? <Retries run={run.id} /> : null}
+      <Progress
+        run={run}
+        journal={journal}
+        executions={state.executions}
+        byNode={state.byNode}
+        onAgain={isDeveloper && over && run.workflow_version !== undefined ? setAgain : undefined}
+      />
+      {again === undefined ? null : (
+        <RunAgain run={run} execution={again} entries={journal.entries} onClose={() => setAgain(undefined)} />
+      )}
       {asking === 'cancel' ? (
         <Confirm
           title="Cancel this run?"
@@ -172,6 +190,23 @@ function Failure({ error }: { error: NonNullable<AutomationRun['error']> }) {
         </p>
       )}
     </div>
+  );
+}
+
+/** Runs that continue or repeat this one. */
+function Retries({ run }: { run: string }) {
+  const retries = useApi('GET /api/v1/automation_runs', { query: { retried_from: run } });
+  const rows = retries.data?.data ?? [];
+  if (rows.length === 0) return null;
+  return (
+    <p className="faint">
+      Run again:{' '}
+      {rows.map((one) => (
+        <span key={one.id}>
+          <Link href={`/runs/${one.id}`}>{one.id}</Link> <State value={one.status} />{' '}
+        </span>
+      ))}
+    </p>
   );
 }
 
@@ -232,9 +267,11 @@ function Progress({
   journal,
   executions,
   byNode,
+  onAgain,
 }: {
   run: AutomationRun;
   journal: Journal;
+  onAgain: ((execution: Execution) => void) | undefined;
   executions: Execution[];
   byNode: Map<string, Execution>;
 }) {
@@ -296,7 +333,13 @@ function Progress({
         </section>
       </div>
       <div className="stack">
-        {chosen ? <NodePanel execution={chosen} onClose={() => setCommand(undefined)} /> : null}
+        {chosen ? (
+          <NodePanel
+            execution={chosen}
+            onAgain={onAgain && (() => onAgain(chosen))}
+            onClose={() => setCommand(undefined)}
+          />
+        ) : null}
         <Timeline journal={journal} node={chosen?.nodeId} onAll={() => setCommand(undefined)} />
       </div>
     </div>

@@ -5,6 +5,7 @@ export type NodeState = 'idle' | 'running' | 'waiting' | 'retrying' | 'done' | '
 
 export type Waiting =
   | { kind: 'signal'; name: string; until?: string }
+  | { kind: 'approval'; id: string; until?: string }
   | { kind: 'time'; until?: string }
   | { kind: 'child'; id: string }
   | { kind: 'retry'; until?: string };
@@ -71,14 +72,19 @@ function applyEntry(byCommand: Map<string, Execution>, entry: WorkflowJournalEnt
   }
   const execution = byCommand.get(command_id);
   if (!execution) return;
-  const payload = (record.payload ?? {}) as { name?: string; id?: string; fires_at?: string };
+  const payload = (record.payload ?? {}) as { name?: string; id?: string; approval?: string; fires_at?: string };
   const until = payload.fires_at === undefined ? {} : { until: payload.fires_at };
   switch (type) {
     case 'timer_started':
       wait(execution, { kind: 'time', ...until });
       return;
     case 'signal_waiting':
-      wait(execution, { kind: 'signal', name: payload.name ?? '', ...until });
+      wait(
+        execution,
+        payload.approval === undefined
+          ? { kind: 'signal', name: payload.name ?? '', ...until }
+          : { kind: 'approval', id: payload.approval, ...until },
+      );
       return;
     case 'child_run_started':
       if (payload.id !== undefined) execution.children.push(payload.id);

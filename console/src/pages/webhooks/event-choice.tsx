@@ -5,6 +5,7 @@ import { Field } from '../../ui/field.tsx';
 const knownEvents = [
   ...['file.created', 'file.updated', 'extraction.completed', 'extraction.failed'],
   ...['ingestion.succeeded', 'ingestion.failed', 'automation_run.completed', 'automation_run.failed'],
+  ...['approval.requested', 'approval.answered'],
   ...['knowledge_source.created', 'knowledge_source.updated', 'knowledge_source.deleted'],
 ];
 

@@ -3,37 +3,11 @@ import { defined } from '../../../lib/defined.ts';
 import { lazyPackage } from '../../../lib/lazy-package.ts';
 import type { Resolver } from '../../fetch/resolver.ts';
 import { openServiceAgent, pause } from '../service.ts';
-import {
-  type ChatMessage,
-  charactersWithin,
-  cutUsage,
-  estimateUsage,
-  LlmError,
-  noUsage,
-  type TokenUsage,
-} from './messages.ts';
+import type { Completed, Completion, LlmClient } from './completion.ts';
+import { estimateUsage, isCount, LlmError, noUsage, refusedStatus, type TokenUsage } from './messages.ts';
+import { Output, type OutputPart } from './output.ts';
 import { readEvents } from './read-events.ts';
 import { type ResponseFormat, ResponseFormats } from './response-formats.ts';
-
-/** A client for any server with OpenAI's `POST /v1/chat/completions`: Ollama, vLLM, OpenAI itself. */
-export type LlmClient = {
-  model: string;
-  /** Throws LlmError, or the signal's reason if the signal is aborted. */
-  complete(request: Completion): Promise<Completed>;
-};
-
-type Completion = {
-  messages: readonly ChatMessage[];
-  /** The maximum number of tokens that the model may generate. */
-  tokens: number;
-  temperature?: number | undefined;
-  /** The server constrains the output to this JSON Schema, if it can. */
-  schema?: unknown;
-  signal: AbortSignal;
-  onText?(text: string): void;
-};
-
-type Completed = { text: string; finishReason: string; usage: TokenUsage };
 
 type ClientOptions = {
   /** Up to and including `/v1`; the client appends `/chat/completions`. */
@@ -43,6 +17,8 @@ type ClientOptions = {
   /** Waits between attempts. Replaced in tests. */
   sleep?: (ms: number, signal: AbortSignal) => Promise<unknown>;
   resolve?: Resolver;
+  /** The connections to use instead of own ones, such as guarded ones. */
+  agent?: () => Dispatcher;
 };
 
 const undici = lazyPackage<typeof import('undici')>('undici');
@@ -58,6 +34,10 @@ const eventBytesMax = 1024;
 const otherBytesMax = 64 * 1024;
 /** A response that is not streamed is one JSON document. */
 const wholeBytesMax = 4 * 1024 * 1024;
+/** No response may be larger, whatever the request allows. */
+const streamBytesMax = 32 * 1024 * 1024;
+/** The members that a request may be repeated without: the number of tokens under two names, usage, two formats. */
+const fallbacksMax = 4;
 
 /** What the server is known to accept. */
 type Abilities = { usageOption: boolean; tokensMember: 'max_tokens' | 'max_completion_tokens' };
@@ -65,32 +45,42 @@ type Sent = Abilities & { format: ResponseFormat };
 /** `body` is what the server says about members that it does not accept. */
 type Refusal = { retryMs: number | undefined; error: LlmError; body: string };
 
+/** A client for any server with OpenAI's `POST /v1/chat/completions`: Ollama, vLLM, OpenAI itself. */
 export function openAiChat(options: ClientOptions): LlmClient {
   const sleep = options.sleep ?? pause;
   const abilities: Abilities = { usageOption: true, tokensMember: 'max_tokens' };
   const formats = new ResponseFormats();
-  const agent = openServiceAgent(options.resolve, silenceMsMax);
+  const agent = options.agent ?? openServiceAgent(options.resolve, silenceMsMax);
   return {
     model: options.model,
     async complete(request) {
       const { schema } = request;
-      for (let failures = 0; ; ) {
+      for (let failures = 0, fallbacks = 0; ; ) {
         const sent: Sent = { ...abilities, format: schema === undefined ? 'none' : formats.choose(schema) };
         const outcome = await post(options, agent(), sent, request);
         if ('text' in outcome) {
           formats.noteAccepted(sent.format);
           return outcome;
         }
-        const { body } = outcome;
-        if (sent.tokensMember === 'max_tokens' && body.includes('max_completion_tokens'))
-          abilities.tokensMember = 'max_completion_tokens';
-        else if (sent.usageOption && body.includes('stream_options')) abilities.usageOption = false;
-        else if (sent.format !== 'none' && namesFormat.test(body)) formats.noteRefused(sent.format, schema, body);
-        else if (++failures === triesMax || outcome.retryMs === undefined) throw outcome.error;
-        else await sleep(outcome.retryMs * 2 ** (failures - 1), request.signal);
+        if (fallbacks < fallbacksMax && fallBack(abilities, formats, sent, schema, outcome.body)) {
+          fallbacks += 1;
+          continue;
+        }
+        if (++failures >= (request.tries ?? triesMax) || outcome.retryMs === undefined) throw outcome.error;
+        await sleep(outcome.retryMs * 2 ** (failures - 1), request.signal);
       }
     },
   };
+}
+
+/** Notes the member that the server refuses. False if it refuses none, or one that the request did not have. */
+function fallBack(abilities: Abilities, formats: ResponseFormats, sent: Sent, schema: unknown, body: string): boolean {
+  if (sent.tokensMember === 'max_tokens' && body.includes('max_completion_tokens'))
+    abilities.tokensMember = 'max_completion_tokens';
+  else if (sent.usageOption && body.includes('stream_options')) abilities.usageOption = false;
+  else if (sent.format !== 'none' && namesFormat.test(body)) formats.noteRefused(sent.format, schema, body);
+  else return false;
+  return true;
 }
 
 /** Matches messages of servers that cannot constrain their output, or not to this schema. */
@@ -118,7 +108,7 @@ async function post(
   } catch (error) {
     request.signal.throwIfAborted();
     const message = 'The language model cannot be reached.';
-    return { retryMs: 1_000, error: new LlmError('llm_unreachable', message, noUsage, error), body: '' };
+    return { retryMs: 1_000, error: new LlmError('llm_unreachable', message, noUsage, error, true), body: '' };
   }
   const { headers, body } = response;
   body.on('error', () => {});
@@ -166,13 +156,7 @@ async function readRefusal({ statusCode: status, headers, body }: Dispatcher.Res
   const retryMs = Number.isFinite(seconds) && seconds > 0 ? Math.min(seconds * 1_000, retryAfterMsMax) : 1_000;
   return {
     retryMs: mayPass ? retryMs : undefined,
-    // The body may name the operator's account or key, so it is only logged.
-    error: new LlmError(
-      'llm_failed',
-      `The language model returned status ${status}.`,
-      noUsage,
-      new Error(text.slice(0, 500)),
-    ),
+    error: refusedStatus(status, text),
     body: mayPass ? '' : text,
   };
 }
@@ -186,7 +170,7 @@ async function readCompletion({ headers, body }: Dispatcher.ResponseData, reques
   const fail = (code: LlmError['code'], message: string, cause?: unknown) =>
     new LlmError(code, message, output.usage ?? estimateUsage(request.messages, output.text), cause);
   const isStream = String(headers['content-type'] ?? '').startsWith('text/event-stream');
-  const responseBytesMax = otherBytesMax + request.tokens * eventBytesMax;
+  const responseBytesMax = Math.min(otherBytesMax + request.tokens * eventBytesMax, streamBytesMax);
   try {
     for await (const data of isStream ? readEvents(body, responseBytesMax) : readWhole(body)) {
       if (data === '[DONE]') break;
@@ -215,56 +199,6 @@ async function readCompletion({ headers, body }: Dispatcher.ResponseData, reques
   return { text, finishReason, usage: usage ?? estimateUsage(request.messages, text) };
 }
 
-/** What the model has written so far. */
-class Output {
-  readonly #request: Completion;
-  readonly #charactersMax: number;
-  /** The first half of a character whose second half is in the next event. */
-  #half = '';
-  text = '';
-  finishReason: string | undefined;
-  usage: TokenUsage | undefined;
-
-  constructor(request: Completion) {
-    this.#request = request;
-    this.#charactersMax = charactersWithin(request.tokens);
-  }
-
-  /** Whether the text is longer than the tokens that the request allows. */
-  get isFull(): boolean {
-    return this.text.length >= this.#charactersMax;
-  }
-
-  add({ text, usage, finishReason }: Event): void {
-    this.usage = usage ?? this.usage;
-    this.finishReason = finishReason ?? this.finishReason;
-    const joined = this.#half + text;
-    this.#half = /[\ud800-\udbff]$/.test(joined) ? joined.slice(-1) : '';
-    this.#write(joined.slice(0, joined.length - this.#half.length));
-  }
-
-  /** Writes what remains at the end of the stream. */
-  end(): void {
-    this.#write(this.#half);
-    this.#half = '';
-  }
-
-  /** The text up to the limit, like that of a model that stops there itself. */
-  cut(): Completed {
-    return { text: this.text, finishReason: 'length', usage: cutUsage(this.#request.messages, this.#request.tokens) };
-  }
-
-  /** PostgreSQL stores neither NUL nor half of a surrogate pair. */
-  #write(text: string): void {
-    const left = this.#charactersMax - this.text.length;
-    const fitting = text.length > left ? text.slice(0, left).replace(/[\ud800-\udbff]$/, '') : text;
-    const written = fitting.replaceAll('\u0000', '\uFFFD').toWellFormed();
-    if (written === '') return;
-    this.text += written;
-    this.#request.onText?.(written);
-  }
-}
-
 async function* readWhole(body: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   const parts: Uint8Array[] = [];
   let size = 0;
@@ -276,7 +210,7 @@ async function* readWhole(body: AsyncIterable<Uint8Array>): AsyncGenerator<strin
   yield Buffer.concat(parts).toString();
 }
 
-type Event = { text: string; finishReason: string | undefined; usage: TokenUsage | undefined; failed: boolean };
+type Event = OutputPart & { failed: boolean };
 
 /**
  * Parses one event of the stream; undefined for anything else. Everything but text, such as a tool call, is ignored.
@@ -308,11 +242,6 @@ function readUsage(value: unknown): TokenUsage | undefined {
   const { prompt_tokens: prompt, completion_tokens: completion } = value;
   if (!isCount(prompt) || !isCount(completion)) return undefined;
   return { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion };
-}
-
-/** The server's count is charged to the budget, so it must be a valid number. */
-function isCount(value: unknown): value is number {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 && value <= 100_000_000;
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

@@ -22,7 +22,7 @@ import {
 import type { OnProgress, TaskFields } from './worker-loop.ts';
 
 /** The tasks of worker.ts. */
-type TaskName = 'parse' | 'page' | 'robots' | 'sitemap' | 'body' | 'prepare' | 'picture' | 'image-size';
+type TaskName = 'parse' | 'page' | 'robots' | 'sitemap' | 'feed' | 'body' | 'prepare' | 'picture' | 'image-size';
 
 type PoolOptions = {
   /**

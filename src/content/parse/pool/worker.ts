@@ -12,6 +12,7 @@ import { samplePdf } from '../sample-pdf.ts';
 import { type ParseInput, requireTextSize } from '../types.ts';
 import { bodyText } from '../web/body-text.ts';
 import { decodeBody } from '../web/decode.ts';
+import { parseFeed } from '../web/feed.ts';
 import { parseRobots } from '../web/robots.ts';
 import { parseSitemap } from '../web/sitemap.ts';
 import { serve, type Task } from './worker-loop.ts';
@@ -42,6 +43,7 @@ const tasks: Record<string, Task> = {
   },
   robots: (bytes, fields) => ({ value: parseRobots(bytes, String(fields.agent)) }),
   sitemap: async (bytes, fields) => ({ value: await parseSitemap(bytes, Number(fields.entriesMax)) }),
+  feed: (bytes, fields) => ({ value: parseFeed(bytes, String(fields.url), fields.isCut === true) }),
   body: (bytes, fields) => ({ value: bodyText(bytes, String(fields.contentType ?? '')) }),
   prepare: (bytes, fields) => {
     const { bundles, vectors, ...value } = prepareText({

@@ -14,8 +14,10 @@ from .generated.auth import AsyncAuthOperations
 from .generated.automations import AsyncAutomationsOperations
 from .generated.configs import AsyncConfigsOperations
 from .generated.events import AsyncEventsOperations
+from .generated.groups import AsyncGroupsOperations
 from .generated.installations import AsyncInstallationsOperations
 from .generated.kv import AsyncKvOperations
+from .generated.models import AsyncModelsOperations
 from .generated.orgs import AsyncOrgsOperations
 from .generated.server import AsyncServerOperations
 from .generated.teams import AsyncTeamsOperations
@@ -67,9 +69,11 @@ class AsyncQuarry:
         self.installations = AsyncInstallationsOperations(connection)
         self.knowledge = AsyncKnowledge(connection)
         self.kv = AsyncKvOperations(connection)
+        self.models = AsyncModelsOperations(connection)
         self.orgs = AsyncOrgsOperations(connection)
         self.runs = AsyncRuns(connection)
         self.server = AsyncServerOperations(connection)
+        self.groups = AsyncGroupsOperations(connection)
         self.teams = AsyncTeamsOperations(connection)
         self.threads = AsyncThreadsOperations(connection)
         self.users = AsyncUsersOperations(connection)

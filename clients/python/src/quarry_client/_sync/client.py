@@ -15,8 +15,10 @@ from .generated.auth import AuthOperations
 from .generated.automations import AutomationsOperations
 from .generated.configs import ConfigsOperations
 from .generated.events import EventsOperations
+from .generated.groups import GroupsOperations
 from .generated.installations import InstallationsOperations
 from .generated.kv import KvOperations
+from .generated.models import ModelsOperations
 from .generated.orgs import OrgsOperations
 from .generated.server import ServerOperations
 from .generated.teams import TeamsOperations
@@ -68,9 +70,11 @@ class Quarry:
         self.installations = InstallationsOperations(connection)
         self.knowledge = Knowledge(connection)
         self.kv = KvOperations(connection)
+        self.models = ModelsOperations(connection)
         self.orgs = OrgsOperations(connection)
         self.runs = Runs(connection)
         self.server = ServerOperations(connection)
+        self.groups = GroupsOperations(connection)
         self.teams = TeamsOperations(connection)
         self.threads = ThreadsOperations(connection)
         self.users = UsersOperations(connection)

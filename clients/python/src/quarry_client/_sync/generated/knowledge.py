@@ -104,6 +104,7 @@ class KnowledgeOperations:
         org: Maybe[str] = OMIT,
         parent_source: Maybe[str] = OMIT,
         lookup_key: Maybe[Optional[str]] = OMIT,
+        credentials: Maybe[Optional[types.CreateKnowledgeSourceRequestCredentials]] = OMIT,
         payload: Maybe[Dict[str, Any]] = OMIT,
         metadata: Maybe[Dict[str, Any]] = OMIT,
         state: Maybe[Literal["active", "paused"]] = OMIT,
@@ -119,12 +120,13 @@ class KnowledgeOperations:
         :param org: The organisation, if it owns the source itself. Not allowed with another owner.
         :param parent_source: The source that it was derived from; null for others.
         :param lookup_key: A name for programs, unique in the app or sandbox.
+        :param credentials: What pulls sign in with. They are encrypted, never shown, and sent only to the scheme, host and port of the payload: another address in the payload clears them. Null clears them too.
         :param payload: Configuration; its members depend on the type.
         :param metadata: Free key-value map.
         :param state: The state.
         :param thread: The thread (`thr_…`).
         """
-        response: types.KnowledgeSource = self._connection.call("POST", "/api/v1/knowledge_sources", body=given(type=type, agent=agent, team=team, user=user, org=org, parent_source=parent_source, lookup_key=lookup_key, payload=payload, metadata=metadata, state=state, thread=thread), keyed=True, options=options)
+        response: types.KnowledgeSource = self._connection.call("POST", "/api/v1/knowledge_sources", body=given(type=type, agent=agent, team=team, user=user, org=org, parent_source=parent_source, lookup_key=lookup_key, credentials=credentials, payload=payload, metadata=metadata, state=state, thread=thread), keyed=True, options=options)
         return response
 
     def get_source(self, source: str, options: Optional[CallOptions] = None) -> types.KnowledgeSource:
@@ -137,6 +139,7 @@ class KnowledgeOperations:
         source: str,
         *,
         lookup_key: Maybe[Optional[str]] = OMIT,
+        credentials: Maybe[Optional[types.UpdateKnowledgeSourceRequestCredentials]] = OMIT,
         payload: Maybe[Dict[str, Any]] = OMIT,
         metadata: Maybe[Dict[str, Any]] = OMIT,
         state: Maybe[Literal["active", "paused"]] = OMIT,
@@ -145,11 +148,12 @@ class KnowledgeOperations:
         """Update a source.
 
         :param lookup_key: A name for programs, unique in the app or sandbox.
+        :param credentials: What pulls sign in with. They are encrypted, never shown, and sent only to the scheme, host and port of the payload: another address in the payload clears them. Null clears them too.
         :param payload: Replaces the whole payload.
         :param metadata: Replaces the whole map.
         :param state: The state.
         """
-        response: types.KnowledgeSource = self._connection.call("PATCH", path("/api/v1/knowledge_sources/{}", source), body=given(lookup_key=lookup_key, payload=payload, metadata=metadata, state=state), options=options)
+        response: types.KnowledgeSource = self._connection.call("PATCH", path("/api/v1/knowledge_sources/{}", source), body=given(lookup_key=lookup_key, credentials=credentials, payload=payload, metadata=metadata, state=state), options=options)
         return response
 
     def delete_source(self, source: str, options: Optional[CallOptions] = None) -> None:
@@ -201,8 +205,10 @@ class KnowledgeOperations:
         pull: Maybe[bool] = OMIT,
         title: Maybe[str] = OMIT,
         metadata: Maybe[Dict[str, Any]] = OMIT,
+        acl: Maybe[types.DocumentAcl] = OMIT,
         dedupe: Maybe[bool] = OMIT,
         on_active: Maybe[Literal["return", "queue", "error"]] = OMIT,
+        confirm_deletions: Maybe[bool] = OMIT,
         options: Optional[CallOptions] = None,
     ) -> types.KnowledgeIngestion:
         """Ingest into a source.
@@ -212,10 +218,11 @@ class KnowledgeOperations:
         :param pull: Pull again from the source's configuration.
         :param title: Display title.
         :param metadata: Free key-value map.
-        :param dedupe: Reuse a document with the same bytes. Push only.
+        :param dedupe: Reuse a document with the same bytes and the same readers. Push only.
         :param on_active: What to do while another ingestion of the source is active: return that one (default), queue, or 409.
+        :param confirm_deletions: With `pull`: delete what the listing no longer contains, even if it is more than half of the source.
         """
-        response: types.KnowledgeIngestion = self._connection.call("POST", path("/api/v1/knowledge_sources/{}/ingest", source), body=given(content=content, file=file, pull=pull, title=title, metadata=metadata, dedupe=dedupe, on_active=on_active), keyed=True, options=options)
+        response: types.KnowledgeIngestion = self._connection.call("POST", path("/api/v1/knowledge_sources/{}/ingest", source), body=given(content=content, file=file, pull=pull, title=title, metadata=metadata, acl=acl, dedupe=dedupe, on_active=on_active, confirm_deletions=confirm_deletions), keyed=True, options=options)
         return response
 
     def add(
@@ -227,8 +234,10 @@ class KnowledgeOperations:
         pull: Maybe[bool] = OMIT,
         title: Maybe[str] = OMIT,
         metadata: Maybe[Dict[str, Any]] = OMIT,
+        acl: Maybe[types.DocumentAcl] = OMIT,
         dedupe: Maybe[bool] = OMIT,
         on_active: Maybe[Literal["return", "queue", "error"]] = OMIT,
+        confirm_deletions: Maybe[bool] = OMIT,
         options: Optional[CallOptions] = None,
     ) -> types.KnowledgeIngestion:
         """Ingest content, and wait until it can be found.
@@ -238,10 +247,11 @@ class KnowledgeOperations:
         :param pull: Pull again from the source's configuration.
         :param title: Display title.
         :param metadata: Free key-value map.
-        :param dedupe: Reuse a document with the same bytes. Push only.
+        :param dedupe: Reuse a document with the same bytes and the same readers. Push only.
         :param on_active: What to do while another ingestion of the source is active: return that one (default), queue, or 409.
+        :param confirm_deletions: With `pull`: delete what the listing no longer contains, even if it is more than half of the source.
         """
-        response: types.KnowledgeIngestion = self._connection.call("POST", path("/api/v1/knowledge_sources/{}/ingest", source), body=given(content=content, file=file, pull=pull, title=title, metadata=metadata, dedupe=dedupe, on_active=on_active), keyed=True, options=options)
+        response: types.KnowledgeIngestion = self._connection.call("POST", path("/api/v1/knowledge_sources/{}/ingest", source), body=given(content=content, file=file, pull=pull, title=title, metadata=metadata, acl=acl, dedupe=dedupe, on_active=on_active, confirm_deletions=confirm_deletions), keyed=True, options=options)
         return ingestion_end(self._connection, response, options)
 
     def ingest_batch(
@@ -249,6 +259,7 @@ class KnowledgeOperations:
         source: str,
         *,
         items: List[types.IngestBatchIntoKnowledgeSourceRequestItems],
+        acl: Maybe[types.DocumentAcl] = OMIT,
         on_active: Maybe[Literal["return", "queue", "error"]] = OMIT,
         options: Optional[CallOptions] = None,
     ) -> types.KnowledgeIngestion:
@@ -257,7 +268,7 @@ class KnowledgeOperations:
         :param items: The items, in order.
         :param on_active: What to do while another ingestion of the source is active: return that one (default), queue, or 409.
         """
-        response: types.KnowledgeIngestion = self._connection.call("POST", path("/api/v1/knowledge_sources/{}/ingest/batch", source), body=given(items=items, on_active=on_active), keyed=True, options=options)
+        response: types.KnowledgeIngestion = self._connection.call("POST", path("/api/v1/knowledge_sources/{}/ingest/batch", source), body=given(items=items, acl=acl, on_active=on_active), keyed=True, options=options)
         return response
 
     def list_ingestions(
@@ -327,6 +338,7 @@ class KnowledgeOperations:
         file: Maybe[str] = OMIT,
         title: Maybe[str] = OMIT,
         metadata: Maybe[Dict[str, Any]] = OMIT,
+        acl: Maybe[Optional[types.DocumentAcl]] = OMIT,
         options: Optional[CallOptions] = None,
     ) -> types.KnowledgeIngestion:
         """Replace a document's content.
@@ -335,8 +347,9 @@ class KnowledgeOperations:
         :param file: The file (`fil_…`).
         :param title: Display title.
         :param metadata: Free key-value map.
+        :param acl: The readers of the new content. null: every reader of the source. Omitted: those of the old one.
         """
-        response: types.KnowledgeIngestion = self._connection.call("PATCH", path("/api/v1/knowledge_documents/{}", document), body=given(content=content, file=file, title=title, metadata=metadata), options=options)
+        response: types.KnowledgeIngestion = self._connection.call("PATCH", path("/api/v1/knowledge_documents/{}", document), body=given(content=content, file=file, title=title, metadata=metadata, acl=acl), options=options)
         return response
 
     def delete_document(self, document: str, options: Optional[CallOptions] = None) -> None:
@@ -506,3 +519,25 @@ class KnowledgeOperations:
         """
         response: types.KnowledgeSync = self._connection.call("POST", path("/api/v1/knowledge_syncs/{}/abort", sync), body=given(fence=fence), keyed=True, options=options)
         return response
+
+    def update_document_acl(
+        self,
+        document: str,
+        *,
+        grants: Maybe[List[types.ReadGrant]] = OMIT,
+        add: Maybe[List[types.ReadGrant]] = OMIT,
+        remove: Maybe[List[types.ReadGrantRemoval]] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> types.KnowledgeDocument:
+        """Change who sees a document.
+
+        :param grants: Who may do what: the whole list.
+        :param add: Grants to add, or to merge with those of the same principal.
+        :param remove: Principals whose grants are removed.
+        """
+        response: types.KnowledgeDocument = self._connection.call("PATCH", path("/api/v1/knowledge_documents/{}/acl", document), body=given(grants=grants, add=add, remove=remove), options=options)
+        return response
+
+    def delete_document_acl(self, document: str, options: Optional[CallOptions] = None) -> None:
+        """Let every reader of its source see a document."""
+        self._connection.call("DELETE", path("/api/v1/knowledge_documents/{}/acl", document), options=options)

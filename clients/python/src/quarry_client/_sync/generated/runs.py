@@ -18,6 +18,7 @@ class RunsOperations:
         *,
         status: Maybe[Literal["pending", "running", "waiting", "completed", "failed", "cancelled"]] = OMIT,
         automation: Maybe[str] = OMIT,
+        retried_from: Maybe[str] = OMIT,
         since: Maybe[str] = OMIT,
         until: Maybe[str] = OMIT,
         search: Maybe[str] = OMIT,
@@ -29,13 +30,14 @@ class RunsOperations:
 
         :param status: `waiting`: in progress, but only waiting for a time, a signal or a child run.
         :param automation: The id or lookup key of an automation.
+        :param retried_from: Only runs that repeat or continue this run.
         :param since: A time in ISO 8601.
         :param until: A time in ISO 8601.
         :param search: The id of a run, or part of the name or lookup key of its automation.
         :param limit: Default 25, at most 100.
         :param after_cursor: The `after_cursor` of the previous page.
         """
-        return Pages(self._connection, "/api/v1/automation_runs", given(status=status, automation=automation, since=since, until=until, search=search, limit=limit, after_cursor=after_cursor), options)
+        return Pages(self._connection, "/api/v1/automation_runs", given(status=status, automation=automation, retried_from=retried_from, since=since, until=until, search=search, limit=limit, after_cursor=after_cursor), options)
 
     def get(self, automation_run: str, options: Optional[CallOptions] = None) -> types.AutomationRun:
         """Get a run."""
@@ -117,6 +119,7 @@ class RunsOperations:
         status: Literal["running", "completed", "failed"],
         result: Maybe[Any] = OMIT,
         error: Maybe[types.ReportAutomationRunRequestError] = OMIT,
+        claim: Maybe[str] = OMIT,
         options: Optional[CallOptions] = None,
     ) -> types.AutomationRun:
         """Report on a claimed run; `running` renews the claim.
@@ -124,6 +127,117 @@ class RunsOperations:
         :param status: The status.
         :param result: What the run returned.
         :param error: Why it failed.
+        :param claim: The `claim` of the response to the claim. 409 `claim_lost` if the run was claimed again since.
         """
-        response: types.AutomationRun = self._connection.call("POST", path("/api/v1/automation_runs/{}/status", automation_run), body=given(status=status, result=result, error=error), keyed=True, options=options)
+        response: types.AutomationRun = self._connection.call("POST", path("/api/v1/automation_runs/{}/status", automation_run), body=given(status=status, result=result, error=error, claim=claim), keyed=True, options=options)
+        return response
+
+    def append_entries(
+        self,
+        automation_run: str,
+        *,
+        claim: str,
+        after_sequence: int,
+        entries: List[types.AppendRunEntriesRequestEntries],
+        release: Maybe[types.AppendRunEntriesRequestRelease] = OMIT,
+        wait_seconds: Maybe[int] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> types.AppendedWork:
+        """Write what a program did in a run, and renew the claim.
+
+        :param claim: The claim, `clm_…`. Another claim on the run makes it invalid.
+        :param after_sequence: The `sequence` of the last response.
+        :param entries: One request may end a step and start the next. An empty list only renews the claim.
+        :param release: Ends the claim after these entries. The run is ready again when something has happened in it.
+        :param wait_seconds: Without entries and `release`: waits this long for an entry of the server.
+        """
+        response: types.AppendedWork = self._connection.call("POST", path("/api/v1/automation_runs/{}/entries", automation_run), body=given(claim=claim, after_sequence=after_sequence, entries=entries, release=release, wait_seconds=wait_seconds), keyed=True, options=options)
+        return response
+
+    def read_claimed_journal(
+        self,
+        automation_run: str,
+        *,
+        claim: str,
+        after_cursor: str,
+        options: Optional[CallOptions] = None,
+    ) -> types.WorkJournalPage:
+        """Continue to read the journal of a claimed run.
+
+        :param claim: The claim, `clm_…`. Another claim on the run makes it invalid.
+        :param after_cursor: The `after_cursor` of the page before.
+        """
+        response: types.WorkJournalPage = self._connection.call("POST", path("/api/v1/automation_runs/{}/claimed_journal", automation_run), body=given(claim=claim, after_cursor=after_cursor), keyed=True, options=options)
+        return response
+
+    def list_approvals(
+        self,
+        *,
+        page: Maybe[int] = OMIT,
+        page_size: Maybe[int] = OMIT,
+        status: Maybe[Literal["waiting", "answered", "expired", "cancelled"]] = OMIT,
+        run: Maybe[str] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> Pages[types.Approval, types.ApprovalPage]:
+        """List the approvals that wait for the caller, newest first.
+
+        :param page: Page number, from 1. Default 1.
+        :param page_size: Entries per page. Default 25; more than 100 counts as 100.
+        :param status: Default `waiting`.
+        :param run: Only the approvals of this run.
+        """
+        return Pages(self._connection, "/api/v1/approvals", given(page=page, page_size=page_size, status=status, run=run), options)
+
+    def get_approval(self, approval: str, options: Optional[CallOptions] = None) -> types.Approval:
+        """Get an approval."""
+        response: types.Approval = self._connection.call("GET", path("/api/v1/approvals/{}", approval), options=options)
+        return response
+
+    def answer_approval(
+        self,
+        approval: str,
+        *,
+        data: Any,
+        options: Optional[CallOptions] = None,
+    ) -> types.Approval:
+        """Answer an approval, so that its run continues.
+
+        :param data: The answer, which must match the form.
+        """
+        response: types.Approval = self._connection.call("POST", path("/api/v1/approvals/{}/answer", approval), body=given(data=data), keyed=True, options=options)
+        return response
+
+    def create_approval_link(
+        self,
+        approval: str,
+        *,
+        to: str,
+        expires_in_seconds: Maybe[int] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> types.ApprovalLink:
+        """Create a link by which a person without an account answers.
+
+        :param to: To whom you send the link, as the journal will name its holder.
+        :param expires_in_seconds: Default 7 days.
+        """
+        response: types.ApprovalLink = self._connection.call("POST", path("/api/v1/approvals/{}/links", approval), body=given(to=to, expires_in_seconds=expires_in_seconds), options=options)
+        return response
+
+    def get_linked_approval(self, token: str, options: Optional[CallOptions] = None) -> types.LinkedApproval:
+        """Show the question of a link."""
+        response: types.LinkedApproval = self._connection.call("GET", path("/api/v1/approval_links/{}", token), options=options)
+        return response
+
+    def answer_linked_approval(
+        self,
+        token: str,
+        *,
+        data: Any,
+        options: Optional[CallOptions] = None,
+    ) -> types.LinkedApproval:
+        """Answer by a link.
+
+        :param data: The answer, which must match the form.
+        """
+        response: types.LinkedApproval = self._connection.call("POST", path("/api/v1/approval_links/{}", token), body=given(data=data), options=options)
         return response

@@ -1,0 +1,144 @@
+/* SQL for approvals and their links. */
+import type { Db } from '../../db/database.ts';
+import type { PageRequest } from '../../http/route/pages.ts';
+import { type Caller, canSeeWholeApp, type Scope } from '../../tenancy/caller.ts';
+import { inScope } from '../../tenancy/visible.ts';
+
+type ApprovalStatus = 'waiting' | 'answered' | 'expired' | 'cancelled';
+
+export type ApprovalRow = {
+  appId: string;
+  id: string;
+  sandboxId: string;
+  automationId: string;
+  runId: string;
+  nodeId: string;
+  commandId: string;
+  attempt: number;
+  status: ApprovalStatus;
+  question: string;
+  form: unknown;
+  users: string[];
+  teams: string[];
+  roles: string[];
+  orgId: string | null;
+  excludedUserId: string | null;
+  expiresAt: Date | null;
+  answer: unknown;
+  answeredBy: string | null;
+  closedAt: Date | null;
+  createdAt: Date;
+};
+
+type NewApproval = Omit<ApprovalRow, 'status' | 'answer' | 'answeredBy' | 'closedAt'>;
+
+export async function insertApproval(db: Db, row: NewApproval): Promise<void> {
+  await db`
+    insert into approvals (app_id, id, sandbox_id, automation_id, run_id, node_id, command_id, attempt, question, form, users,
+      teams, roles, org_id, excluded_user_id, expires_at, created_at)
+    values (${row.appId}, ${row.id}, ${row.sandboxId}, ${row.automationId}, ${row.runId}, ${row.nodeId}, ${row.commandId},
+      ${row.attempt}, ${row.question}, ${JSON.stringify(row.form)}::text::json, ${row.users}::uuid[], ${row.teams}::uuid[],
+      ${row.roles}::text[], ${row.orgId}, ${row.excludedUserId}, ${row.expiresAt}, ${row.createdAt})`;
+}
+
+/**
+ * SQL: the caller may answer the approval `p`, or sees it because they see the whole app. Memberships are read from their
+ * tables, not from the caller, which is cached: they count at this moment.
+ */
+function inAudience(db: Db, caller: Caller) {
+  if (canSeeWholeApp(caller)) return inScope(db, caller, 'p');
+  if (caller.kind !== 'user') return db`false`;
+  const { appId, userId } = caller;
+  return db`${inScope(db, caller, 'p')} and p.excluded_user_id is distinct from ${userId} and (
+    ${userId} = any(p.users)
+    or exists (select 1 from team_memberships m where m.app_id = ${appId} and m.user_id = ${userId} and m.team_id = any(p.teams))
+    or exists (select 1 from users u where u.app_id = ${appId} and u.id = ${userId} and u.org_id = p.org_id
+      and u.org_role = any(p.roles)))`;
+}
+
+export async function findApproval(db: Db, caller: Caller, id: string, lock = false): Promise<ApprovalRow | undefined> {
+  const [row] = await db<ApprovalRow[]>`
+    select p.* from approvals p where p.id = ${id} and ${inAudience(db, caller)} ${lock ? db`for update of p` : db``}`;
+  return row;
+}
+
+export async function listApprovals(
+  db: Db,
+  caller: Caller,
+  filter: { status: ApprovalStatus; runId: string | undefined },
+  page: PageRequest,
+): Promise<[ApprovalRow[], number]> {
+  const where = db`p.status = ${filter.status} and ${inAudience(db, caller)}
+    ${filter.runId === undefined ? db`` : db`and p.run_id = ${filter.runId}`}`;
+  const rows = await db<ApprovalRow[]>`
+    select p.* from approvals p where ${where} order by p.id desc limit ${page.pageSize} offset ${page.offset}`;
+  const [{ total }] = await db<[{ total: number }]>`select count(*) as total from approvals p where ${where}`;
+  return [rows, total];
+}
+
+/** An approval without a check of the caller, for the holder of a link. */
+export async function lockApproval(db: Db, appId: string, id: string): Promise<ApprovalRow | undefined> {
+  const [row] = await db<ApprovalRow[]>`
+    select * from approvals where app_id = ${appId} and id = ${id} for update`;
+  return row;
+}
+
+export async function setAnswer(
+  db: Db,
+  approval: Pick<ApprovalRow, 'appId' | 'id'>,
+  answer: { data: unknown; by: string; at: Date },
+): Promise<void> {
+  await db`
+    update approvals set status = 'answered', answer = ${JSON.stringify(answer.data)}::text::json,
+      answered_by = ${answer.by}, closed_at = ${answer.at}
+    where app_id = ${approval.appId} and id = ${approval.id}`;
+}
+
+/** Closes approvals of a run that no node waits for any longer, unless they are answered. */
+export async function closeApprovals(
+  db: Db,
+  run: { appId: string; id: string },
+  closed: readonly { id: string; status: 'expired' | 'cancelled' }[],
+  now: Date,
+): Promise<void> {
+  await db`
+    update approvals p set status = c.status, closed_at = ${now}
+    from unnest(${closed.map(({ id }) => id)}::uuid[], ${closed.map(({ status }) => status)}::text[]) as c (id, status)
+    where p.app_id = ${run.appId} and p.run_id = ${run.id} and p.id = c.id and p.status = 'waiting'`;
+}
+
+/** The ids among these that exist in the app and the sandbox. */
+export async function filterKnown(
+  db: Db,
+  scope: Scope,
+  table: 'users' | 'teams' | 'orgs',
+  ids: readonly string[],
+): Promise<string[]> {
+  const rows = await db<{ id: string }[]>`
+    select t.id from ${db(table)} t where t.id = any(${[...ids]}::uuid[]) and ${inScope(db, scope, 't')}`;
+  return rows.map(({ id }) => id);
+}
+
+export type LinkRow = { appId: string; id: string; approvalId: string; sentTo: string; expiresAt: Date };
+
+export async function insertLink(db: Db, link: LinkRow & { createdAt: Date }): Promise<void> {
+  await db`
+    insert into approval_links (app_id, id, approval_id, sent_to, expires_at, created_at)
+    values (${link.appId}, ${link.id}, ${link.approvalId}, ${link.sentTo}, ${link.expiresAt}, ${link.createdAt})`;
+}
+
+export async function countLinks(db: Db, approval: Pick<ApprovalRow, 'appId' | 'id'>): Promise<number> {
+  const [{ count }] = await db<[{ count: number }]>`
+    select count(*) as count from approval_links where app_id = ${approval.appId} and approval_id = ${approval.id}`;
+  return count;
+}
+
+export async function findLink(db: Db, appId: string, id: string): Promise<LinkRow | undefined> {
+  const [row] = await db<LinkRow[]>`select * from approval_links where app_id = ${appId} and id = ${id}`;
+  return row;
+}
+
+export async function findAnyApproval(db: Db, appId: string, id: string): Promise<ApprovalRow | undefined> {
+  const [row] = await db<ApprovalRow[]>`select * from approvals where app_id = ${appId} and id = ${id}`;
+  return row;
+}

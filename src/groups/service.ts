@@ -1,0 +1,158 @@
+import type { Static } from 'typebox';
+import type { Database, Db, Transaction } from '../db/database.ts';
+import { refuseDuplicate } from '../db/unique.ts';
+import type { PageRequest } from '../http/route/pages.ts';
+import { AppError, found } from '../lib/errors.ts';
+import { newUuid } from '../lib/ids.ts';
+import type { Caller, Scope } from '../tenancy/caller.ts';
+import { fieldId, pathId, unknownReference } from '../tenancy/references.ts';
+import { lockRoom, requireRoom } from '../tenancy/room.ts';
+import { type groupCreateSchema, groupMembersMax, type groupMembersSchema, groupsMax } from './schema.ts';
+import * as store from './store.ts';
+
+export type GroupService = ReturnType<typeof createGroupService>;
+
+/** The groups of an app. Developers and secret keys manage them; issuers and connectors supply theirs. */
+export function createGroupService({ db }: { db: Database }) {
+  async function get(caller: Caller, id: string): Promise<store.GroupRow> {
+    return found(await store.findGroup(db, caller, pathId('group', id)));
+  }
+
+  async function requireUser(caller: Caller, field: string, text: string): Promise<string> {
+    const id = fieldId('user', field, text);
+    if (!(await store.filterUsers(db, caller, [id])).has(id)) throw unknownReference(field);
+    return id;
+  }
+
+  function requireMemberRoom(tx: Transaction, { appId, sandboxId, id }: store.GroupRow): Promise<void> {
+    const message = `A group has at most ${groupMembersMax} members.`;
+    const room = { things: 'group members', max: groupMembersMax, message, appId, sandboxId, of: id };
+    return requireRoom(tx, room, () => store.countMembers(tx, appId, id));
+  }
+
+  return {
+    get,
+
+    async create(caller: Caller, input: Static<typeof groupCreateSchema>): Promise<store.GroupRow> {
+      const { appId, sandboxId } = caller;
+      const group = {
+        id: newUuid(),
+        namespace: input.namespace,
+        externalId: input.external_id,
+        name: input.name ?? null,
+      };
+      const message = `An app or a sandbox has at most ${groupsMax} groups. Delete one first.`;
+      const room = { things: 'groups', max: groupsMax, message, appId, sandboxId };
+      const duplicate = { field: 'external_id', message: 'The namespace already has a group with this name.' };
+      return refuseDuplicate('groups_external_id', duplicate, () =>
+        db.begin(async (tx) => {
+          await requireRoom(tx, room, () => store.countGroups(tx, caller));
+          return store.insertGroup(tx, caller, group);
+        }),
+      );
+    },
+
+    list(
+      caller: Caller,
+      page: PageRequest,
+      query: { namespace?: string | undefined; external_id?: string | undefined; user?: string | undefined },
+    ): Promise<[store.GroupRow[], number]> {
+      const userId = query.user === undefined ? undefined : fieldId('user', 'user', query.user);
+      return store.listGroups(db, caller, { namespace: query.namespace, externalId: query.external_id, userId }, page);
+    },
+
+    async update(caller: Caller, id: string, input: { name?: string | null | undefined }): Promise<store.GroupRow> {
+      const group = await get(caller, id);
+      if (input.name !== undefined) await store.renameGroup(db, caller, group.id, input.name);
+      return get(caller, id);
+    },
+
+    async remove(caller: Caller, id: string): Promise<void> {
+      found(await store.deleteGroup(db, caller, pathId('group', id)));
+    },
+
+    async listMembers(caller: Caller, id: string, page: PageRequest): Promise<[store.MemberRow[], number]> {
+      const group = await get(caller, id);
+      return store.listMembers(db, caller.appId, group.id, page);
+    },
+
+    async addMember(caller: Caller, id: string, user: string): Promise<store.MemberRow> {
+      const group = await get(caller, id);
+      const userId = await requireUser(caller, 'user', user);
+      const added = await db.begin(async (tx) => {
+        await requireMemberRoom(tx, group);
+        return store.insertMembers(tx, caller.appId, group.id, [userId]);
+      });
+      if (added === 0)
+        throw new AppError('already_exists', 'This user is already a member of the group.', {
+          fields: [{ field: 'user', message: 'is already a member' }],
+        });
+      return found(await store.findMember(db, caller.appId, group.id, userId));
+    },
+
+    /** Replaces all members. */
+    async setMembers(caller: Caller, id: string, { users }: Static<typeof groupMembersSchema>): Promise<void> {
+      const group = await get(caller, id);
+      const ids = users.map((text, i) => fieldId('user', `users.${i}`, text));
+      const known = await store.filterUsers(db, caller, ids);
+      const missing = ids.findIndex((each) => !known.has(each));
+      if (missing >= 0) throw unknownReference(`users.${missing}`);
+      await db.begin(async (tx) => {
+        await lockRoom(tx, { things: 'group members', appId: group.appId, sandboxId: group.sandboxId, of: group.id });
+        await store.deleteOtherMembers(tx, caller.appId, group.id, ids);
+        await store.insertMembers(tx, caller.appId, group.id, ids);
+      });
+    },
+
+    async removeMember(caller: Caller, id: string, user: string): Promise<void> {
+      const group = await get(caller, id);
+      found(await store.deleteMember(db, caller.appId, group.id, pathId('user', user)));
+    },
+  };
+}
+
+/**
+ * Makes a user a member of exactly these groups of a namespace: those that a token or a connector names. Groups that are
+ * new are created while there is room; a group without room has no members and grants nothing.
+ */
+export async function setGroupsOfUser(
+  tx: Transaction,
+  scope: Scope,
+  namespace: string,
+  userId: string,
+  externalIds: readonly string[],
+): Promise<void> {
+  await createMissing(tx, scope, namespace, externalIds);
+  await store.replaceGroupsOfUser(tx, scope, namespace, userId, externalIds);
+}
+
+/**
+ * For connectors: the ids of these groups of a namespace, which are created if they are missing. A connector resolves
+ * groups of groups itself and names the users.
+ */
+export async function supplyGroup(
+  tx: Transaction,
+  scope: Scope,
+  namespace: string,
+  group: { externalId: string; name?: string | undefined; userIds: readonly string[] },
+): Promise<string | undefined> {
+  await createMissing(tx, scope, namespace, [group.externalId]);
+  const [row] = (
+    await store.listGroups(tx, scope, { namespace, externalId: group.externalId }, { page: 1, pageSize: 1, offset: 0 })
+  )[0];
+  if (row === undefined) return undefined;
+  if (group.name !== undefined && group.name !== row.name) await store.renameGroup(tx, scope, row.id, group.name);
+  const users = [...(await store.filterUsers(tx, scope, group.userIds))].slice(0, groupMembersMax);
+  await store.deleteOtherMembers(tx, scope.appId, row.id, users);
+  await store.insertMembers(tx, scope.appId, row.id, users);
+  return row.id;
+}
+
+async function createMissing(tx: Db, scope: Scope, namespace: string, externalIds: readonly string[]): Promise<void> {
+  if (externalIds.length === 0) return;
+  // Usually none is missing.
+  if ((await store.countNamedGroups(tx, scope, namespace, externalIds)) === externalIds.length) return;
+  await lockRoom(tx, { things: 'groups', appId: scope.appId, sandboxId: scope.sandboxId });
+  const room = groupsMax - (await store.countGroups(tx, scope));
+  if (room > 0) await store.insertMissingGroups(tx, scope, namespace, externalIds, room);
+}

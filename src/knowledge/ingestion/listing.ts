@@ -1,0 +1,119 @@
+import type { Transaction } from '../../db/database.ts';
+import { usePages } from '../../tenancy/quotas.ts';
+import { removeDocument } from '../index/indexing.ts';
+import type { SourceKey } from '../index/store.ts';
+import type { SourceRow } from '../sources/store.ts';
+import * as store from './listing-store.ts';
+import { DocumentDeleted, describeFailure, type Input } from './prepare.ts';
+import type { IngestionRun } from './run.ts';
+import { addError } from './stats.ts';
+import { listPullRemovals } from './store.ts';
+
+/** What a listing says about a document. It is read only if its version has changed. */
+type ListedEntry = {
+  /** Unique in the source. */
+  id: string;
+  version: string;
+  url: string | null;
+  title: string | null;
+  metadata: Record<string, unknown>;
+  /** Undefined if it disappeared since it was listed. Throws ParseError or FetchError. */
+  read(): Promise<ReadEntry | undefined>;
+};
+
+type ReadEntry = Pick<Input, 'bytes' | 'isText' | 'filename' | 'contentType'>;
+
+const deletionsPerTransaction = 20;
+
+/**
+ * A pull of a source whose documents are entries of a listing. Safe to repeat: what was already read has its new
+ * version. Deletes nothing unless `deleteUnlisted` is called, which a listing that failed never reaches.
+ */
+export class ListingPull {
+  readonly #run: IngestionRun;
+  readonly #source: SourceRow;
+  readonly #key: SourceKey;
+  #listed = 0;
+
+  constructor(run: IngestionRun, source: SourceRow) {
+    this.#run = run;
+    this.#source = source;
+    this.#key = { appId: source.appId, sourceId: source.id };
+  }
+
+  /** Which of these entries must be read; the others are marked as still present. */
+  async findChanged<Entry extends { id: string; version: string }>(entries: Entry[]): Promise<Entry[]> {
+    this.#listed += entries.length;
+    const versions = await store.listVersions(
+      this.#run.deps.db,
+      this.#key,
+      entries.map(({ id }) => id),
+    );
+    const same = entries.filter(({ id, version }) => versions.get(id) === version);
+    this.#run.stats.unchanged += same.length;
+    await this.keep(same.map(({ id }) => id));
+    return entries.filter(({ id, version }) => versions.get(id) !== version);
+  }
+
+  /** Marks documents as still present. */
+  async keep(ids: string[]): Promise<void> {
+    if (ids.length > 0) await this.#run.commit((tx) => store.markSeen(tx, this.#key, ids, this.#run.id));
+  }
+
+  /** Reads and writes one entry. One that cannot be read keeps its last text. */
+  async write(entry: ListedEntry): Promise<void> {
+    const { db } = this.#run.deps;
+    const old = await store.findByExternalId(db, this.#key, entry.id);
+    try {
+      const read = await entry.read();
+      if (read === undefined) return;
+      const { title, metadata, url: sourceUrl } = entry;
+      const input = { ...read, title, metadata, sourceUrl, documentId: old ?? null, fileId: null };
+      const ready = await this.#run.prepare(this.#source, input);
+      await this.#run.write(this.#source, ready, async (tx) => {
+        // A document that a person deletes during a pull stays deleted until the next one.
+        if ((await listPullRemovals(tx, this.#key.appId, this.#run.id, [entry.id])).size > 0)
+          throw new DocumentDeleted();
+        await usePages(tx, this.#source, 1);
+        await store.setListed(tx, this.#key.appId, ready.facts.id, entry, this.#run.id);
+      });
+    } catch (error) {
+      const failure = describeFailure(error) ?? this.#run.describeRead(error);
+      if (!failure) throw error;
+      addError(this.#run.stats, { url: entry.url ?? entry.id, ...failure });
+      await this.keep([entry.id]);
+    }
+  }
+
+  /** Deletes these documents, which are known to be gone. */
+  async delete(ids: string[]): Promise<void> {
+    for (const id of ids)
+      await this.#run.commit(async (tx) => {
+        const document = await store.findByExternalId(tx, this.#key, id);
+        if (document !== undefined && (await removeDocument(tx, this.#key, document))) this.#run.stats.removed += 1;
+      });
+  }
+
+  /**
+   * Deletes the documents that the whole listing did not contain. If it was empty, or if they are more than half of what
+   * there was, they wait for a person: the next pull that may delete them does.
+   */
+  async deleteUnlisted(): Promise<void> {
+    const { unlisted, before } = await store.countUnlisted(this.#run.deps.db, this.#key, this.#run.id);
+    const isAlarming = unlisted > 0 && (this.#listed === 0 || unlisted * 2 > before);
+    if (isAlarming && !this.#run.mayDelete) {
+      const held = { documents: unlisted, of: before, since: this.#run.deps.clock.now().toISOString() };
+      await this.#run.commit((tx) => store.holdDeletions(tx, this.#key, held));
+      this.#run.note({ deletions_held: unlisted });
+      return;
+    }
+    while (await this.#run.commit((tx) => this.#deleteSome(tx)));
+    await this.#run.commit((tx) => store.holdDeletions(tx, this.#key, null));
+  }
+
+  async #deleteSome(tx: Transaction): Promise<boolean> {
+    const ids = await store.listUnlisted(tx, this.#key, this.#run.id, deletionsPerTransaction);
+    for (const id of ids) if (await removeDocument(tx, this.#key, id)) this.#run.stats.removed += 1;
+    return ids.length > 0;
+  }
+}

@@ -1,0 +1,49 @@
+import { newUuid } from '../../../src/lib/ids.ts';
+import type { Fixtures } from './fixtures.ts';
+import type { Expectation, Row } from './matrix.ts';
+import { keysOnly, sources } from './tables.ts';
+
+/** Groups, the issuers that supply some, and the readers of documents. `ofApp` is the table of what only the whole app sees. */
+export function permissionExpectations(make: Fixtures['make'], ofApp: Row[]): Record<string, Expectation> {
+  return {
+    'GET /api/v1/groups': { table: keysOnly },
+    'POST /api/v1/groups': {
+      table: keysOnly,
+      send: () => ({ body: { namespace: 'test', external_id: newUuid() } }),
+    },
+    'GET /api/v1/groups/:group': { table: ofApp, make: make.group },
+    'PATCH /api/v1/groups/:group': { table: ofApp, make: make.group },
+    'DELETE /api/v1/groups/:group': { table: ofApp, make: make.group, consumes: true },
+    'GET /api/v1/groups/:group/members': { table: ofApp, make: make.group },
+    'POST /api/v1/groups/:group/members': {
+      table: ofApp,
+      make: make.group,
+      consumes: true,
+      send: async ({ whose }) => ({ body: { user: (await make.spareUser(whose)).id } }),
+    },
+    'PUT /api/v1/groups/:group/members': {
+      table: ofApp,
+      make: make.group,
+      send: () => ({ body: { users: [] } }),
+    },
+    'DELETE /api/v1/groups/:group/members/:user': { table: ofApp, make: make.groupMember, consumes: true },
+    'GET /api/v1/identity_issuers': { table: keysOnly },
+    'POST /api/v1/identity_issuers': {
+      table: keysOnly,
+      send: () => ({ body: { issuer: `https://${newUuid()}.example.com`, audience: 'quarry' } }),
+    },
+    'GET /api/v1/identity_issuers/:identity_issuer': { table: ofApp, make: make.issuer },
+    'PATCH /api/v1/identity_issuers/:identity_issuer': { table: ofApp, make: make.issuer },
+    'DELETE /api/v1/identity_issuers/:identity_issuer': {
+      table: ofApp,
+      make: make.issuer,
+      consumes: true,
+    },
+    'PATCH /api/v1/knowledge_documents/:document/acl': {
+      table: sources.update,
+      make: make.document,
+      send: () => ({ body: { grants: [{ principal_type: 'everyone' }] } }),
+    },
+    'DELETE /api/v1/knowledge_documents/:document/acl': { table: sources.update, make: make.document },
+  };
+}
