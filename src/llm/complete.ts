@@ -1,4 +1,4 @@
-import type { Completed } from '../content/models/llm/client.ts';
+import type { Completed } from '../content/models/llm/completion.ts';
 import {
   addUsage,
   type ChatMessage,

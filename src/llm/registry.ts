@@ -2,9 +2,12 @@ import { createHash } from 'node:crypto';
 import type { AllowList } from '../content/fetch/allow-list.ts';
 import { checkUrl } from '../content/fetch/check-url.ts';
 import type { Resolver } from '../content/fetch/resolver.ts';
-import { type LlmClient, openAiChat } from '../content/models/llm/client.ts';
-import { openGuardedAgent } from '../content/models/service.ts';
+import { openAiChat } from '../content/models/llm/client.ts';
+import type { LlmClient } from '../content/models/llm/completion.ts';
+import { sdkChat } from '../content/models/llm/sdk-client.ts';
+import { openGuardedAgent, openServiceAgent } from '../content/models/service.ts';
 import type { Database } from '../db/database.ts';
+import { AddOnMissing, openAddOn } from '../lib/add-ons.ts';
 import { AppError, invalidField } from '../lib/errors.ts';
 import type { Scope } from '../tenancy/caller.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
@@ -42,16 +45,21 @@ type RegistryDeps = {
   operator: OperatorModels;
   /** Hosts beyond the public internet that apps' models may have. */
   allow: AllowList;
+  /** Where add-ons may be installed. */
+  dataDir: string;
 };
 
+/** A server that sends nothing for this long counts as dead. A large model may take minutes for its first token. */
+const silenceMsMax = 300_000;
 /** How many clients are kept for their connections and what they know of their servers. */
 const clientsMax = 500;
 
 export type Registry = ReturnType<typeof createRegistry>;
 
 /** Finds models by name, an app's own before the operator's, and opens clients for them. */
-export function createRegistry({ db, secrets, resolve, operator, allow }: RegistryDeps) {
+export function createRegistry({ db, secrets, resolve, operator, allow, dataDir }: RegistryDeps) {
   const guarded = openGuardedAgent({ resolve, allow });
+  const direct = openServiceAgent(resolve, silenceMsMax);
   const clients = new Map<string, LlmClient>();
 
   /** The models with these names that exist, in this order. */
@@ -118,10 +126,19 @@ export function createRegistry({ db, secrets, resolve, operator, allow }: Regist
   }
 
   function open({ id, provider, url, key, model }: Model): LlmClient {
-    if (provider !== 'openai')
-      throw new AppError('not_implemented', `This server cannot call models of the provider ${provider}.`);
-    const agent = id === null ? {} : { agent: guarded };
-    return openAiChat({ baseUrl: url, apiKey: key, model, resolve, ...agent });
+    const agent = id === null ? direct : guarded;
+    if (provider === 'openai') return openAiChat({ baseUrl: url, apiKey: key, model, agent });
+    return sdkChat({ provider, baseUrl: url, apiKey: key ?? '', model, agent, load: openPackages() });
+  }
+
+  /** Loads packages of the add-on. 501 if it is not installed. */
+  function openPackages(): (name: string) => unknown {
+    try {
+      return openAddOn('models', dataDir);
+    } catch (error) {
+      if (error instanceof AddOnMissing) throw new AppError('not_implemented', error.message);
+      throw error;
+    }
   }
 }
 

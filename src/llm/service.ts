@@ -51,7 +51,7 @@ const repairsMax = 2;
 const problemsShownMax = 20;
 const problemCharactersMax = 2_000;
 
-type LlmSettings = OperatorModelSettings & { llmConcurrency: number; modelCallContents: boolean };
+type LlmSettings = OperatorModelSettings & { llmConcurrency: number; modelCallContents: boolean; dataDir: string };
 
 type LlmDeps = Pick<CompleteDeps, 'observe'> &
   Pick<BudgetDeps, 'emitReached'> & {
@@ -72,7 +72,7 @@ export type Llm = ReturnType<typeof createLlm>;
 /** Language models: those of the operator, shared by all apps, and those that apps bring. */
 export function createLlm({ db, secrets, clock, config, log, resolve, allow, checkSchema, ...deps }: LlmDeps) {
   const operator = readOperatorModels(config);
-  const registry = createRegistry({ db, secrets, resolve, operator, allow });
+  const registry = createRegistry({ db, secrets, resolve, operator, allow, dataDir: config.dataDir });
   const budgets = createBudgets({ db, clock, emitReached: deps.emitReached });
   const complete = createCompletion({
     ...{ db, clock, log, registry, budgets },

@@ -76,12 +76,13 @@ test('every package that is shipped has a licence that permits it', (context) =>
 });
 
 test('the list of packages of a release is complete, with the licence of each', () => {
-  type Component = { group?: string; name: string; version: string; licenses?: { license?: { id?: string } }[] };
+  type Component = { group?: string; name: string; version: string; licenses?: License[] };
+  type License = { license?: { id?: string }; expression?: string };
   const { components } = JSON.parse(createSbom()) as { components: Component[] };
   const nameOf = ({ group, name, version }: Component) => `${group === undefined ? '' : `${group}/`}${name}@${version}`;
   const expected = shipped.map(([path, { version }]) => `${path.replace(/^.*node_modules\//, '')}@${version}`);
   assert.deepEqual(components.map(nameOf).sort(), [...new Set(expected)].sort());
-  const unlicensed = components.filter(({ licenses }) => !licenses?.[0]?.license?.id);
+  const unlicensed = components.filter(({ licenses: [one] = [] }) => !(one?.license?.id ?? one?.expression));
   assert.deepEqual(unlicensed.map(nameOf), []);
 });
 

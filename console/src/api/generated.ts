@@ -153,6 +153,7 @@ export type UpdateFileRequest = { filename?: string; provider_metadata?: Record<
 export type CreateFileUploadUrlRequest = { filename: string; content_type: string; size?: number; checksum?: string; expires_in?: number; agent?: string; org?: string; team?: string; user?: string; share?: boolean; };
 export type UploadPage = Page & { data: Array<Upload>; };
 export type ConfigEntryPage = Page & { data: Array<ConfigEntry>; };
+export type PutConfigRequest = { agent?: string; org?: string; content: string; content_type?: string; };
 export type CreateExtractionRequest = { destination_kind: 'config' | 'storage'; destination_path?: string; file?: string; url?: string; mode?: 'link' | 'site'; max_pages?: number; include_paths?: Array<string>; exclude_paths?: Array<string>; max_depth?: number; allow_subdomains?: boolean; ignore_robots?: boolean; sitemap?: 'include' | 'skip' | 'only'; schema?: Record<string, unknown>; instructions?: string; model?: string; agent?: string; org?: string; };
 export type ExtractionPage = Page & { data: Array<Extraction>; };
 export type ListKvEntriesResponse = { data: Array<KvListEntry>; page?: number; page_size?: number; total_entries?: number; total_pages?: number; has_next?: boolean; has_prev?: boolean; };
@@ -429,6 +430,8 @@ export type Operations = {
   'PATCH /api/v1/uploads/{upload}': { path: { upload: string; }; query: undefined; body: undefined; result: undefined };
   'GET /api/v1/config': { path: undefined; query: { page?: number; page_size?: number; agent?: string; org?: string; prefix?: string; }; body: undefined; result: ConfigEntryPage };
   'GET /api/v1/config/{path}': { path: { path: string; }; query: { agent?: string; org?: string; version?: number; }; body: undefined; result: ConfigEntry };
+  'PUT /api/v1/config/{path}': { path: { path: string; }; query: undefined; body: PutConfigRequest; result: ConfigEntry };
+  'DELETE /api/v1/config/{path}': { path: { path: string; }; query: { agent?: string; org?: string; }; body: undefined; result: undefined };
   'POST /api/v1/extractions': { path: undefined; query: undefined; body: CreateExtractionRequest; result: Extraction };
   'GET /api/v1/extractions': { path: undefined; query: { page?: number; page_size?: number; kind?: 'document' | 'link' | 'site'; state?: 'running' | 'done' | 'failed'; agent?: string; }; body: undefined; result: ExtractionPage };
   'GET /api/v1/extractions/{extraction}': { path: { extraction: string; }; query: undefined; body: undefined; result: Extraction };

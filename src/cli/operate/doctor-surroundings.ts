@@ -3,6 +3,7 @@ import { type Config, runsJobs } from '../../config/config.ts';
 import { isLoopback } from '../../config/loopback.ts';
 import { openRenderer } from '../../content/browser/renderer.ts';
 import { createFetcher } from '../../content/fetch/guarded-fetch.ts';
+import { findGit } from '../../content/git/repository.ts';
 import { type Database, openDatabase } from '../../db/database.ts';
 import { AddOnMissing } from '../../lib/add-ons.ts';
 import { createLogger } from '../../lib/log.ts';
@@ -203,4 +204,11 @@ export async function checkRenderer(config: Config): Promise<CheckResult> {
   } finally {
     await fetcher.close();
   }
+}
+
+/** Names the program that sources of the type `git/repository` need. */
+export async function checkGit(): Promise<CheckResult> {
+  const version = await findGit();
+  if (version !== undefined) return { level: 'ok', message: `git ${version}` };
+  return { level: 'ok', message: 'none: sources of the type git/repository cannot be pulled' };
 }

@@ -22,6 +22,7 @@ import { checkReplicaUrl } from './doctor-replica.ts';
 import {
   type CheckResult,
   checkConnections,
+  checkGit,
   checkOpenFiles,
   checkPooler,
   checkProxy,
@@ -64,6 +65,7 @@ export async function run(): Promise<number> {
   await runCheck('blobs', () => checkBlobs(settings));
   await runCheck('parsers', () => checkParsers(settings));
   await runCheck('renderer', () => checkRenderer(settings));
+  await runCheck('git', checkGit);
   await runCheck('public URL', () => checkPublicUrl(settings));
   await runCheck('proxy', async () => checkProxy(settings));
   await runCheck('tracing', () => checkTracing(settings));

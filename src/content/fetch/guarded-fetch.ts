@@ -69,6 +69,8 @@ export type Fetcher = {
    * with `signal`. Throws FetchError.
    */
   connect(authority: string, options: { lane: string; signal: AbortSignal }): Promise<Socket>;
+  /** Whether the operator named this host or address (QUARRY_FETCH_ALLOW). */
+  isNamed(url: URL): boolean;
   /** Why `url` is unsafe by itself, given this fetcher's allow list. */
   check(url: string): ReturnType<typeof checkUrl>;
   close(): Promise<void>;
@@ -112,6 +114,7 @@ export function createFetcher(options: FetcherOptions = {}): Fetcher {
     userAgent,
     fetch: traced,
     connect,
+    isNamed,
     check: (url) => checkUrl(url, allow),
     close: async () => agent?.destroy(),
   };
@@ -173,11 +176,14 @@ export function createFetcher(options: FetcherOptions = {}): Fetcher {
   }
 
   /** Sent only to hosts that the operator named: to others, the ids would reveal which requests belong together. */
-  function traceHeaders({ hostname }: URL): Record<string, string> {
+  function traceHeaders(url: URL): Record<string, string> {
     const traceparent = currentTraceparent();
     if (traceparent === undefined) return {};
-    const isNamed = allow.allowsHost(hostname) || allow.allowsAddress(hostname.replace(/^\[|\]$/g, ''));
-    return isNamed ? { traceparent } : {};
+    return isNamed(url) ? { traceparent } : {};
+  }
+
+  function isNamed({ hostname }: URL): boolean {
+    return allow.allowsHost(hostname) || allow.allowsAddress(hostname.replace(/^\[|\]$/g, ''));
   }
 
   function fetchHop(url: URL, hop: FetchRequest, deadline: Deadline): Promise<RawResponse> {

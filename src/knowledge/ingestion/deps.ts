@@ -34,6 +34,8 @@ export type KnowledgeWorkDeps = {
   clock: Clock;
   secrets: Secrets;
   fetcher: Fetcher;
+  /** For what pulls keep while they run. */
+  scratchDirectory: string;
   /** Memory of a process that learns from a source, in MiB; 0 learns nothing. */
   learnMemoryMb: number;
 };

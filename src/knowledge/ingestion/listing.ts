@@ -41,10 +41,6 @@ export class ListingPull {
     this.#key = { appId: source.appId, sourceId: source.id };
   }
 
-  get listed(): number {
-    return this.#listed;
-  }
-
   /** Which of these entries must be read; the others are marked as still present. */
   async findChanged<Entry extends { id: string; version: string }>(entries: Entry[]): Promise<Entry[]> {
     this.#listed += entries.length;

@@ -2,6 +2,7 @@ import { AppError, type FieldError } from '../../lib/errors.ts';
 import { limits } from '../../lib/limits.ts';
 import { documents } from './documents.ts';
 import { fileDocument } from './file-document.ts';
+import { gitRepository } from './git-repository.ts';
 import type { SourceKind } from './kind.ts';
 import { findProblem, type Payload, type UrlCheck } from './payload.ts';
 import { scrapeSite } from './scrape-site.ts';
@@ -9,7 +10,14 @@ import { webFeed } from './web-feed.ts';
 import { webLink } from './web-link.ts';
 
 /** The kinds that clients may create. */
-export const creatableKinds: readonly SourceKind[] = [documents, scrapeSite, webLink, webFeed, fileDocument];
+export const creatableKinds: readonly SourceKind[] = [
+  documents,
+  scrapeSite,
+  webLink,
+  webFeed,
+  gitRepository,
+  fileDocument,
+];
 
 /** Kinds that installations create: pushed content fills them, so they have no payload and no pull. */
 export const serverKinds = ['webhook/inbound', 'thread/messages'] as const;

@@ -6,7 +6,7 @@ import type { Payload } from '../kinds/payload.ts';
 import type { credentialsSchema } from '../schema.ts';
 import type { SourceRow } from './store.ts';
 
-type Credentials = Static<typeof credentialsSchema>;
+export type Credentials = Static<typeof credentialsSchema>;
 
 /** How credentials are stored: encrypted, with the scheme, host and port that they are for. Null: there are none. */
 type StoredCredentials = { credentials: Buffer | null; credentialsFor: string | null };

@@ -182,7 +182,7 @@ test('a refused key, a wrong request and a failure after the first text are erro
   const alias = await createAlias([one.name, other.name]);
   const chunk = `data: ${JSON.stringify({ choices: [{ delta: { content: 'Half' } }] })}\n\n`;
   const cases = [
-    [{ status: 401 }, 'llm_key_refused'],
+    [{ status: 401 }, 'llm_failed'],
     [{ status: 400 }, 'llm_failed'],
     [{ raw: [chunk], breaks: true }, 'llm_bad_response'],
   ] as const;

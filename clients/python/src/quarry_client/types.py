@@ -3706,6 +3706,18 @@ class ConfigEntryPage(Page):
 
 
 
+class PutConfigRequest(TypedDict):
+    agent: NotRequired[str]
+    """The agent (agt_…) that owns the path."""
+    org: NotRequired[str]
+    """The organisation (org_…) that owns the path."""
+    content: str
+    """The text, of at most 262144 bytes in UTF-8."""
+    content_type: NotRequired[str]
+    """Its media type. Default `text/plain`."""
+
+
+
 class CreateExtractionRequest(TypedDict):
     destination_kind: Literal["config", "storage"]
     """Where outputs are written."""

@@ -3058,6 +3058,17 @@ export type ConfigEntryPage = Page & {
 data: Array<ConfigEntry>;
 };
 
+export type PutConfigRequest = {
+/** The agent (agt_…) that owns the path. */
+agent?: string | undefined;
+/** The organisation (org_…) that owns the path. */
+org?: string | undefined;
+/** The text, of at most 262144 bytes in UTF-8. */
+content: string;
+/** Its media type. Default `text/plain`. */
+content_type?: string | undefined;
+};
+
 export type CreateExtractionRequest = {
 /** Where outputs are written. */
 destination_kind: 'config' | 'storage';

@@ -3,40 +3,11 @@ import { defined } from '../../../lib/defined.ts';
 import { lazyPackage } from '../../../lib/lazy-package.ts';
 import type { Resolver } from '../../fetch/resolver.ts';
 import { openServiceAgent, pause } from '../service.ts';
-import {
-  type ChatMessage,
-  charactersWithin,
-  cutUsage,
-  estimateUsage,
-  LlmError,
-  noUsage,
-  refusedStatus,
-  type TokenUsage,
-} from './messages.ts';
+import type { Completed, Completion, LlmClient } from './completion.ts';
+import { estimateUsage, isCount, LlmError, noUsage, refusedStatus, type TokenUsage } from './messages.ts';
+import { Output, type OutputPart } from './output.ts';
 import { readEvents } from './read-events.ts';
 import { type ResponseFormat, ResponseFormats } from './response-formats.ts';
-
-/** A client for any server with OpenAI's `POST /v1/chat/completions`: Ollama, vLLM, OpenAI itself. */
-export type LlmClient = {
-  model: string;
-  /** Throws LlmError, or the signal's reason if the signal is aborted. */
-  complete(request: Completion): Promise<Completed>;
-};
-
-type Completion = {
-  messages: readonly ChatMessage[];
-  /** The maximum number of tokens that the model may generate. */
-  tokens: number;
-  temperature?: number | undefined;
-  /** The server constrains the output to this JSON Schema, if it can. */
-  schema?: unknown;
-  /** The number of attempts if the server is busy or fails; 3 by default. */
-  tries?: number;
-  signal: AbortSignal;
-  onText?(text: string): void;
-};
-
-export type Completed = { text: string; finishReason: string; usage: TokenUsage };
 
 type ClientOptions = {
   /** Up to and including `/v1`; the client appends `/chat/completions`. */
@@ -74,6 +45,7 @@ type Sent = Abilities & { format: ResponseFormat };
 /** `body` is what the server says about members that it does not accept. */
 type Refusal = { retryMs: number | undefined; error: LlmError; body: string };
 
+/** A client for any server with OpenAI's `POST /v1/chat/completions`: Ollama, vLLM, OpenAI itself. */
 export function openAiChat(options: ClientOptions): LlmClient {
   const sleep = options.sleep ?? pause;
   const abilities: Abilities = { usageOption: true, tokensMember: 'max_tokens' };
@@ -227,56 +199,6 @@ async function readCompletion({ headers, body }: Dispatcher.ResponseData, reques
   return { text, finishReason, usage: usage ?? estimateUsage(request.messages, text) };
 }
 
-/** What the model has written so far. */
-class Output {
-  readonly #request: Completion;
-  readonly #charactersMax: number;
-  /** The first half of a character whose second half is in the next event. */
-  #half = '';
-  text = '';
-  finishReason: string | undefined;
-  usage: TokenUsage | undefined;
-
-  constructor(request: Completion) {
-    this.#request = request;
-    this.#charactersMax = charactersWithin(request.tokens);
-  }
-
-  /** Whether the text is longer than the tokens that the request allows. */
-  get isFull(): boolean {
-    return this.text.length >= this.#charactersMax;
-  }
-
-  add({ text, usage, finishReason }: Event): void {
-    this.usage = usage ?? this.usage;
-    this.finishReason = finishReason ?? this.finishReason;
-    const joined = this.#half + text;
-    this.#half = /[\ud800-\udbff]$/.test(joined) ? joined.slice(-1) : '';
-    this.#write(joined.slice(0, joined.length - this.#half.length));
-  }
-
-  /** Writes what remains at the end of the stream. */
-  end(): void {
-    this.#write(this.#half);
-    this.#half = '';
-  }
-
-  /** The text up to the limit, like that of a model that stops there itself. */
-  cut(): Completed {
-    return { text: this.text, finishReason: 'length', usage: cutUsage(this.#request.messages, this.#request.tokens) };
-  }
-
-  /** PostgreSQL stores neither NUL nor half of a surrogate pair. */
-  #write(text: string): void {
-    const left = this.#charactersMax - this.text.length;
-    const fitting = text.length > left ? text.slice(0, left).replace(/[\ud800-\udbff]$/, '') : text;
-    const written = fitting.replaceAll('\u0000', '\uFFFD').toWellFormed();
-    if (written === '') return;
-    this.text += written;
-    this.#request.onText?.(written);
-  }
-}
-
 async function* readWhole(body: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   const parts: Uint8Array[] = [];
   let size = 0;
@@ -288,7 +210,7 @@ async function* readWhole(body: AsyncIterable<Uint8Array>): AsyncGenerator<strin
   yield Buffer.concat(parts).toString();
 }
 
-type Event = { text: string; finishReason: string | undefined; usage: TokenUsage | undefined; failed: boolean };
+type Event = OutputPart & { failed: boolean };
 
 /**
  * Parses one event of the stream; undefined for anything else. Everything but text, such as a tool call, is ignored.
@@ -320,11 +242,6 @@ function readUsage(value: unknown): TokenUsage | undefined {
   const { prompt_tokens: prompt, completion_tokens: completion } = value;
   if (!isCount(prompt) || !isCount(completion)) return undefined;
   return { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion };
-}
-
-/** The server's count is charged to the budget, so it must be a valid number. */
-function isCount(value: unknown): value is number {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 && value <= 100_000_000;
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

@@ -3,13 +3,7 @@ export type ChatMessage = { role: 'system' | 'user' | 'assistant'; content: stri
 /** Tokens as the server counts them. If it does not report them, they are estimated from the length of the texts. */
 export type TokenUsage = { prompt_tokens: number; completion_tokens: number; total_tokens: number; estimated?: true };
 
-type LlmErrorCode =
-  | 'llm_unreachable'
-  | 'llm_failed'
-  | 'llm_bad_response'
-  | 'llm_output_too_large'
-  | 'llm_key_refused'
-  | 'llm_timeout';
+type LlmErrorCode = 'llm_unreachable' | 'llm_failed' | 'llm_bad_response' | 'llm_output_too_large' | 'llm_timeout';
 
 /** The language model gave no usable text. */
 export class LlmError extends Error {
@@ -32,7 +26,7 @@ export class LlmError extends Error {
 export function refusedStatus(status: number, body: string): LlmError {
   const cause = new Error(body.slice(0, 500));
   if (status === 401 || status === 403)
-    return new LlmError('llm_key_refused', 'The provider of the language model refused the key.', noUsage, cause);
+    return new LlmError('llm_failed', 'The provider of the language model refused the key.', noUsage, cause);
   const triesOthers = status === 429 || status === 408 || status >= 500 || tooLong.test(body);
   return new LlmError('llm_failed', `The language model returned status ${status}.`, noUsage, cause, triesOthers);
 }
@@ -101,4 +95,9 @@ function countTokens(messages: readonly ChatMessage[], bytesEach: number): numbe
     (sum, { content }) => sum + tokensPerMessage + Math.ceil(Buffer.byteLength(content) / bytesEach),
     0,
   );
+}
+
+/** The server's count is charged to the budget, so it must be a valid number. */
+export function isCount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 && value <= 100_000_000;
 }

@@ -1,0 +1,23 @@
+import type { ChatMessage, TokenUsage } from './messages.ts';
+
+/** A client for one model. */
+export type LlmClient = {
+  model: string;
+  /** Throws LlmError, or the signal's reason if the signal is aborted. */
+  complete(request: Completion): Promise<Completed>;
+};
+
+export type Completion = {
+  messages: readonly ChatMessage[];
+  /** The maximum number of tokens that the model may generate. */
+  tokens: number;
+  temperature?: number | undefined;
+  /** The server constrains the output to this JSON Schema, if it can. */
+  schema?: unknown;
+  /** The number of attempts if the server is busy or fails; 3 by default. */
+  tries?: number;
+  signal: AbortSignal;
+  onText?(text: string): void;
+};
+
+export type Completed = { text: string; finishReason: string; usage: TokenUsage };

@@ -1,0 +1,55 @@
+import type { Completed, Completion } from './completion.ts';
+import { charactersWithin, cutUsage, type TokenUsage } from './messages.ts';
+
+/** What one event of a response adds. */
+export type OutputPart = { text: string; finishReason: string | undefined; usage: TokenUsage | undefined };
+
+/** What the model has written so far. */
+export class Output {
+  readonly #request: Completion;
+  readonly #charactersMax: number;
+  /** The first half of a character whose second half is in the next event. */
+  #half = '';
+  text = '';
+  finishReason: string | undefined;
+  usage: TokenUsage | undefined;
+
+  constructor(request: Completion) {
+    this.#request = request;
+    this.#charactersMax = charactersWithin(request.tokens);
+  }
+
+  /** Whether the text is longer than the tokens that the request allows. */
+  get isFull(): boolean {
+    return this.text.length >= this.#charactersMax;
+  }
+
+  add({ text, usage, finishReason }: OutputPart): void {
+    this.usage = usage ?? this.usage;
+    this.finishReason = finishReason ?? this.finishReason;
+    const joined = this.#half + text;
+    this.#half = /[\ud800-\udbff]$/.test(joined) ? joined.slice(-1) : '';
+    this.#write(joined.slice(0, joined.length - this.#half.length));
+  }
+
+  /** Writes what remains at the end of the stream. */
+  end(): void {
+    this.#write(this.#half);
+    this.#half = '';
+  }
+
+  /** The text up to the limit, like that of a model that stops there itself. */
+  cut(): Completed {
+    return { text: this.text, finishReason: 'length', usage: cutUsage(this.#request.messages, this.#request.tokens) };
+  }
+
+  /** PostgreSQL stores neither NUL nor half of a surrogate pair. */
+  #write(text: string): void {
+    const left = this.#charactersMax - this.text.length;
+    const fitting = text.length > left ? text.slice(0, left).replace(/[\ud800-\udbff]$/, '') : text;
+    const written = fitting.replaceAll('\u0000', '\uFFFD').toWellFormed();
+    if (written === '') return;
+    this.text += written;
+    this.#request.onText?.(written);
+  }
+}

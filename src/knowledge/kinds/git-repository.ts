@@ -1,0 +1,211 @@
+import { createHash } from 'node:crypto';
+import { Type } from 'typebox';
+import { GitError, Repository, type RepositoryFile } from '../../content/git/repository.ts';
+import { ListingPull } from '../ingestion/listing.ts';
+import * as listing from '../ingestion/listing-store.ts';
+import { describeFailure, documentBytesMax } from '../ingestion/prepare.ts';
+import type { IngestionRun } from '../ingestion/run.ts';
+import type { IngestionError } from '../ingestion/store.ts';
+import { type Credentials, readCredentials, urlOrigin } from '../sources/credentials.ts';
+import type { SourceRow } from '../sources/store.ts';
+import type { SourceKind } from './kind.ts';
+import { language, readPayload, schedule, url } from './payload.ts';
+
+const filesDefault = 10_000;
+const filesMax = 1_000_000;
+const megabytesDefault = 500;
+const megabytesMax = 10_000;
+const timeoutMs = 60 * 60_000;
+const filesPerPage = 500;
+/** Contents that are fetched in one request and held in memory until they are written. */
+const blobsPerRequest = 50;
+const externalIdCharactersMax = 500;
+const patterns = (description: string) => Type.Optional(Type.Array(Type.String(), { maxItems: 100, description }));
+
+const payloadSchema = Type.Object({
+  url,
+  branch: Type.Optional(
+    Type.String({
+      pattern: '^(?!-)[^\\s~^:?*\\[\\\\\\x00-\\x1f\\x7f]{1,200}$',
+      description: 'Default: the default branch of the repository.',
+    }),
+  ),
+  include_paths: patterns('Only files whose path matches one of these patterns (* matches anything).'),
+  exclude_paths: patterns('No files whose path matches one of these patterns.'),
+  max_files: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: filesMax, default: filesDefault, description: 'More files fail the pull.' }),
+  ),
+  max_megabytes: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: megabytesMax,
+      default: megabytesDefault,
+      description: 'A pull that receives more fails.',
+    }),
+  ),
+  schedule,
+  language,
+});
+
+export const gitRepository: SourceKind = {
+  type: 'git/repository',
+  label: 'Git repository',
+  description: 'The files of a branch of a repository over HTTPS; a pull reads what has changed.',
+  payload: payloadSchema,
+  pushable: false,
+  credentials: { members: ['username', 'password', 'token'], origin: urlOrigin },
+  pull: { by: 'job', run: pullRepository },
+};
+
+async function pullRepository(run: IngestionRun, source: SourceRow): Promise<IngestionError | undefined> {
+  const { fetcher, secrets, scratchDirectory } = run.deps;
+  const given = readPayload(payloadSchema, source.payload);
+  const address = String(source.payload?.url);
+  const checked = fetcher.check(address);
+  if (!checked.ok) return { code: 'unsafe_url', message: `The URL ${checked.problem}` };
+  // Plain HTTP is for servers that the operator allows by name or address.
+  if (checked.url.protocol !== 'https:' && !fetcher.isNamed(checked.url))
+    return { code: 'unsafe_url', message: 'The URL must begin with https://.' };
+  let repository: Repository | undefined;
+  try {
+    repository = await Repository.open({
+      fetcher,
+      lane: source.appId,
+      directory: scratchDirectory,
+      url: checked.url.href,
+      authorization: authorizationOf(readCredentials(secrets, gitRepository, source)),
+      bytesMax: (given.max_megabytes ?? megabytesDefault) * 1024 * 1024,
+      timeoutMs,
+      signal: run.signal,
+    });
+    await pullBranch(run, source, repository, given);
+    return undefined;
+  } catch (error) {
+    if (error instanceof GitError) {
+      run.deps.log.info({ err: error.cause ?? error, source: source.id }, 'A repository was not read');
+      return { code: error.code, message: error.message };
+    }
+    const failure = describeFailure(error) ?? run.describeRead(error);
+    if (!failure) throw error;
+    return failure;
+  } finally {
+    await repository?.close();
+  }
+}
+
+type Given = ReturnType<typeof readPayload<typeof payloadSchema>>;
+
+async function pullBranch(run: IngestionRun, source: SourceRow, repository: Repository, given: Given): Promise<void> {
+  const key = { appId: source.appId, sourceId: source.id };
+  const commit = await repository.findCommit(given.branch);
+  // Whatever decides which files there are.
+  const { branch, include_paths: included, exclude_paths: excluded } = given;
+  const scope = hashOf(JSON.stringify([source.payload?.url, branch, included, excluded]));
+  const before = source.pullState ?? {};
+  run.note({ commit });
+  if (before.commit === commit && before.scope === scope && source.heldDeletions === null) {
+    run.stats.unchanged = await run.commit((tx) => listing.markSeenAgain(tx, key, run.id));
+    return;
+  }
+  await repository.fetchTree(given.branch);
+  const pull = new ListingPull(run, source);
+  // Before the first document is written, so that a repository beyond the bound changes nothing.
+  await requireFewFiles(repository, given);
+  for await (const page of pagesOf(matching(repository, given))) {
+    const entries = page.map((file) => ({ ...file, id: idOf(file.path), version: file.blob }));
+    const changed = await pull.findChanged(entries);
+    for (let at = 0; at < changed.length; at += blobsPerRequest)
+      await writeFiles(run, pull, repository, changed.slice(at, at + blobsPerRequest));
+  }
+  await pull.deleteUnlisted();
+  await run.commit((tx) => listing.setPullState(tx, key, { commit, scope }));
+}
+
+async function requireFewFiles(repository: Repository, given: Given): Promise<void> {
+  const most = given.max_files ?? filesDefault;
+  let files = 0;
+  for await (const _file of matching(repository, given)) {
+    files += 1;
+    if (files > most) throw new GitError('repository_too_large', `The repository has more than ${most} files.`);
+  }
+}
+
+async function writeFiles(
+  run: IngestionRun,
+  pull: ListingPull,
+  repository: Repository,
+  files: (RepositoryFile & { id: string; version: string })[],
+): Promise<void> {
+  const contents = await repository.readBlobs(
+    files.map(({ blob }) => blob),
+    documentBytesMax,
+  );
+  for (const { id, version, path, blob } of files) {
+    run.signal.throwIfAborted();
+    await pull.write({
+      id,
+      version,
+      url: null,
+      title: path.slice(path.lastIndexOf('/') + 1),
+      metadata: { path },
+      async read() {
+        const bytes = contents.get(blob);
+        if (bytes === undefined) throw Object.assign(new Error('too large'), { name: 'BlobTooLarge' });
+        return { bytes, isText: false, filename: path.slice(path.lastIndexOf('/') + 1), contentType: null };
+      },
+    });
+  }
+}
+
+async function* matching(repository: Repository, given: Given): AsyncGenerator<RepositoryFile> {
+  const included = (given.include_paths ?? []).map(matcherOf);
+  const excluded = (given.exclude_paths ?? []).map(matcherOf);
+  for await (const file of repository.listFiles()) {
+    const isIn = included.length === 0 || included.some((matches) => matches(file.path));
+    if (isIn && !excluded.some((matches) => matches(file.path))) yield file;
+  }
+}
+
+async function* pagesOf(files: AsyncIterable<RepositoryFile>): AsyncGenerator<RepositoryFile[]> {
+  let page: RepositoryFile[] = [];
+  for await (const file of files) {
+    page.push(file);
+    if (page.length < filesPerPage) continue;
+    yield page;
+    page = [];
+  }
+  if (page.length > 0) yield page;
+}
+
+/** `*` matches anything. Takes time in proportion to the path, whatever the pattern. */
+function matcherOf(pattern: string): (path: string) => boolean {
+  const parts = pattern.split('*');
+  const [first = ''] = parts;
+  const last = parts.at(-1) ?? '';
+  if (parts.length === 1) return (path) => path === pattern;
+  return (path) => {
+    if (!path.startsWith(first) || !path.endsWith(last)) return false;
+    let at = first.length;
+    for (const part of parts.slice(1, -1)) {
+      const found = path.indexOf(part, at);
+      if (found < 0) return false;
+      at = found + part.length;
+    }
+    return at + last.length <= path.length;
+  };
+}
+
+function idOf(path: string): string {
+  return path.length > externalIdCharactersMax ? `sha256:${hashOf(path)}` : path;
+}
+
+/** Hosts take a token as the password of any name. */
+function authorizationOf({ username, password, token }: Credentials): string | undefined {
+  const secret = token ?? password;
+  if (secret === undefined && username === undefined) return undefined;
+  return `Basic ${Buffer.from(`${username ?? 'x-access-token'}:${secret ?? ''}`).toString('base64')}`;
+}
+
+function hashOf(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}
