@@ -37,6 +37,7 @@ const done = { id: 'done', kind: 'complete' };
 /** For each kind of node: a node, and the scopes that it needs apart from `automations`. */
 const file = `fil_${'0'.repeat(22)}`;
 const rows: Record<string, [node: object, ...needs: string[]][]> = {
+  approve: [[{ question: 'Sure?' }]],
   complete: [[{}]],
   conditional: [[{ when: 'true', on_true: 'done', on_false: 'done' }]],
   emit_event: [[{ name: 'something' }]],
