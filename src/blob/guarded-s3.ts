@@ -1,11 +1,24 @@
 import { Readable } from 'node:stream';
-import type { Fetcher } from '../content/fetch/guarded-fetch.ts';
 import { defined } from '../lib/defined.ts';
 import { sdk } from './s3-sdk.ts';
 
+/** The guarded fetcher: its checks of addresses and its shares of apps. */
+type Fetch = (
+  url: string,
+  options: {
+    lane: string;
+    signal: AbortSignal;
+    method: 'GET';
+    headers: Record<string, string>;
+    redirect: 'manual';
+    bytesMax: number;
+    timeoutMs: number;
+  },
+) => Promise<{ status: number; headers: Record<string, string>; body: AsyncIterable<Uint8Array> }>;
+
 /** A bucket that others chose: its requests go through the guarded fetcher. */
 type BucketOptions = {
-  fetcher: Fetcher;
+  fetch: Fetch;
   /** The app, whose share of requests they use. */
   lane: string;
   endpoint: string | undefined;
@@ -41,7 +54,7 @@ const requestTimeoutMs = 5 * 60_000;
 const listingBytesMax = 16 * 1024 * 1024;
 const attemptsMax = 3;
 
-export function openBucket({ fetcher, lane, bucket, signal, ...options }: BucketOptions): Bucket {
+export function openBucket({ fetch, lane, bucket, signal, ...options }: BucketOptions): Bucket {
   let bytesMax = listingBytesMax;
   const client = new sdk.S3Client({
     region: options.region,
@@ -58,7 +71,7 @@ export function openBucket({ fetcher, lane, bucket, signal, ...options }: Bucket
       async handle({ protocol, hostname, port, path, query, method, headers }: SignedRequest) {
         const address = `${protocol}//${hostname}${port === undefined ? '' : `:${port}`}${path}${queryText(query)}`;
         const { host: _host, ...sent } = headers;
-        const response = await fetcher.fetch(address, {
+        const response = await fetch(address, {
           lane,
           signal,
           method: method as 'GET',

@@ -69,7 +69,7 @@ async function pullBucket(run: IngestionRun, source: SourceRow): Promise<Ingesti
   try {
     const s3 = await openGuardedS3(dataDir);
     const bucket = s3.openBucket({
-      ...{ fetcher, lane: source.appId, signal: run.signal, credentials },
+      ...{ fetch: fetcher.fetch, lane: source.appId, signal: run.signal, credentials },
       ...{ bucket: given.bucket, region: given.region ?? regionDefault, endpoint: given.url },
     });
     try {
