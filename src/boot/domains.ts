@@ -238,7 +238,7 @@ export function createDomains(services: Services, audit?: AuditLog) {
     files: files.service,
     uploads: uploads.service,
     resumableBytesMax: config.resumableBytesMax,
-    configs: createConfigService(base),
+    configs: createConfigService({ ...base, files: files.service }),
     extractions: extractions.service,
     kv: kv.service,
     kvWatch: kv.watch,

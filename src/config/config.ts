@@ -354,6 +354,11 @@ export function readConfig(
   return config as Config;
 }
 
+/** A variable of the environment that is no setting, for files that take a secret from it. */
+export function readVariable(name: string, env: Record<string, string | undefined> = process.env): string | undefined {
+  return env[name];
+}
+
 /** Whether the environment names the data directory, whatever directory a command runs in. */
 export function choosesDataDir(env: Record<string, string | undefined> = process.env): boolean {
   return isAbsolute(env[settings.dataDir.variable]?.trim() ?? '');

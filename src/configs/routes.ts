@@ -1,9 +1,11 @@
 import { Type } from 'typebox';
+import { textBudget } from '../http/body/budgets.ts';
 import { page, pageOf, pageQuery, pageRequest } from '../http/route/pages.ts';
-import { type Api, everyCaller, ref } from '../http/route/route.ts';
+import { type Api, everyCaller, operators, ref } from '../http/route/route.ts';
 import { integerRange } from '../http/route/validation.ts';
+import { limits } from '../lib/limits.ts';
 import { presentConfig } from './present.ts';
-import { configSchema } from './schema.ts';
+import { configSchema, configWriteSchema } from './schema.ts';
 import type { ConfigService } from './service.ts';
 
 const tag = 'Config';
@@ -47,5 +49,34 @@ export function registerConfigRoutes(api: Api, { configs }: { configs: ConfigSer
       const { row, content } = await configs.get(caller, params['*'], query);
       return presentConfig(row, content);
     },
+  });
+  api.app(operators, {
+    method: 'PUT',
+    path: '/api/v1/config/*',
+    operationId: 'putConfig',
+    tag,
+    summary: 'Write a config entry',
+    description:
+      'Writes the next version of the path, which becomes the current one. If the current version has the same text and type, nothing changes. The path belongs to the app unless `agent` or `org` names its owner. 422 for more than 10,000 entries.',
+    params: Type.Object({ '*': Type.String() }),
+    body: configWriteSchema,
+    budget: textBudget(limits.configTextBytesMax),
+    responses: { 200: ref(configSchema) },
+    handler: async ({ caller, params, body }) => {
+      const { row, content } = await configs.write(caller, params['*'], body);
+      return presentConfig(row, content);
+    },
+  });
+  api.app(operators, {
+    method: 'DELETE',
+    path: '/api/v1/config/*',
+    operationId: 'deleteConfig',
+    tag,
+    summary: 'Delete a config entry',
+    description: 'Permanent: all versions of the path and their files are deleted.',
+    params: Type.Object({ '*': Type.String() }),
+    query: Type.Object(owner),
+    responses: { 204: null },
+    handler: ({ caller, params, query }) => configs.remove(caller, params['*'], query),
   });
 }

@@ -1,4 +1,7 @@
 import { Type } from 'typebox';
+import { mediaTypePattern } from '../files/media-types.ts';
+import { strict } from '../http/route/route.ts';
+import { limits } from '../lib/limits.ts';
 
 const optionalText = Type.Optional(Type.String());
 
@@ -23,3 +26,15 @@ export const configSchema = Type.Object(
   },
   { $id: 'ConfigEntry', description: 'A versioned text at a virtual path.' },
 );
+
+export const configWriteSchema = strict({
+  agent: Type.Optional(Type.String({ description: 'The agent (agt_…) that owns the path.' })),
+  org: Type.Optional(Type.String({ description: 'The organisation (org_…) that owns the path.' })),
+  content: Type.String({
+    maxLength: limits.configTextBytesMax,
+    description: `The text, of at most ${limits.configTextBytesMax} bytes in UTF-8.`,
+  }),
+  content_type: Type.Optional(
+    Type.String({ maxLength: 255, pattern: mediaTypePattern, description: 'Its media type. Default `text/plain`.' }),
+  ),
+});

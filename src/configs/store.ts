@@ -53,6 +53,20 @@ const columns = (db: Db) => db`
   c.created_at, c.updated_at
   from configs c join config_versions v on v.app_id = c.app_id and v.config_id = c.id`;
 
+export async function countConfigs(db: Db, scope: Scope): Promise<number> {
+  const [count] = await db<[{ total: number }]>`
+    select count(*) as total from configs where app_id = ${scope.appId} and sandbox_id = ${scope.sandboxId}`;
+  return count.total;
+}
+
+/** Deletes a path with its versions and their files. The sweep deletes the blobs. */
+export async function deleteConfig(db: Db, scope: Scope, id: string): Promise<void> {
+  await db`
+    delete from files f using config_versions v
+    where f.app_id = ${scope.appId} and v.app_id = f.app_id and v.file_id = f.id and v.config_id = ${id}`;
+  await db`delete from configs where app_id = ${scope.appId} and id = ${id}`;
+}
+
 /** A version of the owner's path; by default the newest. */
 export async function findConfig(
   db: Db,

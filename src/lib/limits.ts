@@ -61,6 +61,7 @@ export const limits = {
   headerBytesMax: 64 * 1024,
   virtualPathCharactersMax: 1_000,
   configBytesMax: 64 * 1024 * 1024,
+  configTextBytesMax: 256 * 1024,
   metadataBytesMax: 262_144,
   automationTextCharactersMax: 262_144,
   approvalQuestionCharactersMax: 10_000,

@@ -180,6 +180,7 @@ test('a route takes bodies of 64 KiB and 2,000 values at most, or is listed here
     ['createKvEntry', 'value'],
     ['putKvEntry', 'value'],
     ['batchKvEntries', 'values'],
+    ['putConfig', 'content'],
     ['createKnowledgeSource', 'metadata and payload'],
     ['updateKnowledgeSource', 'metadata and payload'],
     ['ingestIntoKnowledgeSource', 'contents'],

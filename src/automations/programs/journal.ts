@@ -43,6 +43,8 @@ export class ProgramChange {
   readonly around: EntryContext;
   readonly secretValues: SecretValues;
   readonly drafts: DraftEntry[] = [];
+  /** Whether the worker that holds the claim makes the change, and so gets what it adds in the response. */
+  isByHolder = false;
   readonly #environment: ProgramJournalDeps['environment'];
 
   constructor(
@@ -128,8 +130,7 @@ export class ProgramJournal {
     const done = await db.begin(async (tx) => {
       await runStore.lockLimit(tx, key.appId, key.automationId);
       if (!(await runStore.lockRun(tx, key.appId, key.id))) return undefined;
-      const row = await runStore.findWork(tx, key.appId, key.id);
-      const work = await store.findWorkOf(tx, key);
+      const [row, work] = await Promise.all([runStore.findWork(tx, key.appId, key.id), store.findWorkOf(tx, key)]);
       if (!row || !work) return undefined;
       const state = await this.#load(tx, row);
       const before = JSON.stringify(work);
@@ -138,6 +139,8 @@ export class ProgramJournal {
       const result = await apply(change);
       await this.#write(change);
       if (JSON.stringify(work) !== before) await store.saveWorkOf(tx, key, work);
+      if (work.readyAt !== null && work.readyAt <= change.now)
+        await announceChange(tx, readyTopic, key.appId, key.automationId);
       return { result, state };
     });
     if (done === undefined) return undefined;
@@ -157,8 +160,7 @@ export class ProgramJournal {
 
   /** Writes the drafts with the state that follows, and makes the run ready or due. */
   async #write(change: ProgramChange): Promise<void> {
-    const { tx, row, work, state, drafts, now } = change;
-    const { appId } = row;
+    const { tx, row, state, drafts, now } = change;
     const ended = change.hasEnded;
     const waiting = !ended && !change.isClaimed && !hasWork(state);
     const dueMs = ended ? undefined : nextDueMs(state, row.timeoutSeconds);
@@ -192,9 +194,8 @@ export class ProgramJournal {
     if (!written) throw new Error('The journal of a program did not take its entries.');
     await store.insertFragments(tx, row, fragments);
     if (ended) await this.#end(change);
-    else if (work.readyAt !== null && work.readyAt <= now)
-      await announceChange(tx, readyTopic, appId, row.automationId);
-    await announceChange(tx, 'run', appId, row.id);
+    // The holder of the claim may wait for what the server adds.
+    else if (change.isClaimed && !change.isByHolder) await announceChange(tx, 'run', row.appId, row.id);
   }
 
   /** Ends what the run leaves behind: its work, its place under the automation's limit, and children that it waited for. */

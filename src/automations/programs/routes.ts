@@ -53,8 +53,6 @@ export function registerProgramRoutes(api: Api, { programs }: { programs: Progra
     path: '/automation_runs/:automation_run/claimed_journal',
     operationId: 'readClaimedJournal',
     tag,
-    reads: true,
-    audit: 'none',
     changesRights: false,
     summary: 'Continue to read the journal of a claimed run',
     description:

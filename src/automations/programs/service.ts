@@ -166,6 +166,7 @@ export function createProgramService(deps: ProgramDeps) {
   ): Promise<{ ended: boolean }> {
     const { work, state } = change;
     if (work.claim !== by.claim) throw claimLost();
+    change.isByHolder = true;
     if (work.batchAfter === batch.after_sequence && work.batchDigest?.equals(by.digest)) {
       if (!change.hasEnded && work.leaseUntil !== null) renew(change);
       work.seen = state.sequence;
@@ -301,6 +302,7 @@ async function claimRun(
   const { work, row, state, tx, now } = change;
   const isReady = work.readyAt !== null && work.readyAt <= now && !work.refusedVersions.includes(input.code_version);
   if (!isReady || change.hasEnded) return 'lost';
+  change.isByHolder = true;
   const isNew = state.status === 'pending';
   if (isNew && row.limited && !(await runStore.mayStartRun(tx, row.appId, row.automationId))) return 'full';
   if (isNew) change.add([draftEntry(change.around, 'run_started', { payload: change.around.input ?? null })]);

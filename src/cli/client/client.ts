@@ -306,7 +306,7 @@ function readApiError(status: number, text: string): ApiError {
   const words = message ?? 'The response is not from a Quarry server. Check the URL.';
   const named = fields.length > 1 ? fields.map(({ field, message: why }) => `\n  ${field}: ${why}`).join('') : '';
   const next = code === undefined ? undefined : nextSteps[code];
-  return new ApiError(status, `${status}: ${words}${named}${next === undefined ? '' : `\n${next}`}`);
+  return new ApiError(status, `${status}: ${words}${named}${next === undefined ? '' : `\n${next}`}`, { fields });
 }
 
 const nextSteps: Record<string, string> = {

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { readCount, readNumber, readShare } from '../arguments.ts';
+import { addDevelopCommands } from '../develop/commands.ts';
 import { addActionCommands } from './action-commands.ts';
 import { formatExamples, type Run, withConnection } from './command-parts.ts';
 import type { DownloadOptions } from './download.ts';
@@ -37,6 +38,7 @@ export function addPeopleCommands(program: Command, setCode: SetCode): void {
   addActionCommands(program, run);
   addOtherCommands(program, run);
   addEventCommands(program, run);
+  addDevelopCommands(program, run);
 }
 
 /** Adds commands that do more than send one request. */

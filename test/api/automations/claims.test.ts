@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { AutomationsClient } from '../../support/automations.ts';
+import { ProgramWorker, programOf } from '../../support/programs.ts';
 import { startTestServer, type TestServer } from '../../support/server.ts';
 
 let server: TestServer;
@@ -28,4 +29,21 @@ test('a report with a lost claim on a run without a workflow is 409, and without
   const held = { status: 'running', claim: second.body.claim };
   assert.equal((await client.call('POST', `/automation_runs/${run}/status`, held)).status, 200);
   assert.equal((await client.call('POST', `/automation_runs/${run}/status`, { status: 'completed' })).status, 200);
+});
+
+test('an automation of another app or sandbox is 422 in a claim, like a missing one, and its run 404', async () => {
+  const { id } = await client.createAutomation({ workflow: programOf('a') });
+  const { id: run } = await client.invoke(id);
+  const other = new AutomationsClient(server, await server.provision.app());
+  const refused = await new ProgramWorker(other).claim(id);
+  assert.equal(refused.status, 422);
+  const claimed = await new ProgramWorker(client).take(id);
+  for (const path of ['entries', 'claimed_journal']) {
+    const more = path === 'entries' ? { after_sequence: 1, entries: [] } : { after_cursor: 'x' };
+    const hidden = await other.call('POST', `/automation_runs/${run}/${path}`, {
+      claim: claimed.claimed.claim,
+      ...more,
+    });
+    assert.equal(hidden.status, 404);
+  }
 });

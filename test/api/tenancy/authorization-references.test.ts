@@ -189,6 +189,8 @@ const bases: Record<string, (caller: CallerName, member: string) => Promise<Base
   'POST /v1/vector_stores/:source/file_batches': (caller) =>
     inPath('/v1/vector_stores/:id/file_batches', ownSource(caller)),
   'GET /api/v1/config/:path': () => ({ path: '/config/shelf/a.md' }),
+  'PUT /api/v1/config/:path': () => ({ path: '/config/shelf/a.md', body: { content: 'Text.' } }),
+  'DELETE /api/v1/config/:path': () => ({ path: '/config/shelf/a.md' }),
 };
 
 /** Where seeing a thing makes no difference: nobody is a member, nothing is granted, no entry is there. */

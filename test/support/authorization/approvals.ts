@@ -1,6 +1,6 @@
 import type { Fixtures } from './fixtures.ts';
 import type { Expectation } from './matrix.ts';
-import { asked, everybody, managed } from './tables.ts';
+import { asked, everybody, keysOnly, managed } from './tables.ts';
 
 /** Who may change runs, and who may read and answer approvals. */
 export function approvalExpectations(make: Fixtures['make']): Record<string, Expectation> {
@@ -20,10 +20,9 @@ export function approvalExpectations(make: Fixtures['make']): Record<string, Exp
       admitted: 409,
     },
     'POST /api/v1/automation_work/claim': {
-      table: managedByPeople,
-      make: make.automation,
-      send: ({ id }) => ({ body: { automations: [id], code_version: '1', lease_seconds: 60 } }),
-      admitted: 204,
+      table: keysOnly,
+      send: () => ({ body: { automations: ['none'], code_version: '1', lease_seconds: 60 } }),
+      admitted: 422,
     },
     'POST /api/v1/automation_runs/:automation_run/entries': {
       table: managedByPeople,

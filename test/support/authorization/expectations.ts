@@ -126,6 +126,18 @@ export function expectationsByRoute(
       }),
     },
 
+    'PUT /api/v1/config/*': {
+      table: config.written,
+      make: make.config,
+      send: ({ id, whose }) => ({ path: `/api/v1/config/${id}`, body: { content: 'Text.', ...oneOwner(whose) } }),
+    },
+    'DELETE /api/v1/config/*': {
+      table: config.written,
+      make: make.config,
+      send: (target) => ({ path: `/api/v1/config/${target.id}?${ownerQuery(target)}` }),
+      consumes: true,
+    },
+
     'GET /api/v1/agents': { table: everybody },
     'POST /api/v1/agents': { table: [...createOwned, ...createOfOrg], ...named({ name: 'Agent' }) },
     'GET /api/v1/agents/:agent': { table: without(readOwned, 'agent'), make: make.agent },

@@ -120,17 +120,18 @@ export function createFixtures({ api, provision, services }: TestServer, tenants
       assert.equal(made.status, 201, made.text);
       return { id: made.body.id, whose };
     },
-    /** An entry at `shelf/a.md` of the owner. */
+    /** An entry of the owner, each at a path of its own. */
     async config(whose: Ownership): Promise<Target> {
       const file = await make.file(whose);
-      const body = { file: file.id, destination_kind: 'config', destination_path: 'shelf' };
+      const shelf = `shelf/${file.id}`;
+      const body = { file: file.id, destination_kind: 'config', destination_path: shelf };
       const as = whose === 'mine' ? { token: people.owner.token } : { key: keyOf(whose) };
       const made = await api('POST', '/api/v1/extractions', {
         ...as,
         body: { ...body, ...(whose === 'mine' ? {} : ownerIds(whose)) },
       });
       assert.equal(made.status, 201, made.text);
-      return { id: 'shelf/a.md', whose };
+      return { id: `${shelf}/a.md`, whose };
     },
     source: (whose: Ownership) =>
       post(whose, '/knowledge_sources', { type: 'knowledge/documents', ...oneOwner(whose) }),

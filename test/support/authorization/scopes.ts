@@ -8,7 +8,7 @@ const areas: Record<string, string[]> = {
   files: ['files', 'uploads'],
   extractions: ['extractions', 'config'],
   knowledge: ['knowledge_*', 'threads', 'installations', 'vector_stores'],
-  automations: ['automations', 'automation_runs', 'invocable_automations', 'events', 'secrets'],
+  automations: ['automations', 'automation_runs', 'automation_work', 'invocable_automations', 'events', 'secrets'],
   kv: ['kv', 'kv_*'],
   webhooks: ['webhooks', 'events/stream'],
   people: ['orgs', 'users', 'teams', 'groups', 'agents', 'identity_issuers'],

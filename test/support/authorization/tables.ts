@@ -213,6 +213,12 @@ export const config = {
   agent       ok    422   422    422    422      422      422      422       ok   422        422
   other-org   422   422   422    422    422      ok       422      422       ok   422        422
   `),
+  written: readMatrix(`
+              users key  sandboxKey otherKey
+  org         403   ok   422        422
+  agent       403   ok   422        422
+  other-org   403   ok   422        422
+  `),
 };
 
 /** The text of models in a run that acted as someone other than its reader: only for keys. */

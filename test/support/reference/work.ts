@@ -56,6 +56,9 @@ export async function recordFiles(recorder: Recorder, app: TestApp, { user }: Te
   await recorder.record('streamExtraction', ofExtraction);
   await recorder.record('listConfigs');
   await recorder.record('getConfig', { path: { path: 'handbook/hours.md' } });
+  const text = { content: 'Be brief.\n', content_type: 'text/markdown' };
+  await recorder.record('putConfig', { path: { path: 'prompts/support.md' }, body: text });
+  await recorder.record('deleteConfig', { path: { path: 'prompts/support.md' } });
   await recorder.record<Output & { id: string }>('createExtraction', {
     body: { url: page, mode: 'link', destination_kind: 'storage' },
   });

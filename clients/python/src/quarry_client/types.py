@@ -2166,6 +2166,8 @@ class Automation(TypedDict):
     """The sandbox (`sbx_…`); absent in production."""
     max_concurrent_runs: NotRequired[int]
     """How many runs may be active at the same time."""
+    max_pending_runs: NotRequired[int]
+    """How many runs may wait for their turn. Beyond it, invocations are 429."""
     timeout_seconds: NotRequired[int]
     """How many seconds a run may take."""
     next_run_at: NotRequired[str]
@@ -3706,6 +3708,18 @@ class ConfigEntryPage(Page):
 
 
 
+class PutConfigRequest(TypedDict):
+    agent: NotRequired[str]
+    """The agent (agt_…) that owns the path."""
+    org: NotRequired[str]
+    """The organisation (org_…) that owns the path."""
+    content: str
+    """The text, of at most 262144 bytes in UTF-8."""
+    content_type: NotRequired[str]
+    """Its media type. Default `text/plain`."""
+
+
+
 class CreateExtractionRequest(TypedDict):
     destination_kind: Literal["config", "storage"]
     """Where outputs are written."""
@@ -4599,6 +4613,8 @@ class CreateAutomationRequest(TypedDict):
     """The agent (`agt_…`) as which runs act."""
     max_concurrent_runs: NotRequired[Optional[int]]
     """How many runs may be active at the same time."""
+    max_pending_runs: NotRequired[Optional[int]]
+    """How many runs may wait for their turn. Beyond it, invocations are 429."""
     timeout_seconds: NotRequired[Optional[int]]
     """How many seconds a run may take."""
     metadata: NotRequired[Dict[str, Any]]
@@ -4649,6 +4665,8 @@ class UpdateAutomationRequest(TypedDict):
     """The agent (`agt_…`) as which runs act."""
     max_concurrent_runs: NotRequired[Optional[int]]
     """How many runs may be active at the same time."""
+    max_pending_runs: NotRequired[Optional[int]]
+    """How many runs may wait for their turn. Beyond it, invocations are 429."""
     timeout_seconds: NotRequired[Optional[int]]
     """How many seconds a run may take."""
     metadata: NotRequired[Dict[str, Any]]

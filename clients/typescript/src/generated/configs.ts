@@ -15,4 +15,10 @@ prefix?: string | undefined; }, options?: CallOptions): Pages<S.ConfigEntry, S.C
 agent?: string | undefined; /** Paths of this organisation instead of the caller’s. */
 org?: string | undefined; /** The number of the version. Default: the current one. */
 version?: number | undefined; }, options?: CallOptions): Promise<S.ConfigEntry> => c.get(path`/api/v1/config/${path_.split("/")}`, query, options),
+  /** Write a config entry. */
+  put: (path_: string, body: S.PutConfigRequest, options?: CallOptions): Promise<S.ConfigEntry> => c.send('PUT', path`/api/v1/config/${path_.split("/")}`, body, options),
+  /** Delete a config entry. */
+  delete: (path_: string, query?: { /** Paths of this agent instead of the caller’s. */
+agent?: string | undefined; /** Paths of this organisation instead of the caller’s. */
+org?: string | undefined; }, options?: CallOptions): Promise<void> => c.send('DELETE', path`/api/v1/config/${path_.split("/")}`, undefined, { ...options, query }),
 });

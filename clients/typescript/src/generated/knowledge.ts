@@ -58,10 +58,6 @@ agent?: Array<string> | undefined; }, options?: CallOptions): Pages<S.KnowledgeD
   updateDocument: (document: string, body?: S.UpdateKnowledgeDocumentRequest, options?: CallOptions): Promise<S.KnowledgeIngestion> => c.send('PATCH', path`/api/v1/knowledge_documents/${document}`, body, options),
   /** Delete a document. */
   deleteDocument: (document: string, options?: CallOptions): Promise<void> => c.send('DELETE', path`/api/v1/knowledge_documents/${document}`, undefined, options),
-  /** Change who sees a document. */
-  updateDocumentAcl: (document: string, body?: S.UpdateKnowledgeDocumentAclRequest, options?: CallOptions): Promise<S.KnowledgeDocument> => c.send('PATCH', path`/api/v1/knowledge_documents/${document}/acl`, body, options),
-  /** Let every reader of its source see a document. */
-  deleteDocumentAcl: (document: string, options?: CallOptions): Promise<void> => c.send('DELETE', path`/api/v1/knowledge_documents/${document}/acl`, undefined, options),
   /** Read a document's text, or a slice of it. */
   readDocument: (document: string, query?: { /** The number of units to skip. */
 offset?: number | undefined; /** The number of units to return. */
@@ -93,4 +89,8 @@ page_size?: number | undefined; }, options?: CallOptions): Pages<S.KnowledgeSync
   completeSync: (sync: string, body: S.CompleteKnowledgeSyncRequest, options?: CallOptions): Promise<S.KnowledgeSync> => c.postOnce(path`/api/v1/knowledge_syncs/${sync}/complete`, body, options),
   /** Abort a sync. */
   abortSync: (sync: string, body?: S.AbortKnowledgeSyncRequest, options?: CallOptions): Promise<S.KnowledgeSync> => c.postOnce(path`/api/v1/knowledge_syncs/${sync}/abort`, body, options),
+  /** Change who sees a document. */
+  updateDocumentAcl: (document: string, body?: S.UpdateKnowledgeDocumentAclRequest, options?: CallOptions): Promise<S.KnowledgeDocument> => c.send('PATCH', path`/api/v1/knowledge_documents/${document}/acl`, body, options),
+  /** Let every reader of its source see a document. */
+  deleteDocumentAcl: (document: string, options?: CallOptions): Promise<void> => c.send('DELETE', path`/api/v1/knowledge_documents/${document}/acl`, undefined, options),
 });

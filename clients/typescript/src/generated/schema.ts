@@ -1827,6 +1827,8 @@ user?: string | undefined;
 sandbox?: string | undefined;
 /** How many runs may be active at the same time. */
 max_concurrent_runs?: number | undefined;
+/** How many runs may wait for their turn. Beyond it, invocations are 429. */
+max_pending_runs?: number | undefined;
 /** How many seconds a run may take. */
 timeout_seconds?: number | undefined;
 /** When the next scheduled run starts, in ISO 8601. */
@@ -3058,6 +3060,17 @@ export type ConfigEntryPage = Page & {
 data: Array<ConfigEntry>;
 };
 
+export type PutConfigRequest = {
+/** The agent (agt_…) that owns the path. */
+agent?: string | undefined;
+/** The organisation (org_…) that owns the path. */
+org?: string | undefined;
+/** The text, of at most 262144 bytes in UTF-8. */
+content: string;
+/** Its media type. Default `text/plain`. */
+content_type?: string | undefined;
+};
+
 export type CreateExtractionRequest = {
 /** Where outputs are written. */
 destination_kind: 'config' | 'storage';
@@ -3823,6 +3836,8 @@ run_as_user?: string | null | undefined;
 run_as_agent?: string | null | undefined;
 /** How many runs may be active at the same time. */
 max_concurrent_runs?: number | null | undefined;
+/** How many runs may wait for their turn. Beyond it, invocations are 429. */
+max_pending_runs?: number | null | undefined;
 /** How many seconds a run may take. */
 timeout_seconds?: number | null | undefined;
 /** Stored as given; replaces the whole map. */
@@ -3870,6 +3885,8 @@ run_as_user?: string | null | undefined;
 run_as_agent?: string | null | undefined;
 /** How many runs may be active at the same time. */
 max_concurrent_runs?: number | null | undefined;
+/** How many runs may wait for their turn. Beyond it, invocations are 429. */
+max_pending_runs?: number | null | undefined;
 /** How many seconds a run may take. */
 timeout_seconds?: number | null | undefined;
 /** Stored as given; replaces the whole map. */

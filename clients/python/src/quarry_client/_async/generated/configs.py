@@ -50,3 +50,38 @@ class AsyncConfigsOperations:
         """
         response: types.ConfigEntry = await self._connection.call("GET", path("/api/v1/config/{}", path_.split("/")), query=given(agent=agent, org=org, version=version), options=options)
         return response
+
+    async def put(
+        self,
+        path_: str,
+        *,
+        content: str,
+        agent: Maybe[str] = OMIT,
+        org: Maybe[str] = OMIT,
+        content_type: Maybe[str] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> types.ConfigEntry:
+        """Write a config entry.
+
+        :param content: The text, of at most 262144 bytes in UTF-8.
+        :param agent: The agent (agt_…) that owns the path.
+        :param org: The organisation (org_…) that owns the path.
+        :param content_type: Its media type. Default `text/plain`.
+        """
+        response: types.ConfigEntry = await self._connection.call("PUT", path("/api/v1/config/{}", path_.split("/")), body=given(agent=agent, org=org, content=content, content_type=content_type), options=options)
+        return response
+
+    async def delete(
+        self,
+        path_: str,
+        *,
+        agent: Maybe[str] = OMIT,
+        org: Maybe[str] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> None:
+        """Delete a config entry.
+
+        :param agent: Paths of this agent instead of the caller’s.
+        :param org: Paths of this organisation instead of the caller’s.
+        """
+        await self._connection.call("DELETE", path("/api/v1/config/{}", path_.split("/")), query=given(agent=agent, org=org), options=options)

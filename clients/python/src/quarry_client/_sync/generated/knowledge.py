@@ -356,28 +356,6 @@ class KnowledgeOperations:
         """Delete a document."""
         self._connection.call("DELETE", path("/api/v1/knowledge_documents/{}", document), options=options)
 
-    def update_document_acl(
-        self,
-        document: str,
-        *,
-        grants: Maybe[List[types.ReadGrant]] = OMIT,
-        add: Maybe[List[types.ReadGrant]] = OMIT,
-        remove: Maybe[List[types.ReadGrantRemoval]] = OMIT,
-        options: Optional[CallOptions] = None,
-    ) -> types.KnowledgeDocument:
-        """Change who sees a document.
-
-        :param grants: Who may do what: the whole list.
-        :param add: Grants to add, or to merge with those of the same principal.
-        :param remove: Principals whose grants are removed.
-        """
-        response: types.KnowledgeDocument = self._connection.call("PATCH", path("/api/v1/knowledge_documents/{}/acl", document), body=given(grants=grants, add=add, remove=remove), options=options)
-        return response
-
-    def delete_document_acl(self, document: str, options: Optional[CallOptions] = None) -> None:
-        """Let every reader of its source see a document."""
-        self._connection.call("DELETE", path("/api/v1/knowledge_documents/{}/acl", document), options=options)
-
     def read_document(
         self,
         document: str,
@@ -541,3 +519,25 @@ class KnowledgeOperations:
         """
         response: types.KnowledgeSync = self._connection.call("POST", path("/api/v1/knowledge_syncs/{}/abort", sync), body=given(fence=fence), keyed=True, options=options)
         return response
+
+    def update_document_acl(
+        self,
+        document: str,
+        *,
+        grants: Maybe[List[types.ReadGrant]] = OMIT,
+        add: Maybe[List[types.ReadGrant]] = OMIT,
+        remove: Maybe[List[types.ReadGrantRemoval]] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> types.KnowledgeDocument:
+        """Change who sees a document.
+
+        :param grants: Who may do what: the whole list.
+        :param add: Grants to add, or to merge with those of the same principal.
+        :param remove: Principals whose grants are removed.
+        """
+        response: types.KnowledgeDocument = self._connection.call("PATCH", path("/api/v1/knowledge_documents/{}/acl", document), body=given(grants=grants, add=add, remove=remove), options=options)
+        return response
+
+    def delete_document_acl(self, document: str, options: Optional[CallOptions] = None) -> None:
+        """Let every reader of its source see a document."""
+        self._connection.call("DELETE", path("/api/v1/knowledge_documents/{}/acl", document), options=options)
