@@ -11,12 +11,13 @@ export type Space = {
   teams: { id: string; members: Map<string, string> }[];
   users: (TestUser & { org: string | undefined; role: string | undefined })[];
   things: Thing[];
+  groups: { id: string; members: Set<string> }[];
   /** A key of each user. All users have the same key name. */
   entries: Map<string, string>;
 };
 
 type Owner = { user?: string; team?: string; org?: string; agent?: string };
-type Grant = { principal_type: string; principal?: string; actions: string[] };
+type Grant = { principal_type: string; principal?: string; actions?: string[] };
 /** Whom an approval asks; `excluded` is the user who invoked the run and may not answer. */
 type Asked = { users: string[]; teams: string[]; roles: string[]; org: string; excluded: string | undefined };
 export type Thing = Owner & {
@@ -24,6 +25,8 @@ export type Thing = Owner & {
   id: string;
   grants: Grant[];
   marker: string;
+  /** Of a source: who among its readers sees its document. Undefined: all of them. */
+  readers?: Grant[] | undefined;
   asked?: Asked;
 };
 
@@ -36,7 +39,7 @@ export async function createSpace(server: TestServer, scope: TestScope, random: 
   const below = (count: number) => Math.floor(random() * count);
   const pick = <T>(list: readonly T[]): T => list[below(list.length)] as T;
   const orgs = [await provision.org(scope), await provision.org(scope)];
-  const space: Space = { scope, orgs, teams: [], users: [], things: [], entries: new Map() };
+  const space: Space = { scope, orgs, teams: [], users: [], things: [], groups: [], entries: new Map() };
   for (let number = 0; number < size; number++) {
     const org = below(3) === 0 ? undefined : pick(orgs);
     const role = pick(['admin', 'member', 'viewer'] as const);
@@ -93,10 +96,29 @@ export async function createSpace(server: TestServer, scope: TestScope, random: 
     await create('file', '/files', body, marker, grants);
   }
   const knowledge = knowledgeOf(server, { key });
+  for (let number = 0; number < 2; number++) {
+    const members = space.users.filter(() => below(2) === 0).map(({ id }) => id);
+    const made = await api<{ id: string }>('POST', '/api/v1/groups', {
+      key,
+      body: { namespace: 'walls', external_id: `group ${number}` },
+    });
+    assert.equal(made.status, 201, made.text);
+    const path = `/api/v1/groups/${made.body.id}/members`;
+    assert.equal((await api('PUT', path, { key, body: { users: members } })).status, 204);
+    space.groups.push({ id: made.body.id, members: new Set(members) });
+  }
   for (let number = 0; number < 4; number++) {
     const marker = word(random);
     const source = await create('source', '/knowledge_sources', { type: 'knowledge/documents', ...owner() }, marker);
-    await knowledge.push(source, `Common words and ${marker}.`);
+    const readers =
+      below(3) === 0 ? undefined : Array.from({ length: below(3) }, () => readGrantOf(space, pick, below));
+    await knowledge.push(
+      source,
+      `Common words and ${marker}.`,
+      readers === undefined ? {} : { acl: { grants: readers } },
+    );
+    const made = space.things.find(({ id }) => id === source);
+    if (made) made.readers = readers;
   }
   for (let number = 0; number < size; number++) await createApproval(server, space, { pick, below, random });
   for (const user of space.users) {
@@ -145,7 +167,8 @@ function isSame(one: string, other: string | undefined): boolean {
 }
 
 /** Who sees what according to the documentation: docs/concepts.md, docs/files.md and docs/approvals.md. */
-export function sees({ users, teams, things }: Space, viewer: Space['users'][number], thing: Thing): boolean {
+export function sees(space: Space, viewer: Space['users'][number], thing: Thing): boolean {
+  const { users, teams, things } = space;
   const user = users.find(({ id }) => id === viewer.id);
   if (user === undefined) return false;
   const isMember = (team: string | undefined) =>
@@ -166,13 +189,35 @@ export function sees({ users, teams, things }: Space, viewer: Space['users'][num
   }
   if (isOwn(thing)) return true;
   if (thing.kind === 'source') return user.role === 'admin' && thing.org !== undefined && thing.org === user.org;
-  return thing.grants.some(({ principal_type: type, principal }) => {
+  return isGranted(space, user, thing.org, thing.grants);
+}
+
+/** Who reads the document of a source according to docs/permissions.md. */
+export function reads(space: Space, viewer: Space['users'][number], source: Thing): boolean {
+  if (!sees(space, viewer, source)) return false;
+  return source.readers === undefined || isGranted(space, viewer, source.org, source.readers);
+}
+
+function isGranted(
+  { teams, groups }: Space,
+  user: Space['users'][number],
+  org: string | undefined,
+  grants: readonly Grant[],
+): boolean {
+  return grants.some(({ principal_type: type, principal }) => {
     if (type === 'everyone') return true;
     if (type === 'user') return principal === user.id;
-    if (type === 'team') return isMember(principal);
+    if (type === 'team') return teams.some(({ id, members }) => isSame(id, principal) && members.has(user.id));
+    if (type === 'group') return groups.some(({ id, members }) => id === principal && members.has(user.id));
     if (type === 'org') return principal === user.org;
-    return type === 'org_role' && thing.org === user.org && user.org !== undefined && principal === user.role;
+    return type === 'org_role' && org === user.org && user.org !== undefined && principal === user.role;
   });
+}
+
+function readGrantOf(space: Space, pick: <T>(list: readonly T[]) => T, below: (count: number) => number): Grant {
+  if (below(2) === 0) return { principal_type: 'group', principal: pick(space.groups).id };
+  const { actions: _actions, ...grant } = grantOf(space, pick, below);
+  return grant;
 }
 
 function grantOf(space: Space, pick: <T>(list: readonly T[]) => T, below: (count: number) => number): Grant {

@@ -136,24 +136,19 @@ export class SecretValues {
   restore(value: unknown, places: readonly RedactedPlace[]): { value: unknown; gone: string[] } {
     const root: Holder = { value };
     const gone = [...new Set(places.map((place) => place.secret))].filter((name) => this.#values[name] === undefined);
-    const known = places.filter((place) => !gone.includes(place.secret));
-    // From the end of each string to its beginning, so that earlier offsets stay valid; keys last, deepest first.
-    const ordered = known.toSorted(
-      (a, b) =>
-        Number(a.key ?? false) - Number(b.key ?? false) || b.path.length - a.path.length || (b.at ?? 0) - (a.at ?? 0),
-    );
     /** The new keys of each object, by its path. */
     const renamed = new Map<string, { holder: Holder; keys: Map<string, string> }>();
-    for (const place of ordered) {
-      const { holder, step } = holderOf(root, place.path);
-      const text = this.#textOf(place);
-      if (place.key) {
-        const path = JSON.stringify(place.path.slice(0, -1));
-        const { keys } = renamed.get(path) ?? { keys: new Map<string, string>() };
+    for (const { path, key, cut, inside } of groupPlaces(places.filter((place) => !gone.includes(place.secret)))) {
+      const { holder, step } = holderOf(root, path);
+      const secrets = inside.map((place) => ({ at: place.at, text: this.#textOf(place) }));
+      if (key) {
+        const of = JSON.stringify(path.slice(0, -1));
+        const { keys } = renamed.get(of) ?? { keys: new Map<string, string>() };
         const from = String(step);
-        keys.set(from, restoreSecret(keys.get(from) ?? from.slice(0, from.length - (place.cut ?? 0)), place.at, text));
-        renamed.set(path, { holder, keys });
-      } else holder[step] = place.at === undefined ? Number(text) : restoreSecret(String(holder[step]), place.at, text);
+        keys.set(from, restoreSecrets(from.slice(0, from.length - (cut ?? 0)), secrets));
+        renamed.set(of, { holder, keys });
+      } else if (secrets[0]?.at === undefined) holder[step] = Number(secrets[0]?.text);
+      else holder[step] = restoreSecrets(String(holder[step]), secrets);
     }
     for (const { holder, keys } of renamed.values()) renameKeys(holder, keys);
     return { value: root.value, gone };
@@ -198,7 +193,7 @@ export class SecretValues {
 
   /** Whether JSON text may contain a secret. Prepares the forms of those secrets. */
   #mayBeIn(json: string): boolean {
-    const begun = new Set([...new Set(this.#startsJson.findAll(json))].flat());
+    const begun = new Set([...this.#startsJson.findAll(json)].flat());
     for (const [secret, value] of Object.entries(this.#values)) if (begun.has(secret)) this.#formsOf(secret, value);
     if (begun.size > 0) return true;
     for (const text of this.#whole.keys()) if (json.includes(jsonOf(text))) return true;
@@ -318,10 +313,35 @@ function holderOf(root: Holder, path: Path): { holder: Holder; step: string | nu
   return { holder, step };
 }
 
-function restoreSecret(text: string, at: number | undefined, secret: string): string {
-  if (at === undefined || text.slice(at, at + redactedText.length) !== redactedText)
-    throw new Error('A redacted string does not match its recorded positions.');
-  return text.slice(0, at) + secret + text.slice(at + redactedText.length);
+type PlacesOfText = Pick<RedactedPlace, 'path' | 'key' | 'cut'> & { inside: RedactedPlace[] };
+
+/** The places of each string, from left to right: one string may have tens of thousands. Keys are last, deepest first. */
+function groupPlaces(places: readonly RedactedPlace[]): PlacesOfText[] {
+  const groups = new Map<string, PlacesOfText>();
+  for (const place of places) {
+    const name = JSON.stringify([place.key ?? false, place.path]);
+    const group = groups.get(name);
+    if (group === undefined) groups.set(name, { ...place, inside: [place] });
+    else group.inside.push(place);
+  }
+  for (const { inside } of groups.values()) inside.sort((a, b) => (a.at ?? 0) - (b.at ?? 0));
+  return [...groups.values()].sort(
+    (a, b) => Number(a.key ?? false) - Number(b.key ?? false) || b.path.length - a.path.length,
+  );
+}
+
+/** Writes the secrets into a redacted text in one pass. */
+function restoreSecrets(text: string, secrets: readonly { at: number | undefined; text: string }[]): string {
+  const parts: string[] = [];
+  let from = 0;
+  for (const { at, text: secret } of secrets) {
+    if (at === undefined || at < from || text.slice(at, at + redactedText.length) !== redactedText)
+      throw new Error('A redacted string does not match its recorded positions.');
+    parts.push(text.slice(from, at), secret);
+    from = at + redactedText.length;
+  }
+  parts.push(text.slice(from));
+  return parts.join('');
 }
 
 /** Renames members and keeps their order. */

@@ -41,13 +41,20 @@ export class TextIndex<T> {
   }
 
   /** Every text that occurs, including those that overlap. */
-  *findAll(within: string): Generator<T> {
-    if (this.#byStart.size === 0) return;
-    for (let at = 0; at <= within.length - startLength; at++) {
-      if (this.#mayStart[hashAt(within, at)] === 0) continue;
-      for (const { text, of } of this.#byStart.get(within.slice(at, at + startLength)) ?? [])
-        if (within.startsWith(text, at)) yield of;
-    }
+  findAll(within: string): Set<T> {
+    const found = new Set<Entry<T>>();
+    /** Starts whose texts have all been found: in a long text of them, every position would be such a start. */
+    const done = new Set<string>();
+    if (this.#byStart.size > 0)
+      for (let at = 0; at <= within.length - startLength; at++) {
+        if (this.#mayStart[hashAt(within, at)] === 0) continue;
+        const start = within.slice(at, at + startLength);
+        if (done.has(start)) continue;
+        const entries = this.#byStart.get(start) ?? [];
+        for (const entry of entries) if (!found.has(entry) && within.startsWith(entry.text, at)) found.add(entry);
+        if (entries.every((entry) => found.has(entry))) done.add(start);
+      }
+    return new Set(Array.from(found, ({ of }) => of));
   }
 
   #entryAt(within: string, at: number): Entry<T> | undefined {

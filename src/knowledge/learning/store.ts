@@ -207,6 +207,9 @@ export async function installModel(
   const { count } = await tx`
     update knowledge_models set version = ${model.version}, dimensions = ${model.dimensions},
       word_count = ${model.words}, chunk_count = ${model.chunkCount}, next_ordinal = ${model.nextOrdinal}, open_added = ${model.openAdded},
+      word_bytes = (
+        select coalesce(sum(octet_length(t.term) + 4 + octet_length(t.vector)), 0) from knowledge_model_terms t
+        where t.app_id = ${key.appId} and t.source_id = ${key.sourceId} and t.version = ${model.version}),
       bytes = ${model.bytes}, refused_bytes = null, code_version = 1, trained_at = now(), lease_holder = null, lease_until = null
     where app_id = ${key.appId} and source_id = ${key.sourceId} and lease_holder = ${holder}`;
   return count > 0;

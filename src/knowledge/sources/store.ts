@@ -2,10 +2,11 @@
  * Triggers of knowledge_sources: sources_created_or_deleted and sources_updated emit events; knowledge_sources_removed
  * lists the source, so that a job clears its index.
  */
+import { codeHeaderBytes } from '../../content/learn/codes.ts';
 import type { Db, Statement } from '../../db/database.ts';
 import { type Keyset, type KeysetPage, readKeyset } from '../../db/keyset.ts';
 import type { PageRequest } from '../../http/route/pages.ts';
-import type { Caller, Scope } from '../../tenancy/caller.ts';
+import { type Caller, canSeeWholeApp, type Scope } from '../../tenancy/caller.ts';
 import { documentVisible, ingestionVisible } from '../../tenancy/document-readers.ts';
 import {
   type AgentOwners,
@@ -53,10 +54,17 @@ type SourceStatistics = {
 export type ListedSource = SourceView & { statistics?: SourceStatistics };
 type SourceModel = { bytes: number; refusedBytes: number | null; trainedAt: string | null };
 
-/** SQL: the columns of a SourceView `s`. */
-function viewColumns(db: Db): Fragment {
+/** SQL: the columns of a SourceView `s`, as the caller sees it. */
+function viewColumns(db: Db, caller?: Caller): Fragment {
+  // Some chunks may be hidden from users and agents, so they get the size that the model has without restricted ones.
+  const bytes =
+    caller === undefined || canSeeWholeApp(caller)
+      ? db`m.bytes`
+      : db`coalesce(case when m.dimensions = 0 then 0 else m.word_bytes + (
+        select (i.chunk_count - i.restricted_chunks) * (${codeHeaderBytes}::bigint + m.dimensions)
+        from knowledge_indexes i where i.app_id = m.app_id and i.source_id = m.source_id) end, m.bytes)`;
   return db`s.*, (
-    select jsonb_build_object('bytes', m.bytes, 'refusedBytes', m.refused_bytes, 
+    select jsonb_build_object('bytes', ${bytes}, 'refusedBytes', m.refused_bytes,
       'trainedAt', case when m.dimensions > 0 then m.trained_at end)
     from knowledge_models m
     where m.app_id = s.app_id and m.source_id = s.id and (m.dimensions > 0 or m.refused_bytes is not null)) as model`;
@@ -118,7 +126,7 @@ export async function findSource(
   id: string,
 ): Promise<(SourceView & { agent: AgentOwners | undefined }) | undefined> {
   const [row] = await db<(SourceView & { ownerOfAgent: AgentOwners | null })[]>`
-    select ${viewColumns(db)}, (select jsonb_build_object('id', a.id, 'orgId', a.org_id, 'teamId', a.team_id, 'userId', a.user_id)
+    select ${viewColumns(db, caller)}, (select jsonb_build_object('id', a.id, 'orgId', a.org_id, 'teamId', a.team_id, 'userId', a.user_id)
         from agents a where a.app_id = s.app_id and a.id = s.agent_id) as owner_of_agent
     from knowledge_sources s where s.id = ${id} and ${sourceVisible(db, caller, 's')}`;
   return row && { ...row, agent: row.ownerOfAgent ?? undefined };
@@ -153,7 +161,7 @@ export async function listSources(
   const where = sourceConditions(db, caller, filter);
   const statistics = filter.withStatistics ? db`, ${statisticsColumn(db, caller)}` : db``;
   const rows = await db<ListedSource[]>`
-    select ${viewColumns(db)}${statistics} from knowledge_sources s where ${where}
+    select ${viewColumns(db, caller)}${statistics} from knowledge_sources s where ${where}
     order by s.created_at desc, s.id desc limit ${page.pageSize} offset ${page.offset}`;
   const [count] = await db<[{ total: number }]>`select count(*) as total from knowledge_sources s where ${where}`;
   return [rows, count.total];
@@ -208,7 +216,7 @@ function sourceOfAgent(db: Db, caller: Caller, agentId: string): Fragment {
 
 export async function updateSource(
   db: Db,
-  scope: Scope,
+  caller: Caller,
   id: string,
   change: {
     payload?: Record<string, unknown> | undefined;
@@ -229,7 +237,7 @@ export async function updateSource(
       next_pull_at = ${change.nextPullAt},
       credentials = ${change.credentials}, credentials_for = ${change.credentialsFor},
       updated_at = now()
-    where ${inScope(db, scope, 's')} and s.id = ${id} returning ${viewColumns(db)}`;
+    where ${inScope(db, caller, 's')} and s.id = ${id} returning ${viewColumns(db, caller)}`;
   return row;
 }
 

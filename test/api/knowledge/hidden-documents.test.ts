@@ -218,3 +218,41 @@ test('a document that is ingested again does not reveal a hidden one', async () 
   assert.equal(texts[0], texts[1]);
   await twins.compare();
 });
+
+test('what a source has learned says nothing about hidden documents', { timeout: 300_000 }, async () => {
+  const twins = await Twins.create();
+  const text = (i: number) => {
+    const half = i % 2 === 0 ? ['rose', 'tulip', 'spade', 'soil'] : ['road', 'lorry', 'bridge', 'asphalt'];
+    return `# Number${i}\n\nThe ${half[i % 4]} needs ${half[(i >> 2) % 4]} and ${half[(i >> 4) % 4]}.${' And so on.'.repeat(40)}\n\n`;
+  };
+  const documentOf = (from: number) => Array.from({ length: 10 }, (_part, i) => text(from + i)).join('');
+  for (const [side, source] of twins.on('everyone')) {
+    const owner = ownerOf(server, side);
+    const secret = { content: { data: `${documentOf(7)} The spade repairs every bridge.` } };
+    const { acl } = twins.aclFor(side, 'insider') as { acl: Json };
+    if (side === withHidden) await owner.ingest(source, { items: [secret, secret], acl }, 'ingest/batch');
+    const items = Array.from({ length: 28 }, (_item, i) => ({ content: { data: documentOf(i * 10) } }));
+    await owner.ingest(source, { items }, 'ingest/batch');
+    if (side === withHidden) await owner.ingest(source, { items: [secret], acl }, 'ingest/batch');
+    for (let trained = false; !trained; ) {
+      await server.server.work.tasks.learn_sources?.({ appId: side.app.app.uuid }, run);
+      const rows = await server.db`
+        select 1 from knowledge_models where source_id = ${keyOf(side, source).sourceId} and dimensions > 0`;
+      trained = rows.length > 0;
+      if (!trained) await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  }
+  const words = ['tulip soil spade rose road bridge', 'lorry asphalt', 'spade bridge', 'soil'];
+  for (const side of sides) side.names.clear();
+  const read = sides.map((side, i) =>
+    readEverything(
+      server,
+      side,
+      twins.sources[i] ?? '',
+      searchesFor(words).filter(({ mode }) => mode === 'hybrid'),
+    ),
+  );
+  const [one = [], other = []] = await Promise.all(read);
+  assert.ok(one.some((line) => line.includes('"learned_weight"')));
+  for (const [i, line] of one.entries()) assert.equal(line, other[i]);
+});

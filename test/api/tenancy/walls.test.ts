@@ -5,7 +5,7 @@ import { EventStream } from '../../support/event-stream.ts';
 import { createRandom } from '../../support/rounds.ts';
 import { startTestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
-import { createSpace, type Space, sees, type Thing } from '../../support/walls.ts';
+import { createSpace, reads, type Space, sees, type Thing } from '../../support/walls.ts';
 
 /*
  * Random tenants, and what each of their users gets from lists, counts, searches, paths, streams, exports and metrics,
@@ -34,6 +34,8 @@ type Callers = {
   name: string;
   space: Space;
   seen: (thing: Thing) => boolean;
+  /** Whether the caller sees the document of a source. */
+  read: (thing: Thing) => boolean;
 };
 
 const callers: Callers[] = spaces.flatMap((space, index) => [
@@ -42,12 +44,14 @@ const callers: Callers[] = spaces.flatMap((space, index) => [
     name: `the key of space ${index}`,
     space,
     seen: (thing: Thing) => space.things.includes(thing),
+    read: (thing: Thing) => space.things.includes(thing),
   },
   ...space.users.map((user) => ({
     caller: { token: user.token },
     name: `user ${user.id} of space ${index}`,
     space,
     seen: (thing: Thing) => space.things.includes(thing) && sees(space, user, thing),
+    read: (thing: Thing) => space.things.includes(thing) && reads(space, user, thing),
   })),
 ]);
 const hint = `repeat with WALL_SEED=${seed} WALL_APPS=${apps} WALL_USERS=${usersOfSpace}`;
@@ -92,7 +96,7 @@ test('a path leads to visible resources, and everything else is the same 404', a
 });
 
 test('searches find only words of visible resources', async () => {
-  for (const { caller, name, space, seen } of callers) {
+  for (const { caller, name, space, seen, read } of callers) {
     const some = everything
       .filter(({ kind }) => kind === 'file' || kind === 'source')
       .filter(() => random() < 24 / everything.length);
@@ -111,13 +115,15 @@ test('searches find only words of visible resources', async () => {
         },
       );
       assert.equal(search.status, seen(thing) ? 200 : 404, `${describe(thing, space)} for ${name}: ${hint}`);
+      if (search.status !== 200) continue;
+      assert.equal(search.body.data.length, read(thing) ? 1 : 0, `${describe(thing, space)} for ${name}: ${hint}`);
     }
     const all = await api<{ data: { content: string }[] }>('POST', '/api/v1/knowledge_search', {
       ...caller,
       body: { query: 'common words' },
     });
     const visible = new Set(
-      everything.filter((thing) => thing.kind === 'source' && seen(thing)).map(({ marker }) => marker),
+      everything.filter((thing) => thing.kind === 'source' && read(thing)).map(({ marker }) => marker),
     );
     assert.equal(all.status, 200, all.text);
     assert.equal(all.body.data.length > 0, visible.size > 0, `${name}: ${hint}`);
@@ -140,13 +146,13 @@ test('exports of files and documents, usage and metrics contain only what is vis
     }
   const before = await readCounts();
   const sent = { '2xx': 0, '4xx': 0 };
-  for (const { caller, name, space, seen } of callers) {
+  for (const { caller, name, space, read } of callers) {
     for (const [thing, id] of documents) {
       if (random() > 12 / documents.size) continue;
       const { status, text } = await api('GET', `/api/v1/knowledge_documents/${id}/content`, caller);
-      assert.equal(status, seen(thing) ? 200 : 404, `${describe(thing, space)} for ${name}: ${hint}`);
-      assert.equal(text.includes(thing.marker), seen(thing));
-      sent[seen(thing) ? '2xx' : '4xx'] += 1;
+      assert.equal(status, read(thing) ? 200 : 404, `${describe(thing, space)} for ${name}: ${hint}`);
+      assert.equal(text.includes(thing.marker), read(thing));
+      sent[read(thing) ? '2xx' : '4xx'] += 1;
     }
     if ('key' in caller) await checkExports(space, caller.key, name);
   }
