@@ -38,6 +38,7 @@ const pages = [
   'docs/knowledge.md',
   'docs/search.md',
   'docs/automations.md',
+  'docs/workflows-in-code.md',
   'docs/key-value.md',
   'docs/webhooks.md',
   'docs/retries.md',
