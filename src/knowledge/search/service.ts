@@ -4,6 +4,7 @@ import type { Database } from '../../db/database.ts';
 import { invalidField } from '../../lib/errors.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import { getPathAgent } from '../../tenancy/references.ts';
+import { trace } from '../../tracing/trace.ts';
 import type { agentSearchSchema, searchSchema, visibleSearchSchema } from '../schema.ts';
 import type { SourceService } from '../sources/service.ts';
 import { sourceVisible } from '../sources/store.ts';
@@ -25,7 +26,8 @@ export function createSearchService(deps: {
     if (input.rerank === true && deps.reranker === undefined)
       throw invalidField('rerank', 'must not be true: this server has no reranker');
     const mode = input.mode ?? 'hybrid';
-    return index.search({
+    const attributes = { 'gen_ai.operation.name': 'retrieval', 'quarry.search.mode': mode, 'quarry.app': caller.appId };
+    const search = {
       caller,
       sources: db`${sourceVisible(db, caller, 's')} and ${where}`,
       documents: documentConditions(db, input),
@@ -40,7 +42,8 @@ export function createSearchService(deps: {
         contextChunks: input.context ?? 0,
         highlights: input.highlights === true,
       },
-    });
+    };
+    return trace('retrieval', { attributes }, () => index.search(search));
   }
 
   function ofTypes({ source_types: types = [] }: Static<typeof agentSearchSchema>): Fragment {
