@@ -37,6 +37,7 @@ export function presentAutomation(row: FullAutomation) {
       user: row.userId && formatId('user', row.userId),
       sandbox: presentSandboxId(row.sandboxId),
       max_concurrent_runs: row.maxConcurrentRuns,
+      max_pending_runs: row.maxPendingRuns,
       timeout_seconds: row.timeoutSeconds,
       next_run_at: row.nextTickAt && iso(row.nextTickAt),
       metadata: row.metadata,

@@ -48,6 +48,7 @@ export const automationSchema = Type.Object(
     user: optionalText,
     sandbox: optionalText,
     max_concurrent_runs: Type.Optional(Type.Integer()),
+    max_pending_runs: Type.Optional(Type.Integer()),
     timeout_seconds: Type.Optional(Type.Integer()),
     next_run_at: optionalText,
     metadata: mapOf(Type.Unknown()),
@@ -97,6 +98,7 @@ const settings = {
   run_as_user: Type.Optional(nullable(Type.String())),
   run_as_agent: Type.Optional(nullable(Type.String())),
   max_concurrent_runs: Type.Optional(nullable(Type.Integer({ minimum: 1, maximum: 100_000 }))),
+  max_pending_runs: Type.Optional(nullable(Type.Integer({ minimum: 1, maximum: 1_000_000 }))),
   timeout_seconds: Type.Optional(nullable(Type.Integer({ minimum: 1, maximum: 366 * 24 * 3_600 }))),
   metadata: Type.Optional(freeMap('Stored as given; replaces the whole map.')),
 };

@@ -31,6 +31,12 @@ export async function openS3(dataDir: string): Promise<typeof import('./s3.ts')>
   return await import('./s3.ts');
 }
 
+/** The code for buckets that others chose. Throws AddOnMissing. */
+export async function openGuardedS3(dataDir: string): Promise<typeof import('./guarded-s3.ts')> {
+  openAddOn('s3', dataDir);
+  return await import('./guarded-s3.ts');
+}
+
 /** The configured credentials of S3; undefined for the usual AWS sources. */
 export function credentialsOf({ s3AccessKeyId, s3SecretAccessKey, s3SessionToken }: Credentials) {
   if (s3AccessKeyId === undefined || s3SecretAccessKey === undefined) return undefined;

@@ -145,6 +145,7 @@ export function createDomains(services: Services, audit?: AuditLog) {
     language: config.searchLanguage,
     fetcher,
     scratchDirectory: join(config.dataDir, 'repositories'),
+    dataDir: config.dataDir,
     cacheBytesMax: config.searchCacheMb * 1024 * 1024,
     learnMemoryMb: config.learnMemoryMb,
     queryEmbeddingMs: config.embedQueryMs,

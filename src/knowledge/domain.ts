@@ -60,6 +60,8 @@ type KnowledgeDeps = {
   fetcher: Fetcher;
   /** For what pulls keep while they run. */
   scratchDirectory: string;
+  /** Where add-ons are. */
+  dataDir: string;
   /** Memory that search may use to cache the index, in bytes. */
   cacheBytesMax: number;
   /** Time that a search waits for its query's vector, in milliseconds. */

@@ -72,6 +72,7 @@ export function createAutomationService({ db, clock, secrets, ledger, expression
       timezone: input.timezone ?? row.timezone,
       invokeAuth: input.invoke_auth ?? row.invokeAuth,
       maxConcurrentRuns: valueAfterPatch(input.max_concurrent_runs, row.maxConcurrentRuns),
+      maxPendingRuns: valueAfterPatch(input.max_pending_runs, row.maxPendingRuns),
       timeoutSeconds: valueAfterPatch(input.timeout_seconds, row.timeoutSeconds),
       metadata: input.metadata === undefined ? row.metadata : JSON.stringify(input.metadata),
     };
@@ -301,6 +302,7 @@ const blank: Omit<AutomationValues, 'appId' | 'sandboxId' | 'id' | 'name' | 'typ
   teamId: null,
   userId: null,
   maxConcurrentRuns: null,
+  maxPendingRuns: null,
   timeoutSeconds: null,
   metadata: '{}',
   nextTickAt: null,

@@ -34,6 +34,7 @@ export type AutomationRow = {
   userId: string | null;
   agentId: string | null;
   maxConcurrentRuns: number | null;
+  maxPendingRuns: number | null;
   timeoutSeconds: number | null;
   metadata: Record<string, unknown>;
   nextTickAt: Date | null;
@@ -67,6 +68,7 @@ const writable = [
   'runAsAgentId',
   'identityGone',
   'maxConcurrentRuns',
+  'maxPendingRuns',
   'timeoutSeconds',
   'nextTickAt',
 ] as const;
@@ -75,11 +77,11 @@ export async function insertAutomation(db: Db, row: AutomationValues): Promise<v
   await db`
     insert into automations (app_id, id, sandbox_id, name, lookup_key, description, type, status, trigger, filter, schedule,
       timezone, graph_version, input_schema, invoke_auth, run_as_user_id, run_as_agent_id, org_id, team_id, user_id,
-      max_concurrent_runs, timeout_seconds, metadata, next_tick_at)
+      max_concurrent_runs, max_pending_runs, timeout_seconds, metadata, next_tick_at)
     values (${row.appId}, ${row.id}, ${row.sandboxId}, ${row.name}, ${row.lookupKey}, ${row.description}, ${row.type},
       ${row.status}, ${row.trigger}, ${row.filter}, ${row.schedule}, ${row.timezone}, ${row.graphVersion},
       ${row.inputSchema}::text::json, ${row.invokeAuth}, ${row.runAsUserId}, ${row.runAsAgentId}, ${row.orgId},
-      ${row.teamId}, ${row.userId}, ${row.maxConcurrentRuns}, ${row.timeoutSeconds}, ${row.metadata}::text::jsonb,
+      ${row.teamId}, ${row.userId}, ${row.maxConcurrentRuns}, ${row.maxPendingRuns}, ${row.timeoutSeconds}, ${row.metadata}::text::jsonb,
       ${row.nextTickAt})`;
 }
 

@@ -20,6 +20,7 @@ import { treeLimitError } from '../nodes/errors.ts';
 import { type Child, NodeFailure } from '../nodes/kind.ts';
 import { createRetries } from '../rewind/service.ts';
 import type { invokeSchema, listVisibleRunsQuery } from '../schema.ts';
+import { requireBacklogRoom } from './backlog.ts';
 import { readCursor, writeCursor } from './cursor.ts';
 import { claimInvocation } from './invocation-store.ts';
 import { digestInvocation, findInvocation, getInvokedRun } from './invocations.ts';
@@ -225,19 +226,25 @@ export function createRunService({ db, clock, secrets, expressions, automations,
         ...invokedBy(caller),
         ...chooseIdentity(automation, invokedBy(caller)),
       });
-      if (key === undefined || digest === undefined) return runStore.insertRun(db, run);
+      const hasLimit = automation.maxPendingRuns !== null;
+      if (!hasLimit && (key === undefined || digest === undefined)) return runStore.insertRun(db, run);
       const outcome = await db.begin(async (tx) => {
-        const held = await claimInvocation(tx, {
-          appId: caller.appId,
-          automationId: automation.id,
-          caller: nameCaller(caller),
-          idempotencyKey: key,
-          requestDigest: digest,
-          runId: run.id,
-        });
-        return held ? { held } : { row: await runStore.insertRun(tx, run) };
+        const held =
+          key === undefined || digest === undefined
+            ? undefined
+            : await claimInvocation(tx, {
+                appId: caller.appId,
+                automationId: automation.id,
+                caller: nameCaller(caller),
+                idempotencyKey: key,
+                requestDigest: digest,
+                runId: run.id,
+              });
+        if (held && digest) return { held, digest };
+        await requireBacklogRoom(tx, automation);
+        return { row: await runStore.insertRun(tx, run) };
       });
-      return 'row' in outcome ? outcome.row : getInvokedRun(db, caller, outcome.held, digest);
+      return 'row' in outcome ? outcome.row : getInvokedRun(db, caller, outcome.held, outcome.digest);
     },
 
     /** Prepares a run of another automation for a `run_automation` node; `commit` starts it. */

@@ -256,7 +256,15 @@ const movers: Record<Kind, (job: Job) => Promise<void>> = {
 
   async automations(job) {
     const members = ['name', 'lookup_key', 'description', 'type', 'trigger', 'filter', 'schedule', 'timezone'];
-    members.push('workflow', 'input_schema', 'invoke_auth', 'max_concurrent_runs', 'timeout_seconds', 'metadata');
+    members.push(
+      'workflow',
+      'input_schema',
+      'invoke_auth',
+      'max_concurrent_runs',
+      'max_pending_runs',
+      'timeout_seconds',
+      'metadata',
+    );
     // Created as drafts, so that nothing runs on both sides: activate each when you are ready.
     for await (const automation of job.from.list('/automations'))
       await job.move('automations', automation.id, String(automation.name), () =>

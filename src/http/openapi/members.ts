@@ -223,6 +223,7 @@ const members: Record<string, string> = {
   logo: 'The logo.',
   lookup_key: 'A name for programs, unique in the app or sandbox.',
   max_concurrent_runs: 'How many runs may be active at the same time.',
+  max_pending_runs: 'How many runs may wait for their turn. Beyond it, invocations are 429.',
   max_depth: 'How many links away from the first page the crawl goes.',
   max_pages: 'How many pages the crawl reads at most.',
   message: 'A text for people.',

@@ -36,6 +36,8 @@ export type KnowledgeWorkDeps = {
   fetcher: Fetcher;
   /** For what pulls keep while they run. */
   scratchDirectory: string;
+  /** Where add-ons are. */
+  dataDir: string;
   /** Memory of a process that learns from a source, in MiB; 0 learns nothing. */
   learnMemoryMb: number;
 };

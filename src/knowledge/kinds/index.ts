@@ -5,6 +5,7 @@ import { fileDocument } from './file-document.ts';
 import { gitRepository } from './git-repository.ts';
 import type { SourceKind } from './kind.ts';
 import { findProblem, type Payload, type UrlCheck } from './payload.ts';
+import { s3Bucket } from './s3-bucket.ts';
 import { scrapeSite } from './scrape-site.ts';
 import { webFeed } from './web-feed.ts';
 import { webLink } from './web-link.ts';
@@ -16,6 +17,7 @@ export const creatableKinds: readonly SourceKind[] = [
   webLink,
   webFeed,
   gitRepository,
+  s3Bucket,
   fileDocument,
 ];
 

@@ -39,10 +39,13 @@ export function findProblem(
   }
 }
 
-function describe(schema: TSchema & { minimum?: number; maximum?: number; type?: string }): string {
+function describe(
+  schema: TSchema & { minimum?: number; maximum?: number; type?: string; pattern?: string; maxLength?: number },
+): string {
   if (schema.type === 'integer') return `must be an integer from ${schema.minimum} to ${schema.maximum}`;
   if (schema.type === 'array') return 'must be a list of strings';
   if (schema.type === 'boolean') return 'must be true or false';
+  if (schema.pattern !== undefined || schema.maxLength !== undefined) return 'is not valid';
   return 'must be a file id';
 }
 

@@ -385,6 +385,28 @@ test('runs of an automation with a limit wait for their turn', async () => {
   await client.waitUntilWaiting(third.id);
 });
 
+test('a full backlog refuses invocations, at the same time too, and repeats of earlier ones still return their run', async () => {
+  const { id } = await client.createAutomation({
+    max_concurrent_runs: 1,
+    max_pending_runs: 3,
+    workflow: graphOf({ id: 'w', kind: 'wait_for_signal', name: 'go' }),
+  });
+  const active = await client.invoke(id);
+  await client.waitUntilWaiting(active.id);
+  const invoke = (key: number) =>
+    client.call<Run & ErrorBody>('POST', `/automations/${id}/invoke`, { idempotency_key: `${key}` });
+  const responses = await Promise.all(Array.from({ length: 8 }, (_, key) => invoke(key)));
+  assert.deepEqual(responses.map(({ status }) => status).sort(), [200, 200, 200, 429, 429, 429, 429, 429]);
+  const refused = responses.findIndex(({ status }) => status === 429);
+  assert.equal(responses[refused]?.body.error.code, 'rate_limited');
+  assert.ok(responses[refused]?.headers.get('retry-after'));
+  const first = responses.findIndex(({ status }) => status === 200);
+  assert.equal((await invoke(first)).body.id, responses[first]?.body.id);
+  await client.call('POST', `/automation_runs/${active.id}/signal`, { name: 'go' });
+  await client.waitForEnd(active.id);
+  await until(async () => (await invoke(refused)).status === 200);
+});
+
 test('an invocation needs no body', async () => {
   const { id } = await client.createAutomation({ workflow: graphOf({ id: 'a', kind: 'trigger' }) });
   const bare = await client.call<{ id: string; payload: unknown }>('POST', `/automations/${id}/invoke`);

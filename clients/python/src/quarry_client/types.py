@@ -2166,6 +2166,8 @@ class Automation(TypedDict):
     """The sandbox (`sbx_…`); absent in production."""
     max_concurrent_runs: NotRequired[int]
     """How many runs may be active at the same time."""
+    max_pending_runs: NotRequired[int]
+    """How many runs may wait for their turn. Beyond it, invocations are 429."""
     timeout_seconds: NotRequired[int]
     """How many seconds a run may take."""
     next_run_at: NotRequired[str]
@@ -4611,6 +4613,8 @@ class CreateAutomationRequest(TypedDict):
     """The agent (`agt_…`) as which runs act."""
     max_concurrent_runs: NotRequired[Optional[int]]
     """How many runs may be active at the same time."""
+    max_pending_runs: NotRequired[Optional[int]]
+    """How many runs may wait for their turn. Beyond it, invocations are 429."""
     timeout_seconds: NotRequired[Optional[int]]
     """How many seconds a run may take."""
     metadata: NotRequired[Dict[str, Any]]
@@ -4661,6 +4665,8 @@ class UpdateAutomationRequest(TypedDict):
     """The agent (`agt_…`) as which runs act."""
     max_concurrent_runs: NotRequired[Optional[int]]
     """How many runs may be active at the same time."""
+    max_pending_runs: NotRequired[Optional[int]]
+    """How many runs may wait for their turn. Beyond it, invocations are 429."""
     timeout_seconds: NotRequired[Optional[int]]
     """How many seconds a run may take."""
     metadata: NotRequired[Dict[str, Any]]

@@ -1827,6 +1827,8 @@ user?: string | undefined;
 sandbox?: string | undefined;
 /** How many runs may be active at the same time. */
 max_concurrent_runs?: number | undefined;
+/** How many runs may wait for their turn. Beyond it, invocations are 429. */
+max_pending_runs?: number | undefined;
 /** How many seconds a run may take. */
 timeout_seconds?: number | undefined;
 /** When the next scheduled run starts, in ISO 8601. */
@@ -3834,6 +3836,8 @@ run_as_user?: string | null | undefined;
 run_as_agent?: string | null | undefined;
 /** How many runs may be active at the same time. */
 max_concurrent_runs?: number | null | undefined;
+/** How many runs may wait for their turn. Beyond it, invocations are 429. */
+max_pending_runs?: number | null | undefined;
 /** How many seconds a run may take. */
 timeout_seconds?: number | null | undefined;
 /** Stored as given; replaces the whole map. */
@@ -3881,6 +3885,8 @@ run_as_user?: string | null | undefined;
 run_as_agent?: string | null | undefined;
 /** How many runs may be active at the same time. */
 max_concurrent_runs?: number | null | undefined;
+/** How many runs may wait for their turn. Beyond it, invocations are 429. */
+max_pending_runs?: number | null | undefined;
 /** How many seconds a run may take. */
 timeout_seconds?: number | null | undefined;
 /** Stored as given; replaces the whole map. */

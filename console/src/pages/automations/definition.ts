@@ -6,7 +6,16 @@ export type Language = 'yaml' | 'json';
 
 const editable = [
   ...['name', 'lookup_key', 'description', 'type', 'trigger', 'filter', 'schedule', 'timezone', 'input_schema'],
-  ...['invoke_auth', 'run_as_user', 'run_as_agent', 'max_concurrent_runs', 'timeout_seconds', 'metadata', 'workflow'],
+  ...[
+    'invoke_auth',
+    'run_as_user',
+    'run_as_agent',
+    'max_concurrent_runs',
+    'max_pending_runs',
+    'timeout_seconds',
+    'metadata',
+    'workflow',
+  ],
 ] as (keyof Automation)[];
 
 /** The definition of an automation as text: everything that can be set. */

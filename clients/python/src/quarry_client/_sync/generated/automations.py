@@ -31,6 +31,7 @@ class AutomationsOperations:
         run_as_user: Maybe[Optional[str]] = OMIT,
         run_as_agent: Maybe[Optional[str]] = OMIT,
         max_concurrent_runs: Maybe[Optional[int]] = OMIT,
+        max_pending_runs: Maybe[Optional[int]] = OMIT,
         timeout_seconds: Maybe[Optional[int]] = OMIT,
         metadata: Maybe[Dict[str, Any]] = OMIT,
         org: Maybe[str] = OMIT,
@@ -54,13 +55,14 @@ class AutomationsOperations:
         :param run_as_user: The user (`usr_…`) as whom runs act.
         :param run_as_agent: The agent (`agt_…`) as which runs act.
         :param max_concurrent_runs: How many runs may be active at the same time.
+        :param max_pending_runs: How many runs may wait for their turn. Beyond it, invocations are 429.
         :param timeout_seconds: How many seconds a run may take.
         :param metadata: Stored as given; replaces the whole map.
         :param org: The organisation (`org_…`).
         :param team: The team (`tea_…`).
         :param user: The user (`usr_…`).
         """
-        response: types.Automation = self._connection.call("POST", "/api/v1/automations", body=given(name=name, lookup_key=lookup_key, description=description, trigger=trigger, filter=filter, schedule=schedule, timezone=timezone, workflow=workflow, input_schema=input_schema, invoke_auth=invoke_auth, run_as_user=run_as_user, run_as_agent=run_as_agent, max_concurrent_runs=max_concurrent_runs, timeout_seconds=timeout_seconds, metadata=metadata, type=type, org=org, team=team, user=user), keyed=True, options=options)
+        response: types.Automation = self._connection.call("POST", "/api/v1/automations", body=given(name=name, lookup_key=lookup_key, description=description, trigger=trigger, filter=filter, schedule=schedule, timezone=timezone, workflow=workflow, input_schema=input_schema, invoke_auth=invoke_auth, run_as_user=run_as_user, run_as_agent=run_as_agent, max_concurrent_runs=max_concurrent_runs, max_pending_runs=max_pending_runs, timeout_seconds=timeout_seconds, metadata=metadata, type=type, org=org, team=team, user=user), keyed=True, options=options)
         return response
 
     def list(
@@ -105,6 +107,7 @@ class AutomationsOperations:
         run_as_user: Maybe[Optional[str]] = OMIT,
         run_as_agent: Maybe[Optional[str]] = OMIT,
         max_concurrent_runs: Maybe[Optional[int]] = OMIT,
+        max_pending_runs: Maybe[Optional[int]] = OMIT,
         timeout_seconds: Maybe[Optional[int]] = OMIT,
         metadata: Maybe[Dict[str, Any]] = OMIT,
         options: Optional[CallOptions] = None,
@@ -124,10 +127,11 @@ class AutomationsOperations:
         :param run_as_user: The user (`usr_…`) as whom runs act.
         :param run_as_agent: The agent (`agt_…`) as which runs act.
         :param max_concurrent_runs: How many runs may be active at the same time.
+        :param max_pending_runs: How many runs may wait for their turn. Beyond it, invocations are 429.
         :param timeout_seconds: How many seconds a run may take.
         :param metadata: Stored as given; replaces the whole map.
         """
-        response: types.Automation = self._connection.call("PATCH", path("/api/v1/automations/{}", automation), body=given(name=name, lookup_key=lookup_key, description=description, trigger=trigger, filter=filter, schedule=schedule, timezone=timezone, workflow=workflow, input_schema=input_schema, invoke_auth=invoke_auth, run_as_user=run_as_user, run_as_agent=run_as_agent, max_concurrent_runs=max_concurrent_runs, timeout_seconds=timeout_seconds, metadata=metadata), options=options)
+        response: types.Automation = self._connection.call("PATCH", path("/api/v1/automations/{}", automation), body=given(name=name, lookup_key=lookup_key, description=description, trigger=trigger, filter=filter, schedule=schedule, timezone=timezone, workflow=workflow, input_schema=input_schema, invoke_auth=invoke_auth, run_as_user=run_as_user, run_as_agent=run_as_agent, max_concurrent_runs=max_concurrent_runs, max_pending_runs=max_pending_runs, timeout_seconds=timeout_seconds, metadata=metadata), options=options)
         return response
 
     def delete(self, automation: str, options: Optional[CallOptions] = None) -> None:

@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import { openS3Objects } from '../../../src/blob/s3.ts';
+import { type Json, knowledgeOf } from '../../support/knowledge.ts';
+import { startS3Server } from '../../support/s3-server.ts';
+import { startTestServer } from '../../support/server.ts';
+
+const server = await startTestServer({ env: { QUARRY_FETCH_ALLOW: '127.0.0.0/8' } });
+const s3 = await startS3Server();
+const objects = openS3Objects(s3.options, '');
+after(async () => {
+  await server.close();
+  await objects.close();
+  await s3.stop();
+});
+const world = await server.provision.world();
+const app = knowledgeOf(server, { key: world.app.secretKey });
+const credentials = { access_key_id: 'test', secret_access_key: 'test' };
+
+const put = (key: string, text: string) =>
+  objects.put(key, Buffer.from(text), { contentType: 'application/octet-stream' });
+
+const createSource = (payload: Json, more: Json = { credentials }) =>
+  app.createSource({
+    ...{ org: world.org.id, type: 's3/bucket' },
+    payload: { bucket: 'blobs', url: s3.options.endpoint, ...payload },
+    ...more,
+  });
+
+const pull = (source: string, body: Json = {}) => app.ingest(source, { pull: true, ...body });
+
+async function keys(source: string): Promise<string[]> {
+  type Listed = { data: { external_id: string }[] };
+  const { body } = await app.send<Listed>('GET', `/knowledge_documents?source=${source}&page_size=100`);
+  return body.data.map((each) => each.external_id).sort();
+}
+
+test('the objects below a prefix are read, then only what has changed, and deletions are followed', async () => {
+  await put('docs/a.md', 'Ants are small.');
+  await put('docs/b c.md', 'Bees make honey.');
+  await put('docs/d.md', 'Dragonflies hover.');
+  await put('other/e.md', 'Not this one.');
+  const source = await createSource({ prefix: 'docs/' });
+  const first = await pull(source);
+  assert.deepEqual([first.status, first.stats.documents], ['succeeded', 3], JSON.stringify(first));
+  assert.deepEqual(await keys(source), ['docs/a.md', 'docs/b c.md', 'docs/d.md']);
+  assert.equal((await app.search(source, 'honey'))[0]?.title, 'b c.md');
+  const same = await pull(source);
+  assert.deepEqual([same.stats.documents, same.stats.unchanged], [0, 3]);
+  await put('docs/a.md', 'Ants are very strong.');
+  await objects.remove('docs/d.md');
+  const changed = await pull(source);
+  assert.deepEqual([changed.stats.documents, changed.stats.unchanged, changed.stats.removed], [1, 1, 1]);
+  assert.match((await app.search(source, 'ants'))[0]?.content ?? '', /strong/);
+});
+
+test('an empty listing deletes nothing until a person confirms it', async () => {
+  await put('empty/a.md', 'One.');
+  const source = await createSource({ prefix: 'empty/' });
+  await pull(source);
+  await objects.remove('empty/a.md');
+  const held = await pull(source);
+  assert.deepEqual([held.stats.removed, held.metadata.deletions_held], [0, 1]);
+  assert.equal((await pull(source, { confirm_deletions: true })).stats.removed, 1);
+  assert.deepEqual(await keys(source), []);
+});
+
+test('a bucket that is missing, too large or on a host that must not be reached fails and deletes nothing', async () => {
+  for (const name of ['1', '2', '3']) await put(`many/${name}.md`, `Text ${name}.`);
+  const missing = await pull(await createSource({ bucket: 'nothing-here' }));
+  assert.deepEqual([missing.status, missing.error?.code], ['failed', 'fetch_failed'], JSON.stringify(missing));
+  const large = await pull(await createSource({ prefix: 'many/', max_files: 2 }));
+  assert.deepEqual([large.status, large.error?.code], ['failed', 'repository_too_large']);
+  const body = { org: world.org.id, type: 's3/bucket', payload: { bucket: 'blobs', url: 'http://10.0.0.1' } };
+  assert.equal((await app.send('POST', '/knowledge_sources', body)).status, 422);
+});
