@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { addOnNames, addOns, type RecordedPackage } from '../src/lib/add-ons.ts';
+import { addOnNames, addOns, bundlePlatforms, type RecordedPackage } from '../src/lib/add-ons.ts';
+import { defined } from '../src/lib/defined.ts';
 
 /*
  * `npm run packages` records in release-packages.json, from package-lock.json, the packages that Quarry installs itself.
@@ -10,7 +11,13 @@ import { addOnNames, addOns, type RecordedPackage } from '../src/lib/add-ons.ts'
 type Locked = {
   version?: string;
   integrity?: string;
+  dev?: boolean;
   dependencies?: Record<string, string>;
+  optionalDependencies?: Record<string, string>;
+  os?: string[];
+  cpu?: string[];
+  libc?: string[];
+  optional?: boolean;
   peerDependencies?: Record<string, string>;
   peerDependenciesMeta?: Record<string, { optional?: boolean }>;
 };
@@ -22,8 +29,30 @@ const root = join(import.meta.dirname, '..');
 export function recordPackages(lock: Lock): string {
   const record = {
     addOns: Object.fromEntries(addOnNames.map((name) => [name, listTree(lock, addOns[name].packages)])),
+    program: lockOfProgram(lock),
   };
   return `${JSON.stringify(record, null, 2)}\n`;
+}
+
+/** The lock file of what the program needs, on every platform, and of Node for those that `quarry bundle` writes for. */
+function lockOfProgram({ packages }: Lock): Record<string, Locked> {
+  const { dependencies, optionalDependencies } = packages[''] ?? {};
+  const nodes = bundlePlatforms.map((platform) => `node-${platform}`);
+  const optional = Object.fromEntries(nodes.map((name) => [name, packages[`node_modules/${name}`]?.version ?? '']));
+  const isShipped = ([path, { dev }]: [string, Locked]) =>
+    path.startsWith('node_modules/') && (!dev || nodes.some((name) => path === `node_modules/${name}`));
+  const entries = Object.entries(packages).filter(isShipped);
+  return {
+    '': { ...defined({ dependencies }), optionalDependencies: { ...optionalDependencies, ...optional } },
+    ...Object.fromEntries(entries.map(([path, entry]) => [path, pick(entry)])),
+  };
+}
+
+/** What npm needs to install a package from a lock file. */
+function pick({ version, integrity, dependencies, optionalDependencies, os, cpu, libc, optional, ...entry }: Locked) {
+  const { peerDependencies, peerDependenciesMeta } = entry;
+  const needs = { dependencies, optionalDependencies, peerDependencies, peerDependenciesMeta };
+  return defined({ version, integrity, ...needs, os, cpu, libc, optional });
 }
 
 /** The packages and everything they need, by path. Throws if one is not in the lock file or has no checksum. */

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { addOnNames, addOns, readRecordedAddOns } from '../src/lib/add-ons.ts';
+import { addOnNames, addOns, readRecordedPackages } from '../src/lib/add-ons.ts';
 
 /*
  * `npm run sbom` prints the packages of a release with their licences, as CycloneDX. `npm sbom --omit dev` would also
@@ -23,7 +23,7 @@ export function createSbom(): string {
     mkdirSync(project);
     const { devDependencies, ...manifest } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
     const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as Lock;
-    const added = new Set(Object.values(readRecordedAddOns()).flatMap((tree) => tree.map(({ path }) => path)));
+    const added = new Set(Object.values(readRecordedPackages().addOns).flatMap((tree) => tree.map(({ path }) => path)));
     for (const [path, entry] of Object.entries(lock.packages))
       if (added.has(path)) delete entry.dev;
       else if (entry.dev || entry.link) delete lock.packages[path];

@@ -35,6 +35,7 @@ const programs = {
   },
   curl: { names: ['curl'], debianPackages: ['curl'], use: 'the guides, which run as tests' },
   git: { names: ['git'], debianPackages: ['git'], use: 'the test that the guides leave no files behind' },
+  ip: { names: ['ip'], debianPackages: ['iproute2'], use: 'the test of a bundle without a network' },
   ps: { names: ['ps'], debianPackages: ['procps'], use: 'the tests that kill processes' },
 } satisfies Record<string, Program>;
 

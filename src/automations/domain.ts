@@ -1,5 +1,8 @@
+import { randomBytes } from 'node:crypto';
+import { hostname } from 'node:os';
 import type { Database } from '../db/database.ts';
 import type { Domain } from '../domain.ts';
+import type { StreamHub } from '../http/streams/sse.ts';
 import type { Ledger } from '../ledger/seal.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/log.ts';
@@ -7,8 +10,10 @@ import type { Llm } from '../llm/service.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
 import { createAutomationService } from './definitions/service.ts';
 import type { Expressions } from './engine/expressions.ts';
+import { TreeBudget } from './engine/tree-budget.ts';
 import { type AutomationWorkflow, createAutomationWorkflow, createGraphLoader } from './engine/workflow.ts';
 import { createNodeServices, type NodeDomains } from './nodes/services.ts';
+import { createProgramService } from './programs/service.ts';
 import { outputLog, outputTopic } from './runs/output.ts';
 import { createRunService } from './runs/service.ts';
 import { runStream } from './runs/stream.ts';
@@ -20,6 +25,7 @@ import { runStream } from './runs/stream.ts';
  * - runs/: starting by invocation, reading, signals, claims by external programs, the streams of a run.
  * - engine/: `fold.ts` computes a run's state from its journal, `decide.ts` the next steps from that state, and
  *   `advance.ts` executes them and appends the outcome, as often as its job runs.
+ * - programs/: runs that the user's own program executes, over the same journal.
  * - nodes/: what one step of each kind does, through the services of other domains.
  * An invocation writes a run and a job in one transaction; the job advances the run until it waits or ends. The ticker
  * wakes runs whose time has come.
@@ -33,6 +39,7 @@ type AutomationsDeps = {
   log: Logger;
   secrets: Secrets;
   ledger: Ledger;
+  streams: StreamHub;
   expressions: Expressions;
   llm: Llm;
   /** Tokens of one run; 0 for no limit. */
@@ -45,7 +52,18 @@ export function createAutomations(deps: AutomationsDeps, domains: NodeDomains) {
   const { db, clock, log, secrets, ledger, expressions, llm, runTokensMax } = deps;
   const loadGraph = createGraphLoader(db);
   const automations = createAutomationService({ db, clock, secrets, ledger, expressions });
-  const runs = createRunService({ db, clock, secrets, expressions, automations, loadGraph });
+  const runs = createRunService({
+    ...{ db, clock, secrets, expressions, automations, loadGraph },
+    signalProgram: (run, signal) => programs.signal(run, signal),
+  });
+  const treeBudget = new TreeBudget(db, clock);
+  const worker = `${hostname()}/${process.pid}/${randomBytes(3).toString('hex')}`;
+  const environment = { worker, version: deps.version };
+  const programs = createProgramService({
+    ...{ db, clock, log, secrets, streams: deps.streams, automations, runs, treeBudget, environment },
+    openSecrets: automations.openSecrets,
+    cancelRun: runs.cancelTree,
+  });
   const nodes = createNodeServices({ db, log, llm, runTokensMax, runs, domains });
   const workflow = createAutomationWorkflow({
     db,
@@ -56,12 +74,14 @@ export function createAutomations(deps: AutomationsDeps, domains: NodeDomains) {
     automations,
     runs,
     loadGraph,
+    advanceProgram: programs.advance,
+    treeBudget,
+    environment,
     servicesFor: nodes.servicesFor,
     findChildEnd: nodes.findChildEnd,
-    version: deps.version,
   });
   return {
-    service: { automations, runs },
+    service: { automations, runs, programs },
     tasks: workflow.tasks,
     streams: { run: runStream(db), [outputTopic]: outputLog(db) },
     /** Checks every second for due runs and schedules. */

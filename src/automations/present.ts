@@ -70,12 +70,18 @@ export function presentRun(row: ShownRun) {
     team: row.teamId && formatId('team', row.teamId),
     user: row.userId && formatId('user', row.userId),
     sandbox: presentSandboxId(row.sandboxId),
+    waiting_for: row.status === 'running' && row.workflowChanged ? waitingForWorker(row.workflowChanged) : null,
     lease_until: row.leaseUntil && iso(row.leaseUntil),
     started_at: row.startedAt && iso(row.startedAt),
     completed_at: row.completedAt && iso(row.completedAt),
     created_at: iso(row.createdAt),
     updated_at: iso(row.updatedAt),
   });
+}
+
+/** The run waits for a worker whose code fits its journal. */
+function waitingForWorker(changed: NonNullable<RunRow['workflowChanged']>) {
+  return { kind: 'worker', workflow_changed: changed };
 }
 
 /** A run in the list of all runs, without payload and result. */

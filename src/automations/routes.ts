@@ -18,6 +18,8 @@ import {
   presentSecret,
   presentVersion,
 } from './present.ts';
+import { registerProgramRoutes } from './programs/routes.ts';
+import type { ProgramService } from './programs/service.ts';
 import { outputTopic } from './runs/output.ts';
 import type { RunService } from './runs/service.ts';
 import {
@@ -26,6 +28,7 @@ import {
   automationProblemsSchema,
   automationSchema,
   automationUpdateSchema,
+  claimedRunSchema,
   claimSchema,
   eventResponseSchema,
   eventSchema,
@@ -36,6 +39,7 @@ import {
   listAutomationsQuery,
   listRunsQuery,
   listVisibleRunsQuery,
+  retrySchema,
   runPageSchema,
   runSchema,
   secretListSchema,
@@ -49,7 +53,12 @@ import {
 const tag = 'Automations';
 const legacyRun = '/protected/api/v1/developer/apps/:app/automations/runs/:automation_run';
 
-type AutomationRouteDeps = { automations: AutomationService; runs: RunService; streams: StreamHub };
+type AutomationRouteDeps = {
+  automations: AutomationService;
+  runs: RunService;
+  programs: ProgramService;
+  streams: StreamHub;
+};
 
 export function registerAutomationRoutes(api: Api, deps: AutomationRouteDeps): void {
   registerDefinitions(api, deps);
@@ -58,6 +67,7 @@ export function registerAutomationRoutes(api: Api, deps: AutomationRouteDeps): v
   registerRunReading(api, deps);
   registerRunChanges(api, deps);
   registerWorkRoutes(api, deps);
+  registerProgramRoutes(api, deps);
   registerSecrets(api, deps);
 }
 
@@ -331,12 +341,15 @@ function registerRunChanges(api: Api, { runs }: AutomationRouteDeps): void {
     operationId: 'retryAutomationRun',
     tag,
     changesRights: false,
-    summary: 'Start a new run from one that has ended, with the same payload',
+    summary: 'Start a new run from one that has ended, from its beginning or from a node',
     description:
-      'Returns the new run, which uses the automation’s current workflow; `retried_from` names the old run. 409 if the old run has not ended.',
+      'Returns the new run; `retried_from` names the old run. With `from`, it keeps the journal before that node (each copied entry has `metadata.copied_from`) and the workflow of the old run; without it, it starts with the same payload and the automation’s current workflow. 409 if the old run has not ended, and `rewind_refused` if an approval would be kept that followed a replaced output. 422 lists the starts of a node that ran more than once.',
     params,
+    body: retrySchema,
+    budget: bodyBudgets.map,
     responses: { 201: ref(runSchema) },
-    handler: async ({ caller, params: given }) => presentRun(await runs.retry(caller, given.automation_run)),
+    handler: async ({ caller, params: given, body }) =>
+      presentRun(await runs.retry(caller, given.automation_run, body ?? {})),
   });
   api.provisioning(operators, {
     method: 'POST',
@@ -385,10 +398,10 @@ function registerWorkRoutes(api: Api, { runs }: AutomationRouteDeps): void {
       'For your own worker. 204 if no run is pending. The run is `running` until the worker reports its end, or until the lease expires without a renewal. 409 if the automation has a workflow.',
     params: Type.Object({ automation: Type.String() }),
     body: claimSchema,
-    responses: { 200: ref(runSchema), 204: null },
+    responses: { 200: ref(claimedRunSchema), 204: null },
     async handler({ caller, params, body, reply }) {
       const run = await runs.claim(caller, params.automation, body.lease_seconds);
-      if (run) return presentRun(run);
+      if (run) return { ...presentRun(run), ...(run.claim === null ? {} : { claim: formatId('claim', run.claim) }) };
       reply.code(204);
       return null;
     },

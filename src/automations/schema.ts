@@ -14,7 +14,8 @@ const invokeAuth = Type.Enum(['any', 'secret_key', 'user']);
 /** The graph in responses. `checkGraph` checks the graph of a request. */
 const graphResponse = Type.Unsafe<unknown>({
   ...Type.Union([mapOf(Type.Unknown()), Type.Null()]),
-  description: 'The WorkflowGraph, or null when an external worker executes the runs.',
+  description:
+    'The WorkflowGraph; the WorkflowProgram whose steps your code executes; or null when an external worker reports on whole runs.',
 });
 const schemaAnswer = Type.Unsafe<unknown>({
   ...Type.Union([mapOf(Type.Unknown()), Type.Null()]),
@@ -73,7 +74,8 @@ const bounded = (maxLength: number, description?: string) =>
 /** Not checked here: `checkGraph` reports problems node by node. */
 const graphInput = Type.Unsafe<unknown>({
   ...Type.Union([Type.Object({}, { additionalProperties: true }), Type.Null()]),
-  description: `A graph {kind: "WorkflowGraph", version: 1, start_node, nodes}, or null.`,
+  description:
+    'A graph {kind: "WorkflowGraph", version: 1, start_node, nodes}, a program {kind: "WorkflowProgram", version: 1, name}, or null.',
 });
 const schemaInput = Type.Unsafe<unknown>({
   ...Type.Union([Type.Object({}, { additionalProperties: true }), Type.Null()]),
@@ -149,6 +151,23 @@ export const runSchema = Type.Object(
     team: optionalText,
     user: optionalText,
     sandbox: optionalText,
+    waiting_for: Type.Optional(
+      Type.Object(
+        {
+          kind: Type.Enum(['worker'], { description: 'A worker whose code fits what the run has done so far.' }),
+          workflow_changed: Type.Optional(
+            Type.Object(
+              {
+                expected: Type.Unknown({ description: 'The step that the journal has.' }),
+                found: Type.Unknown({ description: 'What the code asked for instead.' }),
+              },
+              { description: 'Why the last worker could not continue the run.' },
+            ),
+          ),
+        },
+        { description: 'What the run waits for, if that is known; absent otherwise.' },
+      ),
+    ),
     lease_until: optionalText,
     started_at: optionalText,
     completed_at: optionalText,
@@ -156,6 +175,16 @@ export const runSchema = Type.Object(
     updated_at: Type.String(),
   },
   { $id: 'AutomationRun', description: 'One run of an automation.' },
+);
+
+export const claimedRunSchema = Type.Object(
+  {
+    ...runSchema.properties,
+    claim: Type.String({
+      description: 'Send it with each report, so that a report after the lease has expired is refused.',
+    }),
+  },
+  { $id: 'ClaimedAutomationRun', description: 'A run that an external worker has claimed.' },
 );
 
 const { payload: _payload, participants: _participants, result: _result, ...summary } = runSchema.properties;
@@ -192,7 +221,7 @@ export const workflowVersionSchema = Type.Object(
   },
 );
 
-const entrySchema = Type.Object(
+export const entrySchema = Type.Object(
   {
     id: Type.String({ description: 'wdr_…' }),
     sequence: Type.Integer(),
@@ -283,12 +312,60 @@ export const invokeSchema = Type.Unsafe<Static<typeof invokeMembers> | null>({
   type: ['object', 'null'],
 });
 
+const retryMembers = strict({
+  from: Type.Optional(
+    Type.Union(
+      [
+        Type.Literal('failure'),
+        strict({
+          node: bounded(100, 'The node that runs again; what follows it also does.'),
+          sequence: Type.Optional(
+            Type.Integer({
+              minimum: 1,
+              maximum: limits.integerMax,
+              description: 'The `node_started` entry to continue from. Required if the node ran more than once.',
+            }),
+          ),
+        }),
+      ],
+      {
+        description:
+          'Keeps what the run did before this node, or with `failure` everything that it finished. Without it, the new run starts from the beginning with the current workflow.',
+      },
+    ),
+  ),
+  outputs: Type.Optional(
+    mapOf(Type.Unknown(), {
+      maxProperties: 500,
+      description: 'Outputs, by node, that replace the kept ones. Only with `from`.',
+    }),
+  ),
+  workflow_version: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: limits.integerMax,
+      description: 'The version of the workflow to continue with. By default the one of the old run. Only with `from`.',
+    }),
+  ),
+  payload: Type.Optional(
+    freeMap('Another payload, for a new run from the beginning. Only for runs of type invoked, and not with `from`.'),
+  ),
+});
+/** All members are optional, and so is the body. */
+export const retrySchema = Type.Unsafe<Static<typeof retryMembers> | null>({
+  ...retryMembers,
+  type: ['object', 'null'],
+});
+
 export const signalSchema = strict({ name: bounded(200), payload: Type.Optional(Type.Unknown()) });
 export const claimSchema = strict({ lease_seconds: Type.Integer({ minimum: 1, maximum: 86_400 }) });
 export const statusSchema = strict({
   status: Type.Enum(['running', 'completed', 'failed']),
   result: Type.Optional(Type.Unknown()),
   error: Type.Optional(strict({ code: bounded(200), message: Type.String({ maxLength: 10_000 }) })),
+  claim: Type.Optional(
+    bounded(100, 'The `claim` of the response to the claim. 409 `claim_lost` if the run was claimed again since.'),
+  ),
 });
 export const eventSchema = strict({ name: bounded(200), payload: Type.Optional(Type.Unknown()) });
 export const eventResponseSchema = Type.Object({

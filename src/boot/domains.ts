@@ -7,11 +7,13 @@ import { createExpressions, ExpressionError } from '../automations/engine/expres
 import { createConfigService } from '../configs/service.ts';
 import { createConsole } from '../console/domain.ts';
 import { openEmbedder } from '../content/embed/open.ts';
+import { parseAllowList } from '../content/fetch/allow-list.ts';
 import { openReranker } from '../content/models/reranker.ts';
 import type { PictureRequest } from '../content/picture/picture.ts';
 import { createCrawls } from '../crawls/domain.ts';
 import type { Domain, Tasks } from '../domain.ts';
 import { createEvents } from '../events/domain.ts';
+import { emitEvent } from '../events/emit.ts';
 import { createExtractions } from '../extractions/domain.ts';
 import { createFiles } from '../files/domain.ts';
 import { createIdempotencySweep } from '../idempotency/sweep.ts';
@@ -26,6 +28,8 @@ import { createLedgerService } from '../ledger/service.ts';
 import { limits } from '../lib/limits.ts';
 import { version } from '../lib/version.ts';
 import { createLlm } from '../llm/service.ts';
+import { createModels } from '../models/domain.ts';
+import { observeModelCalls } from '../monitoring/model-calls.ts';
 import { createSetAsideJobService } from '../monitoring/service.ts';
 import { createOrgService } from '../orgs/service.ts';
 import { createAuth } from '../sign-in/domain.ts';
@@ -99,7 +103,12 @@ export function createDomains(services: Services, audit?: AuditLog) {
   };
 
   const expressions = createExpressions();
-  const llm = createLlm({ config, log, resolve, checkSchema: expressions.checkSchema });
+  const llm = createLlm({
+    ...{ db, secrets, clock, config, log, resolve, checkSchema: expressions.checkSchema },
+    allow: parseAllowList(config.fetchAllow),
+    observe: observeModelCalls(services.metrics),
+    emitReached: (tx, { payload, ...scope }) => emitEvent(tx, { ...scope, name: 'model_budget.reached', payload }),
+  });
   const files = createFiles(fileDeps);
   const uploads = createUploads({
     ...fileDeps,
@@ -171,6 +180,7 @@ export function createDomains(services: Services, audit?: AuditLog) {
     nodeDomains,
   );
 
+  const models = createModels({ ...base, fetcher, operator: llm.operator, daysKept: config.modelCallDays });
   const webhooks = createWebhooks({ ...base, fetcher });
   const events = createEvents({ ...base, streamSecondsMax: config.streamSeconds, onLogged: webhooks.onLogged });
   const sweep = createIdempotencySweep(base);
@@ -190,6 +200,7 @@ export function createDomains(services: Services, audit?: AuditLog) {
     kv,
     events,
     webhooks,
+    models,
   ];
   for (const domain of all)
     for (const [kind, source] of Object.entries(domain.streams ?? {})) streams.register(kind, source);
@@ -227,6 +238,7 @@ export function createDomains(services: Services, audit?: AuditLog) {
     kv: kv.service,
     kvWatch: kv.watch,
     webhooks: webhooks.service,
+    ...models.service,
     events: events.service,
     ...automations.service,
   };

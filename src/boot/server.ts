@@ -35,6 +35,8 @@ import { registerKvRoutes } from '../kv/routes.ts';
 import { registerLedgerRoutes } from '../ledger/routes.ts';
 import { limits } from '../lib/limits.ts';
 import { registerMcpRoutes } from '../mcp/routes.ts';
+import { registerBudgetRoutes } from '../models/budget-routes.ts';
+import { registerModelRoutes } from '../models/routes.ts';
 import { registerMonitoring } from '../monitoring/register.ts';
 import { registerSetAsideJobRoutes } from '../monitoring/routes.ts';
 import { openAiErrors } from '../openai/errors.ts';
@@ -252,6 +254,8 @@ function registerRoutes(api: Api, domains: Domains): void {
   registerKvRoutes(api, domains);
   registerKvCollectionRoutes(api, domains);
   registerWebhookRoutes(api, domains);
+  registerModelRoutes(api, domains);
+  registerBudgetRoutes(api, domains);
   registerEventRoutes(api, domains);
   registerKnowledgeRoutes(api, domains);
   registerAutomationRoutes(api, domains);

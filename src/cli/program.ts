@@ -8,6 +8,7 @@ import { ApiError, UsageError } from './errors.ts';
 import { describeError } from './explain.ts';
 import type { AddOptions } from './operate/add.ts';
 import type { TakeOptions } from './operate/backup.ts';
+import type { BundleOptions } from './operate/bundle.ts';
 import type { VerifyOptions } from './operate/verify.ts';
 import { sanitizeForTerminal } from './terminal.ts';
 
@@ -120,6 +121,13 @@ function addAddOnCommands(program: Command, end: End): void {
     .command('remove <name...>')
     .description('delete add-ons from the data directory')
     .action(async (names: string[]) => end((await import('./operate/add.ts')).remove(names)));
+  program
+    .command('bundle')
+    .description('write one archive with everything, for a machine without a network')
+    .option('--platform <name>', 'linux-x64 or linux-arm64', `linux-${process.arch}`)
+    .option('--add-ons <names>', 'separated by commas; "" for none (default: all)')
+    .option('--out <file>', 'where to write it (default: quarry-VERSION-PLATFORM.tar.gz)')
+    .action(async (options: BundleOptions) => end(await (await import('./operate/bundle.ts')).bundle(options)));
 }
 
 /** Ledgers and files. */

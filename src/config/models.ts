@@ -1,4 +1,4 @@
-import { integer, oneOf, optionalInteger, secretText, text, url } from './values.ts';
+import { boolean, integer, oneOf, optionalInteger, secretText, text, url } from './values.ts';
 
 /** The settings for models: embeddings, the language model, reranking. Part of the settings in `config.ts`. */
 export const modelSettings = {
@@ -59,6 +59,22 @@ export const modelSettings = {
   ),
   llmModel: text('QUARRY_LLM_MODEL', undefined, 'Language model, as its server names it.'),
   llmKey: secretText('QUARRY_LLM_KEY', "Key of the language model's server."),
+  modelsFile: text(
+    'QUARRY_MODELS_FILE',
+    undefined,
+    'JSON file with further language models and aliases of the operator; see docs/language-models.md.',
+  ),
+  modelCallDays: integer(
+    'QUARRY_MODEL_CALL_DAYS',
+    30,
+    { min: 1, max: 3_650 },
+    'Retention of the records of calls of language models, in days.',
+  ),
+  modelCallContents: boolean(
+    'QUARRY_MODEL_CALL_CONTENTS',
+    false,
+    'Whether these records keep the messages and the text, without the secrets of automations.',
+  ),
   llmConcurrency: integer(
     'QUARRY_LLM_CONCURRENCY',
     8,

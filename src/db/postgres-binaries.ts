@@ -60,7 +60,7 @@ function findPackage(name: string): string | undefined {
 }
 
 /** npm packages contain no symbolic links; the package's install script creates them, unless scripts are disabled. */
-function restoreSymlinks(packageDirectory: string): void {
+export function restoreSymlinks(packageDirectory: string): void {
   const listFile = join(packageDirectory, 'native', 'pg-symlinks.json');
   if (!existsSync(listFile)) return;
   const links = JSON.parse(readFileSync(listFile, 'utf8')) as { source: string; target: string }[];

@@ -43,6 +43,7 @@ export function createEvents({ db, clock, streamSecondsMax, onLogged }: EventsDe
 /** Safe to run at any time, in any number of processes. */
 export async function sweepEvents({ db, clock }: { db: Database; clock: Clock }): Promise<void> {
   const before = new Date(clock.now().getTime() - eventBounds.keptDays * dayMs);
-  do await releaseOldEvents(db, before, eventBounds.eventsMax, sweepRowsMax);
-  while ((await deleteReleasedEvents(db, sweepRowsMax)) === sweepRowsMax);
+  const { eventsMax } = eventBounds;
+  do await releaseOldEvents(db, before, eventsMax, sweepRowsMax);
+  while ((await deleteReleasedEvents(db, before, eventsMax, sweepRowsMax)) === sweepRowsMax);
 }

@@ -44,6 +44,20 @@ const run = Type.Object({
   result: anyValue('What the run returned.'),
   error: Type.Optional(error),
 });
+const budget = Type.Object({
+  budget: text('The budget (`mbg_…`).'),
+  level: Type.Enum(['soft', 'hard'], {
+    description: 'Which limit was reached. Beyond the hard one, calls are refused.',
+  }),
+  subject: text('Whose budget it is, such as `user`.'),
+  subject_id: Type.Union([Type.String(), Type.Null()], {
+    description: 'The id of the user, agent …; null for the app.',
+  }),
+  period: Type.Enum(['day', 'month', 'total'], { description: 'When the count starts at 0 again.' }),
+  resets_at: Type.Union([Type.String(), Type.Null()], { description: 'The end of the period, in ISO 8601.' }),
+  tokens: Type.Integer({ description: 'Tokens used, with those reserved by calls in progress.' }),
+  cost: Type.Integer({ description: 'Money used, in millionths of a currency unit.' }),
+});
 const testPayload = Type.Object({ webhook: text('The webhook (`whk_…`).') });
 
 /** The events that Quarry emits by itself, and the payload of each. Programs emit others under names of their own. */
@@ -59,6 +73,7 @@ const ownEvents: Record<string, { summary: string; payload: TSchema }> = {
   'knowledge_source.deleted': { summary: 'A source was deleted', payload: source },
   'automation_run.completed': { summary: 'A run ended with its result', payload: run },
   'automation_run.failed': { summary: 'A run failed', payload: run },
+  'model_budget.reached': { summary: 'A budget for language models has reached a limit', payload: budget },
   'webhook.test': { summary: 'Sent by the test of a webhook, to that webhook alone', payload: testPayload },
 };
 

@@ -133,13 +133,18 @@ export async function releaseOldEvents(db: Db, before: Date, eventsMax: number, 
     where kept_after < position - ${eventsMax}::bigint`;
 }
 
-/** Deletes released events, `rowsMax` at most. Returns their number. */
-export async function deleteReleasedEvents(db: Db, rowsMax: number): Promise<number> {
+/**
+ * Deletes released events, `rowsMax` at most. Returns their number. One with deliveries stays until it is old itself: the
+ * beginning of a stream releases recent events too.
+ */
+export async function deleteReleasedEvents(db: Db, before: Date, eventsMax: number, rowsMax: number): Promise<number> {
   const { count } = await db`
     delete from events where (app_id, id) in (
       select e.app_id, e.id from event_logs l
       join events e on e.app_id = l.app_id and e.sandbox_id = l.sandbox_id and e.position <= l.kept_after
       where e.dispatched_at is not null
+        and (e.created_at < ${before} or e.position <= l.position - ${eventsMax}::bigint or not exists (
+          select 1 from webhook_deliveries d where d.app_id = e.app_id and d.event_id = e.id))
       limit ${rowsMax} for update of e skip locked)`;
   return count;
 }

@@ -12,7 +12,7 @@ export async function presentExtraction(deps: FileLinks, view: ExtractionView, n
 
 /** The JSON of an extraction without its outputs: a site may have thousands. */
 export function presentWithoutOutputs({ row, leftOut, wanted }: ExtractionView) {
-  const structure = compact({ schema: wanted?.schema, instructions: wanted?.instructions });
+  const structure = compact({ schema: wanted?.schema, instructions: wanted?.instructions, model: wanted?.model });
   return {
     ...presentSummary(row),
     ...presentOptions(row),

@@ -59,9 +59,11 @@ function readCrawlSettings(
   };
 }
 
-function readWanted({ schema, instructions }: Static<typeof extractionCreateSchema>): Wanted | undefined {
-  if (schema !== undefined) return { schema, instructions: instructions ?? null };
+function readWanted(body: Static<typeof extractionCreateSchema>): Wanted | undefined {
+  const { schema, instructions, model } = body;
+  if (schema !== undefined) return { schema, instructions: instructions ?? null, model: model ?? null };
   if (instructions !== undefined) throw invalidField('instructions', 'requires schema');
+  if (model !== undefined) throw invalidField('model', 'requires schema');
   return undefined;
 }
 

@@ -5,6 +5,7 @@ import { ref, strict } from '../http/route/route.ts';
 import { integerRange } from '../http/route/validation.ts';
 import { limits } from '../lib/limits.ts';
 import { mapOf } from '../lib/map-schema.ts';
+import { modelName } from '../llm/operator-models.ts';
 
 const optionalText = Type.Optional(Type.String());
 const kind = Type.Enum(['document', 'link', 'site']);
@@ -87,6 +88,9 @@ export const extractionSchema = Type.Object(
     sitemap: Type.Optional(sitemapUse),
     schema: Type.Optional(mapOf(Type.Unknown(), { description: 'The JSON Schema of the data. Omitted in lists.' })),
     instructions: Type.Optional(Type.String({ description: 'Omitted in lists.' })),
+    model: Type.Optional(
+      Type.String({ description: 'The model or alias that extracts the data. Omitted in lists, and for the default.' }),
+    ),
     agent: optionalText,
     org: optionalText,
     failure_reason: Type.Optional(
@@ -153,6 +157,10 @@ const structureMembers = {
       description: 'Instructions for extracting the data. Requires schema.',
     }),
   ),
+  model: Type.Optional({
+    ...modelName,
+    description: 'The model or alias that extracts the data. Default: as the operator set it. Requires schema.',
+  }),
 };
 
 export const extractionCreateSchema = strict({

@@ -52,7 +52,7 @@ export type ExtractionDeps = {
   parser: ParserPool;
   files: FileService;
   fetcher: Fetcher;
-  llm: Pick<Llm, 'requireModel'>;
+  llm: Pick<Llm, 'requireUsable' | 'contextTokens'>;
   schemas: Schemas;
   /** The size of the language model's context in tokens. */
   contextTokens: number;
@@ -264,9 +264,10 @@ export function createExtractionService(deps: ExtractionDeps) {
 
   /** 501 without a language model, 422 for a schema that cannot be used, 429 if the app's tokens are used up. */
   async function requireStructuring(caller: Caller, wanted: Wanted): Promise<void> {
-    deps.llm.requireModel();
+    await deps.llm.requireUsable(caller, wanted.model ?? undefined);
     await deps.schemas.requireUsable(caller.appId, wanted.schema);
-    if (findRoom(wanted, pieceSchemaOf(wanted.schema).schema, deps.contextTokens) === undefined)
+    const own = wanted.model === null ? undefined : await deps.llm.contextTokens(caller, wanted.model);
+    if (findRoom(wanted, pieceSchemaOf(wanted.schema).schema, own ?? deps.contextTokens) === undefined)
       throw invalidField('schema', schemaTooLarge);
     await requireQuotaLeft(db, caller, 'tokens');
   }

@@ -5,6 +5,7 @@
 export const taskNames = {
   advanceRun: 'advance_run',
   advanceRuns: 'advance_runs',
+  applySyncs: 'apply_syncs',
   compactIndex: 'compact_index',
   crawl: 'crawl',
   deliverDue: 'deliver_due',
@@ -14,6 +15,7 @@ export const taskNames = {
   ingest: 'ingest',
   learnSources: 'learn_sources',
   logEvents: 'log_events',
+  matchEvent: 'match_event',
   mergeIndex: 'merge_index',
   purgeSources: 'purge_sources',
   sealLedger: 'seal_ledger',
@@ -26,6 +28,7 @@ export const taskNames = {
   sweepEvents: 'sweep_events',
   sweepIdempotency: 'sweep_idempotency',
   sweepKv: 'sweep_kv',
+  sweepModels: 'sweep_models',
   sweepUploads: 'sweep_uploads',
   sweepUsage: 'sweep_usage',
 } as const;

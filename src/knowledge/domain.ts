@@ -27,10 +27,14 @@ import { messageKeptMs } from './sources/inbound-signing.ts';
 import { deleteInboundMessages } from './sources/inbound-store.ts';
 import { createSourceService, dueAt } from './sources/service.ts';
 import { listDueSources, setNextPull } from './sources/store.ts';
+import { applySyncs } from './syncs/apply.ts';
+import { createSyncService } from './syncs/service.ts';
+import { deleteOldTombstones } from './syncs/store.ts';
 
 /*
  * Sources hold documents, which search finds.
  * - sources/: creating and changing sources, inbound URLs and messages. kinds/: what each kind accepts.
+ * - syncs/: what connectors send, in batches that are stored first and then indexed.
  * - ingestion/: one import of content. Pushed content is read while the request waits, pulls run as jobs, and sites come
  *   from crawls.
  * - documents/: reading and changing single documents; attached-files/: files of vector stores.
@@ -98,6 +102,12 @@ export function createKnowledge(deps: KnowledgeDeps) {
     while ((await deleteInboundMessages(db, before, messagesBatch)) === messagesBatch);
   }
 
+  /** Deletes the marks of documents that were deleted long ago. */
+  async function forgetTombstones(): Promise<void> {
+    const before = new Date(clock.now().getTime() - tombstoneKeptMs);
+    while ((await deleteOldTombstones(db, before, messagesBatch)) === messagesBatch);
+  }
+
   async function runIngestionJob(payload: object, context: JobContext): Promise<void> {
     const { appId, ingestionId } = payload as { appId: string; ingestionId: string };
     if (await work.runIngestion(appId, ingestionId, context)) return;
@@ -111,6 +121,7 @@ export function createKnowledge(deps: KnowledgeDeps) {
 
   const tasks: Tasks = {
     [taskNames.ingest]: runIngestionJob,
+    [taskNames.applySyncs]: (payload, context) => applySyncs(work.deps, payload as SourceKey, context),
     [taskNames.mergeIndex]: (payload) => work.mergeSource(payload as SourceKey),
     [taskNames.embedDocuments]: (payload, context) => {
       const { appId } = payload as { appId?: string };
@@ -126,6 +137,7 @@ export function createKnowledge(deps: KnowledgeDeps) {
       await work.purgeRemoved();
       await work.compactWasteful();
       await forgetMessages();
+      await forgetTombstones();
     },
     [taskNames.startPulls]: () => runSchedule(),
   };
@@ -143,6 +155,7 @@ export function createKnowledge(deps: KnowledgeDeps) {
     documents: createDocumentService({ db, sources, ingestions }),
     attachments: createAttachmentService({ db, sources, ingestions }),
     search: createSearchService({ db, sources, index, reranker: deps.reranker }),
+    syncs: createSyncService({ db, clock, sources, addJob }),
     inbound: createInboundService({ ...deps, sources, ingestions }),
   };
   return {
@@ -156,3 +169,4 @@ export function createKnowledge(deps: KnowledgeDeps) {
 
 const scheduleBatch = 50;
 const messagesBatch = 1_000;
+const tombstoneKeptMs = 30 * 24 * 3_600_000;

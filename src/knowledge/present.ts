@@ -18,6 +18,7 @@ export function presentSource(row: SourceView) {
     context_installation: row.installationId && formatId('installation', row.installationId),
     created_at: iso(row.createdAt),
     updated_at: iso(row.updatedAt),
+    lookup_key: row.lookupKey,
     learned_model: row.model && {
       status: row.model.refusedBytes === null ? ('ready' as const) : ('over_quota' as const),
       bytes: row.model.bytes,
@@ -94,6 +95,7 @@ export function presentDocument(row: DocumentView) {
     total_size: row.totalSize,
     total_chunks: row.chunkCount,
     source_url: row.sourceUrl,
+    external_id: row.externalId,
     created_at: iso(row.createdAt),
     updated_at: iso(row.updatedAt),
   });

@@ -16,6 +16,7 @@ import {
   presentSource,
 } from './present.ts';
 import * as schema from './schema.ts';
+import { registerSyncRoutes } from './sync-routes.ts';
 
 const tag = 'Knowledge';
 const sources = '/api/v1/knowledge_sources';
@@ -33,6 +34,7 @@ export function registerKnowledgeRoutes(api: Api, deps: Deps): void {
   registerIngestionRoutes(api, deps);
   registerDocumentRoutes(api, knowledge);
   registerSearchRoutes(api, knowledge);
+  registerSyncRoutes(api, knowledge);
 }
 
 function registerSourceRoutes(api: Api, { db, knowledge }: Deps): void {

@@ -5,6 +5,7 @@ import { freeMap, ref, strict } from '../http/route/route.ts';
 import { documentTextKeyword } from '../http/route/validation.ts';
 import { limits } from '../lib/limits.ts';
 import { mapOf } from '../lib/map-schema.ts';
+import { lookupKeyFilter, lookupKeyInput } from '../tenancy/lookup-keys.ts';
 
 const takesDocuments = { [documentTextKeyword]: true };
 
@@ -42,6 +43,7 @@ export const sourceSchema = Type.Object(
     context_installation: textOrNull,
     created_at: textOrNull,
     updated_at: textOrNull,
+    lookup_key: textOrNull,
     learned_model: Type.Union([learnedModel, Type.Null()], {
       description: 'What search has learned from the source; null until it has learned something.',
     }),
@@ -89,6 +91,7 @@ export const sourceListQuery = Type.Object({
   agent: optionalText,
   org: optionalText,
   owner_scope: Type.Optional(Type.Enum(['any', 'individual', 'system'])),
+  lookup_key: lookupKeyFilter,
   name: Type.Optional(
     Type.String({
       minLength: 1,
@@ -108,6 +111,7 @@ export const sourceCreateSchema = strict({
     Type.String({ description: 'The organisation, if it owns the source itself. Not allowed with another owner.' }),
   ),
   parent_source: optionalText,
+  lookup_key: lookupKeyInput,
   payload: Type.Optional(freeMap('Configuration; its members depend on the type.')),
   metadata,
   state: Type.Optional(stateSchema),
@@ -115,6 +119,7 @@ export const sourceCreateSchema = strict({
 });
 
 export const sourceUpdateSchema = strict({
+  lookup_key: lookupKeyInput,
   payload: Type.Optional(freeMap('Replaces the whole payload.')),
   metadata: Type.Optional(freeMap('Replaces the whole map.')),
   state: Type.Optional(stateSchema),
@@ -200,6 +205,9 @@ export const documentSchema = Type.Object(
     total_size: Type.Integer(),
     total_chunks: Type.Integer({ description: 'Number of chunks, the parts that searches find.' }),
     source_url: optionalText,
+    external_id: Type.Optional(
+      Type.String({ description: 'Its id where it comes from, given by a connector or a pull.' }),
+    ),
     created_at: text,
     updated_at: text,
   },

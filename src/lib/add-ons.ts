@@ -63,14 +63,22 @@ export function missingText(name: AddOnName): string {
   return `The add-on "${name}" (${addOns[name].what}) is not installed: run \`quarry add ${name}\`, then restart the server.`;
 }
 
-const programRoot = fileURLToPath(new URL('../../', import.meta.url));
+export const programRoot = fileURLToPath(new URL('../../', import.meta.url));
 
-/** The packages of each add-on, as the release records them. */
-export function readRecordedAddOns(): Record<AddOnName, RecordedPackage[]> {
-  const record = JSON.parse(readFileSync(join(programRoot, 'release-packages.json'), 'utf8')) as {
-    addOns: Record<AddOnName, RecordedPackage[]>;
-  };
-  return record.addOns;
+/** What `quarry bundle` writes archives for. */
+export const bundlePlatforms = ['linux-arm64', 'linux-x64'] as const;
+export type BundlePlatform = (typeof bundlePlatforms)[number];
+
+type Recorded = {
+  /** The packages of each add-on. */
+  addOns: Record<AddOnName, RecordedPackage[]>;
+  /** Members of npm's lock file, by path: what the program needs on every platform. */
+  program: Record<string, object>;
+};
+
+/** The packages of this release. */
+export function readRecordedPackages(): Recorded {
+  return JSON.parse(readFileSync(join(programRoot, 'release-packages.json'), 'utf8')) as Recorded;
 }
 
 /** Where an image or a bundle has its add-ons: beside the program. */
@@ -86,7 +94,7 @@ export function addOnsIn(dataDir: string): string {
  * another release installed, and both can run on one data directory during an upgrade.
  */
 export function addOnDirectoryName(name: AddOnName): string {
-  const content = JSON.stringify([readRecordedAddOns()[name], addOns[name].keep]);
+  const content = JSON.stringify([readRecordedPackages().addOns[name], addOns[name].keep]);
   return `${name}-${createHash('sha256').update(content).digest('hex').slice(0, 16)}`;
 }
 

@@ -17,11 +17,13 @@ export const limits = {
    */
   jobWaits: {
     advance_run: { jobsMax: 4_000, jobsOfAppMax: 1_000 },
+    apply_syncs: { jobsMax: 256, jobsOfAppMax: 32 },
     crawl: { jobsMax: 256, jobsOfAppMax: 64 },
     deliver_webhook: { jobsMax: 512, jobsOfAppMax: 64 },
     embed_documents: { jobsMax: 256, jobsOfAppMax: 1 },
     ingest: { jobsMax: 256, jobsOfAppMax: 32 },
     learn_sources: { jobsMax: 10_000, jobsOfAppMax: 1 },
+    match_event: { jobsMax: 4_000, jobsOfAppMax: 1_000 },
     structure_extraction: { jobsMax: 256, jobsOfAppMax: 32 },
   },
   /** Memory of a process for fetched pages until a parser has read them. One page may exceed it. */

@@ -1,54 +1,36 @@
+import type { AllowList } from '../content/fetch/allow-list.ts';
 import type { Resolver } from '../content/fetch/resolver.ts';
-import { type LlmClient, openAiChat } from '../content/models/llm/client.ts';
-import {
-  addUsage,
-  type ChatMessage,
-  estimateUsage,
-  LlmError,
-  noUsage,
-  promptTokensMax,
-  type TokenUsage,
-} from '../content/models/llm/messages.ts';
+import { addUsage, type ChatMessage, LlmError, noUsage, type TokenUsage } from '../content/models/llm/messages.ts';
+import type { Database } from '../db/database.ts';
 import { Slots } from '../fairness/slots.ts';
+import type { Clock } from '../lib/clock.ts';
 import { AppError } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
+import type { Scope } from '../tenancy/caller.ts';
+import type { Secrets } from '../tenancy/secrets.ts';
+import { type BudgetDeps, createBudgets } from './budgets.ts';
+import { type CompleteDeps, createCompletion } from './complete.ts';
+import type { GenerationContext, GenerationInput } from './generation.ts';
 import { readJsonOutput } from './json-output.ts';
+import { type OperatorModelSettings, readOperatorModels } from './operator-models.ts';
+import { originOfApp } from './origin.ts';
+import { type Chosen, createRegistry, noModel } from './registry.ts';
+
+export type { GenerationContext, GenerationInput, TokenBudget } from './generation.ts';
 
 /** The tokens of all requests for one text, and the number of requests. */
 export type GenerationUsage = TokenUsage & { requests: number };
-
-export type GenerationInput = {
-  messages: readonly ChatMessage[];
-  /** A JSON Schema that the output must match. */
-  schema?: unknown;
-  temperature?: number | undefined;
-  /** The maximum number of tokens that one request may generate. */
-  tokens: number;
-};
 
 export type Generated = {
   text: string;
   /** The output as JSON, if there is a schema. */
   data?: unknown;
+  /** As its provider names it. */
   model: string;
+  /** The name of the model that wrote the text, if the request named a model or an alias. */
+  model_name?: string;
   finish_reason: string;
   usage: GenerationUsage;
-};
-
-/** Reserves tokens before a request is sent, and settles the reservation when the number used is known. */
-export type TokenBudget = {
-  /** Throws AppError `token_budget_exceeded`. */
-  reserve(tokens: number): Promise<{ settle(used: number): Promise<void> }>;
-};
-
-/** Who requests the text. `lane` is the app. */
-type GenerationContext = {
-  lane: string;
-  budget: TokenBudget;
-  signal: AbortSignal;
-  /** Called when another request begins: the text so far will be replaced by what follows. */
-  onRequest?(): void;
-  onText?(text: string): void;
 };
 
 /** The model gave no usable output. `code` and `message` are for the caller; `usage` is what it cost. */
@@ -69,81 +51,53 @@ const repairsMax = 2;
 const problemsShownMax = 20;
 const problemCharactersMax = 2_000;
 
-type LlmSettings = {
-  llmUrl: string | undefined;
-  llmModel: string | undefined;
-  llmKey: string | undefined;
-  llmConcurrency: number;
-};
+type LlmSettings = OperatorModelSettings & { llmConcurrency: number; modelCallContents: boolean };
 
-type LlmDeps = {
-  config: LlmSettings;
-  log: Logger;
-  resolve: Resolver;
-  /** Lists how a value violates a JSON Schema. Throws if the schema itself is invalid. */
-  checkSchema(lane: string, schema: unknown, value: unknown): Promise<{ path: string; message: string }[]>;
-};
+type LlmDeps = Pick<CompleteDeps, 'observe'> &
+  Pick<BudgetDeps, 'emitReached'> & {
+    db: Database;
+    secrets: Secrets;
+    clock: Clock;
+    config: LlmSettings;
+    log: Logger;
+    resolve: Resolver;
+    /** Hosts beyond the public internet that the models of apps may have. */
+    allow: AllowList;
+    /** Lists how a value violates a JSON Schema. Throws if the schema itself is invalid. */
+    checkSchema(lane: string, schema: unknown, value: unknown): Promise<{ path: string; message: string }[]>;
+  };
 
 export type Llm = ReturnType<typeof createLlm>;
 
-/** The language model from the settings, shared by all apps. */
-export function createLlm({ config, log, checkSchema, resolve }: LlmDeps) {
-  const client = openClient(config, resolve);
+/** Language models: those of the operator, shared by all apps, and those that apps bring. */
+export function createLlm({ db, secrets, clock, config, log, resolve, allow, checkSchema, ...deps }: LlmDeps) {
+  const operator = readOperatorModels(config);
+  const registry = createRegistry({ db, secrets, resolve, operator, allow });
+  const budgets = createBudgets({ db, clock, emitReached: deps.emitReached });
+  const complete = createCompletion({
+    ...{ db, clock, log, registry, budgets },
+    keepsContents: config.modelCallContents,
+    observe: deps.observe,
+  });
   const refuse = () => new AppError('unavailable', 'Too many requests of this app wait for the language model.');
   const slots = new Slots({ slots: 2 * config.llmConcurrency, tooMany: refuse });
 
-  /** 501 if the settings name no model. */
-  function requireClient(): LlmClient {
-    if (client === undefined)
-      throw new AppError(
-        'not_implemented',
-        'This server has no language model: its operator has to set QUARRY_LLM_URL and QUARRY_LLM_MODEL.',
-      );
-    return client;
-  }
-
-  /** Sends one request and settles its tokens, whether it succeeds or fails. */
-  async function complete(
-    model: LlmClient,
-    messages: readonly ChatMessage[],
-    input: GenerationInput,
-    of: GenerationContext,
-  ) {
-    const reserved = await of.budget.reserve(promptTokensMax(messages) + input.tokens);
-    of.onRequest?.();
-    let text = '';
-    const onText = (part: string): void => {
-      text += part;
-      of.onText?.(part);
-    };
-    const { schema, tokens, temperature } = input;
-    try {
-      const completed = await model.complete({ messages, schema, tokens, temperature, signal: of.signal, onText });
-      await reserved.settle(chargeOf(completed.usage, tokens));
-      return completed;
-    } catch (error) {
-      const used = error instanceof LlmError ? error.usage : estimateUsage(messages, text);
-      await reserved.settle(chargeOf(used, tokens));
-      throw error;
-    }
-  }
-
-  async function generate(input: GenerationInput, of: GenerationContext): Promise<Generated> {
-    const model = requireClient();
+  async function generate(chosen: Chosen, input: GenerationInput, of: GenerationContext): Promise<Generated> {
     const { schema } = input;
     if (schema !== undefined) await checkSchema(of.lane, schema, null);
     let messages = schema === undefined ? [...input.messages] : withSchema(input.messages, schema);
     let usage: GenerationUsage = { ...noUsage, requests: 0 };
     const count = (more: TokenUsage) => ({ ...addUsage(usage, more), requests: usage.requests + 1 });
     for (let repairs = 0; ; repairs++) {
-      const completed = await complete(model, messages, input, of).catch((error: unknown) => {
+      const { completed, model } = await complete(chosen, messages, input, of).catch((error: unknown) => {
         if (!(error instanceof LlmError)) throw error;
         log.warn({ err: error, cause: error.cause }, 'A request to the language model failed');
         throw new GenerationError(error.code, error.message, count(error.usage));
       });
       usage = count(completed.usage);
       const { text, finishReason } = completed;
-      const generated = { text, model: model.model, finish_reason: finishReason, usage };
+      const named = input.model === undefined ? {} : { model_name: model.name };
+      const generated = { text, model: model.model, ...named, finish_reason: finishReason, usage };
       if (schema === undefined) return generated;
       const { data, problem } = await readValid(text, schema, of.lane, finishReason);
       if (problem === undefined) return { ...generated, data };
@@ -168,25 +122,31 @@ export function createLlm({ config, log, checkSchema, resolve }: LlmDeps) {
   }
 
   return {
+    operator,
+
+    /** 501 if the operator has configured no model. */
     requireModel(): void {
-      requireClient();
+      if (operator.default === undefined) throw noModel();
     },
+
+    /** 422 on `model` if the name is unknown or has no key; 501 if it names none and none is configured. */
+    async requireUsable(scope: Scope, name: string | undefined): Promise<void> {
+      await registry.choose(scope, name);
+    },
+
+    /** The smallest context of the models that the name stands for; undefined if none is known. */
+    async contextTokens(scope: Scope, name: string | undefined): Promise<number | undefined> {
+      const { models } = await registry.choose(scope, name);
+      const known = models.flatMap(({ contextTokens }) => contextTokens ?? []);
+      return known.length === 0 ? undefined : Math.min(...known);
+    },
+
     /** Throws GenerationError, AppError, or the signal's reason if the signal is aborted. */
-    generate(input: GenerationInput, of: GenerationContext): Promise<Generated> {
-      requireClient();
-      return slots.run(of.lane, () => generate(input, of), of.signal);
+    async generate(input: GenerationInput, of: GenerationContext): Promise<Generated> {
+      const chosen = await registry.choose(of.origin ?? originOfApp(of.lane), input.model);
+      return slots.run(of.lane, () => generate(chosen, input, of), of.signal);
     },
   };
-}
-
-/** What a model reports to have written beyond its limit is not charged: the request did not allow it. */
-function chargeOf({ prompt_tokens: prompt, completion_tokens: completion }: TokenUsage, tokensMax: number): number {
-  return prompt + Math.min(completion, tokensMax);
-}
-
-function openClient({ llmUrl, llmKey, llmModel }: LlmSettings, resolve: Resolver): LlmClient | undefined {
-  if (llmUrl === undefined || llmModel === undefined) return undefined;
-  return openAiChat({ baseUrl: llmUrl, apiKey: llmKey, model: llmModel, resolve });
 }
 
 /**

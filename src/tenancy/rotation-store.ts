@@ -44,10 +44,12 @@ export async function rewrapKeys(db: Database, secrets: Secrets): Promise<number
 const wrappedColumns = [
   ['apps', 'capability_key'],
   ['app_secrets', 'value'],
+  ['automation_entry_fragments', 'secrets'],
   ['identity_issuers', 'client_secret'],
   ['knowledge_sources', 'inbound_token'],
   ['knowledge_sources', 'inbound_secret'],
   ['knowledge_sources', 'inbound_previous_secret'],
+  ['models', 'key'],
   ['webhooks', 'secret'],
   ['webhooks', 'previous_secret'],
 ] as const;

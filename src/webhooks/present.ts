@@ -11,6 +11,7 @@ export function presentWebhook(row: WebhookRow & { plainSecret?: string; warning
       id: formatId('webhook', row.id),
       app: formatId('app', row.appId),
       url: row.url,
+      lookup_key: row.lookupKey,
       description: row.description,
       events: row.events,
       status: row.status,

@@ -8,6 +8,7 @@ import {
   listDeliveriesQuery,
   rotateSchema,
   webhookCreateSchema,
+  webhookListQuery,
   webhookSchema,
   webhookUpdateSchema,
 } from './schema.ts';
@@ -34,7 +35,7 @@ export function registerWebhookRoutes(api: Api, { webhooks }: { webhooks: Webhoo
       remove: 'Permanent: its deliveries are deleted with it, including pending ones.',
     },
     create: { callers: operators, body: webhookCreateSchema, idempotency: 'credential', run: webhooks.create },
-    list: { callers: operators, run: webhooks.list },
+    list: { callers: operators, query: webhookListQuery, run: webhooks.list },
     get: { callers: operators, run: webhooks.get },
     update: { callers: operators, body: webhookUpdateSchema, run: webhooks.update },
     remove: { callers: operators, run: webhooks.remove },

@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { strict } from '../http/route/route.ts';
 import { limits } from '../lib/limits.ts';
+import { lookupKeyFilter, lookupKeyInput } from '../tenancy/lookup-keys.ts';
 
 const optionalText = Type.Optional(Type.String());
 
@@ -19,6 +20,7 @@ export const webhookSchema = Type.Object(
     app: Type.String(),
     sandbox: Type.Union([Type.String(), Type.Null()]),
     url: Type.String(),
+    lookup_key: optionalText,
     description: optionalText,
     events: Type.Array(Type.String()),
     status: Type.Enum(['active', 'paused']),
@@ -52,12 +54,20 @@ export const webhookSchema = Type.Object(
   { $id: 'Webhook', description: 'A URL that receives events.' },
 );
 
-export const webhookCreateSchema = strict({ url, events, description: Type.Optional(description) });
+export const webhookCreateSchema = strict({
+  url,
+  events,
+  lookup_key: lookupKeyInput,
+  description: Type.Optional(description),
+});
 export const webhookUpdateSchema = strict({
   url: Type.Optional(url),
   events: Type.Optional(events),
+  lookup_key: lookupKeyInput,
   description: Type.Optional(Type.Union([description, Type.Null()])),
 });
+
+export const webhookListQuery = Type.Object({ lookup_key: lookupKeyFilter });
 
 export const secretOverlapSecondsDefault = 24 * 3_600;
 export const rotateSchema = strict({

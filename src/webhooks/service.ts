@@ -8,6 +8,7 @@ import type { Clock } from '../lib/clock.ts';
 import { AppError, found, invalidField } from '../lib/errors.ts';
 import { formatId, newUuid } from '../lib/ids.ts';
 import type { Caller } from '../tenancy/caller.ts';
+import { checkLookupKey, refuseDuplicateKey } from '../tenancy/lookup-keys.ts';
 import { pathId } from '../tenancy/references.ts';
 import { requireRoom } from '../tenancy/room.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
@@ -17,6 +18,7 @@ import {
   type listDeliveriesQuery,
   secretOverlapSecondsDefault,
   type webhookCreateSchema,
+  type webhookListQuery,
   type webhookUpdateSchema,
 } from './schema.ts';
 import * as store from './store.ts';
@@ -60,27 +62,35 @@ export function createWebhookService({ db, clock, secrets, fetcher, onLogged, de
 
     /** Returns the row and its secret, which is shown only here. */
     async create(caller: Caller, input: Static<typeof webhookCreateSchema>) {
-      const { url, events, description = null } = input;
+      const { url, events, description = null, lookup_key: lookupKey = null } = input;
+      checkLookupKey(caller, input.lookup_key);
       requireSafeUrl(url);
       const plainSecret = generateWebhookSecret();
       const secret = secrets.wrap(Buffer.from(plainSecret));
-      const row = await db.begin(async (tx) => {
+      const write = async (tx: Db) => {
         const { appId, sandboxId } = caller;
         const message = `There can be at most ${webhooksMax} webhooks.`;
         const room = { things: 'webhooks', max: webhooksMax, message, appId, sandboxId };
         await requireRoom(tx, room, () => store.countWebhooks(tx, caller));
         // The webhook begins after the events that the log has now.
         found(await lockLog(tx, caller));
-        return store.insertWebhook(tx, caller, { id: newUuid(), url, description, events, secret, now: clock.now() });
-      });
+        const values = { id: newUuid(), url, lookupKey, description, events, secret, now: clock.now() };
+        return store.insertWebhook(tx, caller, values);
+      };
+      const row = await uniqueKey(() => db.begin(write));
       return { ...row, plainSecret, warnings: await findUnknownEvents(db, caller, events) };
     },
 
-    list: (caller: Caller, page: PageRequest) => store.listWebhooks(db, caller, page),
+    list: (caller: Caller, page: PageRequest, query: Static<typeof webhookListQuery> = {}) =>
+      store.listWebhooks(db, caller, page, query.lookup_key),
 
     async update(caller: Caller, id: string, change: Static<typeof webhookUpdateSchema>) {
       if (change.url !== undefined) requireSafeUrl(change.url);
-      const row = found(await store.updateWebhook(db, caller, pathId('webhook', id), change, clock.now()));
+      checkLookupKey(caller, change.lookup_key);
+      const { lookup_key: lookupKey, ...rest } = change;
+      const next = { ...rest, lookupKey };
+      const update = () => store.updateWebhook(db, caller, pathId('webhook', id), next, clock.now());
+      const row = found(await uniqueKey(update));
       return { ...row, warnings: await findUnknownEvents(db, caller, change.events ?? []) };
     },
 
@@ -148,4 +158,8 @@ export function createWebhookService({ db, clock, secrets, fetcher, onLogged, de
       });
     },
   };
+}
+
+function uniqueKey<T>(write: () => Promise<T>): Promise<T> {
+  return refuseDuplicateKey('webhooks_lookup_key', 'webhook', write);
 }

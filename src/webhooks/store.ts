@@ -1,4 +1,4 @@
-import type { Db } from '../db/database.ts';
+import type { Db, Statement } from '../db/database.ts';
 import type { PageRequest } from '../http/route/pages.ts';
 import type { Scope } from '../tenancy/caller.ts';
 import { inScope } from '../tenancy/visible.ts';
@@ -8,6 +8,7 @@ export type WebhookRow = {
   id: string;
   sandboxId: string;
   url: string;
+  lookupKey: string | null;
   description: string | null;
   events: string[];
   status: 'active' | 'paused';
@@ -23,21 +24,27 @@ export type WebhookRow = {
 export async function insertWebhook(
   db: Db,
   scope: Scope,
-  webhook: { id: string; url: string; description: string | null; events: string[]; secret: Buffer; now: Date },
+  webhook: Pick<WebhookRow, 'id' | 'url' | 'lookupKey' | 'description' | 'events' | 'secret'> & { now: Date },
 ): Promise<WebhookRow> {
-  const { id, url, description, events, secret, now } = webhook;
+  const { id, url, lookupKey, description, events, secret, now } = webhook;
   const [row] = await db<[WebhookRow]>`
-    insert into webhooks (app_id, sandbox_id, id, url, description, events, secret, created_at, updated_at)
-    values (${scope.appId}, ${scope.sandboxId}, ${id}, ${url}, ${description}, ${events}, ${secret}, ${now}, ${now})
+    insert into webhooks (app_id, sandbox_id, id, url, lookup_key, description, events, secret, created_at, updated_at)
+    values (${scope.appId}, ${scope.sandboxId}, ${id}, ${url}, ${lookupKey}, ${description}, ${events}, ${secret},
+      ${now}, ${now})
     returning *`;
   return row;
 }
 
-export async function countWebhooks(db: Db, scope: Scope): Promise<number> {
-  const [count] = await db<
-    [{ total: number }]
-  >`select count(*) as total from webhooks w where ${inScope(db, scope, 'w')}`;
+export async function countWebhooks(db: Db, scope: Scope, lookupKey?: string): Promise<number> {
+  const [count] = await db<[{ total: number }]>`
+    select count(*) as total from webhooks w where ${listed(db, scope, lookupKey)}`;
   return count.total;
+}
+
+/** SQL: the webhooks of a scope; with a lookup key, only the one that has it. */
+function listed(db: Db, scope: Scope, lookupKey: string | undefined): Statement {
+  const all = inScope(db, scope, 'w');
+  return lookupKey === undefined ? all : db`${all} and w.lookup_key = ${lookupKey}`;
 }
 
 export async function findWebhook(db: Db, scope: Scope, id: string): Promise<WebhookRow | undefined> {
@@ -45,23 +52,34 @@ export async function findWebhook(db: Db, scope: Scope, id: string): Promise<Web
   return row;
 }
 
-export async function listWebhooks(db: Db, scope: Scope, page: PageRequest): Promise<[WebhookRow[], number]> {
+export async function listWebhooks(
+  db: Db,
+  scope: Scope,
+  page: PageRequest,
+  lookupKey?: string,
+): Promise<[WebhookRow[], number]> {
   const rows = await db<WebhookRow[]>`
-    select w.* from webhooks w where ${inScope(db, scope, 'w')}
+    select w.* from webhooks w where ${listed(db, scope, lookupKey)}
     order by w.created_at desc, w.id desc limit ${page.pageSize} offset ${page.offset}`;
-  return [rows, await countWebhooks(db, scope)];
+  return [rows, await countWebhooks(db, scope, lookupKey)];
 }
 
 export async function updateWebhook(
   db: Db,
   scope: Scope,
   id: string,
-  change: { url?: string | undefined; events?: string[] | undefined; description?: string | null | undefined },
+  change: {
+    url?: string | undefined;
+    events?: string[] | undefined;
+    lookupKey?: string | null | undefined;
+    description?: string | null | undefined;
+  },
   now: Date,
 ): Promise<WebhookRow | undefined> {
   const [row] = await db<WebhookRow[]>`
     update webhooks w set url = coalesce(${change.url ?? null}, w.url),
       events = coalesce(${change.events ?? null}::text[], w.events),
+      lookup_key = case when ${change.lookupKey !== undefined} then ${change.lookupKey ?? null} else w.lookup_key end,
       description = case when ${change.description !== undefined} then ${change.description ?? null} else w.description end,
       updated_at = ${now}
     where ${inScope(db, scope, 'w')} and w.id = ${id} returning *`;

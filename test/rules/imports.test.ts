@@ -23,6 +23,7 @@ const levels: string[][] = [
     'installations',
     'knowledge',
     'mcp',
+    'models',
     'orgs',
     'sign-in',
     'teams',

@@ -56,6 +56,22 @@ test('the automations of an app take turns: expressions that never end delay ano
   }
 });
 
+test('a schema of no automation whose check never ends leaves a process to the other schemas of its app', async () => {
+  const own = createExpressions();
+  try {
+    const order: string[] = [];
+    const check = async (name: string, schema: unknown) => {
+      await own.checkSchema('app', schema, `${'a'.repeat(40)}!`).catch(() => {});
+      order.push(name);
+    };
+    const endless = { pattern: '^(?=a)(a+)+$' };
+    await Promise.all([check('slow', endless), check('slow', endless), check('other', { type: 'string' })]);
+    assert.deepEqual(order, ['other', 'slow', 'slow']);
+  } finally {
+    await own.close();
+  }
+});
+
 test('every binding can be named', async () => {
   assert.equal(await evaluate('$.bug'), 7);
   assert.equal(await evaluate('$nodes.fetch.status = 200'), true);

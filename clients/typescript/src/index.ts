@@ -10,6 +10,7 @@ import { configs } from './generated/configs.ts';
 import { events } from './generated/events.ts';
 import { installations } from './generated/installations.ts';
 import { kv } from './generated/kv.ts';
+import { models } from './generated/models.ts';
 import { orgs } from './generated/orgs.ts';
 import { server } from './generated/server.ts';
 import { teams } from './generated/teams.ts';
@@ -37,6 +38,7 @@ export class Quarry {
   readonly installations: ReturnType<typeof installations>;
   readonly knowledge: ReturnType<typeof knowledge>;
   readonly kv: ReturnType<typeof kv>;
+  readonly models: ReturnType<typeof models>;
   readonly orgs: ReturnType<typeof orgs>;
   readonly runs: ReturnType<typeof runs>;
   readonly server: ReturnType<typeof server>;
@@ -60,6 +62,7 @@ export class Quarry {
     this.installations = installations(c);
     this.knowledge = knowledge(c);
     this.kv = kv(c);
+    this.models = models(c);
     this.orgs = orgs(c);
     this.runs = runs(c);
     this.server = server(c);
@@ -72,6 +75,7 @@ export class Quarry {
 
 export type { CallOptions, ConnectOptions, Pages } from './connection.ts';
 export { Connection } from './connection.ts';
+export { type Connector, type ConnectorBatch, type ConnectorOptions, checkConnector, connector } from './connector.ts';
 export { type ErrorCode, QuarryError } from './errors.ts';
 export type { UploadOptions, UploadSource } from './files.ts';
 export type * from './generated/schema.ts';

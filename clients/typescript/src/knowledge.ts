@@ -1,4 +1,5 @@
 import type { CallOptions, Connection } from './connection.ts';
+import { type Connector, connector } from './connector.ts';
 import { knowledge as operations } from './generated/knowledge.ts';
 import type { IngestIntoKnowledgeSourceRequest, KnowledgeIngestion } from './generated/schema.ts';
 import type { EventStream } from './streams.ts';
@@ -21,6 +22,8 @@ export const knowledge = (c: Connection) => {
     ...own,
     streamIngestion,
     waitFor,
+    /** A program that fills this source from another system: `connector(source, mailbox).run('full')`. */
+    connector: (source: string, subject: Connector) => connector(c, source, subject),
     /** Ingests content and waits until it can be found. */
     async add(
       source: string,

@@ -5,7 +5,7 @@ import type { Caller } from '../../tenancy/caller.ts';
 import { type KeyScope, requireScope, type ScopeNeed } from '../../tenancy/key-scopes.ts';
 import { hasExpression } from '../engine/template.ts';
 import { nodeKinds } from '../nodes/index.ts';
-import { readGraph } from './graph.ts';
+import { isProgram, readGraph } from './graph.ts';
 import * as store from './store.ts';
 
 /*
@@ -48,7 +48,7 @@ export async function requireGraphScopes(db: Db, caller: Caller, automation: Wri
     // A caller that may act as a user could also create a token for that user.
     if (runAsUserId !== null || runAsAgentId !== null)
       requireScope(caller.scopes, { area: 'people', reads: false }, { what: 'run_as_user and run_as_agent' });
-    if (workflow === null || workflow === undefined) continue;
+    if (workflow === null || workflow === undefined || isProgram(workflow)) continue;
     for (const node of readGraph(workflow).nodes.values()) {
       for (const need of needsOfNode(node.kind, node)) requireScope(caller.scopes, need, { what: `node "${node.id}"` });
       if (node.kind !== 'run_automation' || hasExpression(String(node.automation))) continue;

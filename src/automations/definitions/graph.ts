@@ -25,11 +25,15 @@ export const graphLimits = {
 
 const nodeId = Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_-]{0,99}$' });
 
-const retrySchema = Type.Object(
+export const retrySchema = Type.Object(
   {
-    max_attempts: Type.Integer({ minimum: 1, maximum: 100 }),
-    initial_seconds: Type.Optional(Type.Number({ minimum: 0, maximum: 86_400 })),
-    factor: Type.Optional(Type.Number({ minimum: 1, maximum: 100 })),
+    max_attempts: Type.Integer({ minimum: 1, maximum: 100, description: 'Attempts in total, with the first one.' }),
+    initial_seconds: Type.Optional(
+      Type.Number({ minimum: 0, maximum: 86_400, description: 'The pause before the second attempt. Default 1.' }),
+    ),
+    factor: Type.Optional(
+      Type.Number({ minimum: 1, maximum: 100, description: 'Multiplies each following pause. Default 2.' }),
+    ),
   },
   { additionalProperties: false },
 );
@@ -61,6 +65,21 @@ const graphSchema = Type.Object(
   { additionalProperties: false },
 );
 
+/** A workflow that the user's own program executes. It names what the program registers. */
+const programSchema = Type.Object(
+  {
+    kind: Type.Literal('WorkflowProgram'),
+    version: Type.Literal(1),
+    name: Type.String({ minLength: 1, maxLength: 200 }),
+  },
+  { additionalProperties: false },
+);
+
+/** Whether a workflow is a program. */
+export function isProgram(workflow: unknown): boolean {
+  return isObject(workflow) && workflow.kind === 'WorkflowProgram';
+}
+
 /** A graph that has passed the check, with its nodes (nested ones too) by id. */
 export type Graph = { startNode: string; nodes: ReadonlyMap<string, GraphNode> };
 
@@ -69,7 +88,7 @@ type GraphProblem = { path: (string | number)[]; node: string | undefined; messa
 
 const problemsMax = 100;
 
-/** Checks a graph when it is saved. Returns up to 100 problems; none for a valid graph. */
+/** Checks a workflow when it is saved: a graph, or a program. Returns up to 100 problems; none for a valid graph. */
 export function checkGraph(value: unknown): GraphProblem[] {
   const check = checkGraphInSteps(value);
   for (;;) {
@@ -84,7 +103,9 @@ export function* checkGraphInSteps(value: unknown): Generator<undefined, GraphPr
   const report = (path: (string | number)[], node: string | undefined, message: string) => {
     if (problems.length < problemsMax) problems.push({ path, node, message });
   };
-  for (const { path, message } of schemaProblems(graphSchema, value)) report(path, undefined, message);
+  const schema = isProgram(value) ? programSchema : graphSchema;
+  for (const { path, message } of schemaProblems(schema, value)) report(path, undefined, message);
+  if (isProgram(value)) return problems;
   if (problems.length > 0 || !values().Check(graphSchema, value)) return problems;
   if (JSON.stringify(value).length > graphLimits.graphBytesMax) {
     report([], undefined, `is longer than ${graphLimits.graphBytesMax} bytes`);

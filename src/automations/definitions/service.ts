@@ -17,7 +17,7 @@ import { ExpressionError, type Expressions } from '../engine/expressions.ts';
 import { checkExpression, ExpressionSyntaxError } from '../engine/template.ts';
 import { queuePendingRuns } from '../runs/store.ts';
 import type { automationCreateSchema, automationUpdateSchema } from '../schema.ts';
-import { checkGraphInSteps } from './graph.ts';
+import { checkGraphInSteps, isProgram } from './graph.ts';
 import { requireGraphScopes } from './graph-scopes.ts';
 import type { FileProblem } from './source-file.ts';
 import type { AutomationRow, AutomationValues, FullAutomation } from './store.ts';
@@ -129,6 +129,7 @@ export function createAutomationService({ db, clock, secrets, ledger, expression
     present: Pick<FullAutomation, 'workflow' | 'graphScopes'>,
   ): Promise<void> {
     if (workflow === undefined) return;
+    row.program = isProgram(workflow);
     if (workflow === null) {
       row.graphVersion = null;
       return;
@@ -290,6 +291,7 @@ const blank: Omit<AutomationValues, 'appId' | 'sandboxId' | 'id' | 'name' | 'typ
   schedule: null,
   timezone: 'UTC',
   graphVersion: null,
+  program: false,
   inputSchema: null,
   invokeAuth: 'any',
   runAsUserId: null,

@@ -38,7 +38,7 @@ export function readAutomationFile(text: string): { file?: AutomationFile; probl
   const contents: unknown = document.contents;
   const locate = (path: readonly (string | number)[]) => at(offsetOf(contents, path));
   const problems: FileProblem[] = [];
-  const bare = isObject(value) && value.kind === 'WorkflowGraph';
+  const bare = isObject(value) && (value.kind === 'WorkflowGraph' || value.kind === 'WorkflowProgram');
   const graph: unknown = bare ? value : isObject(value) ? value.workflow : undefined;
   const base = bare ? [] : ['workflow'];
   if (!bare) problems.push(...checkAutomation(value).map((one) => ({ ...locate(one.path), node: undefined, ...one })));

@@ -21,6 +21,8 @@ export type AutomationRow = {
   schedule: string | null;
   timezone: string;
   graphVersion: number | null;
+  /** Whether the workflow is a program of the user. */
+  program: boolean;
   inputSchema: unknown;
   invokeAuth: 'any' | 'secret_key' | 'user';
   runAsUserId: string | null;
@@ -59,6 +61,7 @@ const writable = [
   'schedule',
   'timezone',
   'graphVersion',
+  'program',
   'invokeAuth',
   'runAsUserId',
   'runAsAgentId',

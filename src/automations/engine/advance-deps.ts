@@ -20,6 +20,8 @@ export type AdvanceDeps = {
   /** The process that writes, stored in every entry. */
   environment: { worker: string; version: string };
   loadGraph(run: RunRow): Promise<Graph>;
+  /** Does what the server does in a run that a program executes. */
+  advanceProgram(run: { appId: string; id: string }): Promise<void>;
   /** Unwraps secrets, by name. */
   openSecrets(wrapped: Readonly<Record<string, string>>): Record<string, string>;
   /** The services of nodes, bound to the identity that the run acts as. Throws NodeFailure if it was deleted. */

@@ -31,8 +31,8 @@ const stepsMax = 100_000;
 
 /**
  * Advances a run until it ends, waits, or another process works on it.
- * @param waitOutside waits for responses without holding a job slot. Without it, a node with external work is left
- *   to a job for that run alone.
+ * @param waitOutside waits for responses without holding a job slot. Without it, a node with external work, or one
+ *   behind other expressions of its automation, is left to a job for that run alone.
  */
 export async function advanceRun(
   deps: AdvanceDeps,
@@ -42,6 +42,7 @@ export async function advanceRun(
 ): Promise<void> {
   const row = await store.findWork(deps.db, key.appId, key.runId);
   if (!row || row.graphVersion === null || (row.status !== 'pending' && row.status !== 'running')) return;
+  if (row.program) return deps.advanceProgram(row);
   const advance = new Advance(deps, row, await deps.loadGraph(row), stopping, waitOutside);
   const attributes = { 'quarry.app': row.appId, 'quarry.run': row.id, 'quarry.automation': row.automationId };
   await traceFrom('run', { continues: row.traceparent, attributes }, async () => {
@@ -102,7 +103,8 @@ class Advance {
       if (finished) {
         if (!(await this.#deliver(finished))) return;
       } else if (command) {
-        if (this.#waitOutside === undefined && isOutside(command)) return store.queueAdvance(this.#deps.db, this.#row);
+        if (this.#waitOutside === undefined && (isOutside(command) || this.#mustWait()))
+          return store.queueAdvance(this.#deps.db, this.#row);
         if (!(await this.#execute(command))) return;
       } else if (this.#outside.isActive) {
         if (!(await this.#waitForResult(decision.wakeAtMs))) return;
@@ -376,8 +378,12 @@ class Advance {
     const { appId, automationId } = this.#row;
     const { expressions } = this.#deps;
     const evaluate = () => expressions.evaluate(appId, expression, scope, automationId);
-    if (this.#waitOutside === undefined || !expressions.mustWait(appId, automationId)) return evaluate();
-    return this.#waitOutside(evaluate);
+    return this.#waitOutside !== undefined && this.#mustWait() ? this.#waitOutside(evaluate) : evaluate();
+  }
+
+  /** Whether the next expression waits behind others of the same automation. */
+  #mustWait(): boolean {
+    return this.#deps.expressions.mustWait(this.#row.appId, this.#row.automationId);
   }
 
   async #context(

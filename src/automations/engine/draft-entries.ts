@@ -74,7 +74,7 @@ export function draftEnd(
 }
 
 /** Works without recursion, so that a deeply nested value cannot overflow the stack. */
-function isDeeperThan(value: unknown, levels: number): boolean {
+export function isDeeperThan(value: unknown, levels: number): boolean {
   let layer: object[] = typeof value === 'object' && value !== null ? [value] : [];
   for (let level = 1; layer.length > 0; level++) {
     if (level > levels) return true;

@@ -1,3 +1,4 @@
+import { flushCompileCache } from 'node:module';
 import { constants, getPriority, setPriority } from 'node:os';
 import { Worker } from 'node:worker_threads';
 
@@ -20,3 +21,5 @@ try {
 }
 // Loading takes longer than most expressions, so the priority is set first.
 await import('./expression-process.ts');
+// Written now, because the process may be killed.
+flushCompileCache();

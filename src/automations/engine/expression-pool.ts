@@ -1,7 +1,10 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { getCompileCacheDir } from 'node:module';
+import { dirname } from 'node:path';
 import { Lanes } from '../../fairness/lanes.ts';
+import { defined } from '../../lib/defined.ts';
 import { AppError } from '../../lib/errors.ts';
 import { programFile } from '../../lib/program-file.ts';
 import type { ExpressionReply, ExpressionRequest, ProcessReady } from './expression-process.ts';
@@ -9,10 +12,13 @@ import type { ExpressionReply, ExpressionRequest, ProcessReady } from './express
 /** A single app gets half of the processes; the others start once another app needs one. */
 const processesMax = 4;
 const memoryMb = 64;
+/** A process that ends with its work is replaced by one that loads compiled code, in a third of the time. */
+const compileCacheDirectory = getCompileCacheDir();
+const environment = defined({ NODE_COMPILE_CACHE: compileCacheDirectory && dirname(compileCacheDirectory) });
 /** Signals by which V8 ends a process that has no memory left. */
 const outOfMemory = new Set(['SIGABRT', 'SIGTRAP', 'SIGILL']);
 const waitingMax = 10_000;
-const checkMs = 100;
+const checkMs = 50;
 /**
  * If a process's processor time is unknown, its work may take this many times as long by the wall clock; if it is known,
  * the square of that, for a process that gets no processor.
@@ -22,8 +28,8 @@ const wallFactor = 5;
 type Work = {
   /** The app that the work belongs to. */
   lane: string;
-  /** The automation that it belongs to, if any. The automations of an app take turns, one expression at a time. */
-  automation?: string | undefined;
+  /** Work of an app with the same name takes turns, one piece at a time: that of an automation, or of a schema. */
+  turn: string;
   request: ExpressionRequest;
   /** The process is killed after this much processor time: running code may never check a clock. */
   killAfterMs: number;
@@ -49,7 +55,7 @@ type Child = {
 export class ExpressionPool {
   readonly #children: Child[] = [];
   readonly #lanes = new Lanes<Task>({ slots: processesMax, waitingMax: Number.POSITIVE_INFINITY });
-  /** What waits behind the place of its automation. An automation without a place has no entry. */
+  /** What waits behind the place of its turn. A turn without a place has no entry. */
   readonly #behind = new Map<string, Task[]>();
   readonly #waitingOf = new Map<string, number>();
   #waiting = 0;
@@ -68,9 +74,9 @@ export class ExpressionPool {
     });
   }
 
-  /** Whether the next work of this automation waits for earlier work of it. */
-  mustWait(lane: string, automation: string): boolean {
-    return this.#behind.has(placeOf({ lane, automation }));
+  /** Whether the next work of this turn waits for earlier work of it. */
+  mustWait(lane: string, turn: string): boolean {
+    return this.#behind.has(placeOf({ lane, turn }));
   }
 
   async close(): Promise<void> {
@@ -83,17 +89,14 @@ export class ExpressionPool {
   }
 
   #place(task: Task): void {
-    if (hasAutomation(task)) {
-      const behind = this.#behind.get(placeOf(task));
-      if (behind) return void behind.push(task);
-      this.#behind.set(placeOf(task), []);
-    }
+    const behind = this.#behind.get(placeOf(task));
+    if (behind) return void behind.push(task);
+    this.#behind.set(placeOf(task), []);
     this.#lanes.add(task.lane, task);
   }
 
-  /** Gives the place of finished work to the next of its automation, at the end of the lane. */
+  /** Gives the place of finished work to the next of its turn, at the end of the lane. */
   #passPlace(task: Task): void {
-    if (!hasAutomation(task)) return;
     const next = this.#behind.get(placeOf(task))?.shift();
     if (next) this.#lanes.add(next.lane, next);
     else this.#behind.delete(placeOf(task));
@@ -160,7 +163,7 @@ export class ExpressionPool {
   #start(): Child {
     const forked = fork(programFile('./expression-entry', import.meta.url), [], {
       execArgv: [`--max-old-space-size=${memoryMb}`, '--max-semi-space-size=8', '--stack-size=3900'],
-      env: {},
+      env: environment,
       cwd: '/',
       serialization: 'advanced',
       stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
@@ -203,14 +206,8 @@ async function end({ process: { exitCode, signalCode }, process: child }: Child)
   await exited;
 }
 
-type OfAutomation = { lane: string; automation: string };
-
-function hasAutomation(task: Task): task is Task & OfAutomation {
-  return task.automation !== undefined;
-}
-
-function placeOf({ lane, automation }: OfAutomation): string {
-  return `${lane} ${automation}`;
+function placeOf({ lane, turn }: { lane: string; turn: string }): string {
+  return `${lane} ${turn}`;
 }
 
 function tooMany(): AppError {

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { FileProblem } from '../definitions/source-file.ts';
 import { ExpressionPool } from './expression-pool.ts';
 import type { ExpressionReply } from './expression-process.ts';
@@ -34,7 +35,10 @@ export type Expressions = {
    * Throws ExpressionError, and AppError `unavailable` if too much work of this lane waits.
    */
   evaluate(lane: string, expression: string, scope: Scope, automation?: string): Promise<unknown>;
-  /** Returns how `value` violates a user's JSON Schema. Throws like `evaluate`, also for an invalid schema. */
+  /**
+   * Returns how `value` violates a user's JSON Schema. A schema without an automation has a turn of its own.
+   * Throws like `evaluate`, also for an invalid schema.
+   */
   checkSchema(lane: string, schema: unknown, value: unknown, automation?: string): Promise<SchemaProblem[]>;
   /** Returns the problems of an automation's text, the first 100. Throws like `evaluate`. */
   checkFile(lane: string, text: string): Promise<FileProblem[]>;
@@ -69,18 +73,19 @@ export function createExpressions(): Expressions {
         bindings: serializeBindings(bindings, expression),
       } as const;
       const json = readReply(
-        await pool.run({ lane, automation, request, killAfterMs: expressionKillMs }),
+        await pool.run({ lane, turn: automation ?? expression, request, killAfterMs: expressionKillMs }),
         `The expression "${shorten(expression)}"`,
       );
       return json === undefined ? undefined : JSON.parse(json);
     },
     async checkSchema(lane, schema, value, automation) {
       const request = { kind: 'schema', schema: JSON.stringify(schema), value: JSON.stringify(value ?? null) } as const;
-      const json = readReply(await pool.run({ lane, automation, request, killAfterMs: schemaKillMs }), 'The schema');
+      const turn = automation ?? createHash('sha256').update(request.schema).digest('base64');
+      const json = readReply(await pool.run({ lane, turn, request, killAfterMs: schemaKillMs }), 'The schema');
       return JSON.parse(json ?? '[]') as SchemaProblem[];
     },
     async checkFile(lane, text) {
-      const reply = await pool.run({ lane, request: { kind: 'file', text }, killAfterMs: fileKillMs });
+      const reply = await pool.run({ lane, turn: 'files', request: { kind: 'file', text }, killAfterMs: fileKillMs });
       return JSON.parse(readReply(reply, 'The text') ?? '[]') as FileProblem[];
     },
     mustWait: (lane, automation) => pool.mustWait(lane, automation),

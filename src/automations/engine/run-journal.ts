@@ -48,6 +48,8 @@ export class RunJournal {
   treeIsSpent = false;
   /** Entries held back for the next commit. */
   #held: DraftEntry[] = [];
+  /** Whether this worker has written to the journal. */
+  #hasBegun = false;
   /** How the run sleeps, as it was last written. */
   #slept: { waiting: boolean; wakeAtMs: number | undefined };
   readonly #last: store.LastLink;
@@ -160,6 +162,7 @@ export class RunJournal {
     for (const commandId of childRunsOf(this.#state).keys()) children.delete(commandId);
     const written = await this.#write(db, expected, all, rest, [...children.values()]);
     if (!written) throw new JournalConflict();
+    this.#hasBegun = true;
     if (isTracing()) traceEntries(all);
     this.#slept = { waiting: rest !== undefined, wakeAtMs: rest?.wakeAtMs };
   }
@@ -194,9 +197,7 @@ export class RunJournal {
     try {
       if (!row.limited && abandoned.length === 0) return await store.appendEntries(db, append);
       const within = async (tx: Db) => {
-        const written = row.limited
-          ? await this.#writeLimited(tx, entries[0]?.type === 'run_started', append)
-          : await store.appendEntries(tx, append);
+        const written = row.limited ? await this.#writeLimited(tx, append) : await store.appendEntries(tx, append);
         if (written) for (const id of abandoned) await this.#deps.cancelRun(tx, row.appId, id);
         return written;
       };
@@ -207,8 +208,10 @@ export class RunJournal {
   }
 
   /** Writes a run of an automation with a limit: it starts only if a slot is free, and its end frees the slot. */
-  async #writeLimited(tx: Db, begins: boolean, append: store.Append): Promise<boolean> {
+  async #writeLimited(tx: Db, append: store.Append): Promise<boolean> {
     const { appId, automationId } = this.row;
+    // A pending run may already have entries, which it keeps from another run.
+    const begins = this.row.status === 'pending' && !this.#hasBegun;
     const ended = append.status !== 'running';
     if (begins && !(await store.mayStartRun(tx, appId, automationId))) return false;
     if (ended) await store.lockLimit(tx, appId, automationId);

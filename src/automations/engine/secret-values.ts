@@ -119,6 +119,11 @@ export class SecretValues {
     return { done: this.#redactText(text.slice(0, cut)).value, rest: text.slice(cut) };
   }
 
+  /** The values of these secrets, by name. */
+  valuesOf(names: readonly string[]): Record<string, string> {
+    return Object.fromEntries(names.map((name) => [name, this.#values[name] ?? redactedText]));
+  }
+
   /** The names of the secrets in a JSON value. */
   namesIn(value: unknown): string[] {
     return [...new Set(this.redact(value).places.map((place) => place.secret))];

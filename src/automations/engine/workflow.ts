@@ -1,5 +1,3 @@
-import { randomBytes } from 'node:crypto';
-import { hostname } from 'node:os';
 import type { Database, Db } from '../../db/database.ts';
 import type { Tasks } from '../../domain.ts';
 import { taskNames } from '../../jobs/task-names.ts';
@@ -16,14 +14,15 @@ import type { RunService } from '../runs/service.ts';
 import type { RunRow, WorkRow } from '../runs/store.ts';
 import * as runStore from '../runs/store.ts';
 import { findNextWake, type WakeOrder, wakeDueRuns } from '../runs/wake-store.ts';
-import { dispatchEvent } from '../triggers/events.ts';
+import { dispatchEvent, matchAlone } from '../triggers/events.ts';
 import { dueSchedulesMax, startDueSchedules } from '../triggers/schedules.ts';
+import type { Match } from '../triggers/store.ts';
 import { advanceRun } from './advance.ts';
 import type { AdvanceDeps } from './advance-deps.ts';
 import type { Expressions } from './expressions.ts';
 import { giveUpRun } from './give-up.ts';
 import { RunWatch } from './run-watch.ts';
-import { TreeBudget } from './tree-budget.ts';
+import type { TreeBudget } from './tree-budget.ts';
 import { WorkClaims } from './work-claims.ts';
 
 type WorkflowDeps = {
@@ -36,9 +35,11 @@ type WorkflowDeps = {
   automations: AutomationService;
   runs: RunService;
   loadGraph(run: RunRow): Promise<Graph>;
+  advanceProgram: AdvanceDeps['advanceProgram'];
+  treeBudget: TreeBudget;
+  environment: AdvanceDeps['environment'];
   servicesFor(run: WorkRow): Promise<NodeServices<Db>>;
   findChildEnd: AdvanceDeps['findChildEnd'];
-  version: string;
 };
 
 /** Work that outlives requests: jobs by their stored name, and checks on a timer. */
@@ -70,17 +71,17 @@ const keptOutputMs = 24 * 3_600_000;
 
 export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow {
   const { db, clock, log } = deps;
-  const worker = `${hostname()}/${process.pid}/${randomBytes(3).toString('hex')}`;
   const advanceDeps: AdvanceDeps = {
     db,
     clock,
     log,
-    claims: new WorkClaims(deps.session, worker),
+    claims: new WorkClaims(deps.session, deps.environment.worker),
     watch: new RunWatch(db, log),
     expressions: deps.expressions,
-    treeBudget: new TreeBudget(db, clock),
-    environment: { worker, version: deps.version },
+    treeBudget: deps.treeBudget,
+    environment: deps.environment,
     loadGraph: deps.loadGraph,
+    advanceProgram: deps.advanceProgram,
     openSecrets: deps.automations.openSecrets,
     servicesFor: deps.servicesFor,
     findChildEnd: deps.findChildEnd,
@@ -197,6 +198,9 @@ export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow
       },
       async [taskNames.dispatchEvent](payload) {
         await dispatchEvent(deps, payload as { appId: string; eventId: string });
+      },
+      async [taskNames.matchEvent](payload, { waitOutside }) {
+        await matchAlone(deps, payload as Match, waitOutside);
       },
     },
     tick,

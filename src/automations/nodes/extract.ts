@@ -17,6 +17,7 @@ export const extract = defineNode({
       max_pages: Type.Optional(Type.Integer({ minimum: 1 })),
       schema: Type.Optional(mapOf(Type.Unknown())),
       instructions: Type.Optional(Type.String()),
+      model: Type.Optional(Type.String()),
       agent: Type.Optional(Type.String()),
       org: Type.Optional(Type.String()),
     },

@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import { mapOf } from '../../lib/map-schema.ts';
+import { modelName } from '../../llm/operator-models.ts';
 import { GenerationError } from '../../llm/service.ts';
 import { defineNode, NodeFailure } from './kind.ts';
 
@@ -22,6 +23,7 @@ export const generate = defineNode({
   needs: undefined,
   members: Type.Object(
     {
+      model: Type.Optional(modelName),
       messages: Type.Array(message, { minItems: 1, maxItems: messagesMax }),
       schema: Type.Optional(mapOf(Type.Unknown())),
       temperature: Type.Optional(Type.Number({ minimum: 0, maximum: 2 })),
@@ -34,9 +36,9 @@ export const generate = defineNode({
     style: 'external',
     timeoutSeconds: 300,
     async run(members, { services, generation }) {
-      const { messages, schema, temperature, tokens = tokensDefault } = members;
+      const { model, messages, schema, temperature, tokens = tokensDefault } = members;
       try {
-        return await services.generate(generation, { messages, schema, temperature, tokens } as never);
+        return await services.generate(generation, { model, messages, schema, temperature, tokens } as never);
       } catch (error) {
         if (error instanceof GenerationError) throw new NodeFailure(error.code, error.message, error.usage);
         throw error;

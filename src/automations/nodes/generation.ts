@@ -1,6 +1,7 @@
 import type { Database } from '../../db/database.ts';
 import { AppError } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
+import type { CallOrigin } from '../../llm/origin.ts';
 import type { Generated, GenerationInput, Llm, TokenBudget } from '../../llm/service.ts';
 import { reserveTokens, settleTokens } from '../../tenancy/quotas.ts';
 import { settleRunTokens, useRunTokens } from '../runs/generation-store.ts';
@@ -27,7 +28,8 @@ export async function generateForRun(
   let hasStarted = false;
   try {
     return await deps.llm.generate(input, {
-      ...{ lane: run.appId, budget: budgetOf(deps, run), signal: attempt.signal },
+      ...{ lane: run.appId, budget: budgetOf(deps, run), signal: attempt.signal, redact: attempt.redactText },
+      origin: originOfRun(run, attempt.nodeId),
       onRequest() {
         hasStarted = true;
         writer.start();
@@ -37,6 +39,16 @@ export async function generateForRun(
   } finally {
     if (hasStarted) await writer.end();
   }
+}
+
+/** A run counts for the identity that it acts as, else for the one that invoked it. */
+function originOfRun(run: RunRow, nodeId: string): CallOrigin {
+  const { appId, sandboxId, automationId, actsAsUserId, actsAsAgentId, invokedByUserId, invokedByAgentId } = run;
+  return {
+    ...{ appId, sandboxId, automationId, nodeId, runId: run.id },
+    userId: actsAsUserId ?? invokedByUserId,
+    agentId: actsAsAgentId ?? invokedByAgentId,
+  };
 }
 
 /** The budget of a run. A killed process leaves its reservation, because it is unknown how much of it was used. */

@@ -127,7 +127,8 @@ const gone: ChildEnd = {
   error: { code: 'child_gone', message: 'The resource that the node waited for no longer exists.' },
 };
 
-function runEnd(row: RunRow | undefined): ChildEnd | undefined {
+/** How a child run ended; undefined while it is active. */
+export function runEnd(row: RunRow | undefined): ChildEnd | undefined {
   if (!row) return gone;
   switch (row.status) {
     case 'completed':

@@ -13,6 +13,7 @@ export async function claimRun(
   const leaseUntil = new Date(now.getTime() + leaseSeconds * 1_000);
   const [row] = await db<RunRow[]>`
     update automation_runs r set status = 'running', lease_until = ${leaseUntil}, lease_seconds = ${leaseSeconds},
+      claim = gen_random_uuid(),
       version = r.version + 1, changes = note_change(r.changes, r.version + 1, 'running', ${now}, ${leaseUntil}),
       started_at = coalesce(r.started_at, ${now}), updated_at = ${now}
     from (select app_id, id from automation_runs

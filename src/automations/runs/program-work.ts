@@ -1,7 +1,7 @@
 import type { Database } from '../../db/database.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { AppError, found, invalidField } from '../../lib/errors.ts';
-import { formatId } from '../../lib/ids.ts';
+import { formatId, parseId } from '../../lib/ids.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import { graphLimits } from '../definitions/graph.ts';
 import type { AutomationService } from '../definitions/service.ts';
@@ -46,6 +46,7 @@ export function createProgramWork({ db, clock, automations, get }: ProgramWorkDe
         status: 'running' | 'completed' | 'failed';
         result?: unknown;
         error?: { code: string; message: string } | undefined;
+        claim?: string | undefined;
       },
     ): Promise<RunRow> {
       const run = await get(caller, id);
@@ -58,6 +59,8 @@ export function createProgramWork({ db, clock, automations, get }: ProgramWorkDe
       return db.begin(async (tx) => {
         const row = found(await runStore.lockRun(tx, run.appId, run.id));
         if (row.graphVersion !== null) throw wrongState(row, 'is executed by its workflow, not by an external worker');
+        if (report.claim !== undefined && (row.status !== 'running' || row.claim !== parseId('claim', report.claim)))
+          throw new AppError('claim_lost', 'This claim is no longer valid: it has expired, or the run has ended.');
         if (row.status !== 'running') throw wrongState(row, 'is not claimed');
         const now = clock.now();
         if (report.status === 'running') {

@@ -8,7 +8,6 @@ import { AppError, found, invalidField, notFound } from '../../lib/errors.ts';
 import { formatId, newUuid, parseId } from '../../lib/ids.ts';
 import { limits } from '../../lib/limits.ts';
 import { type Caller, canSeeWholeApp, nameCaller, type Scope } from '../../tenancy/caller.ts';
-import { intersectScopes, type KeyScope } from '../../tenancy/key-scopes.ts';
 import { findAgent, pathId, unknownReference } from '../../tenancy/references.ts';
 import type { Secrets } from '../../tenancy/secrets.ts';
 import { type Graph, graphLimits } from '../definitions/graph.ts';
@@ -19,6 +18,7 @@ import { ExpressionError, type Expressions } from '../engine/expressions.ts';
 import type { DraftEntry } from '../engine/journal.ts';
 import { treeLimitError } from '../nodes/errors.ts';
 import { type Child, NodeFailure } from '../nodes/kind.ts';
+import { createRetries } from '../rewind/service.ts';
 import type { invokeSchema, listVisibleRunsQuery } from '../schema.ts';
 import { readCursor, writeCursor } from './cursor.ts';
 import { claimInvocation } from './invocation-store.ts';
@@ -38,6 +38,8 @@ type RunDeps = {
   expressions: Expressions;
   automations: AutomationService;
   loadGraph(run: RunRow): Promise<Graph>;
+  /** Stores a signal for a run that a program executes. */
+  signalProgram(run: RunRow, signal: { name: string; payload: unknown }): Promise<RunRow>;
 };
 
 type JournalPage = {
@@ -56,7 +58,7 @@ const payloadBytesMax = graphLimits.outputBytesMax;
 export type RunService = ReturnType<typeof createRunService>;
 
 /** Runs: how they start, how they are read, and how a caller may change them. */
-export function createRunService({ db, clock, secrets, expressions, automations, loadGraph }: RunDeps) {
+export function createRunService({ db, clock, secrets, expressions, automations, loadGraph, signalProgram }: RunDeps) {
   async function get(caller: Caller, id: string): Promise<RunRow> {
     return found(await findVisibleRun(db, caller, pathId('automationRun', id)));
   }
@@ -110,6 +112,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
       id: newUuid(),
       automationId: automation.id,
       graphVersion: automation.graphVersion,
+      program: automation.program,
       type: automation.type,
       orgId: automation.orgId,
       teamId: automation.teamId,
@@ -296,36 +299,14 @@ export function createRunService({ db, clock, secrets, expressions, automations,
       });
     },
 
-    /** Starts a new run from one that has ended, with the same payload and the automation's current graph. */
-    async retry(caller: Caller, id: string): Promise<RunRow> {
-      const run = await get(caller, id);
-      if (!isTerminal(run)) throw wrongState(run, 'cannot be retried before it has ended');
-      const automation = await automations.getDefinition(caller, formatId('automation', run.automationId));
-      requireRunning(automation);
-      return runStore.insertRun(
-        db,
-        newRun(automation, {
-          type: run.type,
-          payload: run.payload,
-          ...(run.input === null ? {} : { input: run.input }),
-          participants: run.participants,
-          eventId: run.eventId,
-          scheduledAt: run.scheduledAt,
-          depth: run.depth,
-          eventDepth: run.eventDepth,
-          retriedFrom: run.id,
-          invokedByUserId: run.invokedByUserId,
-          invokedByAgentId: run.invokedByAgentId,
-          ...chooseIdentity(automation, { ...run, scopes: retryScopes(caller, run) }),
-        }),
-      );
-    },
+    ...createRetries({ db, clock, automations, get, newRun, checkPayload, loadGraph }),
 
     /** Stores a signal for the run, which may already wait for it or do so later. */
     async signal(caller: Caller, id: string, name: string, payload: unknown): Promise<RunRow> {
       const run = await get(caller, id);
       if (Buffer.byteLength(JSON.stringify(payload ?? null)) > payloadBytesMax)
         throw invalidField('payload', `must be at most ${payloadBytesMax} bytes`);
+      if (run.program) return signalProgram(run, { name, payload });
       const graph = run.graphVersion === null ? undefined : await loadGraph(run);
       return db.begin(async (tx) => {
         const row = found(await runStore.lockRun(tx, run.appId, run.id));
@@ -353,15 +334,6 @@ export function createRunService({ db, clock, secrets, expressions, automations,
 
 const hasNoStream =
   'This stream follows runs that an invocation started. Follow this run by its journal: GET /api/v1/automation_runs/{automation_run}/journal.';
-
-/**
- * The scopes that bound a retry: those of the first run, and those of the key that retries what was invoked. What an event
- * or a schedule started has no invoker.
- */
-function retryScopes(caller: Caller, run: RunRow): KeyScope[] | null {
-  const scopes = intersectScopes(run.scopes ?? undefined, run.type === 'invoked' ? caller.scopes : undefined);
-  return scopes === undefined ? null : [...scopes];
-}
 
 function readSearch(text: string): NonNullable<RunFilter['search']> {
   const runId = parseId('automationRun', text);

@@ -20,15 +20,9 @@ export async function appendSignal(
   now: Date,
 ): Promise<void> {
   const { name, payload } = signal;
-  if (row.journalBytes > signalBytesMax)
-    throw new AppError(
-      'conflict',
-      `The journal of the run has more than ${signalBytesMax} bytes: it takes no more signals.`,
-    );
   const entries = await runStore.listEntries(tx, row);
   const state = foldJournal(graph, entries.map(runStore.readEntry));
-  if (state.signals.length >= keptSignalsMax || row.sequence >= signalSequenceMax)
-    throw new AppError('conflict', `The run already has ${state.signals.length} unread signals, which is the limit.`);
+  requireSignalRoom(row, state.signals.length);
   const taken = state.signals.filter((kept) => kept.name === name).length;
   const waiting = [...state.active.values()].filter((one) => one.phase === 'signal' && one.signal === name)[taken];
   await runStore.appendEntries(tx, {
@@ -48,4 +42,15 @@ export async function appendSignal(
     wakeTimer: row.wakeTimer,
     now,
   });
+}
+
+/** Throws 409 if the run takes no more signals. */
+export function requireSignalRoom(row: RunRow, unread: number): void {
+  if (row.journalBytes > signalBytesMax)
+    throw new AppError(
+      'conflict',
+      `The journal of the run has more than ${signalBytesMax} bytes: it takes no more signals.`,
+    );
+  if (unread >= keptSignalsMax || row.sequence >= signalSequenceMax)
+    throw new AppError('conflict', `The run already has ${unread} unread signals, which is the limit.`);
 }

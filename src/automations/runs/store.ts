@@ -1,6 +1,7 @@
 /*
  * SQL for runs and their journals.
- * Triggers of automation_runs: schedule_wake writes when a run is due; delete_run_entries deletes its journal with it.
+ * Triggers of automation_runs: schedule_wake writes when a run is due; delete_run_entries deletes its journal with it;
+ * offer_program_run and end_program_work open and close the work on a run of a program.
  */
 import type { Db, Statement } from '../../db/database.ts';
 import { announceChange, changeChannel } from '../../http/streams/sse.ts';
@@ -17,6 +18,10 @@ export type RunRow = {
   sandboxId: string;
   automationId: string;
   graphVersion: number | null;
+  /** Whether the user's program executes the run. */
+  program: boolean;
+  /** What a program asked for that its journal does not have; null if it fits or none has tried. */
+  workflowChanged: { expected: unknown; found: unknown } | null;
   type: 'trigger' | 'scheduled' | 'invoked';
   status: RunStatus;
   input: unknown;
@@ -54,6 +59,8 @@ export type RunRow = {
   wakeTimer: WakeTimer | null;
   leaseUntil: Date | null;
   leaseSeconds: number | null;
+  /** The claim of the external worker that executes a run without a workflow. */
+  claim: string | null;
   /** The trace of the request or job that started the run. */
   traceparent: string | null;
   /** The number of states that streams show; `changes` are those after the first that are still kept. */
@@ -82,7 +89,7 @@ export type EntryRow = {
   createdAt: Date;
 };
 
-export type NewRun = Pick<RunRow, 'appId' | 'sandboxId' | 'automationId' | 'graphVersion' | 'type'> & {
+export type NewRun = Pick<RunRow, 'appId' | 'sandboxId' | 'automationId' | 'graphVersion' | 'type' | 'program'> & {
   id: string;
   payload: unknown;
   /** The value of `$` in the graph, unless it is the payload. */
@@ -114,16 +121,16 @@ export function isTerminal({ status }: { status: RunStatus }): boolean {
   return status === 'completed' || status === 'failed' || status === 'cancelled';
 }
 
-/** Inserts a run and the job that advances it, unless an external worker executes it or it has already failed. */
+/** Inserts a run and the job that advances it, unless a program of the user executes it or it has already failed. */
 export async function insertRun(db: Db, run: NewRun): Promise<RunRow> {
   const status = run.error ? 'failed' : 'pending';
   const [row] = await db<[RunRow]>`
     with made as (
-      insert into automation_runs (app_id, id, sandbox_id, automation_id, graph_version, type, status, input, payload,
-        participants, error, event_id, scheduled_at, depth, event_depth, tree_id, parent_run_id, parent_command_id, retried_from,
+      insert into automation_runs (app_id, id, sandbox_id, automation_id, graph_version, program, type, status, input,
+        payload, participants, error, event_id, scheduled_at, depth, event_depth, tree_id, parent_run_id, parent_command_id, retried_from,
         invoked_by_user_id, invoked_by_agent_id, acts_as_user_id, acts_as_agent_id, scopes, org_id, team_id, user_id,
         timeout_seconds, traceparent, completed_at, created_at, updated_at)
-      values (${run.appId}, ${run.id}, ${run.sandboxId}, ${run.automationId}, ${run.graphVersion}, ${run.type}, ${status},
+      values (${run.appId}, ${run.id}, ${run.sandboxId}, ${run.automationId}, ${run.graphVersion}, ${run.program}, ${run.type}, ${status},
         ${run.input === undefined ? null : JSON.stringify(run.input)}::text::json, ${JSON.stringify(run.payload ?? null)}::text::json,
         ${run.participants ? JSON.stringify(run.participants) : null}::text::json,
         ${run.error ? JSON.stringify(run.error) : null}::text::json,
@@ -137,7 +144,7 @@ export async function insertRun(db: Db, run: NewRun): Promise<RunRow> {
     job as (
       select add_job('advance_run', json_strip_nulls(json_build_object('appId', made.app_id, 'runId', made.id,
         'traceparent', made.traceparent)))
-      from made where made.graph_version is not null and made.status = 'pending')
+      from made where made.graph_version is not null and not made.program and made.status = 'pending')
     select made.*, (select count(*) from job) as jobs from made`;
   return row;
 }

@@ -66,7 +66,7 @@ export async function listVisibleRuns(
   const { status, automationId, since, until, search } = filter;
   const inState = status === 'waiting' ? db`r.status = 'running' and r.waiting` : db`r.status = ${status ?? ''}`;
   return db<RunSummaryRow[]>`
-    select r.app_id, r.id, r.sandbox_id, r.automation_id, a.name as automation_name, r.graph_version, r.type, r.status,
+    select r.app_id, r.id, r.sandbox_id, r.automation_id, a.name as automation_name, r.graph_version, r.program, r.workflow_changed, r.type, r.status,
       r.error, r.event_id, r.parent_run_id, r.retried_from, r.invoked_by_user_id, r.invoked_by_agent_id, r.org_id,
       r.team_id, r.user_id, r.sequence, r.waiting, r.lease_until, r.started_at, r.completed_at, r.created_at, r.updated_at
     from automation_runs r join automations a on a.app_id = r.app_id and a.id = r.automation_id

@@ -1,5 +1,8 @@
 import type { Database, Db } from '../../db/database.ts';
+import type { WaitOutside } from '../../jobs/task.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { defined } from '../../lib/defined.ts';
+import { newUuid } from '../../lib/ids.ts';
 import { graphLimits } from '../definitions/graph.ts';
 import type { FullAutomation } from '../definitions/store.ts';
 import { ExpressionError, type Expressions } from '../engine/expressions.ts';
@@ -8,40 +11,85 @@ import { treeLimitError } from '../nodes/errors.ts';
 import { chooseIdentity } from '../runs/invoker.ts';
 import type { RunService } from '../runs/service.ts';
 import { countTreeRuns, insertRun } from '../runs/store.ts';
-import { type EventRow, findEvent, listListeners, markDispatched, wakeParents } from './store.ts';
+import {
+  type EventRow,
+  findEvent,
+  findUndispatched,
+  listListeners,
+  lockUnmatched,
+  type Match,
+  markDispatched,
+  queueMatch,
+  wakeParents,
+} from './store.ts';
 
 const eventDepthMax = 8;
 
 type DispatchDeps = { db: Database; clock: Clock; expressions: Expressions; runs: RunService };
 
-/** Starts the runs that an event triggers, and wakes the runs that wait for its subject. Idempotent. */
+/**
+ * Starts the runs that an event triggers, and wakes the runs that wait for its subject. A filter that would wait behind
+ * others of its automation is left to a job of its own, so that it delays no other automation. Idempotent.
+ */
 export async function dispatchEvent(deps: DispatchDeps, key: { appId: string; eventId: string }): Promise<void> {
   const { db } = deps;
-  const event = await findEvent(db, key);
+  const event = await findUndispatched(db, key);
   if (!event) return;
-  const matches: { automation: FullAutomation; error: { code: string; message: string } | null }[] = [];
+  const matches: Started[] = [];
+  const left: FullAutomation[] = [];
   for (const automation of await listListeners(db, event)) {
-    const match = await matchEvent(deps, automation, event);
-    if (match !== false) matches.push({ automation, error: match });
+    if (mustWait(deps, automation)) {
+      left.push(automation);
+      continue;
+    }
+    const error = await matchEvent(deps, automation, event);
+    if (error !== false) matches.push({ automation, error });
   }
   await db.begin(async (tx) => {
     if (!(await markDispatched(tx, event, deps.clock.now()))) return;
-    const places = await countRunsLeft(tx, event, matches.length);
-    for (const [index, { automation, error }] of matches.slice(0, places + refusedShownMax).entries())
-      await insertRun(
-        tx,
-        deps.runs.newRun(automation, {
-          payload: event.payload,
-          input: { trigger: event.name, payload: event.payload },
-          eventId: event.id,
-          eventDepth: event.depth,
-          treeId: event.treeId,
-          error: error ?? (index < places ? null : treeLimitError),
-          ...chooseIdentity(automation, undefined),
-        }),
-      );
+    await startRuns(deps, tx, event, matches);
+    for (const { id } of left) await queueMatch(tx, { ...key, automationId: id, runId: newUuid() });
     if (event.subjectId !== null) await wakeParents(tx, event);
   });
+}
+
+/** Starts the run of one automation that was left to this job. Waits for its turn without a job slot. Idempotent. */
+export async function matchAlone(deps: DispatchDeps, match: Match, waitOutside: WaitOutside): Promise<void> {
+  const { db } = deps;
+  const event = await findEvent(db, match);
+  const [automation] = event ? await listListeners(db, event, match.automationId) : [];
+  if (!event || !automation) return;
+  const evaluate = () => matchEvent(deps, automation, event);
+  const error = await (mustWait(deps, automation) ? waitOutside(evaluate) : evaluate());
+  if (error === false) return;
+  await db.begin(async (tx) => {
+    if (await lockUnmatched(tx, match)) await startRuns(deps, tx, event, [{ automation, error, id: match.runId }]);
+  });
+}
+
+type Started = { automation: FullAutomation; error: RunError | null; id?: string };
+type RunError = { code: string; message: string };
+
+function mustWait({ expressions }: DispatchDeps, { appId, id, filter }: FullAutomation): boolean {
+  return filter !== null && expressions.mustWait(appId, id);
+}
+
+async function startRuns(deps: DispatchDeps, tx: Db, event: EventRow, matches: Started[]): Promise<void> {
+  const places = await countRunsLeft(tx, event, matches.length);
+  for (const [index, { automation, error, id }] of matches.slice(0, places + refusedShownMax).entries())
+    await insertRun(
+      tx,
+      deps.runs.newRun(automation, {
+        payload: event.payload,
+        input: { trigger: event.name, payload: event.payload },
+        eventId: event.id,
+        eventDepth: event.depth,
+        treeId: event.treeId,
+        error: error ?? (index < places ? null : treeLimitError),
+        ...chooseIdentity(automation, undefined),
+        ...defined({ id }),
+      }),
+    );
 }
 
 /** Per event, the number of failed runs which show that its tree may have no more runs. */
@@ -55,7 +103,11 @@ async function countRunsLeft(tx: Db, { appId, treeId }: EventRow, wanted: number
 }
 
 /** Returns false if the event is not for this automation, the error if its run cannot start, otherwise null. */
-async function matchEvent(deps: DispatchDeps, automation: FullAutomation, event: EventRow) {
+async function matchEvent(
+  deps: DispatchDeps,
+  automation: FullAutomation,
+  event: EventRow,
+): Promise<RunError | null | false> {
   if (automation.filter !== null) {
     try {
       const scope = { input: event.payload, nodes: {}, participants: {}, run: {}, secrets: {} };

@@ -19,9 +19,16 @@ export type EventRow = {
   subjectId: string | null;
 };
 
-export async function findEvent(db: Db, key: { appId: string; eventId: string }): Promise<EventRow | undefined> {
+type EventKey = { appId: string; eventId: string };
+
+export async function findUndispatched(db: Db, key: EventKey): Promise<EventRow | undefined> {
   const [row] = await db<EventRow[]>`
     select * from events where app_id = ${key.appId} and id = ${key.eventId} and dispatched_at is null`;
+  return row;
+}
+
+export async function findEvent(db: Db, key: EventKey): Promise<EventRow | undefined> {
+  const [row] = await db<EventRow[]>`select * from events where app_id = ${key.appId} and id = ${key.eventId}`;
   return row;
 }
 
@@ -33,17 +40,37 @@ export async function markDispatched(tx: Db, event: EventRow, now: Date): Promis
   return taken !== undefined;
 }
 
-/** An automation without an owner receives all events of its app; others receive their owner's and the app's. */
-export async function listListeners(db: Db, event: EventRow): Promise<FullAutomation[]> {
+/**
+ * An automation without an owner receives all events of its app; others receive their owner's and the app's.
+ * @param only the id of the only automation to return
+ */
+export async function listListeners(db: Db, event: EventRow, only?: string): Promise<FullAutomation[]> {
   return db<FullAutomation[]>`
     select a.* from automations a
     where a.app_id = ${event.appId} and a.sandbox_id = ${event.sandboxId} and a.trigger = ${event.name}
-      and a.type = 'trigger' and a.status = 'running'
+      and a.type = 'trigger' and a.status = 'running' and (${only ?? null}::uuid is null or a.id = ${only ?? null})
       and (num_nonnulls(a.org_id, a.team_id, a.user_id) = 0
         or num_nonnulls(${event.orgId}::uuid, ${event.teamId}::uuid, ${event.userId}::uuid, ${event.agentId}::uuid) = 0
         or a.user_id = ${event.userId} or a.team_id = ${event.teamId}
         or (a.user_id is null and a.team_id is null and a.org_id = ${event.orgId}))
     order by a.created_at, a.id limit 1000`;
+}
+
+export type Match = { appId: string; eventId: string; automationId: string; runId: string };
+
+/** Queues a job that matches an event with one automation alone. */
+export async function queueMatch(tx: Db, { appId, eventId, automationId, runId }: Match): Promise<void> {
+  await tx`
+    select add_job('match_event', json_build_object('appId', ${appId}::uuid, 'eventId', ${eventId}::uuid,
+      'automationId', ${automationId}::uuid, 'runId', ${runId}::uuid))`;
+}
+
+/** Locks the event until the transaction ends. Returns false if it is gone or the run exists. */
+export async function lockUnmatched(tx: Db, { appId, eventId, runId }: Match): Promise<boolean> {
+  const locked = await tx`select 1 from events where app_id = ${appId} and id = ${eventId} for update`;
+  if (locked.length === 0) return false;
+  const runs = await tx`select 1 from automation_runs where app_id = ${appId} and id = ${runId}`;
+  return runs.length === 0;
 }
 
 /** Wakes the runs that wait for the event's subject. */

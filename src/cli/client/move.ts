@@ -239,7 +239,7 @@ const movers: Record<Kind, (job: Job) => Promise<void>> = {
         for (const name of ['file', 'file_id'])
           if (payload[name] !== undefined) payload[name] = job.moved.find(payload[name]) ?? payload[name];
         return job.create('/knowledge_sources', {
-          ...job.pick(source, ['type', 'metadata', 'state'], owner === undefined ? [] : [owner]),
+          ...job.pick(source, ['type', 'lookup_key', 'metadata', 'state'], owner === undefined ? [] : [owner]),
           payload,
         });
       });

@@ -22,7 +22,7 @@ export const resources: Record<string, Resource> = {
   sources: {
     path: '/knowledge_sources',
     named: 'source',
-    columns: ['id', 'type', 'metadata.name', 'state', 'updated_at'],
+    columns: ['id', 'type', 'lookup_key', 'metadata.name', 'state', 'updated_at'],
     filters: ['org', 'agent'],
     create: {
       member: 'type',
@@ -140,7 +140,7 @@ export const resources: Record<string, Resource> = {
   webhooks: {
     path: '/webhooks',
     named: 'webhook',
-    columns: ['id', 'url', 'status', 'created_at'],
+    columns: ['id', 'lookup_key', 'url', 'status', 'created_at'],
     filters: [],
     create: { member: 'url', example: `https://example.com/hook --set events='["file.created"]'`, owners: [] },
   },

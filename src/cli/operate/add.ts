@@ -13,7 +13,7 @@ import {
   isPartOfProgram,
   programAddOns,
   type RecordedPackage,
-  readRecordedAddOns,
+  readRecordedPackages,
 } from '../../lib/add-ons.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { UsageError } from '../errors.ts';
@@ -34,7 +34,7 @@ export async function add(given: string[], options: AddOptions): Promise<number>
   const place = options.program ? programAddOns : addOnsIn(dataDir);
   for (const name of names) {
     const isInstalled = existsSync(join(place, addOnDirectoryName(name)));
-    if (!isInstalled) await install(name, place, options.from);
+    if (!isInstalled) await installAddOn(name, place, options.from);
     process.stdout.write(`${name}: ${isInstalled ? 'is installed already' : 'installed'}\n`);
   }
   process.stdout.write('A server that is running uses it after a restart.\n');
@@ -57,7 +57,7 @@ export function remove(given: string[]): number {
   return 0;
 }
 
-function asAddOn(name: string): AddOnName {
+export function asAddOn(name: string): AddOnName {
   const found = addOnNames.find((each) => each === name);
   if (found === undefined) throw new UsageError(`There is no add-on "${name}". Add-ons: ${addOnNames.join(', ')}.`);
   return found;
@@ -91,12 +91,12 @@ async function save(names: AddOnName[], file: string): Promise<number> {
 }
 
 /** Installs into a directory beside the others, then renames it: a failure or a kill leaves nothing that is found. */
-async function install(name: AddOnName, place: string, from: string | undefined): Promise<void> {
+export async function installAddOn(name: AddOnName, place: string, from?: string): Promise<void> {
   mkdirSync(place, { recursive: true });
   for (const directory of readdirSync(place)) if (isStale(join(place, directory))) discard(join(place, directory));
   const staged = join(place, `${stagedPrefix}${randomUUID()}`);
   const tarballs = join(staged, '.packages');
-  const packages = readRecordedAddOns()[name];
+  const packages = readRecordedPackages().addOns[name];
   try {
     if (from === undefined) await fetchPackages(packages, tarballs);
     else takePackages(packages, from, tarballs);
@@ -120,7 +120,7 @@ function publish(staged: string, directory: string): void {
 }
 
 function packagesOf(names: AddOnName[]): RecordedPackage[] {
-  const recorded = readRecordedAddOns();
+  const recorded = readRecordedPackages().addOns;
   const byId = new Map(names.flatMap((name) => recorded[name]).map((each) => [`${each.name}@${each.version}`, each]));
   return [...byId.values()];
 }

@@ -29,10 +29,31 @@ export async function fetchPackages(packages: Package[], directory: string): Pro
 
 async function packWithNpm(packages: Package[], directory: string): Promise<void> {
   const names = packages.map(({ name, version }) => `${name}@${version}`);
-  const options = ['--ignore-scripts', '--prefer-offline', '--loglevel=error', '--pack-destination', directory];
+  await npm(['pack', ...names, '--pack-destination', directory], directory);
+}
+
+/**
+ * Installs the packages of a lock file into `node_modules` of a directory, for another platform than this one too. npm
+ * compares each with its SHA-512 there. Throws UsageError if npm cannot.
+ * @param packages members of npm's lock file by path, the needs of the program itself under ''.
+ * @param platform npm's names of a system and a processor, as in `linux-x64`.
+ */
+export async function installLocked(packages: Record<string, object>, platform: string, directory: string) {
+  const program = { name: 'quarry', version: '0.0.0', ...packages[''] };
+  const lock = { ...program, lockfileVersion: 3, requires: true, packages: { ...packages, '': program } };
+  writeFileSync(join(directory, 'package.json'), JSON.stringify(program));
+  writeFileSync(join(directory, 'package-lock.json'), JSON.stringify(lock));
+  const [system = '', processor = ''] = platform.split('-');
+  const target = ['--os', system, '--cpu', processor, '--libc', 'glibc'];
+  await npm(['ci', '--no-audit', '--no-fund', '--no-bin-links', ...target], directory);
+}
+
+async function npm(args: string[], directory: string): Promise<void> {
   const besideNode = join(dirname(process.execPath), 'npm');
+  const options = ['--ignore-scripts', '--prefer-offline', '--loglevel=error'];
   try {
-    await run(existsSync(besideNode) ? besideNode : 'npm', ['pack', ...names, ...options], {
+    await run(existsSync(besideNode) ? besideNode : 'npm', [...args, ...options], {
+      cwd: directory,
       timeout: fetchTimeoutMs,
       maxBuffer: 16 * 1024 * 1024,
     });
@@ -77,7 +98,8 @@ export function unpackPackage(each: Package, from: string, into: string, keep?: 
   spawnSync('chmod', ['-R', 'u+rwX,go+rX', into]);
 }
 
-function runTar(args: string[]): void {
+/** Throws UsageError with what tar said if it fails. */
+export function runTar(args: string[]): void {
   const { status, stderr, error } = spawnSync('tar', args, { encoding: 'utf8' });
   if (status !== 0) throw new UsageError(`tar failed: ${error?.message ?? stderr.trim()}`);
 }

@@ -1,6 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Agent, Dispatcher } from 'undici';
 import { lazyPackage } from '../../lib/lazy-package.ts';
+import type { AllowList } from '../fetch/allow-list.ts';
+import { guardedConnector } from '../fetch/connector.ts';
 import { createSystemResolver, lookupWith, type Resolver } from '../fetch/resolver.ts';
 
 const undici = lazyPackage<typeof import('undici')>('undici');
@@ -37,6 +39,22 @@ export function openServiceAgent(resolve: Resolver = createSystemResolver(), sil
       headersTimeout: silenceMsMax,
       bodyTimeout: silenceMsMax,
       connect: { lookup: lookupWith(resolve) },
+    });
+    return agent;
+  };
+}
+
+const connectTimeoutMs = 10_000;
+
+/** Opens connections to services that apps name, which must be on the public internet unless the operator allows them. */
+export function openGuardedAgent(guard: { resolve: Resolver; allow: AllowList }, silenceMsMax = 300_000): () => Agent {
+  let agent: Agent | undefined;
+  return () => {
+    agent ??= new (undici().Agent)({
+      headersTimeout: silenceMsMax,
+      bodyTimeout: silenceMsMax,
+      allowH2: false,
+      connect: guardedConnector({ ...guard, connectTimeoutMs }),
     });
     return agent;
   };

@@ -9,6 +9,7 @@ import { taskNames } from '../../jobs/task-names.ts';
 import type { Task } from '../../jobs/workers.ts';
 import { AppError } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
+import type { CallOrigin } from '../../llm/origin.ts';
 import { GenerationError, type Llm, type TokenBudget } from '../../llm/service.ts';
 import { reserveTokens, settleTokens } from '../../tenancy/quotas.ts';
 import { endExtraction, lockRunningExtraction } from '../store.ts';
@@ -84,7 +85,7 @@ export function structureJob(deps: StructureDeps): Task {
       await end(deps, extraction);
     } catch (error) {
       if (error instanceof ExtractionGone || stop.signal.reason instanceof ExtractionGone) return;
-      if (error instanceof AppError && error.code === 'token_budget_exceeded')
+      if (error instanceof AppError && lastingCodes.has(error.code))
         return await fail(deps, extraction, { code: error.code, message: error.message });
       if (isLastAttempt && !signal.aborted)
         await fail(deps, extraction, { code: 'internal_error', message: 'The data could not be extracted.' });
@@ -94,6 +95,9 @@ export function structureJob(deps: StructureDeps): Task {
     }
   };
 }
+
+/** Of errors that would recur: a budget is used up, or the model was removed or has no key. */
+const lastingCodes: ReadonlySet<string> = new Set(['token_budget_exceeded', 'invalid_parameters', 'not_implemented']);
 
 type End = Structured | StructureError;
 type Reading = { ask: <T>(work: () => Promise<T>) => Promise<T>; signal: AbortSignal };
@@ -138,13 +142,23 @@ async function read(
           return result;
         }),
     };
-    return await structureText(text, extraction, deps.contextTokens, calls);
+    return await structureText(text, extraction, await contextOf(deps, extraction), calls);
   } catch (error) {
     if (error instanceof StructureError) return error;
     if (error instanceof GenerationError) return new StructureError(error.code, error.message);
     if (deps.schemas.isRefusal(error)) return new StructureError('invalid_schema', error.message);
     throw error;
   }
+}
+
+/** The size of the context of the model, or of the smallest model of an alias. */
+async function contextOf({ llm, contextTokens }: StructureDeps, extraction: store.StructureRow): Promise<number> {
+  if (extraction.model === null) return contextTokens;
+  return (await llm.contextTokens(extraction, extraction.model)) ?? contextTokens;
+}
+
+function originOf({ appId, sandboxId, id, userId, agentId }: store.StructureRow): CallOrigin {
+  return { appId, sandboxId, userId, agentId, extractionId: id };
 }
 
 /** Asks one question, including corrections. The deadline applies to each request. */
@@ -164,10 +178,11 @@ async function generate(
   };
   try {
     const { data } = await deps.llm.generate(
-      { ...question, temperature: 0 },
+      { ...question, temperature: 0, model: extraction.model ?? undefined },
       {
         lane: extraction.appId,
         budget: budgetOf(deps, extraction),
+        origin: originOf(extraction),
         onRequest,
         signal: AbortSignal.any([signal, late.signal]),
       },

@@ -1,11 +1,5 @@
+import { canonicalJson } from '../../lib/canonical-json.ts';
 import { isObject } from './schema-shape.ts';
-
-/** JSON with object members in a fixed order, so that equal values give equal texts. */
-export function canonicalJson(value: unknown): string {
-  return JSON.stringify(value, (_key, member: unknown) =>
-    isObject(member) ? Object.fromEntries(Object.entries(member).sort(([a], [b]) => (a < b ? -1 : 1))) : member,
-  );
-}
 
 /**
  * Merges the results of consecutive pieces: arrays are joined without duplicates, and objects are merged member by

@@ -3,7 +3,12 @@ import { withSchema } from '../../llm/service.ts';
 import type { JsonObject } from './schema-shape.ts';
 
 /** What the author of an extraction asks for. */
-export type Wanted = { schema: JsonObject; instructions: string | null };
+export type Wanted = {
+  schema: JsonObject;
+  instructions: string | null;
+  /** The model or alias that reads; null for the operator's default. */
+  model: string | null;
+};
 
 /** How much of a text fits into the language model's context. */
 export type Room = {

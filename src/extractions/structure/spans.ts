@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { canonicalJson, pointerStep } from './merge.ts';
+import { canonicalJson } from '../../lib/canonical-json.ts';
+import { pointerStep } from './merge.ts';
 import type { Piece } from './pieces.ts';
 import { isObject } from './schema-shape.ts';
 import { TextIndex, type TextRange } from './text-index.ts';

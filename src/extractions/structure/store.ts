@@ -2,6 +2,7 @@ import type { Db, Transaction } from '../../db/database.ts';
 import type { Scope } from '../../tenancy/caller.ts';
 import type { Owned } from '../../tenancy/visible.ts';
 import type { StoredError } from '../store.ts';
+import type { Wanted } from './prompts.ts';
 import type { JsonObject } from './schema-shape.ts';
 import type { Span } from './spans.ts';
 
@@ -16,6 +17,7 @@ export type StructureRow = Scope &
     causeDepth: number;
     schema: JsonObject;
     instructions: string | null;
+    model: string | null;
   };
 
 /** An output that waits for its data, and its Markdown. Without a blob if the Markdown was deleted. */
@@ -35,19 +37,16 @@ export type DataRow = {
 export async function insertSchema(
   db: Db,
   { appId, id }: ExtractionKey,
-  { schema, instructions }: { schema: JsonObject; instructions: string | null },
+  { schema, instructions, model }: Wanted,
 ): Promise<void> {
   await db`
-    insert into extraction_schemas (app_id, extraction_id, schema, instructions)
-    values (${appId}, ${id}, ${JSON.stringify(schema)}::text::json, ${instructions})`;
+    insert into extraction_schemas (app_id, extraction_id, schema, instructions, model)
+    values (${appId}, ${id}, ${JSON.stringify(schema)}::text::json, ${instructions}, ${model})`;
 }
 
-export async function findSchema(
-  db: Db,
-  { appId, id }: ExtractionKey,
-): Promise<{ schema: JsonObject; instructions: string | null } | undefined> {
-  const [row] = await db<{ schema: JsonObject; instructions: string | null }[]>`
-    select schema, instructions from extraction_schemas where app_id = ${appId} and extraction_id = ${id}`;
+export async function findSchema(db: Db, { appId, id }: ExtractionKey): Promise<Wanted | undefined> {
+  const [row] = await db<Wanted[]>`
+    select schema, instructions, model from extraction_schemas where app_id = ${appId} and extraction_id = ${id}`;
   return row;
 }
 
@@ -65,7 +64,7 @@ export async function insertPending(db: Db, { appId, id }: ExtractionKey, output
 export async function findRunningStructure(db: Db, { appId, id }: ExtractionKey): Promise<StructureRow | undefined> {
   const [row] = await db<StructureRow[]>`
     select e.app_id, e.id, e.sandbox_id, e.org_id, e.team_id, e.user_id, e.agent_id, e.destination_kind,
-      e.cause_tree_id, e.cause_depth, s.schema, s.instructions
+      e.cause_tree_id, e.cause_depth, s.schema, s.instructions, s.model
     from extractions e join extraction_schemas s on s.app_id = e.app_id and s.extraction_id = e.id
     where e.app_id = ${appId} and e.id = ${id} and e.state = 'running'`;
   return row;

@@ -26,7 +26,7 @@ export const bodyBudgets = {
   document: {
     bytesMax: Number.POSITIVE_INFINITY,
     valuesMax: 150_000,
-    longTextAt: /^(?:(?:items\.\d+\.)?content\.)?data$/,
+    longTextAt: /^(?:(?:(?:items|upserts)\.\d+\.)?content\.)?data$/,
   },
   /** Pictures of agents and logos of orgs. */
   picture: { bytesMax: Number.POSITIVE_INFINITY, valuesMax: 150_000, longTextAt: /^(?:profile_picture|logo)\.data$/ },

@@ -56,6 +56,7 @@ const pathParameters: Record<string, string> = {
   org: 'The id (`org_…`) of an organisation.',
   path: 'The virtual path of the entry. It may contain slashes.',
   sandbox: 'The id (`sbx_…`) of a sandbox.',
+  sync: 'csy_…: a run of a connector.',
   source: 'The id (`cso_…`; under `/v1` `vs_…`) of a knowledge source.',
   team: 'The id (`tea_…`) of a team.',
   thread: 'The id (`thr_…`) of a thread.',
@@ -63,6 +64,10 @@ const pathParameters: Record<string, string> = {
   upload: 'The id of an unfinished upload.',
   user: 'The id (`usr_…`) of a user.',
   version: 'The number of a version, from 1.',
+  model: 'The id (`mdl_…`) of a model.',
+  model_alias: 'The id (`mal_…`) of an alias.',
+  model_budget: 'The id (`mbg_…`) of a budget.',
+  model_call: 'The id (`mcl_…`) of a call.',
   webhook: 'The id of a webhook.',
 };
 

@@ -24,6 +24,7 @@ const tags: Record<string, string> = {
   Knowledge: 'Sources, ingestion, documents and search.',
   Automations: 'Definitions, runs, journals and streams.',
   Webhooks: 'Events sent to URLs, with a log of deliveries.',
+  Models: 'Language models, aliases, records of calls, and budgets.',
   'Key-value storage': 'Strings by key, for each user.',
   'OpenAI-compatible': 'The file and vector store API of OpenAI, over the files and sources of Quarry.',
   Console: 'Sessions of the web console.',

@@ -6,6 +6,8 @@ export type Protocol =
   | 'events'
   /** The text format of Prometheus. */
   | 'metrics'
+  /** A table of comma-separated values. */
+  | 'csv'
   /** JSON or events, whichever the client accepts. */
   | 'json-or-events'
   /** The JSON of one resource, with an entity tag. */

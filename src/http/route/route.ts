@@ -357,6 +357,7 @@ const areas: Record<string, KeyArea | undefined> = {
   Automations: 'automations',
   'Key-value storage': 'kv',
   Webhooks: 'webhooks',
+  Models: 'app',
   ...{ Organisations: 'people', Users: 'people', Teams: 'people', Agents: 'people', 'Sign-in': 'people' },
   ...{ Apps: 'app', Jobs: 'app', Audit: 'app' },
   Server: undefined,

@@ -82,7 +82,7 @@ const jsonBytesKeyword = {
 export const documentTextKeyword = 'x-document-text';
 
 function isDocumentText(path: string): boolean {
-  return /^(?:items\.\d+\.)?content\.data$/.test(path);
+  return /^(?:(?:items|upserts)\.\d+\.)?content\.data$/.test(path);
 }
 
 function createCheck(schema: JsonSchema, part: HttpPart): (data: unknown) => ValidationResult {

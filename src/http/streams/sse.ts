@@ -6,6 +6,7 @@ import type { Logger } from '../../lib/log.ts';
 import type { UserCaller } from '../../tenancy/caller.ts';
 import { type CredentialFacts, hasExpired, type Identified } from '../../tenancy/credential.ts';
 import { AppShares } from '../limits/app-shares.ts';
+import { ChangeWaits } from './change-waits.ts';
 import { type Log, type LogEntry, type LogSource, notAPosition, type StreamedResource, sendLog } from './log-stream.ts';
 import { type Outlet, UnreadBytes } from './unread-bytes.ts';
 import { type Snapshot, updatesFor } from './versions.ts';
@@ -96,6 +97,8 @@ type Topic = { kind: string; appId: string; id: string; streams: Set<Stream> };
 export class StreamHub {
   readonly #options: StreamHubOptions;
   readonly #shares: AppShares;
+  /** Requests that wait for a change without a stream. */
+  readonly waits: ChangeWaits;
   readonly #unread: UnreadBytes;
   readonly #sources = new Map<string, StreamSource | LogSource>();
   readonly #topics = new Map<string, Topic>();
@@ -116,6 +119,7 @@ export class StreamHub {
   constructor(options: StreamHubOptions) {
     this.#options = options;
     this.#shares = new AppShares(options.streamsMax, 'event streams');
+    this.waits = new ChangeWaits(options.streamsMax);
     this.#unread = new UnreadBytes({
       bytesMax: options.unreadBytesMax,
       stalledMs: options.stalledMs ?? stalledMsMax.usual,
@@ -135,6 +139,7 @@ export class StreamHub {
       (topic) => this.#markChanged(topic),
       () => {
         for (const topic of this.#topics.keys()) this.#markDirty(topic);
+        this.waits.notifyAll();
       },
     );
     this.#unlisten = unlisten;
@@ -278,6 +283,7 @@ export class StreamHub {
     clearInterval(this.#timer);
     clearInterval(this.#readersTimer);
     clearTimeout(this.#ageTimer);
+    this.waits.close();
     for (const bucket of this.#buckets) for (const stream of [...bucket]) this.#end(stream, retryMs.drained);
     await this.#unlisten?.();
   }
@@ -292,6 +298,7 @@ export class StreamHub {
 
   #markChanged(topic: string): void {
     this.#markDirty(topic);
+    this.waits.notify(topic);
     for (const [kind, source] of this.#sources)
       if ('readLogs' in source && source.endsWith !== undefined && topic.startsWith(`${source.endsWith}/`))
         this.#markDirty(kind + topic.slice(source.endsWith.length));

@@ -10,6 +10,7 @@ import type { IngestService, PushInput } from '../ingestion/service.ts';
 import { type IngestionView, insertPullRemoval } from '../ingestion/store.ts';
 import type { documentContentQuery, documentListQuery } from '../schema.ts';
 import type { SourceService } from '../sources/service.ts';
+import { deleteItemsOfDocument } from '../syncs/store.ts';
 import type { DocumentView } from './store.ts';
 import * as store from './store.ts';
 
@@ -75,6 +76,7 @@ export function createDocumentService(deps: { db: Database; sources: SourceServi
       const key = { appId: source.appId, sourceId: source.id };
       const removed = await db.begin(async (tx) => {
         await insertPullRemoval(tx, key.appId, key.sourceId, document.sourceUrl);
+        await deleteItemsOfDocument(tx, key, document.id);
         return removeDocument(tx, key, document.id);
       });
       found(removed);

@@ -24,6 +24,7 @@ export type DocumentRow = {
   totalSize: number;
   sourceUrl: string | null;
   seenBy: string | null;
+  externalId: string | null;
   firstOrdinal: number;
   chunkCount: number;
   wordCount: number;
@@ -36,7 +37,7 @@ export type DocumentRow = {
 /** A document with the owner columns of its source. */
 export type DocumentView = DocumentRow & Owned;
 
-export type DocumentWrite = Omit<DocumentRow, 'createdAt' | 'updatedAt'>;
+export type DocumentWrite = Omit<DocumentRow, 'externalId' | 'createdAt' | 'updatedAt'>;
 
 /** A text with the fragments that lead to its headings, from which its chunks are cut. */
 type StoredText = { text: Buffer; fragments: HeadingFragments | undefined };

@@ -7,7 +7,7 @@ import { taskNames } from '../../jobs/task-names.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { SourceKey } from '../index/store.ts';
 
-type AddKnowledgeJob = (
+export type AddKnowledgeJob = (
   db: Db,
   task: string,
   payload: object,

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { HeadingFragments } from '../../content/fragments.ts';
-import { type OcrReport, ParseError } from '../../content/parse/types.ts';
+import type { ParserPool } from '../../content/parse/pool/pool.ts';
+import { type OcrReport, type ParsedDocument, ParseError } from '../../content/parse/types.ts';
 import { storableText } from '../../db/text.ts';
 import { defined } from '../../lib/defined.ts';
 import { newUuid } from '../../lib/ids.ts';
@@ -32,6 +33,7 @@ export type Input = {
   title: string | null;
   metadata: Record<string, unknown> | null;
   fileId: string | null;
+  sourceUrl?: string | null;
 };
 
 /** The result of the part of an ingestion that happens outside transactions. */
@@ -108,6 +110,45 @@ export async function prepareInput(
     pages: input.pages,
     bytes: input.bytes,
   };
+}
+
+type ReadOptions = { signal: AbortSignal; onProgress?: (done: number, total: number) => void };
+
+/** Parses the input, then chunks and embeds its text. Throws ParseError. */
+export async function readDocument(
+  deps: Pick<KnowledgeWorkDeps, 'db' | 'embedder' | 'language' | 'parser'>,
+  source: SourceRow,
+  input: Input,
+  options: ReadOptions,
+): Promise<PreparedInput> {
+  const parsed = await parseInput(deps.parser, source.appId, input, options);
+  const ready = await prepareInput(deps, source, {
+    ...input,
+    text: parsed.text,
+    title: input.title ?? parsed.title ?? input.filename,
+    bytesHash: hashBytes(input.bytes),
+    bytes: input.bytes.length,
+    pages: parsed.pages ?? 1,
+    truncated: parsed.truncated,
+    sourceUrl: input.sourceUrl ?? null,
+    seenBy: null,
+    signal: options.signal,
+  });
+  return parsed.ocr === undefined ? ready : { ...ready, ocr: parsed.ocr };
+}
+
+type ParsedText = Pick<ParsedDocument, 'title' | 'pages' | 'truncated' | 'ocr'> & { text: string };
+
+async function parseInput(
+  parser: ParserPool,
+  lane: string,
+  { bytes, isText, filename, contentType }: Input,
+  options: ReadOptions,
+): Promise<ParsedText> {
+  if (isText) return { text: bytes.toString() };
+  const named = { ...(filename === null ? {} : { filename }), ...(contentType === null ? {} : { contentType }) };
+  const { markdown, ...described } = await parser.parse({ bytes, ...named }, { lane, patient: true, ...options });
+  return { ...described, text: markdown };
 }
 
 export function hashBytes(bytes: Uint8Array): Buffer {

@@ -1,5 +1,5 @@
 import { EmbeddingError } from '../../content/embed/embedder.ts';
-import { type ParsedDocument, ParseError } from '../../content/parse/types.ts';
+import { ParseError } from '../../content/parse/types.ts';
 import type { Transaction } from '../../db/database.ts';
 import { findFile } from '../../files/store.ts';
 import { defined } from '../../lib/defined.ts';
@@ -14,7 +14,7 @@ import {
   hashBytes,
   type Input,
   type PreparedInput,
-  prepareInput,
+  readDocument,
 } from './prepare.ts';
 import { addError, addWritten, emptyStats, type Stats } from './stats.ts';
 import type { IngestionError, IngestionRow, ItemRow } from './store.ts';
@@ -80,20 +80,11 @@ export class IngestionRun {
 
   /** Reads and chunks the input, and embeds it if the embedder is in this process. Throws ParseError. */
   async prepare(source: SourceRow, input: Input): Promise<PreparedInput> {
-    const parsed = await this.#parse(source, input);
-    const ready = await prepareInput(this.deps, source, {
-      ...input,
-      text: parsed.text,
-      title: input.title ?? parsed.title ?? input.filename,
-      bytesHash: hashBytes(input.bytes),
-      bytes: input.bytes.length,
-      pages: parsed.pages ?? 1,
-      truncated: parsed.truncated,
-      sourceUrl: null,
-      seenBy: null,
-      signal: this.signal,
+    const { signal } = this;
+    return readDocument(this.deps, source, input, {
+      signal,
+      onProgress: (done, total) => this.#recordProgress(done, total),
     });
-    return parsed.ocr === undefined ? ready : { ...ready, ocr: parsed.ocr };
   }
 
   /** Writes a prepared document and runs `also` in the same transaction. */
@@ -122,24 +113,6 @@ export class IngestionRun {
   /** Whether the document of a pulled file was deleted since the pull began. */
   async wasDeleted(tx: Transaction): Promise<boolean> {
     return (await store.listPullRemovals(tx, this.#ingestion.appId, this.#ingestion.id, [''])).size > 0;
-  }
-
-  async #parse(source: SourceRow, input: Input): Promise<ParsedText> {
-    if (input.isText) return { text: input.bytes.toString() };
-    const { markdown, ...described } = await this.deps.parser.parse(
-      {
-        bytes: input.bytes,
-        ...(input.filename === null ? {} : { filename: input.filename }),
-        ...(input.contentType === null ? {} : { contentType: input.contentType }),
-      },
-      {
-        lane: source.appId,
-        signal: this.signal,
-        patient: true,
-        onProgress: (done, total) => this.#recordProgress(done, total),
-      },
-    );
-    return { ...described, text: markdown };
   }
 
   /** Shows the pages read so far in the stats of the ingestion, because a long document takes minutes. */
@@ -316,8 +289,6 @@ export class IngestionRun {
     });
   }
 }
-
-type ParsedText = Pick<ParsedDocument, 'title' | 'pages' | 'truncated' | 'ocr'> & { text: string };
 
 type ItemWork =
   | { kind: 'write'; ready: PreparedInput }

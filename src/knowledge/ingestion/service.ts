@@ -1,9 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Static } from 'typebox';
 import { brokenReference, type Database, type Db, isInUnit, type Transaction } from '../../db/database.ts';
-import { readBase64 } from '../../files/input.ts';
 import { findVisibleFile } from '../../files/store.ts';
-import { decodeLongBase64, encodeLongText, findLongText } from '../../http/body/long-text.ts';
 import type { PageRequest } from '../../http/route/pages.ts';
 import { AppError, found, invalidField, notFound } from '../../lib/errors.ts';
 import { newUuid } from '../../lib/ids.ts';
@@ -11,9 +9,10 @@ import type { Caller } from '../../tenancy/caller.ts';
 import { requireQuotaLeft } from '../../tenancy/quotas.ts';
 import { fieldId, pathId, unknownReference } from '../../tenancy/references.ts';
 import { findCreatableKind, listMissingForPull } from '../kinds/index.ts';
-import type { contentSchema, ingestBatchSchema, ingestSchema, pushSchema } from '../schema.ts';
+import type { ingestBatchSchema, ingestSchema, pushSchema } from '../schema.ts';
 import { checkMetadata, type SourceService, type VisibleSource } from '../sources/service.ts';
 import type { SourceRow } from '../sources/store.ts';
+import { readContent } from './content.ts';
 import { documentBytesMax } from './prepare.ts';
 import { itemMetadata } from './run.ts';
 import type { IngestionRow, IngestionView, NewItem } from './store.ts';
@@ -311,28 +310,4 @@ function exactlyOneError(fields: string[], message: string): AppError {
   return new AppError('invalid_parameters', `${fields.join(', ')}: ${message}`, {
     fields: fields.map((field) => ({ field, message })),
   });
-}
-
-const textType = /^text\/(?:plain|markdown|x-markdown)\s*(?:;|$)/i;
-const textName = /\.(?:md|markdown|txt|text)$/i;
-
-/** Reads the pushed bytes. Text that is declared as plain text or Markdown becomes the document unchanged. */
-async function readContent(content: Static<typeof contentSchema>, field: string, app: string) {
-  const { content_type: contentType = null, filename = null } = content;
-  const long = findLongText(content, 'data');
-  if (content.data_encoding === 'base64') {
-    const bytes = long ? await concatenate(decodeLongBase64(field, long, app)) : readBase64(field, content.data);
-    return { content: bytes, isText: false, contentType, filename };
-  }
-  const isText =
-    (contentType === null || textType.test(contentType)) &&
-    (filename === null || !/\.\w+$/.test(filename) || textName.test(filename));
-  const bytes = long ? await concatenate(encodeLongText(field, long, app)) : Buffer.from(content.data);
-  return { content: bytes, isText, contentType, filename };
-}
-
-async function concatenate(pieces: AsyncIterable<Buffer>): Promise<Buffer> {
-  const all: Buffer[] = [];
-  for await (const piece of pieces) all.push(piece);
-  return Buffer.concat(all);
 }

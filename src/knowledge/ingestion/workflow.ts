@@ -21,11 +21,11 @@ import * as store from './store.ts';
 
 export const leaseSeconds = 10;
 /** The interval at which work on an ingestion checks whether its source still exists. */
-const heartbeatMs = 1_500;
+export const heartbeatMs = 1_500;
 const deadChunksMin = 1_000;
 
 /** The controls of the job that does the work; empty if a request does it. */
-type JobControls = Partial<Pick<JobContext, 'signal' | 'waitOutside'>>;
+export type JobControls = Partial<Pick<JobContext, 'signal' | 'waitOutside'>>;
 
 export type KnowledgeWork = ReturnType<typeof createKnowledgeWork>;
 
@@ -108,6 +108,7 @@ export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch'>) {
     launchIngestion,
     launch,
     sink: knowledgeSink(deps),
+    deps,
 
     /** Queues a job for every app that has documents without vectors, or ingestions marked as waiting for them. */
     async embedAll(): Promise<void> {
@@ -193,7 +194,7 @@ export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch'>) {
 }
 
 /** The embedder for a job, which holds no slot while a remote service computes the vectors. */
-function embedOutside(embedder: SharedEmbedder, waitOutside: WaitOutside | undefined): SharedEmbedder {
+export function embedOutside(embedder: SharedEmbedder, waitOutside: WaitOutside | undefined): SharedEmbedder {
   if (embedder.local || waitOutside === undefined) return embedder;
   return { ...embedder, embed: (...call) => waitOutside(() => embedder.embed(...call)) };
 }
@@ -210,7 +211,7 @@ async function doesEmbed(embedder: SharedEmbedder, appId: string, signal: AbortS
 }
 
 /** Whether a retry may help: the parsers are busy or stopping, or the database is restarting. */
-function isTransient(error: unknown): boolean {
+export function isTransient(error: unknown): boolean {
   if (error instanceof AppError) return error.code === 'unavailable';
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   return isDatabaseUnavailable(error) || /^(40|ECONNREFUSED|ECONNRESET)/.test(code);

@@ -8,13 +8,14 @@ import { AppError, found, invalidField } from '../../lib/errors.ts';
 import { newUuid } from '../../lib/ids.ts';
 import { limits } from '../../lib/limits.ts';
 import type { Caller } from '../../tenancy/caller.ts';
+import { checkLookupKey, refuseDuplicateKey } from '../../tenancy/lookup-keys.ts';
 import { fieldId, findNamedOwners, pathId, requireCreateFor, unknownReference } from '../../tenancy/references.ts';
 import { type AgentOwners, administersOrgOf, type Change, mayChangeOwned, type Owned } from '../../tenancy/visible.ts';
 import { insertIndex } from '../index/store.ts';
 import { fileDocument, payloadFile } from '../kinds/file-document.ts';
 import { checkPayload, creatableKinds, findCreatableKind } from '../kinds/index.ts';
 import { nextRun, type Payload, type UrlCheck } from '../kinds/payload.ts';
-import type { sourceCreateSchema, sourceListQuery } from '../schema.ts';
+import type { sourceCreateSchema, sourceListQuery, sourceUpdateSchema } from '../schema.ts';
 import * as store from './store.ts';
 
 type SourceDeps = { db: Database; clock: Clock; checkUrl: UrlCheck };
@@ -86,6 +87,7 @@ export function createSourceService({ db, clock, checkUrl }: SourceDeps) {
           installation: id('installation', query.installation),
           agent: id('agent', query.agent),
           org: id('org', query.org),
+          lookupKey: query.lookup_key,
           ownerScope: query.owner_scope,
           withStatistics: query.include === 'statistics',
         },
@@ -102,6 +104,7 @@ export function createSourceService({ db, clock, checkUrl }: SourceDeps) {
     ): Promise<store.SourceView> {
       if (!findCreatableKind(input.type))
         throw invalidField('type', 'must be a type that GET /api/v1/knowledge_sources/kinds lists');
+      checkLookupKey(caller, input.lookup_key);
       checkMetadata(input.metadata);
       const owned = ownedBy ?? (await resolveOwner(db, caller, input));
       if (input.payload) await checkConfiguration(db, caller, input.type, input.payload);
@@ -115,7 +118,7 @@ export function createSourceService({ db, clock, checkUrl }: SourceDeps) {
       });
       const payload = input.payload ?? null;
       const state = input.state ?? 'active';
-      return db.begin(async (tx) => {
+      const write = async (tx: Db) => {
         const row = await store.insertSource(tx, caller, {
           ...owned,
           id: newUuid(),
@@ -125,12 +128,14 @@ export function createSourceService({ db, clock, checkUrl }: SourceDeps) {
           metadata: input.metadata ?? null,
           threadId,
           parentSourceId,
+          lookupKey: input.lookup_key ?? null,
           installationId: null,
           nextPullAt: dueAt(input.type, state, payload, clock.now()),
         });
         await insertIndex(tx, { appId: row.appId, sourceId: row.id });
         return row;
-      });
+      };
+      return uniqueKey(() => db.begin(write));
     },
 
     /** Undefined unless the source is visible to the caller, who may change it. */
@@ -141,29 +146,19 @@ export function createSourceService({ db, clock, checkUrl }: SourceDeps) {
 
     listByKeyset: (caller: Caller, type: string, keyset: Keyset) => store.listSourcesByKeyset(db, caller, type, keyset),
 
-    async update(
-      caller: Caller,
-      id: string,
-      change: {
-        payload?: Payload | undefined;
-        metadata?: Record<string, unknown> | undefined;
-        state?: 'active' | 'paused' | undefined;
-      },
-    ): Promise<store.SourceView> {
+    async update(caller: Caller, id: string, change: Static<typeof sourceUpdateSchema>): Promise<store.SourceView> {
       const source = await getForChange(db, caller, id, 'update');
+      checkLookupKey(caller, change.lookup_key);
       checkMetadata(change.metadata);
       if (change.payload) await checkConfiguration(db, caller, source.type, change.payload);
       const state = change.state ?? source.state;
       const unchanged = change.payload === undefined && state === source.state;
-      const row = found(
-        await store.updateSource(db, caller, source.id, {
-          ...change,
-          nextPullAt: unchanged
-            ? source.nextPullAt
-            : dueAt(source.type, state, change.payload ?? source.payload, clock.now()),
-        }),
-      );
-      return row;
+      const { payload, metadata, lookup_key: lookupKey } = change;
+      const nextPullAt = unchanged
+        ? source.nextPullAt
+        : dueAt(source.type, state, payload ?? source.payload, clock.now());
+      const next = { payload, metadata, lookupKey, state: change.state, nextPullAt };
+      return found(await uniqueKey(() => store.updateSource(db, caller, source.id, next)));
     },
 
     async remove(caller: Caller, id: string): Promise<void> {
@@ -171,6 +166,10 @@ export function createSourceService({ db, clock, checkUrl }: SourceDeps) {
       found(await store.deleteSource(db, caller, source.id));
     },
   };
+}
+
+function uniqueKey<T>(write: () => Promise<T>): Promise<T> {
+  return refuseDuplicateKey('knowledge_sources_lookup_key', 'source', write);
 }
 
 /** When the next automatic pull is due; null for a paused source, a kind without pulls, or no schedule. */

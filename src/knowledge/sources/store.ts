@@ -26,6 +26,7 @@ export type SourceRow = Owned & {
   threadId: string | null;
   installationId: string | null;
   parentSourceId: string | null;
+  lookupKey: string | null;
   nextPullAt: Date | null;
   inboundToken: Buffer | null;
   inboundSecret: Buffer | null;
@@ -69,7 +70,7 @@ type NewSource = Owned &
   Pick<
     SourceRow,
     'id' | 'type' | 'state' | 'payload' | 'metadata' | 'threadId' | 'installationId' | 'parentSourceId' | 'nextPullAt'
-  > & { inbound?: { digest: Buffer; token: Buffer } };
+  > & { lookupKey?: string | null; inbound?: { digest: Buffer; token: Buffer } };
 
 type Fragment = Statement;
 
@@ -83,11 +84,11 @@ export function sourceVisible(db: Db, caller: Caller, alias: string): Fragment {
 export async function insertSource(db: Db, scope: Scope, source: NewSource): Promise<SourceView> {
   const [row] = await db<[SourceView]>`
     insert into knowledge_sources as s (app_id, sandbox_id, id, type, state, payload, metadata, org_id, team_id, user_id,
-      agent_id, thread_id, installation_id, parent_source_id, next_pull_at, inbound_digest, inbound_token)
+      agent_id, thread_id, installation_id, parent_source_id, next_pull_at, lookup_key, inbound_digest, inbound_token)
     values (${scope.appId}, ${scope.sandboxId}, ${source.id}, ${source.type}, ${source.state},
       ${jsonOrNull(source.payload)}::text::jsonb, ${jsonOrNull(source.metadata)}::text::jsonb, ${source.orgId},
       ${source.teamId}, ${source.userId}, ${source.agentId}, ${source.threadId}, ${source.installationId},
-      ${source.parentSourceId}, ${source.nextPullAt}, ${source.inbound?.digest ?? null}, ${source.inbound?.token ?? null})
+      ${source.parentSourceId}, ${source.nextPullAt}, ${source.lookupKey ?? null}, ${source.inbound?.digest ?? null}, ${source.inbound?.token ?? null})
     returning ${viewColumns(db)}`;
   return row;
 }
@@ -124,6 +125,7 @@ type SourceFilter = {
   installation?: string | undefined;
   agent?: string | undefined;
   org?: string | undefined;
+  lookupKey?: string | undefined;
   ownerScope?: 'any' | 'individual' | 'system' | undefined;
   withStatistics?: boolean;
 };
@@ -166,6 +168,7 @@ function sourceConditions(db: Db, caller: Caller, filter: SourceFilter): Fragmen
   if (filter.name !== undefined)
     conditions.push(db`(strpos(lower(coalesce(s.metadata ->> 'name', '')), lower(${filter.name})) > 0
       or strpos(lower(coalesce(s.payload ->> 'url', '')), lower(${filter.name})) > 0)`);
+  if (filter.lookupKey !== undefined) conditions.push(db`s.lookup_key = ${filter.lookupKey}`);
   if (filter.type !== undefined) conditions.push(db`s.type = ${filter.type}`);
   if (filter.teams) conditions.push(matchesSeen(db, caller, 'team', 's.team_id', filter.teams));
   if (filter.threads) conditions.push(matchesSeen(db, caller, 'thread', 's.thread_id', filter.threads));
@@ -197,6 +200,7 @@ export async function updateSource(
     payload?: Record<string, unknown> | undefined;
     metadata?: Record<string, unknown> | undefined;
     state?: 'active' | 'paused' | undefined;
+    lookupKey?: string | null | undefined;
     nextPullAt: Date | null;
   },
 ): Promise<SourceView | undefined> {
@@ -205,6 +209,7 @@ export async function updateSource(
       payload = coalesce(${jsonOrNull(change.payload)}::text::jsonb, s.payload),
       metadata = coalesce(${jsonOrNull(change.metadata)}::text::jsonb, s.metadata),
       state = coalesce(${change.state ?? null}, s.state),
+      lookup_key = case when ${change.lookupKey !== undefined} then ${change.lookupKey ?? null} else s.lookup_key end,
       next_pull_at = ${change.nextPullAt},
       updated_at = now()
     where ${inScope(db, scope, 's')} and s.id = ${id} returning ${viewColumns(db)}`;

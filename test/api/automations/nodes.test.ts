@@ -278,7 +278,10 @@ test('many concurrent checks of a due schedule start one run', async () => {
   const expressions = createExpressions();
   const ledger = createLedger({ db, secrets, clock });
   const automations = createAutomationService({ db, clock, secrets, ledger, expressions });
-  const runs = createRunService({ db, clock, secrets, expressions, automations, loadGraph: createGraphLoader(db) });
+  const runs = createRunService({
+    ...{ db, clock, secrets, expressions, automations, loadGraph: createGraphLoader(db) },
+    signalProgram: () => Promise.reject(new Error('There is no program.')),
+  });
   await db`update automations set next_tick_at = now() - interval '2 hours' where schedule = ${schedule}`;
   await Promise.all(Array.from({ length: 8 }, () => startDueSchedules({ db, clock, log, runs })));
   await firstRun(id);

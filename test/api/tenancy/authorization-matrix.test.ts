@@ -4,12 +4,14 @@ import { expectationsByRoute, rows, unending, without } from '../../support/auth
 import { createFixtures, type Target } from '../../support/authorization/fixtures.ts';
 import { type Expectation, type Row, runChecks, type Sent } from '../../support/authorization/matrix.ts';
 import { operations } from '../../support/authorization/references.ts';
+import { allowsOperation, keyScopes } from '../../support/authorization/scopes.ts';
 import { apiKeys, managed, orgs, readOwned, sandboxes, teams } from '../../support/authorization/tables.ts';
 import { type CallerName, callerNames, createTenants, type Ownership } from '../../support/authorization/tenants.ts';
 import { type ApiOptions, type ErrorBody, startTestServer } from '../../support/server.ts';
 
 /*
- * Who may call what: every route × every kind of caller × every owner of the resource in its path. Resources named in
+ * Who may call what: every route × every kind of caller × every owner of the resource in its path, and every route ×
+ * every scope of a key. Resources named in
  * bodies and filters are in authorization-references.test.ts, workflow nodes in authorization-nodes.test.ts, MCP tools
  * in authorization-tools.test.ts. A new route fails the first test until it has a line in
  * test/support/authorization/expectations.ts, which names its table in tables.ts; tenants.ts has the people.
@@ -26,6 +28,15 @@ const { app, sandbox, otherApp, people, team, callers } = tenants;
 const fixtures = createFixtures(server, tenants);
 const { make } = fixtures;
 const expected = expectationsByRoute(server, tenants, fixtures);
+
+/** Keys of the app with one scope each: they get the responses of its key, or 403 whatever they name. */
+const scopedKeys = await Promise.all(
+  keyScopes.map(async (scope) => {
+    const body = { type: 'secret', scopes: [scope] };
+    const { full_key: key } = (await api<{ full_key: string }>('POST', '/api/v1/keys', { ...callers.key, body })).body;
+    return { scope, key };
+  }),
+);
 
 /** Developer routes without an app, and those of one app that have no twin under /api/v1. */
 const forDevelopers = [
@@ -80,7 +91,7 @@ test('every route and every operation of openapi.json is in the matrix, and ever
 });
 
 /** A caller who gets the responses of another one: a developer those of the key of the chosen scope. */
-type Guise = { name: string; as: CallerName | number; options: ApiOptions };
+type Guise = { name: string; as: CallerName | number; options: ApiOptions; once?: true };
 const developer = { token: app.developerToken };
 const xApp = { 'x-app': app.app.id };
 const inSandbox = { 'x-sandbox': sandbox.sandbox.id };
@@ -104,15 +115,20 @@ const guisesOnDeveloperPath: Guise[] = [
 const bearers: Guise[] = (['key', 'sandboxKey', 'otherKey'] as const).map((as) => ({
   ...{ name: `${as} as bearer`, as, options: { token: callers[as].key ?? '' } },
 }));
+const scopedGuises = (method: string, path: string): Guise[] =>
+  scopedKeys.map(({ scope, key }) => {
+    const as = allowsOperation(scope, method, path) ? 'key' : 403;
+    return { name: `key with ${scope}`, as, options: { key }, once: true };
+  });
 const takesBearer = (path: string) => path.startsWith('/v1/');
 
 function otherDeveloper(headers: Record<string, string>): ApiOptions {
   return { token: otherApp.developerToken, headers };
 }
 
-for (const [part, isIn, guises] of [
-  ['under /api/v1', (name: string) => name in expected, guisesHere],
-  ['under the developer path', hasTwin, guisesOnDeveloperPath],
+for (const [part, isIn, guises, scopesOf] of [
+  ['under /api/v1', (name: string) => name in expected, guisesHere, scopedGuises],
+  ['under the developer path', hasTwin, guisesOnDeveloperPath, () => []],
 ] as const)
   test(`each route ${part} admits exactly the callers that the matrix names`, async () => {
     const checks: (() => Promise<string | undefined>)[] = [];
@@ -121,8 +137,10 @@ for (const [part, isIn, guises] of [
       if (!expectation) continue;
       for (const [row, { whose, outcomes }] of expectation.table.entries()) {
         // A caller who is refused for every resource is tried once.
-        const all = takesBearer(path) ? [...guises, ...bearers] : guises;
-        for (const { name: guise, as, options } of all.filter((each) => row === 0 || typeof each.as !== 'number'))
+        const all = [...guises, ...(takesBearer(path) ? bearers : []), ...scopesOf(method, path)];
+        for (const { name: guise, as, options } of all.filter(
+          (each) => row === 0 || (typeof each.as !== 'number' && each.once !== true),
+        ))
           checks.push(async () => {
             const outcome = typeof as === 'number' ? as : (outcomes.get(as) ?? 0);
             const fresh = expectation.consumes === true && outcome === 'ok';
@@ -244,7 +262,13 @@ test('public routes return the same with any credential', async () => {
   for (const [name, status] of Object.entries(publicRoutes)) {
     const [method = '', path = ''] = name.split(' ');
     const at = path.replace(':file', (await make.file('mine')).id).replace(':token', 'x');
-    for (const options of [{}, callers.key, { key: 'garbage' }, { token: 'garbage-garbage' }]) {
+    for (const options of [
+      {},
+      callers.key,
+      { key: scopedKeys[0]?.key ?? '' },
+      { key: 'garbage' },
+      { token: 'garbage-garbage' },
+    ]) {
       const response = await api(method, at, options);
       assert.equal(response.status, status, `${name}: ${response.text}`);
     }

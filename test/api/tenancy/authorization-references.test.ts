@@ -152,6 +152,11 @@ const bases: Record<string, (caller: CallerName, member: string) => Promise<Base
     inPath('/knowledge_sources/:id/ingest', ownSource(caller)),
   'POST /api/v1/knowledge_sources/:source/ingest/batch': (caller) =>
     inPath('/knowledge_sources/:id/ingest/batch', ownSource(caller)),
+  'PUT /api/v1/knowledge_syncs/:sync/batches/:number': async (caller) => {
+    const source = await ownSource(caller, 'knowledge/documents', { for: 'syncs' });
+    const sync = await ownReference(caller, `/knowledge_sources/${source}/syncs`, { mode: 'full' });
+    return sync === undefined ? undefined : { path: `/knowledge_syncs/${sync}/batches/1`, body: { fence: 1 } };
+  },
   'POST /api/v1/knowledge_search': () => ({ body: { query: 'text' } }),
   'PATCH /api/v1/knowledge_documents/:document': (caller) => inPath('/knowledge_documents/:id', ownDocument(caller)),
   'POST /api/v1/kv_increment': () => ({ body: { key: `count-${++names}` } }),

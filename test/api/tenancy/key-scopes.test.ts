@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { unending } from '../../support/authorization/expectations.ts';
+import { allows, keyScopes } from '../../support/authorization/scopes.ts';
 import { type ErrorBody, startTestServer } from '../../support/server.ts';
 
-/* What secret keys with scopes reach, over every route; and keys that expire. */
+/*
+ * Secret keys with scopes: the MCP tools that they reach, and what they show; and keys that expire. The operations that
+ * they reach are in authorization-matrix.test.ts, references in scope-references.test.ts.
+ */
 
 const time = { aheadMs: 0 };
 const clock = { now: () => new Date(Date.now() + time.aheadMs) };
@@ -20,90 +23,58 @@ async function createKey(body: object): Promise<Key> {
   return made.body;
 }
 
-const root = /^(?:\/api)?\/v1\//;
-/** By the first word of the path below /api/v1 or /v1. */
-const areas: Record<string, string[]> = {
-  files: ['files', 'uploads'],
-  extractions: ['extractions', 'config'],
-  knowledge: ['knowledge_*', 'threads', 'installations', 'vector_stores'],
-  automations: ['automations', 'automation_runs', 'invocable_automations', 'events', 'secrets'],
-  kv: ['kv', 'kv_*'],
-  webhooks: ['webhooks', 'events/stream'],
-  people: ['orgs', 'users', 'teams', 'agents', 'identity_issuers'],
-  app: ['sandboxes', 'keys', 'usage', 'jobs', 'audit', 'credential_uses', 'ledger'],
+/** What each MCP tool needs, for a key that sees and calls it. */
+const tools: Record<string, [area: string, ...names: string[]][]> = {
+  reads: [
+    ['automations', 'list_automations', 'list_invocable_automations', 'read_run'],
+    ['extractions', 'read_extraction'],
+    ['files', 'list_files', 'read_file', 'list_uploads'],
+    ['knowledge', 'list_knowledge_sources', 'search_knowledge', 'list_documents', 'read_document'],
+    ['kv', 'kv_get', 'kv_list'],
+  ],
+  changes: [
+    ['automations', 'invoke_automation', 'signal_run', 'cancel_run', 'retry_run', 'emit_event'],
+    ['extractions', 'extract_file', 'extract_url'],
+    ['files', 'upload_file', 'create_upload_url'],
+    ['knowledge', 'ingest'],
+    ['kv', 'kv_put', 'kv_increment', 'kv_delete', 'kv_batch'],
+  ],
 };
-const exceptions: Record<string, string> = { 'agents/:agent/search': 'knowledge' };
-const searches = /search$|^automations\/check$/;
+const toolNeeds = Object.entries(tools).flatMap(([kind, rows]) =>
+  rows.flatMap(([area, ...names]) => names.map((name) => ({ name, need: { area, reads: kind === 'reads' } }))),
+);
 
-function areaOf(path: string): string {
-  const rest = path.replace(root, '');
-  const first = rest.split('/')[0] ?? '';
-  const named = (names: string[]) =>
-    names.some(
-      (name) => name === rest || name === first || (name.endsWith('*') && first.startsWith(name.slice(0, -1))),
-    );
-  const exact = Object.entries(areas).find(([, names]) => names.includes(rest));
-  const found = exceptions[rest] ?? (exact ?? Object.entries(areas).find(([, names]) => named(names)))?.[0];
-  assert.ok(found, `Give ${path} its area.`);
-  return found;
-}
-
-test('a key with scopes reaches exactly the routes of its scopes', async () => {
-  const names = Object.keys(areas);
-  const keys = new Map<string, string>([['read', (await createKey({ scopes: ['read'] })).full_key]]);
-  for (const area of names) {
-    keys.set(area, (await createKey({ scopes: [area] })).full_key);
-    keys.set(`${area}:read`, (await createKey({ scopes: [`${area}:read`] })).full_key);
-    keys.set(`not ${area}`, (await createKey({ scopes: names.filter((each) => each !== area) })).full_key);
-  }
-  const routes = server.server.api.routes.filter(
-    ({ access, path }) => access.kind === 'app' && access.callers.includes('server') && !path.startsWith('/mcp'),
-  );
-  assert.ok(routes.length > 100);
-  const wrong: string[] = [];
-  for (const { method, path } of routes) {
-    const area = areaOf(path);
-    const rest = path.replace(root, '');
-    const reads = (method === 'GET' || (method === 'POST' && searches.test(rest))) && !rest.endsWith('/inbound_url');
-    const place = path.replaceAll(/:\w+|\*/g, 'none');
-    const expected = { [area]: true, [`not ${area}`]: false, [`${area}:read`]: reads, read: reads };
-    for (const [name, allowed] of Object.entries(expected)) {
-      // An empty body and an unknown id go no further than the checks.
-      const body = method === 'GET' || method === 'DELETE' ? {} : { body: {} };
-      if (allowed && unending.has(`${method} ${path}`)) continue;
-      const { status, body: answer } = await api<ErrorBody>(method, place, { key: keys.get(name) ?? '', ...body });
-      const refused = status === 403 && /scopes of this key/.test(answer?.error?.message ?? '');
-      if (refused === allowed) wrong.push(`${name}: ${method} ${path} is ${status}`);
-    }
-  }
-  assert.deepEqual(wrong, []);
-});
-
-test('a key sees and calls only the MCP tools that its scopes allow', async () => {
-  const { full_key: key } = await createKey({ scopes: ['kv:read'] });
-  const callTool = async (name: string, args: object) => {
-    const called = await api<{ result: { isError?: boolean; content: { text: string }[] } }>('POST', '/mcp', {
+test('a key of each scope sees and calls exactly the MCP tools that the scope allows', async () => {
+  const send = (key: string, method: string, params: object) =>
+    api<{ result: { tools: { name: string }[] } }>('POST', '/mcp', {
       key,
       headers: { accept: 'application/json, text/event-stream' },
-      body: { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } },
+      body: { jsonrpc: '2.0', id: 1, method, params },
     });
-    assert.equal(called.status, 200, called.text);
-    return called.text;
+  const listTools = async (key: string) => {
+    const { text } = await send(key, 'tools/list', {});
+    return [...text.matchAll(/"name":"(\w+)","title"/g)].map(([, name]) => name);
   };
+  const sorted = (names: (string | undefined)[]) => names.sort();
+  assert.deepEqual(
+    sorted(await listTools(app.secretKey)),
+    sorted(toolNeeds.map(({ name }) => name)),
+    'Give each tool its row above.',
+  );
+  for (const scope of keyScopes) {
+    const { full_key: key } = await createKey({ scopes: [scope] });
+    const allowed = toolNeeds.filter(({ need }) => allows(scope, need)).map(({ name }) => name);
+    assert.deepEqual(sorted(await listTools(key)), sorted([...allowed]), scope);
+    for (const { name } of toolNeeds) {
+      const { text } = await send(key, 'tools/call', { name, arguments: {} });
+      const isHidden = text.includes(`The tool ${name} does not exist`);
+      assert.equal(isHidden, !allowed.includes(name), `${scope} ${name}: ${text}`);
+    }
+  }
+  const { full_key: key } = await createKey({ scopes: ['kv:read'] });
   const user = await provision.user(app);
-  assert.doesNotMatch(await callTool('kv_list', { user: user.id }), /isError":true/);
-  for (const [name, args] of [
-    ['kv_put', { key: 'a', value: 'b', user: user.id }],
-    ['list_documents', {}],
-  ] as const)
-    assert.match(await callTool(name, args), new RegExp(`The tool ${name} does not exist`));
-  const listed = await api('POST', '/mcp', {
-    key,
-    headers: { accept: 'application/json, text/event-stream' },
-    body: { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} },
-  });
-  const names = [...listed.text.matchAll(/"name":"(\w+)"/g)].map(([, name]) => name);
-  assert.deepEqual(names.sort(), ['kv_get', 'kv_list']);
+  const called = await send(key, 'tools/call', { name: 'kv_list', arguments: { user: user.id } });
+  assert.doesNotMatch(called.text, /isError":true/);
 });
 
 test('scopes are shown, and a key with scopes creates no keys', async () => {

@@ -196,6 +196,25 @@ test('during the overlap of a rotation deliveries carry both signatures', async 
   await client.api('DELETE', `/webhooks/${id}`);
 });
 
+test('deliveries stay when the first stream of an app begins, which cannot continue from before', async () => {
+  const other = await server.provision.app();
+  const own = new WebhooksClient(server, other.secretKey);
+  const { id } = await own.create(`${receiver.origin}/cut`, ['waiting']);
+  await own.emit('waiting');
+  await own.waitForDelivery(id, hasFailed);
+  await server.api('HEAD', '/api/v1/events/stream', { key: other.secretKey });
+  await until(async () => {
+    const [{ released } = { released: 0 }] = await server.db<{ released: number }[]>`
+      select count(*) as released from event_logs where kept_after > 0`;
+    return released > 0;
+  });
+  await sweepEvents({ db: server.services.db, clock });
+  assert.deepEqual(
+    (await own.deliveries(id)).map(({ state }) => state),
+    ['pending'],
+  );
+});
+
 test('deliveries are kept for seven days', async () => {
   const { id } = await client.create(`${receiver.origin}/kept`, ['kept']);
   await client.emit('kept');

@@ -286,6 +286,27 @@ export function expectationsByRoute(
     },
     'GET /api/v1/knowledge_ingestions/:ingestion': { table: sources.read, make: make.ingestion },
     'GET /api/v1/knowledge_ingestions/:ingestion/stream': { table: sources.read, make: make.ingestion },
+    'GET /api/v1/knowledge_sources/:source/syncs': { table: sources.read, make: make.source },
+    'POST /api/v1/knowledge_sources/:source/syncs': {
+      table: sources.update,
+      make: make.source,
+      send: () => ({ body: { mode: 'full', take_over: true } }),
+    },
+    'GET /api/v1/knowledge_syncs/:sync': { table: sources.read, make: make.sync },
+    'PUT /api/v1/knowledge_syncs/:sync/batches/:number': {
+      table: sources.update,
+      make: make.sync,
+      send: ({ id }) => ({ path: `/api/v1/knowledge_syncs/${id}/batches/1`, body: { fence: 1 } }),
+    },
+    'POST /api/v1/knowledge_syncs/:sync/complete': {
+      table: sources.update,
+      make: make.emptySync,
+      send: () => ({ body: { batches: 0, documents: 0 } }),
+    },
+    'POST /api/v1/knowledge_syncs/:sync/abort': {
+      table: sources.update,
+      make: make.abortedSync,
+    },
     'GET /api/v1/knowledge_documents': { table: everybody },
     'GET /api/v1/knowledge_documents/:document': { table: sources.read, make: make.document },
     'GET /api/v1/knowledge_documents/:document/content': { table: sources.read, make: make.document },
@@ -362,6 +383,24 @@ export function expectationsByRoute(
       send: () => ({ body: { name: 'go' } }),
       admitted: 409,
     },
+    'POST /api/v1/automation_work/claim': {
+      table: ofPeople(managed),
+      make: make.automation,
+      send: ({ id }) => ({ body: { automations: [id], code_version: '1', lease_seconds: 60 } }),
+      admitted: 204,
+    },
+    'POST /api/v1/automation_runs/:automation_run/entries': {
+      table: ofPeople(managed),
+      make: make.run,
+      send: () => ({ body: { claim: 'clm_0000000000000000000000', after_sequence: 0, entries: [] } }),
+      admitted: 409,
+    },
+    'POST /api/v1/automation_runs/:automation_run/claimed_journal': {
+      table: ofPeople(managed),
+      make: make.run,
+      send: () => ({ body: { claim: 'clm_0000000000000000000000', after_cursor: 'x' } }),
+      admitted: 409,
+    },
     'POST /api/v1/automation_runs/:automation_run/status': {
       table: ofPeople(managed),
       make: make.claimedRun,
@@ -369,6 +408,47 @@ export function expectationsByRoute(
     },
     'POST /api/v1/events': { table: keysOnly, send: () => ({ body: { name: 'happened' } }) },
     'GET /api/v1/events/stream': { table: everybody },
+    'GET /api/v1/models': { table: keysOnly },
+    'POST /api/v1/models': {
+      table: keysOnly,
+      send: () => ({ body: { name: `new-model-${++names}`, provider: 'google', model: 'm' } }),
+    },
+    'GET /api/v1/models/:model': { table: tenantRows('mine'), make: make.model },
+    'PATCH /api/v1/models/:model': { table: tenantRows('mine'), make: make.model },
+    'DELETE /api/v1/models/:model': { table: tenantRows('mine'), make: make.model, consumes: true },
+    'GET /api/v1/available_models': { table: keysOnly },
+    'GET /api/v1/model_aliases': { table: keysOnly },
+    'POST /api/v1/model_aliases': {
+      table: readMatrix(`
+                users key  sandboxKey otherKey
+        mine    403   ok   422        422
+        sandbox 403   422  ok         422
+      `),
+      make: make.modelOf,
+      send: ({ id }) => ({ body: { name: `new-alias-${++names}`, models: [id] } }),
+    },
+    'GET /api/v1/model_aliases/:model_alias': { table: tenantRows('mine'), make: make.modelAlias },
+    'PATCH /api/v1/model_aliases/:model_alias': { table: tenantRows('mine'), make: make.modelAlias },
+    'DELETE /api/v1/model_aliases/:model_alias': {
+      table: tenantRows('mine'),
+      make: make.modelAlias,
+      consumes: true,
+    },
+    'GET /api/v1/model_budgets': { table: keysOnly },
+    ...newThing('/api/v1/model_budgets', keysOnly, { subject: 'user', period: 'day', tokens: 1_000 }),
+    'GET /api/v1/model_budgets/:model_budget': { table: tenantRows('mine'), make: make.modelBudget },
+    'PATCH /api/v1/model_budgets/:model_budget': { table: tenantRows('mine'), make: make.modelBudget },
+    'DELETE /api/v1/model_budgets/:model_budget': {
+      table: tenantRows('mine'),
+      make: make.modelBudget,
+      consumes: true,
+    },
+    'GET /api/v1/model_budgets/:model_budget/uses': { table: tenantRows('mine'), make: make.modelBudget },
+    'GET /api/v1/usage/models': { table: keysOnly },
+    'GET /api/v1/usage/models/csv': { table: keysOnly },
+    'GET /api/v1/model_calls': { table: keysOnly },
+    'GET /api/v1/model_calls/:model_call': { table: tenantRows('mine'), make: make.modelCall },
+
     'GET /api/v1/webhooks': { table: keysOnly },
     ...newThing('/api/v1/webhooks', keysOnly, { url: 'https://example.com/hook', events: ['*'] }),
     'GET /api/v1/webhooks/:webhook': { table: tenantRows('mine'), make: make.webhook },

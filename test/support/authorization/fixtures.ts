@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { newUuid, parseId } from '../../../src/lib/ids.ts';
+import { formatId, newUuid, parseId } from '../../../src/lib/ids.ts';
 import type { TestUser } from '../provisioner.ts';
 import type { TestServer } from '../server.ts';
 import { setJobAside } from '../set-aside-job.ts';
@@ -155,6 +155,13 @@ export function createFixtures({ api, provision, services }: TestServer, tenants
       });
       return { id: document ?? '', parent: source.id, whose };
     },
+    /** A sync that has just begun. */
+    async sync(whose: Ownership): Promise<Target> {
+      const source = await make.source(whose);
+      return post(whose, `/knowledge_sources/${source.id}/syncs`, { mode: 'full' });
+    },
+    emptySync: (whose: Ownership): Promise<Target> => make.sync(whose),
+    abortedSync: (whose: Ownership): Promise<Target> => make.sync(whose),
     async batch(whose: Ownership): Promise<Target> {
       const source = await make.source(whose);
       const items = [{ content: { data: 'Text.' } }];
@@ -165,6 +172,29 @@ export function createFixtures({ api, provision, services }: TestServer, tenants
       const { id } = whose === 'agent' ? agent : await make.agent(whose);
       await post(whose, '/installations', { agent: id, kind: 'thread/messages' });
       return post(whose, '/threads', { agent: id });
+    },
+    model: (whose: Ownership) =>
+      post(whose, '/models', { name: `model-${++entries}`, provider: 'anthropic', model: 'm' }),
+    /** A model, by its name. */
+    async modelOf(whose: Ownership): Promise<Target> {
+      const { id } = await make.model(whose);
+      const { body } = await api<{ name: string }>('GET', `/api/v1/models/${id}`, { key: keyOf(whose) });
+      return { id: body.name, whose };
+    },
+    async modelAlias(whose: Ownership): Promise<Target> {
+      const { id } = await make.modelOf(whose);
+      return post(whose, '/model_aliases', { name: `alias-${++entries}`, models: [id] });
+    },
+    modelBudget: (whose: Ownership) => post(whose, '/model_budgets', { subject: 'user', period: 'day', tokens: 1 }),
+    /** The record of a call, for the app. */
+    async modelCall(whose: Ownership): Promise<Target> {
+      const { id } = await make.model(whose);
+      const call = newUuid();
+      await services.db`
+        insert into model_calls (app_id, id, sandbox_id, model, provider, provider_model, reserved_tokens, created_at)
+        select app_id, ${call}, sandbox_id, name, provider, model, 1, now() from models
+        where id = ${parseId('model', id) ?? ''}`;
+      return { id: formatId('modelCall', call), whose };
     },
     webhook: (whose: Ownership) =>
       post(whose, '/webhooks', { url: 'https://receiver.invalid/hook', events: ['never'] }),

@@ -73,6 +73,7 @@ const references: Record<string, Reference | readonly Reference[]> = {
   'body.file_ids': 'file',
   'body.files.file_id': 'file',
   'body.items.file': 'file',
+  'body.upserts.file': 'file',
   'body.org': 'org',
   'body.parent_source': 'source',
   'body.participants.*': 'agent',
@@ -113,11 +114,15 @@ const plainText = new Set(
   body.sign_in_code body.slug
   body.source_types body.text body.timezone body.title body.trigger body.type body.url body.value body.workflow
   body.identity_issuer body.input_schema body.instructions body.schema.* body.operations.if_match body.operations.if_none_match body.operations.key body.operations.value
+  body.cursor body.deletes.external_id body.upserts.content.content_type body.upserts.content.data
+  body.upserts.content.filename body.upserts.external_id body.upserts.metadata.* body.upserts.source_url body.upserts.title
   body.attributes.* body.chunking_strategy body.files.attributes.* body.files.chunking_strategy body.filters.*
   query.after query.before
+  body.models body.subject_id query.extraction query.model query.run
   query.code query.publishable_key query.state
   query.action query.after_cursor query.automation query.content_type query.cursor query.segment query.key query.name query.prefix query.q
-  query.search query.signature query.since query.token query.type query.until query.user_search`.split(/\s+/),
+  query.lookup_key query.search query.signature query.since
+  query.token query.type query.until query.user_search`.split(/\s+/),
 );
 
 /** The kinds of resource that a member names: an empty list for plain text, undefined for an unclassified member. */
@@ -145,6 +150,7 @@ export function withReference(
     file_ids: [id],
     files: [{ file_id: id }],
     items: [{ file: id }],
+    upserts: [{ external_id: 'one', file: id }],
     participants: { reviewer: id },
     payload: { file: id },
     sources: [id],

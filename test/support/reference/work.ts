@@ -66,7 +66,7 @@ export async function recordFiles(recorder: Recorder, app: TestApp, { user }: Te
 
 /** Records a webhook to this address, and its deliveries. */
 export async function recordWebhooks(recorder: Recorder, url: string): Promise<void> {
-  const { id } = await recorder.record('createWebhook', { body: { url, events: ['order.paid'] } });
+  const { id } = await recorder.record('createWebhook', { body: { url, events: ['order.paid'], lookup_key: 'shop' } });
   const path = { webhook: id };
   await recorder.record('listWebhooks');
   await recorder.record('getWebhook', { path });
@@ -112,7 +112,7 @@ export async function recordKnowledge(recorder: Recorder, tenants: Tenants): Pro
   type Kinds = { data: unknown[] };
   await recorder.record<Kinds>('listKnowledgeSourceKinds', {}, ({ data }) => ({ data: data.slice(0, 2) }));
   const source = await recorder.record('createKnowledgeSource', {
-    body: { type: 'knowledge/documents', agent, metadata: { topic: 'shop' } },
+    body: { type: 'knowledge/documents', agent, lookup_key: 'handbook', metadata: { topic: 'shop' } },
   });
   const path = { source: source.id };
   await recorder.record('listKnowledgeSources');
@@ -153,6 +153,8 @@ export async function recordKnowledge(recorder: Recorder, tenants: Tenants): Pro
   await recorder.record('deleteKnowledgeDocument', { path: { document } });
   await recorder.record('deleteKnowledgeSource', { path });
 
+  await recordSyncs(recorder, agent);
+
   const webhook = { agent, kind: 'webhook/inbound' };
   const { body: installation } = await recorder.send<{ id: string }>('createInstallation', { body: webhook });
   const found = await recorder.send<{ data: { id: string }[] }>('listKnowledgeSources', {
@@ -165,6 +167,33 @@ export async function recordKnowledge(recorder: Recorder, tenants: Tenants): Pro
   await recorder.record('postInbound', { as: {}, path: { token }, body: 'A new order arrived.' });
   await recorder.record('setInboundSecret', { ...inbound, body: { overlap_seconds: 3_600 } });
   await recorder.record('deleteInboundSecret', inbound);
+}
+
+/** Records a connector that fills a source. */
+async function recordSyncs(recorder: Recorder, agent: string): Promise<void> {
+  const { body: made } = await recorder.send<{ id: string }>('createKnowledgeSource', {
+    body: { type: 'knowledge/documents', agent },
+  });
+  const path = { source: made.id };
+  const { id, fence } = await recorder.record<{ id: string; fence: number }>('startKnowledgeSync', {
+    path,
+    body: { mode: 'full' },
+  });
+  const content = { data: 'We open at nine and close at five.' };
+  const upserts = [{ external_id: 'pages/42', order: 3, title: 'Opening hours', content }];
+  await recorder.record('putKnowledgeSyncBatch', {
+    path: { sync: id, number: '1' },
+    body: { fence, upserts, deletes: [{ external_id: 'pages/41' }], cursor: 'page 2' },
+  });
+  const counts = { fence, batches: 1, documents: 1 };
+  await recorder.record('completeKnowledgeSync', { path: { sync: id }, body: counts });
+  await recorder.until('getKnowledgeSync', { path: { sync: id } }, ({ status }) => status === 'succeeded');
+  await recorder.record('listKnowledgeSyncs', { path });
+  const { body: next } = await recorder.send<{ id: string; fence: number }>('startKnowledgeSync', {
+    path,
+    body: { mode: 'changes' },
+  });
+  await recorder.record('abortKnowledgeSync', { path: { sync: next.id }, body: { fence: next.fence } });
 }
 
 const workflow = graphOf(
@@ -204,7 +233,7 @@ export async function recordAutomations(recorder: Recorder, server: TestServer, 
   await recorder.record('getAutomationRunJournal', { ...ofRun, query: { limit: '2' } });
   await recorder.record('listAutomationRuns', { path });
   await recorder.record('listVisibleAutomationRuns');
-  const retried = await recorder.record('retryAutomationRun', ofRun);
+  const retried = await recorder.record('retryAutomationRun', { ...ofRun, body: { from: { node: 'wait' } } });
   await client.waitUntilWaiting(retried.id);
   await recorder.record('cancelAutomationRun', { path: { automation_run: retried.id } });
   await recorder.record('pauseAutomation', { path });
@@ -218,11 +247,34 @@ export async function recordAutomations(recorder: Recorder, server: TestServer, 
     path: { automation_run: claimed.id },
     body: { status: 'completed', result: { printed: true } },
   });
+  await recordProgram(recorder, client);
   await recorder.record('deleteAutomation', { path });
 
   await recorder.record('putAppSecret', { path: { name: 'CRM_TOKEN' }, body: { value: 'the token of the CRM' } });
   await recorder.record('listAppSecrets');
   await recorder.record('deleteAppSecret', { path: { name: 'CRM_TOKEN' } });
+}
+
+/** Records a run of a workflow in code. */
+async function recordProgram(recorder: Recorder, client: AutomationsClient): Promise<void> {
+  const body = {
+    name: 'Book an invoice',
+    type: 'invoked',
+    workflow: { kind: 'WorkflowProgram', version: 1, name: 'book' },
+  };
+  const { id } = await client.createAutomation(body);
+  const { id: run } = await client.invoke(id, { payload: { invoice: 42 } });
+  const work = await recorder.record<{ id: string; claim: string; sequence: number }>('claimAutomationWork', {
+    body: { automations: [id], code_version: '2026-03-02', lease_seconds: 60, wait_seconds: 30 },
+  });
+  const ofRun = { path: { automation_run: run } };
+  const { claim, sequence } = work;
+  await recorder.record('appendRunEntries', {
+    ...ofRun,
+    body: { claim, after_sequence: sequence, entries: [{ type: 'node_started', node_id: 'extract', kind: 'step' }] },
+  });
+  const { resume_cursor: cursor } = (await client.journalPage(run, '?limit=1')) as { resume_cursor: string };
+  await recorder.record('readClaimedJournal', { ...ofRun, body: { claim, after_cursor: cursor } });
 }
 
 /** Records what operators read, and the Model Context Protocol. */

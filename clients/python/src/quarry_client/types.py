@@ -90,6 +90,26 @@ class AutomationRunSummaryError(TypedDict):
 
 
 
+class AutomationRunSummaryWaitingForWorkflowChanged(TypedDict):
+    """Why the last worker could not continue the run."""
+
+    expected: Any
+    """The step that the journal has."""
+    found: Any
+    """What the code asked for instead."""
+
+
+
+class AutomationRunSummaryWaitingFor(TypedDict):
+    """What the run waits for, if that is known; absent otherwise."""
+
+    kind: Literal["worker"]
+    """A worker whose code fits what the run has done so far."""
+    workflow_changed: NotRequired[AutomationRunSummaryWaitingForWorkflowChanged]
+    """Why the last worker could not continue the run."""
+
+
+
 class AutomationRunSummary(TypedDict):
     """A run in the list of all runs, without payload and result."""
 
@@ -123,6 +143,8 @@ class AutomationRunSummary(TypedDict):
     """The user (`usr_…`)."""
     sandbox: NotRequired[str]
     """The sandbox (`sbx_…`); absent in production."""
+    waiting_for: NotRequired[AutomationRunSummaryWaitingFor]
+    """What the run waits for, if that is known; absent otherwise."""
     lease_until: NotRequired[str]
     """When the claim of the worker expires, in ISO 8601."""
     started_at: NotRequired[str]
@@ -185,6 +207,92 @@ class AppSecret(TypedDict):
 
     name: str
     """The name."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    updated_at: str
+    """When it last changed, in ISO 8601."""
+
+
+
+class AutomationRunError(TypedDict):
+    """Why it failed."""
+
+    code: str
+    """A stable code for programs."""
+    message: str
+    """A text for people."""
+    node_id: NotRequired[str]
+    """The id of the node."""
+
+
+
+class AutomationRunWaitingForWorkflowChanged(TypedDict):
+    """Why the last worker could not continue the run."""
+
+    expected: Any
+    """The step that the journal has."""
+    found: Any
+    """What the code asked for instead."""
+
+
+
+class AutomationRunWaitingFor(TypedDict):
+    """What the run waits for, if that is known; absent otherwise."""
+
+    kind: Literal["worker"]
+    """A worker whose code fits what the run has done so far."""
+    workflow_changed: NotRequired[AutomationRunWaitingForWorkflowChanged]
+    """Why the last worker could not continue the run."""
+
+
+
+class AutomationRun(TypedDict):
+    """One run of an automation."""
+
+    id: str
+    """atr_…"""
+    app: str
+    """The app (`dap_…`) that it belongs to."""
+    automation: str
+    """The automation (`aut_…`)."""
+    type: Literal["trigger", "scheduled", "invoked"]
+    """The type."""
+    status: Literal["pending", "running", "completed", "failed", "cancelled"]
+    """The status."""
+    payload: NotRequired[Any]
+    """The data that comes with it."""
+    participants: NotRequired[Dict[str, str]]
+    """Values that expressions of the run can read as `$participants`."""
+    result: NotRequired[Any]
+    """What the run returned."""
+    error: NotRequired[AutomationRunError]
+    """Why it failed."""
+    event_id: NotRequired[str]
+    """The id (`evt_…`) of the event that started it."""
+    invoked_by: NotRequired[str]
+    """The user or agent; absent for schedules, events and keys."""
+    retried_from: NotRequired[str]
+    """The run (`atr_…`) that it repeats."""
+    parent_run: NotRequired[str]
+    """The run (`atr_…`) that started it."""
+    workflow_version: NotRequired[int]
+    """The version of the graph that the run started with; absent without one."""
+    org: NotRequired[str]
+    """The organisation (`org_…`)."""
+    team: NotRequired[str]
+    """The team (`tea_…`)."""
+    user: NotRequired[str]
+    """The user (`usr_…`)."""
+    sandbox: NotRequired[str]
+    """The sandbox (`sbx_…`); absent in production."""
+    waiting_for: NotRequired[AutomationRunWaitingFor]
+    """What the run waits for, if that is known; absent otherwise."""
+    lease_until: NotRequired[str]
+    """When the claim of the worker expires, in ISO 8601."""
+    started_at: NotRequired[str]
+    """When it started, in ISO 8601."""
+    completed_at: NotRequired[str]
+    """When it ended, in ISO 8601."""
     created_at: str
     """When it was created, in ISO 8601."""
     updated_at: str
@@ -520,7 +628,7 @@ class ErrorError(TypedDict):
 
     type: str
     """The group of errors that the code belongs to."""
-    code: Union[Literal["invalid_json", "invalid_cursor", "invalid_path", "user_required", "unauthenticated", "invalid_credentials", "expired_token", "app_scope_required", "forbidden", "not_found", "request_timeout", "method_not_allowed", "conflict", "request_in_progress", "precondition_failed", "payload_too_large", "unsupported_media_type", "range_not_satisfiable", "locked", "headers_too_large", "invalid_parameters", "idempotency_key_reused", "already_exists", "file_too_large", "unsupported_content", "needs_browser", "extraction_failed", "not_an_image", "quota_exceeded", "token_budget_exceeded", "rate_limited", "checksum_mismatch", "internal_error", "not_implemented", "upstream_failed", "unavailable", "timeout"], str]
+    code: Union[Literal["invalid_json", "invalid_cursor", "invalid_path", "user_required", "unauthenticated", "invalid_credentials", "expired_token", "app_scope_required", "forbidden", "not_found", "request_timeout", "method_not_allowed", "conflict", "claim_lost", "request_in_progress", "rewind_refused", "precondition_failed", "payload_too_large", "unsupported_media_type", "range_not_satisfiable", "locked", "headers_too_large", "invalid_parameters", "idempotency_key_reused", "already_exists", "file_too_large", "unsupported_content", "needs_browser", "extraction_failed", "not_an_image", "quota_exceeded", "token_budget_exceeded", "rate_limited", "checksum_mismatch", "internal_error", "not_implemented", "upstream_failed", "unavailable", "timeout"], str]
     """A stable code for programs; docs/errors.md explains each. Later releases may add codes."""
     message: str
     """What is wrong and what to do, for people."""
@@ -1297,6 +1405,8 @@ class Extraction(TypedDict):
     """The JSON Schema of the data. Omitted in lists."""
     instructions: NotRequired[str]
     """Omitted in lists."""
+    model: NotRequired[str]
+    """The model or alias that extracts the data. Omitted in lists, and for the default."""
     agent: NotRequired[str]
     """The agent that owns it, or that it is about."""
     org: NotRequired[str]
@@ -1345,6 +1455,8 @@ class Webhook(TypedDict):
     """The sandbox (`sbx_…`); absent in production."""
     url: str
     """The URL."""
+    lookup_key: NotRequired[str]
+    """A name for programs, unique in the app or sandbox."""
     description: NotRequired[str]
     """A text for people."""
     events: List[str]
@@ -1420,6 +1532,240 @@ class WebhookDelivery(TypedDict):
 
 
 
+class ModelPrices(TypedDict):
+    """What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens."""
+
+    input: int
+    """What a million tokens of messages cost."""
+    output: int
+    """What a million written tokens cost."""
+
+
+
+class Model(TypedDict):
+    """A language model that an app brings."""
+
+    id: str
+    """mdl_…"""
+    app: str
+    """The app (`dap_…`) that it belongs to."""
+    sandbox: Optional[str]
+    """The sandbox (`sbx_…`); absent in production."""
+    name: str
+    """The name by which requests choose it."""
+    provider: Literal["openai", "anthropic", "google"]
+    """The protocol: `openai` for every server with chat completions, `anthropic` or `google`."""
+    model: str
+    """The model, as its provider names it."""
+    url: str
+    """The base URL of its provider."""
+    has_key: bool
+    """Whether a key is stored for this host."""
+    context_tokens: NotRequired[int]
+    """How many tokens the messages and the text may have together."""
+    output_tokens: NotRequired[int]
+    """How many tokens the model can write in one response."""
+    timeout_seconds: NotRequired[int]
+    """How long the model may write nothing before it is given up."""
+    modalities: List[Literal["text", "image", "file"]]
+    """What the model reads."""
+    prices: NotRequired[ModelPrices]
+    """What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    updated_at: str
+    """When it last changed, in ISO 8601."""
+
+
+
+class ModelAlias(TypedDict):
+    """A name for an ordered list of models."""
+
+    id: str
+    """mal_…"""
+    app: str
+    """The app (`dap_…`) that it belongs to."""
+    sandbox: Optional[str]
+    """The sandbox (`sbx_…`); absent in production."""
+    name: str
+    """The name by which requests choose it."""
+    models: List[str]
+    """Names of models, in the order in which they are tried. Aliases do not nest."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    updated_at: str
+    """When it last changed, in ISO 8601."""
+
+
+
+class ModelCallPrices(TypedDict):
+    """The prices at which the call was made."""
+
+    input: int
+    """What a million tokens of messages cost."""
+    output: int
+    """What a million written tokens cost."""
+
+
+
+class ModelCall(TypedDict):
+    """One call of a language model."""
+
+    id: str
+    """mcl_…"""
+    model: str
+    """The name of the model; `default` is the one that the operator set."""
+    alias: NotRequired[str]
+    """The alias that chose the model."""
+    provider: str
+    """The provider of the model."""
+    provider_model: str
+    """The model, as its provider names it."""
+    status: Literal["running", "succeeded", "failed", "abandoned"]
+    """How it ended. `abandoned`: its process was killed, and what it reserved counts."""
+    error_code: NotRequired[str]
+    """Why it failed."""
+    finish_reason: NotRequired[str]
+    """Why the model stopped, in its own words."""
+    prompt_tokens: NotRequired[int]
+    """Tokens of the messages."""
+    completion_tokens: NotRequired[int]
+    """Tokens that the model wrote."""
+    estimated: bool
+    """Whether the tokens are estimated: the provider reported none."""
+    reserved_tokens: int
+    """Tokens that were reserved before the call."""
+    prices: NotRequired[ModelCallPrices]
+    """The prices at which the call was made."""
+    cost: NotRequired[int]
+    """What it cost, in millionths of a currency unit. Absent for a model without prices."""
+    latency_ms: NotRequired[int]
+    """How long it took."""
+    first_token_ms: NotRequired[int]
+    """When the first text arrived."""
+    user: NotRequired[str]
+    """The user (`usr_…`) for whom it was made."""
+    agent: NotRequired[str]
+    """The agent (`agt_…`) for which it was made."""
+    key: NotRequired[str]
+    """The secret key (`dak_…`) of the request."""
+    automation: NotRequired[str]
+    """The automation (`aut_…`)."""
+    run: NotRequired[str]
+    """The run (`atr_…`)."""
+    node: NotRequired[str]
+    """The id of the node."""
+    extraction: NotRequired[str]
+    """The extraction (`ext_…`)."""
+    prompt: NotRequired[str]
+    """The messages, if the server keeps contents."""
+    output: NotRequired[str]
+    """The text, if the server keeps contents."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    ended_at: NotRequired[str]
+    """When it ended, in ISO 8601."""
+
+
+
+class AvailableModelPrices(TypedDict):
+    """What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens."""
+
+    input: int
+    """What a million tokens of messages cost."""
+    output: int
+    """What a million written tokens cost."""
+
+
+
+class AvailableModel(TypedDict):
+    """A model or an alias that requests of the app may name."""
+
+    name: str
+    """The name by which requests choose it."""
+    kind: Literal["model", "alias"]
+    """Whether it is one model or an ordered list."""
+    from: Literal["app", "operator"]
+    """Whose it is. A name of the app hides the same one of the operator."""
+    is_default: bool
+    """Whether it is used if a request names no model."""
+    usable: bool
+    """Whether it has the key that it needs. Of an alias, whether one of its models has."""
+    provider: NotRequired[Literal["openai", "anthropic", "google"]]
+    """The protocol: `openai` for every server with chat completions, `anthropic` or `google`."""
+    model: NotRequired[str]
+    """The model, as its provider names it."""
+    models: NotRequired[List[str]]
+    """The names of the models of an alias."""
+    context_tokens: NotRequired[int]
+    """How many tokens the messages and the text may have."""
+    modalities: NotRequired[List[str]]
+    """What the model reads."""
+    prices: NotRequired[AvailableModelPrices]
+    """What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens."""
+
+
+
+class ModelBudget(TypedDict):
+    """A limit for the tokens or the cost of language models."""
+
+    id: str
+    """mbg_…"""
+    app: str
+    """The app (`dap_…`) that it belongs to."""
+    sandbox: Optional[str]
+    """The sandbox (`sbx_…`); absent in production."""
+    subject: Literal["app", "sandbox", "user", "agent", "automation", "run", "key"]
+    """Whose calls count together. `app` counts those of sandboxes too; it and `sandbox` are set with a key of production."""
+    subject_id: NotRequired[str]
+    """The one that the budget is for. Absent: each user, agent, run … has the budget for itself."""
+    period: Literal["day", "month", "total"]
+    """When the count starts at 0 again: each day or month (UTC), or never."""
+    tokens: NotRequired[int]
+    """Tokens beyond which calls are refused."""
+    cost: NotRequired[int]
+    """Money beyond which calls are refused, in millionths of a currency unit."""
+    soft_tokens: NotRequired[int]
+    """Tokens beyond which the event `model_budget.reached` is emitted."""
+    soft_cost: NotRequired[int]
+    """Money beyond which the event is emitted, in millionths of a currency unit."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    updated_at: str
+    """When it last changed, in ISO 8601."""
+
+
+
+class ModelBudgetUse(TypedDict):
+    """How much of a budget one of its subjects has used in this period."""
+
+    subject_id: Optional[str]
+    """Who used it; null for the app."""
+    tokens: int
+    """Tokens used, with those reserved by calls in progress."""
+    cost: int
+    """Money used, in millionths of a currency unit."""
+    resets_at: Optional[str]
+    """When the count starts at 0 again."""
+
+
+
+class ModelUsage(TypedDict):
+    """What the calls of one group used."""
+
+    group: Optional[str]
+    """The id, the name of the model, or the day (UTC); null for calls of none."""
+    calls: int
+    """The number of calls."""
+    prompt_tokens: int
+    """Tokens of messages."""
+    completion_tokens: int
+    """Tokens that models wrote."""
+    cost: int
+    """What they cost, in millionths of a currency unit."""
+
+
+
 class KnowledgeSourceLearnedModel(TypedDict):
     status: Literal["ready", "over_quota"]
     """`over_quota`: the latest model would exceed the app’s quota of bytes and is not stored. Until there is room, search uses the previous model, or only text and vectors."""
@@ -1467,6 +1813,8 @@ class KnowledgeSource(TypedDict):
     """When it was created, in ISO 8601."""
     updated_at: Optional[str]
     """When it last changed, in ISO 8601."""
+    lookup_key: Optional[str]
+    """A name for programs, unique in the app or sandbox."""
     learned_model: Optional[KnowledgeSourceLearnedModel]
     """What search has learned from the source; null until it has learned something."""
     metadata: Optional[Dict[str, Any]]
@@ -1557,6 +1905,8 @@ class KnowledgeDocument(TypedDict):
     """Number of chunks, the parts that searches find."""
     source_url: NotRequired[str]
     """The address of the page or document."""
+    external_id: NotRequired[str]
+    """Its id where it comes from, given by a connector or a pull."""
     created_at: str
     """When it was created, in ISO 8601."""
     updated_at: str
@@ -1618,6 +1968,40 @@ class KnowledgeDocumentChunk(TypedDict):
 
 
 
+class KnowledgeSync(TypedDict):
+    """One run of a connector, a program that fills a source."""
+
+    id: str
+    """csy_…"""
+    source: str
+    """cso_…"""
+    mode: Literal["full", "changes"]
+    """`link` for one page, `site` for a whole site."""
+    status: Literal["active", "expired", "completing", "succeeded", "aborted"]
+    """`expired`: its connector has been silent for too long, so the next one resumes or replaces it. `completing`: what was sent is still being indexed."""
+    fence: int
+    """Every batch names it. Resuming the sync changes it."""
+    cursor: Optional[str]
+    """Of the last batch; at the start of a sync of changes, of the one before. Null: begin at the beginning."""
+    next_batch: int
+    """The number of the next batch."""
+    documents: int
+    """The number of upserts received."""
+    pending: int
+    """The number of upserts and deletes that are not in the index yet."""
+    stats: Dict[str, Any]
+    """What became of them: `written`, `unchanged`, `outdated` (a lower `order`), `deleted`, `failed`, and up to 100 `errors`."""
+    expires_at: str
+    """When it expires, in ISO 8601."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    updated_at: str
+    """When it last changed, in ISO 8601."""
+    completed_at: Optional[str]
+    """When it ended, in ISO 8601."""
+
+
+
 class Automation(TypedDict):
     """Defines what runs, when, as whom and in which steps."""
 
@@ -1644,7 +2028,7 @@ class Automation(TypedDict):
     timezone: str
     """The time zone of the schedule, such as `Europe/Berlin`. Default UTC."""
     workflow: Optional[Dict[str, Any]]
-    """The WorkflowGraph, or null when an external worker executes the runs."""
+    """The WorkflowGraph; the WorkflowProgram whose steps your code executes; or null when an external worker reports on whole runs."""
     input_schema: Optional[Dict[str, Any]]
     """The JSON Schema that the payload of an invocation must match, or null."""
     invoke_auth: Literal["any", "secret_key", "user"]
@@ -1678,77 +2062,13 @@ class Automation(TypedDict):
 
 
 
-class AutomationRunError(TypedDict):
-    """Why it failed."""
-
-    code: str
-    """A stable code for programs."""
-    message: str
-    """A text for people."""
-    node_id: NotRequired[str]
-    """The id of the node."""
-
-
-
-class AutomationRun(TypedDict):
-    """One run of an automation."""
-
-    id: str
-    """atr_…"""
-    app: str
-    """The app (`dap_…`) that it belongs to."""
-    automation: str
-    """The automation (`aut_…`)."""
-    type: Literal["trigger", "scheduled", "invoked"]
-    """The type."""
-    status: Literal["pending", "running", "completed", "failed", "cancelled"]
-    """The status."""
-    payload: NotRequired[Any]
-    """The data that comes with it."""
-    participants: NotRequired[Dict[str, str]]
-    """Values that expressions of the run can read as `$participants`."""
-    result: NotRequired[Any]
-    """What the run returned."""
-    error: NotRequired[AutomationRunError]
-    """Why it failed."""
-    event_id: NotRequired[str]
-    """The id (`evt_…`) of the event that started it."""
-    invoked_by: NotRequired[str]
-    """The user or agent; absent for schedules, events and keys."""
-    retried_from: NotRequired[str]
-    """The run (`atr_…`) that it repeats."""
-    parent_run: NotRequired[str]
-    """The run (`atr_…`) that started it."""
-    workflow_version: NotRequired[int]
-    """The version of the graph that the run started with; absent without one."""
-    org: NotRequired[str]
-    """The organisation (`org_…`)."""
-    team: NotRequired[str]
-    """The team (`tea_…`)."""
-    user: NotRequired[str]
-    """The user (`usr_…`)."""
-    sandbox: NotRequired[str]
-    """The sandbox (`sbx_…`); absent in production."""
-    lease_until: NotRequired[str]
-    """When the claim of the worker expires, in ISO 8601."""
-    started_at: NotRequired[str]
-    """When it started, in ISO 8601."""
-    completed_at: NotRequired[str]
-    """When it ended, in ISO 8601."""
-    created_at: str
-    """When it was created, in ISO 8601."""
-    updated_at: str
-    """When it last changed, in ISO 8601."""
-
-
-
 class WorkflowVersion(TypedDict):
     """The current or an earlier graph of the automation. A run keeps the version it started with."""
 
     version: int
     """The number of the version, from 1."""
     workflow: Optional[Dict[str, Any]]
-    """The WorkflowGraph, or null when an external worker executes the runs."""
+    """The WorkflowGraph; the WorkflowProgram whose steps your code executes; or null when an external worker reports on whole runs."""
     scopes: NotRequired[List[str]]
     """The scopes of the key that wrote it. Without them, it has full rights."""
     created_at: str
@@ -1797,6 +2117,137 @@ class RunJournalPage(TypedDict):
     """Whether there are further entries."""
     resume_cursor: NotRequired[str]
     """The position after the last entry returned, also on the last page."""
+
+
+
+class ClaimedAutomationRunError(TypedDict):
+    """Why it failed."""
+
+    code: str
+    """A stable code for programs."""
+    message: str
+    """A text for people."""
+    node_id: NotRequired[str]
+    """The id of the node."""
+
+
+
+class ClaimedAutomationRunWaitingForWorkflowChanged(TypedDict):
+    """Why the last worker could not continue the run."""
+
+    expected: Any
+    """The step that the journal has."""
+    found: Any
+    """What the code asked for instead."""
+
+
+
+class ClaimedAutomationRunWaitingFor(TypedDict):
+    """What the run waits for, if that is known; absent otherwise."""
+
+    kind: Literal["worker"]
+    """A worker whose code fits what the run has done so far."""
+    workflow_changed: NotRequired[ClaimedAutomationRunWaitingForWorkflowChanged]
+    """Why the last worker could not continue the run."""
+
+
+
+class ClaimedAutomationRun(TypedDict):
+    """A run that an external worker has claimed."""
+
+    id: str
+    """atr_…"""
+    app: str
+    """The app (`dap_…`) that it belongs to."""
+    automation: str
+    """The automation (`aut_…`)."""
+    type: Literal["trigger", "scheduled", "invoked"]
+    """The type."""
+    status: Literal["pending", "running", "completed", "failed", "cancelled"]
+    """The status."""
+    payload: NotRequired[Any]
+    """The data that comes with it."""
+    participants: NotRequired[Dict[str, str]]
+    """Values that expressions of the run can read as `$participants`."""
+    result: NotRequired[Any]
+    """What the run returned."""
+    error: NotRequired[ClaimedAutomationRunError]
+    """Why it failed."""
+    event_id: NotRequired[str]
+    """The id (`evt_…`) of the event that started it."""
+    invoked_by: NotRequired[str]
+    """The user or agent; absent for schedules, events and keys."""
+    retried_from: NotRequired[str]
+    """The run (`atr_…`) that it repeats."""
+    parent_run: NotRequired[str]
+    """The run (`atr_…`) that started it."""
+    workflow_version: NotRequired[int]
+    """The version of the graph that the run started with; absent without one."""
+    org: NotRequired[str]
+    """The organisation (`org_…`)."""
+    team: NotRequired[str]
+    """The team (`tea_…`)."""
+    user: NotRequired[str]
+    """The user (`usr_…`)."""
+    sandbox: NotRequired[str]
+    """The sandbox (`sbx_…`); absent in production."""
+    waiting_for: NotRequired[ClaimedAutomationRunWaitingFor]
+    """What the run waits for, if that is known; absent otherwise."""
+    lease_until: NotRequired[str]
+    """When the claim of the worker expires, in ISO 8601."""
+    started_at: NotRequired[str]
+    """When it started, in ISO 8601."""
+    completed_at: NotRequired[str]
+    """When it ended, in ISO 8601."""
+    created_at: str
+    """When it was created, in ISO 8601."""
+    updated_at: str
+    """When it last changed, in ISO 8601."""
+    claim: str
+    """Send it with each report, so that a report after the lease has expired is refused."""
+
+
+
+class ClaimedWork(TypedDict):
+    """A run that the worker now executes, and what has happened in it so far."""
+
+    run: AutomationRun
+    claim: str
+    """The claim, `clm_…`. Another claim on the run makes it invalid."""
+    lease_until: str
+    """When the claim expires without a renewal."""
+    sequence: int
+    """The last entry of the journal: `after_sequence` of the first batch."""
+    journal: List[WorkflowJournalEntry]
+    """The beginning of the journal, with the secrets that redaction hides from other readers."""
+    after_cursor: NotRequired[str]
+    """Continues the journal; absent if this is its end."""
+
+
+
+class WorkJournalPage(TypedDict):
+    """A part of the journal of a claimed run."""
+
+    journal: List[WorkflowJournalEntry]
+    """The next entries."""
+    after_cursor: NotRequired[str]
+    """Continues the journal; absent if this is its end."""
+
+
+
+class AppendedWork(TypedDict):
+    """The state of a run after a batch of entries."""
+
+    sequence: int
+    """The last entry of the journal: `after_sequence` of the next batch."""
+    cancel_requested: bool
+    """The run was cancelled or ended otherwise: nothing was written."""
+    lease_until: NotRequired[str]
+    """When the claim expires; absent if it was released."""
+    command_ids: Dict[str, str]
+    """The command of each step that the batch started: the idempotency key of all its attempts."""
+    entries: List[WorkflowJournalEntry]
+    """What the server has added since `after_sequence`."""
 
 
 
@@ -2188,6 +2639,44 @@ class AutomationRunFailedMessage(TypedDict):
     sequence: int
     """Its number in production or in the sandbox."""
     data: AutomationRunFailedMessageData
+    """The entries."""
+
+
+
+class ModelBudgetReachedMessageData(TypedDict):
+    """The entries."""
+
+    budget: str
+    """The budget (`mbg_…`)."""
+    level: Literal["soft", "hard"]
+    """Which limit was reached. Beyond the hard one, calls are refused."""
+    subject: str
+    """Whose budget it is, such as `user`."""
+    subject_id: Optional[str]
+    """The id of the user, agent …; null for the app."""
+    period: Literal["day", "month", "total"]
+    """When the count starts at 0 again."""
+    resets_at: Optional[str]
+    """The end of the period, in ISO 8601."""
+    tokens: int
+    """Tokens used, with those reserved by calls in progress."""
+    cost: int
+    """Money used, in millionths of a currency unit."""
+
+
+
+class ModelBudgetReachedMessage(TypedDict):
+    """A budget for language models has reached a limit: the message to webhooks."""
+
+    id: str
+    """The event (`evt_…`); the same at every attempt."""
+    type: Literal["model_budget.reached"]
+    """The name of the event."""
+    timestamp: str
+    """When it happened, in ISO 8601."""
+    sequence: int
+    """Its number in production or in the sandbox."""
+    data: ModelBudgetReachedMessageData
     """The entries."""
 
 
@@ -2917,6 +3406,8 @@ class CreateExtractionRequest(TypedDict):
     """A JSON Schema (2020-12) for data that a language model extracts from each text; at most 64 KiB. References must stay within the schema. The extraction then always runs in the background (202)."""
     instructions: NotRequired[str]
     """Instructions for extracting the data. Requires schema."""
+    model: NotRequired[str]
+    """The model or alias that extracts the data. Default: as the operator set it. Requires schema."""
     agent: NotRequired[str]
     """agt_…; the agent that owns the job and its outputs."""
     org: NotRequired[str]
@@ -3029,6 +3520,8 @@ class CreateWebhookRequest(TypedDict):
     """The URL."""
     events: List[str]
     """Names of events, or `*` for all."""
+    lookup_key: NotRequired[Optional[str]]
+    """A name for programs, unique in the app or sandbox."""
     description: NotRequired[str]
     """A text for people."""
 
@@ -3047,6 +3540,8 @@ class UpdateWebhookRequest(TypedDict):
     """The URL."""
     events: NotRequired[List[str]]
     """Names of events, or `*` for all."""
+    lookup_key: NotRequired[Optional[str]]
+    """A name for programs, unique in the app or sandbox."""
     description: NotRequired[Optional[str]]
     """A text for people."""
 
@@ -3062,6 +3557,172 @@ class WebhookDeliveryPage(Page):
     """One page of a list."""
 
     data: List[WebhookDelivery]
+    """The entries."""
+
+
+
+class CreateModelRequestPrices(TypedDict):
+    """What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens."""
+
+    input: int
+    """What a million tokens of messages cost."""
+    output: int
+    """What a million written tokens cost."""
+
+
+
+class CreateModelRequest(TypedDict):
+    name: str
+    """The name by which requests choose it: letters, digits and `. _ : / -`. Unique among models and aliases."""
+    provider: Literal["openai", "anthropic", "google"]
+    """The protocol: `openai` for every server with chat completions, `anthropic` or `google`."""
+    model: str
+    """The model, as its provider names it."""
+    url: NotRequired[str]
+    """The base URL, up to and including the version. Required for `openai`."""
+    key: NotRequired[str]
+    """The key of the provider. It is never returned, and is only sent to the host of `url`."""
+    context_tokens: NotRequired[int]
+    """How many tokens the messages and the text may have together."""
+    output_tokens: NotRequired[int]
+    """How many tokens the model can write in one response."""
+    timeout_seconds: NotRequired[int]
+    """How long the model may write nothing before it is given up."""
+    modalities: NotRequired[List[Literal["text", "image", "file"]]]
+    """What the model reads. Default: only text."""
+    prices: NotRequired[CreateModelRequestPrices]
+    """What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens."""
+
+
+
+class ModelPage(Page):
+    """One page of a list."""
+
+    data: List[Model]
+    """The entries."""
+
+
+
+class UpdateModelRequestPrices(TypedDict):
+    """What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens."""
+
+    input: int
+    """What a million tokens of messages cost."""
+    output: int
+    """What a million written tokens cost."""
+
+
+
+class UpdateModelRequest(TypedDict):
+    name: NotRequired[str]
+    """The name by which requests choose it: letters, digits and `. _ : / -`. Unique among models and aliases."""
+    model: NotRequired[str]
+    """The model, as its provider names it."""
+    url: NotRequired[str]
+    """The base URL. A URL of another host removes the key, unless one is sent with it."""
+    key: NotRequired[Optional[str]]
+    """The key of the provider; null removes it."""
+    context_tokens: NotRequired[Optional[int]]
+    """How many tokens the messages and the text may have together."""
+    output_tokens: NotRequired[Optional[int]]
+    """How many tokens the model can write in one response."""
+    timeout_seconds: NotRequired[Optional[int]]
+    """How long the model may write nothing before it is given up."""
+    modalities: NotRequired[List[Literal["text", "image", "file"]]]
+    """What the model reads. Default: only text."""
+    prices: NotRequired[Optional[UpdateModelRequestPrices]]
+    """What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens."""
+
+
+
+class CreateModelAliasRequest(TypedDict):
+    name: str
+    """The name by which requests choose it: letters, digits and `. _ : / -`. Unique among models and aliases."""
+    models: List[str]
+    """Names of models, in the order in which they are tried. Aliases do not nest."""
+
+
+
+class ModelAliasPage(Page):
+    """One page of a list."""
+
+    data: List[ModelAlias]
+    """The entries."""
+
+
+
+class UpdateModelAliasRequest(TypedDict):
+    name: NotRequired[str]
+    """The name by which requests choose it: letters, digits and `. _ : / -`. Unique among models and aliases."""
+    models: NotRequired[List[str]]
+    """Names of models, in the order in which they are tried. Aliases do not nest."""
+
+
+
+class ModelCallPage(Page):
+    """One page of a list."""
+
+    data: List[ModelCall]
+    """The entries."""
+
+
+
+class ListAvailableModelsResponse(TypedDict):
+    data: List[AvailableModel]
+    """The entries."""
+
+
+
+class CreateModelBudgetRequest(TypedDict):
+    subject: Literal["app", "sandbox", "user", "agent", "automation", "run", "key"]
+    """Whose calls count together. `app` counts those of sandboxes too; it and `sandbox` are set with a key of production."""
+    subject_id: NotRequired[str]
+    """The one that the budget is for. Absent: each user, agent, run … has the budget for itself."""
+    period: Literal["day", "month", "total"]
+    """When the count starts at 0 again: each day or month (UTC), or never."""
+    tokens: NotRequired[int]
+    """Tokens beyond which calls are refused."""
+    cost: NotRequired[int]
+    """Money beyond which calls are refused, in millionths of a currency unit."""
+    soft_tokens: NotRequired[int]
+    """Tokens beyond which the event `model_budget.reached` is emitted."""
+    soft_cost: NotRequired[int]
+    """Money beyond which the event is emitted, in millionths of a currency unit."""
+
+
+
+class ModelBudgetPage(Page):
+    """One page of a list."""
+
+    data: List[ModelBudget]
+    """The entries."""
+
+
+
+class UpdateModelBudgetRequest(TypedDict):
+    tokens: NotRequired[Optional[int]]
+    """Tokens beyond which calls are refused. Null removes the limit."""
+    cost: NotRequired[Optional[int]]
+    """Money beyond which calls are refused, in millionths of a currency unit. Null removes the limit."""
+    soft_tokens: NotRequired[Optional[int]]
+    """Tokens beyond which the event `model_budget.reached` is emitted. Null removes the limit."""
+    soft_cost: NotRequired[Optional[int]]
+    """Money beyond which the event is emitted, in millionths of a currency unit. Null removes the limit."""
+
+
+
+class ModelBudgetUsePage(Page):
+    """One page of a list."""
+
+    data: List[ModelBudgetUse]
+    """The entries."""
+
+
+
+class ModelUsagePage(Page):
+    """One page of a list."""
+
+    data: List[ModelUsage]
     """The entries."""
 
 
@@ -3105,6 +3766,8 @@ class CreateKnowledgeSourceRequest(TypedDict):
     """The organisation, if it owns the source itself. Not allowed with another owner."""
     parent_source: NotRequired[str]
     """The source that it was derived from; null for others."""
+    lookup_key: NotRequired[Optional[str]]
+    """A name for programs, unique in the app or sandbox."""
     payload: NotRequired[Dict[str, Any]]
     """Configuration; its members depend on the type."""
     metadata: NotRequired[Dict[str, Any]]
@@ -3117,6 +3780,8 @@ class CreateKnowledgeSourceRequest(TypedDict):
 
 
 class UpdateKnowledgeSourceRequest(TypedDict):
+    lookup_key: NotRequired[Optional[str]]
+    """A name for programs, unique in the app or sandbox."""
     payload: NotRequired[Dict[str, Any]]
     """Replaces the whole payload."""
     metadata: NotRequired[Dict[str, Any]]
@@ -3436,6 +4101,94 @@ class SearchAgentKnowledgeResponse(TypedDict):
 
 
 
+class StartKnowledgeSyncRequest(TypedDict):
+    mode: Literal["full", "changes"]
+    """`full`: everything is sent, and completing the sync deletes what was not. `changes`: only what changed since the last cursor."""
+    expires_in_seconds: NotRequired[int]
+    """How long after its last batch another connector must wait to resume or replace it. Default 600."""
+    take_over: NotRequired[bool]
+    """Resume or replace a sync that has not expired. Its connector gets 409 from then on."""
+
+
+
+class KnowledgeSyncPage(Page):
+    """One page of a list."""
+
+    data: List[KnowledgeSync]
+    """The entries."""
+
+
+
+class PutKnowledgeSyncBatchRequestUpsertsContent(TypedDict):
+    """The text."""
+
+    data: str
+    """The document: text, or its bytes in base64."""
+    data_encoding: NotRequired[Literal["raw", "base64"]]
+    """Default raw."""
+    content_type: NotRequired[str]
+    """The media type."""
+    filename: NotRequired[str]
+    """The name of the file."""
+
+
+
+class PutKnowledgeSyncBatchRequestUpserts(TypedDict):
+    external_id: str
+    """The id of the document where it comes from. It names one document of the source."""
+    order: NotRequired[int]
+    """Its version. A change with a lower one than the stored document’s is skipped."""
+    content: NotRequired[PutKnowledgeSyncBatchRequestUpsertsContent]
+    """The text."""
+    file: NotRequired[str]
+    """The id (fil_…) of an uploaded file, instead of `content`."""
+    title: NotRequired[str]
+    """Display title."""
+    metadata: NotRequired[Dict[str, Any]]
+    """Free key-value map. Omitted, it becomes empty."""
+    source_url: NotRequired[str]
+    """Where a person finds the document."""
+
+
+
+class PutKnowledgeSyncBatchRequestDeletes(TypedDict):
+    external_id: str
+    """The id of the document where it comes from. It names one document of the source."""
+    order: NotRequired[int]
+    """Its version. A change with a lower one than the stored document’s is skipped."""
+
+
+
+class PutKnowledgeSyncBatchRequest(TypedDict):
+    fence: int
+    """The fence that the sync was started or resumed with."""
+    upserts: NotRequired[List[PutKnowledgeSyncBatchRequestUpserts]]
+    """New and changed documents."""
+    deletes: NotRequired[List[PutKnowledgeSyncBatchRequestDeletes]]
+    """Deleted documents."""
+    cursor: NotRequired[Optional[str]]
+    """Where the connector continues after this batch. It is stored with the batch, and means nothing to the server."""
+
+
+
+class CompleteKnowledgeSyncRequest(TypedDict):
+    fence: NotRequired[int]
+    """The fence that the sync was started or resumed with."""
+    batches: int
+    """The number of batches that the connector sent."""
+    documents: int
+    """The number of upserts in them."""
+    confirm_deletions: NotRequired[bool]
+    """Delete what was not seen even if it is more than half of the source."""
+
+
+
+class AbortKnowledgeSyncRequest(TypedDict):
+    fence: NotRequired[int]
+    """The fence that the sync was started or resumed with."""
+
+
+
 class CreateAutomationRequest(TypedDict):
     name: str
     """The name."""
@@ -3452,7 +4205,7 @@ class CreateAutomationRequest(TypedDict):
     timezone: NotRequired[str]
     """The time zone of the schedule, such as `Europe/Berlin`. Default UTC."""
     workflow: NotRequired[Optional[Dict[str, Any]]]
-    """A graph {kind: "WorkflowGraph", version: 1, start_node, nodes}, or null."""
+    """A graph {kind: "WorkflowGraph", version: 1, start_node, nodes}, a program {kind: "WorkflowProgram", version: 1, name}, or null."""
     input_schema: NotRequired[Optional[Dict[str, Any]]]
     """JSON Schema that the payload of an invocation must match, or null."""
     invoke_auth: NotRequired[Literal["any", "secret_key", "user"]]
@@ -3502,7 +4255,7 @@ class UpdateAutomationRequest(TypedDict):
     timezone: NotRequired[str]
     """The time zone of the schedule, such as `Europe/Berlin`. Default UTC."""
     workflow: NotRequired[Optional[Dict[str, Any]]]
-    """A graph {kind: "WorkflowGraph", version: 1, start_node, nodes}, or null."""
+    """A graph {kind: "WorkflowGraph", version: 1, start_node, nodes}, a program {kind: "WorkflowProgram", version: 1, name}, or null."""
     input_schema: NotRequired[Optional[Dict[str, Any]]]
     """JSON Schema that the payload of an invocation must match, or null."""
     invoke_auth: NotRequired[Literal["any", "secret_key", "user"]]
@@ -3578,6 +4331,26 @@ class InvokeAutomationRequest(TypedDict):
 
 
 
+class RetryAutomationRunRequestFrom(TypedDict):
+    node: str
+    """The node that runs again; what follows it also does."""
+    sequence: NotRequired[int]
+    """The `node_started` entry to continue from. Required if the node ran more than once."""
+
+
+
+class RetryAutomationRunRequest(TypedDict):
+    from: NotRequired[Union[Literal["failure"], RetryAutomationRunRequestFrom]]
+    """Keeps what the run did before this node, or with `failure` everything that it finished. Without it, the new run starts from the beginning with the current workflow."""
+    outputs: NotRequired[Dict[str, Any]]
+    """Outputs, by node, that replace the kept ones. Only with `from`."""
+    workflow_version: NotRequired[int]
+    """The version of the workflow to continue with. By default the one of the old run. Only with `from`."""
+    payload: NotRequired[Dict[str, Any]]
+    """Another payload, for a new run from the beginning. Only for runs of type invoked, and not with `from`."""
+
+
+
 class SignalAutomationRunRequest(TypedDict):
     name: str
     """The name."""
@@ -3625,6 +4398,110 @@ class ReportAutomationRunRequest(TypedDict):
     """What the run returned."""
     error: NotRequired[ReportAutomationRunRequestError]
     """Why it failed."""
+    claim: NotRequired[str]
+    """The `claim` of the response to the claim. 409 `claim_lost` if the run was claimed again since."""
+
+
+
+class ClaimAutomationWorkRequest(TypedDict):
+    automations: List[str]
+    """Ids or lookup keys of automations whose workflow is a program."""
+    code_version: str
+    """The version of your code. A run that a version did not fit is not offered to it again."""
+    lease_seconds: int
+    """The run may be claimed again this long after the last request with the claim."""
+    wait_seconds: NotRequired[int]
+    """How long to wait for a run. By default, the response is sent immediately."""
+
+
+
+class ReadClaimedJournalRequest(TypedDict):
+    claim: str
+    """The claim, `clm_…`. Another claim on the run makes it invalid."""
+    after_cursor: str
+    """The `after_cursor` of the page before."""
+
+
+
+class AppendRunEntriesRequestEntriesRetry(TypedDict):
+    """For kind `step`. The server schedules the next attempt."""
+
+    max_attempts: int
+    """Attempts in total, with the first one."""
+    initial_seconds: NotRequired[float]
+    """The pause before the second attempt. Default 1."""
+    factor: NotRequired[float]
+    """Multiplies each following pause. Default 2."""
+
+
+
+class AppendRunEntriesRequestEntriesError(TypedDict):
+    """Why it failed."""
+
+    code: str
+    """A stable code for programs."""
+    message: str
+    """A text for people."""
+
+
+
+class AppendRunEntriesRequestEntries(TypedDict):
+    type: Literal["node_started", "node_completed", "node_failed", "run_completed", "run_failed"]
+    """The server itself writes all other entries."""
+    node_id: NotRequired[str]
+    """The step: its scope, name and occurrence. Required for all `node_` entries."""
+    kind: NotRequired[Literal["step", "value", "sleep", "signal", "child"]]
+    """Of `node_started`: `step` is executed by the program; `value` is a recorded value; the server ends `sleep`, `signal` and `child`."""
+    retry: NotRequired[AppendRunEntriesRequestEntriesRetry]
+    """For kind `step`. The server schedules the next attempt."""
+    seconds: NotRequired[float]
+    """For kind `sleep`."""
+    until: NotRequired[str]
+    """For kind `sleep`: an ISO 8601 time."""
+    name: NotRequired[str]
+    """For kind `signal`: the name of the signal."""
+    timeout_seconds: NotRequired[float]
+    """For kind `signal`: the step then fails with `timeout`."""
+    automation: NotRequired[str]
+    """For kind `child`: the id or lookup key of an invoked automation."""
+    payload: NotRequired[Any]
+    """The output of a step, the result of the run, or the payload for a child run."""
+    error: NotRequired[AppendRunEntriesRequestEntriesError]
+    """Why it failed."""
+    retryable: NotRequired[bool]
+    """Of `node_failed`: false prevents further attempts."""
+
+
+
+class AppendRunEntriesRequestReleaseWorkflowChanged(TypedDict):
+    """The code does not fit the journal: the run waits for another version of the code."""
+
+    expected: Any
+    """What the journal has."""
+    found: Any
+    """What the code asked for instead."""
+
+
+
+class AppendRunEntriesRequestRelease(TypedDict):
+    """Ends the claim after these entries. The run is ready again when something has happened in it."""
+
+    workflow_changed: NotRequired[AppendRunEntriesRequestReleaseWorkflowChanged]
+    """The code does not fit the journal: the run waits for another version of the code."""
+
+
+
+class AppendRunEntriesRequest(TypedDict):
+    claim: str
+    """The claim, `clm_…`. Another claim on the run makes it invalid."""
+    after_sequence: int
+    """The `sequence` of the last response."""
+    entries: List[AppendRunEntriesRequestEntries]
+    """One request may end a step and start the next. An empty list only renews the claim."""
+    release: NotRequired[AppendRunEntriesRequestRelease]
+    """Ends the claim after these entries. The run is ready again when something has happened in it."""
+    wait_seconds: NotRequired[int]
+    """Without entries and `release`: waits this long for an entry of the server."""
 
 
 
@@ -3651,5 +4528,6 @@ WebhookMessage = Union[
     "KnowledgeSourceDeletedMessage",
     "AutomationRunCompletedMessage",
     "AutomationRunFailedMessage",
+    "ModelBudgetReachedMessage",
     "WebhookTestMessage",
 ]

@@ -27,7 +27,7 @@ search?: string | undefined; }, options?: CallOptions): Pages<S.Automation, S.Au
   /** Start a run of an invoked automation. */
   invoke: (automation: string, body?: S.InvokeAutomationRequest, options?: CallOptions): Promise<S.AutomationRun> => c.postOnce(path`/api/v1/automations/${automation}/invoke`, body, options),
   /** Claim the oldest pending run of an automation without a workflow. */
-  claim: (automation: string, body: S.ClaimAutomationRunRequest, options?: CallOptions): Promise<S.AutomationRun> => c.postOnce(path`/api/v1/automations/${automation}/claim`, body, options),
+  claim: (automation: string, body: S.ClaimAutomationRunRequest, options?: CallOptions): Promise<S.ClaimedAutomationRun> => c.postOnce(path`/api/v1/automations/${automation}/claim`, body, options),
   /** List the automations that the caller may invoke now. */
   listInvocable: (query?: { /** Page number, from 1. Default 1. */
 page?: number | undefined; /** Entries per page. Default 25; more than 100 counts as 100. */
@@ -49,4 +49,6 @@ page_size?: number | undefined; }, options?: CallOptions): Pages<S.WorkflowVersi
   putSecret: (name: string, body: S.PutAppSecretRequest, options?: CallOptions): Promise<S.AppSecret> => c.send('PUT', path`/api/v1/secrets/${name}`, body, options),
   /** Delete a secret. */
   deleteSecret: (name: string, options?: CallOptions): Promise<void> => c.send('DELETE', path`/api/v1/secrets/${name}`, undefined, options),
+  /** Claim a run that a program executes. */
+  claimWork: (body: S.ClaimAutomationWorkRequest, options?: CallOptions): Promise<S.ClaimedWork> => c.postOnce('/api/v1/automation_work/claim', body, options),
 });

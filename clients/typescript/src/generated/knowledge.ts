@@ -18,7 +18,8 @@ thread?: Array<string> | undefined; /** Only what this installation (`cin_…`) 
 installation?: string | undefined; /** Only what this agent (`agt_…`) owns. */
 agent?: string | undefined; /** Only those of this organisation (`org_…`). */
 org?: string | undefined; /** `individual`: owned by a user, a team or an agent; `system`: all others; `any`: both. Default `any`. */
-owner_scope?: 'any' | 'individual' | 'system' | undefined; /** Part of `name` in the metadata, or of `url` in the payload, case-insensitive. */
+owner_scope?: 'any' | 'individual' | 'system' | undefined; /** Only the one with this lookup key. */
+lookup_key?: string | undefined; /** Part of `name` in the metadata, or of `url` in the payload, case-insensitive. */
 name?: string | undefined; /** Adds `statistics` to each source of the page. */
 include?: 'statistics' | undefined; }, options?: CallOptions): Pages<S.KnowledgeSource, S.KnowledgeSourcePage> => c.list('/api/v1/knowledge_sources', query, options),
   /** Create a source. */
@@ -74,4 +75,18 @@ page_size?: number | undefined; }, options?: CallOptions): Pages<S.KnowledgeDocu
   setInboundSecret: (source: string, body?: S.SetInboundSecretRequest, options?: CallOptions): Promise<S.SetInboundSecretResponse> => c.send('POST', path`/api/v1/knowledge_sources/${source}/inbound_url/signing_secret`, body, options),
   /** Accept unsigned posts at the inbound URL again. */
   deleteInboundSecret: (source: string, options?: CallOptions): Promise<void> => c.send('DELETE', path`/api/v1/knowledge_sources/${source}/inbound_url/signing_secret`, undefined, options),
+  /** Start a sync of a source, or resume the one that expired. */
+  startSync: (source: string, body: S.StartKnowledgeSyncRequest, options?: CallOptions): Promise<S.KnowledgeSync> => c.postOnce(path`/api/v1/knowledge_sources/${source}/syncs`, body, options),
+  /** List the syncs of a source. */
+  listSyncs: (source: string, query?: { /** Page number, from 1. Default 1. */
+page?: number | undefined; /** Entries per page. Default 25; more than 100 counts as 100. */
+page_size?: number | undefined; }, options?: CallOptions): Pages<S.KnowledgeSync, S.KnowledgeSyncPage> => c.list(path`/api/v1/knowledge_sources/${source}/syncs`, query, options),
+  /** Get a sync. */
+  getSync: (sync: string, options?: CallOptions): Promise<S.KnowledgeSync> => c.get(path`/api/v1/knowledge_syncs/${sync}`, undefined, options),
+  /** Send a batch of a sync. */
+  sendSyncBatch: (sync: string, number: string, body: S.PutKnowledgeSyncBatchRequest, options?: CallOptions): Promise<S.KnowledgeSync> => c.send('PUT', path`/api/v1/knowledge_syncs/${sync}/batches/${number}`, body, options),
+  /** Complete a sync. */
+  completeSync: (sync: string, body: S.CompleteKnowledgeSyncRequest, options?: CallOptions): Promise<S.KnowledgeSync> => c.postOnce(path`/api/v1/knowledge_syncs/${sync}/complete`, body, options),
+  /** Abort a sync. */
+  abortSync: (sync: string, body?: S.AbortKnowledgeSyncRequest, options?: CallOptions): Promise<S.KnowledgeSync> => c.postOnce(path`/api/v1/knowledge_syncs/${sync}/abort`, body, options),
 });

@@ -24,10 +24,14 @@ after_cursor?: string | undefined; }, options?: CallOptions): Pages<S.WorkflowJo
   streamOutput: (automationRun: string, options?: CallOptions): EventStream => c.stream(path`/api/v1/automation_runs/${automationRun}/output_stream`, undefined, options),
   /** Cancel a run that has not ended. */
   cancel: (automationRun: string, options?: CallOptions): Promise<S.AutomationRun> => c.postOnce(path`/api/v1/automation_runs/${automationRun}/cancel`, undefined, options),
-  /** Start a new run from one that has ended, with the same payload. */
-  retry: (automationRun: string, options?: CallOptions): Promise<S.AutomationRun> => c.postOnce(path`/api/v1/automation_runs/${automationRun}/retry`, undefined, options),
+  /** Start a new run from one that has ended, from its beginning or from a node. */
+  retry: (automationRun: string, body?: S.RetryAutomationRunRequest, options?: CallOptions): Promise<S.AutomationRun> => c.postOnce(path`/api/v1/automation_runs/${automationRun}/retry`, body, options),
   /** Send a signal to a run. */
   signal: (automationRun: string, body: S.SignalAutomationRunRequest, options?: CallOptions): Promise<S.AutomationRun> => c.postOnce(path`/api/v1/automation_runs/${automationRun}/signal`, body, options),
   /** Report on a claimed run; `running` renews the claim. */
   report: (automationRun: string, body: S.ReportAutomationRunRequest, options?: CallOptions): Promise<S.AutomationRun> => c.postOnce(path`/api/v1/automation_runs/${automationRun}/status`, body, options),
+  /** Write what a program did in a run, and renew the claim. */
+  appendEntries: (automationRun: string, body: S.AppendRunEntriesRequest, options?: CallOptions): Promise<S.AppendedWork> => c.postOnce(path`/api/v1/automation_runs/${automationRun}/entries`, body, options),
+  /** Continue to read the journal of a claimed run. */
+  readClaimedJournal: (automationRun: string, body: S.ReadClaimedJournalRequest, options?: CallOptions): Promise<S.WorkJournalPage> => c.postOnce(path`/api/v1/automation_runs/${automationRun}/claimed_journal`, body, options),
 });

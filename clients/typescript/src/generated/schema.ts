@@ -93,6 +93,18 @@ team?: string | undefined;
 user?: string | undefined;
 /** The sandbox (`sbx_…`); absent in production. */
 sandbox?: string | undefined;
+/** What the run waits for, if that is known; absent otherwise. */
+waiting_for?: {
+/** A worker whose code fits what the run has done so far. */
+kind: 'worker';
+/** Why the last worker could not continue the run. */
+workflow_changed?: {
+/** The step that the journal has. */
+expected: unknown;
+/** What the code asked for instead. */
+found: unknown;
+} | undefined;
+} | undefined;
 /** When the claim of the worker expires, in ISO 8601. */
 lease_until?: string | undefined;
 /** When it started, in ISO 8601. */
@@ -150,6 +162,75 @@ created_at: string;
 export type AppSecret = {
 /** The name. */
 name: string;
+/** When it was created, in ISO 8601. */
+created_at: string;
+/** When it last changed, in ISO 8601. */
+updated_at: string;
+};
+
+/** One run of an automation. */
+export type AutomationRun = {
+/** atr_… */
+id: string;
+/** The app (`dap_…`) that it belongs to. */
+app: string;
+/** The automation (`aut_…`). */
+automation: string;
+/** The type. */
+type: 'trigger' | 'scheduled' | 'invoked';
+/** The status. */
+status: 'pending' | 'running' | 'completed' | 'failed' | 'cancelled';
+/** The data that comes with it. */
+payload?: unknown | undefined;
+/** Values that expressions of the run can read as `$participants`. */
+participants?: Record<string, string> | undefined;
+/** What the run returned. */
+result?: unknown | undefined;
+/** Why it failed. */
+error?: {
+/** A stable code for programs. */
+code: string;
+/** A text for people. */
+message: string;
+/** The id of the node. */
+node_id?: string | undefined;
+} | undefined;
+/** The id (`evt_…`) of the event that started it. */
+event_id?: string | undefined;
+/** The user or agent; absent for schedules, events and keys. */
+invoked_by?: string | undefined;
+/** The run (`atr_…`) that it repeats. */
+retried_from?: string | undefined;
+/** The run (`atr_…`) that started it. */
+parent_run?: string | undefined;
+/** The version of the graph that the run started with; absent without one. */
+workflow_version?: number | undefined;
+/** The organisation (`org_…`). */
+org?: string | undefined;
+/** The team (`tea_…`). */
+team?: string | undefined;
+/** The user (`usr_…`). */
+user?: string | undefined;
+/** The sandbox (`sbx_…`); absent in production. */
+sandbox?: string | undefined;
+/** What the run waits for, if that is known; absent otherwise. */
+waiting_for?: {
+/** A worker whose code fits what the run has done so far. */
+kind: 'worker';
+/** Why the last worker could not continue the run. */
+workflow_changed?: {
+/** The step that the journal has. */
+expected: unknown;
+/** What the code asked for instead. */
+found: unknown;
+} | undefined;
+} | undefined;
+/** When the claim of the worker expires, in ISO 8601. */
+lease_until?: string | undefined;
+/** When it started, in ISO 8601. */
+started_at?: string | undefined;
+/** When it ended, in ISO 8601. */
+completed_at?: string | undefined;
 /** When it was created, in ISO 8601. */
 created_at: string;
 /** When it last changed, in ISO 8601. */
@@ -431,7 +512,7 @@ error: {
 /** The group of errors that the code belongs to. */
 type: string;
 /** A stable code for programs; docs/errors.md explains each. Later releases may add codes. */
-code: 'invalid_json' | 'invalid_cursor' | 'invalid_path' | 'user_required' | 'unauthenticated' | 'invalid_credentials' | 'expired_token' | 'app_scope_required' | 'forbidden' | 'not_found' | 'request_timeout' | 'method_not_allowed' | 'conflict' | 'request_in_progress' | 'precondition_failed' | 'payload_too_large' | 'unsupported_media_type' | 'range_not_satisfiable' | 'locked' | 'headers_too_large' | 'invalid_parameters' | 'idempotency_key_reused' | 'already_exists' | 'file_too_large' | 'unsupported_content' | 'needs_browser' | 'extraction_failed' | 'not_an_image' | 'quota_exceeded' | 'token_budget_exceeded' | 'rate_limited' | 'checksum_mismatch' | 'internal_error' | 'not_implemented' | 'upstream_failed' | 'unavailable' | 'timeout' | (string & {});
+code: 'invalid_json' | 'invalid_cursor' | 'invalid_path' | 'user_required' | 'unauthenticated' | 'invalid_credentials' | 'expired_token' | 'app_scope_required' | 'forbidden' | 'not_found' | 'request_timeout' | 'method_not_allowed' | 'conflict' | 'claim_lost' | 'request_in_progress' | 'rewind_refused' | 'precondition_failed' | 'payload_too_large' | 'unsupported_media_type' | 'range_not_satisfiable' | 'locked' | 'headers_too_large' | 'invalid_parameters' | 'idempotency_key_reused' | 'already_exists' | 'file_too_large' | 'unsupported_content' | 'needs_browser' | 'extraction_failed' | 'not_an_image' | 'quota_exceeded' | 'token_budget_exceeded' | 'rate_limited' | 'checksum_mismatch' | 'internal_error' | 'not_implemented' | 'upstream_failed' | 'unavailable' | 'timeout' | (string & {});
 /** What is wrong and what to do, for people. */
 message: string;
 /** The members of the request that are invalid. */
@@ -1039,6 +1120,8 @@ sitemap?: 'include' | 'skip' | 'only' | undefined;
 schema?: Record<string, unknown> | undefined;
 /** Omitted in lists. */
 instructions?: string | undefined;
+/** The model or alias that extracts the data. Omitted in lists, and for the default. */
+model?: string | undefined;
 /** The agent that owns it, or that it is about. */
 agent?: string | undefined;
 /** The organisation (`org_…`). */
@@ -1110,6 +1193,8 @@ app: string;
 sandbox: string | null;
 /** The URL. */
 url: string;
+/** A name for programs, unique in the app or sandbox. */
+lookup_key?: string | undefined;
 /** A text for people. */
 description?: string | undefined;
 /** Names of events, or `*` for all. */
@@ -1179,6 +1264,211 @@ created_at: string;
 updated_at: string;
 };
 
+/** A language model that an app brings. */
+export type Model = {
+/** mdl_… */
+id: string;
+/** The app (`dap_…`) that it belongs to. */
+app: string;
+/** The sandbox (`sbx_…`); absent in production. */
+sandbox: string | null;
+/** The name by which requests choose it. */
+name: string;
+/** The protocol: `openai` for every server with chat completions, `anthropic` or `google`. */
+provider: 'openai' | 'anthropic' | 'google';
+/** The model, as its provider names it. */
+model: string;
+/** The base URL of its provider. */
+url: string;
+/** Whether a key is stored for this host. */
+has_key: boolean;
+/** How many tokens the messages and the text may have together. */
+context_tokens?: number | undefined;
+/** How many tokens the model can write in one response. */
+output_tokens?: number | undefined;
+/** How long the model may write nothing before it is given up. */
+timeout_seconds?: number | undefined;
+/** What the model reads. */
+modalities: Array<'text' | 'image' | 'file'>;
+/** What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens. */
+prices?: {
+/** What a million tokens of messages cost. */
+input: number;
+/** What a million written tokens cost. */
+output: number;
+} | undefined;
+/** When it was created, in ISO 8601. */
+created_at: string;
+/** When it last changed, in ISO 8601. */
+updated_at: string;
+};
+
+/** A name for an ordered list of models. */
+export type ModelAlias = {
+/** mal_… */
+id: string;
+/** The app (`dap_…`) that it belongs to. */
+app: string;
+/** The sandbox (`sbx_…`); absent in production. */
+sandbox: string | null;
+/** The name by which requests choose it. */
+name: string;
+/** Names of models, in the order in which they are tried. Aliases do not nest. */
+models: Array<string>;
+/** When it was created, in ISO 8601. */
+created_at: string;
+/** When it last changed, in ISO 8601. */
+updated_at: string;
+};
+
+/** One call of a language model. */
+export type ModelCall = {
+/** mcl_… */
+id: string;
+/** The name of the model; `default` is the one that the operator set. */
+model: string;
+/** The alias that chose the model. */
+alias?: string | undefined;
+/** The provider of the model. */
+provider: string;
+/** The model, as its provider names it. */
+provider_model: string;
+/** How it ended. `abandoned`: its process was killed, and what it reserved counts. */
+status: 'running' | 'succeeded' | 'failed' | 'abandoned';
+/** Why it failed. */
+error_code?: string | undefined;
+/** Why the model stopped, in its own words. */
+finish_reason?: string | undefined;
+/** Tokens of the messages. */
+prompt_tokens?: number | undefined;
+/** Tokens that the model wrote. */
+completion_tokens?: number | undefined;
+/** Whether the tokens are estimated: the provider reported none. */
+estimated: boolean;
+/** Tokens that were reserved before the call. */
+reserved_tokens: number;
+/** The prices at which the call was made. */
+prices?: {
+/** What a million tokens of messages cost. */
+input: number;
+/** What a million written tokens cost. */
+output: number;
+} | undefined;
+/** What it cost, in millionths of a currency unit. Absent for a model without prices. */
+cost?: number | undefined;
+/** How long it took. */
+latency_ms?: number | undefined;
+/** When the first text arrived. */
+first_token_ms?: number | undefined;
+/** The user (`usr_…`) for whom it was made. */
+user?: string | undefined;
+/** The agent (`agt_…`) for which it was made. */
+agent?: string | undefined;
+/** The secret key (`dak_…`) of the request. */
+key?: string | undefined;
+/** The automation (`aut_…`). */
+automation?: string | undefined;
+/** The run (`atr_…`). */
+run?: string | undefined;
+/** The id of the node. */
+node?: string | undefined;
+/** The extraction (`ext_…`). */
+extraction?: string | undefined;
+/** The messages, if the server keeps contents. */
+prompt?: string | undefined;
+/** The text, if the server keeps contents. */
+output?: string | undefined;
+/** When it was created, in ISO 8601. */
+created_at: string;
+/** When it ended, in ISO 8601. */
+ended_at?: string | undefined;
+};
+
+/** A model or an alias that requests of the app may name. */
+export type AvailableModel = {
+/** The name by which requests choose it. */
+name: string;
+/** Whether it is one model or an ordered list. */
+kind: 'model' | 'alias';
+/** Whose it is. A name of the app hides the same one of the operator. */
+from: 'app' | 'operator';
+/** Whether it is used if a request names no model. */
+is_default: boolean;
+/** Whether it has the key that it needs. Of an alias, whether one of its models has. */
+usable: boolean;
+/** The protocol: `openai` for every server with chat completions, `anthropic` or `google`. */
+provider?: 'openai' | 'anthropic' | 'google' | undefined;
+/** The model, as its provider names it. */
+model?: string | undefined;
+/** The names of the models of an alias. */
+models?: Array<string> | undefined;
+/** How many tokens the messages and the text may have. */
+context_tokens?: number | undefined;
+/** What the model reads. */
+modalities?: Array<string> | undefined;
+/** What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens. */
+prices?: {
+/** What a million tokens of messages cost. */
+input: number;
+/** What a million written tokens cost. */
+output: number;
+} | undefined;
+};
+
+/** A limit for the tokens or the cost of language models. */
+export type ModelBudget = {
+/** mbg_… */
+id: string;
+/** The app (`dap_…`) that it belongs to. */
+app: string;
+/** The sandbox (`sbx_…`); absent in production. */
+sandbox: string | null;
+/** Whose calls count together. `app` counts those of sandboxes too; it and `sandbox` are set with a key of production. */
+subject: 'app' | 'sandbox' | 'user' | 'agent' | 'automation' | 'run' | 'key';
+/** The one that the budget is for. Absent: each user, agent, run … has the budget for itself. */
+subject_id?: string | undefined;
+/** When the count starts at 0 again: each day or month (UTC), or never. */
+period: 'day' | 'month' | 'total';
+/** Tokens beyond which calls are refused. */
+tokens?: number | undefined;
+/** Money beyond which calls are refused, in millionths of a currency unit. */
+cost?: number | undefined;
+/** Tokens beyond which the event `model_budget.reached` is emitted. */
+soft_tokens?: number | undefined;
+/** Money beyond which the event is emitted, in millionths of a currency unit. */
+soft_cost?: number | undefined;
+/** When it was created, in ISO 8601. */
+created_at: string;
+/** When it last changed, in ISO 8601. */
+updated_at: string;
+};
+
+/** How much of a budget one of its subjects has used in this period. */
+export type ModelBudgetUse = {
+/** Who used it; null for the app. */
+subject_id: string | null;
+/** Tokens used, with those reserved by calls in progress. */
+tokens: number;
+/** Money used, in millionths of a currency unit. */
+cost: number;
+/** When the count starts at 0 again. */
+resets_at: string | null;
+};
+
+/** What the calls of one group used. */
+export type ModelUsage = {
+/** The id, the name of the model, or the day (UTC); null for calls of none. */
+group: string | null;
+/** The number of calls. */
+calls: number;
+/** Tokens of messages. */
+prompt_tokens: number;
+/** Tokens that models wrote. */
+completion_tokens: number;
+/** What they cost, in millionths of a currency unit. */
+cost: number;
+};
+
 /** Where knowledge comes from: documents, a page, a site, a file. */
 export type KnowledgeSource = {
 /** cso_… */
@@ -1195,6 +1485,8 @@ context_installation: string | null;
 created_at: string | null;
 /** When it last changed, in ISO 8601. */
 updated_at: string | null;
+/** A name for programs, unique in the app or sandbox. */
+lookup_key: string | null;
 /** What search has learned from the source; null until it has learned something. */
 learned_model: {
 /** `over_quota`: the latest model would exceed the app’s quota of bytes and is not stored. Until there is room, search uses the previous model, or only text and vectors. */
@@ -1300,6 +1592,8 @@ total_size: number;
 total_chunks: number;
 /** The address of the page or document. */
 source_url?: string | undefined;
+/** Its id where it comes from, given by a connector or a pull. */
+external_id?: string | undefined;
 /** When it was created, in ISO 8601. */
 created_at: string;
 /** When it last changed, in ISO 8601. */
@@ -1356,6 +1650,38 @@ start_byte: number;
 end_byte: number;
 };
 
+/** One run of a connector, a program that fills a source. */
+export type KnowledgeSync = {
+/** csy_… */
+id: string;
+/** cso_… */
+source: string;
+/** `link` for one page, `site` for a whole site. */
+mode: 'full' | 'changes';
+/** `expired`: its connector has been silent for too long, so the next one resumes or replaces it. `completing`: what was sent is still being indexed. */
+status: 'active' | 'expired' | 'completing' | 'succeeded' | 'aborted';
+/** Every batch names it. Resuming the sync changes it. */
+fence: number;
+/** Of the last batch; at the start of a sync of changes, of the one before. Null: begin at the beginning. */
+cursor: string | null;
+/** The number of the next batch. */
+next_batch: number;
+/** The number of upserts received. */
+documents: number;
+/** The number of upserts and deletes that are not in the index yet. */
+pending: number;
+/** What became of them: `written`, `unchanged`, `outdated` (a lower `order`), `deleted`, `failed`, and up to 100 `errors`. */
+stats: Record<string, unknown>;
+/** When it expires, in ISO 8601. */
+expires_at: string;
+/** When it was created, in ISO 8601. */
+created_at: string;
+/** When it last changed, in ISO 8601. */
+updated_at: string;
+/** When it ended, in ISO 8601. */
+completed_at: string | null;
+};
+
 /** Defines what runs, when, as whom and in which steps. */
 export type Automation = {
 /** aut_… */
@@ -1380,7 +1706,7 @@ filter?: string | undefined;
 schedule?: string | undefined;
 /** The time zone of the schedule, such as `Europe/Berlin`. Default UTC. */
 timezone: string;
-/** The WorkflowGraph, or null when an external worker executes the runs. */
+/** The WorkflowGraph; the WorkflowProgram whose steps your code executes; or null when an external worker reports on whole runs. */
 workflow: Record<string, unknown> | null;
 /** The JSON Schema that the payload of an invocation must match, or null. */
 input_schema: Record<string, unknown> | null;
@@ -1414,68 +1740,11 @@ created_at: string;
 updated_at: string;
 };
 
-/** One run of an automation. */
-export type AutomationRun = {
-/** atr_… */
-id: string;
-/** The app (`dap_…`) that it belongs to. */
-app: string;
-/** The automation (`aut_…`). */
-automation: string;
-/** The type. */
-type: 'trigger' | 'scheduled' | 'invoked';
-/** The status. */
-status: 'pending' | 'running' | 'completed' | 'failed' | 'cancelled';
-/** The data that comes with it. */
-payload?: unknown | undefined;
-/** Values that expressions of the run can read as `$participants`. */
-participants?: Record<string, string> | undefined;
-/** What the run returned. */
-result?: unknown | undefined;
-/** Why it failed. */
-error?: {
-/** A stable code for programs. */
-code: string;
-/** A text for people. */
-message: string;
-/** The id of the node. */
-node_id?: string | undefined;
-} | undefined;
-/** The id (`evt_…`) of the event that started it. */
-event_id?: string | undefined;
-/** The user or agent; absent for schedules, events and keys. */
-invoked_by?: string | undefined;
-/** The run (`atr_…`) that it repeats. */
-retried_from?: string | undefined;
-/** The run (`atr_…`) that started it. */
-parent_run?: string | undefined;
-/** The version of the graph that the run started with; absent without one. */
-workflow_version?: number | undefined;
-/** The organisation (`org_…`). */
-org?: string | undefined;
-/** The team (`tea_…`). */
-team?: string | undefined;
-/** The user (`usr_…`). */
-user?: string | undefined;
-/** The sandbox (`sbx_…`); absent in production. */
-sandbox?: string | undefined;
-/** When the claim of the worker expires, in ISO 8601. */
-lease_until?: string | undefined;
-/** When it started, in ISO 8601. */
-started_at?: string | undefined;
-/** When it ended, in ISO 8601. */
-completed_at?: string | undefined;
-/** When it was created, in ISO 8601. */
-created_at: string;
-/** When it last changed, in ISO 8601. */
-updated_at: string;
-};
-
 /** The current or an earlier graph of the automation. A run keeps the version it started with. */
 export type WorkflowVersion = {
 /** The number of the version, from 1. */
 version: number;
-/** The WorkflowGraph, or null when an external worker executes the runs. */
+/** The WorkflowGraph; the WorkflowProgram whose steps your code executes; or null when an external worker reports on whole runs. */
 workflow: Record<string, unknown> | null;
 /** The scopes of the key that wrote it. Without them, it has full rights. */
 scopes?: Array<string> | undefined;
@@ -1519,6 +1788,114 @@ after_cursor?: string | undefined;
 has_more: boolean;
 /** The position after the last entry returned, also on the last page. */
 resume_cursor?: string | undefined;
+};
+
+/** A run that an external worker has claimed. */
+export type ClaimedAutomationRun = {
+/** atr_… */
+id: string;
+/** The app (`dap_…`) that it belongs to. */
+app: string;
+/** The automation (`aut_…`). */
+automation: string;
+/** The type. */
+type: 'trigger' | 'scheduled' | 'invoked';
+/** The status. */
+status: 'pending' | 'running' | 'completed' | 'failed' | 'cancelled';
+/** The data that comes with it. */
+payload?: unknown | undefined;
+/** Values that expressions of the run can read as `$participants`. */
+participants?: Record<string, string> | undefined;
+/** What the run returned. */
+result?: unknown | undefined;
+/** Why it failed. */
+error?: {
+/** A stable code for programs. */
+code: string;
+/** A text for people. */
+message: string;
+/** The id of the node. */
+node_id?: string | undefined;
+} | undefined;
+/** The id (`evt_…`) of the event that started it. */
+event_id?: string | undefined;
+/** The user or agent; absent for schedules, events and keys. */
+invoked_by?: string | undefined;
+/** The run (`atr_…`) that it repeats. */
+retried_from?: string | undefined;
+/** The run (`atr_…`) that started it. */
+parent_run?: string | undefined;
+/** The version of the graph that the run started with; absent without one. */
+workflow_version?: number | undefined;
+/** The organisation (`org_…`). */
+org?: string | undefined;
+/** The team (`tea_…`). */
+team?: string | undefined;
+/** The user (`usr_…`). */
+user?: string | undefined;
+/** The sandbox (`sbx_…`); absent in production. */
+sandbox?: string | undefined;
+/** What the run waits for, if that is known; absent otherwise. */
+waiting_for?: {
+/** A worker whose code fits what the run has done so far. */
+kind: 'worker';
+/** Why the last worker could not continue the run. */
+workflow_changed?: {
+/** The step that the journal has. */
+expected: unknown;
+/** What the code asked for instead. */
+found: unknown;
+} | undefined;
+} | undefined;
+/** When the claim of the worker expires, in ISO 8601. */
+lease_until?: string | undefined;
+/** When it started, in ISO 8601. */
+started_at?: string | undefined;
+/** When it ended, in ISO 8601. */
+completed_at?: string | undefined;
+/** When it was created, in ISO 8601. */
+created_at: string;
+/** When it last changed, in ISO 8601. */
+updated_at: string;
+/** Send it with each report, so that a report after the lease has expired is refused. */
+claim: string;
+};
+
+/** A run that the worker now executes, and what has happened in it so far. */
+export type ClaimedWork = {
+run: AutomationRun;
+/** The claim, `clm_…`. Another claim on the run makes it invalid. */
+claim: string;
+/** When the claim expires without a renewal. */
+lease_until: string;
+/** The last entry of the journal: `after_sequence` of the first batch. */
+sequence: number;
+/** The beginning of the journal, with the secrets that redaction hides from other readers. */
+journal: Array<WorkflowJournalEntry>;
+/** Continues the journal; absent if this is its end. */
+after_cursor?: string | undefined;
+};
+
+/** A part of the journal of a claimed run. */
+export type WorkJournalPage = {
+/** The next entries. */
+journal: Array<WorkflowJournalEntry>;
+/** Continues the journal; absent if this is its end. */
+after_cursor?: string | undefined;
+};
+
+/** The state of a run after a batch of entries. */
+export type AppendedWork = {
+/** The last entry of the journal: `after_sequence` of the next batch. */
+sequence: number;
+/** The run was cancelled or ended otherwise: nothing was written. */
+cancel_requested: boolean;
+/** When the claim expires; absent if it was released. */
+lease_until?: string | undefined;
+/** The command of each step that the batch started: the idempotency key of all its attempts. */
+command_ids: Record<string, string>;
+/** What the server has added since `after_sequence`. */
+entries: Array<WorkflowJournalEntry>;
 };
 
 /** A file was stored: the message to webhooks. */
@@ -1813,6 +2190,37 @@ code: string;
 /** A text for people. */
 message: string;
 } | undefined;
+};
+};
+
+/** A budget for language models has reached a limit: the message to webhooks. */
+export type ModelBudgetReachedMessage = {
+/** The event (`evt_…`); the same at every attempt. */
+id: string;
+/** The name of the event. */
+type: 'model_budget.reached';
+/** When it happened, in ISO 8601. */
+timestamp: string;
+/** Its number in production or in the sandbox. */
+sequence: number;
+/** The entries. */
+data: {
+/** The budget (`mbg_…`). */
+budget: string;
+/** Which limit was reached. Beyond the hard one, calls are refused. */
+level: 'soft' | 'hard';
+/** Whose budget it is, such as `user`. */
+subject: string;
+/** The id of the user, agent …; null for the app. */
+subject_id: string | null;
+/** When the count starts at 0 again. */
+period: 'day' | 'month' | 'total';
+/** The end of the period, in ISO 8601. */
+resets_at: string | null;
+/** Tokens used, with those reserved by calls in progress. */
+tokens: number;
+/** Money used, in millionths of a currency unit. */
+cost: number;
 };
 };
 
@@ -2406,6 +2814,8 @@ sitemap?: 'include' | 'skip' | 'only' | undefined;
 schema?: Record<string, unknown> | undefined;
 /** Instructions for extracting the data. Requires schema. */
 instructions?: string | undefined;
+/** The model or alias that extracts the data. Default: as the operator set it. Requires schema. */
+model?: string | undefined;
 /** agt_…; the agent that owns the job and its outputs. */
 agent?: string | undefined;
 /** org_… */
@@ -2505,6 +2915,8 @@ export type CreateWebhookRequest = {
 url: string;
 /** Names of events, or `*` for all. */
 events: Array<string>;
+/** A name for programs, unique in the app or sandbox. */
+lookup_key?: string | null | undefined;
 /** A text for people. */
 description?: string | undefined;
 };
@@ -2520,6 +2932,8 @@ export type UpdateWebhookRequest = {
 url?: string | undefined;
 /** Names of events, or `*` for all. */
 events?: Array<string> | undefined;
+/** A name for programs, unique in the app or sandbox. */
+lookup_key?: string | null | undefined;
 /** A text for people. */
 description?: string | null | undefined;
 };
@@ -2533,6 +2947,143 @@ overlap_seconds?: number | undefined;
 export type WebhookDeliveryPage = Page & {
 /** The entries. */
 data: Array<WebhookDelivery>;
+};
+
+export type CreateModelRequest = {
+/** The name by which requests choose it: letters, digits and `. _ : / -`. Unique among models and aliases. */
+name: string;
+/** The protocol: `openai` for every server with chat completions, `anthropic` or `google`. */
+provider: 'openai' | 'anthropic' | 'google';
+/** The model, as its provider names it. */
+model: string;
+/** The base URL, up to and including the version. Required for `openai`. */
+url?: string | undefined;
+/** The key of the provider. It is never returned, and is only sent to the host of `url`. */
+key?: string | undefined;
+/** How many tokens the messages and the text may have together. */
+context_tokens?: number | undefined;
+/** How many tokens the model can write in one response. */
+output_tokens?: number | undefined;
+/** How long the model may write nothing before it is given up. */
+timeout_seconds?: number | undefined;
+/** What the model reads. Default: only text. */
+modalities?: Array<'text' | 'image' | 'file'> | undefined;
+/** What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens. */
+prices?: {
+/** What a million tokens of messages cost. */
+input: number;
+/** What a million written tokens cost. */
+output: number;
+} | undefined;
+};
+
+/** One page of a list. */
+export type ModelPage = Page & {
+/** The entries. */
+data: Array<Model>;
+};
+
+export type UpdateModelRequest = {
+/** The name by which requests choose it: letters, digits and `. _ : / -`. Unique among models and aliases. */
+name?: string | undefined;
+/** The model, as its provider names it. */
+model?: string | undefined;
+/** The base URL. A URL of another host removes the key, unless one is sent with it. */
+url?: string | undefined;
+/** The key of the provider; null removes it. */
+key?: string | null | undefined;
+/** How many tokens the messages and the text may have together. */
+context_tokens?: number | null | undefined;
+/** How many tokens the model can write in one response. */
+output_tokens?: number | null | undefined;
+/** How long the model may write nothing before it is given up. */
+timeout_seconds?: number | null | undefined;
+/** What the model reads. Default: only text. */
+modalities?: Array<'text' | 'image' | 'file'> | undefined;
+/** What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens. */
+prices?: {
+/** What a million tokens of messages cost. */
+input: number;
+/** What a million written tokens cost. */
+output: number;
+} | null | undefined;
+};
+
+export type CreateModelAliasRequest = {
+/** The name by which requests choose it: letters, digits and `. _ : / -`. Unique among models and aliases. */
+name: string;
+/** Names of models, in the order in which they are tried. Aliases do not nest. */
+models: Array<string>;
+};
+
+/** One page of a list. */
+export type ModelAliasPage = Page & {
+/** The entries. */
+data: Array<ModelAlias>;
+};
+
+export type UpdateModelAliasRequest = {
+/** The name by which requests choose it: letters, digits and `. _ : / -`. Unique among models and aliases. */
+name?: string | undefined;
+/** Names of models, in the order in which they are tried. Aliases do not nest. */
+models?: Array<string> | undefined;
+};
+
+/** One page of a list. */
+export type ModelCallPage = Page & {
+/** The entries. */
+data: Array<ModelCall>;
+};
+
+export type ListAvailableModelsResponse = {
+/** The entries. */
+data: Array<AvailableModel>;
+};
+
+export type CreateModelBudgetRequest = {
+/** Whose calls count together. `app` counts those of sandboxes too; it and `sandbox` are set with a key of production. */
+subject: 'app' | 'sandbox' | 'user' | 'agent' | 'automation' | 'run' | 'key';
+/** The one that the budget is for. Absent: each user, agent, run … has the budget for itself. */
+subject_id?: string | undefined;
+/** When the count starts at 0 again: each day or month (UTC), or never. */
+period: 'day' | 'month' | 'total';
+/** Tokens beyond which calls are refused. */
+tokens?: number | undefined;
+/** Money beyond which calls are refused, in millionths of a currency unit. */
+cost?: number | undefined;
+/** Tokens beyond which the event `model_budget.reached` is emitted. */
+soft_tokens?: number | undefined;
+/** Money beyond which the event is emitted, in millionths of a currency unit. */
+soft_cost?: number | undefined;
+};
+
+/** One page of a list. */
+export type ModelBudgetPage = Page & {
+/** The entries. */
+data: Array<ModelBudget>;
+};
+
+export type UpdateModelBudgetRequest = {
+/** Tokens beyond which calls are refused. Null removes the limit. */
+tokens?: number | null | undefined;
+/** Money beyond which calls are refused, in millionths of a currency unit. Null removes the limit. */
+cost?: number | null | undefined;
+/** Tokens beyond which the event `model_budget.reached` is emitted. Null removes the limit. */
+soft_tokens?: number | null | undefined;
+/** Money beyond which the event is emitted, in millionths of a currency unit. Null removes the limit. */
+soft_cost?: number | null | undefined;
+};
+
+/** One page of a list. */
+export type ModelBudgetUsePage = Page & {
+/** The entries. */
+data: Array<ModelBudgetUse>;
+};
+
+/** One page of a list. */
+export type ModelUsagePage = Page & {
+/** The entries. */
+data: Array<ModelUsage>;
 };
 
 export type ListKnowledgeSourceKindsResponse = {
@@ -2568,6 +3119,8 @@ user?: string | undefined;
 org?: string | undefined;
 /** The source that it was derived from; null for others. */
 parent_source?: string | undefined;
+/** A name for programs, unique in the app or sandbox. */
+lookup_key?: string | null | undefined;
 /** Configuration; its members depend on the type. */
 payload?: Record<string, unknown> | undefined;
 /** Free key-value map. */
@@ -2579,6 +3132,8 @@ thread?: string | undefined;
 };
 
 export type UpdateKnowledgeSourceRequest = {
+/** A name for programs, unique in the app or sandbox. */
+lookup_key?: string | null | undefined;
 /** Replaces the whole payload. */
 payload?: Record<string, unknown> | undefined;
 /** Replaces the whole map. */
@@ -2851,6 +3406,77 @@ rerank_unavailable?: string | undefined;
 explain?: Record<string, unknown> | undefined;
 };
 
+export type StartKnowledgeSyncRequest = {
+/** `full`: everything is sent, and completing the sync deletes what was not. `changes`: only what changed since the last cursor. */
+mode: 'full' | 'changes';
+/** How long after its last batch another connector must wait to resume or replace it. Default 600. */
+expires_in_seconds?: number | undefined;
+/** Resume or replace a sync that has not expired. Its connector gets 409 from then on. */
+take_over?: boolean | undefined;
+};
+
+/** One page of a list. */
+export type KnowledgeSyncPage = Page & {
+/** The entries. */
+data: Array<KnowledgeSync>;
+};
+
+export type PutKnowledgeSyncBatchRequest = {
+/** The fence that the sync was started or resumed with. */
+fence: number;
+/** New and changed documents. */
+upserts?: Array<{
+/** The id of the document where it comes from. It names one document of the source. */
+external_id: string;
+/** Its version. A change with a lower one than the stored document’s is skipped. */
+order?: number | undefined;
+/** The text. */
+content?: {
+/** The document: text, or its bytes in base64. */
+data: string;
+/** Default raw. */
+data_encoding?: 'raw' | 'base64' | undefined;
+/** The media type. */
+content_type?: string | undefined;
+/** The name of the file. */
+filename?: string | undefined;
+} | undefined;
+/** The id (fil_…) of an uploaded file, instead of `content`. */
+file?: string | undefined;
+/** Display title. */
+title?: string | undefined;
+/** Free key-value map. Omitted, it becomes empty. */
+metadata?: Record<string, unknown> | undefined;
+/** Where a person finds the document. */
+source_url?: string | undefined;
+}> | undefined;
+/** Deleted documents. */
+deletes?: Array<{
+/** The id of the document where it comes from. It names one document of the source. */
+external_id: string;
+/** Its version. A change with a lower one than the stored document’s is skipped. */
+order?: number | undefined;
+}> | undefined;
+/** Where the connector continues after this batch. It is stored with the batch, and means nothing to the server. */
+cursor?: string | null | undefined;
+};
+
+export type CompleteKnowledgeSyncRequest = {
+/** The fence that the sync was started or resumed with. */
+fence?: number | undefined;
+/** The number of batches that the connector sent. */
+batches: number;
+/** The number of upserts in them. */
+documents: number;
+/** Delete what was not seen even if it is more than half of the source. */
+confirm_deletions?: boolean | undefined;
+};
+
+export type AbortKnowledgeSyncRequest = {
+/** The fence that the sync was started or resumed with. */
+fence?: number | undefined;
+};
+
 export type CreateAutomationRequest = {
 /** The name. */
 name: string;
@@ -2866,7 +3492,7 @@ filter?: string | null | undefined;
 schedule?: string | null | undefined;
 /** The time zone of the schedule, such as `Europe/Berlin`. Default UTC. */
 timezone?: string | undefined;
-/** A graph {kind: "WorkflowGraph", version: 1, start_node, nodes}, or null. */
+/** A graph {kind: "WorkflowGraph", version: 1, start_node, nodes}, a program {kind: "WorkflowProgram", version: 1, name}, or null. */
 workflow?: Record<string, unknown> | null | undefined;
 /** JSON Schema that the payload of an invocation must match, or null. */
 input_schema?: Record<string, unknown> | null | undefined;
@@ -2913,7 +3539,7 @@ filter?: string | null | undefined;
 schedule?: string | null | undefined;
 /** The time zone of the schedule, such as `Europe/Berlin`. Default UTC. */
 timezone?: string | undefined;
-/** A graph {kind: "WorkflowGraph", version: 1, start_node, nodes}, or null. */
+/** A graph {kind: "WorkflowGraph", version: 1, start_node, nodes}, a program {kind: "WorkflowProgram", version: 1, name}, or null. */
 workflow?: Record<string, unknown> | null | undefined;
 /** JSON Schema that the payload of an invocation must match, or null. */
 input_schema?: Record<string, unknown> | null | undefined;
@@ -2977,6 +3603,22 @@ participants?: Record<string, string> | undefined;
 idempotency_key?: string | undefined;
 } | null;
 
+export type RetryAutomationRunRequest = {
+/** Keeps what the run did before this node, or with `failure` everything that it finished. Without it, the new run starts from the beginning with the current workflow. */
+from?: 'failure' | {
+/** The node that runs again; what follows it also does. */
+node: string;
+/** The `node_started` entry to continue from. Required if the node ran more than once. */
+sequence?: number | undefined;
+} | undefined;
+/** Outputs, by node, that replace the kept ones. Only with `from`. */
+outputs?: Record<string, unknown> | undefined;
+/** The version of the workflow to continue with. By default the one of the old run. Only with `from`. */
+workflow_version?: number | undefined;
+/** Another payload, for a new run from the beginning. Only for runs of type invoked, and not with `from`. */
+payload?: Record<string, unknown> | undefined;
+} | null;
+
 export type SignalAutomationRunRequest = {
 /** The name. */
 name: string;
@@ -3015,6 +3657,84 @@ code: string;
 /** A text for people. */
 message: string;
 } | undefined;
+/** The `claim` of the response to the claim. 409 `claim_lost` if the run was claimed again since. */
+claim?: string | undefined;
+};
+
+export type ClaimAutomationWorkRequest = {
+/** Ids or lookup keys of automations whose workflow is a program. */
+automations: Array<string>;
+/** The version of your code. A run that a version did not fit is not offered to it again. */
+code_version: string;
+/** The run may be claimed again this long after the last request with the claim. */
+lease_seconds: number;
+/** How long to wait for a run. By default, the response is sent immediately. */
+wait_seconds?: number | undefined;
+};
+
+export type ReadClaimedJournalRequest = {
+/** The claim, `clm_…`. Another claim on the run makes it invalid. */
+claim: string;
+/** The `after_cursor` of the page before. */
+after_cursor: string;
+};
+
+export type AppendRunEntriesRequest = {
+/** The claim, `clm_…`. Another claim on the run makes it invalid. */
+claim: string;
+/** The `sequence` of the last response. */
+after_sequence: number;
+/** One request may end a step and start the next. An empty list only renews the claim. */
+entries: Array<{
+/** The server itself writes all other entries. */
+type: 'node_started' | 'node_completed' | 'node_failed' | 'run_completed' | 'run_failed';
+/** The step: its scope, name and occurrence. Required for all `node_` entries. */
+node_id?: string | undefined;
+/** Of `node_started`: `step` is executed by the program; `value` is a recorded value; the server ends `sleep`, `signal` and `child`. */
+kind?: 'step' | 'value' | 'sleep' | 'signal' | 'child' | undefined;
+/** For kind `step`. The server schedules the next attempt. */
+retry?: {
+/** Attempts in total, with the first one. */
+max_attempts: number;
+/** The pause before the second attempt. Default 1. */
+initial_seconds?: number | undefined;
+/** Multiplies each following pause. Default 2. */
+factor?: number | undefined;
+} | undefined;
+/** For kind `sleep`. */
+seconds?: number | undefined;
+/** For kind `sleep`: an ISO 8601 time. */
+until?: string | undefined;
+/** For kind `signal`: the name of the signal. */
+name?: string | undefined;
+/** For kind `signal`: the step then fails with `timeout`. */
+timeout_seconds?: number | undefined;
+/** For kind `child`: the id or lookup key of an invoked automation. */
+automation?: string | undefined;
+/** The output of a step, the result of the run, or the payload for a child run. */
+payload?: unknown | undefined;
+/** Why it failed. */
+error?: {
+/** A stable code for programs. */
+code: string;
+/** A text for people. */
+message: string;
+} | undefined;
+/** Of `node_failed`: false prevents further attempts. */
+retryable?: boolean | undefined;
+}>;
+/** Ends the claim after these entries. The run is ready again when something has happened in it. */
+release?: {
+/** The code does not fit the journal: the run waits for another version of the code. */
+workflow_changed?: {
+/** What the journal has. */
+expected: unknown;
+/** What the code asked for instead. */
+found: unknown;
+} | undefined;
+} | undefined;
+/** Without entries and `release`: waits this long for an entry of the server. */
+wait_seconds?: number | undefined;
 };
 
 export type ListAppSecretsResponse = {
@@ -3028,4 +3748,4 @@ value: string;
 };
 
 /** A message to a webhook about an event of Quarry. */
-export type WebhookMessage = FileCreatedMessage | FileUpdatedMessage | ExtractionCompletedMessage | ExtractionFailedMessage | IngestionSucceededMessage | IngestionFailedMessage | KnowledgeSourceCreatedMessage | KnowledgeSourceUpdatedMessage | KnowledgeSourceDeletedMessage | AutomationRunCompletedMessage | AutomationRunFailedMessage | WebhookTestMessage;
+export type WebhookMessage = FileCreatedMessage | FileUpdatedMessage | ExtractionCompletedMessage | ExtractionFailedMessage | IngestionSucceededMessage | IngestionFailedMessage | KnowledgeSourceCreatedMessage | KnowledgeSourceUpdatedMessage | KnowledgeSourceDeletedMessage | AutomationRunCompletedMessage | AutomationRunFailedMessage | ModelBudgetReachedMessage | WebhookTestMessage;

@@ -8,7 +8,8 @@ export const webhooks = (c: Connection) => ({
   /** List webhooks. */
   list: (query?: { /** Page number, from 1. Default 1. */
 page?: number | undefined; /** Entries per page. Default 25; more than 100 counts as 100. */
-page_size?: number | undefined; }, options?: CallOptions): Pages<S.Webhook, S.WebhookPage> => c.list('/api/v1/webhooks', query, options),
+page_size?: number | undefined; /** Only the one with this lookup key. */
+lookup_key?: string | undefined; }, options?: CallOptions): Pages<S.Webhook, S.WebhookPage> => c.list('/api/v1/webhooks', query, options),
   /** Get a webhook. */
   get: (webhook: string, options?: CallOptions): Promise<S.Webhook> => c.get(path`/api/v1/webhooks/${webhook}`, undefined, options),
   /** Update a webhook. */

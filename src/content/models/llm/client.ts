@@ -10,6 +10,7 @@ import {
   estimateUsage,
   LlmError,
   noUsage,
+  refusedStatus,
   type TokenUsage,
 } from './messages.ts';
 import { readEvents } from './read-events.ts';
@@ -29,11 +30,13 @@ type Completion = {
   temperature?: number | undefined;
   /** The server constrains the output to this JSON Schema, if it can. */
   schema?: unknown;
+  /** The number of attempts if the server is busy or fails; 3 by default. */
+  tries?: number;
   signal: AbortSignal;
   onText?(text: string): void;
 };
 
-type Completed = { text: string; finishReason: string; usage: TokenUsage };
+export type Completed = { text: string; finishReason: string; usage: TokenUsage };
 
 type ClientOptions = {
   /** Up to and including `/v1`; the client appends `/chat/completions`. */
@@ -43,10 +46,13 @@ type ClientOptions = {
   /** Waits between attempts. Replaced in tests. */
   sleep?: (ms: number, signal: AbortSignal) => Promise<unknown>;
   resolve?: Resolver;
+  /** The connections to use instead of own ones, such as guarded ones. */
+  agent?: () => Dispatcher;
 };
 
 const undici = lazyPackage<typeof import('undici')>('undici');
 
+/** How often a request may fail. A refusal of a member does not count: each member is refused only once. */
 const triesMax = 3;
 const retryAfterMsMax = 30_000;
 /** A server that sends nothing for this long counts as dead. A large model may take minutes for its first token. */
@@ -57,6 +63,10 @@ const eventBytesMax = 1024;
 const otherBytesMax = 64 * 1024;
 /** A response that is not streamed is one JSON document. */
 const wholeBytesMax = 4 * 1024 * 1024;
+/** No response may be larger, whatever the request allows. */
+const streamBytesMax = 32 * 1024 * 1024;
+/** The members that a request may be repeated without: the number of tokens under two names, usage, two formats. */
+const fallbacksMax = 4;
 
 /** What the server is known to accept. */
 type Abilities = { usageOption: boolean; tokensMember: 'max_tokens' | 'max_completion_tokens' };
@@ -68,28 +78,37 @@ export function openAiChat(options: ClientOptions): LlmClient {
   const sleep = options.sleep ?? pause;
   const abilities: Abilities = { usageOption: true, tokensMember: 'max_tokens' };
   const formats = new ResponseFormats();
-  const agent = openServiceAgent(options.resolve, silenceMsMax);
+  const agent = options.agent ?? openServiceAgent(options.resolve, silenceMsMax);
   return {
     model: options.model,
     async complete(request) {
       const { schema } = request;
-      for (let tries = 1; ; tries++) {
+      for (let failures = 0, fallbacks = 0; ; ) {
         const sent: Sent = { ...abilities, format: schema === undefined ? 'none' : formats.choose(schema) };
         const outcome = await post(options, agent(), sent, request);
         if ('text' in outcome) {
           formats.noteAccepted(sent.format);
           return outcome;
         }
-        const { body } = outcome;
-        if (sent.tokensMember === 'max_tokens' && body.includes('max_completion_tokens'))
-          abilities.tokensMember = 'max_completion_tokens';
-        else if (sent.usageOption && body.includes('stream_options')) abilities.usageOption = false;
-        else if (sent.format !== 'none' && namesFormat.test(body)) formats.noteRefused(sent.format, schema, body);
-        else if (tries === triesMax || outcome.retryMs === undefined) throw outcome.error;
-        else await sleep(outcome.retryMs * 2 ** (tries - 1), request.signal);
+        if (fallbacks < fallbacksMax && fallBack(abilities, formats, sent, schema, outcome.body)) {
+          fallbacks += 1;
+          continue;
+        }
+        if (++failures >= (request.tries ?? triesMax) || outcome.retryMs === undefined) throw outcome.error;
+        await sleep(outcome.retryMs * 2 ** (failures - 1), request.signal);
       }
     },
   };
+}
+
+/** Notes the member that the server refuses. False if it refuses none, or one that the request did not have. */
+function fallBack(abilities: Abilities, formats: ResponseFormats, sent: Sent, schema: unknown, body: string): boolean {
+  if (sent.tokensMember === 'max_tokens' && body.includes('max_completion_tokens'))
+    abilities.tokensMember = 'max_completion_tokens';
+  else if (sent.usageOption && body.includes('stream_options')) abilities.usageOption = false;
+  else if (sent.format !== 'none' && namesFormat.test(body)) formats.noteRefused(sent.format, schema, body);
+  else return false;
+  return true;
 }
 
 /** Matches messages of servers that cannot constrain their output, or not to this schema. */
@@ -117,7 +136,7 @@ async function post(
   } catch (error) {
     request.signal.throwIfAborted();
     const message = 'The language model cannot be reached.';
-    return { retryMs: 1_000, error: new LlmError('llm_unreachable', message, noUsage, error), body: '' };
+    return { retryMs: 1_000, error: new LlmError('llm_unreachable', message, noUsage, error, true), body: '' };
   }
   const { headers, body } = response;
   body.on('error', () => {});
@@ -165,13 +184,7 @@ async function readRefusal({ statusCode: status, headers, body }: Dispatcher.Res
   const retryMs = Number.isFinite(seconds) && seconds > 0 ? Math.min(seconds * 1_000, retryAfterMsMax) : 1_000;
   return {
     retryMs: mayPass ? retryMs : undefined,
-    // The body may name the operator's account or key, so it is only logged.
-    error: new LlmError(
-      'llm_failed',
-      `The language model returned status ${status}.`,
-      noUsage,
-      new Error(text.slice(0, 500)),
-    ),
+    error: refusedStatus(status, text),
     body: mayPass ? '' : text,
   };
 }
@@ -185,7 +198,7 @@ async function readCompletion({ headers, body }: Dispatcher.ResponseData, reques
   const fail = (code: LlmError['code'], message: string, cause?: unknown) =>
     new LlmError(code, message, output.usage ?? estimateUsage(request.messages, output.text), cause);
   const isStream = String(headers['content-type'] ?? '').startsWith('text/event-stream');
-  const responseBytesMax = otherBytesMax + request.tokens * eventBytesMax;
+  const responseBytesMax = Math.min(otherBytesMax + request.tokens * eventBytesMax, streamBytesMax);
   try {
     for await (const data of isStream ? readEvents(body, responseBytesMax) : readWhole(body)) {
       if (data === '[DONE]') break;

@@ -3,21 +3,42 @@ export type ChatMessage = { role: 'system' | 'user' | 'assistant'; content: stri
 /** Tokens as the server counts them. If it does not report them, they are estimated from the length of the texts. */
 export type TokenUsage = { prompt_tokens: number; completion_tokens: number; total_tokens: number; estimated?: true };
 
-type LlmErrorCode = 'llm_unreachable' | 'llm_failed' | 'llm_bad_response' | 'llm_output_too_large';
+type LlmErrorCode =
+  | 'llm_unreachable'
+  | 'llm_failed'
+  | 'llm_bad_response'
+  | 'llm_output_too_large'
+  | 'llm_key_refused'
+  | 'llm_timeout';
 
 /** The language model gave no usable text. */
 export class LlmError extends Error {
   readonly code: LlmErrorCode;
   /** The tokens that the failed request used. */
   readonly usage: TokenUsage;
+  /** Whether another model might succeed: this one is busy, failing or too slow, or its context is too small. */
+  readonly triesOthers: boolean;
 
-  constructor(code: LlmErrorCode, message: string, usage: TokenUsage, cause?: unknown) {
+  constructor(code: LlmErrorCode, message: string, usage: TokenUsage, cause?: unknown, triesOthers = false) {
     super(message, cause === undefined ? undefined : { cause });
     this.name = 'LlmError';
     this.code = code;
     this.usage = usage;
+    this.triesOthers = triesOthers;
   }
 }
+
+/** The error for a response without a completion. `body` may name an account or a key, so it is only logged. */
+export function refusedStatus(status: number, body: string): LlmError {
+  const cause = new Error(body.slice(0, 500));
+  if (status === 401 || status === 403)
+    return new LlmError('llm_key_refused', 'The provider of the language model refused the key.', noUsage, cause);
+  const triesOthers = status === 429 || status === 408 || status >= 500 || tooLong.test(body);
+  return new LlmError('llm_failed', `The language model returned status ${status}.`, noUsage, cause, triesOthers);
+}
+
+/** Matches messages of servers whose context is too small for a request. */
+const tooLong = /context[_ ](?:length|window)|maximum context|prompt is too long|too many tokens|exceeds the maximum/i;
 
 /** In common vocabularies, a token has about four bytes of English, and seldom fewer than two in any language. */
 const bytesPerTokenMin = 2;
@@ -44,6 +65,11 @@ export function promptBytesWithin(tokens: number): number {
 /** More characters than this are more than this number of tokens. */
 export function charactersWithin(tokens: number): number {
   return charactersOfOneTokenMax + tokens * charactersPerTokenMax;
+}
+
+/** The tokens that these messages are likely to need. */
+export function promptTokens(messages: readonly ChatMessage[]): number {
+  return countTokens(messages, bytesPerToken);
 }
 
 /** The usage of a request whose response was cut off at its limit. */

@@ -16,6 +16,7 @@ from .generated.configs import AsyncConfigsOperations
 from .generated.events import AsyncEventsOperations
 from .generated.installations import AsyncInstallationsOperations
 from .generated.kv import AsyncKvOperations
+from .generated.models import AsyncModelsOperations
 from .generated.orgs import AsyncOrgsOperations
 from .generated.server import AsyncServerOperations
 from .generated.teams import AsyncTeamsOperations
@@ -67,6 +68,7 @@ class AsyncQuarry:
         self.installations = AsyncInstallationsOperations(connection)
         self.knowledge = AsyncKnowledge(connection)
         self.kv = AsyncKvOperations(connection)
+        self.models = AsyncModelsOperations(connection)
         self.orgs = AsyncOrgsOperations(connection)
         self.runs = AsyncRuns(connection)
         self.server = AsyncServerOperations(connection)

@@ -17,6 +17,7 @@ from .generated.configs import ConfigsOperations
 from .generated.events import EventsOperations
 from .generated.installations import InstallationsOperations
 from .generated.kv import KvOperations
+from .generated.models import ModelsOperations
 from .generated.orgs import OrgsOperations
 from .generated.server import ServerOperations
 from .generated.teams import TeamsOperations
@@ -68,6 +69,7 @@ class Quarry:
         self.installations = InstallationsOperations(connection)
         self.knowledge = Knowledge(connection)
         self.kv = KvOperations(connection)
+        self.models = ModelsOperations(connection)
         self.orgs = OrgsOperations(connection)
         self.runs = Runs(connection)
         self.server = ServerOperations(connection)

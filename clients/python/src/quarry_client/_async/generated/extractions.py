@@ -31,6 +31,7 @@ class AsyncExtractionsOperations:
         sitemap: Maybe[Literal["include", "skip", "only"]] = OMIT,
         schema: Maybe[Dict[str, Any]] = OMIT,
         instructions: Maybe[str] = OMIT,
+        model: Maybe[str] = OMIT,
         agent: Maybe[str] = OMIT,
         org: Maybe[str] = OMIT,
         options: Optional[CallOptions] = None,
@@ -51,10 +52,11 @@ class AsyncExtractionsOperations:
         :param sitemap: Whether to use sitemaps to find pages. Default include.
         :param schema: A JSON Schema (2020-12) for data that a language model extracts from each text; at most 64 KiB. References must stay within the schema. The extraction then always runs in the background (202).
         :param instructions: Instructions for extracting the data. Requires schema.
+        :param model: The model or alias that extracts the data. Default: as the operator set it. Requires schema.
         :param agent: agt_…; the agent that owns the job and its outputs.
         :param org: org_…
         """
-        response: types.Extraction = await self._connection.call("POST", "/api/v1/extractions", body=given(destination_kind=destination_kind, destination_path=destination_path, file=file, url=url, mode=mode, max_pages=max_pages, include_paths=include_paths, exclude_paths=exclude_paths, max_depth=max_depth, allow_subdomains=allow_subdomains, ignore_robots=ignore_robots, sitemap=sitemap, schema=schema, instructions=instructions, agent=agent, org=org), keyed=True, options=options)
+        response: types.Extraction = await self._connection.call("POST", "/api/v1/extractions", body=given(destination_kind=destination_kind, destination_path=destination_path, file=file, url=url, mode=mode, max_pages=max_pages, include_paths=include_paths, exclude_paths=exclude_paths, max_depth=max_depth, allow_subdomains=allow_subdomains, ignore_robots=ignore_robots, sitemap=sitemap, schema=schema, instructions=instructions, model=model, agent=agent, org=org), keyed=True, options=options)
         return response
 
     async def run(
@@ -74,6 +76,7 @@ class AsyncExtractionsOperations:
         sitemap: Maybe[Literal["include", "skip", "only"]] = OMIT,
         schema: Maybe[Dict[str, Any]] = OMIT,
         instructions: Maybe[str] = OMIT,
+        model: Maybe[str] = OMIT,
         agent: Maybe[str] = OMIT,
         org: Maybe[str] = OMIT,
         options: Optional[CallOptions] = None,
@@ -94,10 +97,11 @@ class AsyncExtractionsOperations:
         :param sitemap: Whether to use sitemaps to find pages. Default include.
         :param schema: A JSON Schema (2020-12) for data that a language model extracts from each text; at most 64 KiB. References must stay within the schema. The extraction then always runs in the background (202).
         :param instructions: Instructions for extracting the data. Requires schema.
+        :param model: The model or alias that extracts the data. Default: as the operator set it. Requires schema.
         :param agent: agt_…; the agent that owns the job and its outputs.
         :param org: org_…
         """
-        response: types.Extraction = await self._connection.call("POST", "/api/v1/extractions", body=given(destination_kind=destination_kind, destination_path=destination_path, file=file, url=url, mode=mode, max_pages=max_pages, include_paths=include_paths, exclude_paths=exclude_paths, max_depth=max_depth, allow_subdomains=allow_subdomains, ignore_robots=ignore_robots, sitemap=sitemap, schema=schema, instructions=instructions, agent=agent, org=org), keyed=True, options=options)
+        response: types.Extraction = await self._connection.call("POST", "/api/v1/extractions", body=given(destination_kind=destination_kind, destination_path=destination_path, file=file, url=url, mode=mode, max_pages=max_pages, include_paths=include_paths, exclude_paths=exclude_paths, max_depth=max_depth, allow_subdomains=allow_subdomains, ignore_robots=ignore_robots, sitemap=sitemap, schema=schema, instructions=instructions, model=model, agent=agent, org=org), keyed=True, options=options)
         return await extraction_end(self._connection, response, options)
 
     def list(

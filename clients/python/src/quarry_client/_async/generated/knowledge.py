@@ -71,6 +71,7 @@ class AsyncKnowledgeOperations:
         agent: Maybe[str] = OMIT,
         org: Maybe[str] = OMIT,
         owner_scope: Maybe[Literal["any", "individual", "system"]] = OMIT,
+        lookup_key: Maybe[str] = OMIT,
         name: Maybe[str] = OMIT,
         include: Maybe[Literal["statistics"]] = OMIT,
         options: Optional[CallOptions] = None,
@@ -87,10 +88,11 @@ class AsyncKnowledgeOperations:
         :param agent: Only what this agent (`agt_…`) owns.
         :param org: Only those of this organisation (`org_…`).
         :param owner_scope: `individual`: owned by a user, a team or an agent; `system`: all others; `any`: both. Default `any`.
+        :param lookup_key: Only the one with this lookup key.
         :param name: Part of `name` in the metadata, or of `url` in the payload, case-insensitive.
         :param include: Adds `statistics` to each source of the page.
         """
-        return AsyncPages(self._connection, "/api/v1/knowledge_sources", given(page=page, page_size=page_size, search=search, type=type, team=team, thread=thread, installation=installation, agent=agent, org=org, owner_scope=owner_scope, name=name, include=include), options)
+        return AsyncPages(self._connection, "/api/v1/knowledge_sources", given(page=page, page_size=page_size, search=search, type=type, team=team, thread=thread, installation=installation, agent=agent, org=org, owner_scope=owner_scope, lookup_key=lookup_key, name=name, include=include), options)
 
     async def create_source(
         self,
@@ -101,6 +103,7 @@ class AsyncKnowledgeOperations:
         user: Maybe[str] = OMIT,
         org: Maybe[str] = OMIT,
         parent_source: Maybe[str] = OMIT,
+        lookup_key: Maybe[Optional[str]] = OMIT,
         payload: Maybe[Dict[str, Any]] = OMIT,
         metadata: Maybe[Dict[str, Any]] = OMIT,
         state: Maybe[Literal["active", "paused"]] = OMIT,
@@ -115,12 +118,13 @@ class AsyncKnowledgeOperations:
         :param user: The user (`usr_…`).
         :param org: The organisation, if it owns the source itself. Not allowed with another owner.
         :param parent_source: The source that it was derived from; null for others.
+        :param lookup_key: A name for programs, unique in the app or sandbox.
         :param payload: Configuration; its members depend on the type.
         :param metadata: Free key-value map.
         :param state: The state.
         :param thread: The thread (`thr_…`).
         """
-        response: types.KnowledgeSource = await self._connection.call("POST", "/api/v1/knowledge_sources", body=given(type=type, agent=agent, team=team, user=user, org=org, parent_source=parent_source, payload=payload, metadata=metadata, state=state, thread=thread), keyed=True, options=options)
+        response: types.KnowledgeSource = await self._connection.call("POST", "/api/v1/knowledge_sources", body=given(type=type, agent=agent, team=team, user=user, org=org, parent_source=parent_source, lookup_key=lookup_key, payload=payload, metadata=metadata, state=state, thread=thread), keyed=True, options=options)
         return response
 
     async def get_source(self, source: str, options: Optional[CallOptions] = None) -> types.KnowledgeSource:
@@ -132,6 +136,7 @@ class AsyncKnowledgeOperations:
         self,
         source: str,
         *,
+        lookup_key: Maybe[Optional[str]] = OMIT,
         payload: Maybe[Dict[str, Any]] = OMIT,
         metadata: Maybe[Dict[str, Any]] = OMIT,
         state: Maybe[Literal["active", "paused"]] = OMIT,
@@ -139,11 +144,12 @@ class AsyncKnowledgeOperations:
     ) -> types.KnowledgeSource:
         """Update a source.
 
+        :param lookup_key: A name for programs, unique in the app or sandbox.
         :param payload: Replaces the whole payload.
         :param metadata: Replaces the whole map.
         :param state: The state.
         """
-        response: types.KnowledgeSource = await self._connection.call("PATCH", path("/api/v1/knowledge_sources/{}", source), body=given(payload=payload, metadata=metadata, state=state), options=options)
+        response: types.KnowledgeSource = await self._connection.call("PATCH", path("/api/v1/knowledge_sources/{}", source), body=given(lookup_key=lookup_key, payload=payload, metadata=metadata, state=state), options=options)
         return response
 
     async def delete_source(self, source: str, options: Optional[CallOptions] = None) -> None:
@@ -407,3 +413,96 @@ class AsyncKnowledgeOperations:
     async def delete_inbound_secret(self, source: str, options: Optional[CallOptions] = None) -> None:
         """Accept unsigned posts at the inbound URL again."""
         await self._connection.call("DELETE", path("/api/v1/knowledge_sources/{}/inbound_url/signing_secret", source), options=options)
+
+    async def start_sync(
+        self,
+        source: str,
+        *,
+        mode: Literal["full", "changes"],
+        expires_in_seconds: Maybe[int] = OMIT,
+        take_over: Maybe[bool] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> types.KnowledgeSync:
+        """Start a sync of a source, or resume the one that expired.
+
+        :param mode: `full`: everything is sent, and completing the sync deletes what was not. `changes`: only what changed since the last cursor.
+        :param expires_in_seconds: How long after its last batch another connector must wait to resume or replace it. Default 600.
+        :param take_over: Resume or replace a sync that has not expired. Its connector gets 409 from then on.
+        """
+        response: types.KnowledgeSync = await self._connection.call("POST", path("/api/v1/knowledge_sources/{}/syncs", source), body=given(mode=mode, expires_in_seconds=expires_in_seconds, take_over=take_over), keyed=True, options=options)
+        return response
+
+    def list_syncs(
+        self,
+        source: str,
+        *,
+        page: Maybe[int] = OMIT,
+        page_size: Maybe[int] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> AsyncPages[types.KnowledgeSync, types.KnowledgeSyncPage]:
+        """List the syncs of a source.
+
+        :param page: Page number, from 1. Default 1.
+        :param page_size: Entries per page. Default 25; more than 100 counts as 100.
+        """
+        return AsyncPages(self._connection, path("/api/v1/knowledge_sources/{}/syncs", source), given(page=page, page_size=page_size), options)
+
+    async def get_sync(self, sync: str, options: Optional[CallOptions] = None) -> types.KnowledgeSync:
+        """Get a sync."""
+        response: types.KnowledgeSync = await self._connection.call("GET", path("/api/v1/knowledge_syncs/{}", sync), options=options)
+        return response
+
+    async def send_sync_batch(
+        self,
+        sync: str,
+        number: str,
+        *,
+        fence: int,
+        upserts: Maybe[List[types.PutKnowledgeSyncBatchRequestUpserts]] = OMIT,
+        deletes: Maybe[List[types.PutKnowledgeSyncBatchRequestDeletes]] = OMIT,
+        cursor: Maybe[Optional[str]] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> types.KnowledgeSync:
+        """Send a batch of a sync.
+
+        :param fence: The fence that the sync was started or resumed with.
+        :param upserts: New and changed documents.
+        :param deletes: Deleted documents.
+        :param cursor: Where the connector continues after this batch. It is stored with the batch, and means nothing to the server.
+        """
+        response: types.KnowledgeSync = await self._connection.call("PUT", path("/api/v1/knowledge_syncs/{}/batches/{}", sync, number), body=given(fence=fence, upserts=upserts, deletes=deletes, cursor=cursor), options=options)
+        return response
+
+    async def complete_sync(
+        self,
+        sync: str,
+        *,
+        batches: int,
+        documents: int,
+        fence: Maybe[int] = OMIT,
+        confirm_deletions: Maybe[bool] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> types.KnowledgeSync:
+        """Complete a sync.
+
+        :param batches: The number of batches that the connector sent.
+        :param documents: The number of upserts in them.
+        :param fence: The fence that the sync was started or resumed with.
+        :param confirm_deletions: Delete what was not seen even if it is more than half of the source.
+        """
+        response: types.KnowledgeSync = await self._connection.call("POST", path("/api/v1/knowledge_syncs/{}/complete", sync), body=given(fence=fence, batches=batches, documents=documents, confirm_deletions=confirm_deletions), keyed=True, options=options)
+        return response
+
+    async def abort_sync(
+        self,
+        sync: str,
+        *,
+        fence: Maybe[int] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> types.KnowledgeSync:
+        """Abort a sync.
+
+        :param fence: The fence that the sync was started or resumed with.
+        """
+        response: types.KnowledgeSync = await self._connection.call("POST", path("/api/v1/knowledge_syncs/{}/abort", sync), body=given(fence=fence), keyed=True, options=options)
+        return response

@@ -48,7 +48,7 @@ class AutomationsOperations:
         :param filter: A JSONata expression over the payload. The event starts a run only if it is true.
         :param schedule: A cron expression with five fields.
         :param timezone: The time zone of the schedule, such as `Europe/Berlin`. Default UTC.
-        :param workflow: A graph {kind: "WorkflowGraph", version: 1, start_node, nodes}, or null.
+        :param workflow: A graph {kind: "WorkflowGraph", version: 1, start_node, nodes}, a program {kind: "WorkflowProgram", version: 1, name}, or null.
         :param input_schema: JSON Schema that the payload of an invocation must match, or null.
         :param invoke_auth: Which callers may invoke it: end users, secret keys, or any.
         :param run_as_user: The user (`usr_…`) as whom runs act.
@@ -118,7 +118,7 @@ class AutomationsOperations:
         :param filter: A JSONata expression over the payload. The event starts a run only if it is true.
         :param schedule: A cron expression with five fields.
         :param timezone: The time zone of the schedule, such as `Europe/Berlin`. Default UTC.
-        :param workflow: A graph {kind: "WorkflowGraph", version: 1, start_node, nodes}, or null.
+        :param workflow: A graph {kind: "WorkflowGraph", version: 1, start_node, nodes}, a program {kind: "WorkflowProgram", version: 1, name}, or null.
         :param input_schema: JSON Schema that the payload of an invocation must match, or null.
         :param invoke_auth: Which callers may invoke it: end users, secret keys, or any.
         :param run_as_user: The user (`usr_…`) as whom runs act.
@@ -194,12 +194,12 @@ class AutomationsOperations:
         *,
         lease_seconds: int,
         options: Optional[CallOptions] = None,
-    ) -> types.AutomationRun:
+    ) -> types.ClaimedAutomationRun:
         """Claim the oldest pending run of an automation without a workflow.
 
         :param lease_seconds: For how many seconds the claim is valid unless it is renewed.
         """
-        response: types.AutomationRun = self._connection.call("POST", path("/api/v1/automations/{}/claim", automation), body=given(lease_seconds=lease_seconds), keyed=True, options=options)
+        response: types.ClaimedAutomationRun = self._connection.call("POST", path("/api/v1/automations/{}/claim", automation), body=given(lease_seconds=lease_seconds), keyed=True, options=options)
         return response
 
     def list_invocable(
@@ -274,3 +274,22 @@ class AutomationsOperations:
     def delete_secret(self, name: str, options: Optional[CallOptions] = None) -> None:
         """Delete a secret."""
         self._connection.call("DELETE", path("/api/v1/secrets/{}", name), options=options)
+
+    def claim_work(
+        self,
+        *,
+        automations: List[str],
+        code_version: str,
+        lease_seconds: int,
+        wait_seconds: Maybe[int] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> types.ClaimedWork:
+        """Claim a run that a program executes.
+
+        :param automations: Ids or lookup keys of automations whose workflow is a program.
+        :param code_version: The version of your code. A run that a version did not fit is not offered to it again.
+        :param lease_seconds: The run may be claimed again this long after the last request with the claim.
+        :param wait_seconds: How long to wait for a run. By default, the response is sent immediately.
+        """
+        response: types.ClaimedWork = self._connection.call("POST", "/api/v1/automation_work/claim", body=given(automations=automations, code_version=code_version, lease_seconds=lease_seconds, wait_seconds=wait_seconds), keyed=True, options=options)
+        return response

@@ -1,7 +1,7 @@
 # Written by scripts/python-client.ts. Do not edit: npm run clients
 from __future__ import annotations
 
-from typing import Any, List, Literal, Optional
+from typing import Any, Dict, List, Literal, Optional, Union
 
 from ... import types
 from ..._shared import OMIT, Maybe, given, path
@@ -74,9 +74,24 @@ class RunsOperations:
         response: types.AutomationRun = self._connection.call("POST", path("/api/v1/automation_runs/{}/cancel", automation_run), keyed=True, options=options)
         return response
 
-    def retry(self, automation_run: str, options: Optional[CallOptions] = None) -> types.AutomationRun:
-        """Start a new run from one that has ended, with the same payload."""
-        response: types.AutomationRun = self._connection.call("POST", path("/api/v1/automation_runs/{}/retry", automation_run), keyed=True, options=options)
+    def retry(
+        self,
+        automation_run: str,
+        *,
+        from: Maybe[Union[Literal["failure"], types.RetryAutomationRunRequestFrom]] = OMIT,
+        outputs: Maybe[Dict[str, Any]] = OMIT,
+        workflow_version: Maybe[int] = OMIT,
+        payload: Maybe[Dict[str, Any]] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> types.AutomationRun:
+        """Start a new run from one that has ended, from its beginning or from a node.
+
+        :param from: Keeps what the run did before this node, or with `failure` everything that it finished. Without it, the new run starts from the beginning with the current workflow.
+        :param outputs: Outputs, by node, that replace the kept ones. Only with `from`.
+        :param workflow_version: The version of the workflow to continue with. By default the one of the old run. Only with `from`.
+        :param payload: Another payload, for a new run from the beginning. Only for runs of type invoked, and not with `from`.
+        """
+        response: types.AutomationRun = self._connection.call("POST", path("/api/v1/automation_runs/{}/retry", automation_run), body=given(from=from, outputs=outputs, workflow_version=workflow_version, payload=payload), keyed=True, options=options)
         return response
 
     def signal(
@@ -102,6 +117,7 @@ class RunsOperations:
         status: Literal["running", "completed", "failed"],
         result: Maybe[Any] = OMIT,
         error: Maybe[types.ReportAutomationRunRequestError] = OMIT,
+        claim: Maybe[str] = OMIT,
         options: Optional[CallOptions] = None,
     ) -> types.AutomationRun:
         """Report on a claimed run; `running` renews the claim.
@@ -109,6 +125,45 @@ class RunsOperations:
         :param status: The status.
         :param result: What the run returned.
         :param error: Why it failed.
+        :param claim: The `claim` of the response to the claim. 409 `claim_lost` if the run was claimed again since.
         """
-        response: types.AutomationRun = self._connection.call("POST", path("/api/v1/automation_runs/{}/status", automation_run), body=given(status=status, result=result, error=error), keyed=True, options=options)
+        response: types.AutomationRun = self._connection.call("POST", path("/api/v1/automation_runs/{}/status", automation_run), body=given(status=status, result=result, error=error, claim=claim), keyed=True, options=options)
+        return response
+
+    def append_entries(
+        self,
+        automation_run: str,
+        *,
+        claim: str,
+        after_sequence: int,
+        entries: List[types.AppendRunEntriesRequestEntries],
+        release: Maybe[types.AppendRunEntriesRequestRelease] = OMIT,
+        wait_seconds: Maybe[int] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> types.AppendedWork:
+        """Write what a program did in a run, and renew the claim.
+
+        :param claim: The claim, `clm_…`. Another claim on the run makes it invalid.
+        :param after_sequence: The `sequence` of the last response.
+        :param entries: One request may end a step and start the next. An empty list only renews the claim.
+        :param release: Ends the claim after these entries. The run is ready again when something has happened in it.
+        :param wait_seconds: Without entries and `release`: waits this long for an entry of the server.
+        """
+        response: types.AppendedWork = self._connection.call("POST", path("/api/v1/automation_runs/{}/entries", automation_run), body=given(claim=claim, after_sequence=after_sequence, entries=entries, release=release, wait_seconds=wait_seconds), keyed=True, options=options)
+        return response
+
+    def read_claimed_journal(
+        self,
+        automation_run: str,
+        *,
+        claim: str,
+        after_cursor: str,
+        options: Optional[CallOptions] = None,
+    ) -> types.WorkJournalPage:
+        """Continue to read the journal of a claimed run.
+
+        :param claim: The claim, `clm_…`. Another claim on the run makes it invalid.
+        :param after_cursor: The `after_cursor` of the page before.
+        """
+        response: types.WorkJournalPage = self._connection.call("POST", path("/api/v1/automation_runs/{}/claimed_journal", automation_run), body=given(claim=claim, after_cursor=after_cursor), keyed=True, options=options)
         return response

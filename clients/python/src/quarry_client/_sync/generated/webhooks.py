@@ -18,6 +18,7 @@ class WebhooksOperations:
         *,
         url: str,
         events: List[str],
+        lookup_key: Maybe[Optional[str]] = OMIT,
         description: Maybe[str] = OMIT,
         options: Optional[CallOptions] = None,
     ) -> types.Webhook:
@@ -25,9 +26,10 @@ class WebhooksOperations:
 
         :param url: The URL.
         :param events: Names of events, or `*` for all.
+        :param lookup_key: A name for programs, unique in the app or sandbox.
         :param description: A text for people.
         """
-        response: types.Webhook = self._connection.call("POST", "/api/v1/webhooks", body=given(url=url, events=events, description=description), options=options)
+        response: types.Webhook = self._connection.call("POST", "/api/v1/webhooks", body=given(url=url, events=events, lookup_key=lookup_key, description=description), options=options)
         return response
 
     def list(
@@ -35,14 +37,16 @@ class WebhooksOperations:
         *,
         page: Maybe[int] = OMIT,
         page_size: Maybe[int] = OMIT,
+        lookup_key: Maybe[str] = OMIT,
         options: Optional[CallOptions] = None,
     ) -> Pages[types.Webhook, types.WebhookPage]:
         """List webhooks.
 
         :param page: Page number, from 1. Default 1.
         :param page_size: Entries per page. Default 25; more than 100 counts as 100.
+        :param lookup_key: Only the one with this lookup key.
         """
-        return Pages(self._connection, "/api/v1/webhooks", given(page=page, page_size=page_size), options)
+        return Pages(self._connection, "/api/v1/webhooks", given(page=page, page_size=page_size, lookup_key=lookup_key), options)
 
     def get(self, webhook: str, options: Optional[CallOptions] = None) -> types.Webhook:
         """Get a webhook."""
@@ -55,6 +59,7 @@ class WebhooksOperations:
         *,
         url: Maybe[str] = OMIT,
         events: Maybe[List[str]] = OMIT,
+        lookup_key: Maybe[Optional[str]] = OMIT,
         description: Maybe[Optional[str]] = OMIT,
         options: Optional[CallOptions] = None,
     ) -> types.Webhook:
@@ -62,9 +67,10 @@ class WebhooksOperations:
 
         :param url: The URL.
         :param events: Names of events, or `*` for all.
+        :param lookup_key: A name for programs, unique in the app or sandbox.
         :param description: A text for people.
         """
-        response: types.Webhook = self._connection.call("PATCH", path("/api/v1/webhooks/{}", webhook), body=given(url=url, events=events, description=description), options=options)
+        response: types.Webhook = self._connection.call("PATCH", path("/api/v1/webhooks/{}", webhook), body=given(url=url, events=events, lookup_key=lookup_key, description=description), options=options)
         return response
 
     def delete(self, webhook: str, options: Optional[CallOptions] = None) -> None:

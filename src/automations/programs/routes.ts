@@ -1,0 +1,106 @@
+import { Type } from 'typebox';
+import { bodyBudgets } from '../../http/body/budgets.ts';
+import { iso } from '../../http/route/present.ts';
+import { type Api, operators, ref } from '../../http/route/route.ts';
+import type { Wait } from '../../http/streams/change-waits.ts';
+import { formatId } from '../../lib/ids.ts';
+import { presentEntry, presentRun } from '../present.ts';
+import type { PageRow } from './pages.ts';
+import {
+  appendedWorkSchema,
+  appendWorkSchema,
+  claimedWorkSchema,
+  readWorkSchema,
+  workClaimSchema,
+  workPageSchema,
+} from './schema.ts';
+import type { ProgramService } from './service.ts';
+
+const tag = 'Automations';
+
+/** For automations whose workflow is a program: workers claim their runs and write their journals. */
+export function registerProgramRoutes(api: Api, { programs }: { programs: ProgramService }): void {
+  const params = Type.Object({ automation_run: Type.String() });
+  api.provisioning(operators, {
+    method: 'POST',
+    path: '/automation_work/claim',
+    operationId: 'claimAutomationWork',
+    tag,
+    changesRights: false,
+    summary: 'Claim a run that a program executes',
+    description:
+      'For a worker that executes workflows in code. Returns the run that has been ready for longest, with its journal; 204 if none is ready within `wait_seconds`. A run is ready when it is new, when what it waited for has happened, and when the claim on it has expired.',
+    body: workClaimSchema,
+    responses: { 200: ref(claimedWorkSchema), 204: null },
+    async handler({ caller, body, reply }) {
+      const { wait_seconds: seconds = 0, ...claim } = body;
+      const claimed = await programs.claim(caller, claim, seconds, endWithReader(reply.raw));
+      if (claimed !== undefined)
+        return {
+          run: presentRun(claimed.run),
+          claim: formatId('claim', claimed.claim),
+          lease_until: iso(claimed.leaseUntil),
+          sequence: claimed.run.sequence,
+          journal: presentEntries(claimed.entries),
+          ...(claimed.cursor === undefined ? {} : { after_cursor: claimed.cursor }),
+        };
+      reply.code(204);
+      return null;
+    },
+  });
+  api.provisioning(operators, {
+    method: 'POST',
+    path: '/automation_runs/:automation_run/claimed_journal',
+    operationId: 'readClaimedJournal',
+    tag,
+    reads: true,
+    audit: 'none',
+    changesRights: false,
+    summary: 'Continue to read the journal of a claimed run',
+    description:
+      'Like the journal of the run, but with the secrets that redaction hides from other readers. 409 `claim_lost` without the current claim.',
+    params,
+    body: readWorkSchema,
+    responses: { 200: ref(workPageSchema) },
+    async handler({ caller, params: given, body }) {
+      const page = await programs.read(caller, given.automation_run, body.claim, body.after_cursor);
+      return {
+        journal: presentEntries(page.entries),
+        ...(page.cursor === undefined ? {} : { after_cursor: page.cursor }),
+      };
+    },
+  });
+  api.provisioning(operators, {
+    method: 'POST',
+    path: '/automation_runs/:automation_run/entries',
+    operationId: 'appendRunEntries',
+    tag,
+    changesRights: false,
+    summary: 'Write what a program did in a run, and renew the claim',
+    description:
+      'All entries are written or none. The same batch again returns 200 and writes nothing. 409 `claim_lost` if another worker has the run or the claim was released; 409 `conflict` if `after_sequence` is not the `sequence` of the last response, or a step is not in the state for its entry.',
+    params,
+    body: appendWorkSchema,
+    budget: bodyBudgets.graph,
+    responses: { 200: ref(appendedWorkSchema) },
+    async handler({ caller, params: given, body, reply }) {
+      const appended = await programs.append(caller, given.automation_run, body, endWithReader(reply.raw));
+      return {
+        sequence: appended.sequence,
+        cancel_requested: appended.ended,
+        ...(appended.leaseUntil === null ? {} : { lease_until: iso(appended.leaseUntil) }),
+        command_ids: appended.commandIds,
+        entries: presentEntries(appended.entries),
+      };
+    },
+  });
+}
+
+function presentEntries(entries: readonly PageRow[]) {
+  return entries.map((entry) => presentEntry(entry, false));
+}
+
+/** Ends a wait when its reader closes the connection, so that no run is claimed for it. */
+function endWithReader(response: { once(event: 'close', listener: () => void): unknown }): (wait: Wait) => void {
+  return (wait) => response.once('close', () => wait.end());
+}

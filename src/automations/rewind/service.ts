@@ -1,0 +1,211 @@
+import type { Static } from 'typebox';
+import type { Database, Db } from '../../db/database.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { AppError, type FieldError, found, invalidField } from '../../lib/errors.ts';
+import { formatId } from '../../lib/ids.ts';
+import type { Caller } from '../../tenancy/caller.ts';
+import { intersectScopes, type KeyScope } from '../../tenancy/key-scopes.ts';
+import { type Graph, graphLimits, isProgram } from '../definitions/graph.ts';
+import type { AutomationService } from '../definitions/service.ts';
+import type { AutomationRow } from '../definitions/store.ts';
+import * as definitionStore from '../definitions/store.ts';
+import type { JournalEntry } from '../engine/journal.ts';
+import { SecretValues } from '../engine/secret-values.ts';
+import { chooseIdentity, requireRunning } from '../runs/invoker.ts';
+import * as runStore from '../runs/store.ts';
+import { isTerminal, type NewRun, type RunRow } from '../runs/store.ts';
+import { wrongState } from '../runs/wrong-state.ts';
+import type { retrySchema } from '../schema.ts';
+import { copyEntries, replaceOutputs } from './copy.ts';
+import { described, foldKept, planRewind, type RewindFrom, RewindMismatch } from './plan.ts';
+
+type RetryDeps = {
+  db: Database;
+  clock: Clock;
+  automations: AutomationService;
+  get(caller: Caller, id: string): Promise<RunRow>;
+  newRun(automation: AutomationRow, more: Partial<NewRun> & { payload: unknown }): NewRun;
+  checkPayload(automation: AutomationRow, payload: unknown): Promise<void>;
+  loadGraph(run: RunRow): Promise<Graph>;
+};
+
+type RetryInput = NonNullable<Static<typeof retrySchema>>;
+
+/** Starts of a node that a 422 lists. */
+const startsShownMax = 1_000;
+
+/** New runs from those that have ended: from their beginning, or from a node with the journal before it. */
+export function createRetries(deps: RetryDeps) {
+  const { db, automations, get, newRun } = deps;
+
+  /** A new run with the input and the identity of the old one. */
+  function again(caller: Caller, run: RunRow, automation: AutomationRow, more: Partial<NewRun> = {}): NewRun {
+    return newRun(automation, {
+      type: run.type,
+      payload: run.payload,
+      ...(run.input === null ? {} : { input: run.input }),
+      participants: run.participants,
+      eventId: run.eventId,
+      scheduledAt: run.scheduledAt,
+      depth: run.depth,
+      eventDepth: run.eventDepth,
+      retriedFrom: run.id,
+      invokedByUserId: run.invokedByUserId,
+      invokedByAgentId: run.invokedByAgentId,
+      ...chooseIdentity(automation, { ...run, scopes: retryScopes(caller, run) }),
+      ...more,
+    });
+  }
+
+  async function requirePayload(automation: AutomationRow, payload: unknown): Promise<void> {
+    if (automation.type !== 'invoked') throw invalidField('payload', 'is only for runs of type invoked');
+    if (Buffer.byteLength(JSON.stringify(payload)) > graphLimits.outputBytesMax)
+      throw invalidField('payload', `must be at most ${graphLimits.outputBytesMax} bytes`);
+    await deps.checkPayload(automation, payload);
+  }
+
+  return {
+    /**
+     * Starts a new run from one that has ended: with the automation's current graph and from the beginning, or with
+     * `from` and the old run's graph, keeping what happened before.
+     */
+    async retry(caller: Caller, id: string, input: RetryInput): Promise<RunRow> {
+      const run = await get(caller, id);
+      checkMembers(input);
+      if (!isTerminal(run)) throw wrongState(run, 'cannot be retried before it has ended');
+      const automation = await automations.getDefinition(caller, formatId('automation', run.automationId));
+      requireRunning(automation);
+      if (input.from !== undefined) return rewind(deps, again, caller, run, automation, input.from, input);
+      if (input.payload !== undefined) await requirePayload(automation, input.payload);
+      const payload = input.payload === undefined ? {} : { payload: input.payload };
+      return runStore.insertRun(db, again(caller, run, automation, payload));
+    },
+  };
+}
+
+function checkMembers({ from, payload, outputs, workflow_version }: RetryInput): void {
+  if (from !== undefined && payload !== undefined) throw invalidField('payload', 'cannot be combined with from');
+  if (from !== undefined) return;
+  if (outputs !== undefined) throw invalidField('outputs', 'needs from');
+  if (workflow_version !== undefined) throw invalidField('workflow_version', 'needs from');
+}
+
+async function rewind(
+  { db, clock, automations, loadGraph }: RetryDeps,
+  again: (caller: Caller, run: RunRow, automation: AutomationRow, more: Partial<NewRun>) => NewRun,
+  caller: Caller,
+  run: RunRow,
+  automation: AutomationRow,
+  wanted: NonNullable<RetryInput['from']>,
+  { outputs = {}, workflow_version: version }: RetryInput,
+): Promise<RunRow> {
+  if (run.graphVersion === null || run.program) throw invalidField('from', 'is only for runs of a workflow graph');
+  const old = await loadGraph(run);
+  const graphVersion = version ?? run.graphVersion;
+  const written = version === undefined ? undefined : await definitionStore.findGraphVersion(db, automation, version);
+  if (version !== undefined && (written === undefined || isProgram(written.graph)))
+    throw invalidField('workflow_version', 'is not a version of the automation’s graph');
+  const graph = await loadGraph({ ...run, graphVersion });
+  const entries = (await runStore.listEntries(db, run)).map(runStore.readEntry);
+  const from = readFrom(wanted, run, entries, old);
+  const { kept, open } = planRewind(entries, from);
+  const secrets = automations.openSecrets(
+    Object.fromEntries(
+      Object.keys(outputs).length === 0
+        ? []
+        : (await automations.listSecrets(caller)).map(({ name, value }) => [name, value.toString('base64')]),
+    ),
+  );
+  const edited = replaceOutputs(kept, outputs, old, new SecretValues(secrets));
+  const now = clock.now();
+  const drafts = copyEntries(edited, { runId: run.id, open, now });
+  const numbered = drafts.map((draft, index) => ({ ...draft, sequence: index + 1 }));
+  const mismatch = (message: string) =>
+    invalidField(version === undefined ? 'outputs' : 'workflow_version', `does not fit: ${message}`);
+  try {
+    const state = foldKept(graph, numbered, open, old);
+    if (wanted !== 'failure' && state.active.size === 0 && state.cursor !== wanted.node)
+      throw mismatch(`the new run would continue with ${described(state)} instead of node "${wanted.node}"`);
+  } catch (error) {
+    if (error instanceof RewindMismatch) throw mismatch(error.message);
+    throw error;
+  }
+  const next = again(caller, run, automation, { graphVersion });
+  return db.begin(async (tx) => {
+    const row = await runStore.insertRun(tx, next);
+    await writeCopied(tx, row, drafts, now);
+    return found(await runStore.findRun(tx, row.appId, row.id));
+  });
+}
+
+/** Entries that one statement writes. */
+const copiedBatchCount = 500;
+
+/** Writes the kept entries. The run is pending until its job starts it, which a limit of concurrent runs may delay. */
+async function writeCopied(tx: Db, run: RunRow, drafts: ReturnType<typeof copyEntries>, now: Date): Promise<void> {
+  const last = { sequence: 0, link: null, bytes: 0 };
+  for (let from = 0; from < drafts.length; from += copiedBatchCount) {
+    const written = await runStore.appendEntries(tx, {
+      run,
+      automation: formatId('automation', run.automationId),
+      expected: from,
+      entries: drafts.slice(from, from + copiedBatchCount),
+      last,
+      status: 'pending',
+      waiting: false,
+      wakeAt: null,
+      wakeTimer: null,
+      now,
+    });
+    if (!written) throw new Error('The journal of a new run could not be written.');
+  }
+}
+
+/** Finds where the new run continues. Throws 422 if the old journal has no such place. */
+function readFrom(
+  wanted: NonNullable<RetryInput['from']>,
+  run: RunRow,
+  entries: readonly JournalEntry[],
+  graph: Graph,
+): RewindFrom {
+  if (wanted === 'failure') {
+    if (run.status === 'completed') throw invalidField('from', 'the run has not failed');
+    return 'failure';
+  }
+  if (!graph.nodes.has(wanted.node)) throw invalidField('from.node', 'does not name a node of the workflow');
+  const starts = entries.filter(({ type, nodeId }) => type === 'node_started' && nodeId === wanted.node);
+  if (wanted.sequence !== undefined) {
+    if (!starts.some(({ sequence }) => sequence === wanted.sequence))
+      throw invalidField('from.sequence', `is not the sequence of a node_started entry of node "${wanted.node}"`);
+    return { sequence: wanted.sequence };
+  }
+  const [first] = starts;
+  if (!first) throw invalidField('from.node', 'did not run');
+  if (starts.some(({ commandId }) => commandId !== first.commandId)) throw ambiguous(wanted.node, starts);
+  return { sequence: first.sequence };
+}
+
+function ambiguous(node: string, starts: readonly JournalEntry[]): AppError {
+  const shown = starts.slice(0, startsShownMax).map(({ sequence, commandId, record }) => ({
+    sequence,
+    command_id: commandId,
+    attempt: record.metadata?.attempt ?? 1,
+    ...(record.metadata?.index === undefined ? {} : { index: record.metadata.index }),
+    at: record.timestamp,
+  }));
+  const fields: FieldError[] = [
+    { field: 'from.sequence', message: `must name one of the ${starts.length} starts of node "${node}"` },
+  ];
+  const few = shown.slice(0, 10).map(({ sequence }) => sequence);
+  const message = `Node "${node}" ran more than once. Name one of its node_started entries as from.sequence: ${few.join(', ')}${starts.length > few.length ? ', …' : ''}.`;
+  return new AppError('invalid_parameters', message, { fields, details: { starts: shown } });
+}
+
+/**
+ * The scopes that bound a retry: those of the first run, and those of the key that retries what was invoked. What an event
+ * or a schedule started has no invoker.
+ */
+function retryScopes(caller: Caller, run: RunRow): KeyScope[] | null {
+  const scopes = intersectScopes(run.scopes ?? undefined, run.type === 'invoked' ? caller.scopes : undefined);
+  return scopes === undefined ? null : [...scopes];
+}

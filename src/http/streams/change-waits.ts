@@ -1,0 +1,99 @@
+import { callAfter } from '../../lib/clock.ts';
+import { AppShares } from '../limits/app-shares.ts';
+
+/**
+ * Requests that wait until a resource changes, then read it. They hold no connection to the database meanwhile. Each app has
+ * its share of them.
+ */
+export class ChangeWaits {
+  readonly #shares: AppShares;
+  readonly #waits = new Map<string, Set<Wait>>();
+  #closed = false;
+
+  constructor(waitsMax: number) {
+    this.#shares = new AppShares(waitsMax, 'waiting requests');
+  }
+
+  /** Starts to listen, so that no change is missed between a look and the wait for the next. 429 over the app's share. */
+  open(appId: string, topics: readonly string[]): Wait {
+    if (!this.#closed) this.#shares.take(appId);
+    const wait = new Wait(() => {
+      for (const topic of topics) {
+        const waits = this.#waits.get(topic);
+        waits?.delete(wait);
+        if (waits?.size === 0) this.#waits.delete(topic);
+      }
+      if (held) this.#shares.release(appId);
+    });
+    const held = !this.#closed;
+    for (const topic of topics) {
+      const waits = this.#waits.get(topic);
+      if (waits) waits.add(wait);
+      else this.#waits.set(topic, new Set([wait]));
+    }
+    if (this.#closed) wait.end();
+    return wait;
+  }
+
+  notify(topic: string): void {
+    for (const wait of this.#waits.get(topic) ?? []) wait.wake();
+  }
+
+  /** Notifications may have been missed. */
+  notifyAll(): void {
+    for (const topic of this.#waits.keys()) this.notify(topic);
+  }
+
+  /** Ends every wait: the process stops. */
+  close(): void {
+    this.#closed = true;
+    for (const waits of [...this.#waits.values()]) for (const wait of [...waits]) wait.end();
+  }
+}
+
+export class Wait {
+  readonly #onClose: () => void;
+  #isChanged = false;
+  #isOpen = true;
+  #hasEnded = false;
+  #wake: () => void = () => {};
+
+  constructor(onClose: () => void) {
+    this.#onClose = onClose;
+  }
+
+  /** Whether to stop waiting: the process stops, or the reader is gone. */
+  get hasEnded(): boolean {
+    return this.#hasEnded;
+  }
+
+  wake(): void {
+    this.#isChanged = true;
+    this.#wake();
+  }
+
+  end(): void {
+    this.#hasEnded = true;
+    this.#wake();
+  }
+
+  /** Resolves at the next change, including one since the last call, or after this time. */
+  async next(ms: number): Promise<void> {
+    if (!this.#isChanged && !this.#hasEnded)
+      await new Promise<void>((resolve) => {
+        const cancel = callAfter(ms, resolve);
+        this.#wake = () => {
+          cancel();
+          resolve();
+        };
+      });
+    this.#wake = () => {};
+    this.#isChanged = false;
+  }
+
+  close(): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    this.#onClose();
+  }
+}

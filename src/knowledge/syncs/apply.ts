@@ -1,0 +1,293 @@
+import { ParseError } from '../../content/parse/types.ts';
+import type { Transaction } from '../../db/database.ts';
+import { findFile } from '../../files/store.ts';
+import { canonicalJson } from '../../lib/canonical-json.ts';
+import { newUuid } from '../../lib/ids.ts';
+import { updateDocumentMetadata } from '../documents/store.ts';
+import { removeDocument, writeDocument } from '../index/indexing.ts';
+import { lockIndex, type SourceKey } from '../index/store.ts';
+import { type KnowledgeWorkDeps, queueEmbedding, queueIndexWork } from '../ingestion/deps.ts';
+import {
+  describeFailure,
+  documentBytesMax,
+  hashBytes,
+  type PreparedInput,
+  readDocument,
+} from '../ingestion/prepare.ts';
+import type { IngestionError } from '../ingestion/store.ts';
+import { embedOutside, heartbeatMs, isTransient, type JobControls, leaseSeconds } from '../ingestion/workflow.ts';
+import { findSourceById, type SourceRow } from '../sources/store.ts';
+import { queueItems } from './service.ts';
+import * as store from './store.ts';
+
+/** Items that are read while the one before them is written. */
+const readAhead = 4;
+const itemsPerPage = 40;
+const deletionsPerTransaction = 20;
+const errorsMax = 100;
+/** An item is read again if its document was created or deleted meanwhile. */
+const triesMax = 5;
+
+export const emptyStats: Readonly<store.SyncStats> = {
+  written: 0,
+  unchanged: 0,
+  outdated: 0,
+  deleted: 0,
+  failed: 0,
+  errors: [],
+};
+
+/** What reading an item led to. The document that it is for may have changed when it is applied. */
+type Work =
+  | { kind: 'delete' }
+  | { kind: 'outdated' }
+  | { kind: 'unchanged'; bytesHash: Buffer }
+  | { kind: 'write'; ready: PreparedInput; replaces: string | undefined }
+  | { kind: 'fail'; error: IngestionError };
+
+/**
+ * Applies what connectors sent to a source, in order, and ends the sync that is being completed. One process at a time
+ * does this for a source; the transaction that applies an item also deletes it, so each is applied once.
+ */
+export async function applySyncs(deps: KnowledgeWorkDeps, key: SourceKey, controls: JobControls): Promise<void> {
+  const { db, log, addJob } = deps;
+  const holder = newUuid();
+  const again = (runAt?: Date) => queueItems(db, addJob, key, runAt);
+  if (!(await findSourceById(db, key.appId, key.sourceId))) return;
+  // Another process has the items. If it dies, its lease ends.
+  if (!(await store.claimItems(db, key, holder, leaseSeconds)))
+    return again(new Date(Date.now() + leaseSeconds * 1_000));
+  const lost = new AbortController();
+  const heartbeat = setInterval(() => {
+    store
+      .renewItems(db, key, holder, leaseSeconds)
+      .then((held) => held || lost.abort())
+      .catch((error: unknown) => log.warn({ err: error, source: key.sourceId }, 'A lease was not renewed'));
+  }, heartbeatMs);
+  const signal = controls.signal ? AbortSignal.any([controls.signal, lost.signal]) : lost.signal;
+  try {
+    const embedder = embedOutside(deps.embedder, controls.waitOutside);
+    await new SyncRun({ ...deps, embedder }, key, holder, signal).work();
+  } catch (error) {
+    if (!(error instanceof ItemsLost) && !lost.signal.aborted) throw error;
+  } finally {
+    clearInterval(heartbeat);
+    await store.releaseItems(db, key, holder).catch(() => {});
+  }
+  // A batch that arrived after the last look found the lease taken.
+  const isCompleting = (await store.findLive(db, key))?.status === 'completing';
+  if (isCompleting || (await store.listItems(db, key, 1)).length > 0) await again();
+}
+
+/** Another process now has the items, or the source was deleted. */
+class ItemsLost extends Error {}
+
+class SyncRun {
+  readonly #deps: KnowledgeWorkDeps;
+  readonly #key: SourceKey;
+  readonly #holder: string;
+  readonly #signal: AbortSignal;
+
+  constructor(deps: KnowledgeWorkDeps, key: SourceKey, holder: string, signal: AbortSignal) {
+    this.#deps = deps;
+    this.#key = key;
+    this.#holder = holder;
+    this.#signal = signal;
+  }
+
+  async work(): Promise<void> {
+    const { db } = this.#deps;
+    const source = await findSourceById(db, this.#key.appId, this.#key.sourceId);
+    if (!source) throw new ItemsLost();
+    for (;;) {
+      const items = await store.listItems(db, this.#key, itemsPerPage);
+      if (items.length === 0) break;
+      await this.#applyPage(source, items);
+    }
+    const live = await store.findLive(db, this.#key);
+    if (live?.status === 'completing') await this.#complete(live);
+  }
+
+  async #applyPage(source: SourceRow, items: store.SyncItem[]): Promise<void> {
+    const ahead: Promise<Work>[] = [];
+    for (const [i, item] of items.entries()) {
+      for (const next of items.slice(i + ahead.length, i + readAhead)) {
+        const work = this.#read(source, next);
+        // A rejection is handled once it is awaited, and must not count as unhandled before.
+        work.catch(() => {});
+        ahead.push(work);
+      }
+      let work = await ahead.shift();
+      for (let tries = 0; work && !(await this.#applyOrFail(source, item, work)); tries++) {
+        if (tries === triesMax) throw new Error('The document of an item keeps changing.');
+        work = await this.#read(source, item);
+      }
+    }
+  }
+
+  async #read(source: SourceRow, item: store.SyncItem): Promise<Work> {
+    const { db } = this.#deps;
+    if (item.isDeletion) return { kind: 'delete' };
+    try {
+      const old = await store.findByExternalId(db, this.#key, item.externalId);
+      if (await this.#isOutdated(db, item, old)) return { kind: 'outdated' };
+      const input = await this.#readInput(item);
+      if (old && isSame(old, item, input.bytes)) return { kind: 'unchanged', bytesHash: old.bytesHash };
+      const ready = await readDocument(
+        this.#deps,
+        source,
+        { ...input, documentId: old?.id ?? null },
+        { signal: this.#signal },
+      );
+      return { kind: 'write', ready, replaces: old?.id };
+    } catch (error) {
+      return { kind: 'fail', error: this.#describe(item, error) };
+    }
+  }
+
+  /** An error that a later attempt may not have is thrown; any other is the item's own. */
+  #describe(item: store.SyncItem, error: unknown): IngestionError {
+    const failure = describeFailure(error);
+    if (failure) return failure;
+    if (this.#signal.aborted || error instanceof ItemsLost || isTransient(error)) throw error;
+    this.#deps.log.error({ err: error, source: item.sourceId, item: item.externalId }, 'An item of a sync failed');
+    return { code: 'internal_error', message: 'An internal error occurred.' };
+  }
+
+  async #readInput({ title, metadata, sourceUrl, ...item }: store.SyncItem) {
+    const { db, blobs } = this.#deps;
+    const common = { documentId: null, title, metadata, sourceUrl };
+    const { isText, filename, contentType } = item;
+    if (item.fileId === null) {
+      const bytes = await store.readItemContent(db, { ...item, title, metadata, sourceUrl });
+      return { ...common, bytes, isText, filename, contentType, fileId: null };
+    }
+    const file = await findFile(db, item.appId, item.fileId);
+    if (!file) throw new ParseError('extraction_failed', 'The file was deleted before it could be read.');
+    const bytes = Buffer.from(await blobs.readAll(file.blobKey, documentBytesMax));
+    return { ...common, bytes, isText: false, filename: file.filename, contentType: file.contentType, fileId: file.id };
+  }
+
+  async #isOutdated(
+    db: Transaction | KnowledgeWorkDeps['db'],
+    { externalId, externalOrder: order }: store.SyncItem,
+    old: store.ExternalDocument | undefined,
+  ): Promise<boolean> {
+    if (order === null) return false;
+    const newest = old ? old.externalOrder : await store.findTombstone(db, this.#key, externalId);
+    return newest !== null && newest !== undefined && order < newest;
+  }
+
+  async #applyOrFail(source: SourceRow, item: store.SyncItem, work: Work): Promise<boolean> {
+    try {
+      return await this.#apply(source, item, work);
+    } catch (error) {
+      return this.#apply(source, item, { kind: 'fail', error: this.#describe(item, error) });
+    }
+  }
+
+  /** Applies an item and deletes it. Returns false if it must be read again. */
+  async #apply(source: SourceRow, item: store.SyncItem, work: Work): Promise<boolean> {
+    return this.#commit(async (tx) => {
+      // A person deleted the document, and with it what waited for it.
+      if (!(await store.deleteItem(tx, item))) return true;
+      const old = await store.findByExternalId(tx, this.#key, item.externalId);
+      const outcome = (await this.#isOutdated(tx, item, old))
+        ? 'outdated'
+        : await this.#change(tx, source, item, work, old);
+      if (outcome === undefined) throw new ReadAgain();
+      const stats = { ...emptyStats, ...(await store.lockSync(tx, item.appId, item.syncId))?.stats };
+      stats[outcome] += 1;
+      if (work.kind === 'fail' && outcome === 'failed' && stats.errors.length < errorsMax)
+        stats.errors = [...stats.errors, { external_id: item.externalId, ...work.error }];
+      await store.setStats(tx, item.appId, item.syncId, stats);
+      return true;
+    }).catch((error: unknown) => {
+      if (error instanceof ReadAgain) return false;
+      throw error;
+    });
+  }
+
+  async #change(
+    tx: Transaction,
+    source: SourceRow,
+    item: store.SyncItem,
+    work: Work,
+    old: store.ExternalDocument | undefined,
+  ): Promise<Exclude<keyof store.SyncStats, 'errors'> | undefined> {
+    const { appId } = this.#key;
+    const external = { id: item.externalId, order: item.externalOrder, seenBy: item.syncId };
+    switch (work.kind) {
+      case 'fail':
+        return 'failed';
+      case 'outdated':
+        // The newer version has disappeared.
+        return undefined;
+      case 'delete':
+        if (item.externalOrder !== null && old)
+          await store.insertTombstone(tx, this.#key, item.externalId, item.externalOrder);
+        return old && (await removeDocument(tx, this.#key, old.id)) ? 'deleted' : 'unchanged';
+      case 'unchanged':
+        if (!old?.bytesHash.equals(work.bytesHash)) return undefined;
+        if (canonicalJson(old.metadata) !== canonicalJson(withMarks(item.metadata, old)))
+          await updateDocumentMetadata(tx, appId, old.id, { metadata: withMarks(item.metadata, old) });
+        await store.setExternal(tx, appId, old.id, external);
+        return 'unchanged';
+      case 'write': {
+        if (old?.id !== work.replaces) return undefined;
+        const { facts, prepared, vectors, replaces } = work.ready;
+        const { embedder, addJob } = this.#deps;
+        const written = await writeDocument(
+          ...([tx, this.#key, facts, prepared, vectors, embedder.model, replaces] as const),
+        );
+        if (!written) throw new ItemsLost();
+        if (written.flushed) await queueIndexWork(tx, addJob, this.#key);
+        if (!embedder.local) await queueEmbedding(tx, addJob, source.appId);
+        await store.setExternal(tx, appId, facts.id, external);
+        await store.deleteTombstone(tx, this.#key, item.externalId);
+        return 'written';
+      }
+    }
+  }
+
+  /** Deletes what a full sync did not see, then ends the sync. */
+  async #complete(sync: store.SyncRow): Promise<void> {
+    for (;;) {
+      const isDone = await this.#commit(async (tx) => {
+        const unseen =
+          sync.mode === 'full' ? await store.listUnseen(tx, this.#key, sync.id, deletionsPerTransaction) : [];
+        const stats = { ...emptyStats, ...(await store.lockSync(tx, sync.appId, sync.id))?.stats };
+        for (const id of unseen) if (await removeDocument(tx, this.#key, id)) stats.deleted += 1;
+        await store.setStats(tx, sync.appId, sync.id, stats);
+        if (unseen.length > 0) return false;
+        await store.endSync(tx, sync.appId, sync.id, 'succeeded');
+        return true;
+      });
+      if (isDone) return;
+    }
+  }
+
+  /** Runs a step in a transaction that commits only while this process has the items. */
+  #commit<T>(step: (tx: Transaction) => Promise<T>): Promise<T> {
+    this.#signal.throwIfAborted();
+    return this.#deps.db.begin(async (tx) => {
+      if (!(await lockIndex(tx, this.#key))) throw new ItemsLost();
+      if (!(await store.lockItems(tx, this.#key, this.#holder))) throw new ItemsLost();
+      return step(tx);
+    }) as Promise<T>;
+  }
+}
+
+/** Rolls the transaction of an item back. */
+class ReadAgain extends Error {}
+
+/** Whether an item changes nothing but metadata, so that its text need not be indexed again. */
+function isSame(old: store.ExternalDocument, item: store.SyncItem, bytes: Buffer): boolean {
+  const isTitled = item.title === null || item.title === old.title;
+  return isTitled && item.sourceUrl === old.sourceUrl && old.bytesHash.equals(hashBytes(bytes));
+}
+
+/** The metadata of an item, with what the server adds about the text. */
+function withMarks(metadata: Record<string, unknown> | null, old: store.ExternalDocument): Record<string, unknown> {
+  return { ...metadata, ...('truncated' in old.metadata ? { truncated: old.metadata.truncated } : {}) };
+}

@@ -1,0 +1,130 @@
+import { readFileSync } from 'node:fs';
+import { type Static, type TSchema, Type } from 'typebox';
+import { ConfigError } from '../config/values.ts';
+import { lazyPackage } from '../lib/lazy-package.ts';
+import { mapOf } from '../lib/map-schema.ts';
+
+/* The operator's models: the one of QUARRY_LLM_URL, and those of the file that QUARRY_MODELS_FILE names. */
+
+export const providers = ['openai', 'anthropic', 'google'] as const;
+export type Provider = (typeof providers)[number];
+export const modalities = ['text', 'image', 'file'] as const;
+
+const values = lazyPackage<typeof import('typebox/value')>('typebox/value');
+
+/** The URLs that are used if a model names none. */
+export const defaultUrls: Record<Provider, string | undefined> = {
+  openai: undefined,
+  anthropic: 'https://api.anthropic.com/v1',
+  google: 'https://generativelanguage.googleapis.com/v1beta',
+};
+
+/** A name of a model or alias. */
+export const modelName = Type.String({
+  minLength: 1,
+  maxLength: 100,
+  pattern: '^[A-Za-z0-9][A-Za-z0-9._:/-]*$',
+});
+
+/** The highest price: a thousand currency units for a million tokens. */
+const priceMax = 1_000_000_000;
+const price = (description: string) => Type.Integer({ minimum: 0, maximum: priceMax, description });
+export const prices = Type.Object(
+  { input: price('What a million tokens of messages cost.'), output: price('What a million written tokens cost.') },
+  { additionalProperties: false },
+);
+export const modelLimits = {
+  context_tokens: Type.Integer({ minimum: 256, maximum: 100_000_000 }),
+  output_tokens: Type.Integer({ minimum: 1, maximum: 1_000_000 }),
+  timeout_seconds: Type.Integer({ minimum: 1, maximum: 3_600 }),
+};
+
+const aliasModelsMax = 10;
+export const aliasModels = Type.Array(modelName, { minItems: 1, maxItems: aliasModelsMax, uniqueItems: true });
+
+const optional = <T extends TSchema>(schema: T) => Type.Optional(schema);
+const operatorModel = Type.Object(
+  {
+    name: modelName,
+    provider: Type.Enum([...providers]),
+    model: Type.String({ minLength: 1, maxLength: 200 }),
+    url: optional(Type.String({ minLength: 1, maxLength: 2_000, pattern: '^https?://' })),
+    key: optional(Type.String({ minLength: 1, maxLength: 4_096 })),
+    context_tokens: optional(modelLimits.context_tokens),
+    output_tokens: optional(modelLimits.output_tokens),
+    timeout_seconds: optional(modelLimits.timeout_seconds),
+    modalities: optional(Type.Array(Type.Enum([...modalities]), { minItems: 1, uniqueItems: true })),
+    prices: optional(prices),
+  },
+  { additionalProperties: false },
+);
+const fileSchema = Type.Object(
+  {
+    models: Type.Array(operatorModel, { maxItems: 100 }),
+    aliases: optional(mapOf(aliasModels)),
+    default: optional(modelName),
+  },
+  { additionalProperties: false },
+);
+export type OperatorModel = Static<typeof operatorModel>;
+
+export type OperatorModels = {
+  models: ReadonlyMap<string, OperatorModel>;
+  aliases: ReadonlyMap<string, readonly string[]>;
+  /** The name of the model or alias that is used if a request names none. */
+  default: string | undefined;
+};
+
+/** The name under which the model of QUARRY_LLM_URL is listed. */
+const defaultModelName = 'default';
+
+export type OperatorModelSettings = {
+  llmUrl: string | undefined;
+  llmModel: string | undefined;
+  llmKey: string | undefined;
+  modelsFile: string | undefined;
+};
+
+/** Reads the operator's models. Throws ConfigError if the file cannot be used. */
+export function readOperatorModels(settings: OperatorModelSettings): OperatorModels {
+  const { llmUrl, llmModel, llmKey, modelsFile } = settings;
+  const file = modelsFile === undefined ? { models: [] } : readModelsFile(modelsFile);
+  const models = new Map<string, OperatorModel>(file.models.map((each) => [each.name, each]));
+  const aliases = new Map(Object.entries(file.aliases ?? {}));
+  if (llmUrl !== undefined && llmModel !== undefined)
+    models.set(defaultModelName, {
+      ...{ name: defaultModelName, provider: 'openai', model: llmModel, url: llmUrl },
+      ...(llmKey === undefined ? {} : { key: llmKey }),
+    });
+  const chosen = file.default ?? (models.has(defaultModelName) ? defaultModelName : undefined);
+  return { models, aliases, default: chosen };
+}
+
+function readModelsFile(path: string): Static<typeof fileSchema> {
+  const problem = (text: string) => new ConfigError([`QUARRY_MODELS_FILE ${text}`]);
+  let value: unknown;
+  try {
+    value = JSON.parse(readFileSync(path, 'utf8'));
+  } catch (error) {
+    throw problem(`must name a file of JSON: ${(error as Error).message}`);
+  }
+  const { Value } = values();
+  if (!Value.Check(fileSchema, value)) {
+    const [first] = Value.Errors(fileSchema, value);
+    throw problem(`has an invalid value at ${first?.instancePath || '/'}: ${first?.message}`);
+  }
+  const names = value.models.map(({ name }) => name);
+  const aliases = Object.entries(value.aliases ?? {});
+  const all = [...names, ...aliases.map(([name]) => name)];
+  const twice = all.find((name, index) => all.indexOf(name) !== index);
+  if (twice !== undefined) throw problem(`names ${twice} twice`);
+  if (all.includes(defaultModelName)) throw problem(`must not name a model "${defaultModelName}"`);
+  const withoutUrl = value.models.find((each) => (each.url ?? defaultUrls[each.provider]) === undefined);
+  if (withoutUrl !== undefined) throw problem(`has no url for ${withoutUrl.name}`);
+  for (const [alias, members] of aliases)
+    for (const member of members)
+      if (!names.includes(member) && member !== defaultModelName)
+        throw problem(`lists ${member} in the alias ${alias}, which is none of its models`);
+  if (value.default !== undefined && !all.includes(value.default)) throw problem('has a default that it does not name');
+  return value;
+}

@@ -1,0 +1,182 @@
+import { createHash } from 'node:crypto';
+import type { AllowList } from '../content/fetch/allow-list.ts';
+import { checkUrl } from '../content/fetch/check-url.ts';
+import type { Resolver } from '../content/fetch/resolver.ts';
+import { type LlmClient, openAiChat } from '../content/models/llm/client.ts';
+import { openGuardedAgent } from '../content/models/service.ts';
+import type { Database } from '../db/database.ts';
+import { AppError, invalidField } from '../lib/errors.ts';
+import type { Scope } from '../tenancy/caller.ts';
+import type { Secrets } from '../tenancy/secrets.ts';
+import { findAliasByName, listModelsByName, type ModelRow } from './model-store.ts';
+import { defaultUrls, type OperatorModel, type OperatorModels, type Provider } from './operator-models.ts';
+
+/** A model that can be called. */
+export type Model = {
+  name: string;
+  /** The UUID of an app's own model; null for one of the operator. */
+  id: string | null;
+  provider: Provider;
+  /** As the provider names it. */
+  model: string;
+  url: string;
+  key: string | undefined;
+  needsKey: boolean;
+  contextTokens: number | undefined;
+  outputTokens: number | undefined;
+  timeoutMs: number | undefined;
+  modalities: readonly string[];
+  prices: Prices | undefined;
+};
+
+/** Millionths of a currency unit for a million tokens. */
+export type Prices = { input: number; output: number };
+
+/** The models to try, in order. `alias` is the name that chose several. */
+export type Chosen = { alias: string | null; models: Model[] };
+
+type RegistryDeps = {
+  db: Database;
+  secrets: Secrets;
+  resolve: Resolver;
+  operator: OperatorModels;
+  /** Hosts beyond the public internet that apps' models may have. */
+  allow: AllowList;
+};
+
+/** How many clients are kept for their connections and what they know of their servers. */
+const clientsMax = 500;
+
+export type Registry = ReturnType<typeof createRegistry>;
+
+/** Finds models by name, an app's own before the operator's, and opens clients for them. */
+export function createRegistry({ db, secrets, resolve, operator, allow }: RegistryDeps) {
+  const guarded = openGuardedAgent({ resolve, allow });
+  const clients = new Map<string, LlmClient>();
+
+  /** The models with these names that exist, in this order. */
+  async function findModels(scope: Scope, names: readonly string[]): Promise<Model[]> {
+    const rows = await listModelsByName(db, scope, names);
+    return names.flatMap((name) => {
+      const row = rows.find((each) => each.name === name);
+      if (row !== undefined) return [modelOf(secrets, row)];
+      const given = operator.models.get(name);
+      return given === undefined ? [] : [operatorModelOf(given)];
+    });
+  }
+
+  async function findNamed(scope: Scope, name: string): Promise<Chosen> {
+    const [own] = await listModelsByName(db, scope, [name]);
+    if (own !== undefined) return { alias: null, models: [modelOf(secrets, own)] };
+    const alias = (await findAliasByName(db, scope, name))?.models;
+    if (alias !== undefined) return { alias: name, models: await findModels(scope, alias) };
+    const given = operator.models.get(name);
+    if (given !== undefined) return { alias: null, models: [operatorModelOf(given)] };
+    const members = operator.aliases.get(name);
+    if (members !== undefined) return { alias: name, models: await findModels(scope, members) };
+    throw invalidField('model', 'names no model or alias of this app');
+  }
+
+  return {
+    operator,
+
+    /**
+     * The models that the name stands for: only those that have the key that they need. Without a name, the operator's
+     * default. Throws 422 on `model`, or 501 if nothing is configured.
+     */
+    async choose(scope: Scope, name: string | undefined): Promise<Chosen> {
+      const wanted = name ?? operator.default;
+      if (wanted === undefined) throw noModel();
+      const chosen = await (name === undefined ? findDefault(scope, wanted) : findNamed(scope, wanted));
+      const models = chosen.models.filter((model) => !model.needsKey || model.key !== undefined);
+      if (models.length === 0)
+        throw invalidField('model', 'has no key: set the key of the model, or of one of the alias');
+      return { ...chosen, models };
+    },
+
+    /** The client of a model. Throws 422 if its address is no longer allowed. */
+    client(model: Model): LlmClient {
+      if (model.id !== null) {
+        const checked = checkUrl(model.url, allow);
+        if (!checked.ok) throw invalidField('model', `has a URL that ${checked.problem}`);
+      }
+      const name = identify(model);
+      const known = clients.get(name);
+      if (known !== undefined) return known;
+      const client = open(model);
+      if (clients.size >= clientsMax) clients.delete(clients.keys().next().value ?? '');
+      clients.set(name, client);
+      return client;
+    },
+  };
+
+  /** An app cannot replace what is used without a name. */
+  async function findDefault(scope: Scope, name: string): Promise<Chosen> {
+    const given = operator.models.get(name);
+    if (given !== undefined) return { alias: null, models: [operatorModelOf(given)] };
+    return { alias: name, models: await findModels(scope, operator.aliases.get(name) ?? []) };
+  }
+
+  function open({ id, provider, url, key, model }: Model): LlmClient {
+    if (provider !== 'openai')
+      throw new AppError('not_implemented', `This server cannot call models of the provider ${provider}.`);
+    const agent = id === null ? {} : { agent: guarded };
+    return openAiChat({ baseUrl: url, apiKey: key, model, resolve, ...agent });
+  }
+}
+
+export function noModel(): AppError {
+  return new AppError(
+    'not_implemented',
+    'This server has no language model: its operator has to set QUARRY_LLM_URL and QUARRY_LLM_MODEL.',
+  );
+}
+
+/** Connections and what is known of a server are never shared among apps. */
+function identify({ id, provider, url, key, model }: Model): string {
+  return createHash('sha256')
+    .update(JSON.stringify([id, provider, url, key, model]))
+    .digest('base64');
+}
+
+/** Providers that have no models without a key. */
+export function requiresKey(provider: Provider): boolean {
+  return provider !== 'openai';
+}
+
+function modelOf(secrets: Secrets, row: ModelRow): Model {
+  return {
+    ...{ name: row.name, id: row.id, provider: row.provider, model: row.model, url: row.url },
+    key: row.key === null ? undefined : readKey(secrets, row.key, row.url),
+    needsKey: row.needsKey,
+    contextTokens: row.contextTokens ?? undefined,
+    outputTokens: row.outputTokens ?? undefined,
+    timeoutMs: row.timeoutSeconds === null ? undefined : row.timeoutSeconds * 1_000,
+    modalities: row.modalities,
+    prices: row.inputPrice === null ? undefined : { input: row.inputPrice, output: row.outputPrice ?? 0 },
+  };
+}
+
+function operatorModelOf(given: OperatorModel): Model {
+  const { name, provider, model, key } = given;
+  return {
+    ...{ name, id: null, provider, model, key, needsKey: requiresKey(provider) },
+    url: given.url ?? defaultUrls[provider] ?? '',
+    contextTokens: given.context_tokens,
+    outputTokens: given.output_tokens,
+    timeoutMs: given.timeout_seconds === undefined ? undefined : given.timeout_seconds * 1_000,
+    modalities: given.modalities ?? ['text'],
+    prices: given.prices,
+  };
+}
+
+/** Wraps a key with the origin that it may be sent to. */
+export function wrapKey(secrets: Secrets, key: string, url: string): Buffer {
+  return secrets.wrap(Buffer.from(JSON.stringify({ key, origin: new URL(url).origin })));
+}
+
+/** The key, unless it is for another origin. */
+function readKey(secrets: Secrets, wrapped: Buffer, url: string): string | undefined {
+  const { key, origin } = JSON.parse(secrets.unwrap(wrapped).plain.toString()) as { key: string; origin: string };
+  return origin === new URL(url).origin ? key : undefined;
+}

@@ -1,0 +1,185 @@
+import { type Static, type TSchema, Type } from 'typebox';
+import { strict } from '../http/route/route.ts';
+import { limits } from '../lib/limits.ts';
+import { aliasModels, modalities, modelLimits, modelName, prices, providers } from '../llm/operator-models.ts';
+
+/** The schema or null, with its description. */
+const orNull = <T extends TSchema & { description?: string }>(schema: T) =>
+  Type.Union([schema, Type.Null()], schema.description === undefined ? {} : { description: schema.description });
+const described = <T extends object>(schema: T, description: string): T => ({ ...schema, description });
+
+const names = described(
+  modelName,
+  'The name by which requests choose it: letters, digits and `. _ : / -`. Unique among models and aliases.',
+);
+const provider = Type.Enum([...providers], {
+  description: 'The protocol: `openai` for every server with chat completions, `anthropic` or `google`.',
+});
+const model = Type.String({ minLength: 1, maxLength: 200, description: 'The model, as its provider names it.' });
+const url = Type.String({
+  minLength: 1,
+  maxLength: limits.urlCharactersMax,
+  description: 'The base URL, up to and including the version. Required for `openai`.',
+});
+const key = Type.String({
+  minLength: 1,
+  maxLength: 4_096,
+  description: 'The key of the provider. It is never returned, and is only sent to the host of `url`.',
+});
+const context = described(modelLimits.context_tokens, 'How many tokens the messages and the text may have together.');
+const output = described(modelLimits.output_tokens, 'How many tokens the model can write in one response.');
+const timeout = described(modelLimits.timeout_seconds, 'How long the model may write nothing before it is given up.');
+const modes = Type.Array(Type.Enum([...modalities]), {
+  minItems: 1,
+  uniqueItems: true,
+  description: 'What the model reads. Default: only text.',
+});
+const priced = described(
+  prices,
+  'What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens.',
+);
+
+export const modelSchema = Type.Object(
+  {
+    id: Type.String({ description: 'mdl_…' }),
+    app: Type.String(),
+    sandbox: orNull(Type.String()),
+    name: Type.String({ description: 'The name by which requests choose it.' }),
+    provider,
+    model: Type.String({ description: 'The model, as its provider names it.' }),
+    url: Type.String({ description: 'The base URL of its provider.' }),
+    has_key: Type.Boolean({ description: 'Whether a key is stored for this host.' }),
+    context_tokens: Type.Optional(context),
+    output_tokens: Type.Optional(output),
+    timeout_seconds: Type.Optional(timeout),
+    modalities: Type.Array(Type.Enum([...modalities]), { description: 'What the model reads.' }),
+    prices: Type.Optional(priced),
+    created_at: Type.String(),
+    updated_at: Type.String(),
+  },
+  { $id: 'Model', description: 'A language model that an app brings.' },
+);
+
+export const modelCreateSchema = strict({
+  name: names,
+  provider,
+  model,
+  url: Type.Optional(url),
+  key: Type.Optional(key),
+  context_tokens: Type.Optional(context),
+  output_tokens: Type.Optional(output),
+  timeout_seconds: Type.Optional(timeout),
+  modalities: Type.Optional(modes),
+  prices: Type.Optional(priced),
+});
+
+export const modelUpdateSchema = strict({
+  name: Type.Optional(names),
+  model: Type.Optional(model),
+  url: Type.Optional(
+    described(url, 'The base URL. A URL of another host removes the key, unless one is sent with it.'),
+  ),
+  key: Type.Optional(described(orNull(key), 'The key of the provider; null removes it.')),
+  context_tokens: Type.Optional(orNull(context)),
+  output_tokens: Type.Optional(orNull(output)),
+  timeout_seconds: Type.Optional(orNull(timeout)),
+  modalities: Type.Optional(modes),
+  prices: Type.Optional(orNull(priced)),
+});
+export type ModelCreate = Static<typeof modelCreateSchema>;
+export type ModelUpdate = Static<typeof modelUpdateSchema>;
+
+const members = described(aliasModels, 'Names of models, in the order in which they are tried. Aliases do not nest.');
+
+export const aliasSchema = Type.Object(
+  {
+    id: Type.String({ description: 'mal_…' }),
+    app: Type.String(),
+    sandbox: orNull(Type.String()),
+    name: Type.String({ description: 'The name by which requests choose it.' }),
+    models: members,
+    created_at: Type.String(),
+    updated_at: Type.String(),
+  },
+  { $id: 'ModelAlias', description: 'A name for an ordered list of models.' },
+);
+export const aliasCreateSchema = strict({ name: names, models: members });
+export const aliasUpdateSchema = strict({ name: Type.Optional(names), models: Type.Optional(members) });
+export type AliasCreate = Static<typeof aliasCreateSchema>;
+export type AliasUpdate = Static<typeof aliasUpdateSchema>;
+
+export const availableModelSchema = Type.Object(
+  {
+    name: Type.String({ description: 'The name by which requests choose it.' }),
+    kind: Type.Enum(['model', 'alias'], { description: 'Whether it is one model or an ordered list.' }),
+    from: Type.Enum(['app', 'operator'], {
+      description: 'Whose it is. A name of the app hides the same one of the operator.',
+    }),
+    is_default: Type.Boolean({ description: 'Whether it is used if a request names no model.' }),
+    usable: Type.Boolean({
+      description: 'Whether it has the key that it needs. Of an alias, whether one of its models has.',
+    }),
+    provider: Type.Optional(provider),
+    model: Type.Optional(Type.String({ description: 'The model, as its provider names it.' })),
+    models: Type.Optional(Type.Array(Type.String(), { description: 'The names of the models of an alias.' })),
+    context_tokens: Type.Optional(Type.Integer({ description: 'How many tokens the messages and the text may have.' })),
+    modalities: Type.Optional(Type.Array(Type.String(), { description: 'What the model reads.' })),
+    prices: Type.Optional(priced),
+  },
+  { $id: 'AvailableModel', description: 'A model or an alias that requests of the app may name.' },
+);
+
+const callStatuses = ['running', 'succeeded', 'failed', 'abandoned'] as const;
+const status = Type.Enum([...callStatuses], {
+  description: 'How it ended. `abandoned`: its process was killed, and what it reserved counts.',
+});
+const optionalText = (description: string) => Type.Optional(Type.String({ description }));
+const optionalCount = (description: string) => Type.Optional(Type.Integer({ description }));
+
+export const modelCallSchema = Type.Object(
+  {
+    id: Type.String({ description: 'mcl_…' }),
+    model: Type.String({ description: 'The name of the model; `default` is the one that the operator set.' }),
+    alias: optionalText('The alias that chose the model.'),
+    provider: Type.String({ description: 'The provider of the model.' }),
+    provider_model: Type.String({ description: 'The model, as its provider names it.' }),
+    status,
+    error_code: optionalText('Why it failed.'),
+    finish_reason: optionalText('Why the model stopped, in its own words.'),
+    prompt_tokens: optionalCount('Tokens of the messages.'),
+    completion_tokens: optionalCount('Tokens that the model wrote.'),
+    estimated: Type.Boolean({ description: 'Whether the tokens are estimated: the provider reported none.' }),
+    reserved_tokens: Type.Integer({ description: 'Tokens that were reserved before the call.' }),
+    prices: Type.Optional(described(priced, 'The prices at which the call was made.')),
+    cost: optionalCount('What it cost, in millionths of a currency unit. Absent for a model without prices.'),
+    latency_ms: optionalCount('How long it took.'),
+    first_token_ms: optionalCount('When the first text arrived.'),
+    user: optionalText('The user (`usr_…`) for whom it was made.'),
+    agent: optionalText('The agent (`agt_…`) for which it was made.'),
+    key: optionalText('The secret key (`dak_…`) of the request.'),
+    automation: optionalText('The automation (`aut_…`).'),
+    run: optionalText('The run (`atr_…`).'),
+    node: optionalText('The id of the node.'),
+    extraction: optionalText('The extraction (`ext_…`).'),
+    prompt: optionalText('The messages, if the server keeps contents.'),
+    output: optionalText('The text, if the server keeps contents.'),
+    created_at: Type.String(),
+    ended_at: optionalText('When it ended, in ISO 8601.'),
+  },
+  { $id: 'ModelCall', description: 'One call of a language model.' },
+);
+
+const idText = (description: string) => Type.Optional(Type.String({ maxLength: 64, description }));
+export const callFilter = Type.Object({
+  model: Type.Optional(Type.String({ maxLength: 100, description: 'The name of the model.' })),
+  status: Type.Optional(status),
+  user: idText('Only calls for this user.'),
+  agent: idText('Only calls for this agent.'),
+  key: idText('Only calls by this key.'),
+  automation: idText('Only calls of this automation.'),
+  run: idText('Only calls of this run.'),
+  extraction: idText('Only calls of this extraction.'),
+  since: Type.Optional(Type.String({ maxLength: 40, description: 'At or after this time (ISO 8601).' })),
+  until: Type.Optional(Type.String({ maxLength: 40, description: 'Before this time (ISO 8601).' })),
+});
+export type CallFilter = Static<typeof callFilter>;
