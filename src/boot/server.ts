@@ -24,6 +24,7 @@ import { RateLimiter } from '../http/limits/rate-limits.ts';
 import { MetricsServer } from '../http/metrics-server.ts';
 import { registerDocs } from '../http/openapi/docs.ts';
 import { collectOpenApi, registerOpenApiRoute } from '../http/openapi/openapi.ts';
+import { findSite } from '../http/openapi/site.ts';
 import type { Api } from '../http/route/route.ts';
 import { allowedMethods, createHttpServer } from '../http/server.ts';
 import { createIdempotency } from '../idempotency/service.ts';
@@ -68,8 +69,14 @@ export type QuarryServer = {
   close(): Promise<void>;
 };
 
-/** Creates the HTTP server with the routes for the process's role. It does not listen yet. */
-export async function createServer(services: Services): Promise<QuarryServer> {
+/**
+ * Creates the HTTP server with the routes for the process's role. It does not listen yet.
+ * @param options.site the folder of the built documentation
+ */
+export async function createServer(
+  services: Services,
+  { site }: { site: string | undefined } = { site: findSite() },
+): Promise<QuarryServer> {
   const { config, log, credentials, sessions, metrics } = services;
   const rateLimiter = createRateLimiter(services);
   const audit = createAuditLog(services);
@@ -126,7 +133,7 @@ export async function createServer(services: Services): Promise<QuarryServer> {
       readFile: domains.files.readRange,
       waitsMax: config.mcpWaitsMax,
     });
-    await registerDocs(fastify);
+    await registerDocs(fastify, site);
     const isRoute = (url: string) => allowedMethods(api, url).length > 0;
     await registerConsole(fastify, { ...services, isRoute });
   }

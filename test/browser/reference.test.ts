@@ -16,7 +16,9 @@ test('the API reference opens without a violation of its policy, loads nothing f
       elsewhere.push(request.url());
     }
   });
+  // Its address before there were guides beside it.
   await page.goto('/docs');
+  await page.waitForURL('**/docs/api');
   assert.equal(await page.title(), 'Quarry API');
   await page.getByRole('button', { name: 'Authorize' }).click();
   await page.locator('.auth-container').filter({ hasText: 'x-api-key' }).getByRole('textbox').fill(app.secretKey);

@@ -186,7 +186,8 @@ test('`npx quarry serve` serves the console, reads documents and computes expres
     assert.equal((await fetch(`${url}/readyz`)).status, 200);
     const page = await fetch(`${url}/console/`);
     assert.match(await page.text(), /<script type="module"/);
-    assert.equal((await fetch(`${url}/docs/static/swagger-ui-bundle.js`)).status, 200);
+    for (const path of ['/docs/', '/docs/quickstart', '/docs/quickstart.md', '/docs/api', '/docs/scalar.js'])
+      assert.equal((await fetch(`${url}${path}`)).status, 200, path);
 
     writeFileSync(join(project, 'report.html'), '<h1>Report</h1><p>All is well.</p>');
     const { stdout } = await quarry('extract', 'report.html');

@@ -64,7 +64,7 @@ function wrongDefaults(text: string): string[] {
 }
 
 test('every link between our documents leads to a file, and to a heading where it names one', () => {
-  const documents = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', ...markdownIn('docs')];
+  const documents = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', ...markdownIn('docs'), ...markdownIn('skills')];
   assert.deepEqual(
     documents.flatMap((document) => brokenLinks(document, readProjectFile(document))),
     [],
@@ -82,6 +82,22 @@ function brokenLinks(document: string, markdown: string): string[] {
       return anchor !== undefined && !anchorsOf(path ? readProjectFile(target) : markdown).has(anchor);
     })
     .map(([link]) => `${document}: ${link}`);
+}
+
+test('docs/README.md lists every guide once', () => {
+  const list = readProjectFile('docs/README.md');
+  const guides = readdirSync(join(projectRoot, 'docs')).filter((name) => name.endsWith('.md') && name !== 'README.md');
+  assert.deepEqual(
+    listedGuides(list).sort(),
+    guides.sort(),
+    'Give the page a line in docs/README.md: - [Title](name.md): what it is for. It becomes the navigation of the site.',
+  );
+
+  assert.notDeepEqual(listedGuides(list.replace(/^- \[Search\].*$/m, '')).sort(), guides.sort());
+});
+
+function listedGuides(list: string): string[] {
+  return [...list.matchAll(/^- \[[^\]]+\]\(([\w-]+\.md)\): \S/gm)].map(([, name = '']) => name);
 }
 
 test('every decision has a unique number', () => {

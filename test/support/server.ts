@@ -28,6 +28,8 @@ export type TestServerOptions = {
   resolve?: Resolver;
   /** The lowest log level written to standard error. Default `error`. */
   logLevel?: LogLevel;
+  /** The folder of a built documentation site. Without it, the server has none, even if this clone has built it. */
+  site?: string;
   /** Running parsers, which the caller closes. By default, servers with the same settings share them. */
   parser?: ParserPool;
   /** A running server. The new one acts as a second process of the same installation, with its database and secret. */
@@ -93,7 +95,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
       ...(options.clock === undefined ? {} : { clock: options.clock }),
       resolve: options.resolve,
     });
-    const server = await createServer(services);
+    const server = await createServer(services, { site: options.site });
     const baseUrl = await server.listen();
     await services.startWorkers(server.work);
     services.setReady();

@@ -15,7 +15,7 @@ export function formatGreeting(shown: {
     ...(signInCode === undefined
       ? []
       : [`Sign in            ${signInUrl(baseUrl, signInCode)} (works once, for ten minutes)`]),
-    `API reference      ${baseUrl}/docs`,
+    `API reference      ${baseUrl}/docs/api`,
     `Credentials        ${credentials ?? 'create new ones with `quarry credentials`'}`,
     '',
   ].join('\n');

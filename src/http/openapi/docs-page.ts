@@ -88,6 +88,7 @@ body { margin: 0; background: #fafafa; }
 /* Hides the input for another document's address: this page shows only one. */
 .topbar .download-url-wrapper { visibility: hidden; }
 .reference-examples, .reference-search { font-family: sans-serif; color: #3b4151; }
+.reference-guides { margin: 0; padding: 12px 20px; font: 14px sans-serif; color: #3b4151; }
 .reference-examples { padding: 0 0 20px; }
 .reference-examples h2 { margin: 0 0 8px; font-size: 20px; }
 .reference-examples details { margin-bottom: 6px; border: 1px solid #c9ced6; border-radius: 4px; background: #fff; }
@@ -131,6 +132,7 @@ export const referencePage = `<!doctype html>
 <link rel="stylesheet" href="/docs/static/reference.css">
 </head>
 <body>
+<p class="reference-guides">The guides are in the folder <code>docs</code>. <code>npm run site</code> builds a site of them for this server, with another reference.</p>
 <div id="swagger-ui"></div>
 <script src="/docs/static/swagger-ui-bundle.js"></script>
 <script src="/docs/static/swagger-ui-standalone-preset.js"></script>

@@ -50,6 +50,7 @@ const pages = [
   'docs/agent-tools.md',
   'docs/openai.md',
   'docs/self-hosting.md',
+  'skills/quarry/SKILL.md',
 ];
 /** What every other page continues from, as each of them says. */
 const opening = stepsOf(readPage('docs/quickstart.md')).filter(({ heading }) =>
