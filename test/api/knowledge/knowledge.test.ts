@@ -24,7 +24,7 @@ test('the kinds list names what can be created, each with a JSON Schema, and no 
   );
   assert.deepEqual(
     body.data.map((kind) => kind.type),
-    ['knowledge/documents', 'scrape/site', 'web/link', 'file/document'],
+    [...['knowledge/documents', 'scrape/site', 'web/link', 'web/feed', 'git/repository', 's3/bucket'], 'file/document'],
   );
   for (const kind of body.data) assert.equal(kind.payload_schema.type, 'object');
 });
@@ -39,7 +39,15 @@ test('a source response has every member, null where it has no value', async () 
       .map(([name]) => name)
       .sort(),
     [
-      ...['agent', 'context_installation', 'learned_model', 'metadata', 'parent_source'],
+      ...[
+        'agent',
+        'context_installation',
+        'held_deletions',
+        'learned_model',
+        'lookup_key',
+        'metadata',
+        'parent_source',
+      ],
       ...['payload', 'sandbox', 'team', 'thread', 'user'],
     ],
   );
