@@ -230,3 +230,10 @@ test('an export is applied without a difference, also to another app', async () 
   assert.equal((await quarry(['apply', copy, '--dry-run'], {})).code, 0);
   assert.equal((await quarry(['export', copy])).code, 2, 'a directory with files is not overwritten');
 });
+
+test('an app with nothing to export is an empty directory, which apply reads', async () => {
+  const empty = join(directory, 'empty');
+  assert.equal((await quarry(['export', empty])).code, 0);
+  const same = await quarry(['apply', empty, '--dry-run']);
+  assert.deepEqual([same.code, same.stdout], [0, ''], same.stderr);
+});

@@ -14,6 +14,8 @@ import { escapeReferences, mapStrings } from './references.ts';
 export async function exportTo(session: Session, root: string): Promise<number> {
   if (existsSync(root) && readdirSync(root).length > 0)
     throw new UsageError(`${root} is not empty. Name a new directory.`);
+  // An app without anything to write is an empty directory, which apply reads.
+  mkdirSync(root, { recursive: true });
   const names = createNames(session.client);
   let files = 0;
   for (const kind of kinds) files += await exportKind(session, root, kind, names);

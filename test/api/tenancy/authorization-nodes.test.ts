@@ -44,14 +44,16 @@ const references: Record<string, Record<string, Named | readonly Named[]>> = {
 };
 /** Members that name nothing, or other nodes. */
 const plain: Record<string, string> = {
+  // Whom it names decides who answers: someone unknown answers nothing.
+  approve: 'question form users teams roles org exclude_invoker on_timeout',
   complete: 'result',
   conditional: 'when on_true on_false',
   emit_event: 'name payload',
-  extract: 'destination_kind destination_path url mode max_pages schema instructions',
+  extract: 'destination_kind destination_path url mode max_pages schema instructions model',
   fail: 'message code',
   file_write: 'filename content_type data share',
   for_each: 'items node concurrency',
-  generate: 'messages schema temperature tokens',
+  generate: 'messages schema temperature tokens model',
   http_request: 'method url headers query body expect_status',
   ingest: 'content pull title metadata dedupe on_active',
   kv_delete: 'key',

@@ -129,6 +129,7 @@ const plainText = new Set(
   body.release.workflow_changed.expected body.release.workflow_changed.found
   body.attributes.* body.chunking_strategy body.files.attributes.* body.files.chunking_strategy body.filters.*
   query.after query.before
+  body.from.node body.outputs.* body.to query.retried_from
   body.models body.subject_id query.extraction query.model query.run
   query.code query.publishable_key query.state
   query.action query.after_cursor query.automation query.content_type query.cursor query.segment query.key query.name query.prefix query.q

@@ -8,11 +8,13 @@ const areas: Record<string, string[]> = {
   files: ['files', 'uploads'],
   extractions: ['extractions', 'config'],
   knowledge: ['knowledge_*', 'threads', 'installations', 'vector_stores'],
-  automations: ['automations', 'automation_runs', 'automation_work', 'invocable_automations', 'events', 'secrets'],
+  automations: [
+    ...['automations', 'automation_runs', 'automation_work', 'invocable_automations', 'approvals', 'events', 'secrets'],
+  ],
   kv: ['kv', 'kv_*'],
   webhooks: ['webhooks', 'events/stream'],
   people: ['orgs', 'users', 'teams', 'groups', 'agents', 'identity_issuers'],
-  app: ['sandboxes', 'keys', 'usage', 'jobs', 'audit', 'credential_uses', 'ledger'],
+  app: ['sandboxes', 'keys', 'usage', 'jobs', 'audit', 'credential_uses', 'ledger', 'models', 'model_*', 'available_models'],
 };
 /** Operations that no scope alone allows: a key with scopes creates no keys, and naming a file needs reading files too. */
 const beyondOne = new Set([
