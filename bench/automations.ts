@@ -198,7 +198,7 @@ async function createTenant(db: Database): Promise<Tenant> {
 /** The commits of one run: run and job; job taken; three nodes, the second with its effect; job done. */
 async function bareRun(db: Database, { appId, userId, automationId }: Tenant, n: number): Promise<void> {
   const run = await runStore.insertRun(db, {
-    ...{ appId, automationId, sandboxId: production, id: newUuid(), graphVersion: 1, type: 'invoked' },
+    ...{ appId, automationId, sandboxId: production, id: newUuid(), graphVersion: 1, program: false, type: 'invoked' },
     payload: { n, user: formatId('user', userId) },
     createdAt: new Date(),
   });

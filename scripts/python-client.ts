@@ -127,7 +127,9 @@ function methodOf(call: Call, names: TypeNames, waits?: { name: string; until: s
   );
   if (body.length > 0 && query.length > 0) throw new Error(`${call.name} has a body and a query.`);
   const named = [...body, ...query, ...headers].sort((a, b) => Number(b.required) - Number(a.required));
-  const positional = call.pathParameters.map(({ name }) => `${snake(name)}: str`);
+  // `models.update(model_id, model=…)`: the one in the path and one in the body may have the same name.
+  const inPath = (name: string) => (named.some((each) => each.name === name) ? `${name}_id` : snake(name));
+  const positional = call.pathParameters.map(({ name }) => `${inPath(name)}: str`);
   const parameters = [
     'self',
     ...positional,
@@ -135,7 +137,7 @@ function methodOf(call: Call, names: TypeNames, waits?: { name: string; until: s
     ...named.map(({ name, type, required }) => `${name}: ${required ? type : `Maybe[${type}] = OMIT`}`),
     'options: Optional[CallOptions] = None',
   ];
-  const path = pathOf(call);
+  const path = pathOf(call, inPath);
   const content = call.body !== undefined ? givenOf(body) : query.length > 0 ? givenOf(query) : 'None';
   const conditions = headers.length > 0 ? `, ${givenOf(headers)}` : '';
   const resultType = result === undefined ? 'None' : names.typeOf(result);
@@ -179,9 +181,11 @@ const givenOf = (list: Argument[]) =>
       ? `given(${list.map(({ name }) => `${name}=${name}`).join(', ')})`
       : `given(**{${list.map(({ name, sent }) => `"${sent}": ${name}`).join(', ')}})`;
 
-function pathOf({ path, pathParameters }: Call): string {
+function pathOf({ path, pathParameters }: Call, inPath: (name: string) => string): string {
   if (pathParameters.length === 0) return `"${path}"`;
-  const values = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => (name === 'path' ? 'path_.split("/")' : name));
+  const values = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) =>
+    name === 'path' ? 'path_.split("/")' : inPath(name),
+  );
   return `path("${path.replace(/\{\w+\}/g, '{}')}", ${values.join(', ')})`;
 }
 

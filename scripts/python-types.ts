@@ -30,7 +30,7 @@ export function pythonTypes(
       const name = nameOf(body) ?? '';
       const { properties = {}, required = [] } = schemas[name] ?? {};
       return Object.entries(properties).map(([member, schema]) => ({
-        ...{ name: member, sent: member, required: required.includes(member), words: schema.description },
+        ...{ name: argumentOf(member), sent: member, required: required.includes(member), words: schema.description },
         type: typeOf(schema, `${name}${pascal(member)}`, 'types.'),
       }));
     },
@@ -52,6 +52,14 @@ else:
     NotRequired = Optional
 `;
 
+/** Of the words that Python reserves, those that members of the API are named by. */
+const keywords = new Set(['from']);
+
+/** The name of a member as an argument of a function. */
+function argumentOf(member: string): string {
+  return keywords.has(member) ? `${member}_` : member;
+}
+
 /** The definition of a named schema, after those of the objects within it. */
 function definitionsOf(name: string, schema: Schema): string[] {
   const base = nameOf(schema.allOf?.[0]);
@@ -61,13 +69,23 @@ function definitionsOf(name: string, schema: Schema): string[] {
   const members = Object.entries(own.properties);
   if (members.some(([member]) => !/^[a-z_]\w*$/i.test(member)))
     throw new Error(`${name} has a member that is no name.`);
-  const lines = members.flatMap(([member, inner]) => {
+  const typeIn = ([member, inner]: [string, Schema]) => {
     const type = typeOf(inner, `${name}${pascal(member)}`, '');
-    const line = `    ${member}: ${own.required?.includes(member) ? type : `NotRequired[${type}]`}`;
+    return own.required?.includes(member) ? type : `NotRequired[${type}]`;
+  };
+  const reserved = members.filter(([member]) => keywords.has(member));
+  if (reserved.length > 0 && base !== undefined) throw new Error(`${name} has a keyword of Python as a member.`);
+  // A class cannot declare members that are keywords; this form can, with types as texts.
+  const pairs = reserved.map((each) => `${JSON.stringify(each[0])}: ${JSON.stringify(typeIn(each))}`).join(', ');
+  const parent = reserved.length > 0 ? `_${name}Keywords` : (base ?? 'TypedDict');
+  const before = reserved.length > 0 ? [`${parent} = TypedDict("${parent}", {${pairs}})`, '', ''] : [];
+  const declared = members.filter(([member]) => !keywords.has(member));
+  const lines = declared.flatMap(([member, inner]) => {
+    const line = `    ${member}: ${typeIn([member, inner])}`;
     return inner.description === undefined ? [line] : [line, `    """${words(inner.description)}"""`];
   });
   const title = schema.description === undefined ? [] : [`    """${words(schema.description)}"""`, ''];
-  const definition = [`class ${name}(${base ?? 'TypedDict'}):`, ...title, ...lines].join('\n');
+  const definition = [...before, `class ${name}(${parent}):`, ...title, ...lines].join('\n');
   return [...members.flatMap(([member, inner]) => withinOf(inner, `${name}${pascal(member)}`)), `\n${definition}\n`];
 }
 

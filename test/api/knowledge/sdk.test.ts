@@ -20,7 +20,7 @@ for (const [name, client] of [
   test(`the published client drives every knowledge method as ${name}`, async () => {
     const sources = client.knowledge_sources;
     const kinds = await sources.kinds.list();
-    assert.equal(kinds.data.length, 4);
+    assert.equal(kinds.data.length, 7);
     const source = await sources.create({ type: 'knowledge/documents', user: member.id, metadata: { a: 1 } });
     assert.equal((await sources.get(source.id)).state, 'active');
     assert.equal((await sources.update(source.id, { state: 'paused' })).state, 'paused');

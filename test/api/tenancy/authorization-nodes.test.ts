@@ -44,7 +44,7 @@ const references: Record<string, Record<string, Named | readonly Named[]>> = {
 };
 /** Members that name nothing, or other nodes. */
 const plain: Record<string, string> = {
-  // Whom it names decides who answers: someone unknown answers nothing.
+  // It names who may answer, among all people of its app; naming them shows nothing of them.
   approve: 'question form users teams roles org exclude_invoker on_timeout',
   complete: 'result',
   conditional: 'when on_true on_false',

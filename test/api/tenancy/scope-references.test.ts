@@ -38,6 +38,12 @@ const documents = await create('/api/v1/knowledge_sources', { type: 'knowledge/d
 const ofFile = await create('/api/v1/knowledge_sources', { type: 'file/document', payload: { file }, user: user.id });
 const store = await create('/v1/vector_stores', { name: 'store' });
 
+const sync = await server.api<{ id: string; fence: number }>('POST', `/api/v1/knowledge_sources/${documents}/syncs`, {
+  key: app.secretKey,
+  body: { mode: 'changes' },
+});
+assert.equal(sync.status, 201, sync.text);
+
 const ingestion = await create(`/api/v1/knowledge_sources/${documents}/ingest`, { content: { data: 'Text.' } });
 let document = '';
 await until(async () => {
@@ -72,6 +78,10 @@ const requests: Record<string, Request> = {
   },
   'POST /api/v1/knowledge_sources/:source/ingest/batch': {
     ...{ area: 'knowledge', path: `/api/v1/knowledge_sources/${documents}/ingest/batch`, body: {} },
+  },
+  'PUT /api/v1/knowledge_syncs/:sync/batches/:number': {
+    ...{ area: 'knowledge', path: `/api/v1/knowledge_syncs/${sync.body.id}/batches/1` },
+    body: { fence: sync.body.fence, cursor: 'c' },
   },
   'POST /v1/vector_stores': { area: 'knowledge', path: '/v1/vector_stores', body: { name: 'other' } },
   'POST /v1/vector_stores/:source/files': {
@@ -118,7 +128,8 @@ const keys = new Map<string, Promise<string>>();
 const ask: Ask = async (scopes, { path, body }, member) => {
   const name = scopes.join();
   if (!keys.has(name)) keys.set(name, createKey(scopes));
-  const method = path.includes(ofFile) || path.includes('knowledge_documents') ? 'PATCH' : 'POST';
+  const patches = path.includes(ofFile) || path.includes('knowledge_documents');
+  const method = path.includes('/batches/') ? 'PUT' : patches ? 'PATCH' : 'POST';
   const sent = withReference({ body }, member, 'file', file).body ?? {};
   const answer = await api<ErrorBody>(method, path, { key: (await keys.get(name)) ?? '', body: sent });
   return { status: answer.status, message: answer.body?.error?.message ?? '' };

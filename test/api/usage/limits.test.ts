@@ -7,6 +7,7 @@ import { responses, startSite } from '../../support/fixture-site.ts';
 import { knowledgeOf } from '../../support/knowledge.ts';
 import { startLanguageModel } from '../../support/language-model.ts';
 import { type LimitCase, namesOfLimits, tryLimit } from '../../support/limits.ts';
+import { limitsOfRows } from '../../support/limits-of-rows.ts';
 import type { TestApp } from '../../support/provisioner.ts';
 import { type ApiOptions, type ApiResponse, startTestServer, type TestServer } from '../../support/server.ts';
 import { readProjectFile } from '../../support/source.ts';
@@ -29,6 +30,7 @@ const settings = {
   QUARRY_KV_USER_BYTES_MAX: '1000',
   QUARRY_STREAMS_MAX: '10',
   QUARRY_MCP_WAITS_MAX: '6',
+  'runs that wait for their turn': 'of an automation, with eight callers: test/api/automations/runs.test.ts',
   QUARRY_BODY_BYTES_MAX: String(4 * mebibyte),
   QUARRY_BODY_MEMORY_MB: '8',
 };
@@ -50,8 +52,8 @@ const { db, provision } = first;
 
 /** Sends through the two processes in turn. */
 const through = (number: number): TestServer => (number % 2 === 0 ? first : second);
-const send = (number: number, method: string, path: string, options: ApiOptions) =>
-  through(number).api(method, `/api/v1${path}`, options);
+const send = <T = object>(number: number, method: string, path: string, options: ApiOptions) =>
+  through(number).api<T>(method, `/api/v1${path}`, options);
 const quota = { status: 422, code: 'quota_exceeded' };
 
 async function countOf(table: string, app: TestApp): Promise<number> {
@@ -294,6 +296,7 @@ const cases: LimitCase[] = [
     ...{ limit: 'QUARRY_BODY_MEMORY_MB', max: 8, attempts: 20, refusal: { status: 429 } },
     prepare: prepareBodies,
   },
+  ...limitsOfRows(first, send),
 ];
 
 /** Limits that are tried elsewhere, with the reason. */

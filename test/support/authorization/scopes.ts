@@ -14,7 +14,18 @@ const areas: Record<string, string[]> = {
   kv: ['kv', 'kv_*'],
   webhooks: ['webhooks', 'events/stream'],
   people: ['orgs', 'users', 'teams', 'groups', 'agents', 'identity_issuers'],
-  app: ['sandboxes', 'keys', 'usage', 'jobs', 'audit', 'credential_uses', 'ledger', 'models', 'model_*', 'available_models'],
+  app: [
+    'sandboxes',
+    'keys',
+    'usage',
+    'jobs',
+    'audit',
+    'credential_uses',
+    'ledger',
+    'models',
+    'model_*',
+    'available_models',
+  ],
 };
 /** Operations that no scope alone allows: a key with scopes creates no keys, and naming a file needs reading files too. */
 const beyondOne = new Set([

@@ -1780,15 +1780,16 @@ class AvailableModelPrices(TypedDict):
 
 
 
-class AvailableModel(TypedDict):
+_AvailableModelKeywords = TypedDict("_AvailableModelKeywords", {"from": "Literal[\"app\", \"operator\"]"})
+
+
+class AvailableModel(_AvailableModelKeywords):
     """A model or an alias that requests of the app may name."""
 
     name: str
     """The name by which requests choose it."""
     kind: Literal["model", "alias"]
     """Whether it is one model or an ordered list."""
-    from: Literal["app", "operator"]
-    """Whose it is. A name of the app hides the same one of the operator."""
     is_default: bool
     """Whether it is used if a request names no model."""
     usable: bool
@@ -4740,9 +4741,10 @@ class RetryAutomationRunRequestFrom(TypedDict):
 
 
 
-class RetryAutomationRunRequest(TypedDict):
-    from: NotRequired[Union[Literal["failure"], RetryAutomationRunRequestFrom]]
-    """Keeps what the run did before this node, or with `failure` everything that it finished. Without it, the new run starts from the beginning with the current workflow."""
+_RetryAutomationRunRequestKeywords = TypedDict("_RetryAutomationRunRequestKeywords", {"from": "NotRequired[Union[Literal[\"failure\"], RetryAutomationRunRequestFrom]]"})
+
+
+class RetryAutomationRunRequest(_RetryAutomationRunRequestKeywords):
     outputs: NotRequired[Dict[str, Any]]
     """Outputs, by node, that replace the kept ones. Only with `from`."""
     workflow_version: NotRequired[int]

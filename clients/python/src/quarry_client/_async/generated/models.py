@@ -65,7 +65,7 @@ class AsyncModelsOperations:
 
     async def update(
         self,
-        model: str,
+        model_id: str,
         *,
         name: Maybe[str] = OMIT,
         model: Maybe[str] = OMIT,
@@ -90,7 +90,7 @@ class AsyncModelsOperations:
         :param modalities: What the model reads. Default: only text.
         :param prices: What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens.
         """
-        response: types.Model = await self._connection.call("PATCH", path("/api/v1/models/{}", model), body=given(name=name, model=model, url=url, key=key, context_tokens=context_tokens, output_tokens=output_tokens, timeout_seconds=timeout_seconds, modalities=modalities, prices=prices), options=options)
+        response: types.Model = await self._connection.call("PATCH", path("/api/v1/models/{}", model_id), body=given(name=name, model=model, url=url, key=key, context_tokens=context_tokens, output_tokens=output_tokens, timeout_seconds=timeout_seconds, modalities=modalities, prices=prices), options=options)
         return response
 
     async def delete(self, model: str, options: Optional[CallOptions] = None) -> None:

@@ -80,7 +80,7 @@ class AsyncRunsOperations:
         self,
         automation_run: str,
         *,
-        from: Maybe[Union[Literal["failure"], types.RetryAutomationRunRequestFrom]] = OMIT,
+        from_: Maybe[Union[Literal["failure"], types.RetryAutomationRunRequestFrom]] = OMIT,
         outputs: Maybe[Dict[str, Any]] = OMIT,
         workflow_version: Maybe[int] = OMIT,
         payload: Maybe[Dict[str, Any]] = OMIT,
@@ -88,12 +88,12 @@ class AsyncRunsOperations:
     ) -> types.AutomationRun:
         """Start a new run from one that has ended, from its beginning or from a node.
 
-        :param from: Keeps what the run did before this node, or with `failure` everything that it finished. Without it, the new run starts from the beginning with the current workflow.
+        :param from_: Keeps what the run did before this node, or with `failure` everything that it finished. Without it, the new run starts from the beginning with the current workflow.
         :param outputs: Outputs, by node, that replace the kept ones. Only with `from`.
         :param workflow_version: The version of the workflow to continue with. By default the one of the old run. Only with `from`.
         :param payload: Another payload, for a new run from the beginning. Only for runs of type invoked, and not with `from`.
         """
-        response: types.AutomationRun = await self._connection.call("POST", path("/api/v1/automation_runs/{}/retry", automation_run), body=given(from=from, outputs=outputs, workflow_version=workflow_version, payload=payload), keyed=True, options=options)
+        response: types.AutomationRun = await self._connection.call("POST", path("/api/v1/automation_runs/{}/retry", automation_run), body=given(**{"from": from_, "outputs": outputs, "workflow_version": workflow_version, "payload": payload}), keyed=True, options=options)
         return response
 
     async def signal(
