@@ -1,15 +1,26 @@
 import { parseId } from '../../src/lib/ids.ts';
 import { hashPassword } from '../../src/users/passwords.ts';
 import { AutomationsClient, graphOf } from '../support/automations.ts';
-import type { startProvider } from '../support/oidc-provider.ts';
 import { encodePng } from '../support/pictures.ts';
-import type { TestApp, TestUser } from '../support/provisioner.ts';
 import { pixel } from '../support/reference/tenants.ts';
 import type { TestServer } from '../support/server.ts';
 import { setJobAside } from '../support/set-aside-job.ts';
 import { until } from '../support/until.ts';
 import { metadataOf, tus } from '../support/uploads.ts';
 import type { Known } from './api-document.ts';
+import {
+  type Create,
+  createApprovals,
+  createGroups,
+  createModels,
+  createPrograms,
+  createSyncs,
+  type Made,
+  type Outside,
+  type World,
+} from './api-work.ts';
+
+export type { Outside };
 
 /**
  * What requests name, so that each operation can succeed. Keys are operation ids, for both kinds of path unless one
@@ -26,14 +37,6 @@ export type Resources = {
   /** Members that a body needs although its schema does not require them. */
   bodies: Record<string, object>;
 };
-
-/** A server outside: a page to send webhooks to, and an issuer of identities. */
-export type Outside = { origin: string; provider: Awaited<ReturnType<typeof startProvider>> };
-
-type World = { server: TestServer; outside: Outside; app: TestApp; user: TestUser; password: string };
-type Made = { id: string };
-/** The body that creating a resource returns. */
-type Create = <Body = Made>(path: string, body?: object) => Promise<Body>;
 
 /** As long as the bytes that are sent. */
 const uploadHeaders = {
@@ -82,6 +85,11 @@ export async function createResources(server: TestServer, outside: Outside): Pro
   };
   const jobs = await setJobsAside(world);
 
+  const models = await createModels(world, create);
+  const groups = await createGroups(world, create);
+  const syncs = await createSyncs(world, create);
+  const programs = await createPrograms(world);
+  const approvals = await createApprovals(world, create);
   const openai = await createOpenAiThings(create, file, knowledge, user.id);
 
   const known: Known = {
@@ -97,6 +105,7 @@ export async function createResources(server: TestServer, outside: Outside): Pro
       automation: automations.automation,
       automation_run: automations.run,
     },
+    ...{ ...models.known, ...groups.known, ...syncs.known, ...approvals.known },
     thread: await post('/threads', { title: 'Thread', agent }),
     installation: await post('/installations', { agent, kind: 'thread/messages' }),
     token: installations.token,
@@ -138,6 +147,10 @@ export async function createResources(server: TestServer, outside: Outside): Pro
       ...openai.others,
       ...(await createFileUrls(create, read, file, user.id)),
       ...automations.others,
+      ...models.others,
+      ...syncs.others,
+      ...programs.others,
+      ...approvals.others,
       ...webhooks.others,
       ...installations.others,
       ...signIn.others,
@@ -160,6 +173,12 @@ export async function createResources(server: TestServer, outside: Outside): Pro
     bodies: {
       ...signIn.bodies,
       ...openai.bodies,
+      ...models.bodies,
+      ...groups.bodies,
+      ...syncs.bodies,
+      ...programs.bodies,
+      ...approvals.bodies,
+      updateKnowledgeDocumentAcl: { grants: [{ principal_type: 'everyone', actions: ['read'] }] },
       openConsoleSession: { developer_token: app.developerToken },
       developerCreateUser: { email: 'another@example.test' },
       addTeamMember: { agent },

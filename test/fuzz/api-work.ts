@@ -1,0 +1,132 @@
+import { production } from '../../src/db/database.ts';
+import { formatId, newUuid } from '../../src/lib/ids.ts';
+import { AutomationsClient, graphOf } from '../support/automations.ts';
+import type { startProvider } from '../support/oidc-provider.ts';
+import { ProgramWorker, programOf } from '../support/programs.ts';
+import type { TestApp, TestUser } from '../support/provisioner.ts';
+import type { TestServer } from '../support/server.ts';
+import { until } from '../support/until.ts';
+/* What requests about models, groups, syncs, workflows in code and approvals need. */
+
+/** A server outside: a page to send webhooks to, and an issuer of identities. */
+export type Outside = { origin: string; provider: Awaited<ReturnType<typeof startProvider>> };
+
+export type World = { server: TestServer; outside: Outside; app: TestApp; user: TestUser; password: string };
+export type Made = { id: string };
+/** The body that creating a resource returns. */
+export type Create = <Body = Made>(path: string, body?: object) => Promise<Body>;
+
+export async function createModels({ server, app, outside }: World, create: Create) {
+  const body = { provider: 'openai', model: 'm', url: outside.origin };
+  const model = (await create('/models', { ...body, name: 'kept' })).id;
+  const alias = (await create('/model_aliases', { name: 'alias', models: ['kept'] })).id;
+  const budget = { subject: 'app', period: 'day', tokens: 1_000 };
+  const call = newUuid();
+  await server.db`
+    insert into model_calls (app_id, id, sandbox_id, model, provider, provider_model, reserved_tokens, created_at)
+    values (${app.app.uuid}, ${call}, ${production}, 'kept', 'openai', 'm', 1, now())`;
+  const spareAlias = (await create('/model_aliases', { name: 'spare', models: ['kept'] })).id;
+  const spareModel = (await create('/models', { ...body, name: 'spare-model' })).id;
+  return {
+    known: {
+      ...{ model, model_alias: alias, model_call: formatId('modelCall', call) },
+      model_budget: (await create('/model_budgets', budget)).id,
+    },
+    others: {
+      developerCreateModel: { name: 'OTHER' },
+      createModelAlias: { name: 'NEW' },
+      developerCreateModelAlias: { name: 'NEWER' },
+      updateModel: { model: spareModel, name: 'renamed' },
+      updateModelAlias: { model_alias: spareAlias, name: 'renamed-alias' },
+    },
+    bodies: {
+      createModel: body,
+      createModelAlias: { models: ['kept'] },
+      updateModelAlias: { models: ['kept'] },
+      createModelBudget: budget,
+    },
+  };
+}
+
+export async function createGroups({ user }: World, create: Create) {
+  const { id: group } = await create('/groups', { namespace: 'n', external_id: 'e' });
+  return { known: { group }, bodies: { setGroupMembers: { users: [user.id] } } };
+}
+
+export async function createSyncs({ user }: World, create: Create) {
+  const begin = async () => {
+    const source = (await create('/knowledge_sources', { type: 'knowledge/documents', user: user.id })).id;
+    return create<Made & { fence: number }>(`/knowledge_sources/${source}/syncs`, { mode: 'changes' });
+  };
+  const [shared, completed, aborted] = [await begin(), await begin(), await begin()];
+  return {
+    known: { sync: shared.id },
+    others: {
+      putKnowledgeSyncBatch: { sync: shared.id, number: '1' },
+      completeKnowledgeSync: { sync: completed.id },
+      abortKnowledgeSync: { sync: aborted.id },
+    },
+    bodies: {
+      putKnowledgeSyncBatch: { fence: shared.fence, deletes: [{ external_id: 'a' }], cursor: 'c' },
+      completeKnowledgeSync: { batches: 0, documents: 0 },
+    },
+  };
+}
+
+export async function createPrograms({ server, app }: World) {
+  const client = new AutomationsClient(server, app);
+  const { id } = await client.createAutomation({ workflow: programOf('fuzz') });
+  const worker = new ProgramWorker(client);
+  const take = async () => {
+    await client.invoke(id);
+    return worker.take(id, { lease_seconds: 600 });
+  };
+  const [read, written] = [await take(), await take()];
+  return {
+    others: {
+      readClaimedJournal: { automation_run: read.run },
+      appendRunEntries: { automation_run: written.run },
+    },
+    bodies: {
+      claimAutomationWork: { automations: [id], code_version: 'v1', lease_seconds: 60 },
+      readClaimedJournal: { claim: read.claimed.claim, after_cursor: read.claimed.after_cursor },
+      appendRunEntries: {
+        ...{ claim: written.claimed.claim, after_sequence: written.sequence },
+        entries: [{ type: 'node_started', node_id: 'a', kind: 'step' }],
+      },
+    },
+  };
+}
+
+export async function createApprovals({ server, app, user }: World, create: Create) {
+  const client = new AutomationsClient(server, app);
+  const ask = { id: 'ask', kind: 'approve', question: 'Sure?', users: [user.id] };
+  const { id } = await client.createAutomation({ workflow: graphOf(ask) });
+  const approval = async () => {
+    const run = await client.invoke(id);
+    let found: string | undefined;
+    await until(async () => {
+      const { body } = await client.call<{ data: Made[] }>('GET', `/approvals?run=${run.id}`);
+      found = body.data[0]?.id;
+      return found !== undefined;
+    });
+    return found ?? '';
+  };
+  const link = async () => {
+    const { url } = await create<{ url: string }>(`/approvals/${await approval()}/links`, { to: 'a@example.test' });
+    return new URL(url).pathname.split('/').at(-1) ?? '';
+  };
+  return {
+    known: { approval: await approval() },
+    others: {
+      answerApproval: { approval: await approval() },
+      getLinkedApproval: { token: await link() },
+      answerLinkedApproval: { token: await link() },
+    },
+    bodies: {
+      answerApproval: { data: { ok: true } },
+      answerLinkedApproval: { data: { ok: true } },
+      createApprovalLink: { to: 'a@example.test' },
+    },
+  };
+}
