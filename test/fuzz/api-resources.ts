@@ -148,6 +148,7 @@ export async function createResources(server: TestServer, outside: Outside): Pro
       ...(await createFileUrls(create, read, file, user.id)),
       ...automations.others,
       ...models.others,
+      ...groups.others,
       ...syncs.others,
       ...programs.others,
       ...approvals.others,

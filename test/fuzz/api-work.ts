@@ -49,8 +49,16 @@ export async function createModels({ server, app, outside }: World, create: Crea
 }
 
 export async function createGroups({ user }: World, create: Create) {
-  const { id: group } = await create('/groups', { namespace: 'n', external_id: 'e' });
-  return { known: { group }, bodies: { setGroupMembers: { users: [user.id] } } };
+  const group = async (name: string) => (await create('/groups', { namespace: 'n', external_id: name })).id;
+  return {
+    known: { group: await group('shared') },
+    others: {
+      developerCreateGroup: { external_id: 'another' },
+      addGroupMember: { group: await group('one') },
+      developerAddGroupMember: { group: await group('two') },
+    },
+    bodies: { setGroupMembers: { users: [user.id] } },
+  };
 }
 
 export async function createSyncs({ user }: World, create: Create) {
@@ -82,6 +90,9 @@ export async function createPrograms({ server, app }: World) {
     return worker.take(id, { lease_seconds: 600 });
   };
   const [read, written] = [await take(), await take()];
+  // A journal of one page has no cursor.
+  await read.write([{ type: 'node_started', node_id: 'a', kind: 'step' }]);
+  const journal = await client.call<{ after_cursor: string }>('GET', `/automation_runs/${read.run}/journal?limit=1`);
   return {
     others: {
       readClaimedJournal: { automation_run: read.run },
@@ -89,7 +100,7 @@ export async function createPrograms({ server, app }: World) {
     },
     bodies: {
       claimAutomationWork: { automations: [id], code_version: 'v1', lease_seconds: 60 },
-      readClaimedJournal: { claim: read.claimed.claim, after_cursor: read.claimed.after_cursor },
+      readClaimedJournal: { claim: read.claimed.claim, after_cursor: journal.body.after_cursor },
       appendRunEntries: {
         ...{ claim: written.claimed.claim, after_sequence: written.sequence },
         entries: [{ type: 'node_started', node_id: 'a', kind: 'step' }],

@@ -199,7 +199,7 @@ class Exchange {
     this.#isSent = true;
     const bytesMax = Math.min(otherBytesMax + this.#request.tokens * eventBytesMax, streamBytesMax);
     const headers = { 'content-type': String(response.headers['content-type'] ?? '') };
-    return new Response(ReadableStream.from(bounded(response.body, bytesMax)), { headers });
+    return new Response(streamOf(bounded(response.body, bytesMax)), { headers });
   };
 
   async #refused({ statusCode: status, headers, body }: Dispatcher.ResponseData): Promise<LlmError> {
@@ -226,6 +226,19 @@ type StreamPart = { type: string } & (
 function promptMessage({ role, content }: ChatMessage): LanguageModelV4Prompt[number] {
   if (role === 'system') return { role, content };
   return { role, content: [{ type: 'text', text: content }] };
+}
+
+function streamOf(parts: AsyncGenerator<Uint8Array>): ReadableStream<Uint8Array> {
+  return new ReadableStream({
+    async pull(controller) {
+      const { done, value } = await parts.next();
+      if (done) controller.close();
+      else controller.enqueue(value);
+    },
+    async cancel() {
+      await parts.return(undefined);
+    },
+  });
 }
 
 /** Yields the bytes of a body. Throws RangeError if there are too many. */
