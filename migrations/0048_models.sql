@@ -73,7 +73,6 @@ create table model_calls (
   -- For whom. No references: the record outlives them.
   user_id uuid,
   agent_id uuid,
-  key_id uuid,
   automation_id uuid,
   run_id uuid,
   node_id text,

@@ -5,7 +5,7 @@ create table model_budgets (
   id uuid not null,
   sandbox_id uuid not null,
   -- Whose calls count together.
-  subject text not null check (subject in ('app', 'sandbox', 'user', 'agent', 'automation', 'run', 'key')),
+  subject text not null check (subject in ('app', 'sandbox', 'user', 'agent', 'automation', 'run')),
   -- Null for `app`, and if each subject has the budget for itself.
   subject_id uuid,
   period text not null check (period in ('day', 'month', 'total')),

@@ -1,7 +1,7 @@
 import { type Db, nobody, production } from '../db/database.ts';
 import type { CallOrigin } from './origin.ts';
 
-export const budgetSubjects = ['app', 'sandbox', 'user', 'agent', 'automation', 'run', 'key'] as const;
+export const budgetSubjects = ['app', 'sandbox', 'user', 'agent', 'automation', 'run'] as const;
 export type BudgetSubject = (typeof budgetSubjects)[number];
 export const budgetPeriods = ['day', 'month', 'total'] as const;
 export type BudgetPeriod = (typeof budgetPeriods)[number];
@@ -37,8 +37,7 @@ export async function listAppliedBudgets(db: Db, origin: CallOrigin): Promise<Ap
     select b.*, s.id as uses_of from model_budgets b
     join (values ('app', ${nobody}::uuid), ('sandbox', ${sandboxId === production ? null : sandboxId}::uuid),
       ('user', ${origin.userId ?? null}::uuid), ('agent', ${origin.agentId ?? null}::uuid),
-      ('automation', ${origin.automationId ?? null}::uuid), ('run', ${origin.runId ?? null}::uuid),
-      ('key', ${origin.keyId ?? null}::uuid)) s (subject, id) on s.subject = b.subject and s.id is not null
+      ('automation', ${origin.automationId ?? null}::uuid), ('run', ${origin.runId ?? null}::uuid)) s (subject, id) on s.subject = b.subject and s.id is not null
     where b.app_id = ${appId} and (b.subject_id is null or b.subject_id = s.id)
       and b.sandbox_id = case when b.subject in ('app', 'sandbox') then ${production}::uuid else ${sandboxId}::uuid end
     order by b.id`;

@@ -109,7 +109,6 @@ const idKinds: Record<Exclude<store.BudgetSubject, 'app'>, IdKind> = {
   agent: 'agent',
   automation: 'automation',
   run: 'automationRun',
-  key: 'key',
 };
 
 /** The id of a budget's subject as clients see it; null for the app. */

@@ -17,11 +17,11 @@ export async function insertCall(db: Db, origin: CallOrigin, model: Model, call:
   const { prices } = model;
   await db`
     insert into model_calls (app_id, id, sandbox_id, model, alias, model_id, provider, provider_model, reserved_tokens,
-      reserved_cost, input_price, output_price, user_id, agent_id, key_id, automation_id, run_id, node_id,
+      reserved_cost, input_price, output_price, user_id, agent_id, automation_id, run_id, node_id,
       extraction_id, prompt, created_at)
     values (${origin.appId}, ${call.id}, ${origin.sandboxId}, ${model.name}, ${call.alias}, ${model.id},
       ${model.provider}, ${model.model}, ${call.reservedTokens}, ${call.reservedCost}, ${prices?.input ?? null},
-      ${prices?.output ?? null}, ${origin.userId ?? null}, ${origin.agentId ?? null}, ${origin.keyId ?? null},
+      ${prices?.output ?? null}, ${origin.userId ?? null}, ${origin.agentId ?? null},
       ${origin.automationId ?? null}, ${origin.runId ?? null}, ${origin.nodeId ?? null},
       ${origin.extractionId ?? null}, ${call.prompt}, ${call.now})`;
 }

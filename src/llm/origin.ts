@@ -5,7 +5,6 @@ import type { Scope } from '../tenancy/caller.ts';
 export type CallOrigin = Scope & {
   userId?: string | null;
   agentId?: string | null;
-  keyId?: string | null;
   automationId?: string | null;
   runId?: string | null;
   nodeId?: string | null;

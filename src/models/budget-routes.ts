@@ -67,7 +67,7 @@ export function registerBudgetRoutes(api: Api, { budgets }: { budgets: BudgetSer
     tag,
     summary: 'List what models were used for',
     description:
-      'Tokens and cost of the calls that are still recorded, by day, model, user, agent, automation, run, key or sandbox.',
+      'Tokens and cost of the calls that are still recorded, by day, model, user, agent, automation, run or sandbox.',
     query: Type.Object({ ...pageQuery, ...usageQuery.properties }),
     responses: { 200: pageOf(ref(usageRowSchema)) },
     async handler({ caller, query }) {

@@ -75,7 +75,7 @@ export const budgetUseSchema = Type.Object(
   { $id: 'ModelBudgetUse', description: 'How much of a budget one of its subjects has used in this period.' },
 );
 
-const usageDimensions = ['sandbox', 'user', 'agent', 'automation', 'run', 'key', 'model', 'day'] as const;
+const usageDimensions = ['sandbox', 'user', 'agent', 'automation', 'run', 'model', 'day'] as const;
 export type UsageDimension = (typeof usageDimensions)[number];
 
 export const usageRowSchema = Type.Object(

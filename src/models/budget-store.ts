@@ -96,7 +96,6 @@ const groupColumns: Record<UsageDimension, string> = {
   agent: 'agent_id',
   automation: 'automation_id',
   run: 'run_id',
-  key: 'key_id',
   model: 'model',
   day: 'day',
 };

@@ -24,7 +24,6 @@ export type CallRow = {
   firstTokenMs: number | null;
   userId: string | null;
   agentId: string | null;
-  keyId: string | null;
   automationId: string | null;
   runId: string | null;
   nodeId: string | null;
@@ -40,7 +39,6 @@ export type StoredFilter = {
   status: string | undefined;
   userId: string | undefined;
   agentId: string | undefined;
-  keyId: string | undefined;
   automationId: string | undefined;
   runId: string | undefined;
   extractionId: string | undefined;
@@ -52,7 +50,7 @@ function matches(db: Db, scope: Scope, filter: StoredFilter) {
   const is = (column: string, value: string | undefined) =>
     value === undefined ? db`true` : db`${db(`c.${column}`)} = ${value}`;
   return db`${inScope(db, scope, 'c')} and ${is('model', filter.model)} and ${is('status', filter.status)}
-    and ${is('user_id', filter.userId)} and ${is('agent_id', filter.agentId)} and ${is('key_id', filter.keyId)}
+    and ${is('user_id', filter.userId)} and ${is('agent_id', filter.agentId)}
     and ${is('automation_id', filter.automationId)} and ${is('run_id', filter.runId)}
     and ${is('extraction_id', filter.extractionId)}
     and c.created_at >= ${filter.since ?? '-infinity'}::timestamptz

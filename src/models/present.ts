@@ -62,7 +62,6 @@ export function presentCall(row: CallRow) {
     first_token_ms: row.firstTokenMs,
     user: id('user', row.userId),
     agent: id('agent', row.agentId),
-    key: id('key', row.keyId),
     automation: id('automation', row.automationId),
     run: id('automationRun', row.runId),
     node: row.nodeId,

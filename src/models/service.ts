@@ -180,7 +180,6 @@ function readFilter(filter: CallFilter): calls.StoredFilter {
     ...{ model: filter.model, status: filter.status },
     userId: id('user', 'user'),
     agentId: id('agent', 'agent'),
-    keyId: id('key', 'key'),
     automationId: id('automation', 'automation'),
     runId: id('automationRun', 'run'),
     extractionId: id('extraction', 'extraction'),

@@ -34,7 +34,7 @@ async function* read(options: Mailbox, cursor: string | null, deletes: boolean):
   try {
     const validity = await server.select(options.folder ?? 'INBOX');
     const before = readCursor(cursor);
-    // The server has numbered its messages anew, so the old numbers mean nothing.
+    // The server has numbered its messages again, so the old numbers mean nothing.
     if (before.validity !== undefined && before.validity !== validity)
       throw new Error('The mailbox was rebuilt. Run a full sync.');
     const current = await server.search();

@@ -145,7 +145,7 @@ function checkKept(old: Ended, next: Ended, cut: number): void {
   for (const { type, command_id, node_id } of next.journal.slice(kept.length)) {
     if (type === 'node_started') assert.ok(!known.has(command_id), `${node_id} runs again with an old command.`);
     if (command_id === undefined || type === 'signal_received') continue;
-    assert.ok(!completed.has(command_id), `${node_id} was kept and goes on.`);
+    assert.ok(!completed.has(command_id), `${node_id} was kept, but runs again.`);
     if (keptStarts.has(command_id) && type === 'node_completed') counts.openItems += 1;
   }
   const children = next.journal.slice(kept.length).filter(({ type }) => type === 'child_run_started');

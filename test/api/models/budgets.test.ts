@@ -170,11 +170,11 @@ test('under a budget in money an alias skips models without a price', async () =
   assert.equal((run.result as { model_name: string }).model_name, name, JSON.stringify(run.error));
 });
 
-test('each user, agent, automation, run and key has its own share of a budget without an id', async () => {
+test('each user, agent, automation and run has its own share of a budget without an id', async () => {
   const app = await server.provision.app();
   const base = originOfApp(uuidOf(app));
   const [one, other] = ['00000000-0000-7000-8000-000000000001', '00000000-0000-7000-8000-000000000002'];
-  const members = { user: 'userId', agent: 'agentId', automation: 'automationId', run: 'runId', key: 'keyId' } as const;
+  const members = { user: 'userId', agent: 'agentId', automation: 'automationId', run: 'runId' } as const;
   for (const [subject, member] of Object.entries(members)) {
     const budget = await createBudget(app, { subject, period: 'total', tokens: 130 });
     await ask({ ...base, [member]: one });

@@ -1749,8 +1749,6 @@ class ModelCall(TypedDict):
     """The user (`usr_…`) for whom it was made."""
     agent: NotRequired[str]
     """The agent (`agt_…`) for which it was made."""
-    key: NotRequired[str]
-    """The secret key (`dak_…`) of the request."""
     automation: NotRequired[str]
     """The automation (`aut_…`)."""
     run: NotRequired[str]
@@ -1818,7 +1816,7 @@ class ModelBudget(TypedDict):
     """The app (`dap_…`) that it belongs to."""
     sandbox: Optional[str]
     """The sandbox (`sbx_…`); absent in production."""
-    subject: Literal["app", "sandbox", "user", "agent", "automation", "run", "key"]
+    subject: Literal["app", "sandbox", "user", "agent", "automation", "run"]
     """Whose calls count together. `app` counts those of sandboxes too; it and `sandbox` are set with a key of production."""
     subject_id: NotRequired[str]
     """The one that the budget is for. Absent: each user, agent, run … has the budget for itself."""
@@ -4018,7 +4016,7 @@ class ListAvailableModelsResponse(TypedDict):
 
 
 class CreateModelBudgetRequest(TypedDict):
-    subject: Literal["app", "sandbox", "user", "agent", "automation", "run", "key"]
+    subject: Literal["app", "sandbox", "user", "agent", "automation", "run"]
     """Whose calls count together. `app` counts those of sandboxes too; it and `sandbox` are set with a key of production."""
     subject_id: NotRequired[str]
     """The one that the budget is for. Absent: each user, agent, run … has the budget for itself."""

@@ -36,8 +36,7 @@ page_size?: number | undefined; /** The name of the model. */
 model?: string | undefined; /** How it ended. `abandoned`: its process was killed, and what it reserved counts. */
 status?: 'running' | 'succeeded' | 'failed' | 'abandoned' | undefined; /** Only calls for this user. */
 user?: string | undefined; /** Only calls for this agent. */
-agent?: string | undefined; /** Only calls by this key. */
-key?: string | undefined; /** Only calls of this automation. */
+agent?: string | undefined; /** Only calls of this automation. */
 automation?: string | undefined; /** Only calls of this run. */
 run?: string | undefined; /** Only calls of this extraction. */
 extraction?: string | undefined; /** At or after this time (ISO 8601). */
@@ -65,12 +64,12 @@ page_size?: number | undefined; }, options?: CallOptions): Pages<S.ModelBudgetUs
   usage: (query?: { /** Page number, from 1. Default 1. */
 page?: number | undefined; /** Entries per page. Default 25; more than 100 counts as 100. */
 page_size?: number | undefined; /** What calls are grouped by. Default `day`. With a key of production, `sandbox` counts all sandboxes. */
-by?: 'sandbox' | 'user' | 'agent' | 'automation' | 'run' | 'key' | 'model' | 'day' | undefined; /** Calls at or after this time (ISO 8601). */
+by?: 'sandbox' | 'user' | 'agent' | 'automation' | 'run' | 'model' | 'day' | undefined; /** Calls at or after this time (ISO 8601). */
 since?: string | undefined; /** Calls before this time (ISO 8601). */
 until?: string | undefined; }, options?: CallOptions): Pages<S.ModelUsage, S.ModelUsagePage> => c.list('/api/v1/usage/models', query, options),
   /** Export what models were used for. */
   exportUsage: (query?: { /** What calls are grouped by. Default `day`. With a key of production, `sandbox` counts all sandboxes. */
-by?: 'sandbox' | 'user' | 'agent' | 'automation' | 'run' | 'key' | 'model' | 'day' | undefined; /** Calls at or after this time (ISO 8601). */
+by?: 'sandbox' | 'user' | 'agent' | 'automation' | 'run' | 'model' | 'day' | undefined; /** Calls at or after this time (ISO 8601). */
 since?: string | undefined; /** Calls before this time (ISO 8601). */
 until?: string | undefined; }, options?: CallOptions): Promise<void> => c.get('/api/v1/usage/models/csv', query, options),
 });

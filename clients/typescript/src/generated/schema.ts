@@ -1451,8 +1451,6 @@ first_token_ms?: number | undefined;
 user?: string | undefined;
 /** The agent (`agt_…`) for which it was made. */
 agent?: string | undefined;
-/** The secret key (`dak_…`) of the request. */
-key?: string | undefined;
 /** The automation (`aut_…`). */
 automation?: string | undefined;
 /** The run (`atr_…`). */
@@ -1511,7 +1509,7 @@ app: string;
 /** The sandbox (`sbx_…`); absent in production. */
 sandbox: string | null;
 /** Whose calls count together. `app` counts those of sandboxes too; it and `sandbox` are set with a key of production. */
-subject: 'app' | 'sandbox' | 'user' | 'agent' | 'automation' | 'run' | 'key';
+subject: 'app' | 'sandbox' | 'user' | 'agent' | 'automation' | 'run';
 /** The one that the budget is for. Absent: each user, agent, run … has the budget for itself. */
 subject_id?: string | undefined;
 /** When the count starts at 0 again: each day or month (UTC), or never. */
@@ -3328,7 +3326,7 @@ data: Array<AvailableModel>;
 
 export type CreateModelBudgetRequest = {
 /** Whose calls count together. `app` counts those of sandboxes too; it and `sandbox` are set with a key of production. */
-subject: 'app' | 'sandbox' | 'user' | 'agent' | 'automation' | 'run' | 'key';
+subject: 'app' | 'sandbox' | 'user' | 'agent' | 'automation' | 'run';
 /** The one that the budget is for. Absent: each user, agent, run … has the budget for itself. */
 subject_id?: string | undefined;
 /** When the count starts at 0 again: each day or month (UTC), or never. */

@@ -7,7 +7,7 @@ const pieceCharacters = 64 * 1024;
 
 /**
  * Reads RSS, RDF, Atom or JSON Feed, at most `entriesMax` entries. XML is scanned tag by tag: only one entry is held
- * besides those that were read, and what follows the last one is not looked at. Throws ParseError.
+ * in addition to those that were read, and what follows the last one is not looked at. Throws ParseError.
  */
 export function parseFeed(bytes: Uint8Array, baseUrl: string, isEndless: boolean): FeedFile {
   const isCut = isEndless || bytes.byteLength >= feedLimits.bytesMax;

@@ -165,7 +165,6 @@ class ModelsOperations:
         status: Maybe[Literal["running", "succeeded", "failed", "abandoned"]] = OMIT,
         user: Maybe[str] = OMIT,
         agent: Maybe[str] = OMIT,
-        key: Maybe[str] = OMIT,
         automation: Maybe[str] = OMIT,
         run: Maybe[str] = OMIT,
         extraction: Maybe[str] = OMIT,
@@ -181,14 +180,13 @@ class ModelsOperations:
         :param status: How it ended. `abandoned`: its process was killed, and what it reserved counts.
         :param user: Only calls for this user.
         :param agent: Only calls for this agent.
-        :param key: Only calls by this key.
         :param automation: Only calls of this automation.
         :param run: Only calls of this run.
         :param extraction: Only calls of this extraction.
         :param since: At or after this time (ISO 8601).
         :param until: Before this time (ISO 8601).
         """
-        return Pages(self._connection, "/api/v1/model_calls", given(page=page, page_size=page_size, model=model, status=status, user=user, agent=agent, key=key, automation=automation, run=run, extraction=extraction, since=since, until=until), options)
+        return Pages(self._connection, "/api/v1/model_calls", given(page=page, page_size=page_size, model=model, status=status, user=user, agent=agent, automation=automation, run=run, extraction=extraction, since=since, until=until), options)
 
     def get_call(self, model_call: str, options: Optional[CallOptions] = None) -> types.ModelCall:
         """Get a call of a model."""
@@ -198,7 +196,7 @@ class ModelsOperations:
     def create_budget(
         self,
         *,
-        subject: Literal["app", "sandbox", "user", "agent", "automation", "run", "key"],
+        subject: Literal["app", "sandbox", "user", "agent", "automation", "run"],
         period: Literal["day", "month", "total"],
         subject_id: Maybe[str] = OMIT,
         tokens: Maybe[int] = OMIT,
@@ -283,7 +281,7 @@ class ModelsOperations:
         *,
         page: Maybe[int] = OMIT,
         page_size: Maybe[int] = OMIT,
-        by: Maybe[Literal["sandbox", "user", "agent", "automation", "run", "key", "model", "day"]] = OMIT,
+        by: Maybe[Literal["sandbox", "user", "agent", "automation", "run", "model", "day"]] = OMIT,
         since: Maybe[str] = OMIT,
         until: Maybe[str] = OMIT,
         options: Optional[CallOptions] = None,
@@ -301,7 +299,7 @@ class ModelsOperations:
     def export_usage(
         self,
         *,
-        by: Maybe[Literal["sandbox", "user", "agent", "automation", "run", "key", "model", "day"]] = OMIT,
+        by: Maybe[Literal["sandbox", "user", "agent", "automation", "run", "model", "day"]] = OMIT,
         since: Maybe[str] = OMIT,
         until: Maybe[str] = OMIT,
         options: Optional[CallOptions] = None,
