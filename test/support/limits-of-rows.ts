@@ -38,7 +38,7 @@ export function limitsOfRows(server: TestServer, send: Send): LimitCase[] {
       };
     },
   });
-  const model = { provider: 'openai', model: 'm', url: 'http://127.0.0.1:1' };
+  const model = { provider: 'openai', model: 'm', url: 'https://models.example.com/v1' };
   return [
     {
       ...{ limit: 'models', max: 100, attempts: 120, refusal: quota },

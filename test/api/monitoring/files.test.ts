@@ -22,7 +22,7 @@ const expressions = [
 /** The metrics that an expression reads. Prometheus itself makes `up`. */
 function metricsOf(expr: string): string[] {
   return (expr.replace(/"[^"]*"/g, '').match(/\b(?:quarry|process|nodejs)_\w+/g) ?? []).map((name) =>
-    name.replace(/^(quarry_http_request_duration_seconds)_(?:bucket|count|sum)$/, '$1'),
+    name.replace(/^(quarry_\w+_seconds)_(?:bucket|count|sum)$/, '$1'),
   );
 }
 

@@ -30,7 +30,6 @@ const settings = {
   QUARRY_KV_USER_BYTES_MAX: '1000',
   QUARRY_STREAMS_MAX: '10',
   QUARRY_MCP_WAITS_MAX: '6',
-  'runs that wait for their turn': 'of an automation, with eight callers: test/api/automations/runs.test.ts',
   QUARRY_BODY_BYTES_MAX: String(4 * mebibyte),
   QUARRY_BODY_MEMORY_MB: '8',
 };
@@ -302,6 +301,7 @@ const cases: LimitCase[] = [
 /** Limits that are tried elsewhere, with the reason. */
 const elsewhere: Record<string, string> = {
   QUARRY_TRUST_PROXY: 'no limit: it says whose address counts (test/api/http/connections.test.ts)',
+  'runs that wait for their turn': 'of an automation, with eight callers: test/api/automations/runs.test.ts',
   QUARRY_BODY_BYTES_MAX: 'one request: test/api/http/budgets.test.ts tries every route',
   QUARRY_STREAM_MEMORY_MB: 'refuses nobody, but makes streams wait: test/api/http/stream-memory.test.ts',
 };

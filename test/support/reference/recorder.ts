@@ -137,6 +137,8 @@ class Stable {
     if (/cursor$/.test(member)) return /^[a-z]{3}_/.test(text) ? this.#id(text) : 'eyJhZnRlciI6NDJ9';
     if (member === 'hint') return text.slice(0, 3).padEnd(8, 'E');
     if (member === 'csrf_token') return 'CSRF_TOKEN';
+    // The path of a link to an approval.
+    if (member === 'token' && /^[\w-]{86}$/.test(text)) return 'EXAMPLE';
     if (member === 'worker') return 'host/1/231ebc';
     return text
       .replaceAll(this.#baseUrl, 'https://quarry.example.com')
@@ -145,7 +147,7 @@ class Stable {
       .replace(/\bwhsec_[\w+/=]+/g, 'whsec_EXAMPLE')
       .replace(/\beyJ[\w-]+\.[\w-]+\.[\w-]+/g, 'ACCESS_TOKEN')
       .replace(/(token|signature|state|nonce|code_challenge)=[\w.~%-]+/g, '$1=EXAMPLE')
-      .replace(/\/inbound\/[\w-]+/g, '/inbound/EXAMPLE')
+      .replace(/\/(inbound|approval_links)\/[\w-]+/g, '/$1/EXAMPLE')
       .replace(/expires=\d+/g, 'expires=1772445600')
       .replace(/\b\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d)/g, shownTime)
       .replace(/\b\d{4}-\d\d-\d\d\b(?!T)/g, shownTime.slice(0, 10))
