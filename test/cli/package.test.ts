@@ -51,7 +51,7 @@ after(() => rmSync(directory, { recursive: true, force: true, maxRetries: 5 }));
 test('the package contains compiled code, the console and migrations, and no source or tests', () => {
   assert.deepEqual(readdirSync(installed).sort(), [
     ...['CHANGELOG.md', 'CONTRIBUTING.md', 'LICENSE', 'README.md', 'bin', 'console', 'deploy', 'dist', 'docs'],
-    ...['migrations', 'openapi.json', 'package.json', 'release-packages.json'],
+    ...['examples', 'migrations', 'openapi.json', 'package.json', 'release-packages.json'],
   ]);
   const readme = readFileSync(join(installed, 'README.md'), 'utf8');
   const links = [...readme.matchAll(/\]\(([^)#]+)/g)]

@@ -38,7 +38,17 @@ import { installLocked, runTar } from './packages.ts';
 export type BundleOptions = { platform: string; addOns?: string; out?: string };
 
 /** What the package of Quarry contains (`files` in package.json), but for what the server never reads. */
-const programFiles = ['bin', 'dist', 'migrations', 'console/dist', 'deploy', 'docs', 'openapi.json', 'CHANGELOG.md'];
+const programFiles = [
+  'bin',
+  'dist',
+  'migrations',
+  'console/dist',
+  'deploy',
+  'docs',
+  'examples',
+  'openapi.json',
+  'CHANGELOG.md',
+];
 const describingFiles = ['package.json', 'release-packages.json', 'LICENSE', 'README.md', 'CONTRIBUTING.md'];
 /** Of Node's package, headers and manuals stay out. */
 const nodeFiles = ['bin', 'LICENSE', 'package.json'];
