@@ -3,7 +3,7 @@ import type { Client } from '../client/client.ts';
 import { ApiError } from '../errors.ts';
 
 /** Something that happened in the app. */
-export type Activity = { isFailure: boolean; text: string; event: string; data: unknown };
+type Activity = { isFailure: boolean; text: string; event: string; data: unknown };
 
 type Data = {
   automation?: string;
