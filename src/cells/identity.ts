@@ -5,7 +5,7 @@ import type { CellSettings } from './settings.ts';
 import * as store from './store.ts';
 
 /** This process must not use the cell. The message says why and what to do. */
-export class CellRefused extends Error {}
+class CellRefused extends Error {}
 
 /**
  * Makes the database a directory, once, and lists these cells in it. If one of them is in the directory's own

@@ -39,7 +39,7 @@ export function readCells(config: CellsSetting): CellSettings[] | undefined {
 }
 
 /** The file that QUARRY_CELLS names; undefined if it contains the cells itself. */
-export function cellsFile({ cells }: CellsSetting): string | undefined {
+function cellsFile({ cells }: CellsSetting): string | undefined {
   return cells?.startsWith(filePrefix) ? cells.slice(filePrefix.length) : undefined;
 }
 
