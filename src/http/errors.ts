@@ -1,6 +1,7 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { isBlobStoreUnavailable } from '../blob/errors.ts';
 import { isDatabaseUnavailable } from '../db/errors.ts';
+import { isRefusedByMove } from '../db/fences.ts';
 import { AppError, type ErrorCode, errorCodes } from '../lib/errors.ts';
 import { quotaError } from '../tenancy/quotas.ts';
 import { missingReference } from '../tenancy/references.ts';
@@ -90,6 +91,10 @@ export function toAppError(error: unknown, request: FastifyRequest): AppError {
   const code = (error as FastifyError | undefined)?.code;
   const known = code === undefined ? undefined : frameworkErrors[code];
   if (known) return new AppError(known[0], known[1], { cause: error });
+  if (isRefusedByMove(error))
+    return new AppError('unavailable', 'The app is being moved to another database. Try again in a second.', {
+      cause: error,
+    });
   if (isDatabaseUnavailable(error) || isBlobStoreUnavailable(error))
     return new AppError('unavailable', 'The database or the file store is currently unavailable. Try again shortly.', {
       cause: error,
