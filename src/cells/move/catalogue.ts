@@ -120,6 +120,7 @@ export const catalogue: Readonly<Record<string, TableKind>> = {
   ...each('stays', [
     ...['console_developer_sessions', 'developer_tokens', 'quota_defaults', 'ledger_inheritance'],
     ...['crawl_host_shares', 'rate_budgets', 'sign_in_failures'],
+    ...['cell_apps', 'cell_identity', 'cells'],
     ...['app_fences', 'app_changes', 'app_held_jobs', 'cell_moves'],
     ...['schema_migrations', 'server_facts'],
   ]),

@@ -2,6 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { DatabaseTarget } from '../../db/address.ts';
 import { sequences } from './catalogue.ts';
 import { compareTable, copyChanges, copyShared, copyTable, countRows, type Difference, type Pair } from './copy.ts';
+import type { Directory } from './directory.ts';
 import { freeze, installFence, removeFence } from './fence.ts';
 import { discardHeldJobs, holdJobs, returnHeldJobs, sendHeldJobs } from './held-jobs.ts';
 import { dropSession, inTransaction, MoveError, openSession, quote, type Session } from './session.ts';
@@ -10,24 +11,13 @@ import { type AppTable, deleteRows, listAppTables } from './tables.ts';
 
 export { MoveError } from './session.ts';
 
-/** What the directory changes in the same commit as the step of a move. */
-export type Directory = {
-  target: DatabaseTarget;
-  /** The databases of the cells. Throws MoveError for a name that is not configured. */
-  targetOf(cell: string): DatabaseTarget;
-  /** Makes the app belong to the other cell. */
-  switchApp(session: Session, move: { appId: string; cell: string }): Promise<void>;
-  /** The app stays where it is. */
-  keepApp(session: Session, move: { appId: string; cell: string }): Promise<void>;
-};
-
 export type MoveOptions = {
   directory: Directory;
   appId: string;
   /** How long other processes may use what they read from the directory. The app stays frozen for at least this time. */
-  routesCachedMs?: number;
+  routesCachedMs?: number | undefined;
   /** How long the copy on the source is kept after the switch, while its fence refuses late writes with a clear error. */
-  sourceKeptMs?: number;
+  sourceKeptMs?: number | undefined;
   report?: (text: string) => void;
   /** Called between steps, for tests that interrupt a move there. */
   onPoint?: (point: string) => Promise<void> | void;
@@ -210,7 +200,7 @@ async function switchOver(run: Run): Promise<void> {
   await inTransaction(session, async () => {
     if (!(await store.changeStep(session, row, ['freezing'], 'opening')))
       throw new MoveError('Another process has changed the move.');
-    await options.directory.switchApp(session, { appId: move.appId, cell: row.target });
+    await options.directory.switchApp(session, { ...move, cell: row.target });
   });
   run.report(`switched after ${Math.round(performance.now() - startedMs)} ms without writes`);
   await run.at('switched');
@@ -246,7 +236,7 @@ async function undo(run: Run): Promise<void> {
   const { pair, move, session, row, options } = run;
   await returnHeldJobs(pair.source, move.appId);
   await run.at('source opened');
-  await inTransaction(session, () => options.directory.keepApp(session, { appId: move.appId, cell: row.source }));
+  await inTransaction(session, () => options.directory.keepApp(session, move));
   await removeFence(pair.source, move);
   await run.at('source unfenced');
   await removeCopy(run, pair.target);

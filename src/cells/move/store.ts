@@ -35,6 +35,11 @@ export async function insertMove(
   session: Session,
   { appId, id, source, target }: { appId: string; id: string; source: string; target: string },
 ): Promise<void> {
+  const active = await findActiveMove(session, appId);
+  const refuse = (to = 'another cell') => {
+    throw new MoveError(`The app is already being moved to ${to}. Continue that move, or abort it first.`);
+  };
+  if (active !== undefined) refuse(active.target);
   try {
     await session.query(
       "insert into cell_moves (app_id, id, source, target, step) values ($1, $2, $3, $4, 'preparing')",
@@ -42,10 +47,7 @@ export async function insertMove(
     );
   } catch (error) {
     if (stateOf(error) !== '23505') throw error;
-    const active = await findActiveMove(session, appId);
-    throw new MoveError(
-      `The app is already being moved to ${active?.target ?? 'another cell'}. Continue that move, or abort it first.`,
-    );
+    refuse();
   }
 }
 

@@ -6,7 +6,7 @@ import type { Database } from '../../../src/db/database.ts';
 import { addJob } from '../../../src/jobs/queue.ts';
 import { newUuid } from '../../../src/lib/ids.ts';
 import { fillEveryTable, idOf } from '../../support/cells/every-table.ts';
-import { addMove, createPair, rowsOfApp } from '../../support/cells/moves.ts';
+import { createPair, rowsOfApp } from '../../support/cells/moves.ts';
 
 const pair = await createPair();
 after(() => pair.close());
@@ -37,10 +37,10 @@ test('an app with rows in every table is moved with each of them, and leaves not
     [],
     'every table of apps has rows',
   );
-  await addMove(pair, appId);
+  await pair.addMove(appId);
   const row = await continueMove({ directory, sourceKeptMs: 0, appId });
   assert.equal(row.step, 'done');
-  assert.equal(pair.cellOf.get(appId), 'two');
+  assert.equal(await pair.cellOf(appId), 'two');
   assert.deepEqual(await rowsOfApp(target.db, appId), before);
   assert.deepEqual(await rowsOfApp(source.db, appId), emptied(before));
   assert.deepEqual(await rowsOfApp(source.db, other), others, 'the other app has not changed');
@@ -61,7 +61,7 @@ async function assertNoTrace(db: Database): Promise<void> {
 
 test('what is written while the app is copied is there, and nothing is written to the source once it is frozen', async () => {
   const appId = await createApp();
-  await addMove(pair, appId);
+  await pair.addMove(appId);
   const written = new Map<string, string>();
   const [userId, otherUserId] = [idOf(1), idOf(2)];
   let refused = 0;
@@ -108,7 +108,7 @@ test('what is written while the app is copied is there, and nothing is written t
 test('an app of another transaction that writes during the freeze does not notice it', async () => {
   const appId = await createApp();
   const other = await createApp();
-  await addMove(pair, appId);
+  await pair.addMove(appId);
   await continueMove({
     directory,
     sourceKeptMs: 0,
@@ -137,7 +137,7 @@ test('an app of another transaction that writes during the freeze does not notic
 
 test('a transaction that stays open is ended, and what it wrote is neither acknowledged nor copied', async () => {
   const appId = await createApp();
-  await addMove(pair, appId);
+  await pair.addMove(appId);
   const paused = await source.db.reserve();
   await paused.runScript(`begin; update users set name = 'paused' where app_id = '${appId}'`).catch(() => {});
   const moved = continueMove({
@@ -161,7 +161,7 @@ test('a transaction that stays open is ended, and what it wrote is neither ackno
 test('numbers of rows and segments continue on the target', async () => {
   const appId = await createApp();
   await source.db`select setval('events_place_seq', 500000), setval('knowledge_segment_numbers', 900000)`;
-  await addMove(pair, appId);
+  await pair.addMove(appId);
   await continueMove({ directory, sourceKeptMs: 0, appId });
   const [next] = await target.db`
     select nextval('knowledge_segment_numbers') as segment, nextval('events_place_seq') as place`;
@@ -172,7 +172,7 @@ for (const stop of ['target fenced', 'copying', 'copied files', 'round', 'freezi
   test(`a move that is aborted at "${stop}" leaves the app where it was, with its jobs`, async () => {
     const appId = await createApp();
     const before = await rowsOfApp(source.db, appId);
-    await addMove(pair, appId);
+    await pair.addMove(appId);
     await assert.rejects(
       continueMove({
         directory,
@@ -182,7 +182,7 @@ for (const stop of ['target fenced', 'copying', 'copied files', 'round', 'freezi
       }),
       /stopped/,
     );
-    await assert.rejects(addMove(pair, appId), /already being moved to two/);
+    await assert.rejects(pair.addMove(appId), /already being moved to two/);
     assert.equal((await abortMove({ directory, appId })).step, 'aborted');
     assert.deepEqual(await rowsOfApp(source.db, appId), before);
     assert.deepEqual(await rowsOfApp(target.db, appId), emptied(before));
@@ -191,14 +191,14 @@ for (const stop of ['target fenced', 'copying', 'copied files', 'round', 'freezi
     await assertNoTrace(target.db);
     // It can be moved later.
     if (stop !== 'compared') return;
-    await addMove(pair, appId);
+    await pair.addMove(appId);
     assert.equal((await continueMove({ directory, sourceKeptMs: 0, appId })).step, 'done');
   });
 
 test('after the switch, a move can only be continued', async () => {
   const appId = await createApp();
   const before = await rowsOfApp(source.db, appId);
-  await addMove(pair, appId);
+  await pair.addMove(appId);
   const stopAt = (stop: string) => (point: string) =>
     point === stop ? Promise.reject(new Error('stopped')) : undefined;
   for (const stop of ['switched', 'opened', 'target unfenced']) {
@@ -212,4 +212,31 @@ test('after the switch, a move can only be continued', async () => {
   );
   assert.equal((await continueMove({ directory, sourceKeptMs: 0, appId })).step, 'done');
   assert.deepEqual(await rowsOfApp(target.db, appId), before);
+});
+
+test('a move that cannot succeed is refused with the reason', async () => {
+  const appId = await createApp();
+  await assert.rejects(pair.addMove(appId, 'one'), /in one already/);
+  await assert.rejects(pair.addMove(appId, 'six'), /no cell six/);
+  await assert.rejects(pair.addMove(appId, 'three'), /No server has opened three yet/);
+  await assert.rejects(pair.addMove(appId, 'four'), /four is being drained/);
+  await assert.rejects(pair.addMove(appId, 'five'), /five is full/);
+  await assert.rejects(pair.addMove(newUuid()), /no such app/);
+  await assert.rejects(continueMove({ directory, appId }), /not being moved/);
+  await assert.rejects(abortMove({ directory, appId }), /not being moved/);
+  await pair.addMove(appId);
+  await assert.rejects(pair.addMove(appId), /already being moved to two/);
+  await target.db`update schema_migrations set checksum = checksum || 'x' where version = 1`;
+  await assert.rejects(continueMove({ directory, appId }), /different schemas/);
+  await target.db`update schema_migrations set checksum = left(checksum, -1) where version = 1`;
+  let second: Promise<unknown> | undefined;
+  await continueMove({
+    directory,
+    sourceKeptMs: 0,
+    appId,
+    onPoint: async () => {
+      second ??= assert.rejects(continueMove({ directory, appId }), /Another process is working on the move/);
+      await second;
+    },
+  });
 });

@@ -1,53 +1,48 @@
-import { type Directory, MoveError } from '../../../src/cells/move/move.ts';
-import { dropSession, openSession } from '../../../src/cells/move/session.ts';
-import * as store from '../../../src/cells/move/store.ts';
+import { Directory } from '../../../src/cells/move/directory.ts';
 import type { Database } from '../../../src/db/database.ts';
-import { newUuid } from '../../../src/lib/ids.ts';
 import { createTestDatabase, type TestDatabase } from '../database.ts';
 
-/** Two databases, of which the first one is the directory as well. */
+/** Two cells, of which the first one is in the directory's database. */
 export type MovePair = {
   source: TestDatabase;
   target: TestDatabase;
   directory: Directory;
   /** The cell of the app, as the directory says. */
-  cellOf: Map<string, string>;
+  cellOf(appId: string): Promise<string | undefined>;
+  /** Lists an app of the first cell in the directory, and adds its move. */
+  addMove(appId: string, cell?: string): Promise<void>;
   close(): Promise<void>;
 };
 
 export async function createPair(): Promise<MovePair> {
   const source = await createTestDatabase();
   const target = await createTestDatabase();
-  const cellOf = new Map<string, string>();
+  const { db } = source;
+  await db`insert into cells (name, database) values ('one', gen_random_uuid()), ('two', gen_random_uuid()),
+    ('three', null), ('four', gen_random_uuid()), ('five', gen_random_uuid())`;
+  await db`update cells set state = 'draining' where name = 'four'`;
+  const directory = new Directory(source.target, [
+    ...['one', 'two', 'three', 'four'].map((name) => ({
+      ...{ name, target: name === 'one' ? source.target : target.target, acceptsNewApps: true },
+    })),
+    { name: 'five', target: target.target, acceptsNewApps: false },
+  ]);
   return {
     source,
     target,
-    cellOf,
-    directory: directoryOf({ source, target }, cellOf),
+    directory,
+    async cellOf(appId) {
+      const [row] = await db<{ cell: string }[]>`select cell from cell_apps where app_id = ${appId} and state = 'here'`;
+      return row?.cell;
+    },
+    async addMove(appId, cell = 'two') {
+      await db`insert into cell_apps (app_id, cell, developer_id, name, created_at, updated_at)
+        select id, 'one', developer_id, name, created_at, updated_at from apps where id = ${appId}
+        on conflict do nothing`;
+      await directory.addMove(appId, cell);
+    },
     close: async () => void (await Promise.all([source.drop(), target.drop()])),
   };
-}
-
-function directoryOf({ source, target }: Pick<MovePair, 'source' | 'target'>, cellOf: Map<string, string>): Directory {
-  return {
-    target: source.target,
-    targetOf(cell) {
-      if (cell !== 'one' && cell !== 'two') throw new MoveError(`There is no cell ${cell}.`);
-      return cell === 'one' ? source.target : target.target;
-    },
-    switchApp: async (_session, { appId, cell }) => void cellOf.set(appId, cell),
-    keepApp: async (_session, { appId, cell }) => void cellOf.set(appId, cell),
-  };
-}
-
-/** Adds a move to the directory, as `quarry cells move` does. */
-export async function addMove({ directory }: MovePair, appId: string, source = 'one', target = 'two'): Promise<void> {
-  const session = await openSession(directory.target, 'quarry-test');
-  try {
-    await store.insertMove(session, { appId, id: newUuid(), source, target });
-  } finally {
-    dropSession(session);
-  }
 }
 
 /** Every row of the app in every table, as text, by table. Jobs without their number. */
