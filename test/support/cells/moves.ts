@@ -4,8 +4,8 @@ import { createTestDatabase, type TestDatabase } from '../database.ts';
 
 /** Two cells, of which the first one is in the directory's database. */
 export type MovePair = {
-  source: TestDatabase;
-  target: TestDatabase;
+  source: CellDatabase;
+  target: CellDatabase;
   directory: Directory;
   /** The cell of the app, as the directory says. */
   cellOf(appId: string): Promise<string | undefined>;
@@ -14,9 +14,19 @@ export type MovePair = {
   close(): Promise<void>;
 };
 
+type CellDatabase = Pick<TestDatabase, 'target' | 'db'>;
+
 export async function createPair(): Promise<MovePair> {
   const source = await createTestDatabase();
   const target = await createTestDatabase();
+  return {
+    ...(await pairOf(source, target)),
+    close: async () => void (await Promise.all([source.drop(), target.drop()])),
+  };
+}
+
+/** Makes these databases cells, which the caller removes. */
+export async function pairOf(source: CellDatabase, target: CellDatabase): Promise<Omit<MovePair, 'close'>> {
   const { db } = source;
   await db`insert into cells (name, database) values ('one', gen_random_uuid()), ('two', gen_random_uuid()),
     ('three', null), ('four', gen_random_uuid()), ('five', gen_random_uuid())`;
@@ -41,7 +51,6 @@ export async function createPair(): Promise<MovePair> {
         on conflict do nothing`;
       await directory.addMove(appId, cell);
     },
-    close: async () => void (await Promise.all([source.drop(), target.drop()])),
   };
 }
 
