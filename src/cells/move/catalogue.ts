@@ -8,7 +8,7 @@
  * - `shared`: rows of the installation that rows of the app refer to. Those that the target lacks are added.
  * - `stays`: rows of the installation, or of the moves themselves, which belong to their database.
  */
-export type TableKind = 'app' | 'jobs' | 'rebuilt' | 'shared' | 'stays';
+type TableKind = 'app' | 'jobs' | 'rebuilt' | 'shared' | 'stays';
 
 export const catalogue: Readonly<Record<string, TableKind>> = {
   ...each('app', [

@@ -41,7 +41,7 @@ export async function copyShared({ source, target }: Pair, appId: string): Promi
 
 /** A table whose copy differs from its source. */
 export type Difference = { table: string; source: string; target: string };
-export type Round = { changes: number; differences: Difference[] };
+type Round = { changes: number; differences: Difference[] };
 
 /**
  * Copies the rows again whose keys the triggers have listed since the last round, and compares them. The keys are

@@ -4,7 +4,7 @@ import { dropSession, inTransaction, MoveError, openSession, type Session } from
 import { insertMove } from './store.ts';
 
 /** A cell as the settings name it, with a target that is not a transaction pooler. */
-export type MoveCell = { name: string; target: DatabaseTarget; acceptsNewApps: boolean };
+type MoveCell = { name: string; target: DatabaseTarget; acceptsNewApps: boolean };
 
 /** The directory's database and the cells of an installation. */
 export class Directory {

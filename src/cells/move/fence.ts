@@ -9,7 +9,7 @@ import { type AppTable, deleteRows } from './tables.ts';
  * from the beginning. A process that was paused, or does not know about the move, is refused like any other.
  */
 
-export type Move = { id: string; appId: string };
+type Move = { id: string; appId: string };
 type Side = 'source' | 'target';
 
 /** How long a change of a table may wait for its lock, because all other writers of the table wait behind it. */

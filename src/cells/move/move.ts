@@ -11,7 +11,7 @@ import { type AppTable, deleteRows, listAppTables } from './tables.ts';
 
 export { MoveError } from './session.ts';
 
-export type MoveOptions = {
+type MoveOptions = {
   directory: Directory;
   appId: string;
   /** How long other processes may use what they read from the directory. The app stays frozen for at least this time. */

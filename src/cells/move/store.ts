@@ -2,18 +2,16 @@ import { MoveError, type Session, stateOf } from './session.ts';
 
 /** The directory's list of moves. Everything that a try needs to continue another one is in it. */
 
-export const moveSteps = [
-  'preparing',
-  'copying',
-  'catching_up',
-  'freezing',
-  'opening',
-  'cleaning',
-  'aborting',
-  'done',
-  'aborted',
-] as const;
-export type MoveStep = (typeof moveSteps)[number];
+export type MoveStep =
+  | 'preparing'
+  | 'copying'
+  | 'catching_up'
+  | 'freezing'
+  | 'opening'
+  | 'cleaning'
+  | 'aborting'
+  | 'done'
+  | 'aborted';
 
 export type MoveRow = {
   app_id: string;

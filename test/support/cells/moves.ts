@@ -3,7 +3,7 @@ import type { Database } from '../../../src/db/database.ts';
 import { createTestDatabase, type TestDatabase } from '../database.ts';
 
 /** Two cells, of which the first one is in the directory's database. */
-export type MovePair = {
+type MovePair = {
   source: CellDatabase;
   target: CellDatabase;
   directory: Directory;
