@@ -118,7 +118,13 @@ export const catalogue: Readonly<Record<string, TableKind>> = {
   ...each('rebuilt', ['automation_work_claims', 'pictures']),
   ...each('shared', ['developers', 'ledger_keys']),
   ...each('stays', [
-    ...['console_developer_sessions', 'console_sign_in_links', 'developer_tokens', 'quota_defaults', 'ledger_inheritance'],
+    ...[
+      'console_developer_sessions',
+      'console_sign_in_links',
+      'developer_tokens',
+      'quota_defaults',
+      'ledger_inheritance',
+    ],
     ...['crawl_host_shares', 'rate_budgets', 'sign_in_failures'],
     ...['cell_apps', 'cell_identity', 'cells'],
     ...['app_fences', 'app_changes', 'app_held_jobs', 'cell_moves'],
