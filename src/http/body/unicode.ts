@@ -11,7 +11,16 @@ export function findTextProblem(
   value: unknown,
   mayHoldNul: (path: string) => boolean = () => false,
 ): TextProblem | undefined {
-  return new Walk(mayHoldNul).visit(value, 0);
+  return walkText(value, mayHoldNul).problem;
+}
+
+/** Like `findTextProblem`; also returns the number of values that it has seen. */
+export function walkText(
+  value: unknown,
+  mayHoldNul: (path: string) => boolean = () => false,
+): { problem: TextProblem | undefined; values: number } {
+  const walk = new Walk(mayHoldNul);
+  return { problem: walk.visit(value, 0), values: walk.values };
 }
 
 class Walk {
@@ -22,6 +31,10 @@ class Walk {
 
   constructor(mayHoldNul: (path: string) => boolean) {
     this.#mayHoldNul = mayHoldNul;
+  }
+
+  get values(): number {
+    return limits.jsonValuesMax - this.#left;
   }
 
   visit(value: unknown, depth: number): TextProblem | undefined {
