@@ -6,7 +6,7 @@ import type { TestServer } from '../support/server.ts';
  * results. Each story stores one of a size, and does what reads it. `times` is 1 or 4; 4 is close to the limit.
  */
 
-export type Story = { name: string; run(times: number): Promise<unknown> };
+type Story = { name: string; run(times: number): Promise<unknown> };
 
 type Send = <T = { id: string }>(method: string, path: string, body?: unknown) => Promise<T>;
 

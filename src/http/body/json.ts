@@ -47,7 +47,7 @@ type Scanned = {
  * `jsonMembersMax` of them are members of objects. Each of those costs the parser and the checks several times as much
  * as an item of a list. Allocates nothing for most numbers.
  */
-export function scanJson(bytes: Uint8Array, valuesMax: number, member = 'body'): Scanned {
+function scanJson(bytes: Uint8Array, valuesMax: number, member = 'body'): Scanned {
   let scanned: Scanned | undefined;
   for (const each of scanInSteps(bytes, valuesMax, member)) scanned = each;
   return scanned as Scanned;

@@ -4,18 +4,10 @@ type TextProblem = { path: string; message: string };
 
 /**
  * Finds what PostgreSQL cannot store or JSON cannot represent: U+0000, lone surrogates, numbers that overflow,
- * nesting deeper than `jsonDepthMax`, more values than `jsonValuesMax`. `mayHoldNul` allows U+0000. Allocates nothing
- * per value: the path is built only when there is a problem.
+ * nesting deeper than `jsonDepthMax`, more values than `jsonValuesMax`. `mayHoldNul` allows U+0000. Returns the number of
+ * values too. Allocates nothing per value: the path is built only when there is a problem.
  */
 export function findTextProblem(
-  value: unknown,
-  mayHoldNul: (path: string) => boolean = () => false,
-): TextProblem | undefined {
-  return walkText(value, mayHoldNul).problem;
-}
-
-/** Like `findTextProblem`; also returns the number of values that it has seen. */
-export function walkText(
   value: unknown,
   mayHoldNul: (path: string) => boolean = () => false,
 ): { problem: TextProblem | undefined; values: number } {

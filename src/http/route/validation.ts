@@ -3,7 +3,7 @@ import addFormats from 'ajv-formats';
 import type { Static, TSchema } from 'typebox';
 import { AppError, type FieldError } from '../../lib/errors.ts';
 import { limits } from '../../lib/limits.ts';
-import { walkText } from '../body/unicode.ts';
+import { findTextProblem } from '../body/unicode.ts';
 
 type JsonSchema = {
   type?: string;
@@ -107,7 +107,7 @@ function createCheck(schema: JsonSchema, part: HttpPart): (data: unknown) => Val
   const documentText = schema[documentTextKeyword] === true ? isDocumentText : undefined;
   return (data) => {
     const value = readPart(part, data, schema);
-    const { problem, values } = walkText(value, documentText);
+    const { problem, values } = findTextProblem(value, documentText);
     if (problem) return { error: fieldsError(part, [{ field: problem.path || 'body', message: problem.message }]) };
     const validate = (values > thoroughValuesMax ? brief : thorough).get(schema);
     if (validate(value)) return { value };
