@@ -47,6 +47,7 @@ export function buildProgram(): { program: Command; exitCode: () => number } {
   addAddOnCommands(program, end);
   addVerificationCommands(program, end);
   addJobCommands(program, end);
+  addCellCommands(program, end);
   addBackupCommands(program, end);
   addAutomationCommands(program, end);
   addPeopleCommands(program, end);
@@ -183,6 +184,31 @@ function addJobCommands(program: Command, end: End): void {
     .description('retry a job that is set aside')
     .action(async (job: string) => {
       end(await (await import('./operate/jobs.ts')).retry(job));
+    });
+}
+
+/** Several databases. */
+function addCellCommands(program: Command, end: End): void {
+  const cells = program.command('cells').description('show and change the databases that apps are in (QUARRY_CELLS)');
+  cells
+    .command('list')
+    .description('show every cell; exits 1 if servers cannot use one')
+    .option('--json', 'print JSON')
+    .action(async (options: { json?: boolean }) => {
+      end(await (await import('./operate/cells.ts')).list(options));
+    });
+  cells
+    .command('add <name>')
+    .description('prepare the database of a cell of QUARRY_CELLS')
+    .action(async (name: string) => {
+      end(await (await import('./operate/cells.ts')).add(name));
+    });
+  cells
+    .command('drain <name>')
+    .description('keep new apps out of a cell')
+    .option('--undo', 'let them in again')
+    .action(async (name: string, options: { undo?: boolean }) => {
+      end(await (await import('./operate/cells.ts')).drain(name, options));
     });
 }
 

@@ -7,9 +7,10 @@ import { oneHeader } from '../headers.ts';
 /**
  * How a POST treats the header Idempotency-Key. `kept`: its first response is stored and returned again.
  * `credential`: its response carries a credential and is never stored, so the header is 422. `forwarded`: the key
- * applies to the requests that the route sends to the API itself.
+ * applies to the requests that the route sends to the API itself. `repeated`: the operation only reads, so it runs again
+ * with the rights that the caller has then, and nothing is stored.
  */
-export type IdempotencyMode = 'kept' | 'credential' | 'forwarded';
+export type IdempotencyMode = 'kept' | 'credential' | 'forwarded' | 'repeated';
 
 /** Who sends a request, if no credential header shows it. */
 export type IdempotencyCaller = Scope & { name: string; isWholeApp: boolean };
@@ -57,7 +58,7 @@ export function readIdempotencyKey(request: FastifyRequest): string | undefined 
 /** The key, if this request's response may be stored under it. 422 if the response carries a credential. */
 export function usableKey(request: FastifyRequest, mode: IdempotencyMode): string | undefined {
   const key = readIdempotencyKey(request);
-  if (key === undefined || mode === 'forwarded') return undefined;
+  if (key === undefined || mode === 'forwarded' || mode === 'repeated') return undefined;
   if (mode === 'credential')
     throw invalidField(
       'idempotency-key',
