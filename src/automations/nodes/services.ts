@@ -52,7 +52,7 @@ export type NodeDomains = {
 };
 
 /** The same `key` for repeated calls, which change nothing twice. */
-export type OperationCall = { key: string; signal: AbortSignal };
+type OperationCall = { key: string; signal: AbortSignal };
 
 /** A change that is ready to be written in a transaction. Call `discard` if it will not be written. */
 type PreparedWrite<Written> = { commit(tx: Db): Promise<Written>; discard(): Promise<void> };

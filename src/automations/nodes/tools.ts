@@ -53,7 +53,7 @@ export function nameOfTool({ name, operation, automation = '' }: NodeTool): stri
 }
 
 /** The tools of a node as its graph has them, before templates are resolved. */
-export function toolsOf(node: Record<string, unknown>): NodeTool[] {
+function toolsOf(node: Record<string, unknown>): NodeTool[] {
   return node.kind === 'generate' && Array.isArray(node.tools) ? (node.tools as NodeTool[]) : [];
 }
 
