@@ -103,7 +103,7 @@ export function createLlm({ db, secrets, clock, config, log, resolve, allow, che
       const { text, finishReason, toolCalls } = completed;
       const named = input.model === undefined ? {} : { model_name: model.name };
       const generated = { text, model: model.model, ...named, finish_reason: finishReason, usage };
-      if (toolCalls.length > 0) return { ...generated, tool_calls: toolCalls };
+      if (input.tools !== undefined && toolCalls.length > 0) return { ...generated, tool_calls: toolCalls };
       if (schema === undefined) return generated;
       const { data, problem } = await readValid(text, schema, of.lane, finishReason);
       if (problem === undefined) return { ...generated, data };
