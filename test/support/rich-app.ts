@@ -6,7 +6,7 @@ import type { TestApp } from './provisioner.ts';
 import type { TestServer } from './server.ts';
 
 /** The ids in the addresses of a rich app's pages. */
-export type RichApp = Record<
+type RichApp = Record<
   | 'file'
   | 'source'
   | 'document'
