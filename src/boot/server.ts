@@ -11,6 +11,7 @@ import { registerAutomationRoutes } from '../automations/routes.ts';
 import { runsJobs } from '../config/config.ts';
 import { registerConfigRoutes } from '../configs/routes.ts';
 import { registerConsoleRoutes } from '../console/routes.ts';
+import type { SignInLink } from '../console/sign-in-links.ts';
 import { registerConsole } from '../console/static.ts';
 import { registerEventRoutes } from '../events/routes.ts';
 import { webhookMessages } from '../events/schema.ts';
@@ -60,7 +61,7 @@ export type QuarryServer = {
   /** What the job workers of the process run. */
   work: BackgroundWork;
   /** Creates a code that signs the holder of a developer token in to the console, once. */
-  createSignInCode(developerToken: string): string;
+  createSignInLink(developerToken: string): Promise<SignInLink | undefined>;
   /** Starts to accept connections. Returns the server's URL. */
   listen(): Promise<string>;
   /**
@@ -153,7 +154,7 @@ export async function createServer(
     fastify,
     api,
     work: domains.work,
-    createSignInCode: domains.consoleSessions.createSignInCode,
+    createSignInLink: domains.consoleSessions.createSignInLink,
     async listen() {
       const wanted = servesApi ? config.port : config.workerPort;
       others = await listenOn(fastify, config.host, wanted);
