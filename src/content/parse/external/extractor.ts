@@ -16,10 +16,10 @@ import type { DocumentKind } from '../detect.ts';
  * HTML is read in a parser process like an uploaded file.
  */
 
-export const extractorKinds = ['docling', 'tika'] as const;
+const extractorKinds = ['docling', 'tika'] as const;
 
 /** The types of documents that an extractor may read, with a name and a media type by which it recognises them. */
-export const extractedTypes = {
+const extractedTypes = {
   pdf: { extension: 'pdf', mediaType: 'application/pdf' },
   docx: {
     extension: 'docx',
@@ -51,7 +51,7 @@ export type Extractor = {
   ): Promise<{ html: string } | { problem: string }>;
 };
 
-export type ExtractorSettings = {
+type ExtractorSettings = {
   extractorUrl: string | undefined;
   extractorKind: (typeof extractorKinds)[number];
   extractorTypes: string[];
