@@ -91,17 +91,9 @@ export async function createServer(
   metrics.gauge('quarry_http_body_bytes', 'Bytes of request bodies in progress', () => intake.heldBytes);
   const connections = new Connections(config);
   metrics.gauge('quarry_http_requests_in_progress', 'Requests in progress', () => connections.requestsInProgress);
-  const { fastify, api } = await createHttpServer({
-    log,
-    credentials,
-    sessions,
-    metrics,
-    rateLimiter,
-    audit,
-    idempotency,
+  const http = {
+    ...{ log, credentials, sessions, metrics, rateLimiter, audit, idempotency, intake },
     bodyBytesMax: config.bodyBytesMax,
-    intake,
-    connections,
     // The console shows files from the content origin.
     corsOrigins:
       config.contentOrigin === undefined
@@ -111,7 +103,8 @@ export async function createServer(
     trustProxy: config.trustProxy,
     errorDialects: [openAiErrors],
     rewriteUrl: rewriteKvUrl,
-  });
+  };
+  const { fastify, api } = await createHttpServer({ ...http, connections });
   // A worker serves only health and metrics.
   const servesApi = config.role !== 'worker';
   if (servesApi) await collectOpenApi(fastify, api, webhookMessages);
@@ -122,7 +115,17 @@ export async function createServer(
   });
   registerMonitoring({ ...services, databasePoolSize: config.databasePoolSize });
   metrics.gauge('quarry_http_connections', 'Open client connections', () => countConnections(fastify));
-  const domains = createDomains(services, audit);
+  // A worker serves no API. The tools that its runs call reach one without a listener, created when first needed.
+  let innerApi: Promise<FastifyInstance> | undefined;
+  const openInnerApi = () => {
+    innerApi ??= createHttpServer(http).then(async (inner) => {
+      registerRoutes(inner.api, domains);
+      await inner.fastify.ready();
+      return inner.fastify;
+    });
+    return innerApi;
+  };
+  const domains: Domains = createDomains(services, servesApi ? async () => fastify : openInnerApi, audit);
   let mcp: ReturnType<typeof registerMcpRoutes> | undefined;
   if (servesApi) {
     registerOpenApiRoute(api, fastify);
@@ -171,7 +174,7 @@ export async function createServer(
     },
     close() {
       closing ??= stopWork()
-        .then(() => drain(fastify))
+        .then(() => Promise.all([drain(fastify), innerApi?.then((inner) => inner.close())]))
         .then(() => Promise.all([rateLimiter.close(), audit.close(), metricsServer?.close()]))
         .then(() => {});
       return closing;
