@@ -1,4 +1,4 @@
-import { isTracing } from '../tracing/trace.ts';
+import { currentTraceparent, isTracing } from '../tracing/trace.ts';
 import type { Connection } from './connection.ts';
 import { DatabaseError } from './errors.ts';
 import { isStalePlan, type Try } from './retry.ts';
@@ -18,6 +18,13 @@ export async function execute(connection: Connection, compiled: Compiled): Promi
   }
 }
 
+/** Begins a transaction. Triggers store its trace with the events that they emit. */
+function beginScript(mode: TransactionMode | undefined): string {
+  const begin = mode === undefined ? 'begin' : `begin ${mode}`;
+  const traceparent = currentTraceparent();
+  return traceparent === undefined ? begin : `${begin}; set local quarry.traceparent = '${traceparent}'`;
+}
+
 export async function runTransaction<T>(
   connection: Connection,
   mode: TransactionMode | undefined,
@@ -25,7 +32,7 @@ export async function runTransaction<T>(
   attempt?: Try,
 ): Promise<T> {
   if (attempt) attempt.isWithoutEffect = true;
-  const begun = connection.runScript(mode === undefined ? 'begin' : `begin ${mode}`);
+  const begun = connection.runScript(beginScript(mode));
   // The first statement is sent immediately after a plain `begin`, which cannot fail on a working session.
   if (mode === undefined) begun.catch(() => {});
   else await begun;
