@@ -1,6 +1,7 @@
 import { currentTraceparent, isTracing } from '../tracing/trace.ts';
 import type { Connection } from './connection.ts';
 import { DatabaseError } from './errors.ts';
+import { isForEveryApp } from './fences.ts';
 import { isStalePlan, type Try } from './retry.ts';
 import { type Compiled, compile, createSql, type Result, type Row, type Statement } from './sql.ts';
 import { traceStatement } from './tracing.ts';
@@ -21,8 +22,10 @@ export async function execute(connection: Connection, compiled: Compiled): Promi
 /** Begins a transaction. Triggers store its trace with the events that they emit. */
 function beginScript(mode: TransactionMode | undefined): string {
   const begin = mode === undefined ? 'begin' : `begin ${mode}`;
+  const everyApp = isForEveryApp() ? "; set local quarry.every_app = 'on'" : '';
   const traceparent = currentTraceparent();
-  return traceparent === undefined ? begin : `${begin}; set local quarry.traceparent = '${traceparent}'`;
+  const trace = traceparent === undefined ? '' : `; set local quarry.traceparent = '${traceparent}'`;
+  return `${begin}${everyApp}${trace}`;
 }
 
 export async function runTransaction<T>(
