@@ -217,6 +217,9 @@ export function createDomains(services: Services, audit?: AuditLog) {
   return {
     ...base,
     work,
+    llm,
+    contextTokens: config.llmContextTokens,
+    requestMsMax: config.llmRequestSeconds * 1000,
     apps: createAppService(base),
     usage: usage.service,
     setAsideJobs: createSetAsideJobService(base),

@@ -11,6 +11,7 @@ import { ApiError, type ErrorMember } from './api-client.ts';
 import { getPrompt, listPrompts } from './prompts.ts';
 import { listResources, readResource, resourceTemplates } from './resources.ts';
 import type { Tool, ToolContext } from './tool.ts';
+import { answerTools } from './tools/answers.ts';
 import { automationTools } from './tools/automations.ts';
 import { extractionTools } from './tools/extractions.ts';
 import { fileTools } from './tools/files.ts';
@@ -20,6 +21,7 @@ import { kvTools } from './tools/kv.ts';
 
 export const tools: readonly Tool[] = [
   ...knowledgeTools,
+  ...answerTools,
   ...ingestionTools,
   ...fileTools,
   ...extractionTools,

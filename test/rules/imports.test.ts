@@ -11,6 +11,7 @@ const levels: string[][] = [
   ['boot'],
   ['backup'],
   ['console', 'openai'],
+  ['answers'],
   [
     'agents',
     'apps',

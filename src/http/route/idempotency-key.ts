@@ -6,7 +6,8 @@ import { oneHeader } from '../headers.ts';
 
 /**
  * How a POST treats the header Idempotency-Key. `kept`: its first response is stored and returned again.
- * `credential`: its response carries a credential and is never stored, so the header is 422. `forwarded`: the key
+ * `credential`: its response carries a credential, or what
+ * the caller may soon not read, and is never stored, so the header is 422. `forwarded`: the key
  * applies to the requests that the route sends to the API itself.
  */
 export type IdempotencyMode = 'kept' | 'credential' | 'forwarded';
@@ -58,11 +59,7 @@ export function readIdempotencyKey(request: FastifyRequest): string | undefined 
 export function usableKey(request: FastifyRequest, mode: IdempotencyMode): string | undefined {
   const key = readIdempotencyKey(request);
   if (key === undefined || mode === 'forwarded') return undefined;
-  if (mode === 'credential')
-    throw invalidField(
-      'idempotency-key',
-      'is not supported here: the response carries a credential, which is not stored',
-    );
+  if (mode === 'credential') throw invalidField('idempotency-key', 'is not supported here: the response is not stored');
   const { idempotency_key: inBody } = (request.body ?? {}) as { idempotency_key?: unknown };
   if (inBody !== undefined && inBody !== key)
     throw invalidField('idempotency_key', 'must equal the header Idempotency-Key when both are sent');
