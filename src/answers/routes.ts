@@ -19,7 +19,7 @@ export function registerAnswerRoutes(api: Api, deps: Deps): void {
     path: '/api/v1/citations/verify',
     operationId: 'verifyCitations',
     rateGroup: 'search',
-    idempotency: 'credential',
+    idempotency: 'repeated',
     tag,
     summary: 'Check the quotes of a text',
     description:
@@ -41,7 +41,7 @@ export function registerAnswerRoutes(api: Api, deps: Deps): void {
     description:
       'Searches, has a language model write from the passages found, and checks each sentence and each quote. Nothing is stored. If no model is configured, returns the best passages. 503 if the model is down or ends in the middle; in a stream that has begun, an event `error`.',
     body: answerCreateSchema,
-    idempotency: 'credential',
+    idempotency: 'repeated',
     responses: { 200: ref(answerSchema) },
     handler: async ({ caller, body, request, reply }) => {
       const signal = abortedWithReader(reply);

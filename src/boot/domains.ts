@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import type { FastifyInstance } from 'fastify';
 import { createAgentService } from '../agents/service.ts';
 import { createAppService } from '../apps/service.ts';
 import { createAudit } from '../audit/domain.ts';
@@ -30,6 +31,7 @@ import { createLedgerService } from '../ledger/service.ts';
 import { limits } from '../lib/limits.ts';
 import { version } from '../lib/version.ts';
 import { createLlm } from '../llm/service.ts';
+import { createRunTools } from '../mcp/run-tools.ts';
 import { createModels } from '../models/domain.ts';
 import { observeModelCalls } from '../monitoring/model-calls.ts';
 import { createSetAsideJobService } from '../monitoring/service.ts';
@@ -55,8 +57,11 @@ export type BackgroundWork = {
   urgentWork: () => Promise<void> | undefined;
 };
 
-/** Creates every domain with its dependencies. Routes and background work share the services. */
-export function createDomains(services: Services, audit?: AuditLog) {
+/**
+ * Creates every domain with its dependencies. Routes and background work share the services.
+ * @param openApi the API of this process, for tools that runs call
+ */
+export function createDomains(services: Services, openApi: () => Promise<FastifyInstance>, audit?: AuditLog) {
   const {
     db,
     secrets,
@@ -176,6 +181,7 @@ export function createDomains(services: Services, audit?: AuditLog) {
     files: files.service,
     extractions: extractions.service,
     knowledge: knowledge.service,
+    runTools: createRunTools({ openApi, readFile: files.service.readRange }),
     parser,
     fetcher,
   });

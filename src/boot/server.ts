@@ -12,6 +12,7 @@ import { registerAutomationRoutes } from '../automations/routes.ts';
 import { runsJobs } from '../config/config.ts';
 import { registerConfigRoutes } from '../configs/routes.ts';
 import { registerConsoleRoutes } from '../console/routes.ts';
+import type { SignInLink } from '../console/sign-in-links.ts';
 import { registerConsole } from '../console/static.ts';
 import { registerEventRoutes } from '../events/routes.ts';
 import { webhookMessages } from '../events/schema.ts';
@@ -61,7 +62,7 @@ export type QuarryServer = {
   /** What the job workers of the process run. */
   work: BackgroundWork;
   /** Creates a code that signs the holder of a developer token in to the console, once. */
-  createSignInCode(developerToken: string): string;
+  createSignInLink(developerToken: string): Promise<SignInLink | undefined>;
   /** Starts to accept connections. Returns the server's URL. */
   listen(): Promise<string>;
   /**
@@ -91,17 +92,9 @@ export async function createServer(
   metrics.gauge('quarry_http_body_bytes', 'Bytes of request bodies in progress', () => intake.heldBytes);
   const connections = new Connections(config);
   metrics.gauge('quarry_http_requests_in_progress', 'Requests in progress', () => connections.requestsInProgress);
-  const { fastify, api } = await createHttpServer({
-    log,
-    credentials,
-    sessions,
-    metrics,
-    rateLimiter,
-    audit,
-    idempotency,
+  const http = {
+    ...{ log, credentials, sessions, metrics, rateLimiter, audit, idempotency, intake },
     bodyBytesMax: config.bodyBytesMax,
-    intake,
-    connections,
     // The console shows files from the content origin.
     corsOrigins:
       config.contentOrigin === undefined
@@ -111,7 +104,8 @@ export async function createServer(
     trustProxy: config.trustProxy,
     errorDialects: [openAiErrors],
     rewriteUrl: rewriteKvUrl,
-  });
+  };
+  const { fastify, api } = await createHttpServer({ ...http, connections });
   // A worker serves only health and metrics.
   const servesApi = config.role !== 'worker';
   if (servesApi) await collectOpenApi(fastify, api, webhookMessages);
@@ -122,7 +116,17 @@ export async function createServer(
   });
   registerMonitoring({ ...services, databasePoolSize: config.databasePoolSize });
   metrics.gauge('quarry_http_connections', 'Open client connections', () => countConnections(fastify));
-  const domains = createDomains(services, audit);
+  // A worker serves no API. The tools that its runs call reach one without a listener, created when first needed.
+  let innerApi: Promise<FastifyInstance> | undefined;
+  const openInnerApi = () => {
+    innerApi ??= createHttpServer(http).then(async (inner) => {
+      registerRoutes(inner.api, domains);
+      await inner.fastify.ready();
+      return inner.fastify;
+    });
+    return innerApi;
+  };
+  const domains: Domains = createDomains(services, servesApi ? async () => fastify : openInnerApi, audit);
   let mcp: ReturnType<typeof registerMcpRoutes> | undefined;
   if (servesApi) {
     registerOpenApiRoute(api, fastify);
@@ -154,7 +158,7 @@ export async function createServer(
     fastify,
     api,
     work: domains.work,
-    createSignInCode: domains.consoleSessions.createSignInCode,
+    createSignInLink: domains.consoleSessions.createSignInLink,
     async listen() {
       const wanted = servesApi ? config.port : config.workerPort;
       others = await listenOn(fastify, config.host, wanted);
@@ -171,7 +175,7 @@ export async function createServer(
     },
     close() {
       closing ??= stopWork()
-        .then(() => drain(fastify))
+        .then(() => Promise.all([drain(fastify), innerApi?.then((inner) => inner.close())]))
         .then(() => Promise.all([rateLimiter.close(), audit.close(), metricsServer?.close()]))
         .then(() => {});
       return closing;

@@ -47,6 +47,7 @@ export function buildProgram(): { program: Command; exitCode: () => number } {
   addAddOnCommands(program, end);
   addVerificationCommands(program, end);
   addJobCommands(program, end);
+  addCellCommands(program, end);
   addBackupCommands(program, end);
   addAutomationCommands(program, end);
   addPeopleCommands(program, end);
@@ -184,6 +185,51 @@ function addJobCommands(program: Command, end: End): void {
     .description('retry a job that is set aside')
     .action(async (job: string) => {
       end(await (await import('./operate/jobs.ts')).retry(job));
+    });
+}
+
+/** Several databases. */
+function addCellCommands(program: Command, end: End): void {
+  const cells = program.command('cells').description('show and change the databases that apps are in (QUARRY_CELLS)');
+  cells
+    .command('list')
+    .description('show every cell; exits 1 if servers cannot use one')
+    .option('--json', 'print JSON')
+    .action(async (options: { json?: boolean }) => {
+      end(await (await import('./operate/cells.ts')).list(options));
+    });
+  cells
+    .command('add <name>')
+    .description('prepare the database of a cell of QUARRY_CELLS')
+    .action(async (name: string) => {
+      end(await (await import('./operate/cells.ts')).add(name));
+    });
+  cells
+    .command('drain <name>')
+    .description('keep new apps out of a cell')
+    .option('--undo', 'let them in again')
+    .action(async (name: string, options: { undo?: boolean }) => {
+      end(await (await import('./operate/cells.ts')).drain(name, options));
+    });
+  cells
+    .command('move <app>')
+    .description('move an app to another cell while it works, or continue an interrupted move')
+    .option('--to <cell>', 'the other cell')
+    .action(async (app: string, options: { to?: string }) => {
+      end(await (await import('./operate/move.ts')).move(app, options));
+    });
+  cells
+    .command('moves')
+    .description('show the moves that have not ended, and the latest others')
+    .option('--json', 'print JSON')
+    .action(async (options: { json?: boolean }) => {
+      end(await (await import('./operate/move.ts')).list(options));
+    });
+  cells
+    .command('abort <app>')
+    .description('end the move of an app before its switch; the app stays where it is')
+    .action(async (app: string) => {
+      end(await (await import('./operate/move.ts')).abort(app));
     });
 }
 

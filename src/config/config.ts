@@ -65,6 +65,10 @@ const settings = {
     'DATABASE_REPLICA_URL',
     'URL of a streaming replica for searches and lists, used while it is up to date.',
   ),
+  cells: secretText(
+    'QUARRY_CELLS',
+    'Further databases, each with apps of its own: JSON, or file:PATH. DATABASE_URL is then the directory.',
+  ),
   databasePoolSize: integer('QUARRY_DB_POOL', 10, { min: 2, max: 500 }, 'Database connections for requests.'),
   databaseTimeoutSeconds: integer(
     'QUARRY_DB_TIMEOUT_SECONDS',

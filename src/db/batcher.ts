@@ -9,8 +9,8 @@ type BatcherOptions<Item, Result> = {
   itemsMax: number;
   bytesMax: number;
   sizeOf?: (item: Item) => number;
-  /** Two items with the same name are never in one batch: the later one waits for the next batch. */
-  nameOf?: (item: Item) => string;
+  /** Two items that share a name are never in one batch: the later one waits for the next batch. */
+  namesOf?: (item: Item) => string[];
   /** The maximum number of concurrent batches of a group. Items that arrive meanwhile join the next batch. */
   batchesMax: number;
   /** Whether a single item may have failed the batch. If so, each item is run alone. */
@@ -71,18 +71,18 @@ export class Batcher<Item, Result> {
   }
 
   #take(group: Group<Item, Result>): Waiting<Item, Result>[] {
-    const { itemsMax, bytesMax, sizeOf = () => 0, nameOf } = this.#options;
+    const { itemsMax, bytesMax, sizeOf = () => 0, namesOf = () => [] } = this.#options;
     const taken: Waiting<Item, Result>[] = [];
     const left: Waiting<Item, Result>[] = [];
     const names = new Set<string>();
     let bytes = 0;
     for (const entry of group.waiting) {
-      const name = nameOf?.(entry.item);
+      const own = namesOf(entry.item);
       bytes += sizeOf(entry.item);
       const fits = taken.length === 0 || (taken.length < itemsMax && bytes <= bytesMax);
-      if (!fits || (name !== undefined && names.has(name))) left.push(entry);
+      if (!fits || own.some((name) => names.has(name))) left.push(entry);
       else taken.push(entry);
-      if (name !== undefined) names.add(name);
+      for (const name of own) names.add(name);
     }
     group.waiting = left;
     return taken;

@@ -18,8 +18,8 @@ type NewEvent = {
    * belongs to the app.
    */
   owner?: { orgId: string | null; teamId: string | null; userId: string | null; agentId: string | null };
-  /** The extraction or ingestion that ended. A run may be waiting for it. */
-  subject?: { kind: 'extraction' | 'ingestion'; id: string };
+  /** The extraction or ingestion that ended, for which a run may be waiting, or the approval that people may answer. */
+  subject?: { kind: 'extraction' | 'ingestion' | 'approval'; id: string };
   /** The number of runs in the chain of events that led to this one. */
   depth?: number;
   /** The tree of runs that caused the event. */

@@ -5,9 +5,8 @@
  * assigns its position.
  */
 import type { Db } from '../db/database.ts';
-import type { Scope, UserCaller } from '../tenancy/caller.ts';
-import { ingestionVisible } from '../tenancy/document-readers.ts';
-import { fileGranted, inScope, ownedVisible } from '../tenancy/visible.ts';
+import type { Caller, Scope, UserCaller } from '../tenancy/caller.ts';
+import { documentsVisible, eventVisible } from './visible.ts';
 
 /** The positions that were assigned: `after` + 1 to `last`. */
 export type Positions = { after: number; last: number };
@@ -76,24 +75,19 @@ export async function readEventLog(
   return { position, events: events[0]?.position === after + 1 ? events : undefined };
 }
 
-/**
- * The positions of the events that are visible to the user: events of resources that they can see, of files shared with
- * them, and for an admin of an org those of its sources. Events of the app itself are visible only to its developers.
- */
+/** The positions of the events that are visible to the user. */
 export async function listSeenPositions(db: Db, caller: UserCaller, positions: readonly number[]): Promise<number[]> {
-  const administers = caller.orgRole === 'admin' && caller.orgId !== undefined;
   const rows = await db<{ position: number }[]>`
     select e.position from events e
-    where e.position = any(${[...positions]}::bigint[]) and ${inScope(db, caller, 'e')} and (
-      (${ownedVisible(db, caller, 'e')})
-      or (${administers} and e.subject_kind in ('source', 'ingestion') and e.org_id = ${caller.orgId ?? null})
-      or (e.subject_kind = 'file' and exists (
-        select 1 from files f
-        where f.app_id = e.app_id and f.id = e.subject_id and ${fileGranted(db, caller, 'f', 'read')})))
-      and (e.subject_kind is distinct from 'ingestion' or not exists (
-        select 1 from knowledge_ingestions i
-        where i.app_id = e.app_id and i.id = e.subject_id and not ${ingestionVisible(db, caller, 'i')}))`;
+    where e.position = any(${[...positions]}::bigint[]) and ${eventVisible(db, caller, 'e')}`;
   return rows.map(({ position }) => position);
+}
+
+/** Whether the caller may learn of an event; with `documents`, whether none of its documents is hidden from them. */
+export async function maySee(db: Db, caller: Caller, id: string, what: 'resource' | 'documents'): Promise<boolean> {
+  const visible = what === 'resource' ? eventVisible(db, caller, 'e') : documentsVisible(db, caller, 'e');
+  const { length } = await db`select 1 from events e where e.app_id = ${caller.appId} and e.id = ${id} and ${visible}`;
+  return length > 0;
 }
 
 /** Extends the time for which events are logged for streams. False if they are not logged, or only for a minute. */

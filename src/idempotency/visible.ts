@@ -16,6 +16,7 @@ export const pathsOfKinds: Partial<Record<keyof typeof idPrefixes, string>> = {
   org: '/api/v1/orgs/',
   sandbox: '/api/v1/sandboxes/',
   source: '/api/v1/knowledge_sources/',
+  sync: '/api/v1/knowledge_syncs/',
   team: '/api/v1/teams/',
   thread: '/api/v1/threads/',
   user: '/api/v1/users/',

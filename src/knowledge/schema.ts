@@ -45,7 +45,8 @@ const learnedModel = Type.Object({
     description: 'The size in bytes of the model in use; 0 without one. It counts towards `file_bytes`.',
   }),
   bytes_needed: Type.Union([Type.Integer(), Type.Null()], {
-    description: 'The size in bytes of the model that was not stored; null if `ready`.',
+    description:
+      'The size in bytes of the model that was not stored; null if `ready`, and for users and agents if some documents of the source are restricted.',
   }),
   trained_at: Type.Union([Type.String(), Type.Null()], { description: 'When the model in use was stored.' }),
 });
@@ -85,7 +86,7 @@ export const sourceSchema = Type.Object(
       ],
       {
         description:
-          'Deletions that wait for a person, because the listing was empty or they are more than half of the source. A pull with `confirm_deletions` carries them out.',
+          'Deletions that wait for a person, because the listing was empty or they are more than half of the source. A pull with `confirm_deletions` carries them out. Not shown to users and agents if some documents of the source are restricted.',
       },
     ),
     statistics: Type.Optional(

@@ -25,9 +25,10 @@ import {
   deleteEntry,
   findEntries,
   findEntry,
-  incrementEntry,
+  incrementEntries,
   insertEntry,
   type KvEntry,
+  type KvIncrement,
   type KvListEntry,
   type KvListed,
   type KvOwner,
@@ -95,16 +96,13 @@ export function createKvService({ limits }: { limits: KvLimits }) {
     return entry;
   }
 
-  /** One statement is all or nothing by itself, and holds its locks only until it has committed. */
+  /** A statement is all or nothing, whichever requests share it, and holds its locks only until it has committed. */
   async function putAll(db: Db, owner: KvOwner, puts: KvOperation[]): Promise<BatchResult[]> {
-    const writes = puts.map(({ key, value = '', ttl_seconds }) =>
-      newWrite(key, { value, ...defined({ ttl_seconds }) }),
-    );
-    const entries = await upsertEntries(
-      db,
-      owner,
-      writes.map((write) => ({ ...write, userId: owner.userId })),
-    );
+    const writes = puts.map(({ key, value = '', ttl_seconds }) => ({
+      ...owner,
+      ...newWrite(key, { value, ...defined({ ttl_seconds }) }),
+    }));
+    const entries = await batchersOf(db).writes.add(nameOf(owner), writes);
     return entries.map((entry) => {
       if (entry === undefined) throw userNotFound();
       return { op: 'put', key: entry.key, entry };
@@ -238,7 +236,7 @@ export function createKvService({ limits }: { limits: KvLimits }) {
       checkValue(input.value);
       if (precondition) return translateWriteErrors(putConditionally(db, owner, key, input, precondition));
       const write = { ...owner, ...newWrite(key, input) };
-      const entry = await translateWriteErrors(batchersOf(db).writes.add(nameOf(owner), write));
+      const [entry] = await translateWriteErrors(batchersOf(db).writes.add(nameOf(owner), [write]));
       if (!entry) throw userNotFound();
       return entry;
     },
@@ -265,9 +263,10 @@ export function createKvService({ limits }: { limits: KvLimits }) {
       const owner = targetOwner(caller, input.user);
       const { key, by = 1, ttl_seconds: ttlSeconds } = input;
       requireKey(key, 'write', limits.keyBytesMax);
-      const change = { id: newUuid(), key, by: String(by), ttlSeconds, userBytesMax: limits.userBytesMax };
+      const { userBytesMax } = limits;
+      const increment = { ...owner, id: newUuid(), key, by: String(by), ttlSeconds: ttlSeconds ?? null, userBytesMax };
       try {
-        const entry = await translateWriteErrors(incrementEntry(db, owner, change));
+        const entry = await translateWriteErrors(batchersOf(db).increments.add(nameOf(owner), increment));
         if (entry) return entry;
       } catch (error) {
         if (!isDatabaseError(error, outOfRange)) throw error;
@@ -300,11 +299,11 @@ export function createKvService({ limits }: { limits: KvLimits }) {
       after: string | undefined,
     ): Promise<{ entries: KvEntry[]; next: string | undefined }> {
       const owner = targetOwner(caller, query.user);
-      if (!(await userExists(db, owner))) throw userNotFound();
       const prefix = query.prefix ?? '';
       const keys = { from: prefix, before: firstTextAfterPrefix(prefix), after };
       const rowsMax = query.limit ?? pageRowsDefault;
       const found = await listEntriesByKey(db, owner, keys, { rowsMax: rowsMax + 1, bytesMax: pageBytesMax });
+      if (found.length === 0 && !(await userExists(db, owner))) throw userNotFound();
       const entries = found.slice(0, rowsMax);
       // A page may also end because of its bytes; then the next one may turn out to be empty.
       const bytes = entries.reduce((sum, { value }) => sum + Buffer.byteLength(value), 0);
@@ -321,17 +320,28 @@ function createBatchers(db: Db) {
     bytesMax: Number.POSITIVE_INFINITY,
     batchesMax: readBatchesMax,
   });
-  const writes = new Batcher<KvOwner & KvWrite, KvEntry | undefined>({
-    // If an entry is locked, the batcher writes each entry separately.
-    run: (written) => upsertEntries(db, scopeOf(written), written, written.length > 1 ? sharedLockTimeoutMs : 0),
-    itemsMax: batchItemsMax,
+  // If an entry is locked, the batcher writes each request's entries separately.
+  const lockTimeoutMs = (items: unknown[]) => (items.length > 1 ? sharedLockTimeoutMs : 0);
+  const shared = { itemsMax: batchItemsMax, batchesMax: writeBatchesMax, failsForOne: isRefusedStatement };
+  /** The entries of each request are written together, or none of them. */
+  const writes = new Batcher<(KvOwner & KvWrite)[], (KvEntry | undefined)[]>({
+    ...shared,
+    async run(requests) {
+      const written = requests.flat();
+      const entries = await upsertEntries(db, scopeOf(written), written, lockTimeoutMs(requests));
+      return requests.map(({ length }) => entries.splice(0, length));
+    },
     bytesMax: batchBytesMax,
-    sizeOf: ({ value }) => value.length,
-    nameOf: ({ userId, key }) => userId + key,
-    batchesMax: writeBatchesMax,
-    failsForOne: isRefusedStatement,
+    sizeOf: (request) => request.reduce((sum, { value }) => sum + value.length + entryBytes, 0),
+    namesOf: (request) => request.map(({ userId, key }) => userId + key),
   });
-  return { reads, writes };
+  const increments = new Batcher<KvOwner & KvIncrement, KvEntry | undefined>({
+    ...shared,
+    run: (items) => incrementEntries(db, scopeOf(items), items, lockTimeoutMs(items)),
+    bytesMax: Number.POSITIVE_INFINITY,
+    namesOf: ({ userId, key }) => [userId + key],
+  });
+  return { reads, writes, increments };
 }
 
 /** Entries that a list reads per query. */
@@ -348,6 +358,8 @@ function sizeOfPiece(entries: KvListed[], from: number): number {
 
 const batchItemsMax = 64;
 const batchBytesMax = 1024 * 1024;
+/** What an entry counts beside its value, so that a statement writes a bounded number of entries. */
+const entryBytes = 512;
 const readBatchesMax = 2;
 const writeBatchesMax = 4;
 

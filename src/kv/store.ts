@@ -6,7 +6,7 @@
  * An expired entry does not exist, although its row stays until the sweep. Every statement checks that, by the
  * database's clock.
  */
-import type { Db } from '../db/database.ts';
+import type { Db, Statement } from '../db/database.ts';
 import type { Scope } from '../tenancy/caller.ts';
 
 export type KvEntry = {
@@ -123,10 +123,27 @@ export async function upsertEntries(
   writes: (KvWrite & { userId: string })[],
   lockTimeoutMs = 0,
 ): Promise<(KvEntry | undefined)[]> {
+  const rows = await writeRows(db, scope, writes, lockTimeoutMs, {
+    changes: db`value = excluded.value, expires_at = excluded.expires_at, ${overwritten(db)}`,
+    more: db``,
+  });
+  return rows.map((row, place) => row && { ...row, value: writes[place]?.value ?? '' });
+}
+
+type WrittenRow = Written & { userId: string; key: string };
+
+/** Inserts the writes. `changes` is what ON CONFLICT sets, and where; `more` adds to the columns that are returned. */
+async function writeRows<Row extends WrittenRow>(
+  db: Db,
+  scope: Scope,
+  writes: (KvWrite & { userId: string })[],
+  lockTimeoutMs: number,
+  { changes, more }: Record<'changes' | 'more', Statement>,
+): Promise<(Row | undefined)[]> {
   const [first] = writes;
   if (first === undefined) return [];
   const column = (pick: (write: KvWrite & { userId: string }) => string) => writes.map(pick);
-  const rows = await db<(Written & { userId: string; key: string })[]>`
+  const rows = await db<Row[]>`
     with settings as materialized (
       select set_config('quarry.kv_user_bytes_max', ${String(first.userBytesMax)}, true),
         set_config('lock_timeout', ${`${lockTimeoutMs}ms`}, true)),
@@ -142,14 +159,10 @@ export async function upsertEntries(
         w (user_id, key, id, value, ttl_seconds)
       join owners o on o.id = w.user_id
     order by o.id, w.key collate "C"
-    on conflict (app_id, user_id, key) do update
-      set value = excluded.value, expires_at = excluded.expires_at, ${overwritten(db)}
-    returning user_id, key, id, version, created_at, updated_at, expires_at`;
+    on conflict (app_id, user_id, key) do update set ${changes}
+    returning user_id, key, id, version, created_at, updated_at, expires_at ${more}`;
   const written = new Map(rows.map((row) => [`${row.userId}${row.key}`, row]));
-  return writes.map(({ userId, key, value }) => {
-    const row = written.get(`${userId}${key}`);
-    return row && { ...row, value };
-  });
+  return writes.map(({ userId, key }) => written.get(`${userId}${key}`));
 }
 
 /** Inserts a new key. Undefined when it already exists or the user does not exist. */
@@ -208,39 +221,32 @@ const lockOwner = (db: Db, owner: KvOwner) => db`
   select id as owner_id from users
   where app_id = ${owner.appId} and id = ${owner.userId} and sandbox_id = ${owner.sandboxId} for key share`;
 
+/** An addition to an entry's integer. `ttlSeconds` null keeps the expiry as it is. */
+export type KvIncrement = Omit<KvWrite, 'value'> & { by: string };
+
 /**
- * Adds to the decimal integer that is the entry's value, or creates the entry with `by`. Undefined when the user does
- * not exist or the value is not a 64-bit integer; SQLSTATE 22003 when the result does not fit into 64 bits.
- * @param ttlSeconds undefined keeps the expiry as it is
+ * Adds to the decimal integers that are the entries' values, or creates entries with `by`; no key of a user may occur
+ * twice. Returns the entries in the order of the increments, undefined where the user does not exist or the value is not
+ * a 64-bit integer; SQLSTATE 22003 when a result does not fit into 64 bits. Settings and locks are those of
+ * upsertEntries.
  */
-export async function incrementEntry(
+export async function incrementEntries(
   db: Db,
-  owner: KvOwner,
-  {
-    id,
-    key,
-    by,
-    ttlSeconds,
-    userBytesMax,
-  }: Omit<KvWrite, 'value' | 'ttlSeconds'> & { by: string; ttlSeconds?: number | undefined },
-): Promise<KvEntry | undefined> {
-  const [row] = await db<(Written & { value: string })[]>`
-    insert into kv_entries as e (app_id, sandbox_id, user_id, key, id, value, expires_at)
-    select u.app_id, u.sandbox_id, u.id, ${key}, ${id}, ${by}, ${expiryAfter(db, ttlSeconds ?? null)}
-    from users u
-    where u.app_id = ${owner.appId} and u.id = ${owner.userId} and u.sandbox_id = ${owner.sandboxId}
-      and set_config('quarry.kv_user_bytes_max', ${String(userBytesMax)}, true) is not null
-    for key share of u
-    on conflict (app_id, user_id, key) do update
-      set value = case when e.expires_at <= now() then excluded.value
+  scope: Scope,
+  increments: (KvIncrement & { userId: string })[],
+  lockTimeoutMs = 0,
+): Promise<(KvEntry | undefined)[]> {
+  const writes = increments.map(({ by, ...increment }) => ({ ...increment, value: by }));
+  return writeRows<KvEntry>(db, scope, writes, lockTimeoutMs, {
+    changes: db`value = case when e.expires_at <= now() then excluded.value
           else (e.value::bigint + excluded.value::bigint)::text end,
-        expires_at = case when e.expires_at <= now() or ${ttlSeconds !== undefined} then excluded.expires_at
-          else e.expires_at end,
+        expires_at = case when e.expires_at <= now() then excluded.expires_at
+          else coalesce(excluded.expires_at, e.expires_at) end,
         ${overwritten(db)}
       where e.expires_at <= now() or case when e.value ~ '^(0|-?[1-9][0-9]{0,18})$'
-        then e.value::numeric between -9223372036854775808 and 9223372036854775807 else false end
-    returning id, value, version, created_at, updated_at, expires_at`;
-  return row && { ...row, userId: owner.userId, key };
+        then e.value::numeric between -9223372036854775808 and 9223372036854775807 else false end`,
+    more: db`, value`,
+  });
 }
 
 /**

@@ -111,6 +111,23 @@ export function fileGranted(db: Db, caller: Caller, alias: string, action: 'read
       or (g.principal_type = 'org_role' and g.principal_role = ${role} and ${db(`${alias}.org_id`)} = ${caller.orgId ?? null})))`;
 }
 
+/**
+ * SQL: the caller may answer the approval, or sees it because they see the whole app. Memberships are read from their
+ * tables, not from the caller, which is cached: they count at this moment.
+ */
+export function approvalVisible(db: Db, caller: Caller, alias: string): Fragment {
+  if (canSeeWholeApp(caller)) return inScope(db, caller, alias);
+  if (caller.kind !== 'user') return db`false`;
+  const { appId, userId } = caller;
+  const column = (name: string) => db(`${alias}.${name}`);
+  return db`${inScope(db, caller, alias)} and ${column('excluded_user_id')} is distinct from ${userId} and (
+    ${userId} = any(${column('users')})
+    or exists (select 1 from team_memberships m
+      where m.app_id = ${appId} and m.user_id = ${userId} and m.team_id = any(${column('teams')}))
+    or exists (select 1 from users u where u.app_id = ${appId} and u.id = ${userId} and u.org_id = ${column('org_id')}
+      and u.org_role = any(${column('roles')})))`;
+}
+
 /** SQL: the caller sees the user: themselves, users in their org, users in their teams. */
 export function userVisible(db: Db, caller: Caller, alias: string): Fragment {
   if (canSeeWholeApp(caller)) return inScope(db, caller, alias);

@@ -9,6 +9,7 @@ const levels: string[][] = [
   ['cli'],
   ['supervisor'],
   ['boot'],
+  ['cells'],
   ['backup'],
   ['console', 'openai'],
   ['answers'],

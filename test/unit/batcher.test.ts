@@ -12,7 +12,7 @@ function heldBatcher(
     bytesMax: options.bytesMax ?? 1_000,
     batchesMax: options.batchesMax ?? 1,
     sizeOf: (item) => item.length,
-    nameOf: (item) => item,
+    namesOf: (item) => [item],
     failsForOne: () => options.failsForOne ?? false,
     run: (items) =>
       new Promise((resolve, reject) => {

@@ -92,13 +92,13 @@ test('the author of a XenForo post is the member, not the badge beside the name'
       <div class="message-avatar"><a href="/members/${at}" class="avatar">${author[0]}</a></div>
       <div class="message-userDetails"><em class="userBanner userBanner--staff message-userBanner author-badge"><strong>Staff member</strong></em><h4 class="message-name"><a href="/members/${at}" class="username"><span class="username--style3">${author}</span></a></h4><h5 class="userTitle message-userTitle">Old salt</h5></div></section></div>
       <div class="message-cell message-cell--main"><header class="message-attribution"><ul class="message-attribution-main"><li class="u-concealed"><a href="#"><time class="u-dt">Mar ${at + 1}, 2024</time></a></li></ul></header>
-      <div class="message-content"><div class="message-userContent"><article class="message-body"><div class="bbWrapper">${text}</div></article></div></div></div></div></article>`;
+      <div class="message-content"><div class="message-userContent"><article class="message-body"><div class="bbWrapper">${text}</div></article><div data-role="memberSignature"><p>Fair winds to all</p></div></div></div></div></div></article>`;
   checkThread(
     '<meta property="og:type" content="website">',
     `<div class="block-body js-replyNewMessageContainer">${posts.map(message).join('')}</div>`,
     {
       posts,
-      unwanted: ['Staff member', 'Old salt'],
+      unwanted: ['Staff member', 'Old salt', 'Fair winds'],
     },
   );
 });

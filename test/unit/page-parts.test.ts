@@ -73,6 +73,21 @@ test('a closed part of a service page is read when a button of the text opens it
   );
 });
 
+test('the answers of an accordion, closed details and the hidden slides of a slider are read, windows that open are not', () => {
+  const markdown = readService(`
+    <ul class="accordion-items"><li class="accordion-item"><p role="heading">Who may moor?</p><div class="accordion-item__dropdown" role="region"><p>${sentence('dropdown')}</p></div></li></ul>
+    <details><summary>Who pays?</summary><div class="content" aria-hidden="true"><p>${sentence('invoice')}</p></div></details>
+    <div class="slick-track"><div class="slick-slide"><p>${sentence('first slide')}</p></div><div class="slick-slide" aria-hidden="true"><p>${sentence('second slide')}</p></div>
+      <div class="slick-slide slick-slide-clone" aria-hidden="true"><p>${sentence('copied slide')}</p></div></div>
+    <div class="z-50 fixed inset-0 flex"><p>${sentence('window')}</p></div>
+    <div class="dropdown"><p>${sentence('menu')}</p></div>`);
+  includes(
+    markdown,
+    ['dropdown of', 'invoice of', 'first slide of', 'second slide of'],
+    ['copied slide of', 'window of', 'menu of'],
+  );
+});
+
 test('a manual keeps its pointers to other pages, and chapters about cookies or comments', () => {
   const markdown = readManual(`<section id="cookies"><h2>Cookies</h2><p>${sentence('cookie')}</p></section>
     <p>See also <a href="/docs/ropes">Ropes and knots</a>.</p>
@@ -92,13 +107,17 @@ test('a slider with text about a product is kept, other products and links are n
     .join('');
   const markdown = read(
     `<html><head><title>Sea anchor</title><meta property="og:type" content="product"></head><body>${chrome}<main><h1>Sea anchor</h1>
-      <p>$49.50</p><button>Add to cart</button>${paragraphs('anchor', 4)}
+      <p>$49.50</p><div class="quantity"><label>Sea anchor quantity</label></div><button>Add to cart</button>${paragraphs('anchor', 4)}
       <div class="feature-slider">${slides}</div><div class="product-carousel">${others}</div>
       <div><a href="/brand">Everything else by Harbour and Co</a></div><div class="reviews-slider"><p>${sentence('opinion')}</p></div></main></body></html>`,
     'https://shop.test/products/sea-anchor',
     'product',
   );
-  includes(markdown, ['deck of the harbour', 'keel of the harbour'], ['Oak anchor', 'Everything else', 'opinion of']);
+  includes(
+    markdown,
+    ['deck of the harbour', 'keel of the harbour'],
+    ['Oak anchor', 'Everything else', 'opinion of', 'quantity'],
+  );
 });
 
 test('questions below the cards of a collection are kept where they have the name of a filter', () => {
@@ -111,11 +130,16 @@ test('questions below the cards of a collection are kept where they have the nam
   const markdown = read(
     `<html><head><title>Anchors</title><meta property="og:type" content="product.group"></head><body>${chrome}<h1>Anchors</h1>
       ${paragraphs('anchor', 3)}<div class="filters"><label>Steel grade<input type="checkbox"></label></div><p>16 products</p><ul>${cards}</ul>
+      <div><input type="radio" id="b"><label for="b">Brass</label><span>12</span></div><div class="comment-list"><div class="comment"><p>${sentence('remark')}</p></div></div>
       <p><a href="/guide" aria-hidden="true">${sentence('guide')}</a></p><div class="expandable-section filters"><h3>Which one is for me?</h3><p>${sentence('choice')}</p></div></body></html>`,
     'https://shop.test/collections/anchors',
     'collection',
   );
-  includes(markdown, ['Oak anchor', 'choice of the harbour', 'guide of the harbour'], ['Steel grade']);
+  includes(
+    markdown,
+    ['Oak anchor', 'choice of the harbour', 'guide of the harbour'],
+    ['Steel grade', 'Brass\n', 'remark of'],
+  );
 });
 
 test('paragraphs that an article has again for another width of screen are read once, a single repeated one stays', () => {

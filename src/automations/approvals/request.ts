@@ -63,26 +63,32 @@ export async function prepareApproval(
       const more = { automationId, runId: run.id, ...place, excludedUserId, createdAt: now };
       const audience = { users, teams, roles, orgId: roles.length > 0 ? orgId : null };
       await store.insertApproval(tx, { appId, id, sandboxId, question, form, ...audience, ...more });
-      await announceApproval(tx, run, 'approval.requested', {
-        ...{ approval: formatId('approval', id), question, node_id: place.nodeId },
+      await announceApproval(tx, run, id, 'approval.requested', {
+        ...{ question, node_id: place.nodeId },
         ...(place.expiresAt === null ? {} : { expires_at: place.expiresAt.toISOString() }),
       });
     },
   };
 }
 
-/** Emits an event about an approval, to the owner of its automation. */
+/** Emits an event about an approval. Of the users who see its automation, those who may answer it see the event. */
 export async function announceApproval(
   tx: Db,
   run: RunRow,
+  approvalId: string,
   name: 'approval.requested' | 'approval.answered',
   payload: Record<string, unknown>,
 ): Promise<void> {
   const { appId, sandboxId, orgId, teamId, userId } = run;
-  const of = { run: formatId('automationRun', run.id), automation: formatId('automation', run.automationId) };
+  const of = {
+    approval: formatId('approval', approvalId),
+    run: formatId('automationRun', run.id),
+    automation: formatId('automation', run.automationId),
+  };
   const owner = { orgId, teamId, userId, agentId: null };
   const cause = { depth: run.eventDepth + 1, treeId: treeOf(run) };
-  await emitEvent(tx, { appId, sandboxId, name, payload: { ...payload, ...of }, owner, ...cause });
+  const subject = { kind: 'approval', id: approvalId } as const;
+  await emitEvent(tx, { appId, sandboxId, name, payload: { ...payload, ...of }, owner, subject, ...cause });
 }
 
 const tables = { user: 'users', team: 'teams', org: 'orgs' } as const;

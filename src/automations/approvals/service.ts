@@ -90,7 +90,7 @@ export function createApprovalService({ db, clock, secrets, expressions, baseUrl
       });
       if (!written) throw new AppError('conflict', 'The run has ended.');
       await store.setAnswer(tx, row, { data, by, at });
-      await announceApproval(tx, run, 'approval.answered', { approval: id, answered_by: by, node_id: row.nodeId });
+      await announceApproval(tx, run, row.id, 'approval.answered', { answered_by: by, node_id: row.nodeId });
       await runStore.queueAdvance(tx, run);
       return found(await store.lockApproval(tx, row.appId, row.id));
     });

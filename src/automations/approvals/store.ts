@@ -1,8 +1,8 @@
 /* SQL for approvals and their links. */
 import type { Db } from '../../db/database.ts';
 import type { PageRequest } from '../../http/route/pages.ts';
-import { type Caller, canSeeWholeApp, type Scope } from '../../tenancy/caller.ts';
-import { inScope } from '../../tenancy/visible.ts';
+import type { Caller, Scope } from '../../tenancy/caller.ts';
+import { approvalVisible, inScope } from '../../tenancy/visible.ts';
 
 type ApprovalStatus = 'waiting' | 'answered' | 'expired' | 'cancelled';
 
@@ -41,24 +41,9 @@ export async function insertApproval(db: Db, row: NewApproval): Promise<void> {
       ${row.roles}::text[], ${row.orgId}, ${row.excludedUserId}, ${row.expiresAt}, ${row.createdAt})`;
 }
 
-/**
- * SQL: the caller may answer the approval `p`, or sees it because they see the whole app. Memberships are read from their
- * tables, not from the caller, which is cached: they count at this moment.
- */
-function inAudience(db: Db, caller: Caller) {
-  if (canSeeWholeApp(caller)) return inScope(db, caller, 'p');
-  if (caller.kind !== 'user') return db`false`;
-  const { appId, userId } = caller;
-  return db`${inScope(db, caller, 'p')} and p.excluded_user_id is distinct from ${userId} and (
-    ${userId} = any(p.users)
-    or exists (select 1 from team_memberships m where m.app_id = ${appId} and m.user_id = ${userId} and m.team_id = any(p.teams))
-    or exists (select 1 from users u where u.app_id = ${appId} and u.id = ${userId} and u.org_id = p.org_id
-      and u.org_role = any(p.roles)))`;
-}
-
 export async function findApproval(db: Db, caller: Caller, id: string, lock = false): Promise<ApprovalRow | undefined> {
   const [row] = await db<ApprovalRow[]>`
-    select p.* from approvals p where p.id = ${id} and ${inAudience(db, caller)} ${lock ? db`for update of p` : db``}`;
+    select p.* from approvals p where p.id = ${id} and ${approvalVisible(db, caller, 'p')} ${lock ? db`for update of p` : db``}`;
   return row;
 }
 
@@ -68,7 +53,7 @@ export async function listApprovals(
   filter: { status: ApprovalStatus; runId: string | undefined },
   page: PageRequest,
 ): Promise<[ApprovalRow[], number]> {
-  const where = db`p.status = ${filter.status} and ${inAudience(db, caller)}
+  const where = db`p.status = ${filter.status} and ${approvalVisible(db, caller, 'p')}
     ${filter.runId === undefined ? db`` : db`and p.run_id = ${filter.runId}`}`;
   const rows = await db<ApprovalRow[]>`
     select p.* from approvals p where ${where} order by p.id desc limit ${page.pageSize} offset ${page.offset}`;

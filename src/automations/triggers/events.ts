@@ -11,11 +11,11 @@ import { treeLimitError } from '../nodes/errors.ts';
 import { chooseIdentity } from '../runs/invoker.ts';
 import type { RunService } from '../runs/service.ts';
 import { countTreeRuns, insertRun } from '../runs/store.ts';
+import { listReceivers } from './receivers.ts';
 import {
   type EventRow,
   findEvent,
   findUndispatched,
-  listListeners,
   lockUnmatched,
   type Match,
   markDispatched,
@@ -37,7 +37,7 @@ export async function dispatchEvent(deps: DispatchDeps, key: { appId: string; ev
   if (!event) return;
   const matches: Started[] = [];
   const left: FullAutomation[] = [];
-  for (const automation of await listListeners(db, event)) {
+  for (const automation of await listReceivers(db, event)) {
     if (mustWait(deps, automation)) {
       left.push(automation);
       continue;
@@ -57,7 +57,7 @@ export async function dispatchEvent(deps: DispatchDeps, key: { appId: string; ev
 export async function matchAlone(deps: DispatchDeps, match: Match, waitOutside: WaitOutside): Promise<void> {
   const { db } = deps;
   const event = await findEvent(db, match);
-  const [automation] = event ? await listListeners(db, event, match.automationId) : [];
+  const [automation] = event ? await listReceivers(db, event, match.automationId) : [];
   if (!event || !automation) return;
   const evaluate = () => matchEvent(deps, automation, event);
   const error = await (mustWait(deps, automation) ? waitOutside(evaluate) : evaluate());

@@ -6,11 +6,11 @@ import { oneHeader } from '../headers.ts';
 
 /**
  * How a POST treats the header Idempotency-Key. `kept`: its first response is stored and returned again.
- * `credential`: its response carries a credential, or what
- * the caller may soon not read, and is never stored, so the header is 422. `forwarded`: the key
- * applies to the requests that the route sends to the API itself.
+ * `credential`: its response carries a credential and is never stored, so the header is 422. `forwarded`: the key
+ * applies to the requests that the route sends to the API itself. `repeated`: the operation only reads, so it runs again
+ * with the rights that the caller has then, and nothing is stored.
  */
-export type IdempotencyMode = 'kept' | 'credential' | 'forwarded';
+export type IdempotencyMode = 'kept' | 'credential' | 'forwarded' | 'repeated';
 
 /** Who sends a request, if no credential header shows it. */
 export type IdempotencyCaller = Scope & { name: string; isWholeApp: boolean };
@@ -58,8 +58,12 @@ export function readIdempotencyKey(request: FastifyRequest): string | undefined 
 /** The key, if this request's response may be stored under it. 422 if the response carries a credential. */
 export function usableKey(request: FastifyRequest, mode: IdempotencyMode): string | undefined {
   const key = readIdempotencyKey(request);
-  if (key === undefined || mode === 'forwarded') return undefined;
-  if (mode === 'credential') throw invalidField('idempotency-key', 'is not supported here: the response is not stored');
+  if (key === undefined || mode === 'forwarded' || mode === 'repeated') return undefined;
+  if (mode === 'credential')
+    throw invalidField(
+      'idempotency-key',
+      'is not supported here: the response carries a credential, which is not stored',
+    );
   const { idempotency_key: inBody } = (request.body ?? {}) as { idempotency_key?: unknown };
   if (inBody !== undefined && inBody !== key)
     throw invalidField('idempotency_key', 'must equal the header Idempotency-Key when both are sent');

@@ -98,7 +98,7 @@ type RouteDefinition<C, P extends TSchema, Q extends TSchema, B extends TSchema>
   audit?: AuditMode | 'none';
   /** The limits of the body: see `bodyBudgets`. */
   budget?: BodyBudget;
-  /** How a POST takes Idempotency-Key: by default `kept`. A function decides by the body. */
+  /** How a POST takes Idempotency-Key: by default `kept`, and `repeated` for searches. A function decides by the body. */
   idempotency?: IdempotencyMode | ((body: Static<B>) => IdempotencyMode);
   /** Whether the path parameter `key` is the publishable key of the app. */
   keyInPath?: boolean;
@@ -327,20 +327,20 @@ function withBodyText<T>(handler: (request: FastifyRequest, reply: FastifyReply)
   };
 }
 
-function modeOf<B>(
-  { idempotency = 'kept' }: { idempotency?: IdempotencyMode | ((body: B) => IdempotencyMode) },
-  body: B,
-): IdempotencyMode {
-  return typeof idempotency === 'function' ? idempotency(body) : idempotency;
+type Repeatable<B> = {
+  idempotency?: IdempotencyMode | ((body: B) => IdempotencyMode);
+  rateGroup?: RouteGroup;
+};
+
+function modeOf<B>(definition: Repeatable<B>, body: B): IdempotencyMode {
+  const { idempotency } = definition;
+  return typeof idempotency === 'function' ? idempotency(body) : documentedMode(definition);
 }
 
 /** The mode that the reference shows: one that depends on the body is shown as `kept`. */
-function documentedMode<B>({
-  idempotency = 'kept',
-}: {
-  idempotency?: IdempotencyMode | ((body: B) => IdempotencyMode);
-}): IdempotencyMode {
-  return typeof idempotency === 'function' ? 'kept' : idempotency;
+function documentedMode<B>({ idempotency, rateGroup }: Repeatable<B>): IdempotencyMode {
+  if (typeof idempotency === 'function') return 'kept';
+  return idempotency ?? (rateGroup === 'search' ? 'repeated' : 'kept');
 }
 
 function defaultBudget(access: Access, { body }: { body?: TSchema }): BodyBudget {

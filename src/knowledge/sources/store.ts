@@ -4,6 +4,7 @@
  */
 import { codeHeaderBytes } from '../../content/learn/codes.ts';
 import type { Db, Statement } from '../../db/database.ts';
+import { isInUse } from '../../db/fences.ts';
 import { type Keyset, type KeysetPage, readKeyset } from '../../db/keyset.ts';
 import type { PageRequest } from '../../http/route/pages.ts';
 import { type Caller, canSeeWholeApp, type Scope } from '../../tenancy/caller.ts';
@@ -42,8 +43,11 @@ export type SourceRow = Owned & {
   updatedAt: Date;
 };
 
-/** A source with its learned model; null if none was stored or refused. */
-export type SourceView = SourceRow & { model: SourceModel | null };
+/**
+ * A source with its learned model; null if none was stored or refused. With `hidesCounts`, documents may be hidden from the
+ * caller, and so are the numbers that count all of them.
+ */
+export type SourceView = SourceRow & { model: SourceModel | null; hidesCounts: boolean };
 export type IngestionStatus = 'pending' | 'running' | 'awaiting_callback' | 'succeeded' | 'failed';
 
 /** What is in a source, and how its last ingestion went. */
@@ -57,17 +61,23 @@ type SourceModel = { bytes: number; refusedBytes: number | null; trainedAt: stri
 /** SQL: the columns of a SourceView `s`, as the caller sees it. */
 function viewColumns(db: Db, caller?: Caller): Fragment {
   // Some chunks may be hidden from users and agents, so they get the size that the model has without restricted ones.
-  const bytes =
-    caller === undefined || canSeeWholeApp(caller)
-      ? db`m.bytes`
-      : db`coalesce(case when m.dimensions = 0 then 0 else m.word_bytes + (
+  const seesAll = caller === undefined || canSeeWholeApp(caller);
+  const bytes = seesAll
+    ? db`m.bytes`
+    : db`coalesce(case when m.dimensions = 0 then 0 else m.word_bytes + (
         select (i.chunk_count - i.restricted_chunks) * (${codeHeaderBytes}::bigint + m.dimensions)
         from knowledge_indexes i where i.app_id = m.app_id and i.source_id = m.source_id) end, m.bytes)`;
   return db`s.*, (
     select jsonb_build_object('bytes', ${bytes}, 'refusedBytes', m.refused_bytes,
       'trainedAt', case when m.dimensions > 0 then m.trained_at end)
     from knowledge_models m
-    where m.app_id = s.app_id and m.source_id = s.id and (m.dimensions > 0 or m.refused_bytes is not null)) as model`;
+    where m.app_id = s.app_id and m.source_id = s.id and (m.dimensions > 0 or m.refused_bytes is not null)) as model,
+    ${
+      seesAll
+        ? db`false`
+        : db`exists (select 1 from knowledge_indexes i
+      where i.app_id = s.app_id and i.source_id = s.id and i.restricted_chunks > 0)`
+    } as hides_counts`;
 }
 
 /** SQL: the SourceStatistics of a source `s`. */
@@ -266,7 +276,7 @@ export async function threadExists(db: Db, caller: Caller, id: string): Promise<
 /** Locks and returns up to `count` sources whose schedule is due. */
 export function listDueSources(db: Db, now: Date, count: number) {
   return db<SourceRow[]>`
-    select * from knowledge_sources where next_pull_at <= ${now} and state = 'active'
+    select * from knowledge_sources s where next_pull_at <= ${now} and state = 'active' and ${isInUse(db, 's.app_id')}
     order by next_pull_at limit ${count} for update skip locked`;
 }
 

@@ -131,6 +131,43 @@ test('concurrent increments are all counted', async () => {
   assert.equal((await get('n')).body.value, '60');
 });
 
+test('requests that share a statement each get their own result, and a refused one does not stop the others', async () => {
+  await put('text', { value: 'ten' });
+  await put('most', { value: '9223372036854775807' });
+  const keys = Array.from({ length: 30 }, (_, i) => `shared-${i}`);
+  const puts = (from: number, value: string) => [0, 1].map((i) => ({ op: 'put', key: `pair-${from + i}`, value }));
+  const [counted, text, most, large, written] = await Promise.all([
+    Promise.all(keys.map((key, i) => increment({ key, by: i }))),
+    increment({ key: 'text' }),
+    increment({ key: 'most' }),
+    batch(puts(0, 'x'.repeat(userBytesMax))),
+    Promise.all([2, 4, 5, 6].map((from) => batch(puts(from, `${from}`)))),
+  ]);
+  assert.deepEqual(
+    counted.map(({ status, body }) => [status, body.key, body.value]),
+    keys.map((key, i) => [200, key, `${i}`]),
+  );
+  assert.deepEqual(
+    [fieldOf(text), fieldOf(most)],
+    [
+      [422, 'key'],
+      [422, 'by'],
+    ],
+  );
+  assert.equal(large.body.error.code, 'quota_exceeded');
+  assert.deepEqual(
+    written.map(({ status, body }) => [status, body.data.map(({ key, entry }) => [key, entry?.value])]),
+    [2, 4, 5, 6].map((from) => [
+      200,
+      [
+        [`pair-${from}`, `${from}`],
+        [`pair-${from + 1}`, `${from}`],
+      ],
+    ]),
+  );
+  assert.equal((await get('pair-0')).status, 404);
+});
+
 test('increments are exact to 64 bits, and refuse non-integers and overflow', async () => {
   await put('n', { value: '9223372036854775806' });
   assert.equal((await increment({ key: 'n' })).body.value, '9223372036854775807');

@@ -1979,7 +1979,7 @@ class KnowledgeSourceLearnedModel(TypedDict):
     bytes: int
     """The size in bytes of the model in use; 0 without one. It counts towards `file_bytes`."""
     bytes_needed: Optional[int]
-    """The size in bytes of the model that was not stored; null if `ready`."""
+    """The size in bytes of the model that was not stored; null if `ready`, and for users and agents if some documents of the source are restricted."""
     trained_at: Optional[str]
     """When the model in use was stored."""
 
@@ -2053,7 +2053,7 @@ class KnowledgeSource(TypedDict):
     has_credentials: bool
     """Whether pulls sign in with stored credentials."""
     held_deletions: Optional[KnowledgeSourceHeldDeletions]
-    """Deletions that wait for a person, because the listing was empty or they are more than half of the source. A pull with `confirm_deletions` carries them out."""
+    """Deletions that wait for a person, because the listing was empty or they are more than half of the source. A pull with `confirm_deletions` carries them out. Not shown to users and agents if some documents of the source are restricted."""
     statistics: NotRequired[KnowledgeSourceStatistics]
     """Only in lists with `include=statistics`."""
 
@@ -3944,6 +3944,8 @@ class PutConfigRequest(TypedDict):
     """The text, of at most 262144 bytes in UTF-8."""
     content_type: NotRequired[str]
     """Its media type. Default `text/plain`."""
+    if_version: NotRequired[int]
+    """Write only if this is the current version; 0: only if the path does not exist. Otherwise 412."""
 
 
 

@@ -1671,7 +1671,7 @@ learned_model: {
 status: 'ready' | 'over_quota';
 /** The size in bytes of the model in use; 0 without one. It counts towards `file_bytes`. */
 bytes: number;
-/** The size in bytes of the model that was not stored; null if `ready`. */
+/** The size in bytes of the model that was not stored; null if `ready`, and for users and agents if some documents of the source are restricted. */
 bytes_needed: number | null;
 /** When the model in use was stored. */
 trained_at: string | null;
@@ -1694,7 +1694,7 @@ thread: string | null;
 user: string | null;
 /** Whether pulls sign in with stored credentials. */
 has_credentials: boolean;
-/** Deletions that wait for a person, because the listing was empty or they are more than half of the source. A pull with `confirm_deletions` carries them out. */
+/** Deletions that wait for a person, because the listing was empty or they are more than half of the source. A pull with `confirm_deletions` carries them out. Not shown to users and agents if some documents of the source are restricted. */
 held_deletions: {
 /** How many documents the last listing did not contain. */
 documents: number;
@@ -3256,6 +3256,8 @@ org?: string | undefined;
 content: string;
 /** Its media type. Default `text/plain`. */
 content_type?: string | undefined;
+/** Write only if this is the current version; 0: only if the path does not exist. Otherwise 412. */
+if_version?: number | undefined;
 };
 
 export type CreateExtractionRequest = {

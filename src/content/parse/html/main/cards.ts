@@ -1,6 +1,6 @@
-import { collect, type HtmlElement, textOf } from '../tree.ts';
+import { collect, findAll, findFirst, type HtmlElement, textLength, textOf } from '../tree.ts';
 import { detachAll, isLeafBlock } from './measure.ts';
-import { isNamed } from './names.ts';
+import { isComments, isNamed } from './names.ts';
 import { wholePage } from './whole-page.ts';
 
 const unwanted =
@@ -13,14 +13,25 @@ const filter =
 /** Every card of a listing or a collection, with the headings and texts between them. */
 export function cardsContent(body: HtmlElement): HtmlElement {
   const content = wholePage(body, {
-    isUnwanted: (element, holdsText) => isNamed(element, unwanted) || (isNamed(element, filter) && !holdsText()),
+    isUnwanted: (element, holdsText) =>
+      isNamed(element, unwanted) || (isComments(element) && holdsText()) || (isNamed(element, filter) && !holdsText()),
     keepLinkLists: true,
   });
   detachAll(
     content,
-    collect(content, isLeafBlock).filter((block) => label.test(textOf(block))),
+    collect(content, isLeafBlock).filter((block) => label.test(textOf(block)) || isChoice(block)),
   );
   return content;
+}
+
+const choiceCharactersMax = 80;
+
+/** Whether a line is the label of a box to tick: a filter, or a switch to compare products. */
+function isChoice(block: HtmlElement): boolean {
+  const length = textLength(block);
+  if (length > choiceCharactersMax || findFirst(block, 'a') !== undefined) return false;
+  const labels = block.name === 'label' ? [block] : findAll(block, 'label');
+  return labels.reduce((sum, one) => sum + textLength(one), 0) > length / 2;
 }
 
 /** Buttons of a card, and labels whose value was removed. */

@@ -44,6 +44,12 @@ export function isHidden({ attributes, name }: HtmlElement): boolean {
   return style !== undefined && /(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)/i.test(style);
 }
 
+/** Whether the style of an element covers the whole window: a dialog, a menu or a notice that a script opens. */
+export function isOverlay({ attributes }: HtmlElement): boolean {
+  const names = attributes.class ?? '';
+  return names.includes('inset-0') && /(?:^|\s)fixed(?:\s|$)/.test(names) && /(?:^|\s)inset-0(?:\s|$)/.test(names);
+}
+
 /** A hidden box with this share of a page's text is the page itself, revealed by a script. */
 export const hiddenShareMax = 0.5;
 

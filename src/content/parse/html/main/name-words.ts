@@ -94,6 +94,9 @@ export const siteWords = [
   'localization',
   'geolocation',
   'srtext',
+  'catlinks',
+  'editsection',
+  'printfooter',
 ];
 
 /** The same as several words of a name. */
@@ -187,8 +190,6 @@ export const besideArticleWords = [
   'legal',
   'hatnote',
   'navbox',
-  'catlinks',
-  'editsection',
   'noprint',
   'rollover',
   'popover',

@@ -164,8 +164,16 @@ export function isUnlikely(element: HtmlElement): boolean {
 /** Whether the reader opens this part with a click: initially hidden, but content. */
 export function isPanel(element: HtmlElement): boolean {
   const { role } = element.attributes;
-  if (role === 'tabpanel' || role === 'region') return true;
+  if (role === 'tabpanel' || role === 'region' || element.parent?.name === 'details') return true;
   return readNames(element).panel || (element.parent !== undefined && readNames(element.parent).panel);
+}
+
+const slide = /(?:^|-)(?:slide|(?:carousel|slider)-(?:item|cell))$/;
+const slideCopy = /(?:^|-)(?:clone|cloned|duplicate)$/;
+
+/** Whether the element is a part of a slider, which all but one of are hidden, and not a copy of another part. */
+export function isSlide(element: HtmlElement): boolean {
+  return hasName(element, slide) && !hasName(element, slideCopy);
 }
 
 export function isLikelyContent(element: HtmlElement): boolean {

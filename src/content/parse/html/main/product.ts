@@ -15,7 +15,7 @@ import { findSegments } from './segments.ts';
 import { wholePage } from './whole-page.ts';
 
 const unwanted =
-  /^(?:related|relateds|recommendations?|recommended|recommend|recommender|upsells?|crosssells?|sells|similar|also|recently|viewed|recent|complementary|reviews?|swatch|swatches|wishlist|compare|comparison|thumbnails?|sidebar|promo|promos|financing|affirm|klarna|qna|quickview|trending|bestsellers?)$/;
+  /^(?:related|relateds|recommendations?|recommended|recommend|recommender|upsells?|crosssells?|sells|similar|also|recently|viewed|recent|complementary|reviews?|swatch|swatches|wishlist|compare|comparison|thumbnails?|sidebar|promo|promos|financing|affirm|klarna|qna|quickview|trending|bestsellers?|quantity|qty)$/;
 
 const slider = /^(?:carousel|slider|gallery)$/;
 const opinions = /(?:^|-)(?:reviews?|testimonials?)(?:-|$)/;

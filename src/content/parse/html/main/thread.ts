@@ -162,6 +162,7 @@ function readPost(element: HtmlElement, posts: Set<HtmlElement>, prose: Map<Html
     (at) =>
       own.has(at.attributes) ||
       isNamed(at, furniture, furniturePhrase) ||
+      signatureRole.test(at.attributes['data-role'] ?? '') ||
       (isNamedChrome(at) && textLength(at) < 300) ||
       at.name === 'form' ||
       at.name === 'footer',
@@ -171,6 +172,7 @@ function readPost(element: HtmlElement, posts: Set<HtmlElement>, prose: Map<Html
 
 const furniture =
   /^(?:signature|signatures|sig|avatar|avatars|userinfo|usercard|reactions?|reaction|likes?|votes?|voting|votecell|score|actions?|buttons?|controls?|quicklinks|permalink|reply-links?|editor|attribution|byline|badge|badges|flair|rank|usertitle|share|report|moderation|postnotice|edited|lastedit|tagline|thumbnail|replies|comments|options|tools|expando-button|userdetails|postprofile|profile|statistics|attachments|postsignature|usersig|sigblock|unfurl|onebox)$/;
+const signatureRole = /signature$/i;
 const furniturePhrase = /(?:^|-)expand-link(?:-|$)/;
 
 function bodyOf(element: HtmlElement, posts: Set<HtmlElement>, prose: Map<HtmlElement, number>): HtmlElement {

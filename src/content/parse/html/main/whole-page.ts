@@ -9,7 +9,7 @@ import {
   textLength,
   textOf,
 } from '../tree.ts';
-import { hiddenShareMax, isChrome, isHidden } from './elements.ts';
+import { hiddenShareMax, isChrome, isHidden, isOverlay } from './elements.ts';
 import {
   clone,
   detachAll,
@@ -20,7 +20,7 @@ import {
   removeNamed,
   removeWhere,
 } from './measure.ts';
-import { isNamed, isNamedChrome, isPanel } from './names.ts';
+import { hasName, isNamed, isNamedChrome, isPanel, isSlide, questions } from './names.ts';
 import { panelIds } from './panels.ts';
 
 type WholePageOptions = {
@@ -46,8 +46,9 @@ export function wholePage(body: HtmlElement, options: WholePageOptions = {}): Ht
   let whole = extents.get(copy) ?? nothing;
   const panels = panelIds(body);
   const isConcealed = (element: HtmlElement): boolean =>
-    isHidden(element) &&
+    (isHidden(element) || isOverlay(element)) &&
     !isPanel(element) &&
+    !isSlide(element) &&
     !panels.has(element.attributes.id ?? '') &&
     (extents.get(element)?.characters ?? 0) <= whole.characters * hiddenShareMax;
   removeWhere(copy, (element) => isConcealed(element) || isChrome(element));
@@ -62,7 +63,7 @@ export function wholePage(body: HtmlElement, options: WholePageOptions = {}): Ht
         (extents.get(element)?.characters ?? 0) < whole.characters * unwantedShareMax &&
         !holdsMain(element),
     );
-  if (!options.keepNotes) dropBoxes((element) => isNamed(element, note));
+  if (!options.keepNotes) dropBoxes((element) => isNamed(element, note) && !hasName(element, questions));
   const { isUnwanted } = options;
   if (isUnwanted !== undefined) dropBoxes((element) => isUnwanted(element, () => isText(element, extents)));
   const region = mainRegion(copy);

@@ -39,7 +39,7 @@ class AsyncAnswersOperations:
         :param max_output_tokens: The most that the model writes. Default 1024.
         :param stream: Sends events instead (text/event-stream): `delta` with text as it arrives (only with `mark`), `sentence` with each sentence after its check, then `answer` with the whole answer, or `error`.
         """
-        response: types.Answer = await self._connection.call("POST", "/api/v1/answers", body=given(query=query, sources=sources, agent=agent, model=model, instructions=instructions, unsupported=unsupported, max_results=max_results, max_output_tokens=max_output_tokens, stream=stream), options=options)
+        response: types.Answer = await self._connection.call("POST", "/api/v1/answers", body=given(query=query, sources=sources, agent=agent, model=model, instructions=instructions, unsupported=unsupported, max_results=max_results, max_output_tokens=max_output_tokens, stream=stream), keyed=True, options=options)
         return response
 
     async def verify(
@@ -60,5 +60,5 @@ class AsyncAnswersOperations:
         :param sources: cso_…; only these sources. By default, everything that the caller may read.
         :param agent: agt_… or the lookup key of the agent; only its sources. Not with `sources`.
         """
-        response: types.SignedCitations = await self._connection.call("POST", "/api/v1/citations/verify", body=given(text=text, quotes=quotes, documents=documents, sources=sources, agent=agent), options=options)
+        response: types.SignedCitations = await self._connection.call("POST", "/api/v1/citations/verify", body=given(text=text, quotes=quotes, documents=documents, sources=sources, agent=agent), keyed=True, options=options)
         return response

@@ -1,0 +1,69 @@
+import type { Database } from '../db/database.ts';
+import { newUuid } from '../lib/ids.ts';
+import { version } from '../lib/version.ts';
+import type { CellSettings } from './settings.ts';
+import * as store from './store.ts';
+
+/** This process must not use the cell. The message says why and what to do. */
+class CellRefused extends Error {}
+
+/**
+ * Makes the database a directory, once, and lists these cells in it. If one of them is in the directory's own
+ * database, its apps are listed too. Returns the id of the installation.
+ */
+export async function prepareDirectory(db: Database, cells: readonly CellSettings[]): Promise<string> {
+  const own = cells.find(({ target }) => target === undefined);
+  return db.begin(async (tx) => {
+    await store.insertIdentity(tx, { installation: newUuid(), database: newUuid(), cell: own?.name ?? null });
+    const identity = await store.findIdentity(tx);
+    if (identity === undefined) throw new Error('The identity of the directory is missing.');
+    const { installation, database, cell } = identity;
+    if (own !== undefined && cell === null) await store.nameIdentity(tx, own.name);
+    else if (own !== undefined && cell !== own.name)
+      throw new CellRefused(`DATABASE_URL is the database of the cell ${cell}, not of ${own.name}.`);
+    if (own === undefined && (cell !== null || (await store.hasApps(tx))))
+      throw new CellRefused(
+        `The database of DATABASE_URL has apps${cell === null ? '' : ` as the cell ${cell}`}: name it in QUARRY_CELLS as a cell without database_url.`,
+      );
+    for (const { name } of cells) await store.insertCell(tx, name);
+    if (own !== undefined) {
+      await store.insertOwnApps(tx, own.name);
+      if (!(await store.noteOpened(tx, own.name, database, version))) throw otherDatabase(own.name);
+    }
+    return installation;
+  });
+}
+
+/** Makes a database the cell of this name, once. Throws CellRefused if it is another one. */
+export async function claimCell(
+  directory: Database,
+  db: Database,
+  { name, installation }: { name: string; installation: string },
+): Promise<void> {
+  const identity = await db.begin(async (tx) => {
+    const known = await store.findIdentity(tx);
+    if (known !== undefined) return known;
+    if (await store.hasApps(tx))
+      throw new CellRefused(
+        `The database of the cell ${name} already has apps that this directory does not know. Use an empty database.`,
+      );
+    await store.insertIdentity(tx, { installation, database: newUuid(), cell: name });
+    return store.findIdentity(tx);
+  });
+  if (identity === undefined) throw new Error('The identity of the cell is missing.');
+  if (identity.installation !== installation)
+    throw new CellRefused(`The database of the cell ${name} belongs to another installation.`);
+  if (identity.cell !== name)
+    throw new CellRefused(
+      identity.cell === null
+        ? `The database of the cell ${name} is the directory: leave out its database_url.`
+        : `The cells ${name} and ${identity.cell} have the same database.`,
+    );
+  if (!(await store.noteOpened(directory, name, identity.database, version))) throw otherDatabase(name);
+}
+
+function otherDatabase(name: string): CellRefused {
+  return new CellRefused(
+    `The directory knows the cell ${name} with another database. Point the cell to that database again, or restore its backup.`,
+  );
+}
