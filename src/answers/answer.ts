@@ -21,7 +21,7 @@ export type Answer = Static<typeof answerSchema>;
 type Sentence = Static<typeof answerSentenceSchema>;
 
 /** What a reader of a stream receives before the whole answer. */
-export type AnswerEvent = { event: 'delta'; data: { text: string } } | { event: 'sentence'; data: Sentence };
+type AnswerEvent = { event: 'delta'; data: { text: string } } | { event: 'sentence'; data: Sentence };
 
 const passagesDefault = 12;
 const extractsMax = 5;
