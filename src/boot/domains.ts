@@ -223,6 +223,9 @@ export function createDomains(services: Services, openApi: () => Promise<Fastify
   return {
     ...base,
     work,
+    llm,
+    contextTokens: config.llmContextTokens,
+    requestMsMax: config.llmRequestSeconds * 1000,
     apps: createAppService(base),
     usage: usage.service,
     setAsideJobs: createSetAsideJobService(base),

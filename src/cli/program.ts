@@ -143,6 +143,7 @@ function addVerificationCommands(program: Command, end: End): void {
     .option('--backup <directory>', 'verify this backup instead of the database; s3://… names its newest one')
     .option('--trust <key...>', 'accept the signatures of these public keys')
     .option('--app <app>', 'only this app, by id')
+    .option('--citations <file...>', 'verify these statements about quotes instead of the database')
     .option('--json', 'print JSON, one value per line')
     .action(async (options: VerifyOptions) => {
       end(await (await import('./operate/verify.ts')).verify(options));
@@ -200,6 +201,26 @@ function addCellCommands(program: Command, end: End): void {
     .option('--undo', 'let them in again')
     .action(async (name: string, options: { undo?: boolean }) => {
       end(await (await import('./operate/cells.ts')).drain(name, options));
+    });
+  cells
+    .command('move <app>')
+    .description('move an app to another cell while it works, or continue an interrupted move')
+    .option('--to <cell>', 'the other cell')
+    .action(async (app: string, options: { to?: string }) => {
+      end(await (await import('./operate/move.ts')).move(app, options));
+    });
+  cells
+    .command('moves')
+    .description('show the moves that have not ended, and the latest others')
+    .option('--json', 'print JSON')
+    .action(async (options: { json?: boolean }) => {
+      end(await (await import('./operate/move.ts')).list(options));
+    });
+  cells
+    .command('abort <app>')
+    .description('end the move of an app before its switch; the app stays where it is')
+    .action(async (app: string) => {
+      end(await (await import('./operate/move.ts')).abort(app));
     });
 }
 

@@ -1,4 +1,5 @@
 import type { Db } from '../db/database.ts';
+import { isInUse } from '../db/fences.ts';
 import type { Positions } from '../events/store.ts';
 import type { PageRequest } from '../http/route/pages.ts';
 import type { Scope } from '../tenancy/caller.ts';
@@ -42,6 +43,8 @@ export type ClaimedDelivery = DeliveryKey & {
   /** JSON as stored. */
   payload: string;
   emittedAt: Date;
+  /** The trace of the change that the event reports. */
+  traceparent: string | null;
 };
 
 /** The number of attempts that the log keeps. */
@@ -85,7 +88,7 @@ export async function claimDeliveries(
       and e.app_id = d.app_id and e.id = d.event_id
     returning d.app_id, d.webhook_id, d.id, d.attempts, d.tries, w.url, w.secret,
       case when w.previous_secret_until > ${claim.now} then w.previous_secret end as previous_secret,
-      d.event_id, e.name, d.sequence, e.payload::text as payload, e.created_at as emitted_at`;
+      d.event_id, e.name, d.sequence, e.payload::text as payload, e.created_at as emitted_at, e.traceparent`;
   return rows.sort((a, b) => a.sequence - b.sequence);
 }
 
@@ -114,7 +117,7 @@ export async function returnClaim(db: Db, delivery: ClaimedDelivery, now: Date):
 export async function listDueWebhooks(db: Db, now: Date): Promise<DeliveryKey[]> {
   return db<DeliveryKey[]>`
     select w.app_id, w.id as webhook_id from webhooks w
-    where w.status = 'active' and exists (
+    where w.status = 'active' and ${isInUse(db, 'w.app_id')} and exists (
       select 1 from webhook_deliveries d
       where d.app_id = w.app_id and d.webhook_id = w.id and d.state = 'pending' and d.next_attempt_at <= ${now})`;
 }

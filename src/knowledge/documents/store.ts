@@ -5,6 +5,7 @@
 import type { HeadingFragments } from '../../content/fragments.ts';
 import type { StemLanguage } from '../../content/terms.ts';
 import type { Db } from '../../db/database.ts';
+import { isInUse } from '../../db/fences.ts';
 import type { PageRequest } from '../../http/route/pages.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import { documentVisible } from '../../tenancy/document-readers.ts';
@@ -85,6 +86,27 @@ export async function findDocument(db: Db, caller: Caller, id: string): Promise<
     select d.*, s.org_id, s.team_id, s.user_id, s.agent_id, ${agentOwners(db)}
     from knowledge_documents d join knowledge_sources s on s.app_id = d.app_id and s.id = d.source_id
     where d.id = ${id} and ${sourceVisible(db, caller, 's')} and ${documentVisible(db, caller, 'd')}`;
+  return row;
+}
+
+/** A document's text, with what names it. */
+export type DocumentText = Pick<DocumentRow, 'id' | 'sourceId' | 'title' | 'contentHash' | 'sourceUrl'> & {
+  content: Buffer;
+};
+
+/** The text of a document that the caller may read; undefined if it has more bytes. */
+export async function findVisibleText(
+  db: Db,
+  caller: Caller,
+  id: string,
+  bytesMax: number,
+): Promise<DocumentText | undefined> {
+  const [row] = await db<DocumentText[]>`
+    select d.id, d.source_id, d.title, d.content_hash, d.source_url, t.content
+    from knowledge_documents d join knowledge_sources s on s.app_id = d.app_id and s.id = d.source_id
+    join knowledge_texts t on t.app_id = d.app_id and t.document_id = d.id
+    where d.id = ${id} and d.total_size <= ${bytesMax} and ${sourceVisible(db, caller, 's')}
+      and ${documentVisible(db, caller, 'd')}`;
   return row;
 }
 
@@ -315,12 +337,12 @@ export function listUnembeddedDocuments(db: Db, appId: string, model: string, co
 export async function listAppsToEmbed(db: Db, model: string): Promise<string[]> {
   const of = db`d.app_id = a.id and ${isEmbeddable(db, model)}`;
   const rows = await db<{ appId: string }[]>`
-    select a.id as app_id from apps a where
+    select a.id as app_id from apps a where ${isInUse(db, 'a.id')} and (
       exists (select from knowledge_documents d where ${of} and d.embedding_model is null)
       or exists (select from knowledge_documents d where ${of} and d.embedding_model < ${model})
       or exists (select from knowledge_documents d where ${of} and d.embedding_model > ${model})
       or exists (select from knowledge_ingestions i where i.app_id = a.id and i.metadata ? 'embedding'
-        and i.metadata ->> 'embedding' = 'pending')`;
+        and i.metadata ->> 'embedding' = 'pending'))`;
   return rows.map(({ appId }) => appId);
 }
 
