@@ -4,29 +4,20 @@ import { version } from '../lib/version.ts';
 import { readCount } from './arguments.ts';
 import type { AutomationsOptions } from './client/automations.ts';
 import { addPeopleCommands } from './client/people.ts';
-import { ApiError, UsageError } from './errors.ts';
-import { describeError } from './explain.ts';
 import type { AddOptions } from './operate/add.ts';
 import type { TakeOptions } from './operate/backup.ts';
 import type { BundleOptions } from './operate/bundle.ts';
 import type { VerifyOptions } from './operate/verify.ts';
-import { sanitizeForTerminal } from './terminal.ts';
 
-/** Runs one `quarry` command. Returns the exit code: 0, 1 when it failed, 2 for a usage error. */
-export async function runCommand(args: string[]): Promise<number> {
+/** Parses the arguments and runs their command. Returns the exit code. */
+export async function runProgram(args: string[]): Promise<number> {
   const { program, exitCode } = buildProgram();
-  // When the reader closes the pipe (`quarry openapi | head`), a backup or server keeps running without output.
-  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') process.stderr.write(`Cannot write to standard output (${error.code}).\n`);
-  });
   try {
     await program.parseAsync(args, { from: 'user' });
     return exitCode();
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-    const known = error instanceof UsageError || error instanceof ApiError;
-    process.stderr.write(`${known ? sanitizeForTerminal(redact(error.message)) : describeError(error)}\n`);
-    return error instanceof UsageError ? 2 : 1;
+    throw error;
   }
 }
 

@@ -12,7 +12,7 @@ const loadedLater = [
     '@modelcontextprotocol/server',
     '@node-rs/argon2',
   ],
-  ...['htmlparser2', 'jose', 'jsonata', 'papaparse', 'playwright-core', 'postal-mime'],
+  ...['commander', 'htmlparser2', 'jose', 'jsonata', 'papaparse', 'playwright-core', 'postal-mime'],
   ...['snowball-stemmers', 'tinyld'],
   ...['typebox/value', 'undici', 'yaml', 'yauzl'],
 ];
@@ -37,9 +37,9 @@ function findPackages(files: Map<string, string>, entries: string[]): Map<string
   return packages;
 }
 
-test('a server starts without the code of parsers, S3, MCP, sign-in and outgoing requests', () => {
+test('a server starts without the code of commands, parsers, S3, MCP, sign-in and outgoing requests', () => {
   const packages = findPackages(sources, [
-    ...['src/main.ts', 'src/cli/program.ts', 'src/cli/operate/serve.ts'],
+    ...['src/main.ts', 'src/cli/run.ts', 'src/cli/operate/serve.ts'],
     ...['src/boot/serving.ts', 'src/supervisor/supervise.ts', 'src/supervisor/child.ts'],
   ]);
   assert.ok(packages.has('fastify') && packages.has('pg'));

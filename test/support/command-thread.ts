@@ -1,6 +1,6 @@
 import { Readable, Writable } from 'node:stream';
 import { parentPort } from 'node:worker_threads';
-import { runCommand } from '../../src/cli/program.ts';
+import { runCommand } from '../../src/cli/run.ts';
 
 /** One command for this thread, which runs them one after another. */
 export type ThreadCommand = {

@@ -11,7 +11,7 @@ type Access = { authorization?: string };
 /** A repository behind git's own `http-backend`, and what was sent and received. */
 export async function startGitServer({ authorization }: Access = {}) {
   const root = mkdtempSync(join(tmpdir(), 'quarry-git-'));
-  const work = join(root, 'work');
+  const work = join(root, 'repository');
   const traffic = { sent: 0, requests: 0, headers: [] as (string | undefined)[] };
   const git = (...args: string[]) =>
     execFileSync('git', args, {
@@ -35,7 +35,9 @@ export async function startGitServer({ authorization }: Access = {}) {
     traffic.headers.push(request.headers.authorization);
     const url = new URL(request.url ?? '/', 'http://git');
     if (url.pathname.startsWith('/moved')) {
-      response.writeHead(301, { location: url.href.replace('http://git/moved', `http://127.0.0.1:${portOf()}/work`) });
+      response.writeHead(301, {
+        location: url.href.replace('http://git/moved', `http://127.0.0.1:${portOf()}/repository`),
+      });
       return void response.end();
     }
     if (authorization !== undefined && request.headers.authorization !== authorization) {
@@ -51,7 +53,7 @@ export async function startGitServer({ authorization }: Access = {}) {
         GIT_PROJECT_ROOT: root,
         GIT_PROTOCOL: String(request.headers['git-protocol'] ?? ''),
         REQUEST_METHOD: request.method ?? '',
-        PATH_INFO: url.pathname.replace('/work', '/work/.git'),
+        PATH_INFO: url.pathname.replace('/repository', '/repository/.git'),
         QUERY_STRING: url.search.slice(1),
         CONTENT_TYPE: request.headers['content-type'] ?? '',
         ...(request.headers['content-encoding'] && { HTTP_CONTENT_ENCODING: request.headers['content-encoding'] }),
@@ -81,7 +83,7 @@ export async function startGitServer({ authorization }: Access = {}) {
   await once(server, 'listening');
   const portOf = () => (server.address() as AddressInfo).port;
   return {
-    url: `http://127.0.0.1:${portOf()}/work`,
+    url: `http://127.0.0.1:${portOf()}/repository`,
     traffic,
     git,
     /** Writes files (null deletes one) and commits them. */

@@ -125,7 +125,7 @@ test('credentials reach the repository, wrong ones and missing branches are told
   const none = await pull(await createSource(repository.url, { branch: 'none' }, { credentials }));
   assert.equal(none.error?.message, 'There is no such branch.');
   repository.traffic.headers.length = 0;
-  const moved = await pull(await createSource(repository.url.replace('/work', '/moved'), {}, { credentials }));
+  const moved = await pull(await createSource(repository.url.replace('/repository', '/moved'), {}, { credentials }));
   assert.equal(moved.status, 'failed');
   assert.equal(repository.traffic.headers.length, 1);
 });
