@@ -4,12 +4,11 @@ import { createAppService } from '../apps/service.ts';
 import { createAudit } from '../audit/domain.ts';
 import type { AuditLog } from '../audit/log.ts';
 import { createAutomations } from '../automations/domain.ts';
-import { createExpressions, ExpressionError } from '../automations/engine/expressions.ts';
+import { ExpressionError } from '../automations/engine/expressions.ts';
+import type { CellMembership } from '../cells/placement.ts';
 import { createConfigService } from '../configs/service.ts';
 import { createConsole } from '../console/domain.ts';
-import { openEmbedder } from '../content/embed/open.ts';
 import { parseAllowList } from '../content/fetch/allow-list.ts';
-import { openReranker } from '../content/models/reranker.ts';
 import type { PictureRequest } from '../content/picture/picture.ts';
 import { createCrawls } from '../crawls/domain.ts';
 import type { Domain, Tasks } from '../domain.ts';
@@ -24,9 +23,11 @@ import { createExternalSignIn } from '../identity/sign-in.ts';
 import { createInstallationService } from '../installations/service.ts';
 import type { Recurring } from '../jobs/workers.ts';
 import { createKnowledge } from '../knowledge/domain.ts';
+import type { OpenCache } from '../knowledge/index/cache.ts';
 import { createKv } from '../kv/domain.ts';
 import { createLedgers } from '../ledger/domain.ts';
 import { createLedgerService } from '../ledger/service.ts';
+import { newUuid } from '../lib/ids.ts';
 import { limits } from '../lib/limits.ts';
 import { version } from '../lib/version.ts';
 import { createLlm } from '../llm/service.ts';
@@ -56,9 +57,10 @@ export type BackgroundWork = {
 };
 
 /** Creates every domain with its dependencies. Routes and background work share the services. */
-export function createDomains(services: Services, audit?: AuditLog) {
+export function createDomains(services: Services, audit?: AuditLog, cells?: CellMembership) {
   const {
     db,
+    directory,
     secrets,
     clock,
     log,
@@ -78,6 +80,7 @@ export function createDomains(services: Services, audit?: AuditLog) {
   const ledger = createLedgers({ db, secrets, clock });
   const base = {
     db,
+    directory,
     secrets,
     clock,
     blobs,
@@ -94,6 +97,7 @@ export function createDomains(services: Services, audit?: AuditLog) {
     log,
     uploadBytesMax: config.uploadBytesMax,
     deletedBlobDays: config.deletedBlobDays,
+    ...(cells === undefined ? {} : { ownsApp: cells.ownsApp }),
     pictureCacheBytesMax: config.pictureCacheMb * 1024 * 1024,
     makePicture: (bytes: Uint8Array, request: PictureRequest, lane: string) => parser.picture(bytes, request, { lane }),
     imageSize: (bytes: Uint8Array, lane: string) => parser.imageSize(bytes, limits.imageSizeTimeoutMs, { lane }),
@@ -104,9 +108,10 @@ export function createDomains(services: Services, audit?: AuditLog) {
     userBytesMax: config.kvUserBytesMax,
   };
 
-  const expressions = createExpressions();
+  const { expressions } = services.process;
   const llm = createLlm({
     ...{ db, secrets, clock, config, log, resolve, checkSchema: expressions.checkSchema },
+    slots: services.process.llmSlots,
     allow: parseAllowList(config.fetchAllow),
     observe: observeModelCalls(services.metrics),
     emitReached: (tx, { payload, ...scope }) => emitEvent(tx, { ...scope, name: 'model_budget.reached', payload }),
@@ -141,21 +146,24 @@ export function createDomains(services: Services, audit?: AuditLog) {
     ...base,
     log,
     parser,
-    embedder: openEmbedder(config, resolve),
+    embedder: services.process.embedder,
     language: config.searchLanguage,
     fetcher,
     scratchDirectory: join(config.dataDir, 'repositories'),
     dataDir: config.dataDir,
-    cacheBytesMax: config.searchCacheMb * 1024 * 1024,
+    openCache: openCacheOf(services),
     learnMemoryMb: config.learnMemoryMb,
     queryEmbeddingMs: config.embedQueryMs,
-    reranker: openReranker(config, resolve),
+    reranker: services.process.reranker,
     rerankPassages: config.rerankPassages,
     bodyBytesMax: config.bodyBytesMax,
   });
   const { inbound } = knowledge.service;
   const crawls = createCrawls({
     db,
+    directory,
+    workSlots: services.process.crawlSlots,
+    bodies: services.process.crawlBodies,
     log,
     clock,
     parser,
@@ -217,7 +225,7 @@ export function createDomains(services: Services, audit?: AuditLog) {
   return {
     ...base,
     work,
-    apps: createAppService(base),
+    apps: createAppService({ ...base, placement: cells?.placement }),
     usage: usage.service,
     setAsideJobs: createSetAsideJobService(base),
     auditing: auditing.service,
@@ -247,4 +255,11 @@ export function createDomains(services: Services, audit?: AuditLog) {
     events: events.service,
     ...automations.service,
   };
+}
+
+/** The cache of search. Its keys are numbers of one database, so each cell has names of its own. */
+function openCacheOf({ process, db, directory }: Services): OpenCache {
+  if (db === directory) return process.openCache;
+  const cell = newUuid();
+  return <V>(name: string) => process.openCache<V>(`${cell}/${name}`);
 }
