@@ -1,15 +1,15 @@
 import { lazy, Suspense, useEffect, useRef, useState } from 'react';
 import { Link, useLocation } from 'wouter';
+import { Account } from './account.tsx';
 import { Menu as MenuIcon, Search, X } from './ui/icons.ts';
 import './frame.css';
 import { Pages } from './pages.tsx';
 import { FirstApp, PlacePicker } from './place-picker.tsx';
-import { sectionGroups, visibleSections } from './sections.ts';
+import { type Section, sectionGroups, visibleSections } from './sections.ts';
 import { useSession } from './session.tsx';
 import { Boundary } from './ui/boundary.tsx';
 import { Button } from './ui/button.tsx';
-import { Field } from './ui/field.tsx';
-import { type Theme, useTheme } from './ui/theme.ts';
+import { useShownTitle } from './ui/title.ts';
 import { UploadsTray } from './uploads-tray.tsx';
 
 const Palette = lazy(() => import('./palette.tsx'));
@@ -48,32 +48,18 @@ export function App() {
     };
   }, []);
   const section = sectionGroups.flatMap((group) => group.sections).find(({ path }) => location.startsWith(path));
+  const title = useShownTitle();
   useEffect(() => {
-    document.title = section ? `${section.name} – Quarry console` : 'Quarry console';
-  }, [section]);
+    document.title = [title, section?.name].find((name) => name !== undefined) ?? 'Quarry';
+    if (section) document.title += ' – Quarry console';
+  }, [section, title]);
 
   return (
-    <div className="frame">
+    <div className={menuOpen ? 'frame menu-open' : 'frame'}>
       <a className="skip" href="#content">
         Skip to content
       </a>
-      <header className="bar">
-        <Link href="/" className="brand">
-          <img src="/console/icon.svg" alt="" width="26" height="26" />
-          Quarry
-        </Link>
-        <Button
-          kind="quiet"
-          className="menu-button"
-          aria-expanded={menuOpen}
-          aria-controls="side"
-          onClick={() => setMenuOpen(!menuOpen)}
-        >
-          {menuOpen ? <X size={18} aria-hidden="true" /> : <MenuIcon size={18} aria-hidden="true" />}
-          {menuOpen ? 'Close' : 'Menu'}
-        </Button>
-      </header>
-      <aside id="side" className={menuOpen ? 'side open' : 'side'}>
+      <aside id="side" className="side">
         <PlacePicker />
         <button type="button" className="palette-button" onClick={() => setPaletteOpen(true)}>
           <Search size={15} aria-hidden="true" /> Go to… <kbd>Ctrl K</kbd>
@@ -84,7 +70,7 @@ export function App() {
               {name === '' ? null : <p>{name}</p>}
               {sections.map(({ path, name: page, icon: Icon }) => (
                 <Link key={path} href={path} aria-current={section?.path === path ? 'page' : undefined}>
-                  <Icon size={18} strokeWidth={1.7} aria-hidden="true" />
+                  <Icon size={16} strokeWidth={1.75} aria-hidden="true" />
                   {page}
                 </Link>
               ))}
@@ -93,6 +79,19 @@ export function App() {
         </nav>
         <Account />
       </aside>
+      <header className="bar">
+        <Button
+          kind="quiet"
+          className="menu-button"
+          aria-expanded={menuOpen}
+          aria-controls="side"
+          onClick={() => setMenuOpen(!menuOpen)}
+        >
+          {menuOpen ? <X size={18} aria-hidden="true" /> : <MenuIcon size={18} aria-hidden="true" />}
+          <span className="hidden">{menuOpen ? 'Close' : 'Menu'}</span>
+        </Button>
+        <Crumbs section={section} title={location === section?.path ? undefined : title} />
+      </header>
       <main id="content" ref={content} tabIndex={-1}>
         <UploadsTray />
         {isDeveloper && place.app === undefined ? <FirstApp /> : <Pages />}
@@ -104,30 +103,42 @@ export function App() {
   );
 }
 
-function Account() {
-  const { session, signOut } = useSession();
-  const [theme, setTheme] = useTheme();
+/** Where the page is: the app, the section, and the resource that the page shows. */
+function Crumbs({ section, title }: { section: Section | undefined; title: string | undefined }) {
+  const { session, place, apps, sandboxes } = useSession();
+  const app = session.app?.name ?? apps.find(({ id }) => id === place.app)?.name;
+  const sandbox = sandboxes.find(({ id }) => id === place.sandbox)?.name;
   return (
-    <div className="account">
-      <Field label="Appearance">
-        {(id) => (
-          <select id={id} value={theme} onChange={(event) => setTheme(event.target.value as Theme)}>
-            <option value="auto">System</option>
-            <option value="light">Light</option>
-            <option value="dark">Dark</option>
-          </select>
+    <nav className="crumbs" aria-label="Breadcrumbs">
+      <ol>
+        <li>
+          <Link href="/" className="brand">
+            <img src="/console/icon.svg" alt="Quarry" width="20" height="20" />
+          </Link>
+        </li>
+        {app === undefined ? null : (
+          <li className="crumb-place">
+            <span className="cut">{app}</span>
+            {place.sandbox === undefined ? null : <span className="badge warn">{sandbox ?? 'Sandbox'}</span>}
+          </li>
         )}
-      </Field>
-      <p className="who">
-        <span className="faint">{session.kind === 'developer' ? 'Developer' : 'Signed in as'}</span>
-        <span className="cut">{session.user?.email ?? session.developer?.name}</span>
-      </p>
-      <Button kind="plain" onClick={() => signOut()}>
-        Sign out
-      </Button>
-      <a className="faint" href="/docs">
-        API reference
-      </a>
-    </div>
+        {section === undefined ? null : (
+          <li>
+            {title === undefined ? (
+              <span aria-current="page">{section.name}</span>
+            ) : (
+              <Link href={section.path}>{section.name}</Link>
+            )}
+          </li>
+        )}
+        {title === undefined ? null : (
+          <li className="crumb-last">
+            <span className="cut" aria-current="page" title={title}>
+              {title}
+            </span>
+          </li>
+        )}
+      </ol>
+    </nav>
   );
 }

@@ -1,99 +1,86 @@
-import { useState } from 'react';
+import * as Popover from '@radix-ui/react-popover';
+import { lazy, Suspense, useState } from 'react';
+import './place.css';
+import './principals/picker.css';
 import { useSession } from './session.tsx';
-import { Button } from './ui/button.tsx';
 import { Dialog, Form } from './ui/dialog.tsx';
 import { Field, fieldError } from './ui/field.tsx';
-import { Plus } from './ui/icons.ts';
+import { ChevronsUpDown } from './ui/icons.ts';
 import { Empty } from './ui/page.tsx';
 import { useAction } from './ui/query.ts';
 
-/** For developers, the app, sandbox and org of the page. For end users, what belongs to them. */
+const PlaceList = lazy(() => import('./place-list.tsx'));
+
+/** The place of the page: for developers a switch of app, sandbox and organisation, for end users what they belong to. */
 export function PlacePicker() {
-  const { session, isDeveloper, place, apps, sandboxes, orgs, choose } = useSession();
+  const { session, isDeveloper, place, apps, sandboxes, orgs } = useSession();
+  const [open, setOpen] = useState(false);
   const [adding, setAdding] = useState(false);
   if (!isDeveloper)
     return (
-      <dl className="place">
-        <dt>App</dt>
-        <dd>{session.app?.name}</dd>
-        {session.user?.sandbox === undefined ? null : (
-          <>
-            <dt>Sandbox</dt>
-            <dd>
-              <code>{session.user.sandbox}</code>
-            </dd>
-          </>
-        )}
-        <dt>Organisation</dt>
-        <dd>{session.user?.org_name ?? 'none'}</dd>
-      </dl>
+      <div className="place">
+        <PlaceLabel
+          app={session.app?.name ?? ''}
+          sandbox={session.user?.sandbox}
+          org={session.user?.org_name ?? 'No organisation'}
+        />
+      </div>
     );
+  const nameIn = (known: { id: string; name: string }[], id: string | undefined) =>
+    id === undefined ? undefined : (known.find((one) => one.id === id)?.name ?? id);
+  const names = {
+    app: nameIn(apps, place.app) ?? 'No app',
+    sandbox: nameIn(sandboxes, place.sandbox),
+    org: nameIn(orgs, place.org) ?? 'All organisations',
+  };
   return (
-    <div className="place">
-      <Field label="App">
-        {(id) => (
-          <div className="with-button">
-            <select id={id} value={place.app ?? ''} onChange={(event) => choose({ app: event.target.value })}>
-              <Absent value={place.app} known={apps} />
-              {apps.map((app) => (
-                <option key={app.id} value={app.id}>
-                  {app.name}
-                </option>
-              ))}
-            </select>
-            <Button kind="plain" aria-label="New app" title="New app" onClick={() => setAdding(true)}>
-              <Plus size={16} aria-hidden="true" />
-            </Button>
-          </div>
-        )}
-      </Field>
-      <Field label="Sandbox">
-        {(id) => (
-          <select
-            id={id}
-            value={place.sandbox ?? ''}
-            onChange={(event) => choose({ app: place.app, sandbox: event.target.value || undefined })}
-          >
-            <option value="">Production</option>
-            <Absent value={place.sandbox} known={sandboxes} />
-            {sandboxes.map((sandbox) => (
-              <option key={sandbox.id} value={sandbox.id}>
-                {sandbox.name}
-              </option>
-            ))}
-          </select>
-        )}
-      </Field>
-      <Field label="Organisation">
-        {(id) => (
-          <select
-            id={id}
-            value={place.org ?? ''}
-            onChange={(event) => choose({ ...place, org: event.target.value || undefined })}
-          >
-            <option value="">All, including unassigned</option>
-            <Absent value={place.org} known={orgs} />
-            {orgs.map((org) => (
-              <option key={org.id} value={org.id}>
-                {org.name}
-              </option>
-            ))}
-          </select>
-        )}
-      </Field>
+    <>
+      <Popover.Root open={open} onOpenChange={setOpen}>
+        <Popover.Trigger asChild>
+          <button type="button" className="place place-button">
+            <PlaceLabel {...names} />
+            <span className="hidden">: change app, sandbox or organisation</span>
+            <ChevronsUpDown size={15} aria-hidden="true" />
+          </button>
+        </Popover.Trigger>
+        <Popover.Portal>
+          <Popover.Content className="picker-popover place-popover" align="start" sideOffset={4} aria-label="Places">
+            <Suspense fallback={<div className="place-waiting" />}>
+              <PlaceList
+                onDone={() => setOpen(false)}
+                onNewApp={() => {
+                  setOpen(false);
+                  setAdding(true);
+                }}
+              />
+            </Suspense>
+          </Popover.Content>
+        </Popover.Portal>
+      </Popover.Root>
       {adding ? (
         <Dialog title="New app" onClose={() => setAdding(false)}>
           <AppForm onDone={() => setAdding(false)} onCancel={() => setAdding(false)} />
         </Dialog>
       ) : null}
-    </div>
+    </>
   );
 }
 
-/** An option for what the address names if it is not among the first hundred of the list. */
-function Absent({ value, known }: { value: string | undefined; known: { id: string }[] }) {
-  if (value === undefined || known.some(({ id }) => id === value)) return null;
-  return <option value={value}>{value}</option>;
+/** A sandbox is marked, because nobody should take it for production. */
+function PlaceLabel({ app, sandbox, org }: { app: string; sandbox: string | undefined; org: string }) {
+  return (
+    <>
+      <span className="place-mark" aria-hidden="true">
+        {app.slice(0, 1).toUpperCase()}
+      </span>
+      <span className="place-names">
+        <span className="cut place-app">{app}</span>
+        <span className="cut place-parts">
+          {sandbox === undefined ? 'Production' : <span className="place-sandbox">{sandbox}</span>} · {org}
+        </span>
+      </span>
+    </>
+  );
 }
 
 function AppForm({ onDone, onCancel }: { onDone?: () => void; onCancel?: () => void }) {

@@ -26,7 +26,7 @@ import {
   Workflow,
 } from './ui/icons.ts';
 
-type Section = { path: string; name: string; icon: LucideIcon; forDevelopers?: boolean };
+export type Section = { path: string; name: string; icon: LucideIcon; forDevelopers?: boolean };
 
 /** The pages of the menu, in groups. */
 export const sectionGroups: { name: string; sections: Section[] }[] = [

@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Database, production } from '../db/database.ts';
+import { isRefusedByMove, runForEveryApp } from '../db/fences.ts';
 import { statusOf } from '../http/errors.ts';
 import type { ActorKind, AuditActor, AuditMode, Auditor } from '../http/route/audit.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -194,7 +195,10 @@ export class AuditLog implements Auditor {
     while (this.#waiting.length > 0) {
       const batch = this.#waiting.slice(0, entriesBatchMax);
       try {
-        await insertAuditEntries(this.#deps.db, batch);
+        await insertAuditEntries(this.#deps.db, batch).catch((error: unknown) => {
+          if (!isRefusedByMove(error)) throw error;
+          return this.#insertByApp(batch);
+        });
       } catch (error) {
         this.#deps.log.warn(
           { err: error, waiting: this.#waiting.length },
@@ -206,6 +210,16 @@ export class AuditLog implements Auditor {
     }
   }
 
+  /** Entries of an app that was moved away meanwhile are dropped: a move waits longer than entries are queued. */
+  async #insertByApp(entries: readonly AuditEntry[]): Promise<void> {
+    for (const [appId, own] of Map.groupBy(entries, (entry) => entry.appId))
+      await insertAuditEntries(this.#deps.db, own).catch((error: unknown) => {
+        if (!isRefusedByMove(error)) throw error;
+        this.#deps.log.warn({ app: appId, entries: own.length }, 'Dropped audit entries of an app that was moved');
+        this.#deps.onDropped?.(own.length);
+      });
+  }
+
   async #flushUses(): Promise<void> {
     const uses = [...this.#uses.values()];
     this.#uses = new Map();
@@ -213,7 +227,7 @@ export class AuditLog implements Auditor {
       const batch = uses.slice(from, from + usesBatchMax);
       try {
         const developerTokens = await noteDeveloperTokens(this.#deps.directory, batch);
-        await this.#deps.db.begin((tx) => addCredentialUses(tx, batch, developerTokens));
+        await runForEveryApp(() => this.#deps.db.begin((tx) => addCredentialUses(tx, batch, developerTokens)));
       } catch (error) {
         this.#deps.log.warn({ err: error, credentials: uses.length - from }, 'Could not count uses of credentials');
         return;
@@ -225,7 +239,7 @@ export class AuditLog implements Auditor {
     const entries = this.#failures.takeUnsaved();
     for (let from = 0; from < entries.length; from += entriesBatchMax)
       try {
-        await upsertFailedAttempts(this.#deps.db, entries.slice(from, from + entriesBatchMax));
+        await runForEveryApp(() => upsertFailedAttempts(this.#deps.db, entries.slice(from, from + entriesBatchMax)));
       } catch (error) {
         this.#deps.log.warn({ err: error, entries: entries.length - from }, 'Could not count failed attempts');
         return;

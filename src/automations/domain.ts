@@ -70,7 +70,7 @@ export function createAutomations(deps: AutomationsDeps, domains: NodeDomains) {
     runSecrets,
     cancelRun: runs.cancelTree,
   });
-  const nodes = createNodeServices({ db, log, llm, runTokensMax, runs, domains });
+  const nodes = createNodeServices({ db, log, llm, runTokensMax, runs, domains, expressions });
   const workflow = createAutomationWorkflow({
     db,
     session: deps.session,

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import type { FastifyInstance } from 'fastify';
 import { createAgentService } from '../agents/service.ts';
 import { createAppService } from '../apps/service.ts';
 import { createAudit } from '../audit/domain.ts';
@@ -31,6 +32,7 @@ import { newUuid } from '../lib/ids.ts';
 import { limits } from '../lib/limits.ts';
 import { version } from '../lib/version.ts';
 import { createLlm } from '../llm/service.ts';
+import { createRunTools } from '../mcp/run-tools.ts';
 import { createModels } from '../models/domain.ts';
 import { observeModelCalls } from '../monitoring/model-calls.ts';
 import { createSetAsideJobService } from '../monitoring/service.ts';
@@ -56,8 +58,17 @@ export type BackgroundWork = {
   urgentWork: () => Promise<void> | undefined;
 };
 
-/** Creates every domain with its dependencies. Routes and background work share the services. */
-export function createDomains(services: Services, audit?: AuditLog, cells?: CellMembership) {
+/**
+ * Creates every domain with its dependencies. Routes and background work share the services.
+ * @param openApi the API of this process, for tools that runs call
+ * @param cells undefined: every app is in this database
+ */
+export function createDomains(
+  services: Services,
+  openApi: () => Promise<FastifyInstance>,
+  audit?: AuditLog,
+  cells?: CellMembership,
+) {
   const {
     db,
     directory,
@@ -184,6 +195,7 @@ export function createDomains(services: Services, audit?: AuditLog, cells?: Cell
     files: files.service,
     extractions: extractions.service,
     knowledge: knowledge.service,
+    runTools: createRunTools({ openApi, readFile: files.service.readRange }),
     parser,
     fetcher,
   });

@@ -1,10 +1,12 @@
 import { type HttpRequest, type HttpResponse, NodeFailure } from '../automations/nodes/kind.ts';
 import type { NodeDomains } from '../automations/nodes/services.ts';
 import { FetchError } from '../content/fetch/errors.ts';
+import type { Attachment } from '../content/models/llm/messages.ts';
 import { ParseError } from '../content/parse/types.ts';
 import { presentExtraction } from '../extractions/present.ts';
 import { extractionCreateSchema } from '../extractions/schema.ts';
 import type { ExtractionDeps, ExtractionService } from '../extractions/service.ts';
+import { essenceOf, isImage, isPicturable } from '../files/media-types.ts';
 import { type FileLinks, presentFile } from '../files/present.ts';
 import { fileCreateSchema } from '../files/schema.ts';
 import type { FileService } from '../files/service.ts';
@@ -17,6 +19,9 @@ import { putKvBody } from '../kv/schema.ts';
 import type { KvService } from '../kv/service.ts';
 import type { Clock } from '../lib/clock.ts';
 import { defined } from '../lib/defined.ts';
+import { ApiError } from '../mcp/api-client.ts';
+import type { createRunTools } from '../mcp/run-tools.ts';
+import type { Caller } from '../tenancy/caller.ts';
 
 type NodeDomainsDeps = FileLinks & {
   clock: Clock;
@@ -24,6 +29,8 @@ type NodeDomainsDeps = FileLinks & {
   files: FileService;
   extractions: ExtractionService;
   knowledge: Knowledge;
+  /** Calls the tools of the MCP endpoint. */
+  runTools: ReturnType<typeof createRunTools>;
 } & Pick<ExtractionDeps, 'fetcher' | 'parser'>;
 
 /**
@@ -31,7 +38,7 @@ type NodeDomainsDeps = FileLinks & {
  * checks.
  */
 export function createNodeDomains(deps: NodeDomainsDeps): NodeDomains {
-  const { kv, files, extractions, knowledge, clock } = deps;
+  const { kv, files, extractions, knowledge, runTools, clock } = deps;
   return {
     kv: {
       get: async (db, caller, key, user) => presentEntry(await kv.get(db, caller, key, user)),
@@ -43,6 +50,18 @@ export function createNodeDomains(deps: NodeDomainsDeps): NodeDomains {
       async prepare(caller, body) {
         const { commit, discard } = await files.prepareUpload(caller, checkBody(fileCreateSchema, body));
         return { commit: async (tx) => presentFile(deps, await commit(tx), clock.now()), discard };
+      },
+      readAttachment: (caller, file, bytesMax) => readAttachment(files, caller, file, bytesMax),
+    },
+    operations: {
+      describe: runTools.describe,
+      async call(caller, name, given, of) {
+        try {
+          return await runTools.call(caller, name, given, of);
+        } catch (error) {
+          if (error instanceof ApiError) throw new NodeFailure(error.error.code, describeApiError(error));
+          throw error;
+        }
       },
     },
     extractions: {
@@ -75,6 +94,28 @@ export function createNodeDomains(deps: NodeDomainsDeps): NodeDomains {
     },
     fetch: (request) => fetchOutside(deps, request),
   };
+}
+
+/** The message, with the fields that it does not name. */
+function describeApiError({ message, error: { fields } }: ApiError): string {
+  const unnamed = fields.map(({ field, message: text }) => `${field}: ${text}`).filter((text) => text !== message);
+  return [message, ...unnamed].join(' ');
+}
+
+/** The bytes of a file for a language model: a picture, or a PDF. */
+async function readAttachment(files: FileService, caller: Caller, id: string, bytesMax: number): Promise<Attachment> {
+  const { file } = await files.get(caller, id);
+  const mediaType = essenceOf(file.contentType);
+  if (!isPicturable(mediaType))
+    throw new NodeFailure(
+      'unsupported_file',
+      `The file ${id} is of the type ${mediaType}. A model reads PNG, JPEG, GIF, WebP and PDF; extract others to text.`,
+    );
+  if (file.size > bytesMax)
+    throw new NodeFailure('file_too_large', `The file ${id} exceeds what one message may carry.`);
+  const bytes = await files.readRange(caller, id, 0, file.size);
+  const kind = isImage(mediaType) ? 'image' : 'file';
+  return { kind, mediaType, filename: file.filename, base64: bytes.toString('base64') };
 }
 
 const responseBytesMax = 1024 * 1024;

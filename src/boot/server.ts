@@ -12,6 +12,7 @@ import type { CellMembership } from '../cells/placement.ts';
 import { runsJobs } from '../config/config.ts';
 import { registerConfigRoutes } from '../configs/routes.ts';
 import { registerConsoleRoutes } from '../console/routes.ts';
+import type { SignInLink } from '../console/sign-in-links.ts';
 import { registerConsole } from '../console/static.ts';
 import { registerEventRoutes } from '../events/routes.ts';
 import { webhookMessages } from '../events/schema.ts';
@@ -61,7 +62,7 @@ export type QuarryServer = {
   /** What the job workers of the process run. */
   work: BackgroundWork;
   /** Creates a code that signs the holder of a developer token in to the console, once. */
-  createSignInCode(developerToken: string): string;
+  createSignInLink(developerToken: string): Promise<SignInLink | undefined>;
   /** Starts to accept connections. Returns the server's URL. */
   listen(): Promise<string>;
   /**
@@ -96,18 +97,9 @@ export async function createServer(
     bytesMax: config.idempotencyMb * 1024 * 1024,
     uploadBytesMax: config.uploadBytesMax,
   });
-  const { fastify, api } = await createHttpServer({
-    log,
-    credentials,
-    sessions,
-    metrics,
-    rateLimiter,
-    audit,
-    idempotency,
+  const http = {
+    ...{ log, credentials, sessions, metrics, rateLimiter, audit, idempotency, intake },
     bodyBytesMax: config.bodyBytesMax,
-    intake,
-    connections,
-    front,
     // The console shows files from the content origin.
     corsOrigins:
       config.contentOrigin === undefined
@@ -117,7 +109,8 @@ export async function createServer(
     trustProxy: config.trustProxy,
     errorDialects: [openAiErrors],
     rewriteUrl: rewriteKvUrl,
-  });
+  };
+  const { fastify, api } = await createHttpServer({ ...http, connections, front });
   // A worker serves only health and metrics.
   const servesApi = config.role !== 'worker';
   if (servesApi && isHome) await collectOpenApi(fastify, api, webhookMessages);
@@ -129,7 +122,17 @@ export async function createServer(
   });
   registerMonitoring({ ...services, databasePoolSize: config.databasePoolSize });
   if (isHome) registerProcessMetrics(services.process, fastify);
-  const domains = createDomains(services, audit, cells);
+  // A worker serves no API. The tools that its runs call reach one without a listener, created when first needed.
+  let innerApi: Promise<FastifyInstance> | undefined;
+  const openInnerApi = () => {
+    innerApi ??= createHttpServer(http).then(async (inner) => {
+      registerRoutes(inner.api, domains);
+      await inner.fastify.ready();
+      return inner.fastify;
+    });
+    return innerApi;
+  };
+  const domains: Domains = createDomains(services, servesApi ? async () => fastify : openInnerApi, audit, cells);
   let mcp: ReturnType<typeof registerMcpRoutes> | undefined;
   if (servesApi) {
     if (isHome) registerOpenApiRoute(api, fastify);
@@ -161,7 +164,7 @@ export async function createServer(
     fastify,
     api,
     work: domains.work,
-    createSignInCode: domains.consoleSessions.createSignInCode,
+    createSignInLink: domains.consoleSessions.createSignInLink,
     async listen() {
       const wanted = servesApi ? config.port : config.workerPort;
       others = await listenOn(fastify, config.host, wanted);
@@ -178,7 +181,7 @@ export async function createServer(
     },
     close() {
       closing ??= stopWork()
-        .then(() => drain(fastify))
+        .then(() => Promise.all([drain(fastify), innerApi?.then((inner) => inner.close())]))
         .then(() => Promise.all([rateLimiter.close(), audit.close(), metricsServer?.close()]))
         .then(() => {});
       return closing;

@@ -1,6 +1,7 @@
 import { bootstrapIfEmpty } from '../apps/bootstrap.ts';
 import { readCells } from '../cells/settings.ts';
 import { type Config, ConfigError } from '../config/config.ts';
+import type { SignInLink } from '../console/sign-in-links.ts';
 import { reportConfinement } from '../content/parse/pool/report.ts';
 import { findSite } from '../http/openapi/site.ts';
 import type { Logger } from '../lib/log.ts';
@@ -18,8 +19,8 @@ export type Serving = {
   baseUrl: string;
   /** The file with the first credentials, if it is in this data directory. */
   credentials: string | undefined;
-  /** A code that signs the owner of a developer token into the console once. */
-  createSignInCode(developerToken: string): string;
+  /** Creates a code that signs the owner of a developer token into the console once. */
+  createSignInLink(developerToken: string): Promise<SignInLink | undefined>;
   /** Resolves when the embedded database has exited; never with an external one. */
   databaseEnded: Promise<void>;
   /** Finishes requests and jobs, then stops everything. */
@@ -56,12 +57,12 @@ export async function startServing(config: Config, log: Logger, options?: Servic
     services.setReady();
     reportConfinement(config, log);
     services.parser.warm();
-    const { createSignInCode } = server;
+    const { createSignInLink } = server;
     return {
       url,
       baseUrl: services.baseUrl(),
       credentials,
-      createSignInCode,
+      createSignInLink,
       databaseEnded: services.databaseEnded,
       close,
     };

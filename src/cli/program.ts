@@ -210,6 +210,26 @@ function addCellCommands(program: Command, end: End): void {
     .action(async (name: string, options: { undo?: boolean }) => {
       end(await (await import('./operate/cells.ts')).drain(name, options));
     });
+  cells
+    .command('move <app>')
+    .description('move an app to another cell while it works, or continue an interrupted move')
+    .option('--to <cell>', 'the other cell')
+    .action(async (app: string, options: { to?: string }) => {
+      end(await (await import('./operate/move.ts')).move(app, options));
+    });
+  cells
+    .command('moves')
+    .description('show the moves that have not ended, and the latest others')
+    .option('--json', 'print JSON')
+    .action(async (options: { json?: boolean }) => {
+      end(await (await import('./operate/move.ts')).list(options));
+    });
+  cells
+    .command('abort <app>')
+    .description('end the move of an app before its switch; the app stays where it is')
+    .action(async (app: string) => {
+      end(await (await import('./operate/move.ts')).abort(app));
+    });
 }
 
 function addBackupCommands(program: Command, end: End): void {

@@ -57,7 +57,7 @@ export function registerConfigRoutes(api: Api, { configs }: { configs: ConfigSer
     tag,
     summary: 'Write a config entry',
     description:
-      'Writes the next version of the path, which becomes the current one. If the current version has the same text and type, nothing changes. The path belongs to the app unless `agent` or `org` names its owner. 422 for more than 10,000 entries.',
+      'Writes the next version of the path, which becomes the current one. If the current version has the same text and type, nothing changes. With `if_version`, 412 if another version is current. The path belongs to the app unless `agent` or `org` names its owner. 422 for more than 10,000 entries.',
     params: Type.Object({ '*': Type.String() }),
     body: configWriteSchema,
     budget: textBudget(limits.configTextBytesMax),

@@ -37,4 +37,11 @@ export const configWriteSchema = strict({
   content_type: Type.Optional(
     Type.String({ maxLength: 255, pattern: mediaTypePattern, description: 'Its media type. Default `text/plain`.' }),
   ),
+  if_version: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: 2_147_483_646,
+      description: 'Write only if this is the current version; 0: only if the path does not exist. Otherwise 412.',
+    }),
+  ),
 });

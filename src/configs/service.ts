@@ -46,7 +46,7 @@ export function createConfigService({ db, blobs, files }: { db: Database; blobs:
   return {
     /** Writes the next version of a path for an operator, unless the newest is the same. */
     async write(caller: Caller, path: string, input: Static<typeof configWriteSchema>) {
-      const { content, content_type: contentType = 'text/plain' } = input;
+      const { content, content_type: contentType = 'text/plain', if_version: ifVersion } = input;
       const virtualPath = readNewPath(path);
       const owned = await getOwner(caller, input);
       const ownerId = store.configOwnerId(owned);
@@ -55,6 +55,7 @@ export function createConfigService({ db, blobs, files }: { db: Database; blobs:
         throw invalidField('content', `is larger than ${limits.configTextBytesMax} bytes`);
       const contentHash = createHash('sha256').update(bytes).digest();
       const present = await store.findConfig(db, caller, ownerId, virtualPath, undefined);
+      if (ifVersion !== undefined && ifVersion !== (present?.version ?? 0)) throw store.anotherVersion();
       if (present?.contentType === contentType && contentHash.equals(present.contentHash))
         return { row: present, content };
       const filename = virtualPath.split('/').at(-1) ?? virtualPath;
@@ -65,7 +66,8 @@ export function createConfigService({ db, blobs, files }: { db: Database; blobs:
         const room = { things: 'config entries', max: configsMax, message, appId, sandboxId };
         if (!present) await requireRoom(tx, room, () => store.countConfigs(tx, caller));
         const { id: fileId } = await stored.commit(tx, owned);
-        await store.writeConfigVersion(tx, caller, { owned, virtualPath, contentType, contentHash, fileId });
+        const entry = { owned, virtualPath, contentType, contentHash, fileId };
+        await store.writeConfigVersion(tx, caller, entry, ifVersion);
         return found(await store.findConfig(tx, caller, ownerId, virtualPath, undefined));
       });
       return { row, content };

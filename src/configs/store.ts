@@ -1,5 +1,6 @@
 import { type Db, nobody } from '../db/database.ts';
 import type { PageRequest } from '../http/route/pages.ts';
+import { AppError } from '../lib/errors.ts';
 import { newUuid } from '../lib/ids.ts';
 import type { Scope } from '../tenancy/caller.ts';
 import type { Owned } from '../tenancy/visible.ts';
@@ -26,25 +27,35 @@ export function configOwnerId(owned: Owned): string {
   return owned.agentId ?? owned.userId ?? owned.teamId ?? owned.orgId ?? nobody;
 }
 
-/** Writes the next version of a path, creating the path if needed. Returns the version number. */
+/**
+ * Writes the next version of a path, creating the path if needed. Returns the version number. 412 if `ifVersion` is not
+ * the current version.
+ */
 export async function writeConfigVersion(
   db: Db,
   scope: Scope,
   entry: { owned: Owned; virtualPath: string; contentType: string; contentHash: Buffer; fileId: string },
+  ifVersion?: number,
 ): Promise<number> {
   const { owned } = entry;
-  const [config] = await db<[{ id: string; version: number }]>`
+  const [config] = await db<{ id: string; version: number }[]>`
     insert into configs (app_id, sandbox_id, id, owner_id, virtual_path, org_id, team_id, user_id, agent_id, version)
     values (${scope.appId}, ${scope.sandboxId}, ${newUuid()}, ${configOwnerId(owned)}, ${entry.virtualPath},
       ${owned.orgId}, ${owned.teamId}, ${owned.userId}, ${owned.agentId}, 1)
     on conflict (app_id, sandbox_id, owner_id, virtual_path)
       do update set version = configs.version + 1, updated_at = now()
+        where configs.version = coalesce(${ifVersion ?? null}::integer, configs.version)
     returning id, version`;
+  if (!config || (ifVersion !== undefined && config.version !== ifVersion + 1)) throw anotherVersion();
   await db`
     insert into config_versions (app_id, id, config_id, version, content_type, content_hash, file_id)
     values (${scope.appId}, ${newUuid()}, ${config.id}, ${config.version}, ${entry.contentType}, ${entry.contentHash},
       ${entry.fileId})`;
   return config.version;
+}
+
+export function anotherVersion(): AppError {
+  return new AppError('precondition_failed', 'The current version of the entry is not `if_version`.');
 }
 
 const columns = (db: Db) => db`

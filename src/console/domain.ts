@@ -5,7 +5,7 @@ import { consoleSweepJob, createConsoleSweepTask } from './sweep.ts';
 /*
  * What the web console needs in addition to the public API: its built files, sessions in a cookie, and sign-in.
  * - `static.ts` serves console/dist; the application itself is in console/ and calls the API like any client.
- * - `sign-in-links.ts` keeps the codes of the link that `quarry serve` prints, in memory.
+ * - `sign-in-links.ts` creates the links that `quarry serve` and `quarry console` print.
  * - `routes.ts` exchanges a credential or code for a session; `external-routes.ts` signs in with an app's own issuer.
  * - `store.ts` keeps the sessions, which tenancy/sessions.ts resolves to callers; `sweep.ts` deletes expired ones.
  */

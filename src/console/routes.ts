@@ -1,12 +1,15 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { iso } from '../http/route/present.ts';
 import { type Api, ref } from '../http/route/route.ts';
 import type { ExternalSignIn } from '../identity/sign-in.ts';
+import { AppError } from '../lib/errors.ts';
 import type { Credentials } from '../tenancy/credentials.ts';
 import { readSessionCookie, sessionCookie, sessionSeconds } from '../tenancy/sessions.ts';
 import { registerExternalSignInRoutes } from './external-routes.ts';
 import { presentConsoleSession } from './present.ts';
-import { consoleSessionSchema, signInSchema } from './schema.ts';
+import { consoleSessionSchema, signInLinkSchema, signInSchema } from './schema.ts';
 import type { ConsoleService } from './service.ts';
+import { signInUrl } from './sign-in-links.ts';
 
 const tag = 'Console';
 const path = '/console/session';
@@ -72,6 +75,24 @@ export function registerConsoleRoutes(
       const actor = await consoleSessions.signOut(cookie, Array.isArray(csrf) ? csrf[0] : csrf);
       request.auditNote = actor === undefined ? { failed: true } : { actor };
       setCookie(request, reply, '', 0);
+    },
+  });
+  api.developer({
+    method: 'POST',
+    path: '/protected/api/v1/developer/sign_in_links',
+    operationId: 'createSignInLink',
+    idempotency: 'credential',
+    tag,
+    summary: 'Create a link that signs you in to the web console',
+    description:
+      'Needs a developer token: a session of the console cannot create one. Each token has at most ten links that still work; another one ends the oldest.',
+    responses: { 201: ref(signInLinkSchema) },
+    handler: async ({ request }) => {
+      const [, token] = /^Bearer +(\S+)$/i.exec(request.headers.authorization ?? '') ?? [];
+      if (token === undefined) throw new AppError('forbidden', 'Send a developer token: a session creates no link.');
+      const link = await consoleSessions.createSignInLink(token);
+      if (!link) throw new AppError('invalid_credentials', 'The developer token is revoked.');
+      return { url: signInUrl(baseUrl(), link.code), expires_at: iso(link.expiresAt) };
     },
   });
 

@@ -11,7 +11,11 @@ export const signInSchema = strict({
   password: Type.Optional(Type.String({ minLength: 1, maxLength: passwordCharacters.max })),
   developer_token: Type.Optional(Type.String({ minLength: 1, maxLength: 300 })),
   sign_in_code: Type.Optional(
-    Type.String({ minLength: 1, maxLength: 300, description: 'From the link that the server prints when it starts.' }),
+    Type.String({
+      minLength: 1,
+      maxLength: 300,
+      description: 'From the link that the server prints when it starts, or that `quarry console` prints.',
+    }),
   ),
 });
 
@@ -27,4 +31,12 @@ export const consoleSessionSchema = Type.Object(
     developer: Type.Optional(Type.Object({ id: Type.String({ description: 'dva_…' }), name: Type.String() })),
   },
   { $id: 'ConsoleSession', description: 'A session of the web console.' },
+);
+
+export const signInLinkSchema = Type.Object(
+  {
+    url: Type.String({ description: 'The address to open in a browser. It works once.' }),
+    expires_at: Type.String({ description: 'Until when it works: ten minutes.' }),
+  },
+  { $id: 'SignInLink', description: 'A link that signs a developer in to the web console once.' },
 );

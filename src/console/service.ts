@@ -28,7 +28,7 @@ export type ConsoleDeps = {
 
 export function createConsoleService(deps: ConsoleDeps) {
   const { db, directory, clock, auth, users, credentials, sessions } = deps;
-  const links = createSignInLinks(clock);
+  const links = createSignInLinks({ db: directory, clock });
 
   /** The public data of a session, with a new CSRF token. */
   async function describe(value: string, session: Session) {
@@ -61,7 +61,7 @@ export function createConsoleService(deps: ConsoleDeps) {
   return {
     get,
 
-    createSignInCode: links.create,
+    createSignInLink: links.create,
 
     /** Opens a session. Returns its cookie value and its public data. 401 and 429 as for auth/login. */
     async signIn(body: Static<typeof signInSchema>, address: string, noteActor: (actor: AuditActor) => void) {
@@ -70,10 +70,10 @@ export function createConsoleService(deps: ConsoleDeps) {
       if (method.kind !== 'user') {
         const value = generateSessionValue();
         await auth.attemptFrom(address, async () => {
-          const token = method.kind === 'developer' ? method.token : links.take(method.code);
-          if (token === undefined)
+          const tokenDigest = method.kind === 'developer' ? digest(method.token) : await links.take(method.code);
+          if (tokenDigest === undefined)
             throw new AppError('invalid_credentials', 'The sign-in link was already used or is too old.');
-          const row = { digest: digest(value), tokenDigest: digest(token), expiresAt };
+          const row = { digest: digest(value), tokenDigest, expiresAt };
           if (!(await store.insertDeveloperSession(directory, row)))
             throw new AppError('invalid_credentials', 'The developer token is unknown or revoked.');
           return undefined;

@@ -1,35 +1,34 @@
 import { randomBytes } from 'node:crypto';
+import type { Database } from '../db/database.ts';
 import type { Clock } from '../lib/clock.ts';
 import { digest } from '../tenancy/secrets.ts';
+import * as store from './store.ts';
 
 const lifetimeMs = 10 * 60_000;
 const linksMax = 10;
 
+export type SignInLink = { code: string; expiresAt: Date };
+
 /**
- * Codes that sign one browser in as a developer, once. They exist only in the memory of this process, as digests, and
- * end with it: the link is printed for the person who has just started the process.
+ * Codes that sign one browser in as a developer, once: the server prints one when it starts, and `quarry console`
+ * creates others.
  */
-export function createSignInLinks(clock: Clock) {
-  const links = new Map<string, { developerToken: string; expiresAtMs: number }>();
+export function createSignInLinks({ db, clock }: { db: Database; clock: Clock }) {
   return {
-    /** Creates a code for the holder of a developer token. */
-    create(developerToken: string): string {
+    /**
+     * Creates a code for the holder of a developer token; undefined if it is unknown or revoked. The oldest of more than
+     * ten codes ends.
+     */
+    async create(developerToken: string): Promise<SignInLink | undefined> {
       const code = `csl_${randomBytes(32).toString('base64url')}`;
-      const [oldest] = links.keys();
-      if (links.size >= linksMax && oldest !== undefined) links.delete(oldest);
-      links.set(keyOf(code), { developerToken, expiresAtMs: clock.now().getTime() + lifetimeMs });
-      return code;
+      const expiresAt = new Date(clock.now().getTime() + lifetimeMs);
+      const link = { digest: digest(code), tokenDigest: digest(developerToken), expiresAt };
+      const isCreated = await db.begin((tx) => store.insertSignInLink(tx, link, linksMax));
+      return isCreated ? { code, expiresAt } : undefined;
     },
 
-    /**
-     * Returns the developer token behind a code and uses up the code. Undefined if the code is unknown, used or too
-     * old.
-     */
-    take(code: string): string | undefined {
-      const link = links.get(keyOf(code));
-      links.delete(keyOf(code));
-      return link !== undefined && clock.now().getTime() < link.expiresAtMs ? link.developerToken : undefined;
-    },
+    /** Uses up a code. Returns the digest of its developer token; undefined if it is unknown, used or too old. */
+    take: (code: string): Promise<Buffer | undefined> => store.deleteSignInLink(db, digest(code), clock.now()),
   };
 }
 
@@ -37,6 +36,3 @@ export function createSignInLinks(clock: Clock) {
 export function signInUrl(baseUrl: string, code: string): string {
   return `${baseUrl}/console#sign-in=${code}`;
 }
-
-/** A lookup by digest takes equally long for every wrong code. */
-const keyOf = (code: string) => digest(code).toString('hex');

@@ -30,6 +30,32 @@ export async function deleteDeveloperSession(db: Db, digest: Buffer): Promise<vo
 export async function deleteExpiredSessions(db: Db, now: Date): Promise<void> {
   await db`delete from console_user_sessions where expires_at <= ${now}`;
   await db`delete from console_developer_sessions where expires_at <= ${now}`;
+  await db`delete from console_sign_in_links where expires_at <= ${now}`;
+}
+
+/** Returns false if the developer token is unknown or revoked. Only the newest links of a token are kept. */
+export async function insertSignInLink(
+  tx: Db,
+  link: { digest: Buffer; tokenDigest: Buffer; expiresAt: Date },
+  linksMax: number,
+): Promise<boolean> {
+  const held = await tx`
+    select from developer_tokens where digest = ${link.tokenDigest} and revoked_at is null for no key update`;
+  if (held.count === 0) return false;
+  await tx`insert into console_sign_in_links (digest, token_digest, expires_at)
+    values (${link.digest}, ${link.tokenDigest}, ${link.expiresAt})`;
+  await tx`delete from console_sign_in_links where token_digest = ${link.tokenDigest} and digest in (
+    select digest from console_sign_in_links where token_digest = ${link.tokenDigest}
+    order by expires_at desc, digest offset ${linksMax})`;
+  return true;
+}
+
+/** Deletes a link and returns the digest of its developer token, unless the link is too old. */
+export async function deleteSignInLink(db: Db, digest: Buffer, now: Date): Promise<Buffer | undefined> {
+  const [row] = await db<{ tokenDigest: Buffer; isFresh: boolean }[]>`
+    delete from console_sign_in_links where digest = ${digest}
+    returning token_digest, expires_at > ${now}::timestamptz as is_fresh`;
+  return row?.isFresh ? row.tokenDigest : undefined;
 }
 
 const appsMax = 100;

@@ -1,19 +1,20 @@
 import { ParseError } from '../content/parse/types.ts';
 import type { SitemapPage } from '../content/sitemap-file.ts';
 import type { Database, Transaction } from '../db/database.ts';
-import type { WaitOutside } from '../jobs/workers.ts';
 import { contain, UncaughtError } from '../lib/contain.ts';
 import type { AppError } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
 import { quotaError, usePages } from '../tenancy/quotas.ts';
-import { refreshPriority, sortLinks } from './frontier.ts';
+import { leftOutMax, pagesLeft, refreshPriority, sortLinks } from './frontier.ts';
 import { normalizeUrl } from './page-url.ts';
 import { failedPage, type KnownPage, type PageOutcome, type ReaderDeps, readPage } from './read-page.ts';
 import { RobotsCache } from './robots-cache.ts';
 import { linkedSignal, pause } from './signals.ts';
+import { type ReadPage, readHeld, SiteBoxes, writeHeld } from './site-boxes.ts';
 import { readSitemaps } from './sitemaps.ts';
 import * as store from './store.ts';
-import type { Crawl, CrawledPage, CrawlSink, FailedPage } from './types.ts';
+import { type FinishedPage, isCharged, type TurnEnd, type TurnOptions } from './turn.ts';
+import type { Crawl, CrawledPage, CrawlSink, FailedPage, PageFailure } from './types.ts';
 
 export type EngineDeps = ReaderDeps & {
   db: Database;
@@ -24,19 +25,8 @@ export type EngineDeps = ReaderDeps & {
   concurrency: number;
 };
 
-/** The end of a turn: the crawl has ended or was deleted, or its next turn is due at `runAt`. */
-type TurnEnd = { over: true } | { over: false; runAt: Date };
-
-type TurnOptions = {
-  signal: AbortSignal;
-  /** Polled: returns whether to make room for other crawls. */
-  mustYield: () => boolean;
-  /** Waits for sites without holding a job slot. */
-  waitOutside: WaitOutside;
-  /** Whether this is the last attempt: an error then fails the crawl. */
-  isLastAttempt?: boolean;
-};
-
+const codeOfError = 'internal_error';
+const internalError = { reason: codeOfError, code: codeOfError, message: 'The crawl could not continue.' } as const;
 const batchMax = 32;
 const lookAhead = 64;
 /** How often a crawl with slow pages checks whether it was cancelled. */
@@ -65,18 +55,12 @@ export async function runCrawlTurn(
 /** Another process took over the crawl, or it was deleted. */
 class CrawlLost extends Error {}
 
-type FinishedPage = {
-  queued: store.QueuedPage;
-  known: store.PageState | undefined;
-  outcome: PageOutcome;
-  prepared?: unknown;
-};
-
 class Turn {
   readonly #deps: EngineDeps;
   readonly #sink: CrawlSink;
   readonly #options: TurnOptions;
   readonly #robots: RobotsCache;
+  readonly #boxes: SiteBoxes;
   readonly #stop = new AbortController();
   readonly #inFlight = new Map<number, Promise<void>>();
   /** The number of pages in flight that only wait for their commit. As many other pages may be fetched meanwhile. */
@@ -95,6 +79,7 @@ class Turn {
     this.#crawl = crawl;
     this.#sink = sink;
     this.#options = options;
+    this.#boxes = new SiteBoxes(crawl);
     this.#robots = new RobotsCache(deps, crawl, this.#stop.signal);
   }
 
@@ -104,6 +89,7 @@ class Turn {
     else this.#options.signal.addEventListener('abort', giveUp, { once: true });
     try {
       await this.#robots.load();
+      await this.#boxes.compare(this.#deps.db, this.#crawl);
       const end = await this.#work();
       if (this.#over) await this.#discardInFlight();
       return end;
@@ -112,7 +98,7 @@ class Turn {
       await Promise.allSettled([...this.#inFlight.values(), this.#flushing]);
       await this.#discard(this.#finishedPages.splice(0));
       if (error instanceof CrawlLost) return { over: true };
-      if (this.#options.isLastAttempt === true && !this.#options.signal.aborted) await this.#giveUp();
+      if (this.#options.isLastAttempt === true && !this.#options.signal.aborted) await this.#fail(internalError);
       throw error;
     } finally {
       this.#options.signal.removeEventListener('abort', giveUp);
@@ -134,7 +120,13 @@ class Turn {
         await this.#options.waitOutside(() => this.#waitForPage());
         continue;
       }
-      const waitMs = await store.findNextDueMs(this.#deps.db, this.#crawl);
+      const withHeld = !this.#boxes.isHolding;
+      const waitMs = await store.findNextDueMs(this.#deps.db, this.#crawl, { withHeld });
+      if (waitMs === undefined && !withHeld) {
+        this.#boxes.drain();
+        this.#exhausted = false;
+        continue;
+      }
       if (waitMs === undefined) {
         await this.#finish();
         return { over: true };
@@ -185,8 +177,9 @@ class Turn {
 
   /** Reads ahead, so that not every page costs a query. */
   async #refill(): Promise<void> {
-    const held = [...this.#inFlight.keys(), ...this.#due.map(({ queued }) => queued.position)];
-    const due = await store.listDuePages(this.#deps.db, this.#crawl, held, lookAhead);
+    const without = [...this.#inFlight.keys(), ...this.#due.map(({ queued }) => queued.position)];
+    const options = { without, count: lookAhead, withHeld: !this.#boxes.isHolding };
+    const due = await store.listDuePages(this.#deps.db, this.#crawl, options);
     const urls = due.map((page) => page.url);
     const known = await this.#listKnown(urls);
     this.#due.push(...due.map((queued) => ({ queued, known: known.get(queued.url) })));
@@ -203,13 +196,13 @@ class Turn {
 
   /** Processes one page, from its URL to its commit. */
   async #process(queued: store.QueuedPage, known: KnownPage | undefined): Promise<void> {
-    const robotsOf = (url: URL) => this.#robots.rulesFor(url);
-    const { signal, unlink } = linkedSignal(this.#stop.signal);
-    const outcome = await contain(() => readPage(this.#deps, this.#crawl, queued, { robotsOf, known, signal }))
-      .catch((error: unknown) => this.#failUncaught(error, queued))
-      .finally(unlink);
-    const finished: FinishedPage = { queued, known: known?.state, outcome };
-    if (outcome.kind === 'page' && outcome.page.change !== 'unchanged') await this.#prepare(finished, outcome.page);
+    const outcome = queued.held === null ? await this.#read(queued, known) : readHeld(queued.held);
+    const isHeld = queued.held === null && this.#boxes.mustHold(outcome);
+    const finished: FinishedPage = { queued, known: known?.state, outcome, isHeld };
+    if (outcome.kind === 'page' && outcome.page.change !== 'unchanged' && !isHeld) {
+      outcome.page = this.#boxes.trim(outcome.page);
+      await this.#prepare(finished, outcome.page);
+    }
     this.#finishedPages.push(finished);
     this.#committing += 1;
     this.#hasRoom.resolve();
@@ -224,6 +217,14 @@ class Turn {
     }
     this.#committing -= 1;
     if (this.#error !== undefined) throw this.#error;
+  }
+
+  async #read(queued: store.QueuedPage, known: KnownPage | undefined): Promise<PageOutcome> {
+    const robotsOf = (url: URL) => this.#robots.rulesFor(url);
+    const { signal, unlink } = linkedSignal(this.#stop.signal);
+    return contain(() => readPage(this.#deps, this.#crawl, queued, { robotsOf, known, signal }))
+      .catch((error: unknown) => this.#failUncaught(error, queued))
+      .finally(unlink);
   }
 
   /** An uncaught exception in a library fails only its page. */
@@ -269,6 +270,7 @@ class Turn {
       const after = await this.#deps.db.begin((tx) => this.#commit(tx, batch));
       for (const finished of after.accepted) refused.delete(finished);
       this.#crawl = after.crawl;
+      await this.#boxes.compare(this.#deps.db, after.crawl);
       this.#exhausted = false;
       this.#over = after.over;
     } catch (error) {
@@ -283,12 +285,29 @@ class Turn {
   }
 
   async #endAtQuota({ code, message }: AppError): Promise<void> {
-    await this.#deps.db.begin(async (tx) => {
-      const crawl = await this.#lock(tx);
-      await store.finishCrawl(tx, crawl);
-      await this.#sink.finish(tx, crawl, { state: 'failed', failure: { reason: 'extraction_failed', code, message } });
-    });
+    await this.#handOverHeld();
+    await this.#fail({ reason: 'extraction_failed', code, message });
     this.#over = true;
+  }
+
+  /** Hands over what was read and is charged, up to the first page that a quota does not allow. */
+  async #handOverHeld(): Promise<void> {
+    for (const queued of await store.listHeldPages(this.#deps.db, this.#crawl)) {
+      const outcome = readHeld(queued.held);
+      outcome.page = this.#boxes.trim(outcome.page);
+      const finished: FinishedPage = { queued, known: undefined, outcome, isHeld: false };
+      await this.#prepare(finished, outcome.page);
+      const refused = new Set([finished]);
+      try {
+        const after = await this.#deps.db.begin((tx) => this.#commit(tx, [finished]));
+        if (after.accepted.has(finished)) refused.delete(finished);
+      } catch (error) {
+        if (quotaError(error) === undefined) throw error;
+        return;
+      } finally {
+        await this.#discard([...refused]);
+      }
+    }
   }
 
   async #discard(finished: FinishedPage[]): Promise<void> {
@@ -313,6 +332,7 @@ class Turn {
     const states: store.PageState[] = [];
     const unchanged: string[] = [];
     const gone: string[] = [];
+    const held: { urlHash: Buffer; outcome: ReadPage }[] = [];
     const follow = (links: string[], depth: number): void => {
       if (crawl.settings.mode !== 'site' || crawl.settings.sitemap === 'only') return;
       const sorted = sortLinks(crawl, links, depth + 1);
@@ -324,7 +344,7 @@ class Turn {
 
     for (const finished of batch) {
       const { queued, known, outcome } = finished;
-      const row = { urlHash: queued.urlHash, reason: null, canonicalHash: null, contentHash: null };
+      const row = { urlHash: queued.urlHash, reason: null, canonicalHash: null, contentHash: null, boxes: null };
       if (outcome.kind === 'retry') await store.postponePage(tx, crawl, queued.urlHash, outcome.delayMs);
       else if (outcome.kind === 'left_out') {
         rows.push({ ...row, state: 'left_out', reason: outcome.reason });
@@ -351,22 +371,24 @@ class Turn {
         const isStart = queued.depth === 0;
         // A redirect to a page with its own row adds nothing. Neither does the same text under one canonical URL.
         const moved = outcome.finalUrl !== queued.url;
-        const elsewhere = moved && (await this.#isKnownElsewhere(tx, crawl, outcome.finalUrl, queued.depth));
+        const elsewhere =
+          moved && queued.held === null && (await this.#isKnownElsewhere(tx, crawl, outcome.finalUrl, queued.depth));
         if (isStart) crawl.scopeUrl = outcome.finalUrl;
-        if (!isStart && (elsewhere || twins.has(twin))) {
+        if (finished.isHeld && !elsewhere) held.push({ urlHash: queued.urlHash, outcome });
+        else if (!isStart && (elsewhere || twins.has(twin))) {
           rows.push({ ...row, state: 'left_out', reason: 'duplicate' });
           crawl.discovered -= 1;
           crawl.dropped += 1;
           crawl.leftOut += 1;
         } else {
           twins.add(twin);
-          rows.push({ ...row, state: 'done', canonicalHash, contentHash });
+          rows.push({ ...row, state: 'done', canonicalHash, contentHash, boxes: outcome.state.boxes });
           crawl.done += 1;
           pages.push({ page: outcome.page, prepared: finished.prepared });
           accepted.add(finished);
         }
         if (outcome.state === known) unchanged.push(queued.url);
-        else states.push(outcome.state);
+        else if (held.at(-1)?.outcome !== outcome) states.push(outcome.state);
         follow(outcome.state.links, queued.depth);
       }
       // At the page limit, order matters: the result must be the same as if each page were committed alone.
@@ -374,6 +396,9 @@ class Turn {
     }
     await Promise.all([
       store.finishPages(tx, crawl, rows),
+      ...held.map(({ urlHash, outcome }) =>
+        store.holdPage(tx, crawl, { urlHash, boxes: outcome.state.boxes, held: writeHeld(outcome) }),
+      ),
       store.savePageStates(tx, crawl, states),
       store.touchPageStates(tx, crawl, unchanged),
       store.dropPageStates(tx, crawl, gone),
@@ -389,7 +414,7 @@ class Turn {
       await store.deleteCrawl(tx, crawl.appId, crawl.id);
       return { crawl, accepted: new Set<FinishedPage>(), over: true };
     }
-    await usePages(tx, crawl, batch.filter(({ outcome }) => isCharged(outcome)).length);
+    await usePages(tx, crawl, batch.filter(isCharged).length);
     if (start !== undefined) {
       await store.finishCrawl(tx, crawl);
       await this.#sink.finish(tx, crawl, { state: 'failed', failure: start.failure });
@@ -462,12 +487,7 @@ class Turn {
     await add(new Map(), true);
   }
 
-  async #giveUp(): Promise<void> {
-    const failure = {
-      reason: 'internal_error',
-      code: 'internal_error',
-      message: 'The crawl could not continue.',
-    } as const;
+  async #fail(failure: PageFailure): Promise<void> {
     await this.#deps.db.begin(async (tx) => {
       const crawl = await this.#lock(tx);
       await store.finishCrawl(tx, crawl);
@@ -484,16 +504,3 @@ class Turn {
     });
   }
 }
-
-/** The number of pages that may still be added. */
-function pagesLeft(crawl: Crawl): number {
-  return crawl.settings.maxPages - crawl.discovered - crawl.dropped;
-}
-
-/** Whether the app is charged for the page. Retries are charged once, and pages without a request never. */
-function isCharged(outcome: PageOutcome): boolean {
-  return outcome.kind === 'page' || outcome.kind === 'failed' || (outcome.kind === 'left_out' && outcome.fetched);
-}
-
-/** The number of rows that say why a page was left out. Further pages are left out without a row. */
-const leftOutMax = 1_000;

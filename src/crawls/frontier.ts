@@ -55,3 +55,11 @@ export function sortLinks(crawl: Crawl, links: readonly string[], depth: number)
   }
   return { pages, leftOut };
 }
+
+/** The number of pages that may still be added. */
+export function pagesLeft(crawl: Crawl): number {
+  return crawl.settings.maxPages - crawl.discovered - crawl.dropped;
+}
+
+/** The number of rows that say why a page was left out. Further pages are left out without a row. */
+export const leftOutMax = 1_000;

@@ -4,6 +4,7 @@ import type { Renderer } from '../content/browser/renderer.ts';
 import { FetchError } from '../content/fetch/errors.ts';
 import type { Fetcher, FetchResponse } from '../content/fetch/guarded-fetch.ts';
 import { isPageType, mediaTypeOf } from '../content/media-type.ts';
+import { writeKeys } from '../content/page-boxes.ts';
 import type { ParsedPage } from '../content/parse/html/page.ts';
 import type { ParserPool, RunOptions } from '../content/parse/pool/pool.ts';
 import { needsBrowser, type OcrReport, type PageReport, ParseError, type ParseInput } from '../content/parse/types.ts';
@@ -291,6 +292,7 @@ function readOutcome(
     contentHash: sha256(read.markdown),
     pageHash: sha256(JSON.stringify([read.markdown, facts, ...(read.fragments.length > 0 ? [read.fragments] : [])])),
     links: nofollow ? [] : read.links,
+    boxes: writeKeys(read.boxes),
   };
   const same = known?.finalUrl === finalUrl && known.pageHash.equals(state.pageHash);
   const change = known === undefined ? 'new' : same ? 'unchanged' : 'changed';
@@ -301,7 +303,7 @@ function readOutcome(
     state,
     page: {
       ...{ url: finalUrl, isStart: queued.depth === 0, change },
-      ...{ markdown: read.markdown, fragments: read.fragments, ...facts },
+      ...{ markdown: read.markdown, fragments: read.fragments, boxes: read.boxes, ...facts },
     },
   };
 }
@@ -329,6 +331,7 @@ function unchanged(queued: QueuedPage, known: PageState): PageOutcome {
     change: 'unchanged' as const,
     markdown: '',
     fragments: [],
+    boxes: [],
     contentType: '',
     ...facts,
   };
@@ -337,7 +340,7 @@ function unchanged(queued: QueuedPage, known: PageState): PageOutcome {
 
 type Read = Pick<
   ParsedPage,
-  'markdown' | 'fragments' | 'title' | 'description' | 'language' | 'published' | 'canonical'
+  'markdown' | 'fragments' | 'boxes' | 'title' | 'description' | 'language' | 'published' | 'canonical'
 > & {
   links: string[];
   report: PageReport | undefined;
@@ -373,6 +376,7 @@ async function readDocument(
   return {
     markdown: document.markdown,
     fragments: [],
+    boxes: [],
     title: document.title ?? filename,
     description: undefined,
     language: document.language,

@@ -11,7 +11,15 @@ export type NewCrawl = {
   settings: CrawlSettings;
 };
 
-export type QueuedPage = { url: string; urlHash: Buffer; position: number; depth: number; tries: number };
+export type QueuedPage = {
+  url: string;
+  urlHash: Buffer;
+  position: number;
+  depth: number;
+  tries: number;
+  /** The page, if it was read and waits to be handed over. */
+  held: string | null;
+};
 export type HostRow = { origin: string; state: 'found' | 'open' | 'closed'; robots: string | null };
 /** The stored state of a page in a collection: its validators, and what is still valid while the page is unchanged. */
 export type PageState = {
@@ -26,6 +34,8 @@ export type PageState = {
   /** SHA-256 of everything that a consumer receives about the page. */
   pageHash: Buffer;
   links: string[];
+  /** The keys of the boxes of its text, which are compared with those of other pages. */
+  boxes: Buffer | null;
 };
 
 export function hashUrl(url: string): Buffer {
@@ -82,21 +92,41 @@ export async function deleteCrawl(db: Db, appId: string, id: string): Promise<vo
   await db`delete from crawls where app_id = ${appId} and id = ${id}`;
 }
 
-/** The next due pages, by priority and then in the order of discovery, except those at the positions in `without`. */
-export async function listDuePages(db: Db, crawl: Crawl, without: number[], count: number): Promise<QueuedPage[]> {
+type DueOptions = {
+  /** Positions that are left out. */
+  without: number[];
+  count: number;
+  /** Whether pages that were read and wait to be handed over are due, too. */
+  withHeld: boolean;
+};
+
+/** The next due pages, by priority and then in the order of discovery. */
+export async function listDuePages(
+  db: Db,
+  crawl: Crawl,
+  { without, count, withHeld }: DueOptions,
+): Promise<QueuedPage[]> {
   return db<QueuedPage[]>`
-    select url, url_hash, position, depth, tries from crawl_pages
+    select url, url_hash, position, depth, tries, held from crawl_pages
     where app_id = ${crawl.appId} and crawl_id = ${crawl.id} and state = 'queued' and not_before <= clock_timestamp()
-      and not (position = any(${without}::bigint[]))
+      and (held is null or ${withHeld}) and not (position = any(${without}::bigint[]))
     order by priority, position limit ${count}`;
 }
 
-/** Milliseconds until the next queued page is due (0 or less: it is due now), or undefined if none is queued. */
-export async function findNextDueMs(db: Db, crawl: Crawl): Promise<number | undefined> {
+/**
+ * Milliseconds until the next queued page is due (0 or less: it is due now), or undefined if none is queued. `withHeld`
+ * counts those that wait to be handed over.
+ */
+export async function findNextDueMs(
+  db: Db,
+  crawl: Crawl,
+  { withHeld }: Pick<DueOptions, 'withHeld'>,
+): Promise<number | undefined> {
   const [row] = await db<[{ waitMs: number | null; queued: number }]>`
     select (extract(epoch from nullif(min(not_before), '-infinity') - clock_timestamp()) * 1000)::float8 as wait_ms,
       count(*)::integer as queued
-    from crawl_pages where app_id = ${crawl.appId} and crawl_id = ${crawl.id} and state = 'queued'`;
+    from crawl_pages where app_id = ${crawl.appId} and crawl_id = ${crawl.id} and state = 'queued'
+      and (held is null or ${withHeld})`;
   return row.queued === 0 ? undefined : (row.waitMs ?? 0);
 }
 
@@ -109,16 +139,55 @@ export async function finishPages(
     reason: string | null;
     canonicalHash: Buffer | null;
     contentHash: Buffer | null;
+    boxes: Buffer | null;
   }[],
 ): Promise<void> {
   if (pages.length === 0) return;
   await tx`
-    update crawl_pages set state = given.state, reason = given.reason, tries = tries + 1,
-      canonical_hash = given.canonical_hash, content_hash = given.content_hash
+    update crawl_pages set state = given.state, reason = given.reason, tries = tries + 1, held = null,
+      canonical_hash = given.canonical_hash, content_hash = given.content_hash, boxes = given.boxes
     from unnest(${byteas(pages.map((page) => page.urlHash))}::text[]::bytea[], ${pages.map((page) => page.state)}::text[],
       ${pages.map((page) => page.reason)}::text[], ${byteas(pages.map((page) => page.canonicalHash))}::text[]::bytea[],
-      ${byteas(pages.map((page) => page.contentHash))}::text[]::bytea[]) as given (url_hash, state, reason, canonical_hash, content_hash)
+      ${byteas(pages.map((page) => page.contentHash))}::text[]::bytea[],
+      ${byteas(pages.map((page) => page.boxes))}::text[]::bytea[])
+      as given (url_hash, state, reason, canonical_hash, content_hash, boxes)
     where app_id = ${crawl.appId} and crawl_id = ${crawl.id} and crawl_pages.url_hash = given.url_hash`;
+}
+
+/** Stores a page that was read and waits to be handed over. */
+export async function holdPage(
+  tx: Transaction,
+  crawl: Crawl,
+  page: { urlHash: Buffer; boxes: Buffer | null; held: string },
+): Promise<void> {
+  await tx`
+    update crawl_pages set held = ${page.held}, boxes = ${page.boxes}
+    where app_id = ${crawl.appId} and crawl_id = ${crawl.id} and url_hash = ${page.urlHash}`;
+}
+
+/** The pages that wait to be handed over, in the order of discovery. */
+export async function listHeldPages(db: Db, crawl: Crawl): Promise<(QueuedPage & { held: string })[]> {
+  return db<(QueuedPage & { held: string })[]>`
+    select url, url_hash, position, depth, tries, held from crawl_pages
+    where app_id = ${crawl.appId} and crawl_id = ${crawl.id} and state = 'queued' and held is not null
+    order by position`;
+}
+
+/**
+ * The keys of the boxes of pages of the site: of those that the crawl has read, and of those that the collection has. At
+ * most `count` pages, always the same ones while none is added.
+ */
+export async function listBoxes(db: Db, crawl: Crawl, count: number): Promise<Buffer[]> {
+  const rows = await db<{ boxes: Buffer }[]>`
+    select distinct on (url_hash) boxes from (
+      (select url_hash, boxes, 0 as age from crawl_pages
+        where app_id = ${crawl.appId} and crawl_id = ${crawl.id} and boxes is not null order by url_hash limit ${count})
+      union all
+      (select url_hash, boxes, 1 as age from crawled_pages
+        where app_id = ${crawl.appId} and collection_id = ${crawl.collectionId} and boxes is not null
+        order by url_hash limit ${count})
+    ) as pages order by url_hash, age limit ${count}`;
+  return rows.map(({ boxes }) => boxes);
 }
 
 export async function postponePage(tx: Transaction, crawl: Crawl, urlHash: Buffer, delayMs: number): Promise<void> {
@@ -231,7 +300,8 @@ export async function insertHost(db: Db, crawl: Crawl, host: HostRow): Promise<v
 export async function listKnownPages(db: Db, crawl: Crawl, urls: string[]): Promise<Map<string, PageState>> {
   if (crawl.collectionId === null || urls.length === 0) return new Map();
   const rows = await db<(Omit<PageState, 'links'> & { links: string })[]>`
-    select url, final_url, canonical, etag, last_modified, content_hash, page_hash, links from crawled_pages
+    select url, final_url, canonical, etag, last_modified, content_hash, page_hash, links, boxes
+    from crawled_pages
     where app_id = ${crawl.appId} and collection_id = ${crawl.collectionId} and url_hash = any(${byteas(urls.map(hashUrl))}::text[]::bytea[])`;
   return new Map(rows.map((row) => [row.url, { ...row, links: row.links === '' ? [] : row.links.split('\n') }]));
 }
@@ -249,17 +319,18 @@ export async function savePageStates(tx: Transaction, crawl: Crawl, pages: PageS
   if (crawl.collectionId === null || pages.length === 0) return;
   await tx`
     insert into crawled_pages (app_id, sandbox_id, collection_id, url_hash, url, final_url, canonical, etag,
-      last_modified, content_hash, page_hash, links, fetched_at)
+      last_modified, content_hash, page_hash, links, boxes, fetched_at)
     select ${crawl.appId}, ${crawl.sandboxId}, ${crawl.collectionId}, given.*, now()
     from unnest(${byteas(pages.map((page) => hashUrl(page.url)))}::text[]::bytea[], ${pages.map((page) => page.url)}::text[],
       ${pages.map((page) => page.finalUrl)}::text[], ${pages.map((page) => page.canonical)}::text[],
       ${pages.map((page) => page.etag)}::text[], ${pages.map((page) => page.lastModified)}::text[],
       ${byteas(pages.map((page) => page.contentHash))}::text[]::bytea[],
       ${byteas(pages.map((page) => page.pageHash))}::text[]::bytea[],
-      ${pages.map((page) => page.links.join('\n'))}::text[]) as given
+      ${pages.map((page) => page.links.join('\n'))}::text[],
+      ${byteas(pages.map((page) => page.boxes))}::text[]::bytea[]) as given
     on conflict (app_id, collection_id, url_hash) do update set final_url = excluded.final_url,
       canonical = excluded.canonical, etag = excluded.etag, last_modified = excluded.last_modified,
-      content_hash = excluded.content_hash, page_hash = excluded.page_hash, links = excluded.links,
+      content_hash = excluded.content_hash, page_hash = excluded.page_hash, links = excluded.links, boxes = excluded.boxes,
       fetched_at = excluded.fetched_at`;
 }
 

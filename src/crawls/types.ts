@@ -1,4 +1,5 @@
 import type { HeadingFragments } from '../content/fragments.ts';
+import type { PageBox } from '../content/page-boxes.ts';
 import type { OcrReport, PageReport } from '../content/parse/types.ts';
 import type { Transaction } from '../db/database.ts';
 import type { Scope } from '../tenancy/caller.ts';
@@ -48,6 +49,8 @@ export type CrawledPage = {
   markdown: string;
   /** The fragments that lead to the headings of an HTML page. */
   fragments: HeadingFragments;
+  /** The boxes of the text of an HTML page. */
+  boxes: PageBox[];
   title: string | undefined;
   description: string | undefined;
   language: string | undefined;

@@ -1,5 +1,6 @@
 import type { DatabaseTarget } from './address.ts';
 import type { Connection } from './connection.ts';
+import { isForEveryApp } from './fences.ts';
 import { Listener } from './listener.ts';
 import { Pool } from './pool.ts';
 import { Replica, type ReplicaOutcome } from './replica.ts';
@@ -72,6 +73,8 @@ export function openDatabase(target: DatabaseTarget, options: DatabaseOptions): 
     const run = () =>
       retryOnConflict((attempt) =>
         withConnection(attempt, (connection) => {
+          if (isForEveryApp() && !isRead(compiled.text))
+            return runTransaction(connection, undefined, (_tx, scope) => scope.execute(compiled), attempt);
           attempt.isWithoutEffect = isRead(compiled.text);
           return execute(connection, compiled);
         }),

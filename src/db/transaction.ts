@@ -1,6 +1,7 @@
 import { isTracing } from '../tracing/trace.ts';
 import type { Connection } from './connection.ts';
 import { DatabaseError } from './errors.ts';
+import { isForEveryApp } from './fences.ts';
 import { isStalePlan, type Try } from './retry.ts';
 import { type Compiled, compile, createSql, type Result, type Row, type Statement } from './sql.ts';
 import { traceStatement } from './tracing.ts';
@@ -25,7 +26,8 @@ export async function runTransaction<T>(
   attempt?: Try,
 ): Promise<T> {
   if (attempt) attempt.isWithoutEffect = true;
-  const begun = connection.runScript(mode === undefined ? 'begin' : `begin ${mode}`);
+  const setting = isForEveryApp() ? "; set local quarry.every_app = 'on'" : '';
+  const begun = connection.runScript(`begin${mode === undefined ? '' : ` ${mode}`}${setting}`);
   // The first statement is sent immediately after a plain `begin`, which cannot fail on a working session.
   if (mode === undefined) begun.catch(() => {});
   else await begun;

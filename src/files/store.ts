@@ -5,6 +5,7 @@
  */
 import type { PartialState } from '../blob/blob-store.ts';
 import type { Db } from '../db/database.ts';
+import { isInUse } from '../db/fences.ts';
 import { type Keyset, type KeysetPage, readKeyset } from '../db/keyset.ts';
 import type { PageRequest } from '../http/route/pages.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';
@@ -293,7 +294,7 @@ type DueBlob = {
 export function takeDueBlobs(db: Db, limit: number, keptDays: number): Promise<DueBlob[]> {
   return db`
     select d.app_id, d.blob_key, d.partial, exists (select 1 from files f where f.app_id = d.app_id and f.blob_key = d.blob_key) as referred
-    from doomed_blobs d where d.due_at <= now() - make_interval(days => ${keptDays}) order by d.due_at limit ${limit} for update of d skip locked`;
+    from doomed_blobs d where ${isInUse(db, 'd.app_id')} and d.due_at <= now() - make_interval(days => ${keptDays}) order by d.due_at limit ${limit} for update of d skip locked`;
 }
 
 /** Filters users, teams, orgs or agents by visibility to the caller. */
@@ -338,17 +339,24 @@ export async function findUnreferencedBlobs(db: Db, blobKeys: readonly string[])
   if (blobKeys.length === 0) return [];
   const rows = await db<{ blobKey: string }[]>`
     select k.blob_key from unnest(${blobKeys.map(appOfBlob)}::uuid[], ${[...blobKeys]}::text[]) k (app_id, blob_key)
-    where not exists (select 1 from files f where f.app_id = k.app_id and f.blob_key = k.blob_key)
+    where ${isOwnBlob(db)}
+      and not exists (select 1 from files f where f.app_id = k.app_id and f.blob_key = k.blob_key)
       and not exists (select 1 from doomed_blobs d where d.app_id = k.app_id and d.blob_key = k.blob_key)
       and not exists (select 1 from uploads u where u.app_id = k.app_id and u.blob_key = k.blob_key)`;
   return rows.map(({ blobKey }) => blobKey);
 }
 
-/** Whether the blob is that of an unfinished upload. */
+/** Whether the remains of a write may belong to an unfinished upload, here or in another database with the same store. */
 export async function isBlobUploading(db: Db, blobKey: string): Promise<boolean> {
   const rows = await db`
-    select 1 from uploads where app_id = ${appOfBlob(blobKey)} and blob_key = ${blobKey} and finished_at is null`;
+    select 1 from (values (${appOfBlob(blobKey)}::uuid)) k (app_id) where not (${isOwnBlob(db)})
+      or exists (select from uploads u where u.app_id = k.app_id and u.blob_key = ${blobKey} and u.finished_at is null)`;
   return rows.length > 0;
+}
+
+/** SQL: this database decides about the blob, because it is of no app or of one in use here. */
+function isOwnBlob(db: Db) {
+  return db`(k.app_id is null or exists (select from apps a where a.id = k.app_id) and ${isInUse(db, 'k.app_id')})`;
 }
 
 /** The app in the key of a blob. Null for a stray file in the blob store. */

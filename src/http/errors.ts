@@ -1,6 +1,7 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { isBlobStoreUnavailable } from '../blob/errors.ts';
 import { isDatabaseUnavailable } from '../db/errors.ts';
+import { isRefusedByMove } from '../db/fences.ts';
 import { AppError, type ErrorCode, errorCodes } from '../lib/errors.ts';
 import { quotaError } from '../tenancy/quotas.ts';
 import { missingReference } from '../tenancy/references.ts';
@@ -8,8 +9,8 @@ import { missingReference } from '../tenancy/references.ts';
 /** Sends an error response in the shape of its path, with the headers of the error. No other code does. */
 export function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const appError = toAppError(error, request);
-  if (error instanceof AppError && error.code === 'unavailable' && error.cause === undefined)
-    request.log.warn({ code: error.code, reason: error.message }, 'refused');
+  if (appError.code === 'unavailable' && appError.cause === undefined)
+    request.log.warn({ code: appError.code, reason: appError.message }, 'refused');
   else if (appError.status >= 500) request.log.error({ err: error }, 'request failed');
   else if (appError.cause !== undefined) request.log.info({ err: appError.cause, code: appError.code }, 'refused');
   const { status, body } = presentError(appError, request);
@@ -90,6 +91,8 @@ export function toAppError(error: unknown, request: FastifyRequest): AppError {
   const code = (error as FastifyError | undefined)?.code;
   const known = code === undefined ? undefined : frameworkErrors[code];
   if (known) return new AppError(known[0], known[1], { cause: error });
+  if (isRefusedByMove(error))
+    return new AppError('unavailable', 'The app is being moved to another database. Try again in a second.');
   if (isDatabaseUnavailable(error) || isBlobStoreUnavailable(error))
     return new AppError('unavailable', 'The database or the file store is currently unavailable. Try again shortly.', {
       cause: error,

@@ -32,6 +32,7 @@ import type { Metrics } from './metrics.ts';
 import type { Auditor } from './route/audit.ts';
 import { bearerKey, isForMcpEndpoint, keyInPath } from './route/credential-headers.ts';
 import type { Idempotency } from './route/idempotency-key.ts';
+import { innerCaller } from './route/inner-caller.ts';
 import { type Access, Api, requireAccess } from './route/route.ts';
 import { createSchemaStore } from './route/schema-store.ts';
 import { buildSerializer } from './route/serialization.ts';
@@ -225,6 +226,14 @@ async function identifyCaller(
   access: Access,
 ): Promise<void> {
   const { rateGroup, area, reads = false } = request.routeOptions.config;
+  const inner = innerCaller(request);
+  if (inner !== undefined) {
+    request.identity = inner;
+    requireAccess(access, inner);
+    if (area !== undefined) requireScope(inner.scopes, { area, reads });
+    await (rateGroup === undefined ? undefined : rateLimiter?.take(inner, rateGroup));
+    return;
+  }
   const headers = credentialHeaders(request, access.kind === 'key');
   const { cookie } = request.headers;
   const bySession =

@@ -1,4 +1,5 @@
 import { type Database, type Db, nobody } from '../db/database.ts';
+import { isInUse } from '../db/fences.ts';
 import { hasEnded } from '../db/holder-lock.ts';
 
 /** How often a job may crash its process or throw an uncaught exception before it is set aside. */
@@ -50,7 +51,7 @@ export async function findDueJobs(
       select id from jobs
       where locked_by is null and attempts < max_attempts and app_id = lanes.app_id
         and priority <= ${lowPriority ? anyPriority : usualPriority} and run_at <= now() and task = any (${tasks})
-      order by priority, run_at, id limit ${ofLaneMax}) first on true
+      order by priority, run_at, id limit ${ofLaneMax}) first on ${isInUse(db, 'lanes.app_id')}
     where lanes.app_id is not null
     order by lanes.place`;
   const end = rows.at(-1);

@@ -3,6 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { DatabaseTarget } from '../db/address.ts';
 import { runForApp } from '../db/app-lane.ts';
 import { type Database, type Db, nobody, openDatabase } from '../db/database.ts';
+import { runForEveryApp } from '../db/fences.ts';
 import type { Slots } from '../fairness/slots.ts';
 import { contain, UncaughtError } from '../lib/contain.ts';
 import type { Logger } from '../lib/log.ts';
@@ -164,7 +165,8 @@ async function runTask(running: Running, held: HeldJob, waitOutside: WaitOutside
     const isCrowded = () => !waiting.hasRoom(job.task, job.appId);
     const run = isSuspect(job) && trial !== undefined ? runInTrial(trial, job.task) : task;
     const context = { ...describe(job), signal, log, waitOutside, isCrowded };
-    await contain(() => runForApp(appOf(job), () => run(job.payload, context)));
+    const runIt = () => runForApp(appOf(job), () => run(job.payload, context));
+    await contain(() => (recurring.some(({ task }) => task === job.task) ? runForEveryApp(runIt) : runIt()));
   } catch (error) {
     if (signal.aborted) {
       await held.release();

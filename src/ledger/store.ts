@@ -1,4 +1,5 @@
 import type { Db } from '../db/database.ts';
+import { isInUse } from '../db/fences.ts';
 import type { Scope } from '../tenancy/caller.ts';
 import type { SegmentHeader } from './encoding.ts';
 import type { PublicKeyRow } from './keys.ts';
@@ -55,8 +56,8 @@ export async function listUnsealedScopes(
 ): Promise<Scope[]> {
   const start = after ?? { appId: nil, sandboxId: nil };
   return db<Scope[]>`
-    select distinct app_id, sandbox_id from ${db(tables[kind])}
-    where segment is null and ${isSettled(db, kind, now)}
+    select distinct app_id, sandbox_id from ${db(tables[kind])} record
+    where segment is null and ${isInUse(db, 'record.app_id')} and ${isSettled(db, kind, now)}
       and (app_id, sandbox_id) ${after === undefined ? db`>=` : db`>`} (${start.appId}, ${start.sandboxId})
     order by app_id, sandbox_id limit ${countMax}`;
 }
@@ -181,7 +182,8 @@ export async function listLedgers(db: Db, after: Scope | undefined, countMax: nu
 
 /** Apps and sandboxes with audit entries from before this time. */
 export async function listScopesWithOldEntries(db: Db, before: Date): Promise<Scope[]> {
-  return db<Scope[]>`select distinct app_id, sandbox_id from audit_entries where at < ${before}`;
+  return db<Scope[]>`
+    select distinct app_id, sandbox_id from audit_entries e where at < ${before} and ${isInUse(db, 'e.app_id')}`;
 }
 
 /** Deletes the lists of segments whose entries are all from before this time. */

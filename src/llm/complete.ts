@@ -53,7 +53,7 @@ type Used = { usage: TokenUsage; cost: number };
 
 /**
  * Sends one request to the first of the models that responds, within one reservation. The next one is tried only while
- * no text has arrived.
+ * no text and no tool call has arrived.
  */
 export function createCompletion(deps: CompleteDeps) {
   return async function complete(
@@ -63,7 +63,7 @@ export function createCompletion(deps: CompleteDeps) {
     of: GenerationContext,
   ): Promise<{ completed: Completed; model: Model }> {
     const origin = of.origin ?? originOfApp(of.lane);
-    const reserved = { prompt: promptTokensMax(messages), completion: input.tokens };
+    const reserved = { prompt: promptTokensMax(messages, input.tools), completion: input.tokens };
     const costs = chosen.models.flatMap(({ prices }) => (prices ? [costOf(prices, reserved)] : []));
     const cost = costs.length === 0 ? undefined : Math.max(...costs);
     const tokens = reserved.prompt + reserved.completion;
@@ -93,7 +93,10 @@ export function createCompletion(deps: CompleteDeps) {
     origin: CallOrigin,
     used: Used,
   ): Promise<{ completed: Completed; model: Model }> {
-    const fitting = models.filter((model) => fitsContext(model, messages, input.tokens));
+    const seeing = models.filter((model) => takesAttachments(model, messages));
+    if (seeing.length === 0)
+      throw new LlmError('llm_failed', 'The language model takes no such pictures or files.', noUsage);
+    const fitting = seeing.filter((model) => fitsContext(model, messages, input));
     if (fitting.length === 0)
       throw new LlmError('llm_failed', 'The messages do not fit the context of the language model.', noUsage);
     for (const [index, model] of fitting.entries()) {
@@ -121,19 +124,20 @@ async function callOne(
 ): Promise<Completed> {
   const { model, messages } = attempt;
   const tokens = Math.min(input.tokens, model.outputTokens ?? input.tokens);
-  const reserved = { prompt: promptTokensMax(messages), completion: tokens };
+  const reserved = { prompt: promptTokensMax(messages, input.tools), completion: tokens };
   const id = newUuid();
   const redact = of.redact ?? ((text: string) => text);
   const kept = (text: string) =>
     deps.keepsContents ? redact(text).slice(0, contentCharactersMax).toWellFormed() : null;
   await insertCall(deps.db, origin, model, {
-    ...{ id, alias: attempt.alias, prompt: kept(JSON.stringify(messages)), now: deps.clock.now() },
+    ...{ id, alias: attempt.alias, prompt: kept(JSON.stringify(messages, withoutBytes)), now: deps.clock.now() },
     reservedTokens: reserved.prompt + reserved.completion,
     reservedCost: model.prices === undefined ? null : costOf(model.prices, reserved),
   });
   of.onRequest?.();
   const began = performance.now();
   let text = '';
+  let written = '';
   let firstTextMs: number | undefined;
   const end = async (usage: TokenUsage, outcome: Pick<CallEnd, 'status' | 'errorCode' | 'finishReason'>) => {
     const charged = chargedUsage(usage, tokens);
@@ -147,11 +151,14 @@ async function callOne(
       ...outcome,
       ...{ promptTokens: charged.prompt_tokens, completionTokens: charged.completion_tokens },
       ...{ estimated: charged.estimated ?? false, cost, latencyMs, firstTokenMs },
-      ...{ output: kept(text), now: deps.clock.now() },
+      ...{ output: kept(written === '' ? text : written), now: deps.clock.now() },
     });
   };
-  const onText = (part: string): void => {
+  const onToolCall = (): void => {
     firstTextMs ??= performance.now() - began;
+  };
+  const onText = (part: string): void => {
+    onToolCall();
     text += part;
     of.onText?.(part);
   };
@@ -162,7 +169,8 @@ async function callOne(
   };
   return trace(`chat ${model.model}`, { kind: 'client', attributes }, async () => {
     try {
-      const completed = await request(deps.registry, attempt, { ...input, tokens }, of.signal, onText);
+      const completed = await request(deps.registry, attempt, { ...input, tokens }, of.signal, { onText, onToolCall });
+      if (completed.toolCalls.length > 0) written = JSON.stringify({ text, tool_calls: completed.toolCalls });
       await end(completed.usage, { status: 'succeeded', errorCode: null, finishReason: completed.finishReason });
       return completed;
     } catch (error) {
@@ -171,7 +179,9 @@ async function callOne(
       const errorCode =
         isLlm || error instanceof AppError ? error.code : of.signal.aborted ? 'aborted' : 'internal_error';
       await end(usage, { status: 'failed', errorCode, finishReason: null });
-      throw isLlm && text !== '' ? new LlmError(error.code, error.message, error.usage, error.cause) : error;
+      throw isLlm && firstTextMs !== undefined
+        ? new LlmError(error.code, error.message, error.usage, error.cause)
+        : error;
     }
   });
 }
@@ -180,9 +190,9 @@ async function callOne(
 async function request(
   registry: Registry,
   { model, isLast, messages }: Attempt,
-  { schema, tokens, temperature }: GenerationInput,
+  { schema, tools, tokens, temperature }: GenerationInput,
   signal: AbortSignal,
-  onText: (text: string) => void,
+  on: { onText(text: string): void; onToolCall(): void },
 ): Promise<Completed> {
   const client = registry.client(model);
   const firstTextMs = model.timeoutMs ?? (isLast ? undefined : aliasFirstTextMs);
@@ -192,12 +202,16 @@ async function request(
   const timer = firstTextMs === undefined ? undefined : setTimeout(() => late.abort(tooLate), firstTextMs);
   try {
     return await client.complete({
-      ...{ messages, schema, tokens, temperature },
+      ...{ messages, schema, tools, tokens, temperature },
       ...(isLast ? {} : { tries: 1 }),
       signal: AbortSignal.any([signal, late.signal]),
       onText(text) {
         clearTimeout(timer);
-        onText(text);
+        on.onText(text);
+      },
+      onToolCall() {
+        clearTimeout(timer);
+        on.onToolCall();
       },
     });
   } finally {
@@ -209,10 +223,20 @@ async function request(
 function fitsContext(
   { contextTokens, outputTokens }: Model,
   messages: readonly ChatMessage[],
-  tokens: number,
+  { tokens, tools }: GenerationInput,
 ): boolean {
   if (contextTokens === undefined) return true;
-  return promptTokens(messages) + Math.min(tokens, outputTokens ?? tokens) <= contextTokens;
+  return promptTokens(messages, tools) + Math.min(tokens, outputTokens ?? tokens) <= contextTokens;
+}
+
+/** Whether the model takes the pictures and files of the messages. */
+function takesAttachments({ modalities }: Model, messages: readonly ChatMessage[]): boolean {
+  return messages.every(({ attachments = [] }) => attachments.every(({ kind }) => modalities.includes(kind)));
+}
+
+/** Records keep what a message says, not the bytes of its files. */
+function withoutBytes(name: string, value: unknown): unknown {
+  return name === 'base64' ? undefined : value;
 }
 
 /** What a model reports to have written beyond its limit is not charged: the request did not allow it. */

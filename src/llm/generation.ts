@@ -1,4 +1,5 @@
 import type { ChatMessage } from '../content/models/llm/messages.ts';
+import type { ToolDefinition } from '../content/models/llm/tools.ts';
 import type { CallOrigin } from './origin.ts';
 
 /* What a caller asks of a language model. */
@@ -9,6 +10,8 @@ export type GenerationInput = {
   messages: readonly ChatMessage[];
   /** A JSON Schema that the output must match. */
   schema?: unknown;
+  /** What the model may call. The calls are returned, not made. */
+  tools?: readonly ToolDefinition[] | undefined;
   temperature?: number | undefined;
   /** The maximum number of tokens that one request may generate. */
   tokens: number;

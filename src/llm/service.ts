@@ -1,6 +1,7 @@
 import type { AllowList } from '../content/fetch/allow-list.ts';
 import type { Resolver } from '../content/fetch/resolver.ts';
 import { addUsage, type ChatMessage, LlmError, noUsage, type TokenUsage } from '../content/models/llm/messages.ts';
+import type { ToolCall } from '../content/models/llm/tools.ts';
 import type { Database } from '../db/database.ts';
 import { Slots } from '../fairness/slots.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -25,6 +26,8 @@ export type Generated = {
   text: string;
   /** The output as JSON, if there is a schema. */
   data?: unknown;
+  /** What the model asks for instead of ending, if the request had tools. */
+  tool_calls?: ToolCall[];
   /** As its provider names it. */
   model: string;
   /** The name of the model that wrote the text, if the request named a model or an alias. */
@@ -89,20 +92,23 @@ export function createLlm({ db, secrets, clock, config, log, slots, resolve, all
 
   async function generate(chosen: Chosen, input: GenerationInput, of: GenerationContext): Promise<Generated> {
     const { schema } = input;
+    // A provider that constrains the text to a schema may not be able to call tools: the text is checked here.
+    const asked = input.tools === undefined ? input : { ...input, schema: undefined };
     if (schema !== undefined) await checkSchema(of.lane, schema, null);
     let messages = schema === undefined ? [...input.messages] : withSchema(input.messages, schema);
     let usage: GenerationUsage = { ...noUsage, requests: 0 };
     const count = (more: TokenUsage) => ({ ...addUsage(usage, more), requests: usage.requests + 1 });
     for (let repairs = 0; ; repairs++) {
-      const { completed, model } = await complete(chosen, messages, input, of).catch((error: unknown) => {
+      const { completed, model } = await complete(chosen, messages, asked, of).catch((error: unknown) => {
         if (!(error instanceof LlmError)) throw error;
         log.warn({ err: error, cause: error.cause }, 'A request to the language model failed');
         throw new GenerationError(error.code, error.message, count(error.usage));
       });
       usage = count(completed.usage);
-      const { text, finishReason } = completed;
+      const { text, finishReason, toolCalls } = completed;
       const named = input.model === undefined ? {} : { model_name: model.name };
       const generated = { text, model: model.model, ...named, finish_reason: finishReason, usage };
+      if (input.tools !== undefined && toolCalls.length > 0) return { ...generated, tool_calls: toolCalls };
       if (schema === undefined) return generated;
       const { data, problem } = await readValid(text, schema, of.lane, finishReason);
       if (problem === undefined) return { ...generated, data };

@@ -34,18 +34,36 @@ export class ApiError extends Error {
   }
 }
 
-/** Sends requests within this process, through the hooks, checks and handlers of the routes. */
+/** Sends requests within this process as the sender of a request. */
 export function createApiClient(fastify: FastifyInstance, request: FastifyRequest): ApiClient {
-  const own = callerHeaders(request);
-  const key = readIdempotencyKey(request);
+  return injectInto(fastify, {
+    headers: callerHeaders(request),
+    idempotencyKey: readIdempotencyKey(request),
+    remoteAddress: request.ip,
+    around: forMcpEndpoint,
+  });
+}
+
+type Sender = {
+  headers?: Record<string, string>;
+  /** Sent with every POST. */
+  idempotencyKey: string | undefined;
+  remoteAddress?: string;
+  /** Runs the request where its caller is known. */
+  around<T>(send: () => Promise<T>): Promise<T>;
+};
+
+/** Sends requests within this process, through the hooks, checks and handlers of the routes. */
+export function injectInto(fastify: FastifyInstance, sender: Sender): ApiClient {
+  const { headers: own = {}, idempotencyKey: key, remoteAddress } = sender;
   return async <T>(method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string, { query, body }: ApiCallOptions = {}) => {
     const search = new URLSearchParams();
     for (const [name, value] of Object.entries(query ?? {})) if (value !== undefined) search.set(name, String(value));
-    const response = await forMcpEndpoint(async () =>
+    const response = await sender.around(async () =>
       fastify.inject({
         method,
         url: search.size === 0 ? path : `${path}?${search.toString()}`,
-        remoteAddress: request.ip,
+        ...(remoteAddress === undefined ? {} : { remoteAddress }),
         headers: {
           ...own,
           ...(body === undefined ? {} : { 'content-type': 'application/json' }),

@@ -10,22 +10,9 @@ import { version } from '../lib/version.ts';
 import { ApiError, type ErrorMember } from './api-client.ts';
 import { getPrompt, listPrompts } from './prompts.ts';
 import { listResources, readResource, resourceTemplates } from './resources.ts';
-import type { Tool, ToolContext } from './tool.ts';
-import { automationTools } from './tools/automations.ts';
-import { extractionTools } from './tools/extractions.ts';
-import { fileTools } from './tools/files.ts';
-import { ingestionTools } from './tools/ingestion.ts';
-import { knowledgeTools } from './tools/knowledge.ts';
-import { kvTools } from './tools/kv.ts';
+import type { ToolContext } from './tool.ts';
+import { tools } from './tools/index.ts';
 
-export const tools: readonly Tool[] = [
-  ...knowledgeTools,
-  ...ingestionTools,
-  ...fileTools,
-  ...extractionTools,
-  ...kvTools,
-  ...automationTools,
-];
 const byName = new Map(tools.map((tool) => [tool.definition.name, tool]));
 
 const instructions = `Knowledge, text extraction, key-value storage and automations of a Quarry server, with the rights of your credential.

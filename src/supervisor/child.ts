@@ -34,9 +34,9 @@ async function runAssigned(stopAsked: Promise<unknown>, collectGarbage: () => vo
     metrics,
     ...defined({ database, listeningUrl }),
   });
-  const { url, baseUrl, credentials } = running;
+  const { url, baseUrl, credentials, createSignInLink } = running;
   const token = credentials === undefined ? undefined : findCredentialsFile(config.dataDir)?.developer_token;
-  const signInCode = token === undefined ? undefined : running.createSignInCode(token);
+  const signInCode = token === undefined ? undefined : (await createSignInLink(token))?.code;
   collectGarbage();
   send({ type: 'started', started: { url, baseUrl, credentials, signInCode } });
   await Promise.race([stopAsked, stopTold.promise]);

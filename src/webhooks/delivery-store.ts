@@ -1,4 +1,5 @@
 import type { Db } from '../db/database.ts';
+import { isInUse } from '../db/fences.ts';
 import type { Positions } from '../events/store.ts';
 import type { PageRequest } from '../http/route/pages.ts';
 import type { Scope } from '../tenancy/caller.ts';
@@ -114,7 +115,7 @@ export async function returnClaim(db: Db, delivery: ClaimedDelivery, now: Date):
 export async function listDueWebhooks(db: Db, now: Date): Promise<DeliveryKey[]> {
   return db<DeliveryKey[]>`
     select w.app_id, w.id as webhook_id from webhooks w
-    where w.status = 'active' and exists (
+    where w.status = 'active' and ${isInUse(db, 'w.app_id')} and exists (
       select 1 from webhook_deliveries d
       where d.app_id = w.app_id and d.webhook_id = w.id and d.state = 'pending' and d.next_attempt_at <= ${now})`;
 }

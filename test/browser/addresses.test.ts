@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, test } from 'node:test';
 import { ConsoleTest } from '../support/browser.ts';
-import { choosePrincipal, loadApp } from '../support/console.ts';
+import { choosePlace, choosePrincipal, loadApp, placeOf, signOut } from '../support/console.ts';
 
 const it = await ConsoleTest.start();
 after(() => it.close());
@@ -36,7 +36,7 @@ test('text that is not saved survives links, the back button, Escape and the end
   });
   await menu.getByRole('link', { name: 'Files' }).click();
   await page.goBack();
-  await page.getByRole('button', { name: 'Sign out' }).click();
+  await signOut(page);
   await page.getByLabel('Template').selectOption('approval');
   await page.close({ runBeforeUnload: true });
   await editor.getByText('Typed by hand').waitFor();
@@ -100,10 +100,10 @@ test('the address holds app, sandbox, organisation, page, filter and query: relo
     body: { filename: 'lamp.txt', content_type: 'text/plain', data: 'bGFtcA==' },
   });
   const page = await it.openAsDeveloper(app, `/console/${app.app.id}/users`);
-  await page.getByLabel('Sandbox').selectOption(sandbox.sandbox.id);
-  await page.getByLabel('Organisation', { exact: true }).selectOption(org.id);
+  await choosePlace(page, 'Test sandbox');
+  await choosePlace(page, 'Test org');
   await page.waitForURL(`**/console/${app.app.id}/${sandbox.sandbox.id}/${org.id}/users`);
-  await page.getByLabel('App', { exact: true }).selectOption(app.app.id);
+  await choosePlace(page, 'Harbour authority');
   await page.goto(`/console/${app.app.id}/users`);
   await page.getByLabel('Search users').fill('ada');
   await page.waitForURL('**/users?q=ada');
@@ -124,7 +124,7 @@ test('the address holds app, sandbox, organisation, page, filter and query: relo
   // A link into another app of the same developer leads there.
   await page.goto(`/console/${second.app.id}/files/${made.body.id}`);
   await page.getByRole('heading', { name: 'lamp.txt' }).waitFor();
-  assert.equal(await page.locator('.place option:checked').first().textContent(), 'Lighthouse');
+  await placeOf(page).getByText('Lighthouse').waitFor();
   await page.goBack();
   await page.getByText('No matching files').waitFor();
 });

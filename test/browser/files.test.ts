@@ -61,7 +61,7 @@ test('files are uploaded, found, read, shared, transferred and deleted', async (
   await link.waitFor({ state: 'detached' });
   assert.equal((await fetch(url)).status, 404);
 
-  await page.getByRole('link', { name: '← Files' }).click();
+  await page.getByRole('navigation', { name: 'Breadcrumbs' }).getByRole('link', { name: 'Files' }).click();
   await page.getByRole('link', { name: 'notes.md' }).first().click();
   await page.getByRole('heading', { name: 'Notes', exact: true }).waitFor();
   await page.getByText('<script>alert(1)</script>').waitFor();

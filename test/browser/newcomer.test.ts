@@ -9,8 +9,8 @@ afterEach(it.closePages);
 
 test('a newcomer goes from the sign-in link to a searched document and a watched run without leaving the console', async () => {
   const app = await loadApp(it.server);
-  const code = it.server.server.createSignInCode(app.developerToken);
-  const page = await it.open(`/#sign-in=${code}`);
+  const link = await it.server.server.createSignInLink(app.developerToken);
+  const page = await it.open(`/#sign-in=${link?.code}`);
   await page.getByRole('heading', { name: 'First steps' }).waitFor();
   assert.equal(await page.evaluate('location.hash'), '');
   await it.picture(page, 'overview-fresh');

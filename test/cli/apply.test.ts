@@ -4,6 +4,8 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, beforeEach, test } from 'node:test';
+import { connect } from '../../src/cli/client/client.ts';
+import { changeRecord, readRecord } from '../../src/cli/develop/record.ts';
 import { callQuarry } from '../support/command.ts';
 import { startTestServer } from '../support/server.ts';
 
@@ -145,6 +147,19 @@ test('--prune deletes what apply created, and nothing else', async () => {
   );
   const configs = (await call<Listed>('GET', '/config')).data.map(({ virtual_path: path }) => path);
   assert.deepEqual(configs.sort(), ['own.md', 'quarry/applied/default.json']);
+});
+
+test('runs of apply at the same moment keep each other’s record', async () => {
+  const client = connect({ url: server.baseUrl, key: app.secretKey }, AbortSignal.timeout(60_000));
+  const keys = Array.from({ length: 6 }, (_, at) => `part-${at}`);
+  const add = (key: string) => ({
+    created: new Map([[`source ${key}`, { kind: 'source', key }]]),
+    deleted: new Set<string>(),
+    fingerprints: {},
+  });
+  await Promise.all(keys.map((key) => changeRecord(client, 'default', add(key))));
+  const { created } = await readRecord(client, 'default');
+  assert.deepEqual(created.map(({ key }) => key).sort(), keys);
 });
 
 test('mistakes are shown as file:line:col, and nothing is written', async () => {

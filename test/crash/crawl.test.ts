@@ -4,13 +4,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { killEmbeddedPostgres } from '../../src/db/embedded.ts';
-import { type TestExtraction, waitForExtraction } from '../support/extractions.ts';
+import { outputText, type TestExtraction, waitForExtraction } from '../support/extractions.ts';
 import { htmlPage, startSite } from '../support/fixture-site.ts';
 import { startServe } from '../support/serve.ts';
 
 const dataDir = mkdtempSync(join(tmpdir(), 'quarry-crash-crawl-'));
 chmodSync(dataDir, 0o755);
 after(() => rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 }));
+
+/** A box that all pages have, and that only the start page may keep. */
+const repeated = '<div><p>Every summer we teach beginners to sail on the lake, in small groups.</p></div></main>';
 
 /** Set CRASH_ROUNDS for a longer test. */
 const rounds = Number(process.env.CRASH_ROUNDS ?? 2);
@@ -33,7 +36,7 @@ test('a crawl resumes by itself after every process was killed, and ends with ev
     const site = await startSite({}, (_request, response, url) => {
       const at = url.pathname === '/' ? 0 : Number(url.pathname.slice(3));
       const links = [2 * at + 1, 2 * at + 2].filter((next) => next < pagesCount).map((next) => `/p/${next}`);
-      response.setHeader('content-type', 'text/html').end(htmlPage(`Page ${at}`, links));
+      response.setHeader('content-type', 'text/html').end(htmlPage(`Page ${at}`, links).replace('</main>', repeated));
     });
     try {
       const answer = await fetch(`${serve.baseUrl}/api/v1/extractions`, {
@@ -43,8 +46,8 @@ test('a crawl resumes by itself after every process was killed, and ends with ev
       });
       assert.equal(answer.status, 202);
       const { id } = (await answer.json()) as TestExtraction;
-      // A page in the middle, a different one each round.
-      await site.waitForRequest(`/p/${11 + ((round * 7) % 40)}`);
+      // A page in the middle, a different one each round. In the first, no page but the start page is handed over yet.
+      await site.waitForRequest(`/p/${6 + ((round * 7) % 45)}`);
       await serve.kill();
       killEmbeddedPostgres(dataDir);
       const before = site.requests.length;
@@ -54,6 +57,10 @@ test('a crawl resumes by itself after every process was killed, and ends with ev
       assert.deepEqual(done.progress, { discovered: pagesCount, done: pagesCount, failed: 0 });
       assert.equal(done.outputs.length, pagesCount);
       assert.equal(new Set(done.outputs.map((output) => output.source_url)).size, pagesCount);
+      for (const output of done.outputs) {
+        const isStart = output.source_url === `${site.origin}/`;
+        assert.equal((await outputText(output)).includes('teach beginners'), isStart, output.source_url);
+      }
       assert.deepEqual(
         done.outputs.map((output) => output.ordinal),
         Array.from({ length: pagesCount }, (_unused, at) => at),

@@ -6,6 +6,7 @@ import { longestTurnMs } from '../support/loop-meter.ts';
 import { startProvider } from '../support/oidc-provider.ts';
 import { startTestServer } from '../support/server.ts';
 import { judge, measureComplexity } from './complexity.ts';
+import { createStories } from './complexity-stored.ts';
 
 /** Measures one of every `oneOf` pairs of requests; each seed selects others. */
 const oneOf = Number(process.env.COMPLEXITY_ONE_OF ?? 400);
@@ -47,4 +48,25 @@ test('no request keeps the event loop busy, or takes more than its size', async 
   context.diagnostic(`${pairs} of ${possible} pairs; the longest turn was ${slowestMs} ms: ${slowest}`);
   assert.deepEqual(problems, []);
   assert.ok(pairs > 50);
+});
+
+test('no stored text keeps the event loop busy when it is read later', async (context) => {
+  const server = await startTestServer({ logLevel: 'silent' });
+  after(() => server.close());
+  const problems: string[] = [];
+  let [slowestMs, slowest] = [0, ''];
+  // The others are told another time, or by `npm run prove`.
+  const oneIn = oneOf < 400 ? 1 : 5;
+  for (const [index, { name, run }] of (await createStories(server)).entries()) {
+    if ((index + seed) % oneIn !== 0) continue;
+    await run(1);
+    const { problem, largeMs } = await judge(
+      () => longestTurnMs(() => run(1)),
+      () => longestTurnMs(() => run(4)),
+    );
+    if (largeMs > slowestMs) [slowestMs, slowest] = [Math.round(largeMs), name];
+    if (problem !== undefined) problems.push(`${name}: ${problem}`);
+  }
+  context.diagnostic(`the longest turn was ${slowestMs} ms: ${slowest}`);
+  assert.deepEqual(problems, []);
 });

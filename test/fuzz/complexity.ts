@@ -4,6 +4,7 @@ import type { ApiDocument } from './api-document.ts';
 import { createResources, type Outside } from './api-resources.ts';
 import { type Case, casesOf, listTools, send } from './api-sweep.ts';
 import type { Values } from './awkward-values.ts';
+import { limitCases, rawCases, undocumentedCases } from './complexity-cases.ts';
 
 /** No turn of the event loop takes more processor time than this, garbage collection apart. */
 const turnMsMax = 50;
@@ -32,22 +33,37 @@ export async function measureComplexity(options: {
   const resources = await createResources(server, outside);
   const tools = await listTools(server, resources);
   const report: ComplexityReport = { pairs: 0, possible: 0, slowestMs: 0, slowest: '', problems: [] };
-  for (const each of casesOf(document, resources, tools, expensive(1))) if (each.isPlain) await send(server, each);
-  const larger = casesOf(document, resources, tools, expensive(4));
-  let index = oneOf - (seed % oneOf);
-  for (const small of casesOf(document, resources, tools, expensive(1))) {
-    const large = larger.next().value as Case;
-    if (small.isPlain) continue;
-    report.possible += 1;
-    if (index++ % oneOf !== 0) continue;
-    report.pairs += 1;
-    const turn = (one: Case) => longestTurnMs(() => send(server, one));
-    const { problem, largeMs } = await judge(
-      () => turn(small),
-      () => turn(large),
-    );
-    if (largeMs > report.slowestMs) Object.assign(report, { slowestMs: Math.round(largeMs), slowest: small.name });
-    if (problem !== undefined) report.problems.push(`${small.name}: ${problem}`);
+  const plain: Case[] = [];
+  for (const each of casesOf(document, resources, tools, expensive(1))) if (each.isPlain) plain.push(each);
+  for (const each of plain) await send(server, each);
+  const { routes } = server.server.api;
+  const sets: ((times: number) => Generator<Case>)[] = [
+    (times) => casesOf(document, resources, tools, expensive(times)),
+    (times) => undocumentedCases(plain, times),
+    (times) => limitCases(document, routes, plain, times),
+    (times) => rawCases(resources, plain, times),
+  ];
+  for (const casesIn of sets) {
+    let index = oneOf - (seed % oneOf);
+    const larger = casesIn(4);
+    for (const small of casesIn(1)) {
+      const large = larger.next().value as Case;
+      if (small.isPlain) continue;
+      report.possible += 1;
+      if (index++ % oneOf !== 0) continue;
+      report.pairs += 1;
+      // Built before, because this process is also the client.
+      const turn = (one: Case) => {
+        const sent = one.send();
+        return longestTurnMs(() => send(server, { ...one, send: () => sent }));
+      };
+      const { problem, largeMs } = await judge(
+        () => turn(small),
+        () => turn(large),
+      );
+      if (largeMs > report.slowestMs) Object.assign(report, { slowestMs: Math.round(largeMs), slowest: small.name });
+      if (problem !== undefined) report.problems.push(`${small.name}: ${problem}`);
+    }
   }
   return report;
 }

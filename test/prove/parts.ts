@@ -145,7 +145,7 @@ export function listParts(length: Length, seed: number): Part[] {
     }),
     tests(
       'complexity',
-      `one of ${of(80, 4)} of all parameters, members and arguments with texts built to be expensive, in two sizes`,
+      `one of ${of(80, 4)} of all parameters, headers, queries, members, arguments and raw bodies with texts built to be expensive, in two sizes up to the limit of the route`,
       ['test/fuzz/complexity.test.ts'],
       { COMPLEXITY_ONE_OF: of(80, 4) },
     ),

@@ -17,7 +17,7 @@ const elsewhere: [RegExp, string][] = [
   [/^developer[A-Z]/, 'the developer paths repeat those of /api/v1'],
   [/^openai[A-Z]/, 'clients of OpenAI call them'],
   [/^call(App)?Mcp$|^getMcp/, 'clients of MCP call them'],
-  [/ConsoleSession$|ExternalSignIn$|^listSignInIssuers$/, 'the console signs in by them'],
+  [/ConsoleSession$|ExternalSignIn$|^listSignInIssuers$|^createSignInLink$/, 'the console signs in by them'],
   [/^(uploadFile|createUpload|appendToUpload)$/, 'files.upload sends them'],
   [/^(uploadFileByUrl|postInbound)$/, 'their URL is the credential: any program calls it as it is'],
   [/^(download|fetch)[A-Z]\w+$/, 'their URLs are in responses; files.content follows that of a file'],

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { buildProgram } from '../../src/cli/program.ts';
-import { tools } from '../../src/mcp/server.ts';
+import { tools } from '../../src/mcp/tools/index.ts';
 import { readProjectFile, readSources } from '../support/source.ts';
 
 /* docs/console-coverage.md names every operation of openapi.json, and the console calls those that it says it reaches. */

@@ -27,3 +27,19 @@ export async function choosePrincipal(page: Page, control: Locator, name: string
   await page.getByPlaceholder('Name, e-mail or id').fill(name);
   await page.getByRole('option', { name }).first().click();
 }
+
+/** The switch of app, sandbox and organisation. */
+export const placeOf = (page: Page): Locator =>
+  page.getByRole('button', { name: /change app, sandbox or organisation$/ });
+
+/** Chooses an app, a sandbox or an organisation by its name. */
+export async function choosePlace(page: Page, name: string): Promise<void> {
+  await placeOf(page).click();
+  await page.getByPlaceholder('Find an app, sandbox or organisation').fill(name);
+  await page.getByRole('option', { name }).first().click();
+}
+
+export async function signOut(page: Page): Promise<void> {
+  await page.getByRole('button', { name: /^Account:/ }).click();
+  await page.getByRole('button', { name: 'Sign out' }).click();
+}

@@ -3,7 +3,8 @@ import type { AddressInfo } from 'node:net';
 
 type ChatRequest = {
   model: string;
-  messages: { role: string; content: string }[];
+  messages: { role: string; content: string; [member: string]: unknown }[];
+  tools?: unknown[];
   stream?: boolean;
   max_tokens?: number;
   max_completion_tokens?: number;
@@ -32,6 +33,24 @@ type LanguageModel = {
 /** An event of a chat completion stream. */
 export function chatEvent(text: string, more: Record<string, unknown> = {}): string {
   return `data: ${JSON.stringify({ object: 'chat.completion.chunk', choices: [{ index: 0, delta: { content: text }, ...more }] })}\n\n`;
+}
+
+/** The stream of a response that calls tools. Arguments are cut into parts, and those of several calls interleave. */
+export function toolCallEvents(calls: readonly (readonly [name: string, given: unknown])[], text = ''): string[] {
+  const event = (tool_calls: unknown[], more = {}) =>
+    `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: text || null, tool_calls }, ...more }] })}\n\n`;
+  const written = calls.map(([, given]) => (typeof given === 'string' ? given : JSON.stringify(given)));
+  const longest = Math.max(...written.map(({ length }) => length));
+  const first = calls.map(([name], index) =>
+    event([{ index, id: `call_a${index}`, type: 'function', function: { name, arguments: '' } }]),
+  );
+  const parts: string[] = [];
+  for (let at = 0; at < longest; at += 3)
+    for (const [index, given] of written.entries())
+      if (at < given.length) parts.push(event([{ index, function: { arguments: given.slice(at, at + 3) } }]));
+  const usage = { prompt_tokens: 10, completion_tokens: 5 };
+  const last = [event([], { finish_reason: 'tool_calls' }), `data: ${JSON.stringify({ choices: [], usage })}\n\n`];
+  return [...first, ...parts, ...last, 'data: [DONE]\n\n'];
 }
 
 /** A local server for OpenAI's `POST /v1/chat/completions` with `stream`. */

@@ -5,6 +5,8 @@ import type { AddressInfo } from 'node:net';
 type Script =
   | {
       text: string;
+      /** What it calls after the text. */
+      calls?: { name: string; given: unknown }[];
       /** What it says it counted; null: nothing. */
       usage?: [prompt: unknown, completion: unknown] | null;
       /** Null: the stream ends without a reason. */
@@ -28,50 +30,71 @@ export type ModelProvider = {
 
 /** A local server with the stream of Anthropic's `POST /v1/messages`. */
 export function startAnthropic(): Promise<ModelProvider> {
-  return startProvider('/v1', 'x-api-key', ({ text, usage = [11, 7], finish = 'end_turn' }) => {
-    const [input, output] = usage ?? [undefined, undefined];
-    const event = (type: string, members: object) =>
-      `event: ${type}\ndata: ${JSON.stringify({ type, ...members })}\n\n`;
-    const message = { id: 'msg_1', type: 'message', role: 'assistant', model: 'claude', content: [] };
-    return [
-      event('message_start', {
-        message: {
-          ...message,
-          stop_reason: null,
-          stop_sequence: null,
-          usage: { input_tokens: input, output_tokens: 1 },
-        },
-      }),
-      event('content_block_start', { index: 0, content_block: { type: 'text', text: '' } }),
-      event('ping', {}),
-      ...halves(text).map((part) =>
-        event('content_block_delta', { index: 0, delta: { type: 'text_delta', text: part } }),
-      ),
-      event('content_block_stop', { index: 0 }),
-      ...(finish === null
-        ? []
-        : [
-            event('message_delta', {
-              delta: { stop_reason: finish, stop_sequence: null },
-              usage: { output_tokens: output },
-            }),
-            event('message_stop', {}),
-          ]),
-    ].join('');
-  });
+  return startProvider(
+    '/v1',
+    'x-api-key',
+    ({ text, calls = [], usage = [11, 7], finish = calls.length > 0 ? 'tool_use' : 'end_turn' }) => {
+      const [input, output] = usage ?? [undefined, undefined];
+      const event = (type: string, members: object) =>
+        `event: ${type}\ndata: ${JSON.stringify({ type, ...members })}\n\n`;
+      const message = { id: 'msg_1', type: 'message', role: 'assistant', model: 'claude', content: [] };
+      return [
+        event('message_start', {
+          message: {
+            ...message,
+            stop_reason: null,
+            stop_sequence: null,
+            usage: { input_tokens: input, output_tokens: 1 },
+          },
+        }),
+        event('content_block_start', { index: 0, content_block: { type: 'text', text: '' } }),
+        event('ping', {}),
+        ...halves(text).map((part) =>
+          event('content_block_delta', { index: 0, delta: { type: 'text_delta', text: part } }),
+        ),
+        event('content_block_stop', { index: 0 }),
+        ...calls.flatMap(({ name, given }, number) => {
+          const index = number + 1;
+          const block = { type: 'tool_use', id: `toolu_${number}`, name, input: {} };
+          return [
+            event('content_block_start', { index, content_block: block }),
+            ...['', ...halves(JSON.stringify(given))].map((partial_json) =>
+              event('content_block_delta', { index, delta: { type: 'input_json_delta', partial_json } }),
+            ),
+            event('content_block_stop', { index }),
+          ];
+        }),
+        ...(finish === null
+          ? []
+          : [
+              event('message_delta', {
+                delta: { stop_reason: finish, stop_sequence: null },
+                usage: { output_tokens: output },
+              }),
+              event('message_stop', {}),
+            ]),
+      ].join('');
+    },
+  );
 }
 
 /** A local server with the stream of Gemini's `:streamGenerateContent`. */
 export function startGoogle(): Promise<ModelProvider> {
-  return startProvider('/v1beta', 'x-goog-api-key', ({ text, usage = [11, 7], finish = 'STOP' }) => {
+  return startProvider('/v1beta', 'x-goog-api-key', ({ text, calls = [], usage = [11, 7], finish = 'STOP' }) => {
     const counted =
       usage === null
         ? {}
         : { usageMetadata: { promptTokenCount: usage[0], candidatesTokenCount: usage[1], totalTokenCount: 18 } };
-    const chunk = (part: string, more: object = {}) =>
-      `data: ${JSON.stringify({ candidates: [{ content: { parts: [{ text: part }], role: 'model' }, index: 0, ...more }], ...counted })}\r\n\r\n`;
+    const chunk = (parts: object[], more: object = {}) =>
+      `data: ${JSON.stringify({ candidates: [{ content: { parts, role: 'model' }, index: 0, ...more }], ...counted })}\r\n\r\n`;
     const [first = '', second = ''] = halves(text);
-    return chunk(first) + chunk(second, finish === null ? {} : { finishReason: finish });
+    const called = calls.map(({ name, given }, number) => ({
+      functionCall: { name, args: given },
+      // What the model thought is sent back, unread, with the call.
+      ...(number === 0 ? { thoughtSignature: 'c2lnbmVk' } : {}),
+    }));
+    const end = finish === null ? {} : { finishReason: finish };
+    return chunk([{ text: first }]) + chunk([{ text: second }, ...called], end);
   });
 }
 

@@ -78,6 +78,7 @@ export type OpenAIVectorStore = { id: string; object: 'vector_store'; created_at
 export type OpenAIVectorStoreFile = { id: string; object: 'vector_store.file'; created_at: number; usage_bytes: number; vector_store_id: string; status: 'in_progress' | 'completed' | 'failed' | 'cancelled'; last_error: { code: 'server_error' | 'unsupported_file' | 'invalid_file'; message: string; } | null; attributes: Record<string, string | number | boolean>; chunking_strategy: { type: 'other'; }; };
 export type OpenAIFileBatch = { id: string; object: 'vector_store.files_batch'; created_at: number; vector_store_id: string; status: 'in_progress' | 'completed' | 'failed' | 'cancelled'; file_counts: { in_progress: number; completed: number; failed: number; cancelled: number; total: number; }; };
 export type ConsoleSession = { kind: 'user' | 'developer'; csrf_token: string; expires_at: string; user?: User; app?: App; developer?: { id: string; name: string; }; };
+export type SignInLink = { url: string; expires_at: string; };
 export type FileCreatedMessage = { id: string; type: 'file.created'; timestamp: string; sequence: number; data: { file: string; filename: string; content_type: string; size: number; org?: string; team?: string; user?: string; agent?: string; }; };
 export type FileUpdatedMessage = { id: string; type: 'file.updated'; timestamp: string; sequence: number; data: { file: string; filename: string; content_type: string; size: number; org?: string; team?: string; user?: string; agent?: string; }; };
 export type ExtractionCompletedMessage = { id: string; type: 'extraction.completed'; timestamp: string; sequence: number; data: { extraction: string; kind: 'document' | 'link' | 'site'; state: 'done' | 'failed'; file?: string; url?: string; failure_reason?: string; }; };
@@ -153,7 +154,7 @@ export type UpdateFileRequest = { filename?: string; provider_metadata?: Record<
 export type CreateFileUploadUrlRequest = { filename: string; content_type: string; size?: number; checksum?: string; expires_in?: number; agent?: string; org?: string; team?: string; user?: string; share?: boolean; };
 export type UploadPage = Page & { data: Array<Upload>; };
 export type ConfigEntryPage = Page & { data: Array<ConfigEntry>; };
-export type PutConfigRequest = { agent?: string; org?: string; content: string; content_type?: string; };
+export type PutConfigRequest = { agent?: string; org?: string; content: string; content_type?: string; if_version?: number; };
 export type CreateExtractionRequest = { destination_kind: 'config' | 'storage'; destination_path?: string; file?: string; url?: string; mode?: 'link' | 'site'; max_pages?: number; include_paths?: Array<string>; exclude_paths?: Array<string>; max_depth?: number; allow_subdomains?: boolean; ignore_robots?: boolean; sitemap?: 'include' | 'skip' | 'only'; schema?: Record<string, unknown>; instructions?: string; model?: string; agent?: string; org?: string; };
 export type ExtractionPage = Page & { data: Array<Extraction>; };
 export type ListKvEntriesResponse = { data: Array<KvListEntry>; page?: number; page_size?: number; total_entries?: number; total_pages?: number; has_next?: boolean; has_prev?: boolean; };
@@ -631,6 +632,7 @@ export type Operations = {
   'POST /console/session': { path: undefined; query: undefined; body: OpenConsoleSessionRequest; result: ConsoleSession };
   'GET /console/session': { path: undefined; query: undefined; body: undefined; result: ConsoleSession };
   'DELETE /console/session': { path: undefined; query: undefined; body: undefined; result: undefined };
+  'POST /protected/api/v1/developer/sign_in_links': { path: undefined; query: undefined; body: undefined; result: SignInLink };
   'POST /mcp': { path: undefined; query: undefined; body: CallMcpRequest; result: CallMcpResponse };
   'POST /mcp/{key}': { path: { key: string; }; query: undefined; body: CallAppMcpRequest; result: CallAppMcpResponse };
   'POST /api/v1/files/uploads': { path: undefined; query: { agent?: string; org?: string; team?: string; user?: string; share?: boolean; }; body: undefined; result: File };

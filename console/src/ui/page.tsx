@@ -4,9 +4,22 @@ import { Inbox } from './icons.ts';
 import './empty.css';
 import './layout.css';
 import './page-head.css';
+import { usePageTitle } from './title.ts';
 
 /** A heading, a one-line description and the actions of a page. */
-export function PageHead({ title, lead, children }: { title: ReactNode; lead?: ReactNode; children?: ReactNode }) {
+export function PageHead({
+  title,
+  crumb,
+  lead,
+  children,
+}: {
+  title: ReactNode;
+  /** The name in the breadcrumbs, if the title is more than text. */
+  crumb?: string;
+  lead?: ReactNode;
+  children?: ReactNode;
+}) {
+  usePageTitle(crumb ?? (typeof title === 'string' ? title : undefined));
   return (
     <header className="page-head">
       <div>

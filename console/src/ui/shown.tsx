@@ -15,12 +15,14 @@ export function Shown<T>({ loaded, children }: { loaded: Loaded<T>; children: (d
   );
 }
 
-export function Skeleton() {
+/** Rows as high as those of the table that comes. */
+export function Skeleton({ rows = 8 }: { rows?: number }) {
   return (
     <div className="skeleton" role="status" aria-label="Loading">
-      <span />
-      <span />
-      <span />
+      {Array.from({ length: rows }, (_, row) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: the rows have nothing else
+        <span key={row} />
+      ))}
     </div>
   );
 }

@@ -6,7 +6,11 @@ const tones: Record<string, string> = {
   ...{ failed: 'bad', cancelled: 'quiet', paused: 'quiet', revoked: 'quiet', skipped: 'quiet' },
 };
 
-/** A state as a coloured label. */
+/** A state: a coloured dot and its name. */
 export function State({ value, label }: { value: string; label?: string }) {
-  return <span className={`state ${tones[value] ?? 'quiet'}`}>{label ?? value.replaceAll('_', ' ')}</span>;
+  return (
+    <span className={`state ${tones[value] ?? 'quiet'}`}>
+      <span>{label ?? value.replaceAll('_', ' ')}</span>
+    </span>
+  );
 }

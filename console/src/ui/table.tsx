@@ -35,6 +35,8 @@ export type Column<T> = {
 
 type Selection<T> = { actions: (rows: T[], clear: () => void) => ReactNode; nameOf: (row: T) => string };
 
+/** As in table.css; the cards of a phone are measured. */
+const rowHeight = 36;
 /** Longer tables render only the rows in view. */
 const drawnWholeMax = 60;
 
@@ -101,7 +103,7 @@ export function DataTable<T extends RowData>({
   const virtual = useVirtualizer({
     count: isVirtual ? shown.length : 0,
     getScrollElement: () => scroller.current,
-    estimateSize: () => 49,
+    estimateSize: () => rowHeight,
     overscan: 12,
     getItemKey: (index) => shown[index]?.id ?? index,
   });

@@ -4,7 +4,7 @@ import { parseId } from '../../lib/ids.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import { type KeyScope, requireScope, type ScopeNeed } from '../../tenancy/key-scopes.ts';
 import { hasExpression } from '../engine/template.ts';
-import { nodeKinds } from '../nodes/index.ts';
+import { findKind } from '../nodes/index.ts';
 import { isProgram, readGraph } from './graph.ts';
 import * as store from './store.ts';
 
@@ -15,9 +15,10 @@ import * as store from './store.ts';
 
 /** What a node of this kind with these members needs in addition to `automations`. */
 function needsOfNode(kind: string, members: Record<string, unknown>): ScopeNeed[] {
-  const { needs, memberNeeds = {} } = nodeKinds.get(kind) ?? { needs: undefined };
+  const { needs, memberNeeds = {}, needsOf } = findKind(kind) ?? { needs: undefined };
   const named = Object.entries(memberNeeds).filter(([member]) => members[member] != null);
-  return [...(needs === undefined ? [] : [needs]), ...named.map(([, need]) => need)];
+  const others = needsOf?.(members) ?? [];
+  return [...(needs === undefined ? [] : [needs]), ...named.map(([, need]) => need), ...others];
 }
 
 /** Throws 403 unless the scopes of the keys that wrote the graph and invoked the run allow the node. */

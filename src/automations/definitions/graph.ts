@@ -2,7 +2,8 @@ import { type Static, type TSchema, Type } from 'typebox';
 import { lazyPackage } from '../../lib/lazy-package.ts';
 import { mapOf } from '../../lib/map-schema.ts';
 import { checkExpression, ExpressionSyntaxError, hasExpression, parseTemplate } from '../engine/template.ts';
-import { nodeKinds } from '../nodes/index.ts';
+import { findKind, nodeKinds } from '../nodes/index.ts';
+import { toolNodes, toolProblems } from '../nodes/tools.ts';
 
 const values = lazyPackage<typeof import('typebox/value')>('typebox/value');
 
@@ -140,11 +141,11 @@ export function readGraph(value: unknown): Graph {
   return { startNode: start_node, nodes: all };
 }
 
-/** The nodes inside a `for_each` (one) or a `parallel`, in order. */
+/** The nodes inside a `for_each` (one) or a `parallel`, in order; those that the tools of a `generate` run as. */
 export function nestedNodes(node: GraphNode): GraphNode[] {
   if (node.kind === 'for_each') return [node.node as GraphNode];
   if (node.kind === 'parallel') return node.nodes as GraphNode[];
-  return [];
+  return toolNodes(node);
 }
 
 /** The members that belong to a node's kind, without the common ones and the nested nodes. */
@@ -156,7 +157,7 @@ export function ownMembers(node: GraphNode): Record<string, unknown> {
 
 /** Checks a node's members after their templates are resolved. Returns the problem, or undefined. */
 export function findMemberProblem(kindName: string, members: Record<string, unknown>): string | undefined {
-  const kind = nodeKinds.get(kindName);
+  const kind = findKind(kindName);
   if (!kind) return `unknown kind "${kindName}"`;
   const checked = kindName === 'for_each' ? { ...members, node: null } : members;
   const withNested = kindName === 'parallel' ? { ...checked, nodes: null } : checked;
@@ -212,6 +213,8 @@ function* checkNode(place: Place, report: Report): Generator<undefined, void> {
   }
   if (kind.kind === 'wait' && (node.seconds === undefined) === (node.until === undefined))
     report([...path, 'seconds'], id, 'exactly one of seconds and until must be given');
+  if (kind.kind === 'generate')
+    for (const problem of toolProblems(node)) report([...path, ...problem.path], id, problem.message);
   for (const [name, value] of Object.entries(node)) {
     if (structural.has(name)) continue;
     if (kind.expressions?.includes(name)) checkBareExpression(value, [...path, name], id, report);

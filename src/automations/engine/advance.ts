@@ -7,7 +7,7 @@ import type { Graph, GraphNode } from '../definitions/graph.ts';
 import { requireNodeScopes } from '../definitions/graph-scopes.ts';
 import type { ApproveMembers } from '../nodes/approve.ts';
 import { nodeErrorOf } from '../nodes/errors.ts';
-import { nodeKinds } from '../nodes/index.ts';
+import { findKind } from '../nodes/index.ts';
 import {
   type Child,
   type NodeContext,
@@ -18,6 +18,7 @@ import {
   type Prepared,
 } from '../nodes/kind.ts';
 import { expiryOf, fanOutPayload, type Place, resolveMembers, signalEntry } from '../nodes/members.ts';
+import { CallsTools } from '../nodes/tool-turns.ts';
 import * as store from '../runs/store.ts';
 import type { AdvanceDeps } from './advance-deps.ts';
 import { draftChildEnd, draftChildStart, wakeForChildren } from './children.ts';
@@ -28,6 +29,7 @@ import {
   draftEnd,
   draftFailure,
   draftNodeEntry,
+  draftOutput,
   draftStart,
   type EntryContext,
 } from './draft-entries.ts';
@@ -185,7 +187,7 @@ class Advance {
 
   async #start(command: Extract<Command, { do: 'start' }>): Promise<boolean> {
     const { node } = command;
-    const work = nodeKinds.get(node.kind)?.work;
+    const work = findKind(node.kind)?.work;
     if (!work) throw new Error(`Unknown node kind "${node.kind}".`);
     const around = this.#journal.entryContext();
     const attempt = attemptOf(command, around);
@@ -229,7 +231,9 @@ class Advance {
         case 'prepared': {
           if (!(await this.#outside.take(command.commandId))) return false;
           const written = await this.#append([started]);
-          if (written) this.#launch(command.commandId, command.attempt, node, members, work);
+          // The attempt after a failed one may first have to finish the tools that were called.
+          const isWorking = this.#journal.state.active.get(command.commandId)?.phase === 'working';
+          if (written && isWorking) this.#launch(command.commandId, command.attempt, node, members, work);
           else await this.#outside.release(command.commandId);
           return written;
         }
@@ -276,7 +280,7 @@ class Advance {
   /** Resumes a node that was started and has no result: another process died, or is still working on it. */
   async #resume(execution: Execution): Promise<boolean> {
     const node = this.#graph.nodes.get(execution.nodeId);
-    const work = node && nodeKinds.get(node.kind)?.work;
+    const work = node && findKind(node.kind)?.work;
     if (!node || (work?.style !== 'external' && work?.style !== 'prepared')) {
       // Only a node with external work can be started without its next entry in the same commit.
       throw new Error(`Node "${execution.nodeId}" was started without a next entry.`);
@@ -334,7 +338,7 @@ class Advance {
           ? await this.#append(draftFailure(node, execution, outcome.error, around))
           : 'prepared' in outcome.output
             ? await this.#commit(node, execution, outcome.output.prepared)
-            : await this.#append(draftEnd(node, execution, outcome.output.output, around));
+            : await this.#append(draftOutput(node, execution, outcome.output.output, around));
       if (!written) return false;
       // After a conflict, the state has changed and the result has yet to be applied.
       if (this.#findWorking(finished)) return true;
@@ -346,9 +350,12 @@ class Advance {
     return true;
   }
 
-  #findWorking({ commandId, attempt }: FinishedWork<Worked>): Execution | undefined {
+  #findWorking({ commandId, attempt, outcome }: FinishedWork<Worked>): Execution | undefined {
     const execution = this.#journal.state.active.get(commandId);
-    return execution?.phase === 'working' && execution.attempt === attempt ? execution : undefined;
+    if (execution?.phase !== 'working' || execution.attempt !== attempt) return undefined;
+    const output = 'output' in outcome && 'output' in outcome.output ? outcome.output.output : undefined;
+    const isReceived = output instanceof CallsTools && output.turn !== (execution.generation?.turns.length ?? 0);
+    return isReceived ? undefined : execution;
   }
 
   /** Writes a prepared change in the transaction of its entry: the node's end, or its child. */
@@ -435,6 +442,7 @@ class Advance {
       services: await this.#services,
       generation: {
         ...{ nodeId: of.node.id, commandId: of.commandId, attempt: of.attempt, signal },
+        calls: this.#journal.state.active.get(of.commandId)?.generation,
         redactBeginning: (text) => this.#secretValues.redactBeginning(text),
         redactText: (text) => this.#secretValues.redact(text).value as string,
       },
@@ -484,6 +492,6 @@ class Advance {
 /** Whether the command starts external work. */
 function isOutside(command: Command): boolean {
   if (command.do === 'work') return true;
-  const style = command.do === 'start' ? nodeKinds.get(command.node.kind)?.work.style : undefined;
+  const style = command.do === 'start' ? findKind(command.node.kind)?.work.style : undefined;
   return style === 'external' || style === 'prepared';
 }

@@ -1,5 +1,6 @@
 import { type Graph, type GraphNode, graphLimits, nestedNodes } from '../definitions/graph.ts';
 import { treeLimitError } from '../nodes/errors.ts';
+import { decideToolCalls } from './decide-tools.ts';
 import {
   type AttemptStart,
   draftEnd,
@@ -136,6 +137,9 @@ function decideExecution(
       return;
     case 'signal':
       decideSignal(state, node, execution, due, around, commands);
+      return;
+    case 'tools':
+      commands.push(...decideToolCalls(graph, state.active, execution, around));
       return;
     case 'fan_out':
       decideFanOut(state, node, execution, around, commands);

@@ -1,6 +1,6 @@
 import { type GraphNode, graphLimits } from '../definitions/graph.ts';
 import { nonRetryableCodes } from '../nodes/errors.ts';
-import type { NodeError } from '../nodes/kind.ts';
+import { CallsTools, type NodeError } from '../nodes/tool-turns.ts';
 import type { Execution } from './fold.ts';
 import type { DraftEntry, EntryMetadata } from './journal.ts';
 import { retryDelayMs } from './retry.ts';
@@ -71,6 +71,14 @@ export function draftEnd(
   }
   const type = node.kind === 'fail' ? 'node_failed' : 'node_completed';
   return [draftNodeEntry(attempt, around, type, { payload, metadata })];
+}
+
+/** The entries for what external work returned: the node's end, or the tools that the model called. */
+export function draftOutput(node: GraphNode, attempt: Attempt, output: unknown, around: EntryContext): DraftEntry[] {
+  if (!(output instanceof CallsTools)) return draftEnd(node, attempt, output, around);
+  const [end] = draftEnd(node, attempt, output.payload, around);
+  if (end?.type !== 'node_completed') return draftFailure(node, attempt, end?.record.payload as NodeError, around);
+  return [draftNodeEntry(attempt, around, 'tool_calls_received', { payload: output.payload })];
 }
 
 /** Works without recursion, so that a deeply nested value cannot overflow the stack. */

@@ -1,6 +1,7 @@
 import type { Graph, GraphNode } from '../definitions/graph.ts';
-import type { NodeError } from '../nodes/kind.ts';
+import type { Generation, NodeError, ToolTurn } from '../nodes/tool-turns.ts';
 import type { EntryMetadata, JournalEntry } from './journal.ts';
+import { endToolCall, phaseOf, receiveToolCalls } from './tool-calls.ts';
 
 /**
  * The engine is two pure functions. Here `foldJournal` computes a run's state from its journal; `decide` (decide.ts)
@@ -21,9 +22,9 @@ export type Execution = {
   startedAtMs: number;
   /**
    * `working`: started, no result yet. `timer`, `signal`, `child`: waiting. `fired`, `child_ended`: the wait has ended.
-   * `retry`: waits for its next attempt. `fan_out`: its nodes are active.
+   * `retry`: waits for its next attempt. `fan_out`: its nodes are active. `tools`: the tools that it called are active.
    */
-  phase: 'working' | 'timer' | 'fired' | 'signal' | 'child' | 'child_ended' | 'retry' | 'fan_out';
+  phase: 'working' | 'timer' | 'fired' | 'signal' | 'child' | 'child_ended' | 'retry' | 'fan_out' | 'tools';
   /** When the timer of this phase fires, if it has one. */
   dueAtMs?: number;
   timerId?: string;
@@ -34,6 +35,8 @@ export type Execution = {
   approval?: string;
   child?: { kind: string; id: string };
   fanOut?: FanOut;
+  /** The tools that a `generate` node has called. A retry keeps them. */
+  generation?: Generation;
 };
 
 type FanOut = {
@@ -99,6 +102,9 @@ export function applyEntry(graph: Graph, state: RunState, entry: JournalEntry): 
       return;
     case 'node_started':
       startExecution(graph, state, entry, execution);
+      return;
+    case 'tool_calls_received':
+      if (execution) receiveToolCalls(execution, record.payload as ToolTurn);
       return;
     case 'timer_started':
       if (execution) wait(execution, 'timer', entry);
@@ -180,7 +186,7 @@ function startExecution(graph: Graph, state: RunState, entry: JournalEntry, know
   };
   execution.attempt = metadata.attempt ?? 1;
   execution.startedAtMs = Date.parse(record.timestamp);
-  execution.phase = 'working';
+  execution.phase = phaseOf(execution);
   delete execution.dueAtMs;
   delete execution.timerId;
   const items = memberOf(record.payload, 'items');
@@ -226,6 +232,7 @@ function completeExecution(graph: Graph, state: RunState, execution: Execution, 
   if (!node) return;
   if (execution.parent !== undefined) {
     const parent = state.active.get(execution.parent);
+    if (parent) endToolCall(parent, execution, { output });
     parent?.fanOut?.results.set(execution.index, output);
     if (parent?.kind === 'parallel' && parent.parent === undefined) state.outputs[node.id] = output;
     return;
@@ -250,7 +257,9 @@ function failExecution(graph: Graph, state: RunState, execution: Execution, erro
   state.active.delete(execution.commandId);
   endDescendants(state, execution.commandId);
   if (execution.parent !== undefined) {
-    const fanOut = state.active.get(execution.parent)?.fanOut;
+    const parent = state.active.get(execution.parent);
+    if (parent) endToolCall(parent, execution, { error });
+    const fanOut = parent?.fanOut;
     if (fanOut) fanOut.failure ??= { ...error, node_id: execution.nodeId };
     return;
   }

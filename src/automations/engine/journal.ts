@@ -7,6 +7,7 @@ const entryTypes = [
   'node_completed',
   'node_failed',
   'node_retry_scheduled',
+  'tool_calls_received',
   'timer_started',
   'timer_fired',
   'signal_waiting',

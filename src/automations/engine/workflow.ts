@@ -1,4 +1,5 @@
 import type { Database, Db } from '../../db/database.ts';
+import { runForEveryApp } from '../../db/fences.ts';
 import type { Tasks } from '../../domain.ts';
 import { taskNames } from '../../jobs/task-names.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -146,10 +147,10 @@ export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow
   let ticks = 0;
   const look = async (): Promise<number> => {
     try {
-      const pauseMs = await tick();
+      const pauseMs = await runForEveryApp(tick);
       if (++ticks % sweepEveryTicks === 0) {
-        await deleteOldInvocations(db, new Date(clock.now().getTime() - keptInvocationsMs));
-        await deleteOldOutput(db, new Date(clock.now().getTime() - keptOutputMs));
+        await runForEveryApp(() => deleteOldInvocations(db, new Date(clock.now().getTime() - keptInvocationsMs)));
+        await runForEveryApp(() => deleteOldOutput(db, new Date(clock.now().getTime() - keptOutputMs)));
       }
       return pauseMs;
     } catch (error) {

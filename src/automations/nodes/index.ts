@@ -1,4 +1,5 @@
 import { approve } from './approve.ts';
+import { callOperation } from './call-operation.ts';
 import { complete } from './complete.ts';
 import { conditional } from './conditional.ts';
 import { emitEvent } from './emit-event.ts';
@@ -47,3 +48,8 @@ export const nodeKinds: ReadonlyMap<string, NodeKind> = new Map(
     fail,
   ].map((kind) => [kind.kind, kind]),
 );
+
+/** A kind by its name: of graphs, or of the nodes that calls of tools run as. */
+export function findKind(name: string): NodeKind | undefined {
+  return nodeKinds.get(name) ?? (name === callOperation.kind ? callOperation : undefined);
+}

@@ -1,9 +1,12 @@
 import type { Static, TObject } from 'typebox';
+import type { Attachment } from '../../content/models/llm/messages.ts';
+import type { ToolDefinition } from '../../content/models/llm/tools.ts';
 import type { Generated, GenerationInput, GenerationUsage } from '../../llm/service.ts';
 import type { ScopeNeed } from '../../tenancy/key-scopes.ts';
+import type { Generation } from './tool-turns.ts';
+import type { NodeTool } from './tools.ts';
 
-/** Why a node failed, as its journal entry and `$nodes.<id>.error` show it, and the tokens that it used. */
-export type NodeError = { code: string; message: string; usage?: GenerationUsage };
+export type { NodeError } from './tool-turns.ts';
 
 /** Thrown by a node to fail with its own code. Anything else becomes `internal_error`. */
 export class NodeFailure extends Error {
@@ -47,6 +50,18 @@ export type NodeServices<Db> = {
   prepareIngestion(source: string, body: Record<string, unknown>): Promise<Prepared<Db>>;
   search(source: string, body: Record<string, unknown>): Promise<unknown>;
   fetch(request: Omit<HttpRequest, 'lane'>): Promise<HttpResponse>;
+  /** What the model may call, as it sees it. Throws 404 for an automation that the run may not see. */
+  describeTools(tools: readonly NodeTool[]): Promise<ToolDefinition[]>;
+  /** How arguments violate a tool's schema. */
+  checkArguments(schema: unknown, value: unknown): Promise<{ path: string; message: string }[]>;
+  /** Calls a tool of the MCP endpoint. A call that is repeated with the same key changes nothing twice. */
+  callOperation(
+    name: string,
+    given: Record<string, unknown>,
+    of: { key: string; signal: AbortSignal },
+  ): Promise<unknown>;
+  /** The contents of visible files, for a model. */
+  readAttachments(files: readonly string[]): Promise<Attachment[]>;
   /** Calls the language model. Readers of the run's output see its text, redacted by `redactBeginning`. */
   generate(attempt: GenerationAttempt, input: GenerationInput): Promise<Generated>;
 };
@@ -57,6 +72,8 @@ export type GenerationAttempt = {
   commandId: string;
   attempt: number;
   signal: AbortSignal;
+  /** What the model has called so far, and what came of it. */
+  calls: Generation | undefined;
   /** See SecretValues. */
   redactBeginning(text: string): { done: string; rest: string };
   redactText(text: string): string;
@@ -112,6 +129,8 @@ export type NodeKind<Schema extends TObject = TObject> = {
   needs: ScopeNeed | undefined;
   /** What it needs for members that name something of another area, if the node has them. */
   memberNeeds?: Readonly<Record<string, ScopeNeed>>;
+  /** What it needs in addition because of what its members name. */
+  needsOf?(members: Readonly<Record<string, unknown>>): readonly ScopeNeed[];
   /** The kind's own members, after their templates are resolved. */
   members: Schema;
   /** Members that are bare expressions. */

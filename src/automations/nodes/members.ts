@@ -1,4 +1,5 @@
 import { formatId } from '../../lib/ids.ts';
+import { limits } from '../../lib/limits.ts';
 import {
   findMemberProblem,
   type GraphNode,
@@ -9,14 +10,15 @@ import {
 } from '../definitions/graph.ts';
 import { type Attempt, draftNodeEntry, type EntryContext } from '../engine/draft-entries.ts';
 import type { Scope } from '../engine/expressions.ts';
-import { itemOf } from '../engine/fold.ts';
+import { itemOf, type RunState } from '../engine/fold.ts';
 import type { DraftEntry } from '../engine/journal.ts';
 import type { RunJournal } from '../engine/run-journal.ts';
 import { redactedText, type SecretValues } from '../engine/secret-values.ts';
 import { redactHeaders, referencesSecrets, resolveTemplates } from '../engine/template.ts';
-import { nodeKinds } from './index.ts';
+import { findKind } from './index.ts';
 import { NodeFailure } from './kind.ts';
 import { refuseHandedOnSecrets, requireSecrets } from './secrets.ts';
+import { callAt } from './tool-turns.ts';
 
 /** Where a node runs: at the top level, or at an index of the execution `parent`. */
 export type Place = { parent: string | undefined; index: number };
@@ -36,7 +38,7 @@ export async function resolveMembers(
   },
 ): Promise<{ members: Record<string, unknown>; shown: Record<string, unknown> }> {
   const { row, state } = run.journal;
-  const kind = nodeKinds.get(node.kind);
+  const kind = findKind(node.kind);
   const own = ownMembers(node);
   requireSecrets(node, own, place.parent, run.journal);
   const scope: Scope = {
@@ -78,10 +80,33 @@ export async function resolveMembers(
       shown[name] = resolved.shown;
     }
   }
+  giveArguments(node, place, run.journal.state, members, shown);
   const problem = findMemberProblem(node.kind, members);
   if (problem !== undefined) throw new NodeFailure('invalid_members', `The node's ${problem}.`);
   refuseHandedOnSecrets(kind?.handedOn ?? [], members, run.secretValues);
   return { members, shown: redactHeaders(shown) as Record<string, unknown> };
+}
+
+/** Adds what the model gives to a node that its call runs as. What the graph states stays. Never a template. */
+function giveArguments(
+  node: GraphNode,
+  { parent, index }: Place,
+  { active }: RunState,
+  members: Record<string, unknown>,
+  shown: Record<string, unknown>,
+): void {
+  const generation = parent === undefined ? undefined : active.get(parent)?.generation;
+  const call = generation && callAt(generation, index);
+  if (call === undefined) return;
+  const given = JSON.parse(call.arguments === '' ? '{}' : call.arguments) as Record<string, unknown>;
+  if (node.kind === 'approve') {
+    const text = `${members.question}\n\n${call.name} ${JSON.stringify(given)}`;
+    members.question = text.slice(0, limits.approvalQuestionCharactersMax).toWellFormed();
+    shown.question = members.question;
+    return;
+  }
+  const member = node.kind === 'run_automation' ? 'payload' : 'arguments';
+  for (const each of [members, shown]) each[member] = { ...given, ...(each[member] as Record<string, unknown>) };
 }
 
 /** The stored state of a fan-out: its items. JSONata returns a list of one as a single value. */

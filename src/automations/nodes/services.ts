@@ -1,15 +1,19 @@
+import type { Attachment } from '../../content/models/llm/messages.ts';
+import type { ToolDefinition } from '../../content/models/llm/tools.ts';
 import type { Db } from '../../db/database.ts';
 import { type EventCause, emitEvent, setEventCause } from '../../events/emit.ts';
 import { AppError } from '../../lib/errors.ts';
 import { formatId, parseId } from '../../lib/ids.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import type { ChildEnd } from '../engine/advance-deps.ts';
+import type { Expressions } from '../engine/expressions.ts';
 import { loadRunCaller } from '../runs/identity.ts';
 import type { RunService } from '../runs/service.ts';
 import type { RunRow, WorkRow } from '../runs/store.ts';
 import * as runStore from '../runs/store.ts';
 import { type GenerationDeps, generateForRun } from './generation.ts';
 import type { Child, HttpRequest, HttpResponse, NodeServices } from './kind.ts';
+import { type NodeTool, nameOfTool } from './tools.ts';
 
 /**
  * The operations of other domains that nodes need, each a public operation: a caller, a body and a response as in the
@@ -21,7 +25,17 @@ export type NodeDomains = {
     put(db: Db, caller: Caller, key: string, input: { value: string; user?: string }): Promise<unknown>;
     delete(db: Db, caller: Caller, key: string, user: string | undefined): Promise<void>;
   };
-  files: { prepare(caller: Caller, body: Record<string, unknown>): Promise<PreparedWrite<unknown>> };
+  files: {
+    prepare(caller: Caller, body: Record<string, unknown>): Promise<PreparedWrite<unknown>>;
+    /** Throws 404, and NodeFailure for a file that a model cannot read. `bytesMax` is for the contents. */
+    readAttachment(caller: Caller, file: string, bytesMax: number): Promise<Attachment>;
+  };
+  /** The tools of the MCP endpoint. */
+  operations: {
+    describe(name: string): Promise<ToolDefinition>;
+    /** Throws NodeFailure. */
+    call(caller: Caller, name: string, given: Record<string, unknown>, of: OperationCall): Promise<unknown>;
+  };
   extractions: {
     /** Does the slow part, such as reading a document, without a transaction. Its commit returns the UUID. */
     prepare(caller: Caller, body: Record<string, unknown>, signal: AbortSignal): Promise<PreparedWrite<string>>;
@@ -37,10 +51,20 @@ export type NodeDomains = {
   fetch: (request: HttpRequest) => Promise<HttpResponse>;
 };
 
+/** The same `key` for repeated calls, which change nothing twice. */
+type OperationCall = { key: string; signal: AbortSignal };
+
 /** A change that is ready to be written in a transaction. Call `discard` if it will not be written. */
 type PreparedWrite<Written> = { commit(tx: Db): Promise<Written>; discard(): Promise<void> };
 
-type NodeServiceDeps = GenerationDeps & { runs: RunService; domains: NodeDomains };
+type NodeServiceDeps = GenerationDeps & {
+  runs: RunService;
+  domains: NodeDomains;
+  expressions: Pick<Expressions, 'checkSchema'>;
+};
+
+/** Bytes of all files that one message carries. */
+const attachmentBytesMax = 20 * 1024 * 1024;
 
 /** The services of nodes, bound to the identity that a run acts as. */
 export function createNodeServices(deps: NodeServiceDeps) {
@@ -100,6 +124,19 @@ export function createNodeServices(deps: NodeServiceDeps) {
       },
       search: (source, body) => domains.knowledge.search(caller, source, body),
       fetch: (request) => domains.fetch({ ...request, lane: run.appId }),
+      describeTools: (tools) => Promise.all(tools.map((tool) => describeTool(deps, caller, tool))),
+      checkArguments: (schema, value) => deps.expressions.checkSchema(run.appId, schema, value, run.automationId),
+      callOperation: (name, given, of) => domains.operations.call(caller, name, given, of),
+      async readAttachments(files) {
+        const attachments: Attachment[] = [];
+        let left = attachmentBytesMax;
+        for (const file of files) {
+          const attachment = await domains.files.readAttachment(caller, file, left);
+          left -= Buffer.byteLength(attachment.base64, 'base64');
+          attachments.push(attachment);
+        }
+        return attachments;
+      },
       generate: (attempt, input) => generateForRun(deps, run, attempt, input),
     };
   }
@@ -121,6 +158,32 @@ export function createNodeServices(deps: NodeServiceDeps) {
   }
 
   return { servicesFor, findChildEnd };
+}
+
+/** A tool as the model sees it: without the arguments that the graph states. */
+async function describeTool(
+  { runs, domains }: NodeServiceDeps,
+  caller: Caller,
+  tool: NodeTool,
+): Promise<ToolDefinition> {
+  const described =
+    tool.operation === undefined
+      ? await runs.describeInvocable(caller, tool.automation ?? '')
+      : await domains.operations.describe(tool.operation);
+  const parameters = withoutMembers(described.parameters, Object.keys(tool.arguments ?? {}));
+  return { name: nameOfTool(tool), description: tool.description ?? described.description, parameters };
+}
+
+function withoutMembers(schema: unknown, names: readonly string[]): unknown {
+  if (names.length === 0 || typeof schema !== 'object' || schema === null) return schema;
+  const { properties, required, ...rest } = schema as { properties?: object; required?: unknown };
+  const left = Object.entries(properties ?? {}).filter(([name]) => !names.includes(name));
+  const stillRequired = Array.isArray(required) ? required.filter((name) => !names.includes(String(name))) : [];
+  return {
+    ...rest,
+    properties: Object.fromEntries(left),
+    ...(stillRequired.length === 0 ? {} : { required: stillRequired }),
+  };
 }
 
 const gone: ChildEnd = {

@@ -209,6 +209,13 @@ export function createRunService({ db, clock, secrets, expressions, automations,
       };
     },
 
+    /** An automation as a tool of a language model: what it does and what it takes. */
+    async describeInvocable(caller: Caller, name: string) {
+      const { name: title, description, inputSchema } = await getInvocable(caller, name);
+      const parameters = inputSchema ?? { type: 'object', properties: {} };
+      return { name: title, description: description ?? title, parameters };
+    },
+
     /** Starts a run, or returns the run that this idempotency key has already started. */
     async invoke(caller: Caller, name: string, input: NonNullable<Static<typeof invokeSchema>>): Promise<RunRow> {
       const automation = await getInvocable(caller, name);

@@ -1,4 +1,5 @@
 import type { Db } from '../../db/database.ts';
+import { isInUse } from '../../db/fences.ts';
 
 /** SQL for waking runs that are due. */
 
@@ -29,7 +30,7 @@ export async function wakeDueRuns(
     with due as materialized (
       select r.app_id, r.id, r.ctid as place, w.ctid as wake_place, r.wake_timer
       from automation_run_wakes w join automation_runs r on r.app_id = w.app_id and r.id = w.run_id
-      where w.wake_at <= ${now} and r.wake_at <= ${now}
+      where w.wake_at <= ${now} and r.wake_at <= ${now} and ${isInUse(db, 'w.app_id')}
       order by w.wake_at ${order === 'longest due last' ? db`desc` : db``}
       limit ${countMax} for update of r skip locked),
     -- By place, as an array: a join would read the whole table for each batch.
@@ -73,6 +74,7 @@ async function removeStaleTimes(db: Db, now: Date): Promise<void> {
 
 /** When the next run is due. */
 export async function findNextWake(db: Db): Promise<Date | undefined> {
-  const [row] = await db<{ wakeAt: Date }[]>`select wake_at from automation_run_wakes order by wake_at limit 1`;
+  const [row] = await db<{ wakeAt: Date }[]>`
+    select wake_at from automation_run_wakes w where ${isInUse(db, 'w.app_id')} order by wake_at limit 1`;
   return row?.wakeAt;
 }

@@ -1,4 +1,5 @@
 import type { Db } from '../../db/database.ts';
+import { isInUse } from '../../db/fences.ts';
 import type { FullAutomation } from '../definitions/store.ts';
 
 /** SQL for the triggers of runs: events and due schedules. */
@@ -85,7 +86,7 @@ export async function wakeParents(tx: Db, event: EventRow): Promise<void> {
 /** Locks and returns automations with a due schedule. Other processes skip them until the transaction ends. */
 export async function lockDueSchedules(tx: Db, now: Date, countMax: number): Promise<FullAutomation[]> {
   return tx<FullAutomation[]>`
-    select * from automations where next_tick_at <= ${now}
+    select * from automations a where next_tick_at <= ${now} and ${isInUse(tx, 'a.app_id')}
     order by next_tick_at limit ${countMax} for update skip locked`;
 }
 

@@ -4,6 +4,7 @@ import { findCredentialsFile } from '../../boot/credentials-file.ts';
 import { type Config, choosesDataDir, readConfig } from '../../config/config.ts';
 import { isLoopback } from '../../config/loopback.ts';
 import { defined } from '../../lib/defined.ts';
+import { newUuid } from '../../lib/ids.ts';
 import { lazyPackage } from '../../lib/lazy-package.ts';
 import { ApiError, UsageError } from '../errors.ts';
 import { findId } from './names.ts';
@@ -22,6 +23,8 @@ export type ConnectionOptions = {
   app?: string;
   sandbox?: string;
   dataDir?: string;
+  /** What the ids of the requests begin with, by which the server's log shows them. */
+  requestIds?: string;
 };
 
 type Query = Record<string, string | number | undefined>;
@@ -98,7 +101,7 @@ async function findScope({ app, sandbox }: ChosenApp, within: (scope: ChosenApp)
 }
 
 function createClient(
-  { base, credential, developer, target }: Resolved,
+  { base, credential, developer, target, requestIds }: Resolved,
   scope: () => Promise<ChosenApp>,
   signal: AbortSignal,
 ): Client {
@@ -110,6 +113,7 @@ function createClient(
     const headers = {
       ...(isForDeveloper ? (developer ?? credential) : credential),
       ...defined({ 'x-app': app, 'x-sandbox': sandbox }),
+      ...(requestIds === undefined ? {} : { 'x-request-id': `${requestIds}${newUuid()}` }),
       ...given,
     };
     try {
@@ -211,6 +215,7 @@ type Resolved = {
   developer: Record<string, string> | undefined;
   scope: ChosenApp;
   target: Target;
+  requestIds: string | undefined;
 };
 
 function resolveTarget(options: ConnectionOptions, config: Config): Resolved {
@@ -272,7 +277,9 @@ function resolveTarget(options: ConnectionOptions, config: Config): Resolved {
   const kind = token === undefined ? 'key' : token.startsWith('dvt_') ? 'developer' : 'user';
   const scope = { ...defined({ app, sandbox }) };
   const developer = developerToken?.startsWith('dvt_') ? { authorization: `Bearer ${developerToken}` } : undefined;
-  return { base, credential: Object.fromEntries(present), developer, scope, target: { url: base.href, kind, from } };
+  const target = { url: base.href, kind, from } as const;
+  const { requestIds } = options;
+  return { base, credential: Object.fromEntries(present), developer, scope, target, requestIds };
 }
 
 /**

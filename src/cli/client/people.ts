@@ -38,7 +38,7 @@ export function addPeopleCommands(program: Command, setCode: SetCode): void {
   addActionCommands(program, run);
   addOtherCommands(program, run);
   addEventCommands(program, run);
-  addDevelopCommands(program, run);
+  addDevelopCommands(program, run, setCode);
 }
 
 /** Adds commands that do more than send one request. */

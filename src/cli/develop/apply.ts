@@ -6,10 +6,10 @@ import { confirm } from '../client/prompt.ts';
 import { jsonLine, type Session } from '../client/session.ts';
 import { ApiError } from '../errors.ts';
 import { describeChange } from './compare.ts';
-import { type Described, type Problem, readDirectory } from './directory.ts';
+import { type Described, describeProblem, type Problem, readDirectory } from './directory.ts';
 import { kinds, type Values, withDefaults } from './kinds.ts';
 import { configPath, makePlan, type Plan, resolveValues, type Step, splitWriteOnly } from './plan.ts';
-import { fingerprint, writeRecord } from './record.ts';
+import { changeRecord, fingerprint, type RecordChange } from './record.ts';
 
 export type ApplyOptions = { dryRun?: boolean; prune?: boolean; yes?: boolean };
 
@@ -24,7 +24,7 @@ export async function apply(session: Session, root: string, options: ApplyOption
   if (options.dryRun) return plan.steps.length === 0 ? 0 : wouldChange;
   const doomed = plan.steps.filter(({ action }) => action === 'delete').length;
   if (doomed > 0) await confirm(`Delete ${doomed} of what apply created?`, options.yes);
-  return execute(session, plan);
+  return reportProblems(await execute(session, plan));
 }
 
 /** The differences between a directory and the app. Files with mistakes are not compared. */
@@ -37,11 +37,10 @@ export async function readPlan(session: Session, root: string, { prune = false }
 
 const none = { created: [], fingerprints: {} };
 
-/** Prints mistakes as `file:line:col: message`. */
-export function reportProblems(problems: readonly Problem[]): number {
-  for (const { file, line, column, message } of problems)
-    process.stderr.write(`${file}:${line}:${column}: ${message}\n`);
-  return 1;
+/** Prints mistakes as `file:line:col: message`. Returns the exit code. */
+function reportProblems(problems: readonly Problem[]): number {
+  for (const problem of problems) process.stderr.write(`${describeProblem(problem)}\n`);
+  return problems.length === 0 ? 0 : 1;
 }
 
 const signs = { create: '+', update: '~', delete: '-' } as const;
@@ -68,36 +67,31 @@ export async function printPlan(session: Session, { steps, left, unchanged }: Pl
   else if (!session.json) session.say(`Nothing to change: ${unchanged} unchanged`);
 }
 
-/** Does what the plan says, in its order. Stops at the first refusal; the next run continues from there. */
-export async function execute(session: Session, plan: Plan): Promise<number> {
+/** Does what the plan says, in its order. Stops at the first refusal and returns it; the next run continues from there. */
+export async function execute(session: Session, plan: Plan): Promise<Problem[]> {
   const { client } = session;
-  if (plan.steps.length === 0) return 0;
-  const created = new Map(plan.record.created.map((one) => [`${one.kind} ${one.key}`, one]));
-  const fingerprints = { ...plan.record.fingerprints };
+  if (plan.steps.length === 0) return [];
+  const change: RecordChange = { created: new Map(), deleted: new Set(), fingerprints: {} };
   // Recorded before it exists: if this process dies in between, `--prune` still knows it.
   const planned = plan.steps.filter(({ action }) => action === 'create');
-  for (const { kind, key } of planned) created.set(`${kind} ${key}`, { kind, key });
-  const save = () => writeRecord(client, plan.name, { created: [...created.values()], fingerprints });
-  if (planned.length > 0) await save();
+  for (const { kind, key } of planned) change.created.set(`${kind} ${key}`, { kind, key });
+  if (planned.length > 0) await changeRecord(client, plan.name, change);
   try {
     for (const step of plan.steps) {
       const { kind, key } = step;
       const done = await run(session, step).catch((error: unknown) => explain(error, step));
-      if (step.action === 'create') created.set(`${kind} ${key}`, { kind, key, id: done.id });
-      if (step.action === 'delete') {
-        created.delete(`${kind} ${key}`);
-        delete fingerprints[`${kind} ${key}`];
-      }
-      if (done.hidden !== undefined) fingerprints[`${kind} ${key}`] = fingerprint(done.hidden);
+      if (step.action === 'create') change.created.set(`${kind} ${key}`, { kind, key, id: done.id });
+      if (step.action === 'delete') change.deleted.add(`${kind} ${key}`);
+      if (done.hidden !== undefined) change.fingerprints[`${kind} ${key}`] = fingerprint(done.hidden);
     }
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
-    return reportProblems(error.problems);
+    return error.problems;
   } finally {
-    await save();
+    await changeRecord(client, plan.name, change);
   }
   session.say(`Applied ${plan.steps.length}`);
-  return 0;
+  return [];
 }
 
 class Refusal extends Error {

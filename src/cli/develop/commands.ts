@@ -2,10 +2,26 @@ import type { Command } from 'commander';
 import { formatExamples, type Run, withConnection } from '../client/command-parts.ts';
 import type { ClientOptions } from '../client/session.ts';
 import type { ApplyOptions } from './apply.ts';
+import type { DevOptions } from './dev.ts';
 
 /** Adds the commands for developing an app and keeping it in files. */
-export function addDevelopCommands(program: Command, run: Run): void {
+export function addDevelopCommands(program: Command, run: Run, end: (code: number) => void): void {
   program.commandsGroup('Develop an app:');
+  program
+    .command('dev [directory]')
+    .description('run a server for developing: applies the files of the directory (default: app) at each change')
+    .option('--prune', 'delete what was created here and the directory no longer has')
+    .addHelpText('after', formatExamples(['quarry dev', 'PORT=9000 quarry dev shop --prune']))
+    .action(async (directory: string | undefined, options: DevOptions) => {
+      const { dev } = await import('./dev.ts');
+      end(await dev(directory ?? 'app', options));
+    });
+  withConnection(program.command('console'))
+    .description('print a link that signs you in to the web console, once')
+    .action(async (options: ClientOptions) => {
+      const { printSignInLink } = await import('./console.ts');
+      await run(options, printSignInLink);
+    });
   withConnection(program.command('apply <directory>'))
     .description('make sources, automations, webhooks, issuers and config entries what the files say')
     .option('--dry-run', 'only show the difference; exits 3 if there is one')

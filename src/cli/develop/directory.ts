@@ -9,6 +9,10 @@ import { mapStrings, referencesIn, replaceReferences, takesEnvironment, withoutE
 /** A mistake in a file, as `file:line:col: message`. */
 export type Problem = Position & { file: string; message: string };
 
+export function describeProblem({ file, line, column, message }: Problem): string {
+  return `${file}:${line}:${column}: ${message}`;
+}
+
 /** A resource as its file describes it. */
 export type Described = {
   kind: Kind;
@@ -64,7 +68,7 @@ function readName(root: string, problems: Problem[]): string {
 }
 
 /** The regular files below a directory, in the order of their names. Links are not followed. */
-function listFiles(directory: string): string[] {
+export function listFiles(directory: string): string[] {
   if (!existsSync(directory)) return [];
   const entries = readdirSync(directory, { withFileTypes: true, recursive: true });
   const paths = entries.filter(isSource).map((entry) => join(entry.parentPath, entry.name));

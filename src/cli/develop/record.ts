@@ -16,20 +16,52 @@ export const recordFolder = 'quarry/applied/';
 const pathOf = (name: string) => `/config/${recordFolder}${encodeURIComponent(name)}.json`;
 
 export async function readRecord(client: Client, name: string): Promise<Record> {
+  return (await readVersion(client, name)).record;
+}
+
+async function readVersion(client: Client, name: string): Promise<{ version: number; record: Record }> {
   try {
-    const { content } = await client.send<{ content: string }>('GET', pathOf(name));
+    const { content, version } = await client.send<{ content: string; version: number }>('GET', pathOf(name));
     const { created = [], fingerprints = {} } = JSON.parse(content) as Partial<Record>;
-    return { created, fingerprints };
+    return { version, record: { created, fingerprints } };
   } catch (error) {
-    if (error instanceof ApiError && error.status === 404) return { created: [], fingerprints: {} };
+    if (error instanceof ApiError && error.status === 404)
+      return { version: 0, record: { created: [], fingerprints: {} } };
     if (error instanceof SyntaxError) throw new ApiError(0, `The config entry ${recordFolder}${name}.json is damaged.`);
     throw error;
   }
 }
 
-export async function writeRecord(client: Client, name: string, record: Record): Promise<void> {
-  const body = { content: `${JSON.stringify(record, undefined, 1)}\n`, content_type: 'application/json' };
-  await client.send('PUT', pathOf(name), { body });
+/** What one run of `apply` adds to the record and takes from it. Keys are `kind key`. */
+export type RecordChange = {
+  created: Map<string, Created>;
+  deleted: Set<string>;
+  fingerprints: { [key: string]: string };
+};
+
+const attemptsMax = 20;
+
+/** Changes the record. Changes that another run makes at the same time are kept. */
+export async function changeRecord(client: Client, name: string, change: RecordChange): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    const { version, record } = await readVersion(client, name);
+    const content = `${JSON.stringify(withChange(record, change), undefined, 1)}\n`;
+    const body = { content, content_type: 'application/json', if_version: version };
+    try {
+      await client.send('PUT', pathOf(name), { body });
+      return;
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status !== 412 || attempt === attemptsMax) throw error;
+    }
+  }
+}
+
+function withChange(record: Record, { created, deleted, fingerprints }: RecordChange): Record {
+  const all = new Map(record.created.map((one) => [`${one.kind} ${one.key}`, one]));
+  for (const [key, one] of created) all.set(key, one);
+  for (const key of deleted) all.delete(key);
+  const known = Object.entries({ ...record.fingerprints, ...fingerprints }).filter(([key]) => !deleted.has(key));
+  return { created: [...all.values()], fingerprints: Object.fromEntries(known) };
 }
 
 const saltBytes = 16;

@@ -3,6 +3,7 @@ import { type CellSettings, readCells } from '../../cells/settings.ts';
 import { type CellStatus, inspectCells, withCell } from '../../cells/status.ts';
 import { setCellState } from '../../cells/store.ts';
 import { type Config, readConfig } from '../../config/config.ts';
+import type { DatabaseTarget } from '../../db/address.ts';
 import type { Database } from '../../db/database.ts';
 import { migrate, requireMigrated } from '../../db/migrate.ts';
 import { createLogger } from '../../lib/log.ts';
@@ -61,13 +62,13 @@ function describe({ name, state, apps, bytes, release, problem }: CellStatus): s
 
 /** Runs work on the directory's database. Throws UsageError without QUARRY_CELLS. */
 export function onDirectory(
-  work: (directory: Database, cells: CellSettings[], config: Config) => Promise<number>,
+  work: (directory: Database, cells: CellSettings[], config: Config, target: DatabaseTarget) => Promise<number>,
 ): Promise<number> {
   const config = readConfig();
   const cells = readCells(config);
   if (cells === undefined) throw new UsageError('QUARRY_CELLS is not set: this installation has no cells.');
-  return withDatabase(config, createLogger(config.logLevel), async (directory) => {
+  return withDatabase(config, createLogger(config.logLevel), async (directory, target) => {
     await requireMigrated(directory);
-    return work(directory, cells, config);
+    return work(directory, cells, config, target);
   });
 }

@@ -1,20 +1,18 @@
 import { isLoopback } from '../../config/loopback.ts';
-import { signInUrl } from '../../console/sign-in-links.ts';
 
 /** What `quarry serve` prints when it is ready. */
 export function formatGreeting(shown: {
   url: string;
   baseUrl: string;
   credentials: string | undefined;
-  signInCode: string | undefined;
+  /** A link that signs in. */
+  signInUrl: string | undefined;
 }): string {
-  const { url, baseUrl, credentials, signInCode } = shown;
+  const { url, baseUrl, credentials, signInUrl } = shown;
   return [
     `Quarry listens on ${url}`,
     `Console            ${baseUrl}/console`,
-    ...(signInCode === undefined
-      ? []
-      : [`Sign in            ${signInUrl(baseUrl, signInCode)} (works once, for ten minutes)`]),
+    ...(signInUrl === undefined ? [] : [`Sign in            ${signInUrl} (works once, for ten minutes)`]),
     `API reference      ${baseUrl}/docs/api`,
     `Credentials        ${credentials ?? 'create new ones with `quarry credentials`'}`,
     '',

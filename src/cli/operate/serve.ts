@@ -3,10 +3,12 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { findCredentialsFile } from '../../boot/credentials-file.ts';
 import { type Config, readConfig, unknownSettings } from '../../config/config.ts';
+import { signInUrl } from '../../console/sign-in-links.ts';
 import { killEmbeddedPostgres, startEmbeddedPostgres } from '../../db/embedded.ts';
 import { createLogger, type Logger } from '../../lib/log.ts';
 import { describePlan, isSupervised, type Plan, planProcesses } from '../../supervisor/plan.ts';
 import { traceIds } from '../../tracing/trace.ts';
+import type { Serving } from '../develop/dev-server.ts';
 import { formatGreeting, maySignInByLink } from './greeting.ts';
 
 type Running = {
@@ -29,8 +31,14 @@ export async function run({ only }: { only?: string | boolean | undefined } = {}
   const running = isSupervised(plan) ? await startSupervisor(config, log, plan) : await startAlone(config, log);
   collectGarbage();
   try {
-    const { url } = running.started;
-    process.stdout.write(config.role === 'worker' ? workerGreeting(url) : formatGreeting(running.started));
+    const { url, baseUrl } = running.started;
+    // To `quarry dev`, which started it.
+    process.send?.({ type: 'serving', baseUrl } satisfies Serving);
+    process.stdout.write(
+      config.role === 'worker'
+        ? workerGreeting(url)
+        : formatGreeting({ ...running.started, signInUrl: linkOf(running.started) }),
+    );
     const reason = await Promise.race([stop.requested, running.databaseEnded.then(() => 'database' as const)]);
     log.info({ reason }, 'Stopping');
     return reason === 'database' ? 1 : 0;
@@ -40,6 +48,10 @@ export async function run({ only }: { only?: string | boolean | undefined } = {}
     await running.close();
     log.info('Stopped');
   }
+}
+
+function linkOf({ baseUrl, signInCode }: Running['started']): string | undefined {
+  return signInCode === undefined ? undefined : signInUrl(baseUrl, signInCode);
 }
 
 async function startAlone(config: Config, log: Logger): Promise<Running> {
@@ -52,7 +64,7 @@ async function startAlone(config: Config, log: Logger): Promise<Running> {
   const serving = await startServing(config, log, { embedded });
   const { url, baseUrl, credentials, databaseEnded, close } = serving;
   const token = mayShowSignIn(config, baseUrl) ? findCredentialsFile(config.dataDir)?.developer_token : undefined;
-  const signInCode = token === undefined ? undefined : serving.createSignInCode(token);
+  const signInCode = token === undefined ? undefined : (await serving.createSignInLink(token))?.code;
   return { started: { url, baseUrl, credentials, signInCode }, databaseEnded, close };
 }
 
@@ -98,6 +110,11 @@ function listenForStop(force: () => void): { requested: Promise<NodeJS.Signals> 
         if (performance.now() - firstAt > sameSignalMs) force();
         resolve(signal);
       });
+    if (!process.connected) return;
+    // `quarry dev` started this process. If it is killed, nobody reads the log, and the server stops in order.
+    process.stderr.on('error', () => {});
+    process.once('disconnect', () => resolve('SIGHUP'));
+    process.channel?.unref();
   });
   return { requested };
 }

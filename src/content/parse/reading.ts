@@ -1,3 +1,4 @@
+import { createWorkClock } from './pool/deadline.ts';
 import type { OcrSettings } from './pool/ocr-data.ts';
 import { type ParsedDocument, ParseError } from './types.ts';
 
@@ -51,7 +52,7 @@ export class Reading {
   constructor(
     terms: ReadingTerms = { ocrProblem: 'no OCR engine is installed' },
     onProgress: (done: number, total: number) => void = () => {},
-    now: () => number = () => performance.now(),
+    now: () => number = createWorkClock(),
   ) {
     this.terms = terms;
     this.#onProgress = onProgress;

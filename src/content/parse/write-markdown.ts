@@ -19,18 +19,25 @@ export type Block =
   | { type: 'comment'; text: string }
   | { type: 'raw'; text: string };
 
-/** Writes Markdown with one blank line between blocks and none between list items, ending in a newline. */
-export function writeMarkdown(blocks: Block[]): string {
+/**
+ * Writes Markdown with one blank line between blocks and none between list items, ending in a newline. Calls `onWritten`
+ * with the range of each block in the text.
+ */
+export function writeMarkdown(blocks: Block[], onWritten?: (block: Block, start: number, end: number) => void): string {
   const out: string[] = [];
   let previous: Block | undefined;
   let characters = 0;
+  let end = 0;
   for (const block of blocks) {
     const text = indentLines(writeBlock(block, previous), block);
     if (text.trim() === '') continue;
     characters += text.length;
     requireTextSize(characters);
-    if (previous !== undefined) out.push(block.type === 'item' && previous.type === 'item' ? '\n' : '\n\n');
-    out.push(text);
+    const gap = previous === undefined ? '' : block.type === 'item' && previous.type === 'item' ? '\n' : '\n\n';
+    out.push(gap, text);
+    const start = end + gap.length;
+    end = start + text.length;
+    onWritten?.(block, start, end);
     previous = block;
   }
   return out.length === 0 ? '' : `${out.join('')}\n`;

@@ -1,10 +1,16 @@
 import { AppError, invalidField } from '../../lib/errors.ts';
+import { limits } from '../../lib/limits.ts';
 
 const decoder = new TextDecoder('utf-8', { fatal: true });
 
 /** Parses a JSON body without altering it. 400 `invalid_json` unless it is JSON. */
 export function parseJson(bytes: Uint8Array, valuesMax: number): unknown {
-  const value = parseExactJson(bytes, valuesMax, undefined, () => {
+  return parseScanned(bytes, scanJson(bytes, valuesMax).alteredNumberAt);
+}
+
+/** The second step of `parseJson`. For large bodies, each is a turn. */
+export function parseScanned(bytes: Uint8Array, alteredNumberAt: number): unknown {
+  const value = parseText(bytes, alteredNumberAt, undefined, () => {
     throw new AppError('invalid_json', 'The request body is not valid JSON in UTF-8.');
   });
   // No operation accepts null, and null could not be told from a missing body.
@@ -13,8 +19,7 @@ export function parseJson(bytes: Uint8Array, valuesMax: number): unknown {
 }
 
 /**
- * Parses JSON without altering it. One pass over the bytes first counts its values: 422 if there are more than
- * `valuesMax`. A number that a double cannot represent is 422 on its field.
+ * Parses JSON without altering it.
  * @param member the member of the body whose text this is, if not the whole body
  * @param refuse throws if it is not JSON. The parser's message quotes the text, which may contain a password: it must
  * not reach the log.
@@ -25,8 +30,66 @@ export function parseExactJson(
   member: string | undefined,
   refuse: () => never,
 ): unknown {
-  const { values, alteredNumberAt } = scan(bytes, valuesMax);
-  if (values > valuesMax) throw invalidField(member ?? 'body', `must hold at most ${valuesMax} values`);
+  return parseText(bytes, scanJson(bytes, valuesMax, member).alteredNumberAt, member, refuse);
+}
+
+/** What the scan of JSON has found up to a byte. */
+type Scanned = {
+  at: number;
+  values: number;
+  members: number;
+  /** Where the first number begins that a double cannot represent, or -1. */
+  alteredNumberAt: number;
+};
+
+/**
+ * A pass over the bytes of JSON before it is parsed: 422 if there are more than `valuesMax` values, or if more than
+ * `jsonMembersMax` of them are members of objects. Each of those costs the parser and the checks several times as much
+ * as an item of a list. Allocates nothing for most numbers.
+ */
+function scanJson(bytes: Uint8Array, valuesMax: number, member = 'body'): Scanned {
+  let scanned: Scanned | undefined;
+  for (const each of scanInSteps(bytes, valuesMax, member)) scanned = each;
+  return scanned as Scanned;
+}
+
+/** Yields after each step of the pass. */
+export function* scanInSteps(bytes: Uint8Array, valuesMax: number, member = 'body'): Generator<Scanned> {
+  const scanned = { at: 0, values: 1, members: 0, alteredNumberAt: -1 };
+  do {
+    scanStep(bytes, scanned, Math.min(bytes.length, scanned.at + scanStepBytes));
+    if (scanned.values > valuesMax) throw invalidField(member, `must hold at most ${valuesMax} values`);
+    if (scanned.members > limits.jsonMembersMax)
+      throw invalidField(member, `must hold at most ${limits.jsonMembersMax} members of objects`);
+    yield scanned;
+  } while (scanned.at < bytes.length);
+}
+
+const scanStepBytes = 512 * 1024;
+
+function scanStep(bytes: Uint8Array, scanned: Scanned, end: number): void {
+  let { at } = scanned;
+  for (; at < end; at++) {
+    const byte = bytes[at] ?? 0;
+    if (byte === quote) at = endOfString(bytes, at);
+    else if (byte === comma || byte === bracket || byte === brace) scanned.values += 1;
+    else if (byte === colon) scanned.members += 1;
+    else if (byte === minus || isDigit(byte)) {
+      const numberEnd = endOfNumber(bytes, at);
+      if (scanned.alteredNumberAt < 0 && isAltered(bytes, at, numberEnd)) scanned.alteredNumberAt = at;
+      at = numberEnd - 1;
+    }
+  }
+  scanned.at = at;
+}
+
+/** A number that a double cannot represent is 422 on its field. */
+function parseText(
+  bytes: Uint8Array,
+  alteredNumberAt: number,
+  member: string | undefined,
+  refuse: () => never,
+): unknown {
   let value: unknown;
   try {
     value = JSON.parse(decoder.decode(bytes));
@@ -41,26 +104,10 @@ export function parseExactJson(
   return value;
 }
 
-/** Counts values (stopping after `valuesMax`) and finds the first number that a double alters. Allocates nothing. */
-function scan(bytes: Uint8Array, valuesMax: number): { values: number; alteredNumberAt: number } {
-  let values = 1;
-  let alteredNumberAt = -1;
-  for (let at = 0; at < bytes.length && values <= valuesMax; at++) {
-    const byte = bytes[at] ?? 0;
-    if (byte === quote) at = endOfString(bytes, at);
-    else if (byte === comma || byte === bracket || byte === brace) values += 1;
-    else if (byte === minus || isDigit(byte)) {
-      const end = endOfNumber(bytes, at);
-      if (alteredNumberAt < 0 && isAltered(bytes, at, end)) alteredNumberAt = at;
-      at = end - 1;
-    }
-  }
-  return { values, alteredNumberAt };
-}
-
 const quote = 0x22;
 const comma = 0x2c;
 const minus = 0x2d;
+const colon = 0x3a;
 const bracket = 0x5b;
 const backslash = 0x5c;
 const brace = 0x7b;
@@ -100,19 +147,27 @@ function endOfNumber(bytes: Uint8Array, from: number): number {
   return at;
 }
 
-/** Fifteen significant digits always survive a double, unless an exponent takes them out of its range. */
-const safeNumberLength = 15;
+/** A double keeps up to 15 significant digits at any exponent in this range, which lies well within its own. */
+const safeDigits = 15;
+const safeExponent = 250;
 
 function isAltered(bytes: Uint8Array, from: number, end: number): boolean {
-  if (end - from <= safeNumberLength && !hasExponent(bytes, from, end)) return false;
+  if (isSafe(bytes, from, end)) return false;
   const text = Buffer.from(bytes.buffer, bytes.byteOffset + from, end - from).toString('latin1');
   const read = Number(text);
-  return !Number.isFinite(read) || canonicalNumber(text) !== canonicalNumber(String(read));
+  if (!Number.isFinite(read)) return true;
+  const again = String(read);
+  return again !== text && canonicalNumber(text) !== canonicalNumber(again);
 }
 
-function hasExponent(bytes: Uint8Array, from: number, end: number): boolean {
-  for (let at = from; at < end; at++) if (bytes[at] === 0x65 || bytes[at] === 0x45) return true;
-  return false;
+/** Whether a number certainly survives, because it has few digits and a small exponent. */
+function isSafe(bytes: Uint8Array, from: number, end: number): boolean {
+  let digits = 0;
+  let at = from;
+  for (; at < end && bytes[at] !== 0x65 && bytes[at] !== 0x45; at++) if (isDigit(bytes[at] ?? 0)) digits++;
+  let exponent = 0;
+  for (at++; at < end; at++) if (isDigit(bytes[at] ?? 0)) exponent = exponent * 10 + (bytes[at] ?? 0) - 0x30;
+  return digits <= safeDigits && exponent <= safeExponent;
 }
 
 /** The normal form of a number: its digits without outer zeros, and the exponent of the last digit. */
@@ -150,7 +205,7 @@ function pathAt(bytes: Uint8Array, place: number): string {
       at = end;
     } else if (byte === bracket) keys.push(0);
     else if (byte === brace) keys.push('');
-    else if (byte === 0x3a) keys[keys.length - 1] = lastString;
+    else if (byte === colon) keys[keys.length - 1] = lastString;
     else if (byte === 0x5d || byte === 0x7d) keys.pop();
     else if (byte === comma) {
       const last = keys.at(-1);

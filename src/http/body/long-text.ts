@@ -1,8 +1,9 @@
 import { createHash, randomBytes } from 'node:crypto';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { AppError, invalidField } from '../../lib/errors.ts';
 import { limits } from '../../lib/limits.ts';
 import { turns } from '../limits/turns.ts';
-import { parseJson } from './json.ts';
+import { parseJson, parseScanned, scanInSteps } from './json.ts';
 import { TextMemory } from './text-memory.ts';
 
 /**
@@ -48,12 +49,15 @@ const textsOfHolder = new WeakMap<object, Map<string, LongText>>();
 const leftOutOf = new WeakMap<object, FoundText[]>();
 /** Shared texts by their placeholder. */
 const sharedTexts = new Map<string, LongText>();
+/** A body of this size is parsed in turns of its own. */
+const turnBytesMin = 256 * 1024;
 /** Marks the place of a long string in the JSON that is parsed. It is random, so no client can forge it. */
 const marker = `long-text-${randomBytes(16).toString('hex')}-`;
 
 /** Takes the long strings out of a JSON body as it arrives. */
 export class LongTextReader {
   readonly #kept: Uint8Array[] = [];
+  #keptBytes = 0;
   readonly #texts: StoredText[] = [];
   readonly memory = new TextMemory();
   /** The part of the current string from earlier chunks, while the string is short. */
@@ -76,14 +80,14 @@ export class LongTextReader {
           at = end + 1;
           continue;
         }
-        this.#keep(chunk.subarray(from, at));
+        this.#keep(Buffer.from(chunk.subarray(from, at)));
         this.#string = [];
         this.#stringBytes = 0;
         from = this.#pushString(chunk, at, end);
       } else from = this.#pushString(chunk, at, this.#endOfString(chunk, at));
       at = from + 1;
     }
-    if (this.#string === undefined) this.#keep(chunk.subarray(from));
+    if (this.#string === undefined) this.#keep(Buffer.from(chunk.subarray(from)));
   }
 
   /**
@@ -94,7 +98,7 @@ export class LongTextReader {
     if (this.#string !== undefined) throw notJson();
     const bytes = Buffer.concat(this.#kept);
     if (bytes.length === 0) return undefined;
-    const value = parseJson(bytes, valuesMax);
+    const value = await parseInTurns(bytes, valuesMax, app);
     if (this.#texts.length === 0 && !bytes.includes(marker)) return value;
     const holder = { value };
     const found: FoundText[] = [];
@@ -112,8 +116,15 @@ export class LongTextReader {
     return holder.value;
   }
 
+  /** Keeps bytes that no chunk shares. */
   #keep(bytes: Uint8Array): void {
-    this.#kept.push(Buffer.from(bytes));
+    this.#keptBytes += bytes.length;
+    if (this.#keptBytes > limits.jsonShortBytesMax)
+      throw new AppError(
+        'payload_too_large',
+        `The request body has more than ${limits.jsonShortBytesMax} bytes apart from strings of over ${shortBytesMax} bytes.`,
+      );
+    this.#kept.push(bytes);
   }
 
   /** The index of the closing quote, or -1 if it is not in this chunk. */
@@ -147,9 +158,9 @@ export class LongTextReader {
   }
 
   #endString(): void {
-    if (this.#longFrom === undefined) for (const piece of this.#string ?? []) this.#kept.push(piece);
+    if (this.#longFrom === undefined) for (const piece of this.#string ?? []) this.#keep(piece);
     else {
-      this.#kept.push(Buffer.from(`${marker}${this.#texts.length}`));
+      this.#keep(Buffer.from(`${marker}${this.#texts.length}`));
       this.#texts.push(new StoredText(this.memory, this.#longFrom, this.memory.bytes));
     }
     this.#string = undefined;
@@ -307,6 +318,29 @@ function parseText(raw: string): string {
     // The parser's message quotes the body, which may contain secrets: it must not reach the log.
     throw notJson();
   }
+}
+
+/** Parses a large body in two turns. What follows, its check first of all, is another one. */
+async function parseInTurns(bytes: Uint8Array, valuesMax: number, app: string): Promise<unknown> {
+  if (bytes.length < turnBytesMin) return parseJson(bytes, valuesMax);
+  const steps = scanInSteps(bytes, valuesMax);
+  let alteredNumberAt = -1;
+  for (let from = 0, done = false; !done; ) {
+    const step = await turns.run(
+      app,
+      () => steps.next(),
+      ({ value }) => (value?.at ?? from) - from,
+    );
+    done = step.done === true;
+    if (!step.done) ({ at: from, alteredNumberAt } = step.value);
+  }
+  const value = await turns.run(
+    app,
+    () => parseScanned(bytes, alteredNumberAt),
+    () => bytes.length,
+  );
+  await nextTurn();
+  return value;
 }
 
 function notJson(): AppError {

@@ -4,14 +4,15 @@ type TextProblem = { path: string; message: string };
 
 /**
  * Finds what PostgreSQL cannot store or JSON cannot represent: U+0000, lone surrogates, numbers that overflow,
- * nesting deeper than `jsonDepthMax`, more values than `jsonValuesMax`. `mayHoldNul` allows U+0000. Allocates nothing
- * per value: the path is built only when there is a problem.
+ * nesting deeper than `jsonDepthMax`, more values than `jsonValuesMax`. `mayHoldNul` allows U+0000. Returns the number of
+ * values too. Allocates nothing per value: the path is built only when there is a problem.
  */
 export function findTextProblem(
   value: unknown,
   mayHoldNul: (path: string) => boolean = () => false,
-): TextProblem | undefined {
-  return new Walk(mayHoldNul).visit(value, 0);
+): { problem: TextProblem | undefined; values: number } {
+  const walk = new Walk(mayHoldNul);
+  return { problem: walk.visit(value, 0), values: walk.values };
 }
 
 class Walk {
@@ -22,6 +23,10 @@ class Walk {
 
   constructor(mayHoldNul: (path: string) => boolean) {
     this.#mayHoldNul = mayHoldNul;
+  }
+
+  get values(): number {
+    return limits.jsonValuesMax - this.#left;
   }
 
   visit(value: unknown, depth: number): TextProblem | undefined {

@@ -27,32 +27,50 @@ export const compileCheck: Compile = ({ schema, httpPart }) =>
 /** Every referenced schema, by `$id`: the components of the OpenAPI document. */
 export const namedSchemas = new Map<string, TSchema>();
 
-/** Validators by the JSON of their schema, for all servers of the process. */
-const validators = new Map<string, ValidateFunction>();
-const added = new Set<string>();
-let ajv: Ajv | undefined;
+/** Validators by their schema and by its JSON, for all servers of the process. */
+class Validators {
+  readonly #known = new WeakMap<JsonSchema, ValidateFunction>();
+  readonly #compiled = new Map<string, ValidateFunction>();
+  readonly #added = new Set<string>();
+  readonly #allErrors: boolean;
+  #ajv: Ajv | undefined;
 
-/** Called when the first value needs the schema, because compiling all schemas would take seconds at startup. */
-function compile(schema: JsonSchema): ValidateFunction {
-  const key = JSON.stringify(schema);
-  let validate = validators.get(key);
-  if (validate === undefined) {
-    ajv ??= createAjv();
-    for (const [id, named] of namedSchemas) {
-      if (!added.has(id)) ajv.addSchema(named, id);
-      added.add(id);
-    }
-    validate = ajv.compile(schema);
-    validators.set(key, validate);
+  constructor(allErrors: boolean) {
+    this.#allErrors = allErrors;
   }
-  return validate;
+
+  /** Called when the first value needs the schema, because compiling all schemas would take seconds at startup. */
+  get(schema: JsonSchema): ValidateFunction {
+    const known = this.#known.get(schema);
+    if (known !== undefined) return known;
+    const key = JSON.stringify(schema);
+    let validate = this.#compiled.get(key);
+    if (validate === undefined) {
+      this.#ajv ??= createAjv(this.#allErrors);
+      for (const [id, named] of namedSchemas) {
+        if (!this.#added.has(id)) this.#ajv.addSchema(named, id);
+        this.#added.add(id);
+      }
+      validate = this.#ajv.compile(schema);
+      this.#compiled.set(key, validate);
+    }
+    this.#known.set(schema, validate);
+    return validate;
+  }
 }
 
-function createAjv(): Ajv {
+/** They report every problem of a value. */
+const thorough = new Validators(true);
+/** They stop at the first problem: a hundred thousand wrong items would take a second to describe. */
+const brief = new Validators(false);
+/** Values with more parts than this are checked briefly. */
+const thoroughValuesMax = 2_000;
+
+function createAjv(allErrors: boolean): Ajv {
   const created = new Ajv({
     strict: true,
     strictTypes: false,
-    allErrors: true,
+    allErrors,
     coerceTypes: false,
     useDefaults: false,
     removeAdditional: false,
@@ -86,13 +104,12 @@ function isDocumentText(path: string): boolean {
 }
 
 function createCheck(schema: JsonSchema, part: HttpPart): (data: unknown) => ValidationResult {
-  let validate: ValidateFunction | undefined;
   const documentText = schema[documentTextKeyword] === true ? isDocumentText : undefined;
   return (data) => {
-    validate ??= compile(schema);
     const value = readPart(part, data, schema);
-    const problem = findTextProblem(value, documentText);
+    const { problem, values } = findTextProblem(value, documentText);
     if (problem) return { error: fieldsError(part, [{ field: problem.path || 'body', message: problem.message }]) };
+    const validate = (values > thoroughValuesMax ? brief : thorough).get(schema);
     if (validate(value)) return { value };
     return { error: fieldsError(part, describeErrors(validate.errors ?? [])) };
   };

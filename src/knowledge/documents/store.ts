@@ -5,6 +5,7 @@
 import type { HeadingFragments } from '../../content/fragments.ts';
 import type { StemLanguage } from '../../content/terms.ts';
 import type { Db } from '../../db/database.ts';
+import { isInUse } from '../../db/fences.ts';
 import type { PageRequest } from '../../http/route/pages.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import { documentVisible } from '../../tenancy/document-readers.ts';
@@ -315,12 +316,12 @@ export function listUnembeddedDocuments(db: Db, appId: string, model: string, co
 export async function listAppsToEmbed(db: Db, model: string): Promise<string[]> {
   const of = db`d.app_id = a.id and ${isEmbeddable(db, model)}`;
   const rows = await db<{ appId: string }[]>`
-    select a.id as app_id from apps a where
+    select a.id as app_id from apps a where ${isInUse(db, 'a.id')} and (
       exists (select from knowledge_documents d where ${of} and d.embedding_model is null)
       or exists (select from knowledge_documents d where ${of} and d.embedding_model < ${model})
       or exists (select from knowledge_documents d where ${of} and d.embedding_model > ${model})
       or exists (select from knowledge_ingestions i where i.app_id = a.id and i.metadata ? 'embedding'
-        and i.metadata ->> 'embedding' = 'pending')`;
+        and i.metadata ->> 'embedding' = 'pending'))`;
   return rows.map(({ appId }) => appId);
 }
 

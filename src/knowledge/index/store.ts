@@ -2,6 +2,7 @@ import { mergeBundles, placeBundle, type TermPostings } from '../../content/post
 import type { PreparedText } from '../../content/prepare.ts';
 import type { StemLanguage } from '../../content/terms.ts';
 import type { Db, Transaction } from '../../db/database.ts';
+import { isInUse } from '../../db/fences.ts';
 import { newUuid } from '../../lib/ids.ts';
 
 /** A source's key in the index. */
@@ -317,9 +318,9 @@ export async function deleteIndexBelow(tx: Transaction, key: SourceKey, ordinal:
  */
 export function listSourcesToCompact(db: Db, deadMin: number, count: number) {
   return db<SourceKey[]>`
-    select app_id, source_id from knowledge_indexes
-    where next_ordinal - first_ordinal - chunk_count > greatest(chunk_count, ${deadMin})
-      or analysis <> ${analysisVersion} limit ${count}`;
+    select app_id, source_id from knowledge_indexes i
+    where (next_ordinal - first_ordinal - chunk_count > greatest(chunk_count, ${deadMin}) or analysis <> ${analysisVersion})
+      and ${isInUse(db, 'i.app_id')} limit ${count}`;
 }
 
 /** A chunk's packed vector, with its sign code. */

@@ -2,6 +2,7 @@ import { EmbeddingError } from '../../content/embed/embedder.ts';
 import type { SharedEmbedder } from '../../content/embed/in-lanes.ts';
 import type { Transaction } from '../../db/database.ts';
 import { isDatabaseUnavailable } from '../../db/errors.ts';
+import { isInUse } from '../../db/fences.ts';
 import { taskNames } from '../../jobs/task-names.ts';
 import type { JobContext, WaitOutside } from '../../jobs/workers.ts';
 import { AppError } from '../../lib/errors.ts';
@@ -170,7 +171,8 @@ export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch'>) {
     /** Deletes the indexes of deleted sources. */
     async purgeRemoved(): Promise<void> {
       for (;;) {
-        const removed = await db<SourceKey[]>`select app_id, source_id from removed_knowledge_sources limit 20`;
+        const removed = await db<SourceKey[]>`
+          select app_id, source_id from removed_knowledge_sources s where ${isInUse(db, 's.app_id')} limit 20`;
         if (removed.length === 0) return;
         for (const { appId, sourceId } of removed)
           await db.begin(async (tx) => {

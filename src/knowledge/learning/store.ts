@@ -6,6 +6,7 @@
 import { readBundle } from '../../content/postings.ts';
 import type { StemLanguage } from '../../content/terms.ts';
 import type { Db, Statement, Transaction } from '../../db/database.ts';
+import { isInUse } from '../../db/fences.ts';
 import { noLimit } from '../../tenancy/quotas.ts';
 import { lockSource, type SourceKey } from '../index/store.ts';
 
@@ -30,7 +31,7 @@ export function listDue(db: Db, due: Due) {
           and g.status in ('pending', 'running', 'awaiting_callback') and not g.queued)
         then ${due.activeGrowth}::float8 else ${due.growth}::float8 end)
       and (m.lease_until is null or m.lease_until < now())
-      and (m.refused_bytes is null or ${hasRoom(db, db`m.refused_bytes`)})
+      and (m.refused_bytes is null or ${hasRoom(db, db`m.refused_bytes`)}) and ${isInUse(db, 'i.app_id')}
     order by i.app_id, i.chunk_count - i.restricted_chunks limit ${due.count}`;
 }
 

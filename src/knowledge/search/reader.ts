@@ -27,13 +27,16 @@ export async function openReader(db: Db, appId: string, scope: SearchedChunks, c
   const languages = languagesOf(scope);
   const bundles = await loadBundles(db, appId, scope, cache);
 
+  /** Segments are numbered by each database, and a process may serve apps of several. */
+  const cacheKey = (key: string) => `${appId}/${key}`;
+
   /** Loads the postings of these terms that are not cached, with one query. */
   async function load(wanted: { segment: number; term: string }[]) {
     const found = new Map<string, PostingColumns | null>();
     const missing: typeof wanted = [];
     for (const one of wanted) {
       const key = postingsKey(one.segment, one.term);
-      const known = cache.get(key);
+      const known = cache.get(cacheKey(key));
       if (known === undefined || Buffer.isBuffer(known)) missing.push(one);
       else found.set(key, known);
     }
@@ -44,7 +47,7 @@ export async function openReader(db: Db, appId: string, scope: SearchedChunks, c
     for (const one of missing) {
       const key = postingsKey(one.segment, one.term);
       const columns = found.get(key) ?? null;
-      cache.set(key, columns, ...(columns ? [columns.ordinals, columns.tallies, columns.lengths] : []));
+      cache.set(cacheKey(key), columns, ...(columns ? [columns.ordinals, columns.tallies, columns.lengths] : []));
     }
     return found;
   }

@@ -4,6 +4,7 @@
  */
 import { codeHeaderBytes } from '../../content/learn/codes.ts';
 import type { Db, Statement } from '../../db/database.ts';
+import { isInUse } from '../../db/fences.ts';
 import { type Keyset, type KeysetPage, readKeyset } from '../../db/keyset.ts';
 import type { PageRequest } from '../../http/route/pages.ts';
 import { type Caller, canSeeWholeApp, type Scope } from '../../tenancy/caller.ts';
@@ -275,7 +276,7 @@ export async function threadExists(db: Db, caller: Caller, id: string): Promise<
 /** Locks and returns up to `count` sources whose schedule is due. */
 export function listDueSources(db: Db, now: Date, count: number) {
   return db<SourceRow[]>`
-    select * from knowledge_sources where next_pull_at <= ${now} and state = 'active'
+    select * from knowledge_sources s where next_pull_at <= ${now} and state = 'active' and ${isInUse(db, 's.app_id')}
     order by next_pull_at limit ${count} for update skip locked`;
 }
 

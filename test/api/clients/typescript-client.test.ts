@@ -239,7 +239,11 @@ test('waiting looks again and again while the app has no stream left', async () 
   const client = watched(refuse, { retries: 0 });
   const { id } = await client.automations.create({
     ...{ name: 'Short', type: 'invoked' },
-    workflow: graph([{ id: 'first', kind: 'transform', value: 'Bergen' }]),
+    // The run still waits when the client first looks.
+    workflow: graph([
+      { id: 'first', kind: 'wait', seconds: 0.3, on_success: 'last' },
+      { id: 'last', kind: 'transform', value: 'Bergen' },
+    ]),
   });
   await client.automations.activate(id);
   assert.equal((await client.automations.run(id, { payload: {} })).result, 'Bergen');

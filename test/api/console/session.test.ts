@@ -242,27 +242,48 @@ test('failures are counted with those of auth/login: 5 a minute for an e-mail an
 });
 
 test('the code of a sign-in link opens one session as its developer, within ten minutes', async () => {
-  const create = () => server.server.createSignInCode(app.developerToken);
-  const code = create();
+  const create = async (token = app.developerToken) => (await server.server.createSignInLink(token))?.code ?? '';
+  const code = await create();
   const { session, headers } = await opened({ sign_in_code: code });
   assert.equal(session.kind, 'developer');
   assert.equal((await api('GET', '/protected/api/v1/developer/apps', { headers })).status, 200);
   const again = await signIn({ sign_in_code: code });
   assert.deepEqual([again.status, again.body.error.code], [401, 'invalid_credentials']);
 
-  const late = create();
+  const late = await create();
   now = new Date(now.getTime() + 10 * 60_000);
   assert.equal((await signIn({ sign_in_code: late })).status, 401);
   for (const wrong of ['csl_', `csl_${'x'.repeat(43)}`, app.developerToken])
     assert.equal((await signIn({ sign_in_code: wrong })).status, 401);
-  const both = await signIn({ sign_in_code: create(), developer_token: app.developerToken });
+  const both = await signIn({ sign_in_code: await create(), developer_token: app.developerToken });
   assert.equal(both.status, 422);
   assert.equal(both.body.error.fields[0]?.field, 'sign_in_code');
 
   const revoked = await provision.app();
-  const useless = server.server.createSignInCode(revoked.developerToken);
+  const useless = await create(revoked.developerToken);
   await db`update developer_tokens set revoked_at = now() where developer_id = ${revoked.developerUuid}`;
   assert.equal((await signIn({ sign_in_code: useless })).status, 401);
+});
+
+test('a developer token creates links, of which the ten newest work; a session and a key create none', async () => {
+  const path = '/protected/api/v1/developer/sign_in_links';
+  const other = await provision.app();
+  const codes: string[] = [];
+  for (let count = 0; count < 11; count++) {
+    now = new Date(now.getTime() + 1_000);
+    const made = await api<{ url: string; expires_at: string }>('POST', path, { token: other.developerToken });
+    assert.equal(made.status, 201, made.text);
+    assert.ok(made.body.url.startsWith(`${server.baseUrl}/console#sign-in=csl_`), made.body.url);
+    assert.equal(made.body.expires_at, new Date(now.getTime() + 10 * 60_000).toISOString());
+    codes.push(made.body.url.split('=')[1] ?? '');
+  }
+  assert.equal((await signIn({ sign_in_code: codes[0] })).status, 401);
+  const { headers } = await opened({ sign_in_code: codes[1] });
+  assert.equal((await api('POST', path, { headers })).status, 403);
+  assert.equal((await api('POST', path, { key: other.secretKey })).status, 403);
+  assert.equal((await api('POST', path)).status, 401);
+  const stored = await db<{ digest: Buffer }[]>`select digest from console_sign_in_links`;
+  assert.ok(stored.every(({ digest }) => !codes.some((code) => digest.includes(Buffer.from(code.slice(4))))));
 });
 
 test('nothing that opens a session is stored in plain text', async () => {

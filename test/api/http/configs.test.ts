@@ -37,6 +37,23 @@ test('a config entry is written, read and listed; each change is a version', asy
   );
 });
 
+test('a write with if_version succeeds for one of several writers', async () => {
+  const write = (version: number, content: string) =>
+    call<Entry & ErrorBody>('PUT', 'count.txt', { content, if_version: version });
+  const missing = await write(1, 'a');
+  assert.deepEqual([missing.status, missing.body.error.code], [412, 'precondition_failed']);
+  assert.equal((await call('GET', 'count.txt')).status, 404);
+  for (const version of [0, 1, 2]) {
+    const writers = ['a', 'b', 'c', 'd'].map((content) => write(version, `${content}${version}`));
+    const statuses = (await Promise.all(writers)).map(({ status }) => status);
+    assert.deepEqual(statuses.sort(), [200, 412, 412, 412]);
+    assert.equal((await call('GET', 'count.txt')).body.version, version + 1);
+  }
+  const { content } = (await call('GET', 'count.txt')).body;
+  assert.equal((await write(2, content)).status, 412, 'also for the same text');
+  assert.equal((await write(3, content)).status, 200);
+});
+
 test('an entry of an organisation is read by its members', async () => {
   await call('PUT', 'shared.md', { content: 'For all.', org: org.id });
   const path = `/api/v1/config/shared.md?org=${org.id}`;

@@ -29,6 +29,12 @@ type Output = {
 };
 const models = { anthropic: 'claude-haiku-4-5', google: 'gemini-2.5-flash' };
 
+await client.createAutomation({
+  ...{ name: 'Price', lookup_key: 'price', description: 'Looks up a price.' },
+  input_schema: { type: 'object', properties: { article: { type: 'string' } }, required: ['article'] },
+  workflow: graphOf({ id: 'done', kind: 'complete', result: { article: '{{$.article}}', cents: 250 } }),
+});
+
 for (const [provider, fake] of Object.entries(fakes) as [keyof typeof models, ModelProvider][]) {
   const body = { name: provider, provider, model: models[provider], url: fake.url, key: 'provider-key' };
   const made = await server.api('POST', '/api/v1/models', { key: app.secretKey, body });
@@ -175,6 +181,39 @@ for (const [provider, fake] of Object.entries(fakes) as [keyof typeof models, Mo
     };
     const schema = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] };
     assert.deepEqual((await generated({ schema })).data, { city: 'Oslo' });
+  });
+
+  test(`${provider}: tools are called in parallel, whatever the stream is cut into, and their results are sent back`, async () => {
+    const given = [{ article: 'pen' }, { article: '世界 🌍' }];
+    for (const cut of [1, 13, undefined]) {
+      fake.requests.length = 0;
+      fake.script = (_request, number) => {
+        const called = given.map((each) => ({ name: 'price', given: each }));
+        return number === 1 ? { text: 'I look.', calls: called, ...(cut === undefined ? {} : { cut }) } : 'Two prices.';
+      };
+      const { text, usage } = await generated({ tools: [{ automation: 'price' }] });
+      assert.deepEqual([text, usage.prompt_tokens, usage.completion_tokens], ['Two prices.', 22, 14]);
+      const [first, second] = fake.requests.map(({ body: sent }) => JSON.stringify(sent));
+      assert.match(first ?? '', /"name":"price","description":"Looks up a price/);
+      assert.match(second ?? '', /I look\..*"article":"pen".*世界 🌍.*"article":"pen","cents":250|"cents\\":250/);
+      if (provider === 'google') assert.match(second ?? '', /"thoughtSignature":"c2lnbmVk"/);
+    }
+  });
+
+  test(`${provider}: a call that the limit or a broken connection cut off is not made`, async () => {
+    const called = [{ name: 'price', given: { article: 'x'.repeat(5_000) } }];
+    fake.script = () => ({ text: '', calls: called });
+    if (provider === 'anthropic') {
+      const { finish_reason } = await generated({ tools: [{ automation: 'price' }], tokens: 10 });
+      assert.equal(finish_reason, 'length');
+    }
+    fake.script = () => ({ text: 'I look.', calls: called, breaksAt: 900 });
+    assert.equal(await failed({ tools: [{ automation: 'price' }] }), 'llm_bad_response');
+    fake.requests.length = 0;
+    const maximum = provider === 'anthropic' ? 'max_tokens' : 'MAX_TOKENS';
+    fake.script = () => ({ text: 'I look.', calls: [{ name: 'price', given: { article: 'pen' } }], finish: maximum });
+    assert.equal((await generated({ tools: [{ automation: 'price' }] })).finish_reason, 'length');
+    assert.equal(fake.requests.length, 1);
   });
 
   test(`${provider}: nothing is written to the console`, async (t) => {

@@ -41,6 +41,7 @@ const scopedKeys = await Promise.all(
 /** Developer routes without an app, and those of one app that have no twin under /api/v1. */
 const forDevelopers = [
   'POST /protected/api/v1/developer/apps',
+  'POST /protected/api/v1/developer/sign_in_links',
   'GET /protected/api/v1/developer/apps',
   'GET /protected/api/v1/developer/apps/:app',
   'PATCH /protected/api/v1/developer/apps/:app',

@@ -143,7 +143,7 @@ class Stable {
     return text
       .replaceAll(this.#baseUrl, 'https://quarry.example.com')
       .replace(/http:\/\/127\.0\.0\.1:\d+/g, 'https://example.com')
-      .replace(/\b(sk|pk|rt|sat|dvt|whs)_[\w-]{20,}/g, '$1_EXAMPLE')
+      .replace(/\b(sk|pk|rt|sat|dvt|whs|csl)_[\w-]{20,}/g, '$1_EXAMPLE')
       .replace(/\bwhsec_[\w+/=]+/g, 'whsec_EXAMPLE')
       .replace(/\beyJ[\w-]+\.[\w-]+\.[\w-]+/g, 'ACCESS_TOKEN')
       .replace(/(token|signature|state|nonce|code_challenge)=[\w.~%-]+/g, '$1=EXAMPLE')

@@ -15,6 +15,7 @@ export async function recordTenants(recorder: Recorder, app: TestApp): Promise<T
   const made = await recorder.record('createApp', { as: developer, body: { name: 'Harbour' } });
   await recorder.record('listApps', { as: developer });
   await recorder.record('getApp', { path: { app: made.id }, as: developer });
+  await recorder.record('createSignInLink', { as: developer });
   const quotas = { file_bytes: 1_073_741_824, documents: 10_000 };
   await recorder.record('updateApp', { path: { app: made.id }, as: developer, body: { name: 'Harbour', quotas } });
 

@@ -3716,6 +3716,8 @@ class PutConfigRequest(TypedDict):
     """The text, of at most 262144 bytes in UTF-8."""
     content_type: NotRequired[str]
     """Its media type. Default `text/plain`."""
+    if_version: NotRequired[int]
+    """Write only if this is the current version; 0: only if the path does not exist. Otherwise 412."""
 
 
 

@@ -3067,6 +3067,8 @@ org?: string | undefined;
 content: string;
 /** Its media type. Default `text/plain`. */
 content_type?: string | undefined;
+/** Write only if this is the current version; 0: only if the path does not exist. Otherwise 412. */
+if_version?: number | undefined;
 };
 
 export type CreateExtractionRequest = {

@@ -1,5 +1,5 @@
 import { lazy, Suspense, useState } from 'react';
-import { Link, useLocation } from 'wouter';
+import { useLocation } from 'wouter';
 import { call } from '../../api/client.ts';
 import type { Automation } from '../../api/generated.ts';
 import { useFilters } from '../../ui/address.ts';
@@ -44,87 +44,82 @@ export function AutomationPage({ id }: { id: string }) {
     refresh: [...refresh],
   });
   return (
-    <>
-      <p className="back">
-        <Link href="/automations">← Automations</Link>
-      </p>
-      <Shown loaded={automation}>
-        {(found) => {
-          const running = found.status === 'running';
-          return (
-            <>
-              <PageHead title={found.name} lead={<Lead automation={found} />}>
-                {found.type === 'scheduled' ? null : (
-                  <Button kind="primary" onClick={() => setAsking('invoke')} disabled={!running}>
-                    {found.type === 'invoked' ? 'Run…' : 'Emit its event…'}
-                  </Button>
-                )}
-                <Button busy={toggle.busy} onClick={() => toggle.run(running)}>
-                  {running ? 'Pause' : 'Activate'}
+    <Shown loaded={automation}>
+      {(found) => {
+        const running = found.status === 'running';
+        return (
+          <>
+            <PageHead title={found.name} lead={<Lead automation={found} />}>
+              {found.type === 'scheduled' ? null : (
+                <Button kind="primary" onClick={() => setAsking('invoke')} disabled={!running}>
+                  {found.type === 'invoked' ? 'Run…' : 'Emit its event…'}
                 </Button>
-                <Button onClick={() => change({ tab: 'definition' })}>Edit</Button>
-                <Button kind="danger" onClick={() => setAsking('delete')}>
-                  Delete
-                </Button>
-              </PageHead>
-              <ErrorNotice error={toggle.error} />
-              {found.paused_reason === undefined ? null : <p className="notice warning">{found.paused_reason}</p>}
-              <Tabs<Tab>
-                label="Parts of the automation"
-                asks
-                value={tab as Tab}
-                onChange={(next) => change({ tab: next })}
-                tabs={[
-                  { id: 'runs', name: 'Graph and runs', panel: <Overview automation={found} /> },
-                  {
-                    id: 'definition',
-                    name: 'Definition',
-                    panel: (
-                      <Suspense fallback={<Skeleton />}>
-                        <DefinitionEditor automation={found} onSaved={automation.replace} />
-                      </Suspense>
-                    ),
-                  },
-                  {
-                    id: 'versions',
-                    name: 'Versions',
-                    panel: (
-                      <Suspense fallback={<Skeleton />}>
-                        <Versions automation={found} onRestored={automation.replace} />
-                      </Suspense>
-                    ),
-                  },
-                ]}
-              />
-              {asking === 'invoke' ? (
-                <Dialog title={`Run ${found.name}`} onClose={() => setAsking(undefined)}>
-                  <InvokeForm
-                    automation={id}
-                    {...(found.type === 'trigger' ? { event: found.trigger ?? '' } : {})}
-                    suggestion={suggestPayload(found.input_schema)}
-                    onRun={(run) => (found.type === 'trigger' ? setAsking(undefined) : navigate(`/runs/${run.id}`))}
-                  />
-                </Dialog>
-              ) : null}
-              {asking === 'delete' ? (
-                <Confirm
-                  title={`Delete ${found.name}?`}
-                  action="Delete the automation"
-                  busy={remove.busy}
-                  error={remove.error}
-                  onClose={() => setAsking(undefined)}
-                  onConfirm={async () => {
-                    if (await remove.run()) navigate('/automations');
-                  }}
-                >
-                  This also deletes its runs and their journals. This cannot be undone.
-                </Confirm>
-              ) : null}
-            </>
-          );
-        }}
-      </Shown>
-    </>
+              )}
+              <Button busy={toggle.busy} onClick={() => toggle.run(running)}>
+                {running ? 'Pause' : 'Activate'}
+              </Button>
+              <Button onClick={() => change({ tab: 'definition' })}>Edit</Button>
+              <Button kind="danger" onClick={() => setAsking('delete')}>
+                Delete
+              </Button>
+            </PageHead>
+            <ErrorNotice error={toggle.error} />
+            {found.paused_reason === undefined ? null : <p className="notice warning">{found.paused_reason}</p>}
+            <Tabs<Tab>
+              label="Parts of the automation"
+              asks
+              value={tab as Tab}
+              onChange={(next) => change({ tab: next })}
+              tabs={[
+                { id: 'runs', name: 'Graph and runs', panel: <Overview automation={found} /> },
+                {
+                  id: 'definition',
+                  name: 'Definition',
+                  panel: (
+                    <Suspense fallback={<Skeleton />}>
+                      <DefinitionEditor automation={found} onSaved={automation.replace} />
+                    </Suspense>
+                  ),
+                },
+                {
+                  id: 'versions',
+                  name: 'Versions',
+                  panel: (
+                    <Suspense fallback={<Skeleton />}>
+                      <Versions automation={found} onRestored={automation.replace} />
+                    </Suspense>
+                  ),
+                },
+              ]}
+            />
+            {asking === 'invoke' ? (
+              <Dialog title={`Run ${found.name}`} onClose={() => setAsking(undefined)}>
+                <InvokeForm
+                  automation={id}
+                  {...(found.type === 'trigger' ? { event: found.trigger ?? '' } : {})}
+                  suggestion={suggestPayload(found.input_schema)}
+                  onRun={(run) => (found.type === 'trigger' ? setAsking(undefined) : navigate(`/runs/${run.id}`))}
+                />
+              </Dialog>
+            ) : null}
+            {asking === 'delete' ? (
+              <Confirm
+                title={`Delete ${found.name}?`}
+                action="Delete the automation"
+                busy={remove.busy}
+                error={remove.error}
+                onClose={() => setAsking(undefined)}
+                onConfirm={async () => {
+                  if (await remove.run()) navigate('/automations');
+                }}
+              >
+                This also deletes its runs and their journals. This cannot be undone.
+              </Confirm>
+            ) : null}
+          </>
+        );
+      }}
+    </Shown>
   );
 }
 

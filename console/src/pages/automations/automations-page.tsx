@@ -118,9 +118,6 @@ export function NewAutomationPage() {
   const [, navigate] = useLocation();
   return (
     <>
-      <p className="back">
-        <Link href="/automations">← Automations</Link>
-      </p>
       <PageHead title="New automation" lead="Begin with a template, and change it. It runs after you activate it." />
       <Suspense fallback={<Skeleton />}>
         <DefinitionEditor onSaved={({ id }) => navigate(`/automations/${id}`)} />

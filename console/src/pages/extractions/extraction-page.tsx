@@ -36,60 +36,55 @@ export function ExtractionPage({ id }: { id: string }) {
     navigate(`/extractions/${repeated.id}`);
   });
   return (
-    <>
-      <p className="back">
-        <Link href="/extractions">← Extractions</Link>
-      </p>
-      <Shown loaded={loaded}>
-        {(extraction) => {
-          const running = extraction.state === 'running';
-          return (
-            <>
-              <PageHead
-                title={extraction.file === undefined ? extraction.url : <FileName id={extraction.file} />}
-                lead={
-                  <>
-                    <State value={extraction.state} /> started <Time at={extraction.created_at} /> ·{' '}
-                    {count(extraction.output_count, 'output')} · {bytes(extraction.byte_count)}
-                  </>
-                }
+    <Shown loaded={loaded}>
+      {(extraction) => {
+        const running = extraction.state === 'running';
+        return (
+          <>
+            <PageHead
+              title={extraction.file === undefined ? extraction.url : <FileName id={extraction.file} />}
+              lead={
+                <>
+                  <State value={extraction.state} /> started <Time at={extraction.created_at} /> ·{' '}
+                  {count(extraction.output_count, 'output')} · {bytes(extraction.byte_count)}
+                </>
+              }
+            >
+              {running ? null : (
+                <Button busy={again.busy} onClick={() => again.run(extraction)}>
+                  Run again
+                </Button>
+              )}
+              <Button onClick={() => setShowing(true)}>As code</Button>
+              <DeleteButton
+                title="Remove this extraction?"
+                action={running ? 'Stop and remove it' : 'Remove it'}
+                label={running ? 'Stop and remove' : 'Remove'}
+                perform={async () => {
+                  await call('DELETE /api/v1/extractions/{extraction}', { path: { extraction: id } });
+                  refresh('GET /api/v1/extractions');
+                  navigate('/extractions');
+                }}
               >
-                {running ? null : (
-                  <Button busy={again.busy} onClick={() => again.run(extraction)}>
-                    Run again
-                  </Button>
-                )}
-                <Button onClick={() => setShowing(true)}>As code</Button>
-                <DeleteButton
-                  title="Remove this extraction?"
-                  action={running ? 'Stop and remove it' : 'Remove it'}
-                  label={running ? 'Stop and remove' : 'Remove'}
-                  perform={async () => {
-                    await call('DELETE /api/v1/extractions/{extraction}', { path: { extraction: id } });
-                    refresh('GET /api/v1/extractions');
-                    navigate('/extractions');
-                  }}
-                >
-                  {running ? 'It stops immediately. ' : ''}The files that it has written stay.
-                </DeleteButton>
-              </PageHead>
-              <ErrorNotice error={again.error} />
-              {running ? <Running extraction={extraction} /> : null}
-              {extraction.state === 'failed' ? <Failure extraction={extraction} /> : null}
-              <Outputs extraction={extraction} />
-              {showing ? (
-                <Dialog title="As code" onClose={() => setShowing(false)} wide>
-                  <Snippets
-                    label="The same extraction"
-                    snippets={requestSnippets('POST', '/api/v1/extractions', bodyOf(extraction))}
-                  />
-                </Dialog>
-              ) : null}
-            </>
-          );
-        }}
-      </Shown>
-    </>
+                {running ? 'It stops immediately. ' : ''}The files that it has written stay.
+              </DeleteButton>
+            </PageHead>
+            <ErrorNotice error={again.error} />
+            {running ? <Running extraction={extraction} /> : null}
+            {extraction.state === 'failed' ? <Failure extraction={extraction} /> : null}
+            <Outputs extraction={extraction} />
+            {showing ? (
+              <Dialog title="As code" onClose={() => setShowing(false)} wide>
+                <Snippets
+                  label="The same extraction"
+                  snippets={requestSnippets('POST', '/api/v1/extractions', bodyOf(extraction))}
+                />
+              </Dialog>
+            ) : null}
+          </>
+        );
+      }}
+    </Shown>
   );
 }
 

@@ -27,70 +27,65 @@ export function FilePage({ id }: { id: string }) {
     refresh('GET /api/v1/files');
   });
   return (
-    <>
-      <p className="back">
-        <Link href="/files">← Files</Link>
-      </p>
-      <Shown loaded={loaded}>
-        {(file) => (
-          <>
-            <PageHead
-              title={file.filename}
-              lead={
-                <>
-                  {file.content_type} · {bytes(file.size)} · added <Time at={file.created_at} />
-                </>
-              }
-            >
-              <a className="button plain" href={file.url} download={file.filename}>
-                Download
-              </a>
-              <Link className="button plain" href={`/extractions?file=${file.id}`}>
-                Extract text
-              </Link>
-              <Button onClick={() => setAsking('rename')}>Rename</Button>
-              <Button kind="danger" onClick={() => setAsking('delete')}>
-                Delete
-              </Button>
-            </PageHead>
-            <div className="columns">
-              <section className="card grow" aria-label="Preview">
-                <Preview file={file} />
+    <Shown loaded={loaded}>
+      {(file) => (
+        <>
+          <PageHead
+            title={file.filename}
+            lead={
+              <>
+                {file.content_type} · {bytes(file.size)} · added <Time at={file.created_at} />
+              </>
+            }
+          >
+            <a className="button plain" href={file.url} download={file.filename}>
+              Download
+            </a>
+            <Link className="button plain" href={`/extractions?file=${file.id}`}>
+              Extract text
+            </Link>
+            <Button onClick={() => setAsking('rename')}>Rename</Button>
+            <Button kind="danger" onClick={() => setAsking('delete')}>
+              Delete
+            </Button>
+          </PageHead>
+          <div className="columns">
+            <section className="card grow" aria-label="Preview">
+              <Preview file={file} />
+            </section>
+            <div className="stack">
+              <Sharing file={file} onChange={loaded.replace} />
+              <section className="card">
+                <h2>Access</h2>
+                {file.acl ? (
+                  <AclEditor file={file} onChange={loaded.replace} />
+                ) : (
+                  <p className="faint">Only the owner of the file can see and change who has access.</p>
+                )}
               </section>
-              <div className="stack">
-                <Sharing file={file} onChange={loaded.replace} />
-                <section className="card">
-                  <h2>Access</h2>
-                  {file.acl ? (
-                    <AclEditor file={file} onChange={loaded.replace} />
-                  ) : (
-                    <p className="faint">Only the owner of the file can see and change who has access.</p>
-                  )}
-                </section>
-                <Facts file={file} />
-              </div>
+              <Facts file={file} />
             </div>
-            {asking === 'delete' ? (
-              <Confirm
-                title={`Delete ${file.filename}?`}
-                action="Delete the file"
-                busy={remove.busy}
-                error={remove.error}
-                onClose={() => setAsking(undefined)}
-                onConfirm={async () => {
-                  if (await remove.run()) navigate('/files');
-                }}
-              >
-                This also deletes its contents, links and access list. This cannot be undone.
-              </Confirm>
-            ) : null}
-            {asking === 'rename' ? (
-              <Rename file={file} onClose={() => setAsking(undefined)} onChange={loaded.replace} />
-            ) : null}
-          </>
-        )}
-      </Shown>
-    </>
+          </div>
+          {asking === 'delete' ? (
+            <Confirm
+              title={`Delete ${file.filename}?`}
+              action="Delete the file"
+              busy={remove.busy}
+              error={remove.error}
+              onClose={() => setAsking(undefined)}
+              onConfirm={async () => {
+                if (await remove.run()) navigate('/files');
+              }}
+            >
+              This also deletes its contents, links and access list. This cannot be undone.
+            </Confirm>
+          ) : null}
+          {asking === 'rename' ? (
+            <Rename file={file} onClose={() => setAsking(undefined)} onChange={loaded.replace} />
+          ) : null}
+        </>
+      )}
+    </Shown>
   );
 }
 

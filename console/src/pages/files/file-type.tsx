@@ -53,7 +53,7 @@ export function FileThumb({ of }: { of: string }) {
   const [, Icon] = describe(of);
   return (
     <span className="file-thumb">
-      <Icon size={20} strokeWidth={1.5} aria-hidden="true" />
+      <Icon size={16} strokeWidth={1.5} aria-hidden="true" />
     </span>
   );
 }

@@ -10,6 +10,7 @@ import { BulkButton } from '../../ui/bulk-button.tsx';
 import { Button } from '../../ui/button.tsx';
 import { DropZone } from '../../ui/drop-zone.tsx';
 import { bytes } from '../../ui/format.ts';
+import { Middle } from '../../ui/middle.tsx';
 import { Empty, PageHead } from '../../ui/page.tsx';
 import { PagedTable } from '../../ui/paged-table.tsx';
 import { refresh, useApi } from '../../ui/query.ts';
@@ -157,7 +158,7 @@ function columnsOf(folder: string, onFolder: (path: string) => void): Column<Sto
         const rest = filename.startsWith(folder) ? filename.slice(folder.length) : filename;
         const slash = rest.indexOf('/', 1);
         return (
-          <>
+          <span className="path">
             {slash > 0 ? (
               <button
                 type="button"
@@ -167,9 +168,11 @@ function columnsOf(folder: string, onFolder: (path: string) => void): Column<Sto
                 {rest.slice(0, slash + 1)}
               </button>
             ) : null}
-            <Link href={`/files/${id}`}>{slash > 0 ? rest.slice(slash + 1) : rest}</Link>
+            <Link href={`/files/${id}`}>
+              <Middle text={slash > 0 ? rest.slice(slash + 1) : rest} />
+            </Link>
             {shared ? <State value="shared" /> : null}
-          </>
+          </span>
         );
       },
     },

@@ -36,9 +36,6 @@ export function DocumentPage({ id }: { id: string }) {
     <Shown loaded={document}>
       {(found) => (
         <>
-          <p className="back">
-            <Link href={`/knowledge/${found.source}`}>← Source</Link>
-          </p>
           <PageHead title={found.title ?? found.source_url ?? found.id} lead={<Lead document={found} />}>
             <Button onClick={() => setEditing(true)}>Edit</Button>
             <DeleteButton
@@ -87,10 +84,15 @@ export function DocumentPage({ id }: { id: string }) {
   );
 }
 
-function Lead({ document: { id, total_lines, total_size, updated_at, source_url } }: { document: KnowledgeDocument }) {
+function Lead({
+  document: { id, source, total_lines, total_size, updated_at, source_url },
+}: {
+  document: KnowledgeDocument;
+}) {
   return (
     <>
-      {count(total_lines, 'line')} · {bytes(total_size)} · changed <Time at={updated_at} />
+      <Link href={`/knowledge/${source}`}>Source</Link> · {count(total_lines, 'line')} · {bytes(total_size)} · changed{' '}
+      <Time at={updated_at} />
       {source_url === undefined ? null : (
         <>
           {' '}

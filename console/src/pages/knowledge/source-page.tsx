@@ -32,14 +32,7 @@ type Tab = 'documents' | 'search' | 'ingestions' | 'settings';
 /** One source: its documents, a search over them, its ingestions, and its settings. */
 export function SourcePage({ id }: { id: string }) {
   const source = useApi('GET /api/v1/knowledge_sources/{source}', { path: { source: id } });
-  return (
-    <>
-      <p className="back">
-        <Link href="/knowledge">← Knowledge</Link>
-      </p>
-      <Shown loaded={source}>{(found) => <SourceBody source={found} onChange={source.replace} />}</Shown>
-    </>
-  );
+  return <Shown loaded={source}>{(found) => <SourceBody source={found} onChange={source.replace} />}</Shown>;
 }
 
 function SourceBody({ source, onChange }: { source: KnowledgeSource; onChange: (source: KnowledgeSource) => void }) {

@@ -109,64 +109,58 @@ export function AgentPage({ id }: { id: string }) {
   const [editing, setEditing] = useState(false);
   const [, navigate] = useLocation();
   return (
-    <>
-      <p className="back">
-        <Link href="/agents">← Agents</Link>
-      </p>
-      <Shown loaded={agent}>
-        {(found) => (
-          <>
-            <PageHead title={found.name} lead={<Id id={found.id} />}>
-              <Link className="button plain" href={`/knowledge?owner=${id}`}>
-                Its sources
-              </Link>
-              <Button onClick={() => setEditing(true)}>Edit</Button>
-              <DeleteButton
-                title={`Delete ${found.name}?`}
-                action="Delete the agent"
-                perform={async () => {
-                  await call('DELETE /api/v1/agents/{agent}', { path });
-                  refresh('GET /api/v1/agents');
-                  navigate('/agents');
-                }}
-              >
-                This also deletes what belongs to the agent. Automations that run as it are paused. This cannot be
-                undone.
-              </DeleteButton>
-            </PageHead>
-            <section className="card">
-              {found.profile_picture?.url === undefined ? null : (
-                <img src={found.profile_picture.url} alt="Profile" height="64" />
-              )}
-              <Details
-                rows={[
-                  ['Lookup key', found.lookup_key],
-                  ['Description', found.description],
-                  ['Identity', found.identity],
-                  ['Model', found.default_model],
-                  ['E-mail', found.email],
-                  ['Owner', <Owner key="owner" of={found} />],
-                  ['Created', <Time key="created" at={found.created_at} />],
-                ]}
-              />
-              {Object.keys(found.metadata).length === 0 ? null : <Json value={found.metadata} label="Metadata" />}
-            </section>
-            <h2>Search the agent’s knowledge</h2>
-            <SearchPlayground agent={id} />
-            {editing ? (
-              <FormDialog
-                title="Edit the agent"
-                submit="Save"
-                isChange
-                fields={[...fields, { name: 'metadata', label: 'Metadata', kind: 'json' }]}
-                initial={{ ...found, model: found.default_model }}
-                onSubmit={async (body) => agent.replace(await call('PATCH /api/v1/agents/{agent}', { path, body }))}
-                onClose={() => setEditing(false)}
-              />
-            ) : null}
-          </>
-        )}
-      </Shown>
-    </>
+    <Shown loaded={agent}>
+      {(found) => (
+        <>
+          <PageHead title={found.name} lead={<Id id={found.id} />}>
+            <Link className="button plain" href={`/knowledge?owner=${id}`}>
+              Its sources
+            </Link>
+            <Button onClick={() => setEditing(true)}>Edit</Button>
+            <DeleteButton
+              title={`Delete ${found.name}?`}
+              action="Delete the agent"
+              perform={async () => {
+                await call('DELETE /api/v1/agents/{agent}', { path });
+                refresh('GET /api/v1/agents');
+                navigate('/agents');
+              }}
+            >
+              This also deletes what belongs to the agent. Automations that run as it are paused. This cannot be undone.
+            </DeleteButton>
+          </PageHead>
+          <section className="card">
+            {found.profile_picture?.url === undefined ? null : (
+              <img src={found.profile_picture.url} alt="Profile" height="64" />
+            )}
+            <Details
+              rows={[
+                ['Lookup key', found.lookup_key],
+                ['Description', found.description],
+                ['Identity', found.identity],
+                ['Model', found.default_model],
+                ['E-mail', found.email],
+                ['Owner', <Owner key="owner" of={found} />],
+                ['Created', <Time key="created" at={found.created_at} />],
+              ]}
+            />
+            {Object.keys(found.metadata).length === 0 ? null : <Json value={found.metadata} label="Metadata" />}
+          </section>
+          <h2>Search the agent’s knowledge</h2>
+          <SearchPlayground agent={id} />
+          {editing ? (
+            <FormDialog
+              title="Edit the agent"
+              submit="Save"
+              isChange
+              fields={[...fields, { name: 'metadata', label: 'Metadata', kind: 'json' }]}
+              initial={{ ...found, model: found.default_model }}
+              onSubmit={async (body) => agent.replace(await call('PATCH /api/v1/agents/{agent}', { path, body }))}
+              onClose={() => setEditing(false)}
+            />
+          ) : null}
+        </>
+      )}
+    </Shown>
   );
 }

@@ -77,62 +77,57 @@ export function OrgPage({ id }: { id: string }) {
   const [editing, setEditing] = useState(false);
   const [, navigate] = useLocation();
   return (
-    <>
-      <p className="back">
-        <Link href="/orgs">← Organisations</Link>
-      </p>
-      <Shown loaded={org}>
-        {(found) => (
-          <>
-            <PageHead title={found.name} lead={<Id id={found.id} />}>
-              {isDeveloper ? (
-                <>
-                  <Link className="button plain" href={`/users?org=${id}`}>
-                    Users
-                  </Link>
-                  <Link className="button plain" href={`/agents?org=${id}`}>
-                    Agents
-                  </Link>
-                  <Button onClick={() => setEditing(true)}>Edit</Button>
-                  <DeleteButton
-                    title={`Delete ${found.name}?`}
-                    action="Delete the organisation"
-                    perform={async () => {
-                      await call('DELETE /api/v1/orgs/{org}', { path });
-                      refresh('GET /api/v1/orgs');
-                      navigate('/orgs');
-                    }}
-                  >
-                    This also deletes what belongs to the organisation. Its users stay, without an organisation. This
-                    cannot be undone.
-                  </DeleteButton>
-                </>
-              ) : null}
-            </PageHead>
-            <section className="card">
-              {found.logo?.url === undefined ? null : <img src={found.logo.url} alt="Logo" height="64" />}
-              <Details
-                rows={[
-                  ['Short name', found.slug],
-                  ['Created', <Time key="created" at={found.created_at} />],
-                  ['Changed', <Time key="changed" at={found.updated_at} />],
-                ]}
-              />
-            </section>
-            {editing ? (
-              <FormDialog
-                title="Edit the organisation"
-                submit="Save"
-                isChange
-                fields={fields}
-                initial={found}
-                onSubmit={async (body) => org.replace(await call('PATCH /api/v1/orgs/{org}', { path, body }))}
-                onClose={() => setEditing(false)}
-              />
+    <Shown loaded={org}>
+      {(found) => (
+        <>
+          <PageHead title={found.name} lead={<Id id={found.id} />}>
+            {isDeveloper ? (
+              <>
+                <Link className="button plain" href={`/users?org=${id}`}>
+                  Users
+                </Link>
+                <Link className="button plain" href={`/agents?org=${id}`}>
+                  Agents
+                </Link>
+                <Button onClick={() => setEditing(true)}>Edit</Button>
+                <DeleteButton
+                  title={`Delete ${found.name}?`}
+                  action="Delete the organisation"
+                  perform={async () => {
+                    await call('DELETE /api/v1/orgs/{org}', { path });
+                    refresh('GET /api/v1/orgs');
+                    navigate('/orgs');
+                  }}
+                >
+                  This also deletes what belongs to the organisation. Its users stay, without an organisation. This
+                  cannot be undone.
+                </DeleteButton>
+              </>
             ) : null}
-          </>
-        )}
-      </Shown>
-    </>
+          </PageHead>
+          <section className="card">
+            {found.logo?.url === undefined ? null : <img src={found.logo.url} alt="Logo" height="64" />}
+            <Details
+              rows={[
+                ['Short name', found.slug],
+                ['Created', <Time key="created" at={found.created_at} />],
+                ['Changed', <Time key="changed" at={found.updated_at} />],
+              ]}
+            />
+          </section>
+          {editing ? (
+            <FormDialog
+              title="Edit the organisation"
+              submit="Save"
+              isChange
+              fields={fields}
+              initial={found}
+              onSubmit={async (body) => org.replace(await call('PATCH /api/v1/orgs/{org}', { path, body }))}
+              onClose={() => setEditing(false)}
+            />
+          ) : null}
+        </>
+      )}
+    </Shown>
   );
 }

@@ -79,52 +79,47 @@ export function TeamPage({ id }: { id: string }) {
   const [editing, setEditing] = useState(false);
   const [, navigate] = useLocation();
   return (
-    <>
-      <p className="back">
-        <Link href="/teams">← Teams</Link>
-      </p>
-      <Shown loaded={team}>
-        {(found) => (
-          <>
-            <PageHead
-              title={found.name}
-              lead={
-                <>
-                  {found.description} <Id id={found.id} />
-                </>
-              }
+    <Shown loaded={team}>
+      {(found) => (
+        <>
+          <PageHead
+            title={found.name}
+            lead={
+              <>
+                {found.description} <Id id={found.id} />
+              </>
+            }
+          >
+            <Button onClick={() => setEditing(true)}>Edit</Button>
+            <DeleteButton
+              title={`Delete ${found.name}?`}
+              action="Delete the team"
+              perform={async () => {
+                await call('DELETE /api/v1/teams/{team}', { path });
+                refresh('GET /api/v1/teams');
+                navigate('/teams');
+              }}
             >
-              <Button onClick={() => setEditing(true)}>Edit</Button>
-              <DeleteButton
-                title={`Delete ${found.name}?`}
-                action="Delete the team"
-                perform={async () => {
-                  await call('DELETE /api/v1/teams/{team}', { path });
-                  refresh('GET /api/v1/teams');
-                  navigate('/teams');
-                }}
-              >
-                This also deletes what belongs to the team. Its members stay. This cannot be undone.
-              </DeleteButton>
-            </PageHead>
-            <h2>Members</h2>
-            <AddMember team={id} />
-            <Members team={id} />
-            {editing ? (
-              <FormDialog
-                title="Edit the team"
-                submit="Save"
-                isChange
-                fields={[...fields.slice(0, 2), { name: 'metadata', label: 'Metadata', kind: 'json' }]}
-                initial={found}
-                onSubmit={async (body) => team.replace(await call('PATCH /api/v1/teams/{team}', { path, body }))}
-                onClose={() => setEditing(false)}
-              />
-            ) : null}
-          </>
-        )}
-      </Shown>
-    </>
+              This also deletes what belongs to the team. Its members stay. This cannot be undone.
+            </DeleteButton>
+          </PageHead>
+          <h2>Members</h2>
+          <AddMember team={id} />
+          <Members team={id} />
+          {editing ? (
+            <FormDialog
+              title="Edit the team"
+              submit="Save"
+              isChange
+              fields={[...fields.slice(0, 2), { name: 'metadata', label: 'Metadata', kind: 'json' }]}
+              initial={found}
+              onSubmit={async (body) => team.replace(await call('PATCH /api/v1/teams/{team}', { path, body }))}
+              onClose={() => setEditing(false)}
+            />
+          ) : null}
+        </>
+      )}
+    </Shown>
   );
 }
 

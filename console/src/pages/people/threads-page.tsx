@@ -73,51 +73,46 @@ export function ThreadPage({ id }: { id: string }) {
   const [renaming, setRenaming] = useState(false);
   const [, navigate] = useLocation();
   return (
-    <>
-      <p className="back">
-        <Link href="/threads">← Threads</Link>
-      </p>
-      <Shown loaded={thread}>
-        {(found) => (
-          <>
-            <PageHead title={found.title ?? 'Thread'} lead={<Id id={found.id} />}>
-              <Button onClick={() => setRenaming(true)}>Rename</Button>
-              <DeleteButton
-                title="Delete this thread?"
-                action="Delete the thread"
-                perform={async () => {
-                  await call('DELETE /api/v1/threads/{thread}', { path });
-                  refresh('GET /api/v1/threads');
-                  navigate('/threads');
-                }}
-              >
-                This also deletes the sources that belong to it. This cannot be undone.
-              </DeleteButton>
-            </PageHead>
-            <section className="card">
-              <Details
-                rows={[
-                  ['Owner', <Owner key="owner" of={found} />],
-                  ['Created', <Time key="created" at={found.created_at} />],
-                ]}
-              />
-            </section>
-            <PostMessage thread={id} />
-            {renaming ? (
-              <FormDialog
-                title="Rename the thread"
-                submit="Save"
-                isChange
-                fields={[title]}
-                initial={found}
-                onSubmit={async (body) => thread.replace(await call('PATCH /api/v1/threads/{thread}', { path, body }))}
-                onClose={() => setRenaming(false)}
-              />
-            ) : null}
-          </>
-        )}
-      </Shown>
-    </>
+    <Shown loaded={thread}>
+      {(found) => (
+        <>
+          <PageHead title={found.title ?? 'Thread'} lead={<Id id={found.id} />}>
+            <Button onClick={() => setRenaming(true)}>Rename</Button>
+            <DeleteButton
+              title="Delete this thread?"
+              action="Delete the thread"
+              perform={async () => {
+                await call('DELETE /api/v1/threads/{thread}', { path });
+                refresh('GET /api/v1/threads');
+                navigate('/threads');
+              }}
+            >
+              This also deletes the sources that belong to it. This cannot be undone.
+            </DeleteButton>
+          </PageHead>
+          <section className="card">
+            <Details
+              rows={[
+                ['Owner', <Owner key="owner" of={found} />],
+                ['Created', <Time key="created" at={found.created_at} />],
+              ]}
+            />
+          </section>
+          <PostMessage thread={id} />
+          {renaming ? (
+            <FormDialog
+              title="Rename the thread"
+              submit="Save"
+              isChange
+              fields={[title]}
+              initial={found}
+              onSubmit={async (body) => thread.replace(await call('PATCH /api/v1/threads/{thread}', { path, body }))}
+              onClose={() => setRenaming(false)}
+            />
+          ) : null}
+        </>
+      )}
+    </Shown>
   );
 }
 

@@ -1,5 +1,5 @@
 import { useState } from 'react';
-import { Link, useLocation } from 'wouter';
+import { useLocation } from 'wouter';
 import { call } from '../../api/client.ts';
 import { PrincipalName } from '../../principals/principal-name.tsx';
 import { Button } from '../../ui/button.tsx';
@@ -23,67 +23,62 @@ export function UserPage({ id }: { id: string }) {
   const [editing, setEditing] = useState(false);
   const [, navigate] = useLocation();
   return (
-    <>
-      <p className="back">
-        <Link href="/users">← Users</Link>
-      </p>
-      <Shown loaded={user}>
-        {(found) => (
-          <>
-            <PageHead title={found.name ?? found.email ?? found.id} lead={<Id id={found.id} />}>
-              <Button onClick={() => setEditing(true)}>Edit</Button>
-              <DeleteButton
-                title="End every session?"
-                action="End the sessions"
-                label="End all sessions"
-                perform={() => call('POST /api/v1/users/{user}/sessions/revoke', { path })}
-              >
-                This also revokes every token of the user. They have to sign in again.
-              </DeleteButton>
-              <DeleteButton
-                title={`Delete ${found.email ?? found.id}?`}
-                action="Delete the user"
-                perform={async () => {
-                  await call('DELETE /api/v1/users/{user}', { path });
-                  refresh('GET /api/v1/users');
-                  navigate('/users');
-                }}
-              >
-                This also deletes what belongs to the user alone. This cannot be undone.
-              </DeleteButton>
-            </PageHead>
-            <section className="card">
-              <Details
-                rows={[
-                  ['E-mail', found.email],
-                  ['Name', found.name],
-                  ['Organisation', found.org ? <PrincipalName key="org" id={found.org} /> : null],
-                  ['Role', found.org_role],
-                  ['System user', found.is_system_user ? 'yes' : null],
-                  ['Created', <Time key="created" at={found.created_at} />],
-                  ['Changed', <Time key="changed" at={found.updated_at} />],
-                ]}
-              />
-              {Object.keys(found.metadata).length === 0 ? null : <Json value={found.metadata} label="Metadata" />}
-            </section>
-            <section>
-              <h2>Personal tokens</h2>
-              <Tokens user={id} />
-            </section>
-            {editing ? (
-              <FormDialog
-                title="Edit the user"
-                submit="Save"
-                isChange
-                fields={[...userFields, metadataField]}
-                initial={found}
-                onSubmit={async (body) => user.replace(await call('PATCH /api/v1/users/{user}', { path, body }))}
-                onClose={() => setEditing(false)}
-              />
-            ) : null}
-          </>
-        )}
-      </Shown>
-    </>
+    <Shown loaded={user}>
+      {(found) => (
+        <>
+          <PageHead title={found.name ?? found.email ?? found.id} lead={<Id id={found.id} />}>
+            <Button onClick={() => setEditing(true)}>Edit</Button>
+            <DeleteButton
+              title="End every session?"
+              action="End the sessions"
+              label="End all sessions"
+              perform={() => call('POST /api/v1/users/{user}/sessions/revoke', { path })}
+            >
+              This also revokes every token of the user. They have to sign in again.
+            </DeleteButton>
+            <DeleteButton
+              title={`Delete ${found.email ?? found.id}?`}
+              action="Delete the user"
+              perform={async () => {
+                await call('DELETE /api/v1/users/{user}', { path });
+                refresh('GET /api/v1/users');
+                navigate('/users');
+              }}
+            >
+              This also deletes what belongs to the user alone. This cannot be undone.
+            </DeleteButton>
+          </PageHead>
+          <section className="card">
+            <Details
+              rows={[
+                ['E-mail', found.email],
+                ['Name', found.name],
+                ['Organisation', found.org ? <PrincipalName key="org" id={found.org} /> : null],
+                ['Role', found.org_role],
+                ['System user', found.is_system_user ? 'yes' : null],
+                ['Created', <Time key="created" at={found.created_at} />],
+                ['Changed', <Time key="changed" at={found.updated_at} />],
+              ]}
+            />
+            {Object.keys(found.metadata).length === 0 ? null : <Json value={found.metadata} label="Metadata" />}
+          </section>
+          <section>
+            <h2>Personal tokens</h2>
+            <Tokens user={id} />
+          </section>
+          {editing ? (
+            <FormDialog
+              title="Edit the user"
+              submit="Save"
+              isChange
+              fields={[...userFields, metadataField]}
+              initial={found}
+              onSubmit={async (body) => user.replace(await call('PATCH /api/v1/users/{user}', { path, body }))}
+              onClose={() => setEditing(false)}
+            />
+          ) : null}
+        </>
+      )}
+    </Shown>
   );
 }

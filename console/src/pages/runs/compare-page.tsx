@@ -16,9 +16,6 @@ export function ComparePage({ id }: { id: string }) {
   const run = useApi('GET /api/v1/automation_runs/{automation_run}', { path: { automation_run: id } });
   return (
     <>
-      <p className="back">
-        <Link href={`/runs/${id}`}>← Run</Link>
-      </p>
       <PageHead title="Two runs" lead="What each node returned in the earlier run and in the later one." />
       <Shown loaded={run}>
         {(later) =>

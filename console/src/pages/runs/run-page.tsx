@@ -52,14 +52,7 @@ export function RunPage({ id }: { id: string }) {
   }, [id, streamed, replace]);
   const journal = useJournal(id, data === undefined ? undefined : `${data.status}/${data.updated_at}`);
 
-  return (
-    <>
-      <p className="back">
-        <Link href="/runs">← Runs</Link>
-      </p>
-      <Shown loaded={run}>{(found) => <RunBody run={found} journal={journal} onChange={run.replace} />}</Shown>
-    </>
-  );
+  return <Shown loaded={run}>{(found) => <RunBody run={found} journal={journal} onChange={run.replace} />}</Shown>;
 }
 
 function RunBody({

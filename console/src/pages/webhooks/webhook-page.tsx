@@ -1,5 +1,5 @@
 import { useState } from 'react';
-import { Link, useLocation } from 'wouter';
+import { useLocation } from 'wouter';
 import { call } from '../../api/client.ts';
 import type { Webhook } from '../../api/generated.ts';
 import { Button } from '../../ui/button.tsx';
@@ -19,14 +19,7 @@ import { EventNames, WebhookState } from './webhooks-page.tsx';
 /** One webhook: its events, its secret, and the log of its deliveries. */
 export function WebhookPage({ id }: { id: string }) {
   const webhook = useApi('GET /api/v1/webhooks/{webhook}', { path: { webhook: id } });
-  return (
-    <>
-      <p className="back">
-        <Link href="/webhooks">← Webhooks</Link>
-      </p>
-      <Shown loaded={webhook}>{(found) => <WebhookBody webhook={found} onChange={webhook.replace} />}</Shown>
-    </>
-  );
+  return <Shown loaded={webhook}>{(found) => <WebhookBody webhook={found} onChange={webhook.replace} />}</Shown>;
 }
 
 function WebhookBody({ webhook, onChange }: { webhook: Webhook; onChange: (webhook: Webhook) => void }) {

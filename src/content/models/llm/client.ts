@@ -5,9 +5,11 @@ import type { Resolver } from '../../fetch/resolver.ts';
 import { openServiceAgent, pause } from '../service.ts';
 import type { Completed, Completion, LlmClient } from './completion.ts';
 import { estimateUsage, isCount, LlmError, noUsage, refusedStatus, type TokenUsage } from './messages.ts';
+import { promptMessage } from './openai-messages.ts';
 import { Output, type OutputPart } from './output.ts';
 import { readEvents } from './read-events.ts';
 import { type ResponseFormat, ResponseFormats } from './response-formats.ts';
+import type { ToolCallPart } from './tools.ts';
 
 type ClientOptions = {
   /** Up to and including `/v1`; the client appends `/chat/completions`. */
@@ -129,14 +131,15 @@ async function post(
   }
 }
 
-function bodyOf(model: string, sent: Sent, { messages, tokens, temperature, schema }: Completion) {
+function bodyOf(model: string, sent: Sent, { messages, tokens, temperature, schema, tools = [] }: Completion) {
   return {
     model,
-    messages,
+    messages: messages.map(promptMessage),
     stream: true,
     [sent.tokensMember]: tokens,
     ...(sent.usageOption ? { stream_options: { include_usage: true } } : {}),
     ...defined({ temperature }),
+    ...(tools.length === 0 ? {} : { tools: tools.map((each) => ({ type: 'function', function: each })) }),
     ...(sent.format === 'none' ? {} : { response_format: responseFormat(sent.format, schema) }),
   };
 }
@@ -196,7 +199,9 @@ async function readCompletion({ headers, body }: Dispatcher.ResponseData, reques
   output.end();
   const { text, finishReason, usage } = output;
   if (finishReason === undefined) throw fail('llm_bad_response', 'The response of the language model ended early.');
-  return { text, finishReason, usage: usage ?? estimateUsage(request.messages, text) };
+  // A call that the limit cut off is incomplete.
+  const toolCalls = finishReason === 'length' ? [] : output.toolCalls;
+  return { text, toolCalls, finishReason, usage: usage ?? estimateUsage(request.messages, text, toolCalls) };
 }
 
 async function* readWhole(body: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
@@ -212,9 +217,7 @@ async function* readWhole(body: AsyncIterable<Uint8Array>): AsyncGenerator<strin
 
 type Event = OutputPart & { failed: boolean };
 
-/**
- * Parses one event of the stream; undefined for anything else. Everything but text, such as a tool call, is ignored.
- */
+/** Parses one event of the stream; undefined for anything else. Everything but text and tool calls is ignored. */
 function parseEvent(data: string): Event | undefined {
   let value: unknown;
   try {
@@ -231,10 +234,27 @@ function parseEvent(data: string): Event | undefined {
   const finishReason = isRecord(choice) && typeof choice.finish_reason === 'string' ? choice.finish_reason : undefined;
   return {
     text: content,
+    toolCalls: isRecord(part) && Array.isArray(part.tool_calls) ? part.tool_calls.flatMap(readCallPart) : [],
     finishReason,
     usage: readUsage(value.usage),
     failed,
   };
+}
+
+/** A part of a tool call. A server that does not number its calls sends each whole. */
+function readCallPart(value: unknown, at: number): ToolCallPart[] {
+  if (!isRecord(value)) return [];
+  const { id, index } = value;
+  const called = isRecord(value.function) ? value.function : {};
+  const isIndex = typeof index === 'number' && Number.isSafeInteger(index) && index >= 0;
+  return [
+    {
+      index: isIndex ? index : at,
+      ...(typeof id === 'string' ? { id } : {}),
+      ...(typeof called.name === 'string' ? { name: called.name } : {}),
+      ...(typeof called.arguments === 'string' ? { arguments: called.arguments } : {}),
+    },
+  ];
 }
 
 function readUsage(value: unknown): TokenUsage | undefined {

@@ -1,4 +1,5 @@
 import type { ChatMessage, TokenUsage } from './messages.ts';
+import type { ToolCall, ToolDefinition } from './tools.ts';
 
 /** A client for one model. */
 export type LlmClient = {
@@ -14,10 +15,14 @@ export type Completion = {
   temperature?: number | undefined;
   /** The server constrains the output to this JSON Schema, if it can. */
   schema?: unknown;
+  /** What the model may call. */
+  tools?: readonly ToolDefinition[] | undefined;
   /** The number of attempts if the server is busy or fails; 3 by default. */
   tries?: number;
   signal: AbortSignal;
   onText?(text: string): void;
+  /** Called when the first part of a tool call arrives. */
+  onToolCall?(): void;
 };
 
-export type Completed = { text: string; finishReason: string; usage: TokenUsage };
+export type Completed = { text: string; toolCalls: ToolCall[]; finishReason: string; usage: TokenUsage };

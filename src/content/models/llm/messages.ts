@@ -1,4 +1,18 @@
-export type ChatMessage = { role: 'system' | 'user' | 'assistant'; content: string };
+import type { ToolCall, ToolDefinition } from './tools.ts';
+
+/** A picture or document that a message carries, as bytes: a provider never fetches anything for us. */
+export type Attachment = { kind: 'image' | 'file'; mediaType: string; filename: string; base64: string };
+
+export type ChatMessage = {
+  role: 'system' | 'user' | 'assistant' | 'tool';
+  content: string;
+  /** Of a user. */
+  attachments?: readonly Attachment[];
+  /** Of an assistant: the tools that it called. Each is followed by a message of the role `tool`. */
+  toolCalls?: readonly ToolCall[];
+  /** Of a tool: the call that the content is the result of. */
+  resultOf?: Pick<ToolCall, 'id' | 'name'>;
+};
 
 /** Tokens as the server counts them. If it does not report them, they are estimated from the length of the texts. */
 export type TokenUsage = { prompt_tokens: number; completion_tokens: number; total_tokens: number; estimated?: true };
@@ -46,9 +60,15 @@ const charactersOfOneTokenMax = 128;
 /** For the markers of a message's start, end and role. */
 const tokensPerMessage = 16;
 
+/** What providers count at most for a picture that they scale down. */
+const imageTokens = 5_000;
+/** A document of pages: its text, and a picture of each page. */
+const fileTokensMin = 5_000;
+const fileBytesPerToken = 8;
+
 /** The maximum number of tokens that these messages are likely to need, which is reserved before they are sent. */
-export function promptTokensMax(messages: readonly ChatMessage[]): number {
-  return countTokens(messages, bytesPerTokenMin);
+export function promptTokensMax(messages: readonly ChatMessage[], tools?: readonly ToolDefinition[]): number {
+  return countTokens(messages, bytesPerTokenMin, tools);
 }
 
 /** The number of bytes of a prompt that is likely to need at most this many tokens. */
@@ -62,8 +82,8 @@ export function charactersWithin(tokens: number): number {
 }
 
 /** The tokens that these messages are likely to need. */
-export function promptTokens(messages: readonly ChatMessage[]): number {
-  return countTokens(messages, bytesPerToken);
+export function promptTokens(messages: readonly ChatMessage[], tools?: readonly ToolDefinition[]): number {
+  return countTokens(messages, bytesPerToken, tools);
 }
 
 /** The usage of a request whose response was cut off at its limit. */
@@ -73,9 +93,14 @@ export function cutUsage(messages: readonly ChatMessage[], tokens: number): Toke
 }
 
 /** Estimates the usage of a request if the server did not report it. */
-export function estimateUsage(messages: readonly ChatMessage[], text: string): TokenUsage {
+export function estimateUsage(
+  messages: readonly ChatMessage[],
+  text: string,
+  toolCalls: readonly ToolCall[] = [],
+): TokenUsage {
   const prompt = countTokens(messages, bytesPerToken);
-  const completion = Math.ceil(Buffer.byteLength(text) / bytesPerToken);
+  const written = text + toolCalls.map((call) => call.name + call.arguments).join('');
+  const completion = Math.ceil(Buffer.byteLength(written) / bytesPerToken);
   return { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion, estimated: true };
 }
 
@@ -90,11 +115,23 @@ export function addUsage(a: TokenUsage, b: TokenUsage): TokenUsage {
   };
 }
 
-function countTokens(messages: readonly ChatMessage[], bytesEach: number): number {
-  return messages.reduce(
-    (sum, { content }) => sum + tokensPerMessage + Math.ceil(Buffer.byteLength(content) / bytesEach),
-    0,
-  );
+function countTokens(
+  messages: readonly ChatMessage[],
+  bytesEach: number,
+  tools: readonly ToolDefinition[] = [],
+): number {
+  const tokensOf = (text: string) => Math.ceil(Buffer.byteLength(text) / bytesEach);
+  const ofMessages = messages.reduce((sum, { content, toolCalls = [], attachments = [] }) => {
+    const calls = toolCalls.reduce((all, call) => all + tokensPerMessage + tokensOf(call.name + call.arguments), 0);
+    const attached = attachments.reduce((all, each) => all + attachmentTokens(each), 0);
+    return sum + tokensPerMessage + tokensOf(content) + calls + attached;
+  }, 0);
+  return ofMessages + tools.reduce((sum, tool) => sum + tokensPerMessage + tokensOf(JSON.stringify(tool)), 0);
+}
+
+function attachmentTokens({ kind, base64 }: Attachment): number {
+  const bytes = (base64.length / 4) * 3;
+  return kind === 'image' ? imageTokens : Math.max(fileTokensMin, Math.ceil(bytes / fileBytesPerToken));
 }
 
 /** The server's count is charged to the budget, so it must be a valid number. */

@@ -1,8 +1,14 @@
 import type { Completed, Completion } from './completion.ts';
 import { charactersWithin, cutUsage, type TokenUsage } from './messages.ts';
+import { type ToolCallPart, ToolCalls } from './tools.ts';
 
 /** What one event of a response adds. */
-export type OutputPart = { text: string; finishReason: string | undefined; usage: TokenUsage | undefined };
+export type OutputPart = {
+  text: string;
+  toolCalls?: readonly ToolCallPart[];
+  finishReason: string | undefined;
+  usage: TokenUsage | undefined;
+};
 
 /** What the model has written so far. */
 export class Output {
@@ -10,6 +16,8 @@ export class Output {
   readonly #charactersMax: number;
   /** The first half of a character whose second half is in the next event. */
   #half = '';
+  readonly #calls = new ToolCalls();
+  #hasTooManyCalls = false;
   text = '';
   finishReason: string | undefined;
   usage: TokenUsage | undefined;
@@ -19,12 +27,17 @@ export class Output {
     this.#charactersMax = charactersWithin(request.tokens);
   }
 
-  /** Whether the text is longer than the tokens that the request allows. */
+  /** Whether the text and the calls are longer than the tokens that the request allows. */
   get isFull(): boolean {
-    return this.text.length >= this.#charactersMax;
+    return this.#hasTooManyCalls || this.text.length + this.#calls.characters >= this.#charactersMax;
   }
 
-  add({ text, usage, finishReason }: OutputPart): void {
+  get toolCalls() {
+    return this.#calls.list();
+  }
+
+  add({ text, toolCalls = [], usage, finishReason }: OutputPart): void {
+    for (const part of toolCalls) this.#addCall(part);
     this.usage = usage ?? this.usage;
     this.finishReason = finishReason ?? this.finishReason;
     const joined = this.#half + text;
@@ -38,9 +51,15 @@ export class Output {
     this.#half = '';
   }
 
-  /** The text up to the limit, like that of a model that stops there itself. */
+  #addCall(part: ToolCallPart): void {
+    this.#request.onToolCall?.();
+    if (!this.#calls.add(part)) this.#hasTooManyCalls = true;
+  }
+
+  /** The text up to the limit, like that of a model that stops there itself. A call may be incomplete: none is made. */
   cut(): Completed {
-    return { text: this.text, finishReason: 'length', usage: cutUsage(this.#request.messages, this.#request.tokens) };
+    const usage = cutUsage(this.#request.messages, this.#request.tokens);
+    return { text: this.text, toolCalls: [], finishReason: 'length', usage };
   }
 
   /** PostgreSQL stores neither NUL nor half of a surrogate pair. */

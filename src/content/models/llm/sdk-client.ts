@@ -3,16 +3,10 @@ import type { Dispatcher } from 'undici';
 import { lazyPackage } from '../../../lib/lazy-package.ts';
 import { isRecord, pause } from '../service.ts';
 import type { Completed, Completion, LlmClient } from './completion.ts';
-import {
-  type ChatMessage,
-  estimateUsage,
-  isCount,
-  LlmError,
-  noUsage,
-  refusedStatus,
-  type TokenUsage,
-} from './messages.ts';
+import { estimateUsage, isCount, LlmError, noUsage, refusedStatus, type TokenUsage } from './messages.ts';
 import { Output } from './output.ts';
+import { promptMessages } from './sdk-messages.ts';
+import { type ToolCall, type ToolDefinition, withOwnIds } from './tools.ts';
 
 /*
  * Models of Anthropic and Google, through the model objects of the AI SDK: they only translate between the messages and
@@ -95,11 +89,12 @@ class Exchange {
   }
 
   async run(constrains: boolean): Promise<Completed> {
-    const { schema, tokens, temperature, signal } = this.#request;
+    const { schema, tools = [], tokens, temperature, signal } = this.#request;
     const call: LanguageModelV4CallOptions = {
       prompt: this.#prompt(),
       maxOutputTokens: tokens,
       ...(temperature === undefined ? {} : { temperature }),
+      ...(tools.length === 0 ? {} : { tools: tools.map(toolOf) }),
       ...(constrains ? { responseFormat: { type: 'json', schema: schema as JSONSchema7 } } : {}),
       abortSignal: AbortSignal.any([signal, this.#stop.signal]),
     };
@@ -131,14 +126,21 @@ class Exchange {
     const first = messages.findIndex(({ role }) => role !== 'system');
     if (first < 0 || messages.slice(first).some(({ role }) => role === 'system'))
       throw this.#fail('llm_failed', 'This language model takes system messages only before the others.');
-    return messages.map(promptMessage);
+    return promptMessages(messages);
   }
 
   async #read(stream: Awaited<ReturnType<LanguageModelV4['doStream']>>['stream']): Promise<Completed> {
     const output = this.#output;
+    const calls: ToolCall[] = [];
+    const nothing = { text: '', usage: undefined, finishReason: undefined };
     for await (const part of stream as unknown as AsyncIterable<StreamPart>) {
       if (part.type === 'error') throw this.#failedPart(part.error);
-      if (part.type === 'text-delta') output.add({ text: part.delta, usage: undefined, finishReason: undefined });
+      if (part.type === 'text-delta') output.add({ ...nothing, text: part.delta });
+      // Counts what is written; the call itself comes whole.
+      if (part.type === 'tool-input-start') output.add({ ...nothing, toolCalls: [{ index: calls.length }] });
+      if (part.type === 'tool-input-delta')
+        output.add({ ...nothing, toolCalls: [{ index: calls.length, arguments: part.delta }] });
+      if (part.type === 'tool-call' && part.providerExecuted !== true) calls.push(callOf(part));
       if (output.isFull) return output.cut();
       if (part.type === 'finish')
         output.add({ text: '', usage: readUsage(part.usage), finishReason: finishOf(part.finishReason) });
@@ -148,7 +150,10 @@ class Exchange {
     if (finishReason === undefined)
       throw this.#fail('llm_bad_response', 'The response of the language model ended early.');
     if (finishReason === 'error') throw this.#fail('llm_failed', 'The language model failed while generating.');
-    return { text, finishReason, usage: usage ?? estimateUsage(this.#request.messages, text) };
+    // A call that the limit cut off is incomplete.
+    const toolCalls = finishReason === 'length' ? [] : withOwnIds(calls);
+    const estimated = () => estimateUsage(this.#request.messages, text, toolCalls);
+    return { text, toolCalls, finishReason, usage: usage ?? estimated() };
   }
 
   /** An error in the stream: of the provider, or because the SDK cannot read what arrived. */
@@ -218,14 +223,29 @@ class Exchange {
 }
 
 type StreamPart = { type: string } & (
-  | { type: 'text-delta'; delta: string }
+  | { type: 'text-delta' | 'tool-input-delta'; delta: string }
+  | { type: 'tool-input-start' }
+  | SdkToolCall
   | { type: 'finish'; usage: unknown; finishReason: { unified: string; raw: string | undefined } }
   | { type: 'error'; error: unknown }
 );
 
-function promptMessage({ role, content }: ChatMessage): LanguageModelV4Prompt[number] {
-  if (role === 'system') return { role, content };
-  return { role, content: [{ type: 'text', text: content }] };
+type SdkToolCall = {
+  type: 'tool-call';
+  toolCallId: string;
+  toolName: string;
+  input: string;
+  providerExecuted?: boolean;
+  providerMetadata?: Record<string, unknown>;
+};
+
+function callOf({ toolCallId, toolName, input, providerMetadata }: SdkToolCall): ToolCall {
+  const data = providerMetadata === undefined ? {} : { providerData: providerMetadata };
+  return { id: toolCallId, name: toolName, arguments: input, ...data };
+}
+
+function toolOf({ name, description, parameters }: ToolDefinition) {
+  return { type: 'function' as const, name, description, inputSchema: parameters as JSONSchema7 };
 }
 
 function streamOf(parts: AsyncGenerator<Uint8Array>): ReadableStream<Uint8Array> {

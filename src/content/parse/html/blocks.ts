@@ -8,6 +8,9 @@ const skipped = new Set(
   'head title meta link input select textarea button datalist map area param source track rt rp rtc'.split(' '),
 );
 
+/** Elements that set their contents apart. */
+const boxNames = new Set('div section aside article main header footer form nav figure details fieldset td'.split(' '));
+
 const urlCharactersMax = 4_096;
 /** Marks a line break inside a paragraph until the paragraph is complete. */
 const lineBreak = '\u2028';
@@ -17,6 +20,8 @@ type HtmlOptions = {
   baseUrl?: string | undefined;
   /** The caller has removed hidden elements, or knows that a script reveals them. */
   keepHidden?: boolean;
+  /** Filled with the element that each block stands in. */
+  boxes?: Map<Block, HtmlElement> | undefined;
   /** Called with a description of each part of a table that is left out because of the table's size. */
   onCut?: ((missing: string) => void) | undefined;
 };
@@ -47,6 +52,7 @@ class BlockWriter {
   #inline = '';
   #inLink = false;
   #item: { depth: number; marker: string } | undefined;
+  #box: HtmlElement | undefined;
 
   constructor(options: WriterOptions) {
     this.#options = options;
@@ -69,6 +75,21 @@ class BlockWriter {
     return this.#options.keepHidden !== true && isHidden(element);
   }
 
+  #add(block: Block): void {
+    this.blocks.push(block);
+    if (this.#box !== undefined) this.#options.boxes?.set(block, this.#box);
+  }
+
+  /** Writes the contents of a box, apart from what surrounds it. */
+  #inside(box: HtmlElement, context: Context): void {
+    const outer = this.#box;
+    this.flush();
+    if (boxNames.has(box.name)) this.#box = box;
+    this.contents(box, context);
+    this.flush();
+    this.#box = outer;
+  }
+
   /** Ends the current paragraph (or first paragraph of a list item). Two line breaks also end one. */
   flush(): void {
     const inline = this.#inline;
@@ -86,9 +107,9 @@ class BlockWriter {
     if (text === '') return;
     const item = this.#item;
     if (item) {
-      this.blocks.push({ type: 'item', ...item, text });
+      this.#add({ type: 'item', ...item, text });
       this.#item = undefined;
-    } else this.blocks.push({ type: 'paragraph', text });
+    } else this.#add({ type: 'paragraph', text });
   }
 
   #element(element: HtmlElement, context: Context): void {
@@ -105,11 +126,8 @@ class BlockWriter {
     else if (name === 'math') this.#formula(element);
     else if (element.attributes[marks.noteRef] !== undefined) this.#inline += this.#noteRef(element);
     else if (element.attributes[marks.note] !== undefined) this.#note(element);
-    else if (blockNames.has(name)) {
-      this.flush();
-      this.contents(element, context);
-      this.flush();
-    } else this.#inlineElement(element, context);
+    else if (blockNames.has(name)) this.#inside(element, context);
+    else this.#inlineElement(element, context);
   }
 
   #formula(element: HtmlElement): void {
@@ -132,7 +150,7 @@ class BlockWriter {
 
   #push(block: Block): void {
     this.flush();
-    this.blocks.push(block);
+    this.#add(block);
   }
 
   /** If an inline element contains blocks (a link around a card), the element is dropped and the blocks are kept. */
@@ -228,7 +246,7 @@ class BlockWriter {
     if (text.trim() === '') return;
     const fragment = element.attributes[marks.fragment];
     const heading = { type: 'heading', level, text: oneLine(text.replaceAll(/\*\*/g, '')) } as const;
-    this.blocks.push(fragment === undefined ? heading : { ...heading, fragment });
+    this.#add(fragment === undefined ? heading : { ...heading, fragment });
   }
 
   #list(element: HtmlElement, context: Context): void {
@@ -239,7 +257,7 @@ class BlockWriter {
     for (const child of element.children) {
       if (child.kind === 'text') {
         const text = escapeText(oneLine(plainText(child.text)));
-        if (text !== '') this.blocks.push({ type: 'item', depth, marker: '-', text });
+        if (text !== '') this.#add({ type: 'item', depth, marker: '-', text });
         continue;
       }
       if (this.#isLeftOut(child)) continue;
@@ -300,17 +318,14 @@ class BlockWriter {
     this.flush();
     const blocks = blocksOf(element, this.#options);
     const alert = element.attributes[marks.alert];
-    if (blocks.length > 0) this.blocks.push({ type: 'quote', blocks, ...(alert === undefined ? {} : { alert }) });
+    if (blocks.length > 0) this.#add({ type: 'quote', blocks, ...(alert === undefined ? {} : { alert }) });
   }
 
   #table(element: HtmlElement, context: Context): void {
     this.flush();
     const rows = tableRows(element);
     if (isLayoutTable(element, rows)) {
-      for (const cell of rows.flat()) {
-        this.contents(cell, context);
-        this.flush();
-      }
+      for (const cell of rows.flat()) this.#inside(cell, context);
       return;
     }
     const caption = element.children.find((node) => node.kind === 'element' && node.name === 'caption');
@@ -318,7 +333,7 @@ class BlockWriter {
       this.contents(caption, context);
       this.flush();
     }
-    this.blocks.push({
+    this.#add({
       type: 'table',
       rows: spreadCells(rows, (cell) => writeInline(blocksOf(cell, this.#options)), this.#options.onCut),
     });

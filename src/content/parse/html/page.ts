@@ -1,7 +1,9 @@
 import { fragmentLimits, type HeadingFragments, writeFragment } from '../../fragments.ts';
+import type { PageBox } from '../../page-boxes.ts';
 import type { PageReport } from '../types.ts';
 import { type Block, writeMarkdown } from '../write-markdown.ts';
 import { htmlBlocks } from './blocks.ts';
+import { type PlacedBlock, pageBoxes } from './boxes.ts';
 import { decodeHtml } from './charset.ts';
 import { linkedThings } from './linked-data.ts';
 import { mainContent } from './main/content.ts';
@@ -32,6 +34,8 @@ export type ParsedPage = PageMetadata & {
   needsBrowser: boolean;
   /** The fragments that lead to the headings of the text. */
   fragments: HeadingFragments;
+  /** The boxes of the text, for comparison with other pages of the site. None for a thread, whose posts all stay. */
+  boxes: PageBox[];
   /** All links of the whole page in order, absolute, each once. */
   links: PageLink[];
   /** Describes the parts that are missing because the page is too large. Absent if the page is complete. */
@@ -64,8 +68,13 @@ export function readPage(tree: HtmlTree, url: string): ParsedPage {
   const pageType = likeliestType(types);
   const structured = readStructured(root, facts, pageType);
   const content = mainContent(facts, types, metadata.description, structured);
-  const blocks = htmlBlocks(content, { baseUrl: base, keepHidden: true, onCut: (what) => missing.add(what) });
-  const markdown = writeMarkdown(blocks).trimEnd();
+  const boxes = new Map<Block, HtmlElement>();
+  const blocks = htmlBlocks(content, { baseUrl: base, keepHidden: true, boxes, onCut: (what) => missing.add(what) });
+  const placed: PlacedBlock[] = [];
+  const written = writeMarkdown(blocks, (block, start, end) =>
+    placed.push({ block, box: boxes.get(block), start, end }),
+  );
+  const markdown = written.trimEnd();
   return {
     ...metadata,
     markdown,
@@ -73,6 +82,7 @@ export function readPage(tree: HtmlTree, url: string): ParsedPage {
     structured,
     needsBrowser: tree.scripts > 0 && isFrame(markdown),
     fragments: fragmentsOf(blocks),
+    boxes: pageType === 'forum' ? [] : pageBoxes(markdown, placed),
     links,
     ...(missing.size === 0 ? {} : { truncated: [...missing] }),
   };

@@ -8,7 +8,8 @@ export const parserUserId = 65_533;
  * limit.
  */
 export const processorSecondsMax = 3_600;
-const probeTimeoutMs = 5_000;
+/** Long, because a probe that a busy machine does not finish would leave the parsers less confined. */
+const probeTimeoutMs = 30_000;
 
 /** How parser processes are confined on this system, in addition to Node's permissions. */
 type Confinement = {

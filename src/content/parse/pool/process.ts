@@ -9,6 +9,7 @@ import { parseLimits } from '../limits.ts';
 import { isPartEvent, type PartEvent } from '../mail/attachments.ts';
 import { ParseError, type ParseFailure } from '../types.ts';
 import { findConfinement, processorSecondsMax } from './confinement.ts';
+import { ownUseFile, readProcessorUse, startDeadline } from './deadline.ts';
 import { encodeFrame, type Frame, FrameReader } from './frame.ts';
 import type { OnProgress } from './worker-loop.ts';
 
@@ -62,7 +63,7 @@ export class ParserProcess {
   #running: Running | undefined;
   #onProgress: OnProgress | undefined;
   #watch: PartWatch | undefined;
-  #partTimer: NodeJS.Timeout | undefined;
+  #cancelPart = () => {};
   #partBytes = 0;
   #killedFor: ParseError | undefined;
   #ending = false;
@@ -122,7 +123,7 @@ export class ParserProcess {
       this.tasksDone += 1;
       this.#onProgress = undefined;
       this.#watch = undefined;
-      clearTimeout(this.#partTimer);
+      this.#cancelPart();
     }
   }
 
@@ -138,9 +139,9 @@ export class ParserProcess {
   #await(timeoutMs: number): Promise<TaskReply> {
     return new Promise((resolve, reject) => {
       if (!this.alive) return reject(crashError('already gone'));
-      const timer = setTimeout(() => void this.kill(timeoutError(timeoutMs)), timeoutMs);
+      const cancel = this.#endAfter(timeoutMs);
       const settle = (then: () => void): void => {
-        clearTimeout(timer);
+        cancel();
         this.#running = undefined;
         then();
       };
@@ -149,6 +150,12 @@ export class ParserProcess {
         reject: (error) => settle(() => reject(error)),
       };
     });
+  }
+
+  /** Ends the process when it has had this time. Returns a function that cancels that. */
+  #endAfter(timeMs: number, named = timeMs): () => void {
+    const readUse = () => readProcessorUse(this.#child.pid);
+    return startDeadline(timeMs, readUse, () => void this.kill(timeoutError(named)));
   }
 
   #receive(chunk: Buffer): void {
@@ -184,7 +191,7 @@ export class ParserProcess {
   /** Throws if the message is not a part as parsers report it. */
   #receivePart({ header, blobs }: Frame): void {
     if (header.part === undefined) return;
-    clearTimeout(this.#partTimer);
+    this.#cancelPart();
     this.#partBytes += blobs.reduce((sum, blob) => sum + blob.byteLength, 0);
     if (this.#partBytes > replyBytesMax) throw new RangeError('more bytes than the limit');
     const event = header.part;
@@ -192,7 +199,7 @@ export class ParserProcess {
     this.#watch?.onPart(event, blobs);
     if (event.what !== 'begun' || typeof event.forMs !== 'number') return;
     const { forMs } = event;
-    this.#partTimer = setTimeout(() => void this.kill(timeoutError(forMs)), forMs + (this.#watch?.graceMs ?? 0));
+    this.#cancelPart = this.#endAfter(forMs + (this.#watch?.graceMs ?? 0), forMs);
   }
 
   /** A process of this size that crashes has reached its heap limit. */
@@ -251,7 +258,7 @@ function isFailure(reason: string): reason is ParseFailure {
 function startChild(options: ProcessOptions): ChildProcess {
   const workerFile = options.workerFile ?? ownWorkerFile;
   const readable = [
-    ...[sourceRoot, dirname(workerFile) + sep, modulesDirectory()],
+    ...[sourceRoot, dirname(workerFile) + sep, modulesDirectory(), ownUseFile],
     ...['package.json', `node_modules${sep}`].map((path) => join(sourceRoot, '..', path)),
   ];
   for (const directory of options.directories ?? []) readable.push(directory + sep);

@@ -59,6 +59,7 @@ class ConfigsOperations:
         agent: Maybe[str] = OMIT,
         org: Maybe[str] = OMIT,
         content_type: Maybe[str] = OMIT,
+        if_version: Maybe[int] = OMIT,
         options: Optional[CallOptions] = None,
     ) -> types.ConfigEntry:
         """Write a config entry.
@@ -67,8 +68,9 @@ class ConfigsOperations:
         :param agent: The agent (agt_…) that owns the path.
         :param org: The organisation (org_…) that owns the path.
         :param content_type: Its media type. Default `text/plain`.
+        :param if_version: Write only if this is the current version; 0: only if the path does not exist. Otherwise 412.
         """
-        response: types.ConfigEntry = self._connection.call("PUT", path("/api/v1/config/{}", path_.split("/")), body=given(agent=agent, org=org, content=content, content_type=content_type), options=options)
+        response: types.ConfigEntry = self._connection.call("PUT", path("/api/v1/config/{}", path_.split("/")), body=given(agent=agent, org=org, content=content, content_type=content_type, if_version=if_version), options=options)
         return response
 
     def delete(

@@ -1,0 +1,132 @@
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { extractUrl, outputText, type TestExtraction } from '../../support/extractions.ts';
+import { type FixtureSite, type SitePages, startSite } from '../../support/fixture-site.ts';
+import { knowledgeOf } from '../../support/knowledge.ts';
+import type { TestApp } from '../../support/provisioner.ts';
+import { startTestServer, type TestServer } from '../../support/server.ts';
+
+/** What the pages of a site repeat beside their text. */
+
+let server: TestServer;
+let app: TestApp;
+const sites: FixtureSite[] = [];
+
+before(async () => {
+  server = await startTestServer({ env: { QUARRY_FETCH_ALLOW: '127.0.0.0/8' } });
+  app = await server.provision.app();
+});
+after(async () => {
+  await server.close();
+  for (const site of sites) await site.close();
+});
+
+const ships = [
+  'dinghy',
+  'barge',
+  'ketch',
+  'yawl',
+  'sloop',
+  'cutter',
+  'lugger',
+  'punt',
+  'scow',
+  'skiff',
+  'smack',
+  'dory',
+];
+
+const course =
+  '<div class="offer-7"><h3>Learn to sail</h3><p>Every summer we teach beginners to sail on the lake, in small groups.</p></div>';
+const licence = '<p>This text may be copied and changed by everybody, as long as its author is named.</p>';
+
+/** A page about one ship, with a box that all pages have, a closing line within the text, and a label above a value. */
+function shipPage(ship: string, box = course): string {
+  return `<!doctype html><html><head><title>The ${ship}</title><meta property="og:type" content="website"></head><body>
+    <nav><a href="/">Home</a></nav><main><h1>The ${ship}</h1>
+    <section class="text"><p>The ${ship} is a boat that is described on this page alone, with its mast, its keel and its sails.</p>
+      <p>It was first built in ${ship.length}00 by people who needed a ${ship}, and they are still built today.</p>${licence}</section>
+    <section><h2>Measures</h2><div class="value"><p>A ${ship} is ${ship.length} metres long, more or less.</p></div></section>${box}
+    <section class="after"><h2>How to buy a ${ship}</h2><p>Ask the owners of a ${ship} in the harbour, who know where one is for sale.</p></section>
+    </main></body></html>`;
+}
+
+async function siteOf(
+  names: string[],
+  box?: (ship: string, at: number) => string,
+): Promise<FixtureSite & { pages: SitePages }> {
+  const links = names.map((ship) => `<li><a href="/${ship}">All that is known about the ${ship}</a></li>`).join('');
+  const pages: SitePages = {
+    '/': shipPage('fleet').replace('</main>', `<ul>${links}</ul></main>`),
+    ...Object.fromEntries(names.map((ship, at) => [`/${ship}`, shipPage(ship, box?.(ship, at))])),
+  };
+  const site = await startSite(pages);
+  sites.push(site);
+  return { ...site, pages };
+}
+
+async function textsOf(extraction: TestExtraction): Promise<Map<string, string>> {
+  assert.equal(extraction.state, 'done');
+  const texts = extraction.outputs.map(
+    async (output) => [new URL(output.source_url).pathname, await outputText(output)] as const,
+  );
+  return new Map(await Promise.all(texts));
+}
+
+const extract = (url: string, body: Record<string, unknown> = {}): Promise<TestExtraction> =>
+  extractUrl(server, app.secretKey, { url, ...body });
+
+test('a crawl leaves out a box that its pages repeat in the same place, and keeps what is repeated within the text', async () => {
+  const site = await siteOf(ships);
+  const texts = await textsOf(await extract(`${site.origin}/`));
+  assert.equal(texts.size, ships.length + 1);
+  for (const [path, text] of texts) {
+    const isStart = path === '/';
+    assert.equal(text.includes('Learn to sail'), isStart, `the heading of the box: ${text}`);
+    assert.equal(text.includes('we teach beginners'), isStart, text);
+    assert.ok(text.includes('may be copied and changed'), `a line within the text stays: ${text}`);
+    assert.ok(text.includes('## Measures'), `a heading stays with what it announces: ${text}`);
+    assert.match(text, /metres long, more or less\.\n\n(?:## How to buy|### Learn)/);
+  }
+  assert.equal(site.requestCount('/dinghy'), 1, 'no page is fetched again for it');
+});
+
+test('a box on fewer than five pages, or on less than half of a site, stays', async () => {
+  const few = await siteOf(ships.slice(0, 3));
+  for (const text of (await textsOf(await extract(`${few.origin}/`))).values())
+    assert.ok(text.includes('we teach beginners'), text);
+  const rare = await siteOf(ships, (_ship, at) => (at % 3 === 0 ? course : ''));
+  const texts = await textsOf(await extract(`${rare.origin}/`));
+  assert.equal([...texts.values()].filter((text) => text.includes('we teach beginners')).length, 5);
+});
+
+test('a single page keeps all its boxes', async () => {
+  const site = await siteOf(ships);
+  const texts = await textsOf(await extract(`${site.origin}/dinghy`, { mode: 'link' }));
+  assert.match(texts.get('/dinghy') ?? '', /we teach beginners/);
+});
+
+test('a source leaves out what its pages repeat, also of a page that changes later', async () => {
+  const site = await siteOf(ships);
+  const { app: owner, org } = await server.provision.world();
+  const knowledge = knowledgeOf(server, { key: owner.secretKey });
+  const source = await knowledge.createSource({
+    org: org.id,
+    type: 'scrape/site',
+    payload: { url: `${site.origin}/` },
+  });
+  assert.equal((await knowledge.ingest(source, { pull: true })).status, 'succeeded');
+  const withBox = async (): Promise<string[]> => {
+    const hits = await knowledge.search(source, {
+      query: 'teach beginners to sail',
+      mode: 'fulltext',
+      max_results: 20,
+    });
+    return hits.filter(({ content }) => content.includes('we teach beginners')).map(({ document }) => document);
+  };
+  const before = await withBox();
+  assert.equal(before.length, 1, 'only the start page has it');
+  site.pages['/dinghy'] = shipPage('dinghy').replace('on this page alone', 'again on this page alone');
+  assert.equal((await knowledge.ingest(source, { pull: true })).stats.documents, 1);
+  assert.deepEqual(await withBox(), before);
+});
