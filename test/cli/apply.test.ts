@@ -149,6 +149,28 @@ test('--prune deletes what apply created, and nothing else', async () => {
   assert.deepEqual(configs.sort(), ['own.md', 'quarry/applied/default.json']);
 });
 
+test('an organisation is created, renamed and exported, and --prune never deletes it', async () => {
+  const own = write({
+    'orgs/harbour.yaml': 'slug: harbour\nname: Harbour\n',
+    'sources/berths.yaml': 'lookup_key: berths\ntype: knowledge/documents\norg: harbour\n',
+  });
+  assert.equal((await quarry(['apply', own])).code, 0);
+  write({ 'orgs/harbour.yaml': 'slug: harbour\nname: The harbour\n' }, own);
+  const renamed = await quarry(['apply', own]);
+  assert.match(renamed.stdout, /~ org {9}harbour .*\n {4}name: "Harbour" → "The harbour"/, renamed.stderr);
+  await quarry(['export', join(directory, 'orgs')]);
+  assert.equal(readFileSync(join(directory, 'orgs/orgs/harbour.yaml'), 'utf8'), 'slug: harbour\nname: The harbour\n');
+  const broken = write({ 'orgs/a.yaml': 'name: A\nlogo: x.png\n' });
+  const refused = await quarry(['apply', broken]);
+  assert.match(refused.stderr, /a\.yaml:1:1: slug is missing/);
+  assert.match(refused.stderr, /a\.yaml:2:1: logo/);
+  rmSync(own, { recursive: true });
+  mkdirSync(own);
+  const pruned = await quarry(['apply', own, '--prune', '--yes']);
+  assert.match(pruned.stdout, /^- source {6}berths\n$/, pruned.stderr);
+  assert.ok((await call<Listed>('GET', '/orgs')).data.some(({ slug }) => slug === 'harbour'));
+});
+
 test('runs of apply at the same moment keep each other’s record', async () => {
   const client = connect({ url: server.baseUrl, key: app.secretKey }, AbortSignal.timeout(60_000));
   const keys = Array.from({ length: 6 }, (_, at) => `part-${at}`);

@@ -1,8 +1,11 @@
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { formatExamples, type Run, withConnection } from '../client/command-parts.ts';
 import type { ClientOptions } from '../client/session.ts';
 import type { ApplyOptions } from './apply.ts';
 import type { DevOptions } from './dev.ts';
+import type { InitOptions } from './init.ts';
+
+const languages: InitOptions['language'][] = ['typescript', 'python'];
 
 /** Adds the commands for developing an app and keeping it in files. */
 export function addDevelopCommands(program: Command, run: Run, end: (code: number) => void): void {
@@ -15,6 +18,15 @@ export function addDevelopCommands(program: Command, run: Run, end: (code: numbe
     .action(async (directory: string | undefined, options: DevOptions) => {
       const { dev } = await import('./dev.ts');
       end(await dev(directory ?? 'app', options));
+    });
+  program
+    .command('init [directory]')
+    .description('write a starter: a source, an automation, a tool for an agent, and a test')
+    .addOption(new Option('--language <language>', 'of the program').choices(languages).default('typescript'))
+    .addHelpText('after', formatExamples(['quarry init shop', 'quarry init shop --language python']))
+    .action(async (directory: string | undefined, options: InitOptions) => {
+      const { init } = await import('./init.ts');
+      end(init(directory ?? '.', options));
     });
   withConnection(program.command('console'))
     .description('print a link that signs you in to the web console, once')

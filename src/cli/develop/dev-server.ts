@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
+import { programFile } from '../../lib/program-file.ts';
 
 /** What `quarry serve` sends to the process that started it. */
 export type Serving = { type: 'serving'; baseUrl: string };
@@ -16,9 +16,7 @@ type Options = {
   onCrash(how: string): void;
 };
 
-const mainFile = fileURLToPath(
-  new URL(import.meta.url.endsWith('.ts') ? '../../main.ts' : '../../main.js', import.meta.url),
-);
+const mainFile = programFile('../../main', import.meta.url);
 const firstPauseMs = 500;
 const lastPauseMs = 10_000;
 const stopTimeoutMs = 12_000;

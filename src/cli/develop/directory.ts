@@ -130,7 +130,7 @@ function readResource(kind: Kind, file: string, environment: Environment, proble
     report(path, node === undefined ? message : `node "${node}": ${message}`);
   const key = values[kind.key];
   if (key === undefined || key === null) {
-    if (kind.key === 'lookup_key') report([], `lookup_key is missing: it identifies the ${kind.name}`);
+    if (kind.key !== 'issuer') report([], `${kind.key} is missing: it identifies the ${kind.name}`);
     return [];
   }
   return [{ kind, key: String(key), file, values, written, locate: text.locate }];

@@ -36,7 +36,7 @@ async function exportKind(session: Session, root: string, kind: Kind, names: Nam
   }
   if (left.length > 0)
     session.say(
-      `Left out ${left.length} of ${kind.folder}, which have no lookup_key: ${left.slice(0, idsShown).join(', ')}${left.length > idsShown ? ', …' : ''}`,
+      `Left out ${left.length} of ${kind.folder}, which have no ${kind.key}: ${left.slice(0, idsShown).join(', ')}${left.length > idsShown ? ', …' : ''}`,
     );
   return taken.size;
 }

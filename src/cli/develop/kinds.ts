@@ -1,13 +1,15 @@
 import type { TObject } from 'typebox';
 import { checkAutomation, checkMembers, type ValueProblem } from '../../automations/definitions/source-file.ts';
 import { automationCreateSchema } from '../../automations/schema.ts';
+import { strict } from '../../http/route/route.ts';
 import { issuerCreateSchema } from '../../identity/schema.ts';
 import { sourceCreateSchema } from '../../knowledge/schema.ts';
+import { orgCreateSchema } from '../../orgs/schema.ts';
 import { webhookCreateSchema } from '../../webhooks/schema.ts';
 import type { NamedKind } from '../client/names.ts';
 
 export type Values = Record<string, unknown>;
-type ResourceName = 'source' | 'automation' | 'webhook' | 'issuer';
+type ResourceName = 'org' | 'source' | 'automation' | 'webhook' | 'issuer';
 
 /** How files describe one kind of resource: the body of the request that creates it, and its status. */
 export type Kind = {
@@ -15,7 +17,7 @@ export type Kind = {
   folder: string;
   path: string;
   /** The member that identifies it in files and on the server. */
-  key: 'lookup_key' | 'issuer';
+  key: 'lookup_key' | 'issuer' | 'slug';
   /** The values of members that a file leaves out. */
   defaults: Values;
   /** Members that are set when it is created. */
@@ -26,12 +28,30 @@ export type Kind = {
   owners: readonly string[];
   /** `status` of a file, which is changed by requests of its own: the value and the request for it. */
   status?: { initial: string; requests: Record<string, string> };
+  /** Whether `--prune` leaves it: deleting it would delete what its users own. */
+  isKept?: boolean;
   check(values: Values): ValueProblem[];
 };
 
 const owners = ['agent', 'team', 'user', 'org'] as const;
 
+/** A logo is not in files. */
+const { slug, name } = orgCreateSchema.properties;
+const orgFileSchema = strict({ slug, name });
+
 export const kinds: readonly Kind[] = [
+  {
+    name: 'org',
+    folder: 'orgs',
+    path: '/orgs',
+    key: 'slug',
+    defaults: {},
+    fixed: [],
+    names: {},
+    owners: [],
+    isKept: true,
+    check: (values) => checkMembers(orgFileSchema, values),
+  },
   {
     name: 'source',
     folder: 'sources',
@@ -91,6 +111,7 @@ function membersOf({ name }: Kind): string[] {
 }
 
 const schemas: Record<ResourceName, unknown> = {
+  org: orgFileSchema,
   source: sourceCreateSchema,
   automation: automationCreateSchema,
   webhook: webhookCreateSchema,

@@ -194,7 +194,10 @@ export function configPath(path: string): string {
   return path.split('/').map(encodeURIComponent).join('/');
 }
 
-/** What `apply` created, that still exists, and that the directory no longer has. Sources are the last. */
+/**
+ * What `apply` created, that still exists, and that the directory no longer has, but no organisations. Sources are the
+ * last.
+ */
 function listGone(
   directory: Directory,
   present: Present,
@@ -204,7 +207,8 @@ function listGone(
     ...directory.resources.map(({ kind, key }) => `${kind.name} ${key}`),
     ...directory.configs.map(({ path }) => `config ${path}`),
   ]);
-  const gone = record.created.filter(({ kind, key }) => !kept.has(`${kind} ${key}`));
+  const isKept = (name: string) => kinds.find((kind) => kind.name === name)?.isKept === true;
+  const gone = record.created.filter(({ kind, key }) => !isKept(kind) && !kept.has(`${kind} ${key}`));
   return gone
     .flatMap(({ kind, key, id }) => {
       const found = kind === 'config' ? present.configs.get(key) : present.resources.get(`${kind} ${key}`);

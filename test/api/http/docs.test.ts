@@ -53,8 +53,8 @@ const pages = [
   'skills/quarry/SKILL.md',
 ];
 /** What every other page continues from, as each of them says. */
-const opening = stepsOf(readPage('docs/quickstart.md')).filter(({ heading }) =>
-  ['Your shell', 'A user'].includes(heading),
+const opening = stepsOf(readPage('docs/quickstart.md')).filter(
+  ({ heading, language }) => language === 'sh' && ['Your shell', 'A user'].includes(heading),
 );
 const withoutOpening = ['README.md', 'docs/quickstart.md', 'docs/self-hosting.md'];
 /** They show how the commands of all guides are defined, and run them as they are. */

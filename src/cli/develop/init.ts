@@ -1,0 +1,45 @@
+import { cpSync, existsSync, mkdirSync, readdirSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { UsageError } from '../errors.ts';
+
+export type InitOptions = { language: 'typescript' | 'python' };
+
+/** `examples/starter` of the clone or the package. */
+const templates = fileURLToPath(new URL('../../../examples/starter/', import.meta.url));
+
+/** Files whose names npm would change or leave out. */
+const names: { [template: string]: string } = { gitignore: '.gitignore', env: '.env' };
+
+/** `quarry init [directory]`: writes a small app that works. Files that exist are never overwritten. Returns the exit code. */
+export function init(directory: string, { language }: InitOptions): number {
+  const files = ['common', language].flatMap((part) => listFiles(join(templates, part)));
+  const targets = files.map(({ path, name }) => ({ path, target: join(directory, name) }));
+  const taken = targets.find(({ target }) => existsSync(target));
+  if (taken) throw new UsageError(`${taken.target} exists. Name a directory without it: nothing was written.`);
+  mkdirSync(directory, { recursive: true });
+  for (const { path, target } of targets) cpSync(path, target);
+  process.stdout.write(nextSteps(directory, language));
+  return 0;
+}
+
+function listFiles(root: string): { path: string; name: string }[] {
+  return readdirSync(root, { withFileTypes: true, recursive: true })
+    .filter((entry) => entry.isFile() && !/__pycache__/.test(entry.parentPath))
+    .map((entry) => {
+      const path = join(entry.parentPath, entry.name);
+      return { path, name: names[relative(root, path)] ?? relative(root, path) };
+    });
+}
+
+function nextSteps(directory: string, language: string): string {
+  const client = language === 'python' ? 'docs/python.md#install' : 'docs/typescript.md#install';
+  const ask = language === 'python' ? 'python3 main.py' : 'npm run ask';
+  return [
+    `Wrote a starter to ${directory}. Its README.md says what is where. Next:`,
+    ...(directory === '.' ? [] : [`  cd ${directory}`]),
+    `  quarry dev            # runs a server that follows app/`,
+    `  ${ask.padEnd(20)}  # in a second terminal, with the client (${client})`,
+    '',
+  ].join('\n');
+}
