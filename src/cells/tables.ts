@@ -15,7 +15,6 @@ export const tablePlaces: Record<string, 'directory' | 'cell' | 'both' | 'each'>
   cells: 'directory',
   console_developer_sessions: 'directory',
   console_sign_in_links: 'directory',
-  console_sign_in_links: 'directory',
   // Politeness to a host counts the requests of all cells.
   crawl_host_shares: 'directory',
   developer_tokens: 'directory',
