@@ -49,6 +49,8 @@ const routes: [path: string, component: ReturnType<typeof page>][] = [
   ['/threads/:id', page(threads, 'ThreadPage')],
   ['/installations', page(() => import('./pages/people/installations-page.tsx'), 'InstallationsPage')],
   ['/keys', page(() => import('./pages/keys/keys-page.tsx'), 'KeysPage')],
+  ['/models', page(() => import('./pages/models/models-page.tsx'), 'ModelsPage')],
+  ['/design', page(() => import('./pages/design/design-page.tsx'), 'DesignPage')],
   ['/webhooks', page(() => import('./pages/webhooks/webhooks-page.tsx'), 'WebhooksPage')],
   ['/webhooks/:id', page(() => import('./pages/webhooks/webhook-page.tsx'), 'WebhookPage')],
   ['/issuers', page(() => import('./pages/app/issuers-page.tsx'), 'IssuersPage')],

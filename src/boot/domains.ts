@@ -237,6 +237,9 @@ export function createDomains(
   return {
     ...base,
     work,
+    llm,
+    contextTokens: config.llmContextTokens,
+    requestMsMax: config.llmRequestSeconds * 1000,
     apps: createAppService({ ...base, placement: cells?.placement }),
     usage: usage.service,
     setAsideJobs: createSetAsideJobService(base),

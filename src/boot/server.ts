@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { createServer as createNetServer, type Server as NetServer } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import { registerAgentRoutes } from '../agents/routes.ts';
+import { registerAnswerRoutes } from '../answers/routes.ts';
 import { registerAppRoutes } from '../apps/routes.ts';
 import { AuditLog } from '../audit/log.ts';
 import { registerAuditRoutes } from '../audit/routes.ts';
@@ -288,6 +289,7 @@ function registerRoutes(api: Api, domains: Domains): void {
   registerKnowledgeRoutes(api, domains);
   registerAutomationRoutes(api, domains);
   registerApprovalRoutes(api, domains);
+  registerAnswerRoutes(api, domains);
   registerOpenAiRoutes(api, domains);
   registerConsoleRoutes(api, domains);
 }

@@ -152,6 +152,7 @@ function addVerificationCommands(program: Command, end: End): void {
     .option('--backup <directory>', 'verify this backup instead of the database; s3://… names its newest one')
     .option('--trust <key...>', 'accept the signatures of these public keys')
     .option('--app <app>', 'only this app, by id')
+    .option('--citations <file...>', 'verify these statements about quotes instead of the database')
     .option('--json', 'print JSON, one value per line')
     .action(async (options: VerifyOptions) => {
       end(await (await import('./operate/verify.ts')).verify(options));

@@ -21,7 +21,7 @@ import {
   text,
   url,
 } from './values.ts';
-import { webSettings } from './web.ts';
+import { extractorTypes, webSettings } from './web.ts';
 
 export { ConfigError };
 
@@ -424,6 +424,11 @@ function checkTogether(config: Config): string[] {
     problems.push('QUARRY_LLM_URL and QUARRY_LLM_MODEL must be set together');
   if (config.embedModelDimensions !== undefined && config.embedModelDimensions < config.embedDimensions)
     problems.push('QUARRY_EMBED_MODEL_DIMENSIONS must not be less than QUARRY_EMBED_DIMENSIONS');
+  const notType = config.extractorTypes.filter((name) => !extractorTypes.includes(name));
+  if (notType.length > 0)
+    problems.push(
+      `QUARRY_EXTRACTOR_TYPES must name types such as ${extractorTypes.join(', ')}, not "${notType.join(', ')}"`,
+    );
   const notLanguage = config.ocrLanguages.filter((name) => !/^[A-Za-z][A-Za-z0-9_]{1,40}$/.test(name));
   if (notLanguage.length > 0 || config.ocrLanguages.length === 0)
     problems.push(`QUARRY_OCR_LANGUAGES must name languages such as eng, not "${notLanguage.join(', ')}"`);

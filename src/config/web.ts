@@ -1,4 +1,7 @@
-import { integer, list, text, url } from './values.ts';
+import { integer, list, oneOf, secretText, text, url } from './values.ts';
+
+/** The types of documents that an extractor may read. */
+export const extractorTypes = ['pdf', 'docx', 'pptx', 'xlsx', 'odt', 'ods', 'odp', 'epub', 'rtf', 'image'];
 
 /** The settings for requests to other hosts: fetches, the renderer and crawls. */
 export const webSettings = {
@@ -29,6 +32,24 @@ export const webSettings = {
     'Pages of one app that this process renders concurrently; the same number is reserved for other apps.',
   ),
   rendererSeconds: integer('QUARRY_RENDERER_SECONDS', 20, { min: 1, max: 300 }, 'Time to render one page.'),
+  extractorUrl: url(
+    'QUARRY_EXTRACTOR_URL',
+    undefined,
+    'Base URL of a docling-serve or Apache Tika server that reads documents of chosen types.',
+  ),
+  extractorKind: oneOf('QUARRY_EXTRACTOR_KIND', 'docling', ['docling', 'tika'], 'What the extractor is.'),
+  extractorTypes: list(
+    'QUARRY_EXTRACTOR_TYPES',
+    ['pdf'],
+    `Types that the extractor reads: ${extractorTypes.join(', ')}.`,
+  ),
+  extractorKey: secretText('QUARRY_EXTRACTOR_KEY', 'Key of the extractor.'),
+  extractorSeconds: integer(
+    'QUARRY_EXTRACTOR_SECONDS',
+    60,
+    { min: 1, max: 3_600 },
+    'Time that the extractor may take for one document.',
+  ),
   crawlConcurrency: integer(
     'QUARRY_CRAWL_CONCURRENCY',
     8,

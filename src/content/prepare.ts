@@ -65,7 +65,7 @@ export function prepareText({ text, title, embedIn, embedded, ...input }: Prepar
     gathered = 0;
   };
   const titleTerms = titleTermReader(language);
-  const pagesOf = pageReader(text);
+  const pagesOf = readPages(text);
   const known = new Set(embedded);
   const vectors: PreparedText['vectors'] = [];
   const chunks = chunkMarkdown(text, { fragments: input.fragments }).map(
@@ -122,7 +122,7 @@ export function withContext(text: string, title: string | undefined, headingPath
 }
 
 /** Reads pages from the marks that parsers leave in the text. The first page has no mark. */
-function pageReader(text: string) {
+export function readPages(text: string) {
   const marks: { page: number; byte: number }[] = [];
   let seen = 0;
   let byte = 0;
@@ -141,7 +141,7 @@ function pageReader(text: string) {
     }
     return marks[low - 1]?.page ?? Math.max(1, (marks[0]?.page ?? 2) - 1);
   };
-  return (passage: string, { startByte }: { startByte: number }) => {
+  return (passage: string, { startByte }: { startByte: number }): { startPage?: number; endPage?: number } => {
     if (marks.length === 0) return {};
     const end = startByte + Buffer.byteLength(withoutLastMarks(passage));
     const startPage = pageAt(startByte + 1);

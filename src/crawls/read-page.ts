@@ -280,6 +280,7 @@ function readOutcome(
     published: read.published,
     report: read.report,
     ocr: read.ocr,
+    reader: read.reader,
     contentType: mediaTypeOf(contentType),
     truncated: read.truncated,
   };
@@ -321,6 +322,7 @@ function unchanged(queued: QueuedPage, known: PageState): PageOutcome {
     published: none,
     report: none,
     ocr: none,
+    reader: none,
     truncated: none,
   };
   const { finalUrl, canonical } = known;
@@ -345,6 +347,7 @@ type Read = Pick<
   links: string[];
   report: PageReport | undefined;
   ocr: OcrReport | undefined;
+  reader: string | undefined;
   truncated: string[] | undefined;
 };
 
@@ -360,6 +363,7 @@ async function readHtml(parser: ParserPool, body: Body, run: RunOptions): Promis
     ...parsed,
     report: { page_type: parsed.pageType, structured: parsed.structured },
     ocr: undefined,
+    reader: undefined,
     truncated: parsed.truncated,
     links: [...new Set(links.flatMap((link) => normalizeUrl(link.url) ?? []))],
   };
@@ -385,6 +389,7 @@ async function readDocument(
     links: [],
     report: document.page,
     ocr: document.ocr,
+    reader: document.reader,
     truncated: document.truncated,
   };
 }

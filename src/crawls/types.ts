@@ -57,6 +57,8 @@ export type CrawledPage = {
   published: string | undefined;
   /** Set for an HTML page. */
   report: PageReport | undefined;
+  /** The extractor that read a document. */
+  reader: string | undefined;
   /** Set for a scan or a picture: what was recognised. */
   ocr: OcrReport | undefined;
   contentType: string;

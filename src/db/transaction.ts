@@ -1,4 +1,4 @@
-import { isTracing } from '../tracing/trace.ts';
+import { currentTraceparent, isTracing } from '../tracing/trace.ts';
 import type { Connection } from './connection.ts';
 import { DatabaseError } from './errors.ts';
 import { isForEveryApp } from './fences.ts';
@@ -19,6 +19,15 @@ export async function execute(connection: Connection, compiled: Compiled): Promi
   }
 }
 
+/** Begins a transaction. Triggers store its trace with the events that they emit. */
+function beginScript(mode: TransactionMode | undefined): string {
+  const begin = mode === undefined ? 'begin' : `begin ${mode}`;
+  const everyApp = isForEveryApp() ? "; set local quarry.every_app = 'on'" : '';
+  const traceparent = currentTraceparent();
+  const trace = traceparent === undefined ? '' : `; set local quarry.traceparent = '${traceparent}'`;
+  return `${begin}${everyApp}${trace}`;
+}
+
 export async function runTransaction<T>(
   connection: Connection,
   mode: TransactionMode | undefined,
@@ -26,8 +35,7 @@ export async function runTransaction<T>(
   attempt?: Try,
 ): Promise<T> {
   if (attempt) attempt.isWithoutEffect = true;
-  const setting = isForEveryApp() ? "; set local quarry.every_app = 'on'" : '';
-  const begun = connection.runScript(`begin${mode === undefined ? '' : ` ${mode}`}${setting}`);
+  const begun = connection.runScript(beginScript(mode));
   // The first statement is sent immediately after a plain `begin`, which cannot fail on a working session.
   if (mode === undefined) begun.catch(() => {});
   else await begun;

@@ -33,15 +33,16 @@ type NewEvent = {
  */
 export async function emitEvent(db: Db, event: NewEvent, always = false): Promise<string | undefined> {
   const { owner, subject } = event;
+  const traceparent = currentTraceparent() ?? null;
   const rows = await db<{ id: string }[]>`
     with written as (
       insert into events (app_id, id, sandbox_id, name, payload, depth, tree_id, org_id, team_id, user_id, agent_id,
-        subject_kind, subject_id)
+        subject_kind, subject_id, traceparent)
       select ${event.appId}::uuid, ${newUuid()}::uuid, ${event.sandboxId}::uuid, ${event.name},
         ${JSON.stringify(event.payload ?? null)}::text::json, ${event.depth ?? 0}::integer,
         ${event.treeId ?? null}::uuid, ${owner?.orgId ?? null}::uuid,
         ${owner?.teamId ?? null}::uuid, ${owner?.userId ?? null}::uuid, ${owner?.agentId ?? null}::uuid,
-        ${subject?.kind ?? null}::text, ${subject?.id ?? null}::uuid
+        ${subject?.kind ?? null}::text, ${subject?.id ?? null}::uuid, ${traceparent}::text
       where ${always}
         or exists (select 1 from automations a where a.app_id = ${event.appId} and a.sandbox_id = ${event.sandboxId}
           and a.trigger = ${event.name} and a.type = 'trigger' and a.status = 'running')
@@ -52,7 +53,7 @@ export async function emitEvent(db: Db, event: NewEvent, always = false): Promis
     job as (
       select written.id, add_job('dispatch_event',
         json_strip_nulls(json_build_object('appId', written.app_id, 'eventId', written.id,
-          'traceparent', ${currentTraceparent() ?? null}::text))) from written)
+          'traceparent', ${traceparent}::text))) from written)
     select id from job`;
   return rows[0]?.id;
 }

@@ -413,9 +413,10 @@ function outputPage({ page, ocr, truncated }: ParsedDocument) {
 
 /** The metadata of the output's file. */
 function documentMetadata(document: ParsedDocument): Record<string, unknown> {
-  const { title, language, pages, author, created, modified, attachments, truncated, kind } = document;
+  const { title, language, pages, author, created, modified, attachments, truncated, kind, reader } = document;
   const members = {
     kind,
+    reader,
     title: storableText(title),
     language: storableText(language),
     pages,

@@ -146,11 +146,12 @@ function newFile(crawl: Crawl, owned: Owned, prepared: PreparedOutput, filename:
 }
 
 function pageMetadata(page: CrawledPage): Record<string, unknown> {
-  const { description, language, published, contentType, truncated } = page;
+  const { description, language, published, contentType, truncated, reader } = page;
   const members = {
     description: storableText(description),
     language,
     published,
+    reader,
     content_type: storableText(contentType),
     truncated,
   };

@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import { asCaller } from '../http/route/inner-caller.ts';
 import type { Caller } from '../tenancy/caller.ts';
+import { trace } from '../tracing/trace.ts';
 import { ApiError, injectInto } from './api-client.ts';
 import type { Tool } from './tool.ts';
 
@@ -13,6 +14,11 @@ type RunToolsDeps = {
   openApi(): Promise<FastifyInstance>;
   readFile(caller: Caller, file: string, start: number, end: number): Promise<Buffer>;
 };
+
+/** As OpenTelemetry's conventions for generative AI name the call of a tool. */
+function attributesOf(tool: string) {
+  return { 'gen_ai.operation.name': 'execute_tool', 'gen_ai.tool.name': tool, 'gen_ai.tool.type': 'function' };
+}
 
 /** Refusals that pass: of a request in progress, and of the rate limit. */
 const passing = new Set(['request_in_progress', 'rate_limited']);
@@ -43,12 +49,14 @@ export function createRunTools({ openApi, readFile }: RunToolsDeps) {
       const send = injectInto(await openApi(), { idempotencyKey: key, around: (request) => asCaller(caller, request) });
       for (;;) {
         try {
-          const { data } = await tool.call(given, {
-            api: send,
-            readFile: (file, start, end) => readFile(caller, file, start, end),
-            report: async () => {},
-            signal,
-          });
+          const { data } = await trace(`execute_tool ${name}`, { attributes: attributesOf(name) }, () =>
+            tool.call(given, {
+              api: send,
+              readFile: (file, start, end) => readFile(caller, file, start, end),
+              report: async () => {},
+              signal,
+            }),
+          );
           return data;
         } catch (error) {
           if (!(error instanceof ApiError) || !passing.has(error.error.code)) throw error;

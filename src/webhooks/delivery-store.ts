@@ -43,6 +43,8 @@ export type ClaimedDelivery = DeliveryKey & {
   /** JSON as stored. */
   payload: string;
   emittedAt: Date;
+  /** The trace of the change that the event reports. */
+  traceparent: string | null;
 };
 
 /** The number of attempts that the log keeps. */
@@ -86,7 +88,7 @@ export async function claimDeliveries(
       and e.app_id = d.app_id and e.id = d.event_id
     returning d.app_id, d.webhook_id, d.id, d.attempts, d.tries, w.url, w.secret,
       case when w.previous_secret_until > ${claim.now} then w.previous_secret end as previous_secret,
-      d.event_id, e.name, d.sequence, e.payload::text as payload, e.created_at as emitted_at`;
+      d.event_id, e.name, d.sequence, e.payload::text as payload, e.created_at as emitted_at, e.traceparent`;
   return rows.sort((a, b) => a.sequence - b.sequence);
 }
 

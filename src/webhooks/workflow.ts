@@ -12,6 +12,7 @@ import { formatId } from '../lib/ids.ts';
 import type { Scope } from '../tenancy/caller.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
 import { signedHeaders } from '../tenancy/signed-messages.ts';
+import { traceFrom } from '../tracing/trace.ts';
 import {
   type Attempt,
   type ClaimedDelivery,
@@ -126,7 +127,8 @@ async function attempt(deps: WebhookWorkDeps, delivery: ClaimedDelivery, signal:
   const { db, clock } = deps;
   const at = clock.now();
   const startedAt = performance.now();
-  const outcome = await send(deps, delivery, at, signal);
+  const span = { continues: delivery.traceparent, attributes: { 'quarry.webhook.attempt': delivery.attempts } };
+  const outcome = await traceFrom('deliver webhook', span, () => send(deps, delivery, at, signal));
   if (outcome === undefined) {
     await returnClaim(db, delivery, clock.now());
     throw signal.reason;

@@ -168,6 +168,7 @@ test('"Verify" says that nothing was changed, then which entry was, and the down
     await page.emulateMedia({ colorScheme: 'light' });
   };
 
+  await page.getByText('Details', { exact: true }).click();
   await verify.click();
   await clean.waitFor();
   await lookAtBoth('run-verified');

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
+import { installClientPackage } from '../support/client-packages.ts';
 import { installTimeoutMs, npm } from '../support/npm.ts';
 import { projectRoot } from '../support/source.ts';
 
@@ -35,13 +36,13 @@ function link(...names: string[]): void {
   }
 }
 
-const program = `import { PlatformClient } from '@archastro/sdk';
+const program = `import { Quarry } from '@quarry/client';
 import { createTools, ToolError, toolNames } from '@quarry/tools';
 import { quarryTools as aiTools } from '@quarry/tools/ai';
 import { quarryTools as langchainTools } from '@quarry/tools/langchain';
 import { generateText } from 'ai';
 
-const client = PlatformClient.withSecretKey('sk_none', 'http://127.0.0.1:1');
+const client = new Quarry({ baseUrl: 'http://127.0.0.1:1', key: 'sk_none', retries: 0 });
 const tools = aiTools(client, { tools: ['search', 'kv_get'] });
 async function generate(model: Parameters<typeof generateText>[0]['model']): Promise<number | undefined> {
   const { toolResults } = await generateText({ model, tools, prompt: '' });
@@ -78,7 +79,8 @@ test('one framework is enough, and the other is not loaded', async () => {
 });
 
 test('a program imports it and has its types', async () => {
-  link('@archastro/sdk', '@langchain/core');
+  link('@langchain/core');
+  installClientPackage('typescript', modules);
   writeFileSync(join(directory, 'program.mts'), program);
   const tsc = join(projectRoot, 'node_modules/.bin/tsc');
   const types = ['--types', 'node', '--typeRoots', join(projectRoot, 'node_modules/@types')];

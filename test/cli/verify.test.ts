@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
+import type { SignedStatement } from '../../src/answers/statement.ts';
 import { production } from '../../src/db/database.ts';
 import { createLedger } from '../../src/ledger/seal.ts';
+import { callQuarry } from '../support/command.ts';
 import { operatorOf } from '../support/operator.ts';
 import { startTestServer } from '../support/server.ts';
 
@@ -57,4 +60,29 @@ test('an exported head proves that a database or a backup is unchanged, and name
   assert.equal(refused.code, 2);
   assert.match(refused.stderr, /is not an exported head, or it was changed/);
   assert.equal((await quarry('verify', '--trust', 'x')).code, 2);
+});
+
+test('a signed statement about quotes is verified without a database, by a key that the reader trusts', async () => {
+  const body = { quotes: ['words that no document says'] };
+  const { body: signed } = await server.api<SignedStatement>('POST', '/api/v1/citations/verify', { key, body });
+  const file = join(work, 'citations.json');
+  writeFileSync(file, JSON.stringify(signed));
+  const own = await quarry('verify', '--citations', file);
+  assert.deepEqual([own.code, own.stderr], [0, '']);
+  assert.match(own.stdout, /unchanged, signed with [0-9a-f]{16} at .*: 1 quote \(1 not_found\)$/m);
+
+  // Another machine does not have the root secret.
+  const env = { QUARRY_SECRET: randomBytes(32).toString('base64url'), QUARRY_DATA_DIR: work };
+  const unknown = await callQuarry(['verify', '--citations', file], { env });
+  assert.equal(unknown.code, 1);
+  assert.match(unknown.stdout, /not a trusted key/);
+  const named = await callQuarry(['verify', '--citations', file, '--trust', signed.public_key], { env });
+  assert.equal(named.code, 0, named.stdout + named.stderr);
+
+  writeFileSync(file, JSON.stringify(signed).replace('not_found', 'exact'));
+  const changed = await quarry('verify', '--citations', file, '--json');
+  assert.equal(changed.code, 1);
+  assert.match(JSON.parse(changed.stdout).problem, /does not match its signature/);
+  writeFileSync(file, '{}');
+  assert.equal((await quarry('verify', '--citations', file)).code, 2);
 });

@@ -12,6 +12,7 @@ export const revision = { accept: 'application/json, text/event-stream', 'mcp-pr
 
 /** Members that tools need although their schemas require none of them, or only one of several. */
 const needed: Record<string, (known: Known) => object> = {
+  answer: ({ source }) => ({ source }),
   extract_file: ({ file }) => ({ file }),
   extract_url: () => ({ url: 'https://host.invalid/' }),
   ingest: () => ({ text: 'Text.' }),

@@ -12,6 +12,7 @@ const levels: string[][] = [
   ['cells'],
   ['backup'],
   ['console', 'openai'],
+  ['answers'],
   [
     'agents',
     'apps',

@@ -197,6 +197,7 @@ test('a route takes bodies of 64 KiB and 2,000 values at most, or is listed here
     ['openaiSearchVectorStore', 'filters'],
     ['searchAgentKnowledge', 'filter'],
     ['searchKnowledge', 'filter'],
+    ['verifyCitations', 'text'],
     ['checkAutomation', 'graph'],
     ['createAutomation', 'graph'],
     ['updateAutomation', 'graph'],

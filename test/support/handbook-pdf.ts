@@ -7,6 +7,7 @@ const fonts = {
   bold: ['F2', 'Times-Bold'],
   hebrew: ['F3', 'Times-Roman'],
   hebrewBold: ['F4', 'Times-Bold'],
+  italic: ['F5', 'Times-Italic'],
 } as const;
 
 const letters = '/CIDInit /ProcSet findresource begin 12 dict begin begincmap /CMapName /H def /CMapType 2 def\n';
@@ -23,10 +24,10 @@ export function handbookPdf(pages: Drawn[][]): Uint8Array {
       })
       .join('\n'),
   );
-  const first = 8;
+  const first = 9;
   const fontObjects = Object.entries(fonts).map(
     ([name, [, base]]) =>
-      `<< /Type /Font /Subtype /Type1 /BaseFont /${base}${name.startsWith('hebrew') ? ' /ToUnicode 7 0 R' : ''} >>`,
+      `<< /Type /Font /Subtype /Type1 /BaseFont /${base}${name.startsWith('hebrew') ? ' /ToUnicode 8 0 R' : ''} >>`,
   );
   const named = Object.values(fonts).map(([name], at) => `/${name} ${3 + at} 0 R`);
   const objects = [

@@ -7,6 +7,7 @@ import { findShared } from './shared.ts';
 
 /** The pool that test servers with these settings share, or undefined if a server opens its own. */
 export function findParsers(config: Config): ParserPool | undefined {
+  if (config.extractorUrl !== undefined) return undefined;
   const { parseWorkers, parseMemoryMb, parseSeconds, parseJobSeconds, ocrLanguages, ocrDataDir } = config;
   const settings = [parseWorkers, parseMemoryMb, parseSeconds, parseJobSeconds, ocrLanguages, ocrDataDir];
   return findShared(`parsers ${JSON.stringify(settings)}`, () => openParsers(config, createLogger('error')));

@@ -92,3 +92,27 @@ test('pages from right to left keep bold titles and lose running heads with digi
   );
   assert.doesNotMatch(markdown, /[٠-٩]/);
 });
+
+test('a title in italics above running text is a heading; a motto, an emphasised line and italic documents have none', async () => {
+  const titled = (font: Drawn[number]['font'], title: string): Drawn => [
+    ...paragraph(720, prose, font === undefined ? {} : { font }),
+    { text: title, x: 72, y: 650, font: 'italic' },
+    ...paragraph(625, prose, font === undefined ? {} : { font }),
+  ];
+  assert.deepEqual(await headings([titled(undefined, 'Lights at night')]), ['# Lights at night']);
+  assert.deepEqual(await headings([titled(undefined, 'Keep a lookout at all times!')]), []);
+  assert.deepEqual(await headings([titled(undefined, 'and never leave the helm')]), []);
+  assert.deepEqual(await headings([titled('italic', 'Lights at night')]), []);
+});
+
+test('a line in capitals is a heading, a statement of a query language is not', async () => {
+  const pageOf = (line: string): Drawn => [...paragraph(720), { text: line, x: 72, y: 650 }, ...paragraph(625)];
+  assert.deepEqual(await headings([pageOf('RULES OF THE HARBOUR')]), ['# RULES OF THE HARBOUR']);
+  for (const line of [
+    'SELECT NAME FROM SHIPS',
+    'DELETE FROM BERTHS WHERE SHIP = NULL',
+    'COUNT(SHIPS)',
+    'LEFT JOIN BERTHS ON SHIP',
+  ])
+    assert.deepEqual(await headings([pageOf(line)]), [], line);
+});

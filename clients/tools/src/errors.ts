@@ -13,8 +13,8 @@ export class ToolError extends Error {
   }
 }
 
-/** The SDK exports no error class; its errors have these members. */
-type ApiError = Error & { status: number; errorCode: string };
+/** An error of `@quarry/client`, from whichever copy of it. Without a status, there was no response of Quarry. */
+type ClientError = Error & { status: number | undefined; code: string };
 
 const hints: Record<number, string> = {
   400: 'Correct the arguments.',
@@ -28,25 +28,23 @@ const hints: Record<number, string> = {
 /** Translates what a request threw; any other error is a defect and is returned as it is. */
 export function translateError(error: unknown): unknown {
   if (error instanceof ToolError) return error;
-  if (isApiError(error)) {
-    const { status, errorCode: code } = error;
-    const hint = hints[status] ?? (status >= 500 ? 'The server has a problem. Call again later.' : '');
-    const message = error.message.replace(/\.$/, '');
-    return new ToolError(code, `${message} (${status} ${code}). ${hint}`.trim(), { status, cause: error });
-  }
-  // Runtimes word it differently: fetch failed, Failed to fetch, network error.
-  if (error instanceof TypeError && /fetch|network/i.test(error.message))
-    return new ToolError('unreachable', 'The server cannot be reached. Call again later.', { cause: error });
-  if (error instanceof SyntaxError)
+  if (!isClientError(error)) return error;
+  const { status, code } = error;
+  if (code === 'bad_response' && (status === undefined || status < 500))
     return new ToolError('unreachable', 'The server did not return JSON. Its base URL may be wrong: tell the user.', {
       cause: error,
     });
-  return error;
+  if (code === 'signed_out')
+    return new ToolError(code, 'The user is signed out. Calling again does not help: tell the user.', { cause: error });
+  if (status === undefined)
+    return new ToolError('unreachable', 'The server cannot be reached. Call again later.', { cause: error });
+  const hint = hints[status] ?? (status >= 500 ? 'The server has a problem. Call again later.' : '');
+  const message = error.message.replace(/\.$/, '');
+  return new ToolError(code, `${message} (${status} ${code}). ${hint}`.trim(), { status, cause: error });
 }
 
-function isApiError(error: unknown): error is ApiError {
-  const { status, errorCode } = error as Partial<ApiError>;
-  return error instanceof Error && typeof status === 'number' && typeof errorCode === 'string';
+function isClientError(error: unknown): error is ClientError {
+  return error instanceof Error && error.name === 'QuarryError';
 }
 
 /** Keys and tokens, in case a proxy repeats the request's headers in its message. */

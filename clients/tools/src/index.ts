@@ -23,7 +23,7 @@ export type ToolDefinitions = { [N in ToolName]: ReturnType<(typeof makers)[N]> 
 
 export const toolNames = Object.keys(makers) as ToolName[];
 
-/** The chosen tools, independent of any framework. `client` is the SDK's PlatformClient. */
+/** The chosen tools, independent of any framework. `client` is the `Quarry` of `@quarry/client`. */
 export function createTools<const N extends ToolName>(
   client: QuarryClient,
   options: ToolOptions<N>,

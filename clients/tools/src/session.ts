@@ -1,24 +1,20 @@
 import { ToolError } from './errors.ts';
 import type { Limits } from './options.ts';
 
-/** The part of the SDK's `PlatformClient` that the tools use. Base URL, credential and its renewal remain the SDK's. */
+type CallOptions = { query?: object | undefined; signal?: AbortSignal | undefined; timeoutMs?: number | undefined };
+
+/** The part of `Quarry` of `@quarry/client` that the tools use. Base URL, credential and its renewal remain the client's. */
 export type QuarryClient = {
-  readonly http: {
-    request<T>(
-      path: string,
-      options?: {
-        method?: string;
-        body?: unknown;
-        query?: Record<string, string | number | boolean | undefined>;
-        signal?: AbortSignal;
-      },
-    ): Promise<T>;
+  readonly connection: {
+    send<T>(method: string, path: string, body?: unknown, options?: CallOptions): Promise<T>;
   };
 };
 
 type RequestOptions = { body?: unknown; query?: Record<string, string | number | undefined> };
 export type StoredFile = { id: string; filename: string; content_type: string; size: number; url: string };
 
+/** Longer than any tool. */
+const requestMs = 600_000;
 const firstPauseMs = 150;
 const lastPauseMs = 2_000;
 
@@ -35,7 +31,9 @@ export class Session {
   }
 
   request<T>(method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string, options: RequestOptions = {}): Promise<T> {
-    return this.#client.http.request<T>(path, { method, signal: this.signal, ...options });
+    const { body, query } = options;
+    // The signal has the deadline of the tool, which covers all of its requests.
+    return this.#client.connection.send<T>(method, path, body, { query, signal: this.signal, timeoutMs: requestMs });
   }
 
   getFile(id: string): Promise<StoredFile> {

@@ -3,6 +3,7 @@ import { Connection, type ConnectOptions } from './connection.ts';
 import { extractions } from './extractions.ts';
 import { files } from './files.ts';
 import { agents } from './generated/agents.ts';
+import { answers } from './generated/answers.ts';
 import { apps } from './generated/apps.ts';
 import { audit } from './generated/audit.ts';
 import { auth } from './generated/auth.ts';
@@ -28,6 +29,7 @@ import { webhooks } from './webhooks.ts';
 export class Quarry {
   readonly connection: Connection;
   readonly agents: ReturnType<typeof agents>;
+  readonly answers: ReturnType<typeof answers>;
   readonly apps: ReturnType<typeof apps>;
   readonly audit: ReturnType<typeof audit>;
   readonly auth: ReturnType<typeof auth>;
@@ -53,6 +55,7 @@ export class Quarry {
     const c = new Connection(options);
     this.connection = c;
     this.agents = agents(c);
+    this.answers = answers(c);
     this.apps = apps(c);
     this.audit = audit(c);
     this.auth = auth(c);

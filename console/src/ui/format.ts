@@ -25,18 +25,25 @@ export function duration(ms: number): string {
   return `${Math.floor(whole / 3_600_000)} h ${Math.floor((whole % 3_600_000) / 60_000)} min`;
 }
 
-export function ago(date: Date): string {
-  const seconds = Math.round((Date.now() - date.getTime()) / 1_000);
-  if (Math.abs(seconds) < 45) return 'now';
-  for (const [unit, size] of [
-    ['day', 86_400],
-    ['hour', 3_600],
-    ['minute', 60],
-  ] as const)
-    if (Math.abs(seconds) >= size || unit === 'minute') {
-      const number = Math.max(1, Math.round(Math.abs(seconds) / size));
-      if (unit === 'day' && number > 6) return date.toLocaleDateString(undefined, { dateStyle: 'medium' });
-      return new Intl.RelativeTimeFormat('en', { numeric: 'auto' }).format(seconds > 0 ? -number : number, unit);
-    }
-  return '';
+/** Formats a large number in three digits: 4,120 is "4.12k". Smaller ones stay whole. */
+export function compact(number: number): string {
+  if (Math.abs(number) < 10_000) return number.toLocaleString('en');
+  return new Intl.NumberFormat('en', { notation: 'compact', maximumSignificantDigits: 3 }).format(number).toLowerCase();
+}
+
+/** Formats a moment relative to now: "12 min ago", "in 33 s". Beyond six days, the date. */
+export function ago(date: Date, now = Date.now()): string {
+  const seconds = Math.round((now - date.getTime()) / 1_000);
+  const size = Math.abs(seconds);
+  if (size < 5) return 'now';
+  if (size > 6.5 * 86_400) return date.toLocaleDateString(undefined, { dateStyle: 'medium' });
+  const text =
+    size < 60
+      ? `${size} s`
+      : size < 3_600
+        ? `${Math.round(size / 60)} min`
+        : size < 86_400
+          ? `${Math.round(size / 3_600)} h`
+          : `${Math.round(size / 86_400)} d`;
+  return seconds > 0 ? `${text} ago` : `in ${text}`;
 }

@@ -18,9 +18,17 @@ import { Secrets } from '../../tenancy/secrets.ts';
 import { UsageError } from '../errors.ts';
 import { Report, readHeadFiles } from '../ledger-report.ts';
 import { withArchive } from './backup.ts';
+import { verifyStatements } from './verify-citations.ts';
 import { withDatabase } from './with-database.ts';
 
-export type VerifyOptions = { head?: string[]; backup?: string; trust?: string[]; app?: string; json?: boolean };
+export type VerifyOptions = {
+  head?: string[];
+  backup?: string;
+  trust?: string[];
+  app?: string;
+  citations?: string[];
+  json?: boolean;
+};
 
 const scopesPageMax = 100;
 /** The tables that a verification reads. */
@@ -36,6 +44,10 @@ export async function verify(options: VerifyOptions): Promise<number> {
     if (!/^[0-9a-f]{64}$/.test(text)) throw new UsageError(`"${text}" is not a public key: 64 hexadecimal digits.`);
     return Buffer.from(text, 'hex');
   });
+  if (options.citations !== undefined) {
+    const trusted = [...ownKeys(readConfig()), ...pinned, ...heads.map(({ publicKey }) => publicKey)];
+    return verifyStatements(options.citations, trusted, options.json === true);
+  }
   const appId = options.app === undefined ? undefined : parseId('app', options.app);
   if (options.app !== undefined && appId === undefined)
     throw new UsageError(`"${options.app}" is not the id of an app.`);

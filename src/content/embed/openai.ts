@@ -1,4 +1,5 @@
 import type { Dispatcher } from 'undici';
+import { trace } from '../../tracing/trace.ts';
 import type { Resolver } from '../fetch/resolver.ts';
 import {
   isRecord,
@@ -60,6 +61,11 @@ export function openAiEmbedder(options: OpenAiOptions): Embedder {
     }
   }
 
+  const attributes = {
+    ...{ 'gen_ai.operation.name': 'embeddings', 'gen_ai.provider.name': 'openai' },
+    ...{ 'gen_ai.request.model': options.model, 'gen_ai.embeddings.dimension.count': options.dimensions },
+  };
+
   return {
     model: `openai:${options.model}:${options.dimensions}`,
     dimensions: options.dimensions,
@@ -70,10 +76,12 @@ export function openAiEmbedder(options: OpenAiOptions): Embedder {
     embed: (texts, _purpose, signal) =>
       texts.length === 0
         ? Promise.resolve([])
-        : request(
-            // Services refuse an empty text, and truncate or refuse one that is too long for the model.
-            texts.map((text) => text.slice(0, textCharactersMax).toWellFormed() || ' '),
-            signal,
+        : trace(`embeddings ${options.model}`, { kind: 'client', attributes }, () =>
+            request(
+              // Services refuse an empty text, and truncate or refuse one that is too long for the model.
+              texts.map((text) => text.slice(0, textCharactersMax).toWellFormed() || ' '),
+              signal,
+            ),
           ),
   };
 }

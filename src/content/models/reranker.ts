@@ -1,4 +1,5 @@
 import { Slots } from '../../fairness/slots.ts';
+import { trace } from '../../tracing/trace.ts';
 import type { Resolver } from '../fetch/resolver.ts';
 import { isRecord, openServiceAgent, parseServiceJson, postToService } from './service.ts';
 
@@ -30,6 +31,10 @@ export function openReranker(settings: RerankSettings, resolve?: Resolver): Rera
   const agent = openServiceAgent(resolve);
   const tooMany = () => new RerankError('Too many searches of this app wait for the reranker.');
   const slots = new Slots({ slots: 2 * callsMax, tooMany });
+  const attributes = {
+    'gen_ai.operation.name': 'rerank',
+    ...(rerankModel === undefined ? {} : { 'gen_ai.request.model': rerankModel }),
+  };
   return {
     async rerank(lane, query, texts) {
       if (texts.length === 0) return [];
@@ -52,7 +57,8 @@ export function openReranker(settings: RerankSettings, resolve?: Resolver): Rera
           signal,
         });
       try {
-        const body = await slots.run(lane, post, signal);
+        const name = rerankModel === undefined ? 'rerank' : `rerank ${rerankModel}`;
+        const body = await trace(name, { kind: 'client', attributes }, () => slots.run(lane, post, signal));
         if (typeof body !== 'string') return { unavailable: body.reason };
         return (
           readScores(body, texts.length) ?? { unavailable: 'The reranking service did not return a score per text.' }

@@ -25,6 +25,12 @@ type ServiceRequest = {
   signal: AbortSignal;
 };
 
+type SentRequest = Pick<ServiceRequest, 'url' | 'dispatcher' | 'signal'> & {
+  method: 'POST' | 'PUT';
+  headers: Record<string, string>;
+  body: string | Buffer;
+};
+
 const retryAfterMsMax = 30_000;
 
 /**
@@ -71,26 +77,31 @@ export async function pause(ms: number, signal: AbortSignal | undefined): Promis
   });
 }
 
+/** Sends a request to a configured service. Redirects are not followed. */
+export function sendToService({ url, headers, ...request }: SentRequest): Promise<Dispatcher.ResponseData> {
+  return undici().request(url, { ...request, headers: { ...headers, 'accept-encoding': 'identity' } });
+}
+
 /** Sends JSON to a configured model service. Returns the body of a 200 response, or why there is none. */
 export async function postToService(request: ServiceRequest): Promise<string | ServiceFailure> {
-  const { name, apiKey, dispatcher } = request;
-  const response = await undici().request(request.url, {
-    method: 'POST',
+  const { url, name, apiKey, dispatcher, signal } = request;
+  const response = await sendToService({
+    url,
     dispatcher,
+    method: 'POST',
     headers: {
       'content-type': 'application/json',
-      'accept-encoding': 'identity',
       ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
     },
     body: JSON.stringify(request.body),
-    signal: request.signal,
+    signal,
   });
   const body = await readBounded(response, name, request.responseBytesMax);
   return typeof body === 'string' && response.statusCode !== 200 ? refusal(response, name, body) : body;
 }
 
 /** Reads the body without decompressing it: nothing that another server compressed is decompressed in this process. */
-async function readBounded(
+export async function readBounded(
   { headers, body }: Dispatcher.ResponseData,
   name: string,
   bytesMax: number,

@@ -48,7 +48,7 @@ export async function readDocument(
 
 async function readOne(input: ParseInput, reading: Reading): Promise<ReadDocument> {
   if (input.bytes.byteLength === 0) throw failed('The file is empty.');
-  const kind = await detectKind(input);
+  const kind = input.isWhole === true ? 'html' : await detectKind(input);
   return requireText(await parseKind(kind, input, reading));
 }
 

@@ -12,6 +12,8 @@ export type ParseInput = {
   contentEncoding?: string;
   decodedBytesMax?: number;
   url?: string;
+  /** HTML that is all text of a document, without what surrounds the text of a page. */
+  isWhole?: boolean;
 };
 
 /** A document as Markdown, with the file's own metadata. Dates are ISO 8601. */
@@ -19,6 +21,8 @@ export type ParsedDocument = {
   markdown: string;
   /** The detected format: `pdf`, `docx`, `csv`, … */
   kind: string;
+  /** The extractor that read the document. Absent if it was this program. */
+  reader?: string;
   title?: string;
   language?: string;
   author?: string;

@@ -23,6 +23,7 @@ const tags: Record<string, string> = {
   Extractions: 'Text from documents, pages and sites.',
   Config: 'Versioned entries that extractions write.',
   Knowledge: 'Sources, ingestion, documents and search.',
+  Answers: 'Texts from sources whose quotes are checked, and signed statements about quotes.',
   Automations: 'Definitions, runs, journals and streams.',
   Webhooks: 'Events sent to URLs, with a log of deliveries.',
   Models: 'Language models, aliases, records of calls, and budgets.',

@@ -353,7 +353,7 @@ const areas: Record<string, KeyArea | undefined> = {
   Files: 'files',
   Extractions: 'extractions',
   Config: 'extractions',
-  ...{ Knowledge: 'knowledge', Threads: 'knowledge', Installations: 'knowledge' },
+  ...{ Knowledge: 'knowledge', Threads: 'knowledge', Installations: 'knowledge', Answers: 'knowledge' },
   Automations: 'automations',
   'Key-value storage': 'kv',
   Webhooks: 'webhooks',

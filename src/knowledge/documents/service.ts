@@ -80,6 +80,9 @@ export function createDocumentService(deps: DocumentDeps) {
       return [await withGrants(caller, rows), total];
     },
 
+    /** The text of a document by its UUID; undefined if it is not visible to the caller or has more bytes. */
+    findText: (caller: Caller, id: string, bytesMax: number) => store.findVisibleText(db, caller, id, bytesMax),
+
     /** Changes the readers of a document; undefined lets every reader of its source see it. */
     async setReaders(
       caller: Caller,

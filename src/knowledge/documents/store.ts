@@ -89,6 +89,27 @@ export async function findDocument(db: Db, caller: Caller, id: string): Promise<
   return row;
 }
 
+/** A document's text, with what names it. */
+export type DocumentText = Pick<DocumentRow, 'id' | 'sourceId' | 'title' | 'contentHash' | 'sourceUrl'> & {
+  content: Buffer;
+};
+
+/** The text of a document that the caller may read; undefined if it has more bytes. */
+export async function findVisibleText(
+  db: Db,
+  caller: Caller,
+  id: string,
+  bytesMax: number,
+): Promise<DocumentText | undefined> {
+  const [row] = await db<DocumentText[]>`
+    select d.id, d.source_id, d.title, d.content_hash, d.source_url, t.content
+    from knowledge_documents d join knowledge_sources s on s.app_id = d.app_id and s.id = d.source_id
+    join knowledge_texts t on t.app_id = d.app_id and t.document_id = d.id
+    where d.id = ${id} and d.total_size <= ${bytesMax} and ${sourceVisible(db, caller, 's')}
+      and ${documentVisible(db, caller, 'd')}`;
+  return row;
+}
+
 export async function findDocumentById(db: Db, appId: string, id: string): Promise<DocumentRow | undefined> {
   const [row] = await db<DocumentRow[]>`select * from knowledge_documents where app_id = ${appId} and id = ${id}`;
   return row;

@@ -97,6 +97,7 @@ export function knowledgeSink(deps: KnowledgeWorkDeps): CrawlSink<PreparedInput 
         title: page.title ?? null,
         metadata: null,
         truncated: page.truncated,
+        reader: page.reader,
         contentType: page.contentType === '' ? null : page.contentType,
         fileId: null,
         bytesHash: createHash('sha256').update(text).digest(),

@@ -64,6 +64,8 @@ type TextInput = Pick<Input, 'documentId' | 'title' | 'metadata' | 'contentType'
   fragments?: HeadingFragments;
   /** Descriptions of the parts of the document that are missing from the text. */
   truncated: string[] | undefined;
+  /** The extractor that read the document. */
+  reader: string | undefined;
   signal?: AbortSignal;
 };
 
@@ -97,8 +99,8 @@ export async function prepareInput(
       title: input.title === null ? null : storableText(input.title),
       fileId: input.fileId,
       metadata: {
-        ...(input.metadata ?? { ...old?.metadata, truncated: undefined }),
-        ...defined({ truncated: input.truncated }),
+        ...(input.metadata ?? { ...old?.metadata, truncated: undefined, reader: undefined }),
+        ...defined({ truncated: input.truncated, reader: input.reader }),
       },
       contentType: input.contentType,
       bytesHash: input.bytesHash,
@@ -133,6 +135,7 @@ export async function readDocument(
     bytes: input.bytes.length,
     pages: parsed.pages ?? 1,
     truncated: parsed.truncated,
+    reader: parsed.reader,
     sourceUrl: input.sourceUrl ?? null,
     seenBy: null,
     signal: options.signal,
@@ -140,7 +143,7 @@ export async function readDocument(
   return parsed.ocr === undefined ? ready : { ...ready, ocr: parsed.ocr };
 }
 
-type ParsedText = Pick<ParsedDocument, 'title' | 'pages' | 'truncated' | 'ocr'> & { text: string };
+type ParsedText = Pick<ParsedDocument, 'title' | 'pages' | 'truncated' | 'reader' | 'ocr'> & { text: string };
 
 async function parseInput(
   parser: ParserPool,

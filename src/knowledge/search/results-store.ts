@@ -20,6 +20,7 @@ export type HitRow = {
   sourceType: string;
   title: string | null;
   contentType: string | null;
+  contentHash: Buffer;
   language: StemLanguage;
   metadata: Record<string, unknown>;
   sourceUrl: string | null;
@@ -33,7 +34,8 @@ export async function listHits(db: Db, appId: string, places: ChunkPlace[]): Pro
     select c.source_id, c.ordinal, c.id, c.document_id, c.start_byte, c.end_byte, c.start_line, c.end_line,
       c.start_page, c.end_page, c.heading_path, c.fragment,
       substring(t.content from c.start_byte + 1 for c.end_byte - c.start_byte) as content,
-      s.type as source_type, d.title, d.content_type, d.language, d.metadata, d.source_url, d.indexed_at as created_at
+      s.type as source_type, d.title, d.content_type, d.content_hash,
+      d.language, d.metadata, d.source_url, d.indexed_at as created_at
     from unnest(${places.map((place) => place.sourceId)}::uuid[], ${places.map((place) => place.ordinal)}::int[])
       w (source_id, ordinal)
     join knowledge_chunks c on c.app_id = ${appId} and c.source_id = w.source_id and c.ordinal = w.ordinal

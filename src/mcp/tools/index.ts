@@ -1,4 +1,5 @@
 import type { Tool } from '../tool.ts';
+import { answerTools } from './answers.ts';
 import { automationTools } from './automations.ts';
 import { extractionTools } from './extractions.ts';
 import { fileTools } from './files.ts';
@@ -9,6 +10,7 @@ import { kvTools } from './kv.ts';
 /** Every tool, in the order of the list that clients see. */
 export const tools: readonly Tool[] = [
   ...knowledgeTools,
+  ...answerTools,
   ...ingestionTools,
   ...fileTools,
   ...extractionTools,

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, beforeEach, test } from 'node:test';
 import { parse } from 'yaml';
+import { operations } from '../../../src/automations/nodes/operations.ts';
+import { hasScope, type KeyScope } from '../../../src/tenancy/key-scopes.ts';
 import { AutomationsClient, entryTypes, graphOf } from '../../support/automations.ts';
 import { startLanguageModel, toolCallEvents } from '../../support/language-model.ts';
 import { startTestServer } from '../../support/server.ts';
@@ -251,6 +253,25 @@ test('a key with scopes writes a graph only with the scopes of its tools', async
   const poor = await server.api('POST', '/api/v1/automations', { key: await createKey('automations'), body });
   const enough = await server.api('POST', '/api/v1/automations', { key: await createKey('automations', 'kv'), body });
   assert.deepEqual([poor.status, enough.status], [403, 201], poor.text);
+});
+
+test('each operation needs the scope that its request needs: the tools that a key with it sees', async () => {
+  const areas = new Set(Object.values(operations).map(({ area }) => area));
+  for (const scope of [...areas].flatMap((area): KeyScope[] => [area, `${area}:read`])) {
+    const key = await client.call<{ full_key: string }>('POST', '/keys', { type: 'secret', scopes: [scope] });
+    const listed = await server.api<{ result: { tools: { name: string }[] } }>('POST', '/mcp', {
+      key: key.body.full_key,
+      headers: { accept: 'application/json, text/event-stream' },
+      body: { jsonrpc: '2.0', id: 1, method: 'tools/list' },
+    });
+    const seen = new Set([...listed.text.matchAll(/"name":"(\w+)","title"/g)].map(([, name]) => name));
+    for (const [name, { area, reads }] of Object.entries(operations))
+      assert.equal(
+        seen.has(name),
+        hasScope([scope], area, reads),
+        `${name} with ${scope}: ${listed.text.slice(0, 300)}`,
+      );
+  }
 });
 
 test('pictures and documents go to the model as bytes, to one that takes them', async () => {

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { PlatformClient } from '@archastro/sdk';
 import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from '@langchain/core/messages';
 import { fakeModel } from '@langchain/core/testing';
 import { generateText, isStepCount } from 'ai';
@@ -8,6 +7,7 @@ import { MockLanguageModelV4 } from 'ai/test';
 import { quarryTools as aiTools } from '../../../clients/tools/src/ai.ts';
 import type { ToolName, ToolOptions } from '../../../clients/tools/src/index.ts';
 import { quarryTools as langchainTools } from '../../../clients/tools/src/langchain.ts';
+import { Quarry } from '../../../clients/typescript/src/index.ts';
 import { AutomationsClient, graphOf } from '../../support/automations.ts';
 import { htmlPage, startSite } from '../../support/fixture-site.ts';
 import { knowledgeOf } from '../../support/knowledge.ts';
@@ -31,7 +31,7 @@ const document = await library.push(source, 'Otters hold hands.', { title: 'Otte
 const hidden = await library.push(await library.createSource({ user: loner.id }), 'Only the loner knows of otters.');
 const double = { id: 'double', kind: 'complete', result: { twice: '{{$.n * 2}}' } };
 await new AutomationsClient(server, app).createAutomation({ lookup_key: 'double', workflow: graphOf(double) });
-const client = PlatformClient.withToken(app.publishableKey, member.token, server.baseUrl);
+const client = new Quarry({ baseUrl: server.baseUrl, key: app.publishableKey, token: member.token });
 
 const options = {
   tools: ['search', 'read', 'extract', 'kv_get', 'kv_put', 'kv_list', 'kv_delete', 'run'],

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, test } from 'node:test';
-import { PlatformClient } from '@archastro/sdk';
 import { createTools, ToolError, toolNames } from '../../../clients/tools/src/index.ts';
+import { Quarry } from '../../../clients/typescript/src/index.ts';
 import { samplePdf } from '../../../src/content/parse/sample-pdf.ts';
 import { AutomationsClient, graphOf } from '../../support/automations.ts';
 import { htmlPage, startSite } from '../../support/fixture-site.ts';
@@ -11,7 +11,7 @@ import { knowledgeOf } from '../../support/knowledge.ts';
 import { startTestServer } from '../../support/server.ts';
 
 /*
- * The tools of clients/tools over the published SDK, without a framework: what each returns, what its options keep from
+ * The tools of clients/tools over @quarry/client, without a framework: what each returns, what its options keep from
  * an agent, and what a model reads when something goes wrong.
  */
 
@@ -29,8 +29,8 @@ after(async () => {
 const { app, org, member, loner } = await server.provision.world();
 const library = knowledgeOf(server, { key: app.secretKey });
 const automations = new AutomationsClient(server, app);
-const memberClient = PlatformClient.withToken(app.publishableKey, member.token, server.baseUrl);
-const keyClient = PlatformClient.withSecretKey(app.secretKey, server.baseUrl);
+const memberClient = new Quarry({ baseUrl: server.baseUrl, key: app.publishableKey, token: member.token });
+const keyClient = new Quarry({ baseUrl: server.baseUrl, key: app.secretKey });
 const siteHost = new URL(site.origin).hostname;
 
 const [rivers, glaciers, secret] = [
@@ -196,7 +196,7 @@ test('kv stores, reads in parts, lists and deletes only below its prefix', async
   }
   const { kv_get: whole, kv_list: list } = createTools(memberClient, { tools: ['kv_get', 'kv_list'] });
   assert.equal((await whole.execute({ key: 'agent/a/../b ?#%' })).total_characters, 1_500);
-  await memberClient.kv.upsert('private', { value: 'not the agent’s' });
+  await memberClient.kv.put('private', { value: 'not the agent’s' });
   const { kv_list: below } = createTools(memberClient, options);
   assert.equal((await below.execute({})).entries.length, 1);
   assert.equal((await list.execute({})).entries.length, 2);
@@ -277,11 +277,11 @@ test('an agent gets the tools that were chosen, and wrong options fail where the
 });
 
 test('errors tell the model what to do and hold no credential', async () => {
-  const wrongKey = PlatformClient.withSecretKey('sk_wrong1234567890', server.baseUrl);
+  const wrongKey = new Quarry({ baseUrl: server.baseUrl, key: 'sk_wrong1234567890' });
   const { search } = createTools(wrongKey, { tools: ['search'] });
   await assertFails(search.execute({ query: 'rivers' }), 'invalid_credentials', /401 .*tell the user/);
 
-  const closed = PlatformClient.withSecretKey(app.secretKey, 'http://127.0.0.1:1');
+  const closed = new Quarry({ baseUrl: 'http://127.0.0.1:1', key: app.secretKey });
   const { search: nowhere } = createTools(closed, { tools: ['search'] });
   await assertFails(nowhere.execute({ query: 'rivers' }), 'unreachable', /cannot be reached/);
 
@@ -295,8 +295,8 @@ test('errors tell the model what to do and hold no credential', async () => {
   await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
   const base = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
   for (const client of [
-    PlatformClient.withSecretKey(app.secretKey, base),
-    PlatformClient.withToken(app.publishableKey, member.token, base),
+    new Quarry({ baseUrl: base, key: app.secretKey }),
+    new Quarry({ baseUrl: base, key: app.publishableKey, token: member.token }),
   ]) {
     const tools = createTools(client, { tools: ['search', 'kv_get'] });
     await assertFails(tools.search.execute({ query: 'rivers' }), 'bad_gateway', /\[redacted\].*Call again later/);

@@ -151,6 +151,33 @@ test('a model is trained again when its source has grown by half, and survives a
   assert.ok(data.some((hit) => hit.content.includes('car ') && hit.explain.learned_rank !== undefined));
 });
 
+test('a model is trained again when its source has grown by a tenth and is quiet', async () => {
+  const source = await app.createSource(org);
+  const id = await uuidOfNewest();
+  await fill(source, 300);
+  await learn();
+  const first = await versionOf(source);
+  assert.ok(first !== undefined);
+  const age = async (model: string, writes: string): Promise<void> => {
+    await server.db`update knowledge_models set trained_at = now() - ${model}::interval where source_id = ${id}`;
+    await server.db`update knowledge_ingestions set updated_at = now() - ${writes}::interval where source_id = ${id}`;
+    await learn();
+  };
+  await fill(source, 20);
+  await age('2 hours', '1 hour');
+  assert.equal(await versionOf(source), first, 'too little is new');
+  await fill(source, 40);
+  await age('2 hours', '0 seconds');
+  assert.equal(await versionOf(source), first, 'the source may still grow');
+  await age('30 minutes', '20 minutes');
+  assert.equal(await versionOf(source), first, 'it was trained a short time ago');
+  await age('2 hours', '20 minutes');
+  const second = (await versionOf(source)) ?? 0;
+  assert.ok(second > first);
+  await age('2 hours', '20 minutes');
+  assert.equal(await versionOf(source), second, 'nothing is new since');
+});
+
 test('a source is learned with one connection to the database', async () => {
   const source = await app.createSource(org);
   await fill(source, 300);

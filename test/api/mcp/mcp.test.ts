@@ -110,8 +110,8 @@ test('both versions of the protocol are supported, with the same tools', async (
   const names = modern.tools.map(({ name }) => name).sort();
   assert.deepEqual(legacy.tools.map(({ name }) => name).sort(), names);
   assert.deepEqual(names, [
-    ...['cancel_run', 'create_upload_url', 'emit_event', 'extract_file', 'extract_url', 'ingest', 'invoke_automation'],
-    ...['kv_batch', 'kv_delete', 'kv_get', 'kv_increment', 'kv_list', 'kv_put'],
+    ...['answer', 'cancel_run', 'create_upload_url', 'emit_event', 'extract_file', 'extract_url'],
+    ...['ingest', 'invoke_automation', 'kv_batch', 'kv_delete', 'kv_get', 'kv_increment', 'kv_list', 'kv_put'],
     ...[
       'list_automations',
       'list_documents',

@@ -8,6 +8,8 @@ import { createLlm } from '../../../src/llm/service.ts';
 import { AutomationsClient, graphOf } from '../../support/automations.ts';
 import { startLanguageModel } from '../../support/language-model.ts';
 import { startTestServer } from '../../support/server.ts';
+import { isSigned, WebhookReceiver } from '../../support/webhook-receiver.ts';
+import { WebhooksClient } from '../../support/webhooks.ts';
 
 /* Budgets for language models, and usage. */
 
@@ -232,6 +234,27 @@ test('a soft limit and a hard one each emit one event in a period', async () => 
       ['hard', 200],
     ],
   );
+});
+
+test('a webhook hears that a budget reached its soft limit, with the time when it resets', async () => {
+  const app = await server.provision.app();
+  const receiver = await WebhookReceiver.start();
+  try {
+    const budget = await createBudget(app, { subject: 'app', period: 'day', tokens: 1_000, soft_tokens: 50 });
+    const webhooks = new WebhooksClient(server, app.secretKey);
+    const { secret } = await webhooks.create(`${receiver.origin}/budgets`, ['model_budget.reached']);
+    assert.equal((await generate(app)).status, 'completed');
+    const [message] = await receiver.waitFor('/budgets', 1);
+    assert.ok(message && isSigned(message, secret));
+    const { resets_at, ...data } = message.event.data;
+    assert.deepEqual(data, {
+      ...{ budget: budget.id, level: 'soft', subject: 'app', subject_id: null, period: 'day' },
+      ...{ tokens: 100, cost: 0 },
+    });
+    assert.equal(resets_at, (await usesOf(app, budget))[0]?.resets_at);
+  } finally {
+    await receiver.close();
+  }
 });
 
 test('the budget of the next day is whole', async () => {

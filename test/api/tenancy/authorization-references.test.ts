@@ -164,6 +164,8 @@ const bases: Record<string, (caller: CallerName, member: string) => Promise<Base
     const sync = await ownReference(caller, `/knowledge_sources/${source}/syncs`, { mode: 'full' });
     return sync === undefined ? undefined : { path: `/knowledge_syncs/${sync}/batches/1`, body: { fence: 1 } };
   },
+  'POST /api/v1/answers': () => ({ body: { query: 'words of a question' } }),
+  'POST /api/v1/citations/verify': () => ({ body: { quotes: ['words of a quote'] } }),
   'POST /api/v1/knowledge_search': () => ({ body: { query: 'text' } }),
   'PATCH /api/v1/knowledge_documents/:document': (caller, member) =>
     inPath('/knowledge_documents/:id', ownDocument(caller), member.startsWith('body.acl') ? oneContent : undefined),

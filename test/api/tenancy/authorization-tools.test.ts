@@ -40,6 +40,7 @@ type Named = 'agent' | 'automation' | 'document' | 'extraction' | 'file' | 'org'
 
 /** Arguments that name a thing, and what else the tool needs. A tool for `operators` refuses end users everything. */
 const references: Record<string, { args?: object; named: Record<string, Named>; operators?: true }> = {
+  answer: { args: { query: 'text' }, named: { source: 'source', agent: 'agent' } },
   cancel_run: { named: { run: 'run' }, operators: true },
   create_upload_url: { args: { filename: 'a.txt' }, named: { agent: 'agent', org: 'org' } },
   extract_file: { named: { file: 'file' } },
@@ -71,7 +72,7 @@ const plain = new Set(
   `after_cursor content_type data exclude_paths filename filter idempotency_key include_paths key max_pages mode offset
   page payload prefix query rerank results status title type unit url value wait_seconds limit ordinal output
   ignore_robots sitemap max_results page_size min_similarity recency_days first_output ttl_seconds by name text metadata operations
-  schema instructions size expires_in`.split(/\s+/),
+  schema instructions size expires_in model`.split(/\s+/),
 );
 
 test('every argument of every tool is classified by what it names', async () => {

@@ -29,7 +29,7 @@ const tools: Record<string, [area: string, ...names: string[]][]> = {
     ['automations', 'list_automations', 'list_invocable_automations', 'read_run'],
     ['extractions', 'read_extraction'],
     ['files', 'list_files', 'read_file', 'list_uploads'],
-    ['knowledge', 'list_knowledge_sources', 'search_knowledge', 'list_documents', 'read_document'],
+    ['knowledge', 'answer', 'list_knowledge_sources', 'search_knowledge', 'list_documents', 'read_document'],
     ['kv', 'kv_get', 'kv_list'],
   ],
   changes: [

@@ -248,6 +248,8 @@ export function expectationsByRoute(
     'DELETE /api/v1/keys/:key': { table: apiKeys, make: make.apiKey, consumes: true },
 
     'GET /api/v1/knowledge_sources/kinds': { table: everybody },
+    'POST /api/v1/answers': { table: everybody, send: () => ({ body: { query: 'words of a question' } }) },
+    'POST /api/v1/citations/verify': { table: everybody, send: () => ({ body: { quotes: ['words of a quote'] } }) },
     'POST /api/v1/knowledge_search': { table: everybody, send: () => ({ body: { query: 'text' } }) },
     'GET /api/v1/invocable_automations': { table: everybody },
     'GET /api/v1/knowledge_sources': { table: everybody },

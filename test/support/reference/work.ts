@@ -144,6 +144,8 @@ export async function recordKnowledge(recorder: Recorder, tenants: Tenants): Pro
   const query = 'When do you open?';
   await recorder.record('searchKnowledgeSource', { path, body: { query, max_results: 3 } });
   await recorder.record('searchKnowledge', { body: { query, max_results: 3 } });
+  await recorder.record('createAnswer', { body: { query, sources: [source.id] } });
+  await recorder.record('verifyCitations', { body: { quotes: ['We open at nine'], documents: [document] } });
   await recorder.record('searchAgentKnowledge', { path: { agent }, body: { query, max_results: 3 } });
 
   const later = { content: { data: 'We open at ten and close at six.' } };

@@ -78,6 +78,112 @@ class Picture(TypedDict):
 
 
 
+class AnswerSentenceQuotesPlaces(TypedDict):
+    start_byte: int
+    """Where it begins in the text of the document."""
+    end_byte: int
+    """Where it ends; exclusive."""
+    start_page: NotRequired[int]
+    """Present if the text has page marks."""
+    end_page: NotRequired[int]
+    """Its last page."""
+    text: str
+    """What the document says there."""
+
+
+
+class AnswerSentenceQuotesDifference(TypedDict):
+    type: Literal["same", "only_in_quote", "only_in_source"]
+    """Who has these words."""
+    text: str
+    """The words."""
+
+
+
+class AnswerSentenceQuotes(TypedDict):
+    text: str
+    """The quote."""
+    start: NotRequired[int]
+    """Where it begins in `text`, in UTF-16 code units."""
+    end: NotRequired[int]
+    """Where it ends; exclusive."""
+    status: Literal["exact", "normalised", "elided", "altered", "not_found", "too_short"]
+    """`exact`: the document has these characters. `normalised`: it differs in white space, quotation marks, dashes, hyphens at line ends, the pipes of tables or emphasis, never in case, digits or words. `elided`: its parts stand in this order under one heading. `altered`: the document says something similar, see `difference`. `not_found`: in no document that the caller may read. `too_short`: under three words."""
+    document: NotRequired[str]
+    """cdo_…; the document that says this, or something similar."""
+    source: NotRequired[str]
+    """cso_…"""
+    title: NotRequired[str]
+    """The title of the document."""
+    content_hash: NotRequired[str]
+    """The version of the document: the SHA-256 of its text, in hexadecimal."""
+    places: NotRequired[List[AnswerSentenceQuotesPlaces]]
+    """One, or one for each part of an elided quote."""
+    difference: NotRequired[List[AnswerSentenceQuotesDifference]]
+    """Only if `altered`: the words of the quote and of the document, in their order."""
+    citation: NotRequired[int]
+    """The number of the citation that it stands in."""
+
+
+
+class AnswerSentence(TypedDict):
+    """A sentence of an answer, with what was checked."""
+
+    text: str
+    """The sentence."""
+    start: int
+    """Where it begins in the text of the answer, in UTF-16 code units."""
+    end: int
+    """Where it ends; exclusive."""
+    status: Literal["quoted", "cited", "uncited"]
+    """`quoted`: a quote in it is found, and none is altered or missing. `cited`: it names a document. `uncited`: neither."""
+    unsupported: bool
+    """Whether it cites nothing, or has a quote that is altered or missing."""
+    citations: List[int]
+    """The numbers of the passages that it cites."""
+    quotes: List[AnswerSentenceQuotes]
+    """Its quotes, in their order."""
+
+
+
+class Citation(TypedDict):
+    """A passage that an answer cites or quotes."""
+
+    number: int
+    """The number by which the text cites it, as in [1]."""
+    document: str
+    """cdo_…"""
+    source: str
+    """cso_…"""
+    chunk: str
+    """cim_…; the passage."""
+    content_hash: str
+    """The version of the document: the SHA-256 of its text."""
+    title: NotRequired[str]
+    """The title of the document."""
+    source_url: NotRequired[str]
+    """Where the document comes from."""
+    fragment: NotRequired[str]
+    """Leads to the heading on the page at `source_url`."""
+    heading_path: List[str]
+    """The headings above the passage."""
+    start_byte: int
+    """Where the passage begins in the text of the document."""
+    end_byte: int
+    """Where it ends; exclusive."""
+    start_line: int
+    """Its first line, from 1."""
+    end_line: int
+    """Its last line."""
+    start_page: NotRequired[int]
+    """Present if the text has page marks."""
+    end_page: NotRequired[int]
+    """Its last page."""
+    content: str
+    """The passage."""
+
+
+
 class AutomationRunSummaryError(TypedDict):
     """Why it failed."""
 
@@ -2448,6 +2554,128 @@ class LinkedApproval(TypedDict):
     """To whom the link was sent."""
     expires_at: NotRequired[str]
     """When the link or the approval expires, whichever is earlier."""
+
+
+
+class SignedCitationsStatementQuotesPlaces(TypedDict):
+    start_byte: int
+    """Where it begins in the text of the document."""
+    end_byte: int
+    """Where it ends; exclusive."""
+    start_page: NotRequired[int]
+    """Present if the text has page marks."""
+    end_page: NotRequired[int]
+    """Its last page."""
+    text: str
+    """What the document says there."""
+
+
+
+class SignedCitationsStatementQuotesDifference(TypedDict):
+    type: Literal["same", "only_in_quote", "only_in_source"]
+    """Who has these words."""
+    text: str
+    """The words."""
+
+
+
+class SignedCitationsStatementQuotes(TypedDict):
+    """A quote, whether a document says it, and where."""
+
+    text: str
+    """The quote."""
+    start: NotRequired[int]
+    """Where it begins in `text`, in UTF-16 code units."""
+    end: NotRequired[int]
+    """Where it ends; exclusive."""
+    status: Literal["exact", "normalised", "elided", "altered", "not_found", "too_short"]
+    """`exact`: the document has these characters. `normalised`: it differs in white space, quotation marks, dashes, hyphens at line ends, the pipes of tables or emphasis, never in case, digits or words. `elided`: its parts stand in this order under one heading. `altered`: the document says something similar, see `difference`. `not_found`: in no document that the caller may read. `too_short`: under three words."""
+    document: NotRequired[str]
+    """cdo_…; the document that says this, or something similar."""
+    source: NotRequired[str]
+    """cso_…"""
+    title: NotRequired[str]
+    """The title of the document."""
+    content_hash: NotRequired[str]
+    """The version of the document: the SHA-256 of its text, in hexadecimal."""
+    places: NotRequired[List[SignedCitationsStatementQuotesPlaces]]
+    """One, or one for each part of an elided quote."""
+    difference: NotRequired[List[SignedCitationsStatementQuotesDifference]]
+    """Only if `altered`: the words of the quote and of the document, in their order."""
+
+
+
+class SignedCitationsStatementSentences(TypedDict):
+    start: int
+    """Where it begins in `text`, in UTF-16 code units."""
+    end: int
+    """Where it ends; exclusive."""
+    status: Literal["quoted", "cited", "uncited"]
+    """`quoted`: a quote in it is found, and none is altered or missing. `cited`: it names a document. `uncited`: neither."""
+
+
+
+class SignedCitationsStatement(TypedDict):
+    """What the signature covers."""
+
+    app: str
+    """dap_…"""
+    sandbox: str
+    """sbx_…"""
+    verified_at: str
+    """When the quotes were checked."""
+    text_digest: NotRequired[str]
+    """The SHA-256 of `text`, in hexadecimal."""
+    quotes: List[SignedCitationsStatementQuotes]
+    """The quotes, in their order."""
+    sentences: NotRequired[List[SignedCitationsStatementSentences]]
+    """Of `text`."""
+
+
+
+class SignedCitations(TypedDict):
+    """What was found about quotes, signed with the key of the audit log."""
+
+    statement: SignedCitationsStatement
+    """What the signature covers."""
+    key_id: str
+    """The id of the key that signed it."""
+    public_key: str
+    """The public key, an Ed25519 key of 32 bytes, in hexadecimal."""
+    signature: str
+    """Ed25519 over the statement, in hexadecimal. The guide "Answers" describes the bytes."""
+
+
+
+class AnswerUsage(TypedDict):
+    prompt_tokens: int
+    """As the provider counts them."""
+    completion_tokens: int
+    """As the provider counts them."""
+    total_tokens: int
+    """As the provider counts them."""
+
+
+
+class Answer(TypedDict):
+    """A text from sources, with what was checked."""
+
+    status: Literal["answered", "extracts", "not_in_sources", "unsupported", "model_refused"]
+    """`extracts`: the best passages themselves, because the server has no model. `not_in_sources`: nothing was found, or the model says that it is not there. `unsupported`: there was a sentence without support (`refuse`), or none with it (`remove`). `model_refused`: the model refused to write. In the last three, `text` is empty."""
+    text: str
+    """The answer in Markdown, with citations such as [1]."""
+    sentences: List[AnswerSentence]
+    """The sentences of the text, in their order."""
+    citations: List[Citation]
+    """What the text cites or quotes."""
+    removed: int
+    """The number of sentences that were removed."""
+    incomplete: bool
+    """Whether the model reached the limit of its text."""
+    model: Optional[str]
+    """The model that wrote it."""
+    usage: Optional[AnswerUsage]
+    """The tokens of the request to the model; null without one, and if it was ended."""
 
 
 
@@ -4945,6 +5173,42 @@ class CreateApprovalLinkRequest(TypedDict):
 class AnswerLinkedApprovalRequest(TypedDict):
     data: Any
     """The answer, which must match the form."""
+
+
+
+class VerifyCitationsRequest(TypedDict):
+    text: NotRequired[str]
+    """A text from anywhere. What stands in quotation marks, and blocks of lines with >, are its quotes: at most 50."""
+    quotes: NotRequired[List[str]]
+    """The quotes themselves, without quotation marks. Exactly one of `text` and `quotes`."""
+    documents: NotRequired[List[str]]
+    """cdo_…; only these documents. In `text`, [1] cites the first of them. Not with `sources` or `agent`."""
+    sources: NotRequired[List[str]]
+    """cso_…; only these sources. By default, everything that the caller may read."""
+    agent: NotRequired[str]
+    """agt_… or the lookup key of the agent; only its sources. Not with `sources`."""
+
+
+
+class CreateAnswerRequest(TypedDict):
+    query: str
+    """The question."""
+    sources: NotRequired[List[str]]
+    """cso_…; only these sources. By default, everything that the caller may read."""
+    agent: NotRequired[str]
+    """agt_… or the lookup key of the agent; only its sources. Not with `sources`."""
+    model: NotRequired[str]
+    """A model or an alias of the app or of the operator. By default, the default of the operator."""
+    instructions: NotRequired[str]
+    """More for the model, such as a tone or a length."""
+    unsupported: NotRequired[Literal["mark", "remove", "refuse"]]
+    """What happens to a sentence that cites nothing or misquotes: it is marked (the default), it is removed, or there is no answer."""
+    max_results: NotRequired[int]
+    """The number of passages that the model reads. Default 12."""
+    max_output_tokens: NotRequired[int]
+    """The most that the model writes. Default 1024."""
+    stream: NotRequired[bool]
+    """Sends events instead (text/event-stream): `delta` with text as it arrives (only with `mark`), `sentence` with each sentence after its check, then `answer` with the whole answer, or `error`."""
 
 
 WebhookMessage = Union[

@@ -54,6 +54,99 @@ filename: string;
 mime_type: string;
 };
 
+/** A sentence of an answer, with what was checked. */
+export type AnswerSentence = {
+/** The sentence. */
+text: string;
+/** Where it begins in the text of the answer, in UTF-16 code units. */
+start: number;
+/** Where it ends; exclusive. */
+end: number;
+/** `quoted`: a quote in it is found, and none is altered or missing. `cited`: it names a document. `uncited`: neither. */
+status: 'quoted' | 'cited' | 'uncited';
+/** Whether it cites nothing, or has a quote that is altered or missing. */
+unsupported: boolean;
+/** The numbers of the passages that it cites. */
+citations: Array<number>;
+/** Its quotes, in their order. */
+quotes: Array<{
+/** The quote. */
+text: string;
+/** Where it begins in `text`, in UTF-16 code units. */
+start?: number | undefined;
+/** Where it ends; exclusive. */
+end?: number | undefined;
+/** `exact`: the document has these characters. `normalised`: it differs in white space, quotation marks, dashes, hyphens at line ends, the pipes of tables or emphasis, never in case, digits or words. `elided`: its parts stand in this order under one heading. `altered`: the document says something similar, see `difference`. `not_found`: in no document that the caller may read. `too_short`: under three words. */
+status: 'exact' | 'normalised' | 'elided' | 'altered' | 'not_found' | 'too_short';
+/** cdo_…; the document that says this, or something similar. */
+document?: string | undefined;
+/** cso_… */
+source?: string | undefined;
+/** The title of the document. */
+title?: string | undefined;
+/** The version of the document: the SHA-256 of its text, in hexadecimal. */
+content_hash?: string | undefined;
+/** One, or one for each part of an elided quote. */
+places?: Array<{
+/** Where it begins in the text of the document. */
+start_byte: number;
+/** Where it ends; exclusive. */
+end_byte: number;
+/** Present if the text has page marks. */
+start_page?: number | undefined;
+/** Its last page. */
+end_page?: number | undefined;
+/** What the document says there. */
+text: string;
+}> | undefined;
+/** Only if `altered`: the words of the quote and of the document, in their order. */
+difference?: Array<{
+/** Who has these words. */
+type: 'same' | 'only_in_quote' | 'only_in_source';
+/** The words. */
+text: string;
+}> | undefined;
+/** The number of the citation that it stands in. */
+citation?: number | undefined;
+}>;
+};
+
+/** A passage that an answer cites or quotes. */
+export type Citation = {
+/** The number by which the text cites it, as in [1]. */
+number: number;
+/** cdo_… */
+document: string;
+/** cso_… */
+source: string;
+/** cim_…; the passage. */
+chunk: string;
+/** The version of the document: the SHA-256 of its text. */
+content_hash: string;
+/** The title of the document. */
+title?: string | undefined;
+/** Where the document comes from. */
+source_url?: string | undefined;
+/** Leads to the heading on the page at `source_url`. */
+fragment?: string | undefined;
+/** The headings above the passage. */
+heading_path: Array<string>;
+/** Where the passage begins in the text of the document. */
+start_byte: number;
+/** Where it ends; exclusive. */
+end_byte: number;
+/** Its first line, from 1. */
+start_line: number;
+/** Its last line. */
+end_line: number;
+/** Present if the text has page marks. */
+start_page?: number | undefined;
+/** Its last page. */
+end_page?: number | undefined;
+/** The passage. */
+content: string;
+};
+
 /** A run in the list of all runs, without payload and result. */
 export type AutomationRunSummary = {
 /** atr_… */
@@ -2071,6 +2164,102 @@ form: Record<string, unknown>;
 sent_to: string;
 /** When the link or the approval expires, whichever is earlier. */
 expires_at?: string | undefined;
+};
+
+/** What was found about quotes, signed with the key of the audit log. */
+export type SignedCitations = {
+/** What the signature covers. */
+statement: {
+/** dap_… */
+app: string;
+/** sbx_… */
+sandbox: string;
+/** When the quotes were checked. */
+verified_at: string;
+/** The SHA-256 of `text`, in hexadecimal. */
+text_digest?: string | undefined;
+/** The quotes, in their order. */
+quotes: Array<{
+/** The quote. */
+text: string;
+/** Where it begins in `text`, in UTF-16 code units. */
+start?: number | undefined;
+/** Where it ends; exclusive. */
+end?: number | undefined;
+/** `exact`: the document has these characters. `normalised`: it differs in white space, quotation marks, dashes, hyphens at line ends, the pipes of tables or emphasis, never in case, digits or words. `elided`: its parts stand in this order under one heading. `altered`: the document says something similar, see `difference`. `not_found`: in no document that the caller may read. `too_short`: under three words. */
+status: 'exact' | 'normalised' | 'elided' | 'altered' | 'not_found' | 'too_short';
+/** cdo_…; the document that says this, or something similar. */
+document?: string | undefined;
+/** cso_… */
+source?: string | undefined;
+/** The title of the document. */
+title?: string | undefined;
+/** The version of the document: the SHA-256 of its text, in hexadecimal. */
+content_hash?: string | undefined;
+/** One, or one for each part of an elided quote. */
+places?: Array<{
+/** Where it begins in the text of the document. */
+start_byte: number;
+/** Where it ends; exclusive. */
+end_byte: number;
+/** Present if the text has page marks. */
+start_page?: number | undefined;
+/** Its last page. */
+end_page?: number | undefined;
+/** What the document says there. */
+text: string;
+}> | undefined;
+/** Only if `altered`: the words of the quote and of the document, in their order. */
+difference?: Array<{
+/** Who has these words. */
+type: 'same' | 'only_in_quote' | 'only_in_source';
+/** The words. */
+text: string;
+}> | undefined;
+}>;
+/** Of `text`. */
+sentences?: Array<{
+/** Where it begins in `text`, in UTF-16 code units. */
+start: number;
+/** Where it ends; exclusive. */
+end: number;
+/** `quoted`: a quote in it is found, and none is altered or missing. `cited`: it names a document. `uncited`: neither. */
+status: 'quoted' | 'cited' | 'uncited';
+}> | undefined;
+};
+/** The id of the key that signed it. */
+key_id: string;
+/** The public key, an Ed25519 key of 32 bytes, in hexadecimal. */
+public_key: string;
+/** Ed25519 over the statement, in hexadecimal. The guide "Answers" describes the bytes. */
+signature: string;
+};
+
+/** A text from sources, with what was checked. */
+export type Answer = {
+/** `extracts`: the best passages themselves, because the server has no model. `not_in_sources`: nothing was found, or the model says that it is not there. `unsupported`: there was a sentence without support (`refuse`), or none with it (`remove`). `model_refused`: the model refused to write. In the last three, `text` is empty. */
+status: 'answered' | 'extracts' | 'not_in_sources' | 'unsupported' | 'model_refused';
+/** The answer in Markdown, with citations such as [1]. */
+text: string;
+/** The sentences of the text, in their order. */
+sentences: Array<AnswerSentence>;
+/** What the text cites or quotes. */
+citations: Array<Citation>;
+/** The number of sentences that were removed. */
+removed: number;
+/** Whether the model reached the limit of its text. */
+incomplete: boolean;
+/** The model that wrote it. */
+model: string | null;
+/** The tokens of the request to the model; null without one, and if it was ended. */
+usage: {
+/** As the provider counts them. */
+prompt_tokens: number;
+/** As the provider counts them. */
+completion_tokens: number;
+/** As the provider counts them. */
+total_tokens: number;
+} | null;
 };
 
 /** A file was stored: the message to webhooks. */
@@ -4104,6 +4293,40 @@ expires_in_seconds?: number | undefined;
 export type AnswerLinkedApprovalRequest = {
 /** The answer, which must match the form. */
 data: unknown;
+};
+
+export type VerifyCitationsRequest = {
+/** A text from anywhere. What stands in quotation marks, and blocks of lines with >, are its quotes: at most 50. */
+text?: string | undefined;
+/** The quotes themselves, without quotation marks. Exactly one of `text` and `quotes`. */
+quotes?: Array<string> | undefined;
+/** cdo_…; only these documents. In `text`, [1] cites the first of them. Not with `sources` or `agent`. */
+documents?: Array<string> | undefined;
+/** cso_…; only these sources. By default, everything that the caller may read. */
+sources?: Array<string> | undefined;
+/** agt_… or the lookup key of the agent; only its sources. Not with `sources`. */
+agent?: string | undefined;
+};
+
+export type CreateAnswerRequest = {
+/** The question. */
+query: string;
+/** cso_…; only these sources. By default, everything that the caller may read. */
+sources?: Array<string> | undefined;
+/** agt_… or the lookup key of the agent; only its sources. Not with `sources`. */
+agent?: string | undefined;
+/** A model or an alias of the app or of the operator. By default, the default of the operator. */
+model?: string | undefined;
+/** More for the model, such as a tone or a length. */
+instructions?: string | undefined;
+/** What happens to a sentence that cites nothing or misquotes: it is marked (the default), it is removed, or there is no answer. */
+unsupported?: 'mark' | 'remove' | 'refuse' | undefined;
+/** The number of passages that the model reads. Default 12. */
+max_results?: number | undefined;
+/** The most that the model writes. Default 1024. */
+max_output_tokens?: number | undefined;
+/** Sends events instead (text/event-stream): `delta` with text as it arrives (only with `mark`), `sentence` with each sentence after its check, then `answer` with the whole answer, or `error`. */
+stream?: boolean | undefined;
 };
 
 /** A message to a webhook about an event of Quarry. */

@@ -12,6 +12,7 @@ import { State } from '../../ui/state.tsx';
 import type { Column } from '../../ui/table.tsx';
 import { Tabs } from '../../ui/tabs.tsx';
 import { Time } from '../../ui/time.tsx';
+import { actionWords } from '../../ui/words.ts';
 
 type Tab = 'changes' | 'credentials';
 
@@ -21,7 +22,6 @@ export function AuditPage() {
   return (
     <>
       <PageHead title="Audit log" lead="Every change in the app, and the use of its credentials by day." />
-      <LedgerLine />
       <Tabs<Tab>
         label="Parts of the audit log"
         value={tab as Tab}
@@ -31,12 +31,19 @@ export function AuditPage() {
           { id: 'credentials', name: 'Use of credentials', panel: <Uses /> },
         ]}
       />
+      <LedgerLine />
     </>
   );
 }
 
 const changeColumns: Column<AuditEntry>[] = [
-  { id: 'action', name: 'Action', look: 'main', sort: ({ action }) => action, cell: ({ action }) => action },
+  {
+    id: 'action',
+    name: 'Action',
+    look: 'main',
+    sort: ({ action }) => action,
+    cell: ({ action }) => <span title={action}>{actionWords(action)}</span>,
+  },
   { id: 'actor', name: 'Actor', cell: ({ actor }) => <Actor actor={actor} /> },
   {
     id: 'resource',

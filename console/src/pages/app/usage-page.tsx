@@ -1,17 +1,16 @@
-import { lazy, Suspense, useState } from 'react';
+import { useState } from 'react';
 import { call } from '../../api/client.ts';
 import type { Usage } from '../../api/generated.ts';
 import { useSession } from '../../session.tsx';
+import { Bars, lastDays } from '../../ui/bars.tsx';
 import { Button } from '../../ui/button.tsx';
 import { FormDialog } from '../../ui/form-dialog.tsx';
-import { bytes } from '../../ui/format.ts';
+import { bytes, count } from '../../ui/format.ts';
 import { PageHead } from '../../ui/page.tsx';
 import { refresh, useApi } from '../../ui/query.ts';
 import { Shown } from '../../ui/shown.tsx';
 import { Time } from '../../ui/time.tsx';
 import './usage.css';
-
-const Chart = lazy(() => import('../../ui/chart.tsx'));
 
 const names = {
   file_bytes: 'Files and learned models',
@@ -76,7 +75,7 @@ export function UsagePage() {
 }
 
 /** Each quota, with a bar that warns when four fifths are used. */
-export function Quotas({ usage }: { usage: Usage }) {
+function Quotas({ usage }: { usage: Usage }) {
   return (
     <ul className="quotas">
       {(Object.entries(names) as [Name, string][]).map(([name, label]) => {
@@ -85,7 +84,7 @@ export function Quotas({ usage }: { usage: Usage }) {
         const shown = (value: number) => (name === 'file_bytes' ? bytes(value) : value.toLocaleString('en'));
         const part = limit === null || limit === 0 ? 0 : used / limit;
         return (
-          <li key={name} className="card">
+          <li key={name}>
             <p className="label">{label}</p>
             <p className="figure">{shown(used)}</p>
             <p className="faint">
@@ -115,25 +114,11 @@ function Requests() {
   return (
     <Shown loaded={uses}>
       {({ data }) => {
-        const byDay = new Map<string, { requests: number; refused: number }>();
-        for (const { day, requests, refused } of data) {
-          const sum = byDay.get(day) ?? { requests: 0, refused: 0 };
-          byDay.set(day, { requests: sum.requests + requests, refused: sum.refused + refused });
-        }
-        const days = [...byDay].sort(([a], [b]) => a.localeCompare(b)).slice(-daysShown);
-        if (days.length === 0) return <p className="faint">No requests yet.</p>;
-        return (
-          <Suspense fallback={null}>
-            <Chart
-              label="Requests and refused requests by day"
-              times={days.map(([day]) => Date.parse(day) / 1_000)}
-              series={[
-                { name: 'Requests', tone: 'accent', values: days.map(([, one]) => one.requests) },
-                { name: 'Refused', tone: 'bad', values: days.map(([, one]) => one.refused) },
-              ]}
-            />
-          </Suspense>
-        );
+        const byDay = new Map<string, number>();
+        for (const { day, requests } of data) byDay.set(day, (byDay.get(day) ?? 0) + requests);
+        if (byDay.size === 0) return <p className="faint">No requests yet.</p>;
+        const describe = (value: number) => count(value, 'request');
+        return <Bars label="Requests by day" height={120} bars={lastDays(daysShown, byDay, describe)} />;
       }}
     </Shown>
   );

@@ -35,15 +35,27 @@ export function Graph({
       <svg
         className="graph"
         role="group"
-        width={width}
-        height={height}
+        style={{ width: '100%', minWidth: Math.min(width, Math.max(narrowestPx, width * 0.6)), maxWidth: width }}
         viewBox={`0 0 ${width} ${height}`}
         aria-label="Graph of the workflow"
       >
         <defs>
-          <marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">
-            <path d="M0 0 8 4 0 8z" />
-          </marker>
+          {['arrow', 'arrow-taken'].map((id) => (
+            <marker
+              key={id}
+              id={id}
+              className={id}
+              viewBox="0 0 8 8"
+              refX="7"
+              refY="4"
+              markerWidth="7"
+              markerHeight="7"
+              markerUnits="userSpaceOnUse"
+              orient="auto"
+            >
+              <path d="M0 0 8 4 0 8z" />
+            </marker>
+          ))}
         </defs>
         {edges.map((routed) => (
           <Edge
@@ -51,6 +63,7 @@ export function Graph({
             routed={routed}
             from={byId.get(routed.edge.from)}
             to={byId.get(routed.edge.to)}
+            taken={states !== undefined && isTaken(routed.edge, states)}
           />
         ))}
         {placed.map(({ node, x, y }) => {
@@ -59,13 +72,14 @@ export function Graph({
           const label = states ? `${node.id} ${kind} · ${stateWords[state]}` : `${node.id} ${kind}`;
           const shape = (
             <>
-              <rect width={nodeWidth} height={nodeHeight} rx="9" />
+              <rect width={nodeWidth} height={nodeHeight} rx="8" />
               <text x="14" y="22" className="name">
                 {shorten(node.id)}
               </text>{' '}
               <text x="14" y="39" className="kind">
                 {states ? `${kind} · ${stateWords[state]}` : kind}
               </text>
+              {states ? <Mark state={state} /> : null}
             </>
           );
           const classes = `node ${states ? state : 'plain'} ${chosen === node.id ? 'chosen' : ''}`;
@@ -102,17 +116,47 @@ export function Graph({
   );
 }
 
+/** The width of a phone, to which a small graph shrinks. A large one shrinks to three fifths, and then scrolls. */
+const narrowestPx = 312;
+
+/** Whether the run went this way: the node ended as the edge says, and the next one was reached. */
+function isTaken({ from, to, kind }: Routed['edge'], states: Map<string, NodeState>): boolean {
+  const [before, after] = [states.get(from) ?? 'idle', states.get(to) ?? 'idle'];
+  if (before === 'idle' || after === 'idle') return false;
+  return kind === 'error' ? before === 'failed' : before === 'done';
+}
+
+const marks: Partial<Record<NodeState, string>> = {
+  ...{ done: 'M-3.5 0.2 -1 2.7 3.5 -2.3', failed: 'M-2.6 -2.6 2.6 2.6M2.6 -2.6 -2.6 2.6' },
+  ...{ waiting: 'M0 -3.4V0L2.4 1.6', retrying: 'M0 -3.4V0L2.4 1.6', running: 'M-3 0H3' },
+  cancelled: 'M-3 0H3',
+};
+
+/** The state of a node as a sign in its corner. */
+function Mark({ state }: { state: NodeState }) {
+  const sign = marks[state];
+  if (sign === undefined) return null;
+  return (
+    <g className="mark" transform={`translate(${nodeWidth - 20} ${nodeHeight / 2})`}>
+      <circle r="8" />
+      <path d={sign} />
+    </g>
+  );
+}
+
 function Edge({
   routed: { edge, through },
   from,
   to,
+  taken,
 }: {
   routed: Routed;
   from: Placed | undefined;
   to: Placed | undefined;
+  taken: boolean;
 }) {
   if (!from || !to) return null;
-  if (to.y <= from.y) return <EdgeBack kind={edge.kind} from={from} to={to} />;
+  if (to.y <= from.y) return <EdgeBack kind={edge.kind} from={from} to={to} taken={taken} />;
   const points = [
     { x: from.x + nodeWidth / 2, y: from.y + nodeHeight },
     ...through.flatMap(({ x, y }) => [
@@ -128,8 +172,8 @@ function Edge({
   });
   const left = second.x < first.x;
   return (
-    <g className={`edge ${edge.kind}`}>
-      <path d={path.join('')} markerEnd="url(#arrow)" />
+    <g className={`edge ${edge.kind} ${taken ? 'taken' : ''}`}>
+      <path d={path.join('')} markerEnd={taken ? 'url(#arrow-taken)' : 'url(#arrow)'} />
       {edge.kind === 'success' ? null : (
         <text
           x={(first.x + second.x) / 2 + (left ? -8 : 8)}
@@ -144,13 +188,16 @@ function Edge({
 }
 
 /** A back edge is drawn around the side. */
-function EdgeBack({ kind, from, to }: { kind: string; from: Placed; to: Placed }) {
+function EdgeBack({ kind, from, to, taken }: { kind: string; from: Placed; to: Placed; taken: boolean }) {
   const side = Math.max(from.x, to.x) + nodeWidth + 24;
   const [startX, startY] = [from.x + nodeWidth, from.y + nodeHeight / 2];
   const [endX, endY] = [to.x + nodeWidth, to.y + nodeHeight / 2];
   return (
-    <g className={`edge ${kind}`}>
-      <path d={`M${startX} ${startY}C${side} ${startY} ${side} ${endY} ${endX} ${endY}`} markerEnd="url(#arrow)" />
+    <g className={`edge ${kind} ${taken ? 'taken' : ''}`}>
+      <path
+        d={`M${startX} ${startY}C${side} ${startY} ${side} ${endY} ${endX} ${endY}`}
+        markerEnd={taken ? 'url(#arrow-taken)' : 'url(#arrow)'}
+      />
       {kind === 'success' ? null : (
         <text x={side - 14} y={(startY + endY) / 2}>
           {kind}
@@ -161,5 +208,5 @@ function EdgeBack({ kind, from, to }: { kind: string; from: Placed; to: Placed }
 }
 
 function shorten(text: string): string {
-  return text.length > 20 ? `${text.slice(0, 19)}…` : text;
+  return text.length > 18 ? `${text.slice(0, 17)}…` : text;
 }

@@ -109,7 +109,7 @@ export function SearchPlayground(target: Target) {
 }
 
 const modeHints: Record<Mode, string> = {
-  hybrid: 'Both rankings, fused by rank.',
+  hybrid: 'Words and meaning: both rankings count, and a hit that is high in either comes first.',
   fulltext: 'BM25 ranking of the words.',
   vector: 'Cosine similarity of vectors.',
 };

@@ -1,26 +1,28 @@
 import type { ReactNode } from 'react';
 import { Link } from 'wouter';
+import type { AutomationRunSummary } from '../../api/generated.ts';
 import { useSession } from '../../session.tsx';
-import { count } from '../../ui/format.ts';
-import { Check, Circle } from '../../ui/icons.ts';
+import { type Bar, Bars, lastDays } from '../../ui/bars.tsx';
+import { bytes, compact, count, duration } from '../../ui/format.ts';
 import { PageHead } from '../../ui/page.tsx';
 import { useApi } from '../../ui/query.ts';
-import { Shown } from '../../ui/shown.tsx';
-import { firstSteps, Snippets } from '../../ui/snippets.tsx';
 import { State } from '../../ui/state.tsx';
 import { Time } from '../../ui/time.tsx';
-import { Quotas } from '../app/usage-page.tsx';
+import { actionWords } from '../../ui/words.ts';
+import { money } from '../models/money.ts';
 import { shownStatus } from '../runs/run-state.ts';
+import { Attention } from './attention.tsx';
+import { Checklist } from './checklist.tsx';
 import './overview.css';
+import { useTotals } from './totals.ts';
 
-const one = { page_size: 1 };
-const dayMs = 24 * 3_600_000;
+const daysShown = 30;
+const runsShown = 60;
 
-/** The app's resources, failures, usage and latest changes. */
+/** How the app is doing: its traffic, what needs a person, and what happened last. */
 export function OverviewPage() {
   const { place, apps } = useSession();
   const name = apps.find(({ id }) => id === place.app)?.name ?? 'The app';
-  const usage = useApi('GET /api/v1/usage');
   return (
     <>
       <PageHead
@@ -28,34 +30,130 @@ export function OverviewPage() {
         lead={place.sandbox === undefined ? 'Production' : 'A sandbox: production never sees what is here.'}
       />
       <Checklist />
-      <Counts />
+      <Measures />
       <div className="panes">
-        <Failures />
+        <Attention />
         <Activity />
       </div>
-      <h2>Usage</h2>
-      <Shown loaded={usage}>{(found) => <Quotas usage={found} />}</Shown>
+      <Counts />
     </>
   );
 }
 
-function useTotals() {
-  const totals = {
-    files: useApi('GET /api/v1/files', { query: one }).data?.total_entries,
-    sources: useApi('GET /api/v1/knowledge_sources', { query: one }).data?.total_entries,
-    documents: useApi('GET /api/v1/knowledge_documents', { query: one }).data?.total_entries,
-    automations: useApi('GET /api/v1/automations', { query: one }).data?.total_entries,
-    users: useApi('GET /api/v1/users', { query: one }).data?.total_entries,
-    agents: useApi('GET /api/v1/agents', { query: one }).data?.total_entries,
-    keys: useApi('GET /api/v1/keys', { query: one }).data?.total_entries,
-    runs: useApi('GET /api/v1/automation_runs', { query: { limit: 1 } }).data?.data.length,
-  };
-  return totals;
+/** Requests, runs, language models and storage, each with what it was over time. */
+function Measures() {
+  const uses = useApi('GET /api/v1/credential_uses', { query: { page_size: 100 } }).data?.data;
+  const runs = useApi('GET /api/v1/automation_runs', { query: { limit: runsShown } }, { poll: () => 4_000 }).data?.data;
+  const models = useApi('GET /api/v1/usage/models', { query: { by: 'day', page_size: 100 } }).data?.data;
+  const usage = useApi('GET /api/v1/usage').data;
+  const requests = sumBy(uses, ({ requests }) => requests);
+  const refused = uses?.reduce((sum, one) => sum + one.refused, 0) ?? 0;
+  const tokensByDay = new Map(
+    models?.map(({ group, prompt_tokens, completion_tokens }) => [group ?? '', prompt_tokens + completion_tokens]),
+  );
+  const cost = models?.reduce((sum, one) => sum + one.cost, 0) ?? 0;
+  const ended = runs?.filter(({ status }) => status === 'completed' || status === 'failed') ?? [];
+  const failed = ended.filter(({ status }) => status === 'failed').length;
+  const stored = usage?.file_bytes;
+  return (
+    <ul className="measures" aria-label="The last 30 days">
+      <Measure
+        name="Requests"
+        href="/usage"
+        figure={uses && compact([...requests.values()].reduce((sum, one) => sum + one, 0))}
+        detail={`${compact(refused)} refused`}
+      >
+        <Bars label="Requests by day" bars={lastDays(daysShown, requests, (value) => count(value, 'request'))} />
+      </Measure>
+      <Measure
+        name={`Last ${ended.length === 0 ? '' : `${ended.length} `}runs`}
+        href="/runs"
+        figure={runs && (ended.length === 0 ? '0' : `${Math.round((1 - failed / ended.length) * 100)} % succeeded`)}
+        detail={ended.length === 0 ? 'None has ended yet' : `${duration(middleOf(ended))} median`}
+      >
+        <Bars label="Duration of the last runs" bars={(runs ?? []).map(runBar).reverse()} />
+      </Measure>
+      <Measure
+        name="Tokens of language models"
+        href="/models?tab=usage"
+        figure={models && compact([...tokensByDay.values()].reduce((sum, one) => sum + one, 0))}
+        detail={`Cost ${money(cost)}`}
+      >
+        <Bars label="Tokens by day" bars={lastDays(daysShown, tokensByDay, (value) => count(value, 'token'))} />
+      </Measure>
+      <Measure
+        name="Storage"
+        href="/usage"
+        figure={stored && bytes(stored.used)}
+        detail={stored?.limit == null ? 'No quota' : `of ${bytes(stored.limit)}`}
+      >
+        {usage === undefined ? null : (
+          <dl className="measure-rows">
+            <div>
+              <dt>Documents</dt>
+              <dd>{usage.documents.used.toLocaleString('en')}</dd>
+            </div>
+            <div>
+              <dt>Pages today</dt>
+              <dd>{usage.pages.used.toLocaleString('en')}</dd>
+            </div>
+          </dl>
+        )}
+      </Measure>
+    </ul>
+  );
+}
+
+function Measure({
+  name,
+  href,
+  figure,
+  detail,
+  children,
+}: {
+  name: string;
+  href: string;
+  figure: string | undefined;
+  detail: string;
+  children: ReactNode;
+}) {
+  return (
+    <li>
+      <Link href={href}>{name}</Link>
+      <p className="figure">{figure ?? <span className="waiting-figure" />}</p>
+      <p className="faint">{figure === undefined ? ' ' : detail}</p>
+      <div className="measure-chart">{figure === undefined ? null : children}</div>
+    </li>
+  );
+}
+
+function sumBy<T extends { day: string }>(rows: T[] | undefined, numberOf: (row: T) => number): Map<string, number> {
+  const sums = new Map<string, number>();
+  for (const row of rows ?? []) sums.set(row.day, (sums.get(row.day) ?? 0) + numberOf(row));
+  return sums;
+}
+
+const lengthOf = ({ started_at, completed_at }: AutomationRunSummary) =>
+  started_at === undefined || completed_at === undefined ? 0 : Date.parse(completed_at) - Date.parse(started_at);
+
+function middleOf(runs: AutomationRunSummary[]): number {
+  const lengths = runs.map(lengthOf).sort((a, b) => a - b);
+  return lengths[Math.floor(lengths.length / 2)] ?? 0;
+}
+
+const tones: Record<string, Bar['tone']> = { completed: 'good', failed: 'bad', waiting: 'warn', cancelled: 'quiet' };
+
+/** Long runs do not make short ones invisible: the height grows with the logarithm of the duration. */
+function runBar(run: AutomationRunSummary): Bar {
+  const status = shownStatus(run);
+  const ms = lengthOf(run);
+  const words = `${run.automation_name}: ${status}${ms === 0 ? '' : ` in ${duration(ms)}`}`;
+  return { key: run.id, value: Math.log10(10 + ms), label: words, tone: tones[status] };
 }
 
 function Counts() {
   const totals = useTotals();
-  const cards: [name: string, path: string, number: number | undefined][] = [
+  const links: [name: string, path: string, number: number | undefined][] = [
     ['Files', '/files', totals.files],
     ['Sources', '/knowledge', totals.sources],
     ['Documents', '/knowledge', totals.documents],
@@ -65,105 +163,15 @@ function Counts() {
   ];
   return (
     <ul className="counts">
-      {cards.map(([name, path, number]) => (
+      {links.map(([name, path, number]) => (
         <li key={name}>
-          <Link href={path} className="card">
-            <span className="figure">{number?.toLocaleString('en') ?? '…'}</span>
+          <Link href={path}>
             <span className="faint">{name}</span>
+            <span className="number">{number?.toLocaleString('en') ?? '…'}</span>
           </Link>
         </li>
       ))}
     </ul>
-  );
-}
-
-/** The first steps in a new app, with requests to copy. Disappears when all are done. */
-function Checklist() {
-  const totals = useTotals();
-  const steps: [done: boolean, text: ReactNode][] = [
-    [
-      (totals.keys ?? 0) > 0,
-      <Link key="key" href="/keys">
-        Create a secret key for your server
-      </Link>,
-    ],
-    [
-      (totals.users ?? 0) > 0,
-      <Link key="user" href="/users">
-        Create the first user
-      </Link>,
-    ],
-    [
-      (totals.files ?? 0) > 0,
-      <Link key="file" href="/files">
-        Upload a file
-      </Link>,
-    ],
-    [
-      (totals.documents ?? 0) > 0,
-      <Link key="source" href="/knowledge">
-        Make a document searchable
-      </Link>,
-    ],
-    [
-      (totals.runs ?? 0) > 0,
-      <Link key="run" href="/automations">
-        Run an automation
-      </Link>,
-    ],
-  ];
-  if (Object.values(totals).includes(undefined) || steps.every(([done]) => done)) return null;
-  return (
-    <section className="card" aria-label="First steps">
-      <h2>First steps</h2>
-      <ol className="checklist">
-        {steps.map(([done, text], index) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: the steps do not move
-          <li key={index} className={done ? 'done' : ''}>
-            {done ? <Check size={16} aria-hidden="true" /> : <Circle size={16} aria-hidden="true" />}
-            {text}
-            <span className="hidden">{done ? ', done' : ', to do'}</span>
-          </li>
-        ))}
-      </ol>
-      <Snippets label="Upload a file" snippets={firstSteps()} />
-    </section>
-  );
-}
-
-function Failures() {
-  const since = new Date(Math.floor(Date.now() / 60_000) * 60_000 - dayMs).toISOString();
-  const runs = useApi('GET /api/v1/automation_runs', { query: { status: 'failed', since, limit: 5 } });
-  const extractions = useApi('GET /api/v1/extractions', { query: { state: 'failed', page_size: 5 } });
-  const jobs = useApi('GET /api/v1/jobs', { query: one });
-  const recent = extractions.data?.data.filter((found) => Date.parse(found.created_at) > Date.now() - dayMs) ?? [];
-  const setAside = jobs.data?.total_entries ?? 0;
-  const failed = runs.data?.data ?? [];
-  return (
-    <section className="card" aria-label="Failures of the last day">
-      <h2>Failures of the last day</h2>
-      {setAside > 0 ? (
-        <p>
-          <Link href="/jobs">{count(setAside, 'job')} set aside</Link>
-        </p>
-      ) : null}
-      {failed.length + recent.length + setAside === 0 ? <p className="faint">None.</p> : null}
-      <ul className="events">
-        {failed.map((run) => (
-          <li key={run.id}>
-            <Link href={`/runs/${run.id}`}>{run.automation_name}</Link>
-            <span className="faint cut">{run.error?.message}</span> <Time at={run.completed_at ?? run.created_at} />
-          </li>
-        ))}
-        {recent.map((found) => (
-          <li key={found.id}>
-            <Link href={`/extractions/${found.id}`}>Extraction</Link>
-            <span className="faint cut">{found.error?.message ?? found.url}</span> <Time at={found.created_at} />
-          </li>
-        ))}
-      </ul>
-      {failed.length > 0 ? <Link href="/runs?status=failed&period=day">All failed runs</Link> : null}
-    </section>
   );
 }
 
@@ -172,22 +180,28 @@ function Activity() {
   const changes = useApi('GET /api/v1/audit', { query: { page_size: 5 } });
   return (
     <section className="card" aria-label="Recent activity">
-      <h2>Recent activity</h2>
+      <div className="toolbar">
+        <h2>Recent activity</h2>
+        <Link href="/audit">Audit log</Link>
+      </div>
       <ul className="events">
         {runs.data?.data.map((run) => (
           <li key={run.id}>
-            <Link href={`/runs/${run.id}`}>{run.automation_name}</Link>
+            <Link className="cut" href={`/runs/${run.id}`}>
+              {run.automation_name}
+            </Link>
             <State value={shownStatus(run)} /> <Time at={run.created_at} />
           </li>
         ))}
         {changes.data?.data.map((entry) => (
           <li key={entry.id}>
-            <span>{entry.action}</span>
+            <span className="cut" title={entry.action}>
+              {actionWords(entry.action)}
+            </span>
             <span className="faint">{entry.actor.kind.replaceAll('_', ' ')}</span> <Time at={entry.at} />
           </li>
         ))}
       </ul>
-      <Link href="/audit">The audit log</Link>
     </section>
   );
 }

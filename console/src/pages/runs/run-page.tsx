@@ -90,6 +90,7 @@ function RunBody({
   return (
     <>
       <PageHead
+        crumb={automation.data ? `${automation.data.name} · ${run.id.slice(-6)}` : run.id.slice(-6)}
         title={
           automation.data ? (
             <>
@@ -101,7 +102,8 @@ function RunBody({
         }
         lead={
           <>
-            <State value={shown} /> started <Time at={run.created_at} /> · {took(run)} <Id id={run.id} />
+            <State value={shown} /> · started <Time at={run.created_at} /> · {took(run)} ·{' '}
+            <Id id={run.id} label={`…${run.id.slice(-8)}`} />
             {run.retried_from === undefined ? null : (
               <>
                 {' '}
@@ -137,8 +139,6 @@ function RunBody({
       <ErrorNotice error={retry.error} />
       {run.error ? <Failure error={run.error} /> : null}
       {waits.length > 0 ? <WaitList waits={waits} /> : null}
-      <Facts run={run} />
-      {isDeveloper && over ? <LedgerLine /> : null}
       {over ? <Retries run={run.id} /> : null}
       <Progress
         run={run}
@@ -233,7 +233,7 @@ function Facts({ run }: { run: AutomationRun }) {
     </Link>
   );
   return (
-    <details className="card">
+    <details className="card facts">
       <summary>Details</summary>
       <Details
         rows={[
@@ -250,6 +250,7 @@ function Facts({ run }: { run: AutomationRun }) {
           ['Ended', run.completed_at ? <Time key="ended" at={run.completed_at} /> : null],
         ]}
       />
+      {isDeveloper && isOver(run) ? <LedgerLine /> : null}
     </details>
   );
 }
@@ -312,6 +313,7 @@ function Progress({
             )}
           </section>
         )}
+        <Facts run={run} />
         <section className="card">
           <h2>Input</h2>
           <Json value={run.payload ?? null} label="Input of the run" />

@@ -109,9 +109,10 @@ function columnsOf({
         <>
           <Outcome attempt={log.at(-1)} />
           {next_attempt_at === undefined || attempts === 0 ? null : (
-            <div className="faint">
-              next attempt <Time at={next_attempt_at} />
-            </div>
+            <span className="faint">
+              {' '}
+              · next attempt <Time at={next_attempt_at} />
+            </span>
           )}
         </>
       ),

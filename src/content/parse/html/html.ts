@@ -1,6 +1,6 @@
 import { decodeText } from '../text/charset.ts';
 import { isoDate } from '../text/text.ts';
-import { needsBrowser, type ParsedDocument } from '../types.ts';
+import { needsBrowser, type ParsedDocument, type ParseInput } from '../types.ts';
 import { oneLine, writeMarkdown } from '../write-markdown.ts';
 import { htmlBlocks } from './blocks.ts';
 import { readPage, reportPage } from './page.ts';
@@ -11,12 +11,12 @@ import { findAll, findFirst, type HtmlElement, parseHtml, textLength, textOf, tr
  * Reads an HTML document. A saved web page is reduced to its main content, like a fetched page. A document without
  * navigation (a report, an exported note) is kept whole.
  */
-export function parseHtmlDocument(bytes: Uint8Array, input: { contentType?: string; url?: string }): ParsedDocument {
+export function parseHtmlDocument(bytes: Uint8Array, input: Omit<ParseInput, 'bytes'>): ParsedDocument {
   const text = decodeText(bytes, claimedCharset(bytes, input.contentType)).text;
   const tree = parseHtml(text, { xhtml: /^\s*<\?xml/.test(text) });
   const { root } = tree;
   const metadata = htmlMetadata(root);
-  if (isWebPage(text, root)) {
+  if (input.isWhole !== true && isWebPage(text, root)) {
     const page = readPage(tree, input.url ?? 'about:blank');
     if (page.needsBrowser) throw needsBrowser();
     const { markdown, truncated } = page;

@@ -7,12 +7,13 @@ export type DocumentLook = {
   bodyWeight: number;
   bodyFont: string;
   bodyMono: boolean;
+  bodyItalic: boolean;
   /** Share of the text in type clearly heavier than the body's. */
   boldShare: number;
   hasHeadingRoles: boolean;
 };
 
-type Typeface = { size: number; weight: number; font: string; mono: boolean; characters: number };
+type Typeface = Pick<Line, 'size' | 'weight' | 'font' | 'mono' | 'italic'> & { characters: number };
 
 /** Counts the type of every line; the most used one is the body's. */
 export class LookCounter {
@@ -26,6 +27,7 @@ export class LookCounter {
       weight: line.weight,
       font: line.font,
       mono: line.mono,
+      italic: line.italic,
       characters: 0,
     };
     known.characters += line.text.length;
@@ -48,6 +50,7 @@ export class LookCounter {
       bodyWeight,
       bodyFont: body?.font ?? '',
       bodyMono: body?.mono ?? false,
+      bodyItalic: body?.italic ?? false,
       boldShare: heavy / Math.max(1, all),
       hasHeadingRoles: false,
     };
@@ -121,9 +124,23 @@ function isHeading(
     return next !== undefined;
   if (/:$/.test(text) && !numbered) return false;
   if (heavy && look.boldShare < 0.4) return next !== undefined && block.above > block.size * 0.3;
-  if (!isCapitals(letters) || letters.length < 5 || look.boldShare >= 0.4) return false;
-  return standsAlone(block) && next?.kind === 'text' && next.text.length > 80;
+  if (!standsAlone(block) || next?.kind !== 'text' || next.text.length <= 80) return false;
+  if (isItalicTitle(block, look)) return true;
+  return isCapitals(letters) && letters.length >= 5 && look.boldShare < 0.4 && !statement.test(text);
 }
+
+/** A short line in italics above running text, in a document whose text is upright. */
+function isItalicTitle(block: TextBlock, look: DocumentLook): boolean {
+  const { text, lines } = block;
+  if (look.bodyItalic || !lines.every((line) => line.italic) || text.length > titleCharactersMax) return false;
+  return /^[\p{Lu}\p{N}]/u.test(text) && !/[:!?…”"')]$/.test(text);
+}
+
+const titleCharactersMax = 80;
+
+/** Statements and expressions of a query language are written in capitals, too. */
+const statement =
+  /[=;{}<>*]|\w\(|^(?:select|insert|update|delete|create|alter|drop|from|where|having|values|set|grant|revoke|begin|commit|rollback|(?:left |right |inner |outer |cross )*join|(?:group|order) by)\s/i;
 
 const caption =
   /^[[(<]?(?:table|figure|fig|tab|tabelle|abbildung|abb|tableau|tabla|figura|listing|algorithm|표|그림|図|表|图)\.?\s*\d/i;

@@ -1,5 +1,6 @@
 import type { Config } from '../../../config/config.ts';
 import type { Logger } from '../../../lib/log.ts';
+import { openExtractor } from '../external/extractor.ts';
 import { ocrSettings } from './ocr-data.ts';
 import { ParserPool } from './pool.ts';
 
@@ -12,6 +13,7 @@ export function openParsers(config: Config, log: Logger): ParserPool {
     needsIsolation: config.parseNetwork === 'isolated',
     jobDeadlineMs: Math.max(config.parseSeconds, config.parseJobSeconds) * 1000,
     ocr: ocrSettings(config),
+    extractor: openExtractor(config),
     log,
   });
 }

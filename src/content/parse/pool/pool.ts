@@ -5,6 +5,7 @@ import type { Logger } from '../../../lib/log.ts';
 import { trace } from '../../../tracing/trace.ts';
 import type { PictureRequest, SmallPicture } from '../../picture/picture.ts';
 import type { PreparedText, PrepareInput } from '../../prepare.ts';
+import { documentName, type Extractor } from '../external/extractor.ts';
 import { readInTurns } from '../mail/read-in-turns.ts';
 import type { ReadingTerms } from '../reading.ts';
 import { type ImageSize, type ParsedDocument, ParseError, type ParseInput } from '../types.ts';
@@ -22,7 +23,17 @@ import {
 import type { OnProgress, TaskFields } from './worker-loop.ts';
 
 /** The tasks of worker.ts. */
-type TaskName = 'parse' | 'page' | 'robots' | 'sitemap' | 'feed' | 'body' | 'prepare' | 'picture' | 'image-size';
+type TaskName =
+  | 'parse'
+  | 'kind'
+  | 'page'
+  | 'robots'
+  | 'sitemap'
+  | 'feed'
+  | 'body'
+  | 'prepare'
+  | 'picture'
+  | 'image-size';
 
 type PoolOptions = {
   /**
@@ -37,6 +48,8 @@ type PoolOptions = {
   /** The same for a document that a background job reads. */
   jobDeadlineMs?: number;
   ocr?: OcrSettings;
+  /** Reads documents of chosen types instead of the processes, which read what it cannot. */
+  extractor?: Extractor | undefined;
   log: Logger;
   /** Refuses documents and pictures where the system cannot keep parser processes from the network. */
   needsIsolation?: boolean;
@@ -160,6 +173,8 @@ export class ParserPool {
   /** Converts a document to Markdown. Throws ParseError with a message for the sender. */
   async parse(input: ParseInput, options: ParseOptions = {}): Promise<ParsedDocument> {
     const { patient = false } = options;
+    const outside = await this.#readOutside(input, options);
+    if (outside !== undefined) return outside;
     const problem = this.#findOcrProblem();
     const first = await this.#read(input, options, {
       ...(problem === undefined ? { ocr: 'later' } : { ocrProblem: problem }),
@@ -195,6 +210,34 @@ export class ParserPool {
     }
     const value = read.value as Omit<ParsedDocument, 'markdown'> | { unfinished: unknown };
     return 'unfinished' in value ? value : { ...value, markdown: text(read.blobs[0]) };
+  }
+
+  /**
+   * Has the extractor read a document of its types, and reads its HTML like any other. Undefined if there is no extractor
+   * for the document, or its response has no text.
+   */
+  async #readOutside(input: ParseInput, options: ParseOptions): Promise<ParsedDocument | undefined> {
+    const { extractor, deadlineMs, jobDeadlineMs = deadlineMs, log } = this.#options;
+    // What another server compressed is decompressed only in a parser process.
+    if (extractor === undefined || (input.contentEncoding ?? '') !== '') return undefined;
+    const { lane = '', signal, patient = false } = options;
+    const kind = await this.run<string>('kind', input, options);
+    if (!extractor.reads(kind)) return undefined;
+    const timeMs = patient ? jobDeadlineMs : deadlineMs;
+    const read = await extractor.read(kind, input.bytes, { lane, timeMs, signal });
+    let problem = 'problem' in read ? read.problem : '';
+    if ('html' in read)
+      try {
+        const bytes = Buffer.from(read.html);
+        const html: ParseInput = { bytes, contentType: 'text/html; charset=utf-8', isWhole: true };
+        const document = await this.#read(html, options, { whenOut: 'refuse' });
+        if (!('unfinished' in document)) return describeOutside(document, kind, extractor.name);
+      } catch (error) {
+        if (!(error instanceof ParseError)) throw error;
+        problem = error.message;
+      }
+    log.warn({ extractor: extractor.name, kind, problem }, 'The extractor did not read a document');
+    return undefined;
   }
 
   get #ocr(): OcrSettings {
@@ -413,6 +456,10 @@ export class ParserPool {
       this.#fill();
     });
   }
+}
+
+function describeOutside({ title, ...document }: ParsedDocument, kind: string, reader: string): ParsedDocument {
+  return { ...document, ...(title === undefined || title === documentName ? {} : { title }), kind, reader };
 }
 
 function text(bytes: Uint8Array | undefined): string {

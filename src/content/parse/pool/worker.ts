@@ -1,6 +1,7 @@
 import { makePicture, type PictureRequest } from '../../picture/picture.ts';
 import { areCodecsWorn } from '../../picture/wear.ts';
 import { type PrepareInput, prepareText } from '../../prepare.ts';
+import { detectKind } from '../detect.ts';
 import { looksLikeHtml } from '../html/detect-html.ts';
 import { parsePage } from '../html/page.ts';
 import { imageSize } from '../image-size.ts';
@@ -36,6 +37,7 @@ const tasks: Record<string, Task> = {
       throw error;
     }
   },
+  kind: async (bytes, fields) => ({ value: await detectKind({ ...(fields as Omit<ParseInput, 'bytes'>), bytes }) }),
   page: (bytes, fields) => {
     const contentType = String(fields.contentType ?? '');
     const isHtml = looksLikeHtml(contentType, bytes);

@@ -8,6 +8,7 @@ from .. import _shared
 from .connection import AsyncConnection
 from .files import AsyncFiles
 from .generated.agents import AsyncAgentsOperations
+from .generated.answers import AsyncAnswersOperations
 from .generated.apps import AsyncAppsOperations
 from .generated.audit import AsyncAuditOperations
 from .generated.auth import AsyncAuthOperations
@@ -58,6 +59,7 @@ class AsyncQuarry:
         )
         self.connection = connection
         self.agents = AsyncAgentsOperations(connection)
+        self.answers = AsyncAnswersOperations(connection)
         self.apps = AsyncAppsOperations(connection)
         self.audit = AsyncAuditOperations(connection)
         self.auth = AsyncAuthOperations(connection)

@@ -9,6 +9,7 @@ from .. import _shared
 from .connection import Connection
 from .files import Files
 from .generated.agents import AgentsOperations
+from .generated.answers import AnswersOperations
 from .generated.apps import AppsOperations
 from .generated.audit import AuditOperations
 from .generated.auth import AuthOperations
@@ -59,6 +60,7 @@ class Quarry:
         )
         self.connection = connection
         self.agents = AgentsOperations(connection)
+        self.answers = AnswersOperations(connection)
         self.apps = AppsOperations(connection)
         self.audit = AuditOperations(connection)
         self.auth = AuthOperations(connection)

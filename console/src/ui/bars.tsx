@@ -1,0 +1,36 @@
+import './bars.css';
+
+/** One bar: its height by the value, its colour by the tone, and its words on hover. */
+export type Bar = { key: string; value: number; label: string; tone?: 'good' | 'bad' | 'warn' | 'quiet' | undefined };
+
+/** Values over time as bars, with the same numbers as a list for people who cannot see them. */
+export function Bars({ label, bars, height = 48 }: { label: string; bars: Bar[]; height?: number }) {
+  const most = Math.max(1, ...bars.map(({ value }) => value));
+  return (
+    <figure className="bars" style={{ height }}>
+      <div aria-hidden="true">
+        {bars.map(({ key, value, label: words, tone = '' }) => (
+          <span key={key} title={words} className={tone}>
+            <i style={{ height: value === 0 ? 1 : `max(3px, ${(value / most) * 100}%)` }} />
+          </span>
+        ))}
+      </div>
+      <figcaption className="hidden">
+        {label}: {bars.map(({ label: words }) => words).join('; ')}
+      </figcaption>
+    </figure>
+  );
+}
+
+const dayMs = 24 * 3_600_000;
+
+/** The last days until today, each with its value or zero. */
+export function lastDays(days: number, values: Map<string, number>, describe: (value: number) => string): Bar[] {
+  return Array.from({ length: days }, (_, at) => {
+    const date = new Date(Date.now() - (days - 1 - at) * dayMs);
+    const key = date.toISOString().slice(0, 10);
+    const value = values.get(key) ?? 0;
+    const day = date.toLocaleDateString('en-GB', { day: 'numeric', month: 'short', timeZone: 'UTC' });
+    return { key, value, label: `${day}: ${describe(value)}` };
+  });
+}

@@ -1,0 +1,90 @@
+import { readPages } from '../content/prepare.ts';
+import { type CheckedQuote, QuoteCheck } from '../content/quotes/check.ts';
+import type { DocumentText } from '../knowledge/documents/store.ts';
+import type { Knowledge } from '../knowledge/domain.ts';
+import { formatId } from '../lib/ids.ts';
+import type { Caller } from '../tenancy/caller.ts';
+import { fieldId, unknownReference } from '../tenancy/references.ts';
+
+/** Where quotes are looked for. */
+type QuoteScope = {
+  documents?: readonly string[] | undefined;
+  sources?: string[] | undefined;
+  agent?: string | undefined;
+};
+
+/** What a quote is compared with, at most. */
+const searchedDocumentsMax = 40;
+const searchedBytesMax = 64 * 1024 * 1024;
+const documentsPerQuote = 3;
+/** Words of a quote that are searched for. */
+const queryCharactersMax = 500;
+
+export type FoundQuote = CheckedQuote<DocumentText>;
+
+/** Checks quotes against the named documents, or against those that a search finds. All are visible to the caller. */
+export async function checkQuotes(
+  { documents, search }: Pick<Knowledge, 'documents' | 'search'>,
+  caller: Caller,
+  quotes: readonly string[],
+  scope: QuoteScope,
+): Promise<FoundQuote[]> {
+  const check = new QuoteCheck<DocumentText>(quotes);
+  const known = new Set<string>();
+  let bytes = 0;
+  const add = async (id: string): Promise<boolean> => {
+    if (known.has(id)) return true;
+    known.add(id);
+    const document = await documents.findText(caller, id, searchedBytesMax - bytes);
+    if (document === undefined) return false;
+    bytes += document.content.length;
+    await check.add(document, document.content.toString());
+    return true;
+  };
+  if (scope.documents !== undefined) {
+    for (const [index, text] of scope.documents.entries())
+      if (!(await add(fieldId('document', 'documents', text)))) throw unknownReference(`documents.${index}`);
+    return check.results();
+  }
+  const { sources, agent } = scope;
+  for (const [number, quote] of quotes.entries()) {
+    // The first search also checks that the sources exist.
+    if (number > 0 && !check.open().includes(number)) continue;
+    const query = quote.trim().slice(0, queryCharactersMax).toWellFormed() || ' ';
+    const shape = { query, mode: 'fulltext' as const, max_results: documentsPerQuote, group_by: 'document' as const };
+    const { hits } =
+      agent === undefined
+        ? await search.searchVisible(caller, { ...shape, ...(sources && { sources }) })
+        : await search.searchAgent(caller, agent, shape);
+    for (const { row } of hits) if (known.size < searchedDocumentsMax) await add(row.documentId);
+  }
+  return check.results();
+}
+
+/** Members that say where a quote stands. */
+export function presentPlaces({ status, place, difference }: FoundQuote) {
+  if (place === undefined) return { status };
+  const { key: document, ranges } = place;
+  const text = document.content.toString();
+  const pagesOf = readPages(text);
+  const places = ranges.map(({ start, end }) => {
+    const said = text.slice(start, end);
+    const startByte = Buffer.byteLength(text.slice(0, start));
+    const { startPage, endPage } = pagesOf(said, { startByte });
+    return {
+      start_byte: startByte,
+      end_byte: startByte + Buffer.byteLength(said),
+      ...(startPage === undefined || endPage === undefined ? {} : { start_page: startPage, end_page: endPage }),
+      text: said,
+    };
+  });
+  return {
+    status,
+    document: formatId('document', document.id),
+    source: formatId('source', document.sourceId),
+    ...(document.title === null ? {} : { title: document.title }),
+    content_hash: document.contentHash.toString('hex'),
+    places,
+    ...(difference === undefined ? {} : { difference }),
+  };
+}

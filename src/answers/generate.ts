@@ -1,0 +1,209 @@
+import type { ChatMessage } from '../content/models/llm/messages.ts';
+import { promptBytesWithin } from '../content/models/llm/messages.ts';
+import { type Sentence, SentenceReader } from '../content/quotes/sentences.ts';
+import type { Database } from '../db/database.ts';
+import { AppError } from '../lib/errors.ts';
+import type { CallOrigin } from '../llm/origin.ts';
+import { type Generated, GenerationError, type Llm, type TokenBudget } from '../llm/service.ts';
+import type { Caller } from '../tenancy/caller.ts';
+import { reserveTokens, settleTokens } from '../tenancy/quotas.ts';
+import { type CheckedSentence, checkSentence, type Passage } from './passages.ts';
+import { notInSources } from './prompt.ts';
+
+export type GenerateDeps = {
+  db: Database;
+  llm: Llm;
+  /** The context of models that state none. */
+  contextTokens: number;
+  /** The maximum duration of a request to a model. */
+  requestMsMax: number;
+};
+
+type Request = {
+  model: string | undefined;
+  messages: readonly ChatMessage[];
+  passages: readonly Passage[];
+  tokens: number;
+  temperature?: number | undefined;
+  schema?: unknown;
+};
+
+/** Receives what a model writes. A call ends before the next one begins. */
+type Listener = {
+  /** Text as it arrives, unchecked. Never the mark for what is not in the sources. */
+  onText?(text: string): void | Promise<void>;
+  /** A sentence after its check. Returns true to end the request. */
+  onSentence(sentence: CheckedSentence, raw: string): boolean | Promise<boolean>;
+};
+
+export type Written = {
+  outcome: 'written' | 'not_in_sources' | 'ended' | 'refused';
+  /** Of a request that was not ended. */
+  generated?: Generated;
+};
+
+const finishesOfRefusals = new Set(['content_filter', 'refusal']);
+
+/** Thrown to end a request to a model whose text is not wanted further. */
+class Ended extends Error {}
+
+/**
+ * Asks a model, and checks each sentence as it arrives. 503 if it is down or ends in the middle, 429 if its budget is
+ * used up. `raw` of a sentence includes the white space before it.
+ */
+export async function generateChecked(
+  { db, llm, requestMsMax }: GenerateDeps,
+  caller: Caller,
+  { model, messages, passages, tokens, temperature, schema }: Request,
+  listener: Listener,
+  signal: AbortSignal,
+): Promise<Written> {
+  const stop = new AbortController();
+  const late = AbortSignal.timeout(requestMsMax);
+  const writer = new Writer(passages, listener, () => stop.abort(new Ended()));
+  try {
+    const generated = await llm.generate(
+      { model, messages, tokens, temperature, schema },
+      {
+        ...{ lane: caller.appId, budget: budgetOf(db, caller), origin: originOf(caller) },
+        signal: AbortSignal.any([signal, late, stop.signal]),
+        onRequest: () => writer.restart(),
+        onText: (text) => writer.push(text),
+      },
+    );
+    if (finishesOfRefusals.has(generated.finish_reason)) return { generated, outcome: 'refused' };
+    await writer.end();
+    if (writer.isEnded) return { generated, outcome: 'ended' };
+    return { generated, outcome: writer.isNotInSources ? 'not_in_sources' : 'written' };
+  } catch (error) {
+    // What was written before is passed on first; a failure there is thrown.
+    await writer.settle();
+    if (error instanceof Ended) return { outcome: 'ended' };
+    if (error === late.reason)
+      throw unavailable('llm_timeout', `The language model took longer than ${requestMsMax / 1_000} seconds.`);
+    if (error instanceof GenerationError) throw unavailable(error.code, error.message);
+    throw error;
+  }
+}
+
+function unavailable(reason: string, message: string): AppError {
+  return new AppError('unavailable', message, { details: { reason } });
+}
+
+/** Splits what arrives into sentences, and passes them on one after the other. */
+class Writer {
+  readonly #passages: readonly Passage[];
+  readonly #listener: Listener;
+  readonly #stop: () => void;
+  #reader = new SentenceReader();
+  #text = '';
+  /** How much of the text was passed on as it arrived, and in sentences. */
+  #shown = 0;
+  #told = 0;
+  #work: Promise<void> = Promise.resolve();
+  isEnded = false;
+
+  constructor(passages: readonly Passage[], listener: Listener, stop: () => void) {
+    this.#passages = passages;
+    this.#listener = listener;
+    this.#stop = stop;
+  }
+
+  get isNotInSources(): boolean {
+    return this.#text.trim().replace(/[.!]$/, '') === notInSources;
+  }
+
+  /** Another request begins. It can only follow one that wrote nothing. */
+  restart(): void {
+    if (this.#shown === 0 && this.#told === 0) {
+      this.#reader = new SentenceReader();
+      this.#text = '';
+    }
+  }
+
+  push(text: string): void {
+    this.#text += text;
+    if (this.#mayBeMark()) return;
+    this.#forward(this.#reader.push(this.#text.slice(this.#shown)));
+  }
+
+  async end(): Promise<void> {
+    if (this.isNotInSources) return;
+    const rest = this.#text.slice(this.#shown);
+    this.#forward([...this.#reader.push(rest), ...this.#reader.end()]);
+    await this.#work;
+  }
+
+  /** Waits until what arrived is passed on. */
+  settle(): Promise<void> {
+    return this.#work;
+  }
+
+  /** Whether the text so far may become the mark that it is not in the sources. */
+  #mayBeMark(): boolean {
+    const begun = this.#text.trim();
+    return notInSources.startsWith(begun) || this.isNotInSources;
+  }
+
+  #forward(sentences: Sentence[]): void {
+    const arrived = this.#text.slice(this.#shown);
+    this.#shown = this.#text.length;
+    const raws = sentences.map((sentence) => {
+      const raw = this.#text.slice(this.#told, sentence.end);
+      this.#told = sentence.end;
+      return { sentence, raw };
+    });
+    this.#work = this.#work.then(async () => {
+      if (this.isEnded) return;
+      if (arrived !== '') await this.#listener.onText?.(arrived);
+      for (const { sentence, raw } of raws) {
+        if (this.isEnded) return;
+        const checked = await checkSentence(this.#passages, sentence);
+        if (!(await this.#listener.onSentence(checked, raw))) continue;
+        this.isEnded = true;
+        this.#stop();
+      }
+    });
+    // A failure is thrown by `end`.
+    this.#work.catch(() => this.#stop());
+  }
+}
+
+/** The passages that fit the context of the model beside the other messages and its text, best first. */
+export async function fitPassages(
+  { llm, contextTokens }: GenerateDeps,
+  caller: Caller,
+  request: { model: string | undefined; tokens: number; others: readonly ChatMessage[] },
+  passages: readonly Passage[],
+): Promise<Passage[]> {
+  const context = (await llm.contextTokens(caller, request.model)) ?? contextTokens;
+  const rulesBytes = 2_000;
+  const used = request.others.reduce((sum, { content }) => sum + Buffer.byteLength(content), rulesBytes);
+  let left = promptBytesWithin(context - request.tokens) - used;
+  const fitting: Passage[] = [];
+  for (const passage of passages) {
+    left -= Buffer.byteLength(passage.content) + 300;
+    if (left < 0) break;
+    fitting.push(passage);
+  }
+  return fitting;
+}
+
+/** A killed process leaves its reservation, because it is unknown how much of it was used. */
+function budgetOf(db: Database, caller: Caller): TokenBudget {
+  return {
+    async reserve(tokens) {
+      const day = await db.begin((tx) => reserveTokens(tx, caller, tokens));
+      return { settle: (used) => db.begin((tx) => settleTokens(tx, caller, day, used - tokens)) };
+    },
+  };
+}
+
+function originOf(caller: Caller): CallOrigin {
+  const { appId, sandboxId } = caller;
+  return {
+    ...{ appId, sandboxId },
+    userId: caller.kind === 'user' ? caller.userId : null,
+    agentId: caller.kind === 'agent' ? caller.agentId : null,
+  };
+}

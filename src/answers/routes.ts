@@ -1,0 +1,63 @@
+import { textBudget } from '../http/body/budgets.ts';
+import { type Api, everyCaller, ref } from '../http/route/route.ts';
+import type { Clock } from '../lib/clock.ts';
+import { AppError } from '../lib/errors.ts';
+import type { Secrets } from '../tenancy/secrets.ts';
+import { type Answer, type AnswerDeps, answer } from './answer.ts';
+import { abortedWithReader, type ServerEvent, sendEvents } from './event-stream.ts';
+import { answerCreateSchema, answerSchema, quoteLimits, signedStatementSchema, verifySchema } from './schema.ts';
+import { verifyCitations } from './verify.ts';
+
+const tag = 'Answers';
+
+type Deps = AnswerDeps & { secrets: Secrets; clock: Clock };
+
+/** Texts from sources whose quotes are checked. */
+export function registerAnswerRoutes(api: Api, deps: Deps): void {
+  api.app(everyCaller, {
+    method: 'POST',
+    path: '/api/v1/citations/verify',
+    operationId: 'verifyCitations',
+    rateGroup: 'search',
+    idempotency: 'repeated',
+    tag,
+    summary: 'Check the quotes of a text',
+    description:
+      'Looks for each quote in documents that the caller may read, and returns whether a document says it, and where. The result is signed with the key of the audit log: `quarry verify --citations` checks it.',
+    body: verifySchema,
+    budget: textBudget(4 * quoteLimits.textCharactersMax),
+    responses: { 200: ref(signedStatementSchema) },
+    handler: ({ caller, body }) => verifyCitations(deps, caller, body),
+  });
+  api.app(everyCaller, {
+    method: 'POST',
+    path: '/api/v1/answers',
+    operationId: 'createAnswer',
+    rateGroup: 'invocations',
+    reads: true,
+    audit: 'none',
+    tag,
+    summary: 'Answer a question from sources',
+    description:
+      'Searches, has a language model write from the passages found, and checks each sentence and each quote. Nothing is stored. If no model is configured, returns the best passages. 503 if the model is down or ends in the middle; in a stream that has begun, an event `error`.',
+    body: answerCreateSchema,
+    idempotency: 'repeated',
+    responses: { 200: ref(answerSchema) },
+    handler: async ({ caller, body, request, reply }) => {
+      const signal = abortedWithReader(reply);
+      if (body.stream !== true) return answer(deps, caller, body, () => {}, signal);
+      const work = async (send: (event: ServerEvent) => void) => {
+        const data: Answer = await answer(deps, caller, body, send, signal);
+        send({ event: 'answer', data });
+      };
+      return sendEvents(reply, work, (error) => {
+        const isKnown = error instanceof AppError;
+        if (!isKnown && !signal.aborted) request.log.error({ err: error }, 'A streamed answer failed');
+        const { code, message } = isKnown ? error : internal;
+        return { event: 'error', data: { error: { code, message } } };
+      });
+    },
+  });
+}
+
+const internal = { code: 'internal_error', message: 'The server failed to process the request.' };

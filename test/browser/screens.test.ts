@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict';
+import { after, afterEach, test } from 'node:test';
+import type { Page } from 'playwright-core';
+import { ConsoleTest } from '../support/browser.ts';
+import { loadApp } from '../support/console.ts';
+import { fillRichly, startRichModel } from '../support/rich-app.ts';
+import { findLayoutProblems, screensOf } from '../support/screens.ts';
+
+/*
+ * Screens of the console with much, little and nothing to show. `npm run screens` visits every screen at every width in
+ * both themes and takes pictures of them (test/output/screenshots); `npm test` visits a few.
+ */
+const isWhole = process.env.QUARRY_SCREENS !== undefined;
+const widths = isWhole ? [375, 768, 1440, 1920] : [375, 1440];
+const themes = isWhole ? (['light', 'dark'] as const) : (['light'] as const);
+const few = new Set(['overview', 'runs', 'run', 'files', 'approvals', 'model-budgets', 'webhook', 'audit']);
+
+const model = await startRichModel();
+const it = await ConsoleTest.start({ env: model.env });
+after(async () => {
+  await it.close();
+  await model.close();
+});
+afterEach(it.closePages);
+const app = await loadApp(it.server);
+const empty = await loadApp(it.server, 'Lighthouse');
+const ids = await fillRichly(it.server, app);
+const screens = Object.entries(screensOf(ids)).filter(([name]) => isWhole || few.has(name));
+
+async function look(page: Page, name: string, path: string): Promise<string[]> {
+  await page.evaluate(`history.pushState(null, '', '/console${path}')`);
+  await page.locator('main#content h1, main#content .empty, [role=alert]').first().waitFor();
+  await page.locator('.skeleton:not(.design *)').first().waitFor({ state: 'detached' });
+  const found: string[] = [];
+  for (const width of widths)
+    for (const colorScheme of themes) {
+      await page.setViewportSize({ width, height: 900 });
+      await page.emulateMedia({ colorScheme });
+      await it.picture(page, `${name}-${width}-${colorScheme}`);
+      const problems = await findLayoutProblems(page);
+      found.push(...problems.map((problem) => `${name}, ${width} px, ${colorScheme}: ${problem}`));
+    }
+  return found;
+}
+
+const limits = { timeout: 1_200_000 };
+
+test('no screen of a full app sticks out, overlaps or is cut without a sign', limits, async () => {
+  const page = await it.openAsDeveloper(app, `/console/${app.app.id}/overview`);
+  const problems: string[] = [];
+  for (const [name, path] of screens) problems.push(...(await look(page, name, `/${app.app.id}${path}`)));
+  assert.deepEqual(problems, []);
+});
+
+test('nor does one of an app with nothing', limits, async () => {
+  const page = await it.openAsDeveloper(empty, `/console/${empty.app.id}/overview`);
+  const problems: string[] = [];
+  for (const [name, path] of screens.filter(([, path]) => !/_\w{22}/.test(path)))
+    problems.push(...(await look(page, `empty-${name}`, `/${empty.app.id}${path}`)));
+  assert.deepEqual(problems, []);
+});
+
+test('nor does one whose requests fail', limits, async () => {
+  const page = await it.openAsDeveloper(app, `/console/${app.app.id}/design`);
+  await page.route('**/api/v1/**', (route) =>
+    route.fulfill({
+      status: 409,
+      json: { error: { code: 'conflict', message: 'The scales of the outer quay are broken. '.repeat(4) } },
+    }),
+  );
+  const problems: string[] = [];
+  for (const [name, path] of screens.filter(([, path]) => !/_\w{22}|design/.test(path)))
+    problems.push(...(await look(page, `failed-${name}`, `/${app.app.id}${path}`)));
+  assert.deepEqual(problems, []);
+});
