@@ -12,6 +12,7 @@ import { SignIn } from './pages/sign-in/sign-in-page.tsx';
 import { SessionProvider } from './session.tsx';
 import { Boundary, reloadAfterUpgrade } from './ui/boundary.tsx';
 import { queries } from './ui/query.ts';
+import { Questions } from './ui/questions.tsx';
 import { Toasts } from './ui/toast.tsx';
 
 /** The token of a link to an approval, whose page needs no session. */
@@ -36,6 +37,7 @@ if (root)
               <LinkedPage token={linked} />
             </Suspense>
           )}
+          <Questions />
           <Toasts />
         </Tooltip.Provider>
       </QueryClientProvider>

@@ -6,7 +6,7 @@ import { ApiError, call, connection } from './api/client.ts';
 import type { App, ConsoleSession, Org, Sandbox } from './api/generated.ts';
 import { baseOf, listOf, type Place, readPlace, root } from './place.ts';
 import { queries, refresh, useLoad } from './ui/query.ts';
-import { hasUnsaved, mayLeave } from './ui/unsaved.ts';
+import { hasUnsaved, leave } from './ui/unsaved.ts';
 
 type SessionState = {
   session: ConsoleSession;
@@ -17,7 +17,7 @@ type SessionState = {
   orgs: Org[];
   choose(place: Place): void;
   addApp(name: string): Promise<void>;
-  signOut(): Promise<void>;
+  signOut(): void;
 };
 
 const Context = createContext<SessionState | undefined>(undefined);
@@ -69,7 +69,7 @@ export function SessionProvider({
     });
     // A link that is pasted into an open tab loads nothing.
     const takeLink = () => {
-      if (location.hash.startsWith(codeMark) && mayLeave()) location.reload();
+      if (location.hash.startsWith(codeMark)) leave(() => location.reload());
     };
     window.addEventListener('hashchange', takeLink);
     return () => window.removeEventListener('hashchange', takeLink);
@@ -217,7 +217,7 @@ function PlaceProvider({
     const now = readPlace(location.pathname);
     // In a different org, stays on the same page. In a different app or sandbox, opens the page's list.
     const same = next.app === now.place.app && next.sandbox === now.place.sandbox;
-    if (mayLeave()) navigate(`${baseOf(next)}${same ? now.page : listOf(now.page)}`);
+    leave(() => navigate(`${baseOf(next)}${same ? now.page : listOf(now.page)}`));
   }, []);
 
   const state = useMemo<SessionState>(
@@ -231,10 +231,13 @@ function PlaceProvider({
         refresh('GET /protected/api/v1/developer/apps');
         navigate(`${baseOf({ app: created.id })}/`);
       },
-      async signOut() {
-        if (!mayLeave()) return;
-        await call('DELETE /console/session').catch(() => undefined);
-        onSignedOut();
+      signOut() {
+        leave(
+          () =>
+            void call('DELETE /console/session')
+              .catch(() => undefined)
+              .then(onSignedOut),
+        );
       },
     }),
     [session, isDeveloper, app, sandbox, org, known, sandboxes.data, orgs.data, choose, onSignedOut],

@@ -34,13 +34,22 @@ test('text that is not saved survives links, the back button, Escape and the end
     asked.push(dialog.type());
     void dialog.dismiss();
   });
+  const keepsText = async (question: string) => {
+    const dialog = page.getByRole('dialog', { name: question });
+    await dialog.getByRole('button', { name: 'Cancel' }).click();
+    await dialog.waitFor({ state: 'detached' });
+  };
   await menu.getByRole('link', { name: 'Files' }).click();
+  await keepsText('Leave without saving?');
   await page.goBack();
+  await keepsText('Leave without saving?');
   await signOut(page);
+  await keepsText('Leave without saving?');
   await page.getByLabel('Template').selectOption('approval');
+  await keepsText('Replace what you typed?');
   await page.close({ runBeforeUnload: true });
   await editor.getByText('Typed by hand').waitFor();
-  assert.deepEqual(asked, ['confirm', 'confirm', 'confirm', 'confirm', 'beforeunload']);
+  assert.deepEqual(asked, ['beforeunload']);
 
   // The session ends elsewhere. Signed in again, the text is there, and is saved.
   await write(definition);
@@ -56,8 +65,8 @@ test('text that is not saved survives links, the back button, Escape and the end
   await write(definition.replace('result: 1', 'result: 2'));
   await page.getByText('Not saved').waitFor();
   await page.getByRole('tab', { name: 'Versions' }).click();
+  await keepsText('Leave without saving?');
   await editor.getByText('result: 2').waitFor();
-  assert.equal(asked.length, 6);
   await page.getByRole('button', { name: 'Save', exact: true }).click();
   await page.getByText('Not saved').waitFor({ state: 'detached' });
 

@@ -1,7 +1,7 @@
 import * as RadixTabs from '@radix-ui/react-tabs';
 import type { ReactNode } from 'react';
 import './tabs.css';
-import { mayLeave } from './unsaved.ts';
+import { leave } from './unsaved.ts';
 
 /** Tabs with their panels; the arrow keys move between them. */
 export function Tabs<K extends string>({
@@ -24,7 +24,8 @@ export function Tabs<K extends string>({
       // Focus alone does not open a tab if it has to ask, because it would ask twice.
       activationMode={asks ? 'manual' : 'automatic'}
       onValueChange={(next) => {
-        if (!asks || mayLeave()) onChange(next as K);
+        if (asks) leave(() => onChange(next as K));
+        else onChange(next as K);
       }}
       className="tabs-root"
     >

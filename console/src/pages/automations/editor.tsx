@@ -2,6 +2,7 @@ import { lazy, Suspense, useState } from 'react';
 import { useLocation } from 'wouter';
 import { call } from '../../api/client.ts';
 import type { Automation } from '../../api/generated.ts';
+import { ask } from '../../ui/ask.ts';
 import { Button } from '../../ui/button.tsx';
 import type { Mistake } from '../../ui/code-editor.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
@@ -87,11 +88,16 @@ export default function DefinitionEditor({
             value={template}
             onChange={(event) => {
               const chosen = templates.find(({ id }) => id === event.target.value);
-              if (!chosen || (isChanged && !window.confirm('Replace what you typed with the template?'))) return;
-              setTemplate(chosen.id);
-              setLanguage('yaml');
-              setText(chosen.text);
-              setSaved(chosen.text);
+              if (!chosen) return;
+              const proceed = () => {
+                setTemplate(chosen.id);
+                setLanguage('yaml');
+                setText(chosen.text);
+                setSaved(chosen.text);
+              };
+              if (!isChanged) return proceed();
+              const text = 'The template takes its place.';
+              ask({ title: 'Replace what you typed?', text, action: 'Replace', proceed });
             }}
           >
             {templates.map(({ id, name }) => (
