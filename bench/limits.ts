@@ -35,7 +35,7 @@ try {
   const { user } = await createFixture(db);
 
   const limiter = generousLimiter(db);
-  const audit = new AuditLog({ db, clock: systemClock, log: createLogger('warn'), keep: 'changes' });
+  const audit = new AuditLog({ db, directory: db, clock: systemClock, log: createLogger('warn'), keep: 'changes' });
   const credential = { kind: 'user', epoch: 0, sessionId: undefined } as const;
   for (const credentials of [1, 10_000]) {
     const callers = Array.from({ length: credentials }, createCaller);

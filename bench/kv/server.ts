@@ -7,7 +7,7 @@ import { openDatabase } from '../../src/db/database.ts';
 import { Intake } from '../../src/http/body/intake.ts';
 import { Metrics } from '../../src/http/metrics.ts';
 import { createHttpServer } from '../../src/http/server.ts';
-import { StreamHub } from '../../src/http/streams/sse.ts';
+import { createStreamBudget, StreamHub } from '../../src/http/streams/sse.ts';
 import { registerKvCollectionRoutes } from '../../src/kv/collection-routes.ts';
 import { createKv } from '../../src/kv/domain.ts';
 import { rewriteKvUrl } from '../../src/kv/paths.ts';
@@ -80,8 +80,8 @@ async function quarry(secret: string) {
     log,
     credentials,
     rateLimiter: generousLimiter(db),
-    audit: new AuditLog({ db, clock: systemClock, log, keep: 'changes' }),
-    sessions: new Sessions({ db, secrets, clock: systemClock, credentials }),
+    audit: new AuditLog({ db, directory: db, clock: systemClock, log, keep: 'changes' }),
+    sessions: new Sessions({ db, directory: db, secrets, clock: systemClock, credentials }),
     metrics: new Metrics(),
     intake: new Intake({ clock: systemClock, memoryBytesMax: 256 * 1024 * 1024 }),
     bodyBytesMax: 1024 * 1024,
@@ -97,8 +97,7 @@ async function quarry(secret: string) {
     listenDatabase: db,
     log,
     streamSecondsMax: 3_600,
-    streamsMax: 20_000,
-    unreadBytesMax: 64 * 1024 * 1024,
+    budget: createStreamBudget({ streamsMax: 20_000, unreadBytesMax: 64 * 1024 * 1024 }),
   });
   registerKvCollectionRoutes(api, { db, kv, kvWatch, streams });
   return app;

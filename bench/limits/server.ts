@@ -23,11 +23,14 @@ const credentials = new Credentials({ db, secrets, clock: systemClock });
 const { fastify, api } = await createHttpServer({
   log,
   credentials,
-  sessions: new Sessions({ db, secrets, clock: systemClock, credentials }),
+  sessions: new Sessions({ db, directory: db, secrets, clock: systemClock, credentials }),
   metrics: new Metrics(),
   intake: new Intake({ clock: systemClock, memoryBytesMax: 256 * 1024 * 1024 }),
   ...(process.argv[2] === 'with'
-    ? { rateLimiter: generousLimiter(db), audit: new AuditLog({ db, clock: systemClock, log, keep: 'changes' }) }
+    ? {
+        rateLimiter: generousLimiter(db),
+        audit: new AuditLog({ db, directory: db, clock: systemClock, log, keep: 'changes' }),
+      }
     : {}),
   bodyBytesMax: 1024,
   corsOrigins: ['*'],

@@ -15,10 +15,24 @@ import * as store from './store.ts';
 
 export type AppService = ReturnType<typeof createAppService>;
 
-type AppDeps = { db: Database; secrets: Secrets; clock: Clock; ledger: Ledger };
+/** Puts new apps into cells, and lists those of all cells. */
+export type AppPlacement = {
+  create(app: { id: string; developerId: string; name: string; capabilityKey: Buffer }): Promise<store.AppRow>;
+  list(developerId: string, page: PageRequest): Promise<[store.AppRow[], number]>;
+  rename(row: store.AppRow): Promise<void>;
+};
+
+type AppDeps = {
+  db: Database;
+  secrets: Secrets;
+  clock: Clock;
+  ledger: Ledger;
+  /** Undefined: every app is in this database. */
+  placement: AppPlacement | undefined;
+};
 
 /** Apps, their sandboxes and keys. */
-export function createAppService({ db, secrets, clock, ledger }: AppDeps) {
+export function createAppService({ db, secrets, clock, ledger, placement }: AppDeps) {
   /** The sandbox of a new key: that of its creator. A creator in production may name one. */
   async function chooseKeySandbox(caller: Caller, named: string | undefined): Promise<string> {
     if (named === undefined) return caller.sandboxId;
@@ -33,22 +47,24 @@ export function createAppService({ db, secrets, clock, ledger }: AppDeps) {
 
   return {
     async create(developerId: string, name: string): Promise<store.AppRow> {
-      const capabilityKey = generateCapabilityKey(secrets);
-      return db.begin((tx) => store.insertApp(tx, { id: newUuid(), developerId, name, capabilityKey }));
+      const app = { id: newUuid(), developerId, name, capabilityKey: generateCapabilityKey(secrets) };
+      return placement?.create(app) ?? db.begin((tx) => store.insertApp(tx, app));
     },
 
-    list: (developer: DeveloperIdentity | DeveloperCaller, page: PageRequest) =>
-      store.listApps(db, developer.developerId, page),
+    list: ({ developerId }: DeveloperIdentity | DeveloperCaller, page: PageRequest) =>
+      placement?.list(developerId, page) ?? store.listApps(db, developerId, page),
 
     async get(caller: Scope): Promise<store.AppRow> {
       return found(await store.findApp(db, caller.appId));
     },
 
     async update(caller: Scope, { name, quotas = {} }: Static<typeof appUpdateSchema>): Promise<store.AppRow> {
-      return db.begin(async (tx) => {
+      const row = await db.begin(async (tx) => {
         await setOwnLimits(tx, caller.appId, quotas);
         return found(await store.updateApp(tx, caller.appId, name));
       });
+      await placement?.rename(row);
+      return row;
     },
 
     createSandbox(caller: Caller, name: string): Promise<store.SandboxRow> {

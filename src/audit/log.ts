@@ -15,11 +15,14 @@ import {
   type CredentialUse,
   endAuditEntry,
   insertAuditEntries,
+  noteDeveloperTokens,
   upsertFailedAttempts,
 } from './store.ts';
 
 type AuditLogDeps = {
   db: Database;
+  /** The database of developers. */
+  directory: Database;
   clock: Clock;
   log: Logger;
   /** What is logged: nothing, changes, or also changes of data. Uses of credentials are always counted. */
@@ -223,7 +226,8 @@ export class AuditLog implements Auditor {
     for (let from = 0; from < uses.length; from += usesBatchMax) {
       const batch = uses.slice(from, from + usesBatchMax);
       try {
-        await runForEveryApp(() => this.#deps.db.begin((tx) => addCredentialUses(tx, batch)));
+        const developerTokens = await noteDeveloperTokens(this.#deps.directory, batch);
+        await runForEveryApp(() => this.#deps.db.begin((tx) => addCredentialUses(tx, batch, developerTokens)));
       } catch (error) {
         this.#deps.log.warn({ err: error, credentials: uses.length - from }, 'Could not count uses of credentials');
         return;

@@ -79,44 +79,53 @@ export type CredentialUse = {
   refused: number;
 };
 
-/** Adds to the day's counts and sets the last use of keys and tokens. */
-export async function addCredentialUses(db: Db, uses: readonly CredentialUse[]): Promise<void> {
-  const known = uses.filter(({ credential }) => typeof credential === 'string');
-  await countUses(db, known, null);
+/**
+ * Sets the last use of developer tokens. Returns the id of each, by its digest.
+ * @param directory the database of developers
+ */
+export async function noteDeveloperTokens(directory: Db, uses: readonly CredentialUse[]): Promise<Map<string, string>> {
+  const used = uses.filter(({ kind }) => kind === 'developer_token');
+  if (used.length === 0) return new Map();
+  const rows = await directory<{ digest: string; id: string }[]>`
+    update developer_tokens t set last_used_at = greatest(t.last_used_at, given.at)
+    from (select credential, max(at) as at from ${rowsOf(directory, used)} group by credential) given
+    where t.digest = decode(given.credential, 'hex') returning given.credential as digest, t.id`;
+  return new Map(rows.map(({ digest, id }) => [digest, id]));
+}
+
+/**
+ * Adds to the day's counts and sets the last use of keys and personal tokens.
+ * @param developerTokens the ids of developer tokens, by digest
+ */
+export async function addCredentialUses(
+  db: Db,
+  uses: readonly CredentialUse[],
+  developerTokens: ReadonlyMap<string, string>,
+): Promise<void> {
+  const known = uses.flatMap((use) => {
+    if (typeof use.credential === 'string') return [use];
+    const id = use.scope && developerTokens.get(use.credential.toString('hex'));
+    return id === undefined ? [] : [{ ...use, credential: id }];
+  });
+  await countUses(db, known, false);
   await db`
     update api_keys k set last_used_at = greatest(k.last_used_at, given.at)
     from ${rowsOf(db, known)} where k.app_id = given.app_id and k.id = given.credential::uuid and given.kind like '%_key'`;
-  for (const [kind, table] of [
-    ['personal_token', 'personal_tokens'],
-    ['developer_token', 'developer_tokens'],
-  ] as const) {
-    const ofKind = uses.filter((use) => use.kind === kind);
-    if (ofKind.length === 0) continue;
-    await countUses(
-      db,
-      ofKind.filter(({ scope }) => scope !== undefined),
-      table,
-    );
-    // A developer token may be used in several apps, so its table has no app.
-    const app = table === 'personal_tokens' ? db`app_id, ` : db``;
-    await db`
-      update ${db(table)} t set last_used_at = greatest(t.last_used_at, given.at)
-      from (select ${app} credential, max(at) as at from ${rowsOf(db, ofKind)} group by ${app} credential) given
-      where ${isTokenOf(db, table)}`;
-  }
+  const personal = uses.filter(({ kind }) => kind === 'personal_token');
+  if (personal.length === 0) return;
+  await countUses(db, personal, true);
+  await db`
+    update personal_tokens t set last_used_at = greatest(t.last_used_at, given.at)
+    from (select app_id, credential, max(at) as at from ${rowsOf(db, personal)} group by app_id, credential) given
+    where t.app_id = given.app_id and t.digest = decode(given.credential, 'hex')`;
 }
 
-type TokenTable = 'personal_tokens' | 'developer_tokens';
-
-function isTokenOf(db: Db, table: TokenTable) {
-  const inApp = table === 'personal_tokens' ? db`and t.app_id = given.app_id` : db``;
-  return db`t.digest = decode(given.credential, 'hex') ${inApp}`;
-}
-
-async function countUses(db: Db, uses: readonly CredentialUse[], tokens: TokenTable | null): Promise<void> {
+async function countUses(db: Db, uses: readonly CredentialUse[], areDigests: boolean): Promise<void> {
   if (uses.length === 0) return;
-  const id = tokens === null ? db`given.credential::uuid` : db`t.id`;
-  const join = tokens === null ? db`` : db`join ${db(tokens)} t on ${isTokenOf(db, tokens)}`;
+  const id = areDigests ? db`t.id` : db`given.credential::uuid`;
+  const join = areDigests
+    ? db`join personal_tokens t on t.app_id = given.app_id and t.digest = decode(given.credential, 'hex')`
+    : db``;
   await db`
     insert into credential_uses as u
       (app_id, sandbox_id, day, kind, credential_id, first_at, last_at, requests, refused)

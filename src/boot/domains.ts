@@ -5,12 +5,11 @@ import { createAppService } from '../apps/service.ts';
 import { createAudit } from '../audit/domain.ts';
 import type { AuditLog } from '../audit/log.ts';
 import { createAutomations } from '../automations/domain.ts';
-import { createExpressions, ExpressionError } from '../automations/engine/expressions.ts';
+import { ExpressionError } from '../automations/engine/expressions.ts';
+import type { CellMembership } from '../cells/placement.ts';
 import { createConfigService } from '../configs/service.ts';
 import { createConsole } from '../console/domain.ts';
-import { openEmbedder } from '../content/embed/open.ts';
 import { parseAllowList } from '../content/fetch/allow-list.ts';
-import { openReranker } from '../content/models/reranker.ts';
 import type { PictureRequest } from '../content/picture/picture.ts';
 import { createCrawls } from '../crawls/domain.ts';
 import type { Domain, Tasks } from '../domain.ts';
@@ -25,9 +24,11 @@ import { createExternalSignIn } from '../identity/sign-in.ts';
 import { createInstallationService } from '../installations/service.ts';
 import type { Recurring } from '../jobs/workers.ts';
 import { createKnowledge } from '../knowledge/domain.ts';
+import type { OpenCache } from '../knowledge/index/cache.ts';
 import { createKv } from '../kv/domain.ts';
 import { createLedgers } from '../ledger/domain.ts';
 import { createLedgerService } from '../ledger/service.ts';
+import { newUuid } from '../lib/ids.ts';
 import { limits } from '../lib/limits.ts';
 import { version } from '../lib/version.ts';
 import { createLlm } from '../llm/service.ts';
@@ -60,10 +61,17 @@ export type BackgroundWork = {
 /**
  * Creates every domain with its dependencies. Routes and background work share the services.
  * @param openApi the API of this process, for tools that runs call
+ * @param cells undefined: every app is in this database
  */
-export function createDomains(services: Services, openApi: () => Promise<FastifyInstance>, audit?: AuditLog) {
+export function createDomains(
+  services: Services,
+  openApi: () => Promise<FastifyInstance>,
+  audit?: AuditLog,
+  cells?: CellMembership,
+) {
   const {
     db,
+    directory,
     secrets,
     clock,
     log,
@@ -83,6 +91,7 @@ export function createDomains(services: Services, openApi: () => Promise<Fastify
   const ledger = createLedgers({ db, secrets, clock });
   const base = {
     db,
+    directory,
     secrets,
     clock,
     blobs,
@@ -99,6 +108,7 @@ export function createDomains(services: Services, openApi: () => Promise<Fastify
     log,
     uploadBytesMax: config.uploadBytesMax,
     deletedBlobDays: config.deletedBlobDays,
+    ...(cells === undefined ? {} : { ownsApp: cells.ownsApp }),
     pictureCacheBytesMax: config.pictureCacheMb * 1024 * 1024,
     makePicture: (bytes: Uint8Array, request: PictureRequest, lane: string) => parser.picture(bytes, request, { lane }),
     imageSize: (bytes: Uint8Array, lane: string) => parser.imageSize(bytes, limits.imageSizeTimeoutMs, { lane }),
@@ -109,9 +119,10 @@ export function createDomains(services: Services, openApi: () => Promise<Fastify
     userBytesMax: config.kvUserBytesMax,
   };
 
-  const expressions = createExpressions();
+  const { expressions } = services.process;
   const llm = createLlm({
     ...{ db, secrets, clock, config, log, resolve, checkSchema: expressions.checkSchema },
+    slots: services.process.llmSlots,
     allow: parseAllowList(config.fetchAllow),
     observe: observeModelCalls(services.metrics),
     emitReached: (tx, { payload, ...scope }) => emitEvent(tx, { ...scope, name: 'model_budget.reached', payload }),
@@ -146,21 +157,24 @@ export function createDomains(services: Services, openApi: () => Promise<Fastify
     ...base,
     log,
     parser,
-    embedder: openEmbedder(config, resolve),
+    embedder: services.process.embedder,
     language: config.searchLanguage,
     fetcher,
     scratchDirectory: join(config.dataDir, 'repositories'),
     dataDir: config.dataDir,
-    cacheBytesMax: config.searchCacheMb * 1024 * 1024,
+    openCache: openCacheOf(services),
     learnMemoryMb: config.learnMemoryMb,
     queryEmbeddingMs: config.embedQueryMs,
-    reranker: openReranker(config, resolve),
+    reranker: services.process.reranker,
     rerankPassages: config.rerankPassages,
     bodyBytesMax: config.bodyBytesMax,
   });
   const { inbound } = knowledge.service;
   const crawls = createCrawls({
     db,
+    directory,
+    workSlots: services.process.crawlSlots,
+    bodies: services.process.crawlBodies,
     log,
     clock,
     parser,
@@ -226,7 +240,7 @@ export function createDomains(services: Services, openApi: () => Promise<Fastify
     llm,
     contextTokens: config.llmContextTokens,
     requestMsMax: config.llmRequestSeconds * 1000,
-    apps: createAppService(base),
+    apps: createAppService({ ...base, placement: cells?.placement }),
     usage: usage.service,
     setAsideJobs: createSetAsideJobService(base),
     auditing: auditing.service,
@@ -256,4 +270,11 @@ export function createDomains(services: Services, openApi: () => Promise<Fastify
     events: events.service,
     ...automations.service,
   };
+}
+
+/** The cache of search. Its keys are numbers of one database, so each cell has names of its own. */
+function openCacheOf({ process, db, directory }: Services): OpenCache {
+  if (db === directory) return process.openCache;
+  const cell = newUuid();
+  return <V>(name: string) => process.openCache<V>(`${cell}/${name}`);
 }

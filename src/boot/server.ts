@@ -9,6 +9,7 @@ import { AuditLog } from '../audit/log.ts';
 import { registerAuditRoutes } from '../audit/routes.ts';
 import { registerApprovalRoutes } from '../automations/approvals/routes.ts';
 import { registerAutomationRoutes } from '../automations/routes.ts';
+import type { CellMembership } from '../cells/placement.ts';
 import { runsJobs } from '../config/config.ts';
 import { registerConfigRoutes } from '../configs/routes.ts';
 import { registerConsoleRoutes } from '../console/routes.ts';
@@ -19,9 +20,8 @@ import { webhookMessages } from '../events/schema.ts';
 import { registerExtractionRoutes } from '../extractions/routes.ts';
 import { registerFileRoutes } from '../files/routes.ts';
 import { registerGroupRoutes } from '../groups/routes.ts';
-import { Intake } from '../http/body/intake.ts';
+import type { Front } from '../http/front.ts';
 import { registerHealthRoutes } from '../http/health.ts';
-import { Connections } from '../http/limits/connections.ts';
 import { RateLimiter } from '../http/limits/rate-limits.ts';
 import { MetricsServer } from '../http/metrics-server.ts';
 import { registerDocs } from '../http/openapi/docs.ts';
@@ -41,7 +41,7 @@ import { limits } from '../lib/limits.ts';
 import { registerMcpRoutes } from '../mcp/routes.ts';
 import { registerBudgetRoutes } from '../models/budget-routes.ts';
 import { registerModelRoutes } from '../models/routes.ts';
-import { registerMonitoring } from '../monitoring/register.ts';
+import { registerMonitoring, registerParserMetrics } from '../monitoring/register.ts';
 import { registerSetAsideJobRoutes } from '../monitoring/routes.ts';
 import { openAiErrors } from '../openai/errors.ts';
 import { registerOpenAiRoutes } from '../openai/routes.ts';
@@ -54,6 +54,7 @@ import { registerUsageRoutes } from '../usage/routes.ts';
 import { registerUserRoutes } from '../users/routes.ts';
 import { registerWebhookRoutes } from '../webhooks/routes.ts';
 import { type BackgroundWork, createDomains, type Domains } from './domains.ts';
+import type { ProcessParts } from './process-parts.ts';
 import { type Services, urlHost } from './services.ts';
 
 export type QuarryServer = {
@@ -71,15 +72,24 @@ export type QuarryServer = {
   close(): Promise<void>;
 };
 
-/**
- * Creates the HTTP server with the routes for the process's role. It does not listen yet.
- * @param options.site the folder of the built documentation
- */
+type ServerOptions = {
+  /** The folder of the built documentation. */
+  site?: string | undefined;
+  /** Hands requests to the cells of their apps. */
+  front?: Front | undefined;
+  /** Undefined: every app is in this database. */
+  cells?: CellMembership | undefined;
+};
+
+/** Creates the HTTP server with the routes for the process's role. It does not listen yet. */
 export async function createServer(
   services: Services,
-  { site }: { site: string | undefined } = { site: findSite() },
+  { site, front, cells }: ServerOptions = { site: findSite() },
 ): Promise<QuarryServer> {
   const { config, log, credentials, sessions, metrics } = services;
+  // The routes of a further cell get their requests from the server of the process.
+  const isHome = services.db === services.directory;
+  const { intake, connections, metrics: metricsOfProcess } = services.process;
   const rateLimiter = createRateLimiter(services);
   const audit = createAuditLog(services);
   const idempotency = createIdempotency({
@@ -88,10 +98,6 @@ export async function createServer(
     bytesMax: config.idempotencyMb * 1024 * 1024,
     uploadBytesMax: config.uploadBytesMax,
   });
-  const intake = new Intake({ clock: services.clock, memoryBytesMax: config.bodyMemoryMb * 1024 * 1024 });
-  metrics.gauge('quarry_http_body_bytes', 'Bytes of request bodies in progress', () => intake.heldBytes);
-  const connections = new Connections(config);
-  metrics.gauge('quarry_http_requests_in_progress', 'Requests in progress', () => connections.requestsInProgress);
   const http = {
     ...{ log, credentials, sessions, metrics, rateLimiter, audit, idempotency, intake },
     bodyBytesMax: config.bodyBytesMax,
@@ -105,17 +111,18 @@ export async function createServer(
     errorDialects: [openAiErrors],
     rewriteUrl: rewriteKvUrl,
   };
-  const { fastify, api } = await createHttpServer({ ...http, connections });
+  const { fastify, api } = await createHttpServer({ ...http, connections, front });
   // A worker serves only health and metrics.
   const servesApi = config.role !== 'worker';
-  if (servesApi) await collectOpenApi(fastify, api, webhookMessages);
+  if (servesApi && isHome) await collectOpenApi(fastify, api, webhookMessages);
   registerHealthRoutes(api, {
     ...services,
+    metrics: metricsOfProcess,
     metricsToken: config.metricsToken,
     metricsElsewhere: config.metricsPort !== undefined,
   });
   registerMonitoring({ ...services, databasePoolSize: config.databasePoolSize });
-  metrics.gauge('quarry_http_connections', 'Open client connections', () => countConnections(fastify));
+  if (isHome) registerProcessMetrics(services.process, fastify);
   // A worker serves no API. The tools that its runs call reach one without a listener, created when first needed.
   let innerApi: Promise<FastifyInstance> | undefined;
   const openInnerApi = () => {
@@ -126,26 +133,26 @@ export async function createServer(
     });
     return innerApi;
   };
-  const domains: Domains = createDomains(services, servesApi ? async () => fastify : openInnerApi, audit);
+  const domains: Domains = createDomains(services, servesApi ? async () => fastify : openInnerApi, audit, cells);
   let mcp: ReturnType<typeof registerMcpRoutes> | undefined;
   if (servesApi) {
-    registerOpenApiRoute(api, fastify);
+    if (isHome) registerOpenApiRoute(api, fastify);
     registerRoutes(api, domains);
     mcp = registerMcpRoutes(api, {
       fastify,
       baseUrl: services.baseUrl,
       corsOrigins: config.corsOrigins,
       readFile: domains.files.readRange,
-      waitsMax: config.mcpWaitsMax,
+      waits: services.process.mcpWaits,
     });
-    await registerDocs(fastify, site);
     const isRoute = (url: string) => allowedMethods(api, url).length > 0;
-    await registerConsole(fastify, { ...services, isRoute });
+    if (isHome) await registerDocs(fastify, site);
+    if (isHome) await registerConsole(fastify, { ...services, isRoute });
   }
   const metricsServer =
-    config.metricsPort === undefined
+    config.metricsPort === undefined || !isHome
       ? undefined
-      : new MetricsServer({ metrics, connections, token: config.metricsToken, log });
+      : new MetricsServer({ metrics: metricsOfProcess, connections, token: config.metricsToken, log });
   let closing: Promise<void> | undefined;
   let others: NetServer[] = [];
   const stopWork = async () => {
@@ -208,15 +215,29 @@ function portOf({ server }: FastifyInstance, wanted: number): number {
   return typeof address === 'object' && address !== null ? address.port : wanted;
 }
 
+function registerProcessMetrics({ metrics, intake, connections, parser }: ProcessParts, fastify: FastifyInstance) {
+  metrics.gauge('quarry_http_body_bytes', 'Bytes of request bodies in progress', () => intake.heldBytes);
+  metrics.gauge('quarry_http_requests_in_progress', 'Requests in progress', () => connections.requestsInProgress);
+  metrics.gauge('quarry_http_connections', 'Open client connections', () => countConnections(fastify));
+  registerParserMetrics(metrics, parser);
+}
+
 function countConnections(fastify: FastifyInstance): Promise<number> {
   return new Promise((resolve) => {
     fastify.server.getConnections((error, count) => resolve(error ? Number.NaN : count));
   });
 }
 
-function createAuditLog({ config, db, clock, log, metrics }: Services): AuditLog {
+function createAuditLog({ config, db, directory, clock, log, metrics }: Services): AuditLog {
   const dropped = metrics.counter('quarry_audit_dropped_total', 'Audit entries dropped because the queue was full');
-  const audit = new AuditLog({ db, clock, log, keep: config.audit, onDropped: (count) => dropped.inc(count) });
+  const audit = new AuditLog({
+    db,
+    directory,
+    clock,
+    log,
+    keep: config.audit,
+    onDropped: (count) => dropped.inc(count),
+  });
   metrics.gauge('quarry_audit_waiting', 'Audit entries not yet written', () => audit.waitingCount);
   return audit;
 }

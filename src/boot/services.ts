@@ -2,12 +2,10 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { BlobStore } from '../blob/blob-store.ts';
-import { openBlobStore } from '../blob/open.ts';
 import { type Config, runsJobs } from '../config/config.ts';
-import { openRenderer, type Renderer } from '../content/browser/renderer.ts';
-import { createFetcher, type Fetcher } from '../content/fetch/guarded-fetch.ts';
-import { createSystemResolver, type Resolver } from '../content/fetch/resolver.ts';
-import { openParsers } from '../content/parse/pool/open.ts';
+import type { Renderer } from '../content/browser/renderer.ts';
+import type { Fetcher } from '../content/fetch/guarded-fetch.ts';
+import type { Resolver } from '../content/fetch/resolver.ts';
 import { ParserPool } from '../content/parse/pool/pool.ts';
 import type { DatabaseTarget } from '../db/address.ts';
 import { type Database, openDatabase, type ReplicaOutcome } from '../db/database.ts';
@@ -17,7 +15,7 @@ import { matchBlobStore } from '../files/store-identity.ts';
 import { Metrics } from '../http/metrics.ts';
 import { StreamHub } from '../http/streams/sse.ts';
 import { createExternalUsers } from '../identity/external-users.ts';
-import { IssuerKeys } from '../identity/issuer-keys.ts';
+import type { IssuerKeys } from '../identity/issuer-keys.ts';
 import { createTrial } from '../jobs/trial.ts';
 import { startWorkers, type Workers, type WorkersOptions } from '../jobs/workers.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
@@ -31,8 +29,12 @@ import { Secrets } from '../tenancy/secrets.ts';
 import { Sessions } from '../tenancy/sessions.ts';
 import { startTracing } from '../tracing/start.ts';
 import { saveDefaultLimits } from '../usage/store.ts';
+import { type ProcessParts, startProcessParts } from './process-parts.ts';
 
-/** The shared services of the process, created once. Routes and domain services take the ones they need. */
+/**
+ * The shared services of one database, created once: those of the process, or of each of its cells. Routes and domain
+ * services take the ones they need.
+ */
 export type Services = {
   config: Config;
   log: Logger;
@@ -41,6 +43,10 @@ export type Services = {
   /** The connection target of `db`. */
   target: DatabaseTarget;
   db: Database;
+  /** The database of developers and their tokens, and of what is counted in all cells: `db`, unless there are cells. */
+  directory: Database;
+  /** What all cells of the process share. */
+  process: ProcessParts;
   /** The target of connections without a transaction pooler, for LISTEN and session locks. */
   directTarget: DatabaseTarget;
   direct: Database;
@@ -98,6 +104,10 @@ export type ServicesOptions = {
   parser?: ParserPool | undefined;
   /** The URL where other processes on this machine serve requests, for a process that does not listen. */
   listeningUrl?: string;
+  /** The name of the cell, as a label of its metrics. */
+  cell?: string | undefined;
+  /** For a further cell: the services of the process, which has the directory. */
+  home?: Services | undefined;
 };
 
 /**
@@ -116,9 +126,13 @@ export async function createServices(config: Config, log: Logger, options: Servi
 
 async function start(config: Config, log: Logger, options: ServicesOptions, started: Started): Promise<Services> {
   const clock = options.clock ?? systemClock;
-  const metrics = options.metrics ?? new Metrics();
+  const { home } = options;
+  const metricsOfProcess = options.metrics ?? home?.process.metrics ?? new Metrics();
+  const metrics = options.cell === undefined ? metricsOfProcess : new Metrics({ cell: options.cell });
+  if (metrics !== metricsOfProcess) started.add('metrics', async () => forgetMetrics());
+  const forgetMetrics = metrics === metricsOfProcess ? () => {} : metricsOfProcess.addCell(metrics);
   const embedded = await startDatabase(config, log, options, started);
-  const stopTracing = startTracing(config, log);
+  const stopTracing = home === undefined ? startTracing(config, log) : undefined;
   if (stopTracing !== undefined) started.add('tracing', stopTracing);
   const target = embedded?.address ?? options.database ?? config.databaseUrl;
   if (target === undefined) throw new Error('No database is configured.');
@@ -150,26 +164,24 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
 
   const session = openDatabase(directTarget, { poolSize: 1, applicationName: 'quarry-session', timeoutMs });
   started.add('session database connection', () => session.end({ timeout: databaseEndSeconds }));
-  const blobs = await openBlobStore(config);
-  started.add('blob store', () => blobs.close());
+  const onStarted = (name: string, end: () => Promise<unknown>) => started.add(name, end);
+  const process =
+    home?.process ??
+    (await startProcessParts(config, log, {
+      ...{ clock, metrics: metricsOfProcess, onStarted },
+      ...{ parser: options.parser, resolve: options.resolve },
+    }));
+  const { blobs, parser, resolve, fetcher, renderer, issuerKeys } = process;
   await matchBlobStore(direct, blobs);
-  const parser = options.parser ?? openParsers(config, log);
-  if (options.parser === undefined) started.add('parser pool', () => parser.close());
-  const resolve = options.resolve ?? createSystemResolver();
-  const fetcher = createFetcher({ allow: config.fetchAllow, contact: config.fetchContact, resolve });
-  started.add('connections to sites', () => fetcher.close());
-  const renderer = openRenderer(config, fetcher, log);
-  if (renderer !== undefined) started.add('renderer', () => renderer.close());
   const secrets = new Secrets(config.secret ?? readOrCreateSecret(config.dataDir), config.secretPrevious);
-  const issuerKeys = new IssuerKeys({ fetcher, clock, log });
+  const directory = home?.db ?? openDirectory(config, options, started) ?? db;
   const external = createExternalUsers({ db, clock, keys: issuerKeys, baseUrl: () => services.baseUrl() });
-  const credentials = new Credentials({ db, secrets, clock, external });
+  const credentials = new Credentials({ db, directory, secrets, clock, external });
   const streams = new StreamHub({
     listenDatabase: direct,
     log,
     streamSecondsMax: config.streamSeconds,
-    streamsMax: config.streamsMax,
-    unreadBytesMax: config.streamMemoryMb * 1024 * 1024,
+    budget: process.streamBudget,
     clock,
     findEnded: (readers) => credentials.findEnded(readers),
     loadUsers: (users) => loadUserCallers(db, users),
@@ -183,6 +195,10 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
     void streams.endRevoked();
   };
   await direct.listen('quarry_tenancy', newRights, newRights);
+  if (home !== undefined) {
+    const { unlisten } = await home.direct.listen('quarry_tenancy', newRights, newRights);
+    started.add('notifications of the directory', unlisten);
+  }
 
   const services = assemble({
     config,
@@ -191,15 +207,13 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
     metrics,
     target,
     db,
+    directory,
+    home,
+    process,
     directTarget,
     direct,
     session,
-    blobs,
-    parser,
-    fetcher,
-    resolve,
-    renderer,
-    issuerKeys,
+    ...{ blobs, parser, fetcher, resolve, renderer, issuerKeys },
     streams,
     secrets,
     credentials,
@@ -219,41 +233,40 @@ export async function createUnconnectedServices(config: Config, log: Logger): Pr
   const secrets = new Secrets('');
   const parser = new ParserPool({ workers: 1, memoryMb: config.parseMemoryMb, deadlineMs: 1, log });
   started.add('parser pool', () => parser.close());
-  const resolve = createSystemResolver();
-  const fetcher = createFetcher({ allow: [], contact: undefined, resolve });
-  started.add('connections to sites', () => fetcher.close());
+  const onStarted = (name: string, end: () => Promise<unknown>) => started.add(name, end);
+  const metrics = new Metrics();
+  const options = { clock: systemClock, metrics, parser, resolve: undefined, onStarted };
+  const process = await startProcessParts(config, log, options);
   const streams = new StreamHub({
     listenDatabase: db,
     log,
     streamSecondsMax: config.streamSeconds,
-    streamsMax: config.streamsMax,
-    unreadBytesMax: config.streamMemoryMb * 1024 * 1024,
+    budget: process.streamBudget,
   });
   return assemble({
     config,
     log,
     clock: systemClock,
-    metrics: new Metrics(),
+    metrics,
     target: nowhere,
     directTarget: nowhere,
     db,
+    directory: db,
+    process,
     direct: db,
     session: db,
-    blobs: await openBlobStore(config),
+    ...{ blobs: process.blobs, fetcher: process.fetcher, resolve: process.resolve, issuerKeys: process.issuerKeys },
     parser,
-    fetcher,
-    resolve,
     streams,
     secrets,
     started,
     credentials: new Credentials({ db, secrets, clock: systemClock }),
-    issuerKeys: new IssuerKeys({ fetcher, clock: systemClock, log }),
     schemaVersion: 0,
     databaseEnded: new Promise(() => {}),
   });
 }
 
-type Parts = Pick<
+type Parts = { home?: Services | undefined } & Pick<
   Services,
   | 'config'
   | 'log'
@@ -261,6 +274,8 @@ type Parts = Pick<
   | 'metrics'
   | 'target'
   | 'db'
+  | 'directory'
+  | 'process'
   | 'directTarget'
   | 'direct'
   | 'session'
@@ -277,18 +292,23 @@ type Parts = Pick<
   | 'schemaVersion'
 > & { started: Started };
 
-function assemble({ started, ...parts }: Parts): Services {
+function assemble({ started, home, ...parts }: Parts): Services {
   const { config, log, directTarget } = parts;
   let listeningUrl = `http://${urlHost(config.host)}:${config.port}`;
   let ready = false;
   let workers: Workers | undefined;
   const crashed = parts.metrics.counter('quarry_jobs_crashed_total', crashedHelp, ['task']);
-  started.add('job workers', async () => workers?.stop(limits.jobStopTimeoutMs));
+  const stopWorkers = async () => {
+    // Jobs that wait for a slot to resume must end; those of other cells end with the process, too.
+    if (parts.db === parts.directory) parts.process.jobSlots.resumed.open();
+    await workers?.stop(limits.jobStopTimeoutMs);
+  };
+  started.add('job workers', stopWorkers);
   return {
     ...parts,
     sessions: new Sessions(parts),
-    baseUrl: () => config.publicUrl ?? listeningUrl,
-    contentUrl: () => config.contentOrigin ?? config.publicUrl ?? listeningUrl,
+    baseUrl: () => config.publicUrl ?? home?.baseUrl() ?? listeningUrl,
+    contentUrl: () => config.contentOrigin ?? config.publicUrl ?? home?.baseUrl() ?? listeningUrl,
     setListeningUrl: (url) => {
       listeningUrl = url;
     },
@@ -299,8 +319,8 @@ function assemble({ started, ...parts }: Parts): Services {
         target: directTarget,
         timeoutMs: config.databaseTimeoutSeconds * 1_000,
         concurrency: config.jobWorkers,
+        slots: parts.process.jobSlots,
         log,
-        waits: limits.jobWaits,
         onCrash: (task) => crashed.inc({ task }),
         trial: createTrial(programFile('./trial', import.meta.url), () => ({
           target: directTarget,
@@ -308,13 +328,23 @@ function assemble({ started, ...parts }: Parts): Services {
         })),
       });
     },
-    stopWorkers: async () => workers?.stop(limits.jobStopTimeoutMs),
+    stopWorkers,
     isReady: () => ready,
     setReady: () => {
       ready = true;
     },
     close: () => started.end(),
   };
+}
+
+/** For a process that serves only one cell, because it runs a single job: a pool of the directory. */
+function openDirectory(config: Config, { database }: ServicesOptions, started: Started): Database | undefined {
+  const { databaseUrl, cells } = config;
+  if (cells === undefined || databaseUrl === undefined || database === undefined || database === databaseUrl)
+    return undefined;
+  const directory = openDatabase(databaseUrl, { poolSize: directPoolSize, applicationName: 'quarry-directory' });
+  started.add('connections to the directory', () => directory.end({ timeout: databaseEndSeconds }));
+  return directory;
 }
 
 const crashedHelp = 'Jobs that were running when their process exited, or that threw an uncaught exception';

@@ -1,9 +1,12 @@
 import { bootstrapIfEmpty } from '../apps/bootstrap.ts';
+import { readCells } from '../cells/settings.ts';
 import { type Config, ConfigError } from '../config/config.ts';
 import type { SignInLink } from '../console/sign-in-links.ts';
 import { reportConfinement } from '../content/parse/pool/report.ts';
+import { findSite } from '../http/openapi/site.ts';
 import type { Logger } from '../lib/log.ts';
 import { rewrapKeys, unwrapsStoredKeys } from '../tenancy/rotation-store.ts';
+import { type ProcessCells, prepareCells } from './cells.ts';
 import { credentialsFile, credentialsPath, findCredentialsFile, writeCredentialsFile } from './credentials-file.ts';
 import { createServer, type QuarryServer } from './server.ts';
 import { createServices, type Services, type ServicesOptions } from './services.ts';
@@ -26,10 +29,13 @@ export type Serving = {
 
 /** Starts everything that a process with these settings does. On failure, stops what has been started. */
 export async function startServing(config: Config, log: Logger, options?: ServicesOptions): Promise<Serving> {
-  const services = await createServices(config, log, options);
+  const settings = readCells(config);
+  const cell = settings && (settings.find(({ target }) => target === undefined)?.name ?? 'directory');
+  const services = await createServices(config, log, { ...options, cell });
   let server: QuarryServer | undefined;
+  let cells: ProcessCells | undefined;
   const close = async (): Promise<void> => {
-    await Promise.all([server?.close(), services.stopWorkers()]);
+    await Promise.all([server?.close(), cells?.close(), services.stopWorkers()]);
     await services.close();
   };
   try {
@@ -37,7 +43,9 @@ export async function startServing(config: Config, log: Logger, options?: Servic
       throw new ConfigError([
         'the root secret is not the one that this database was created with: set QUARRY_SECRET to that one, or restore the file "secret" in the data directory',
       ]);
-    server = await createServer(services);
+    cells = settings && (await prepareCells(services, settings));
+    server = await createServer(services, { site: findSite(), front: cells?.front, cells: cells?.home });
+    await cells?.start(server);
     const url = options?.listeningUrl ?? (await server.listen());
     if (options?.listeningUrl !== undefined) server.work.ticker.startTicking();
     const credentials = config.role === 'worker' ? undefined : await prepareCredentials(services);

@@ -1,11 +1,11 @@
-import type { Database } from '../db/database.ts';
+import type { Database, Db } from '../db/database.ts';
 import { newUuid } from '../lib/ids.ts';
 import { version } from '../lib/version.ts';
 import type { CellSettings } from './settings.ts';
 import * as store from './store.ts';
 
 /** This process must not use the cell. The message says why and what to do. */
-class CellRefused extends Error {}
+export class CellRefused extends Error {}
 
 /**
  * Makes the database a directory, once, and lists these cells in it. If one of them is in the directory's own
@@ -34,32 +34,36 @@ export async function prepareDirectory(db: Database, cells: readonly CellSetting
   });
 }
 
-/** Makes a database the cell of this name, once. Throws CellRefused if it is another one. */
-export async function claimCell(
-  directory: Database,
-  db: Database,
-  { name, installation }: { name: string; installation: string },
-): Promise<void> {
-  const identity = await db.begin(async (tx) => {
-    const known = await store.findIdentity(tx);
-    if (known !== undefined) return known;
-    if (await store.hasApps(tx))
-      throw new CellRefused(
-        `The database of the cell ${name} already has apps that this directory does not know. Use an empty database.`,
-      );
-    await store.insertIdentity(tx, { installation, database: newUuid(), cell: name });
-    return store.findIdentity(tx);
-  });
-  if (identity === undefined) throw new Error('The identity of the cell is missing.');
+type Named = { name: string; installation: string };
+
+/** Throws CellRefused if the database cannot be the cell of this name. Changes nothing; it may have no tables yet. */
+export async function refuseForeign(db: Db, { name, installation }: Named): Promise<void> {
+  const { hasIdentity, hasApps } = await store.findTables(db);
+  const identity = hasIdentity ? await store.findIdentity(db) : undefined;
+  if (identity === undefined) {
+    if (!hasApps || !(await store.hasApps(db))) return;
+    throw new CellRefused(
+      `The database of the cell ${name} already has apps that this directory does not know. Use an empty database.`,
+    );
+  }
   if (identity.installation !== installation)
     throw new CellRefused(`The database of the cell ${name} belongs to another installation.`);
-  if (identity.cell !== name)
-    throw new CellRefused(
-      identity.cell === null
-        ? `The database of the cell ${name} is the directory: leave out its database_url.`
-        : `The cells ${name} and ${identity.cell} have the same database.`,
-    );
-  if (!(await store.noteOpened(directory, name, identity.database, version))) throw otherDatabase(name);
+  if (identity.cell === null)
+    throw new CellRefused(`The database of the cell ${name} is the directory: leave out its database_url.`);
+  if (identity.cell !== name) throw new CellRefused(`The cells ${name} and ${identity.cell} have the same database.`);
+}
+
+/** Makes a migrated database the cell of this name, once. Throws CellRefused if it cannot be. */
+export async function claimCell(directory: Database, db: Database, named: Named): Promise<void> {
+  const { name, installation } = named;
+  const database = await db.begin(async (tx) => {
+    await refuseForeign(tx, named);
+    await store.insertIdentity(tx, { installation, database: newUuid(), cell: name });
+    await refuseForeign(tx, named);
+    return (await store.findIdentity(tx))?.database;
+  });
+  if (database === undefined) throw new Error('The identity of the cell is missing.');
+  if (!(await store.noteOpened(directory, name, database, version))) throw otherDatabase(name);
 }
 
 function otherDatabase(name: string): CellRefused {

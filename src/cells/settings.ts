@@ -39,7 +39,7 @@ export function readCells(config: CellsSetting): CellSettings[] | undefined {
 }
 
 /** The file that QUARRY_CELLS names; undefined if it contains the cells itself. */
-function cellsFile({ cells }: CellsSetting): string | undefined {
+export function cellsFile({ cells }: CellsSetting): string | undefined {
   return cells?.startsWith(filePrefix) ? cells.slice(filePrefix.length) : undefined;
 }
 
@@ -66,8 +66,8 @@ function readCell(
   const given = isObject(value) ? value : {};
   const { name, database_url: url, direct_database_url: direct, accepts_new_apps: accepts = true } = given;
   if (!isObject(value)) problems.push(`${place} must be an object`);
-  else if (typeof name !== 'string' || !namePattern.test(name))
-    problems.push(`${place}.name must be lower-case letters, digits and hyphens, at most 40`);
+  else if (typeof name !== 'string' || !namePattern.test(name) || name === 'directory')
+    problems.push(`${place}.name must be lower-case letters, digits and hyphens, at most 40, and not "directory"`);
   for (const member of Object.keys(given)) if (!members.has(member)) problems.push(`${place}.${member} is not known`);
   for (const [member, text] of Object.entries({ database_url: url, direct_database_url: direct }))
     if (text !== undefined && !(typeof text === 'string' && /^postgres(?:ql)?:\/\//.test(text)))

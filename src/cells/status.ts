@@ -58,8 +58,7 @@ async function inspectCell(
   installation: string | undefined,
   row: store.CellRow | undefined,
 ): Promise<{ bytes?: number; problem?: string }> {
-  const [size] = await db<[{ bytes: number }]>`select pg_database_size(current_database())::float8 as bytes`;
-  const { bytes } = size;
+  const bytes = await store.measureDatabase(db);
   if (row?.database == null) return { bytes };
   await requireMigrated(db);
   const identity = await store.findIdentity(db);

@@ -10,6 +10,12 @@ export type CellRow = {
   openedAt: Date | null;
   apps: number;
 };
+/** Where an app is. While it moves, `cell` is still the one that it leaves. */
+export type Place = { cell: string; state: 'here' | 'moving'; moveId: string | null };
+type PlacedApp = { id: string; developerId: string; name: string; createdAt: Date; updatedAt: Date };
+
+/** Processes cache the places of apps until the payload, an app, is announced. An empty payload means all apps. */
+export const placesChannel = 'quarry_cells';
 
 export async function findIdentity(db: Db): Promise<Identity | undefined> {
   const [row] = await db<Identity[]>`select installation, database, cell from cell_identity`;
@@ -25,6 +31,33 @@ export async function insertIdentity(db: Db, { installation, database, cell }: I
 /** Turns a directory into a cell as well. */
 export async function nameIdentity(db: Db, cell: string): Promise<void> {
   await db`update cell_identity set cell = ${cell} where cell is null`;
+}
+
+/** The app of a key or a personal token, which may be revoked. */
+export async function findAppOfCredential(db: Db, digest: Buffer): Promise<string | undefined> {
+  const [row] = await db<{ appId: string }[]>`select app_id from credentials where digest = ${digest}`;
+  return row?.appId;
+}
+
+export async function findTables(db: Db): Promise<{ hasIdentity: boolean; hasApps: boolean }> {
+  const [row] = await db<[{ hasIdentity: boolean; hasApps: boolean }]>`
+    select to_regclass('cell_identity') is not null as has_identity, to_regclass('apps') is not null as has_apps`;
+  return row;
+}
+
+export async function measureDatabase(db: Db): Promise<number> {
+  const [row] = await db<[{ bytes: number }]>`select pg_database_size(current_database())::float8 as bytes`;
+  return row.bytes;
+}
+
+export async function findDeveloperName(directory: Db, id: string): Promise<string | undefined> {
+  const [row] = await directory<{ name: string }[]>`select name from developers where id = ${id}`;
+  return row?.name;
+}
+
+/** Apps refer to their developer, so the cell has a copy of the row. */
+export async function copyDeveloper(db: Db, id: string, name: string): Promise<void> {
+  await db`insert into developers (id, name) values (${id}, ${name}) on conflict (id) do nothing`;
 }
 
 export async function hasApps(db: Db): Promise<boolean> {
@@ -59,6 +92,22 @@ export async function noteOpened(db: Db, name: string, database: string, release
   return changed.count > 0;
 }
 
+/** The cells that apps are in but the directory does not list, which only a change by hand can cause. */
+export function listUnknownCells(db: Db): Promise<{ cell: string }[]> {
+  return db<{ cell: string }[]>`
+    select distinct cell from cell_apps where cell not in (select name from cells) order by cell`;
+}
+
+export async function findPlace(db: Db, appId: string): Promise<Place | undefined> {
+  const [row] = await db<Place[]>`select cell, state, move_id from cell_apps where app_id = ${appId}`;
+  return row;
+}
+
+export async function insertPlace(db: Db, cell: string, app: PlacedApp): Promise<void> {
+  await db`insert into cell_apps (app_id, cell, developer_id, name, created_at, updated_at)
+    values (${app.id}, ${cell}, ${app.developerId}, ${app.name}, ${app.createdAt}, ${app.updatedAt})`;
+}
+
 /** Adds the apps of the directory's own database that it does not list yet. Returns how many. */
 export async function insertOwnApps(db: Db, cell: string): Promise<number> {
   const inserted = await db`
@@ -66,4 +115,23 @@ export async function insertOwnApps(db: Db, cell: string): Promise<number> {
     select id, ${cell}, developer_id, name, created_at, updated_at from apps
     on conflict (app_id) do nothing`;
   return inserted.count;
+}
+
+/** Repeats the name of an app in the directory. */
+export async function updatePlacedApp(db: Db, { id, name, updatedAt }: PlacedApp): Promise<void> {
+  await db`update cell_apps set name = ${name}, updated_at = ${updatedAt} where app_id = ${id}`;
+}
+
+/** The apps of a developer in all cells, newest first, and how many there are. */
+export async function listPlacedApps(
+  db: Db,
+  developerId: string,
+  page: { pageSize: number; offset: number },
+): Promise<[PlacedApp[], number]> {
+  const rows = await db<PlacedApp[]>`
+    select app_id as id, developer_id, name, created_at, updated_at from cell_apps where developer_id = ${developerId}
+    order by created_at desc, app_id desc limit ${page.pageSize} offset ${page.offset}`;
+  const [count] = await db<[{ total: number }]>`
+    select count(*) as total from cell_apps where developer_id = ${developerId}`;
+  return [rows, count.total];
 }

@@ -400,6 +400,8 @@ function checkTogether(config: Config): string[] {
     new URL(config.contentOrigin).host === new URL(config.publicUrl ?? '').host
   )
     problems.push('QUARRY_CONTENT_ORIGIN must have a different host from QUARRY_PUBLIC_URL');
+  if (config.cells !== undefined && config.databaseUrl === undefined)
+    problems.push('QUARRY_CELLS requires DATABASE_URL, which names the directory');
   if ((config.databaseDirectUrl ?? config.databaseReplicaUrl) !== undefined && config.databaseUrl === undefined)
     problems.push('DATABASE_DIRECT_URL and DATABASE_REPLICA_URL require DATABASE_URL');
   if (config.role !== 'all' && config.databaseUrl === undefined)

@@ -17,6 +17,8 @@ export type ConsoleService = ReturnType<typeof createConsoleService>;
 
 export type ConsoleDeps = {
   db: Database;
+  /** The database of developers and their sessions. */
+  directory: Database;
   clock: Clock;
   auth: AuthService;
   users: UserService;
@@ -25,8 +27,8 @@ export type ConsoleDeps = {
 };
 
 export function createConsoleService(deps: ConsoleDeps) {
-  const { db, clock, auth, users, credentials, sessions } = deps;
-  const links = createSignInLinks({ db, clock });
+  const { db, directory, clock, auth, users, credentials, sessions } = deps;
+  const links = createSignInLinks({ db: directory, clock });
 
   /** The public data of a session, with a new CSRF token. */
   async function describe(value: string, session: Session) {
@@ -72,7 +74,7 @@ export function createConsoleService(deps: ConsoleDeps) {
           if (tokenDigest === undefined)
             throw new AppError('invalid_credentials', 'The sign-in link was already used or is too old.');
           const row = { digest: digest(value), tokenDigest, expiresAt };
-          if (!(await store.insertDeveloperSession(db, row)))
+          if (!(await store.insertDeveloperSession(directory, row)))
             throw new AppError('invalid_credentials', 'The developer token is unknown or revoked.');
           return undefined;
         });
@@ -114,7 +116,7 @@ export function createConsoleService(deps: ConsoleDeps) {
       const session = await sessions.find(value);
       if (session === undefined) return undefined;
       if (session.kind === 'user') await store.deleteUserSession(db, session.appId, digest(value));
-      else await store.deleteDeveloperSession(db, digest(value));
+      else await store.deleteDeveloperSession(directory, digest(value));
       return actorOf(session, 'session');
     },
   };

@@ -1,8 +1,6 @@
-import { Slots } from '../fairness/slots.ts';
+import type { Database } from '../db/database.ts';
 import { taskNames } from '../jobs/task-names.ts';
 import { newUuid } from '../lib/ids.ts';
-import { limits } from '../lib/limits.ts';
-import { BodyMemory } from './body-memory.ts';
 import type { EngineDeps } from './engine.ts';
 import { HostGate } from './host-gate.ts';
 import { createHostLedger } from './host-store.ts';
@@ -19,17 +17,19 @@ import { crawlJob } from './jobs.ts';
  * A consumer registers a `CrawlSink` (types.ts), which receives the pages inside the crawl's transaction.
  */
 
-type CrawlDeps = Omit<EngineDeps, 'gate' | 'workSlots' | 'bodies'> & { hostConcurrency: number; hostDelayMs: number };
+type CrawlDeps = Omit<EngineDeps, 'gate'> & {
+  /** The database that counts requests to hosts. */
+  directory: Database;
+  hostConcurrency: number;
+  hostDelayMs: number;
+};
 
 /** Crawls have no routes: other domains start them, and the sinks of those domains receive their pages. */
-export function createCrawls({ hostConcurrency, hostDelayMs, ...deps }: CrawlDeps) {
-  const gate = new HostGate(createHostLedger(deps.db, newUuid()), {
+export function createCrawls({ directory, hostConcurrency, hostDelayMs, ...deps }: CrawlDeps) {
+  const gate = new HostGate(createHostLedger(directory, newUuid()), {
     concurrencyMax: hostConcurrency,
     delayMs: hostDelayMs,
     log: deps.log,
   });
-  // Two apps can each have a whole crawl's pages active. More apps share the slots.
-  const workSlots = new Slots({ slots: 2 * deps.concurrency });
-  const bodies = new BodyMemory(limits.crawlBodyBytesMax);
-  return { service: undefined, tasks: { [taskNames.crawl]: crawlJob({ ...deps, gate, workSlots, bodies }) } };
+  return { service: undefined, tasks: { [taskNames.crawl]: crawlJob({ ...deps, gate }) } };
 }

@@ -12,6 +12,8 @@ export type Rule = {
 
 type LanesOptions = {
   slots: number;
+  /** Counts the slots together with other lanes, which share them. */
+  shares?: Shares | undefined;
   /** The number of items that may wait. A single lane may have at most half of them. */
   waitingMax?: number;
   /**
@@ -37,11 +39,16 @@ export class Lanes<Item> {
   /** The usage of the lane served last. A new lane starts with this value and so gets no credit. */
   #now = 0;
 
-  constructor({ slots, waitingMax = Number.POSITIVE_INFINITY, recentMs = 0 }: LanesOptions) {
+  constructor({
+    slots,
+    shares = new Shares(slots),
+    waitingMax = Number.POSITIVE_INFINITY,
+    recentMs = 0,
+  }: LanesOptions) {
     this.#slots = slots;
     this.#waitingMax = waitingMax;
     this.#recentMs = recentMs;
-    this.#shares = new Shares(slots);
+    this.#shares = shares;
   }
 
   /** The number of waiting items. */

@@ -18,6 +18,8 @@ type SweepDeps = {
   blobs: BlobStore;
   /** A database that is recovered to a time within these days finds the contents of all its files. Default 0. */
   deletedBlobDays?: number;
+  /** Whether an app is in this cell. Cells share a blob store. By default, every app is. */
+  ownsApp?: ((appId: string) => Promise<boolean>) | undefined;
 };
 type Swept = { blobs: number; temporary: number };
 
@@ -25,7 +27,7 @@ type Swept = { blobs: number; temporary: number };
  * Deletes blobs without a row and remains of interrupted writes. Any number of processes may sweep concurrently, and
  * the next sweep continues an interrupted one.
  */
-export async function sweepBlobs({ db, blobs, deletedBlobDays = 0 }: SweepDeps): Promise<Swept> {
+export async function sweepBlobs({ db, blobs, deletedBlobDays = 0, ownsApp }: SweepDeps): Promise<Swept> {
   let removed = 0;
   for (let batch = 0; batch < batchesMax; batch++) {
     const due = await db.begin(async (tx) => {
@@ -42,7 +44,11 @@ export async function sweepBlobs({ db, blobs, deletedBlobDays = 0 }: SweepDeps):
     removed += due.filter(({ referred }) => !referred).length;
     if (due.length < batchSize) break;
   }
-  const isKept = (blobKey: string) => isBlobUploading(db, blobKey);
+  const isKept = async (blobKey: string) => {
+    const [appId = ''] = blobKey.split('/', 1);
+    if (ownsApp !== undefined && !(await ownsApp(appId))) return true;
+    return isBlobUploading(db, blobKey);
+  };
   return { blobs: removed, temporary: await blobs.sweepTemporary(temporaryAgeMs, isKept) };
 }
 

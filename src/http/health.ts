@@ -3,6 +3,7 @@ import { Type } from 'typebox';
 import type { BlobStore } from '../blob/blob-store.ts';
 import type { Database } from '../db/database.ts';
 import { canServe } from '../db/migrate.ts';
+import { withinTime } from '../lib/clock.ts';
 import { AppError, notFound } from '../lib/errors.ts';
 import { newUuid } from '../lib/ids.ts';
 import { limits } from '../lib/limits.ts';
@@ -100,7 +101,7 @@ async function check(deps: HealthDeps): Promise<Record<'start' | 'database' | 'm
   const { db, schemaVersion, blobs, log } = deps;
   const outcome = async (name: string, run: () => Promise<boolean>): Promise<Outcome> => {
     try {
-      if (await withinTime(run())) return 'ok';
+      if (await withinTime(limits.readinessTimeoutMs, run())) return 'ok';
     } catch (error) {
       log.warn({ err: error, check: name }, 'Not ready');
     }
@@ -112,16 +113,4 @@ async function check(deps: HealthDeps): Promise<Record<'start' | 'database' | 'm
     outcome('blobs', async () => (await blobs.stat(`${newUuid()}/${newUuid()}`)) === undefined),
   ]);
   return { start: deps.isReady() ? 'ok' : 'failed', database, migrations, blobs: blobStore };
-}
-
-async function withinTime<T>(work: Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new Error('No response in time.')), limits.readinessTimeoutMs);
-  });
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }

@@ -1,4 +1,4 @@
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { AggregatorRegistry, Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 
 /**
  * Collects everything that /metrics shows, in Prometheus' text format. Each server has its own registry, which keeps
@@ -6,12 +6,15 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
  */
 export class Metrics {
   readonly registry = new Registry();
+  readonly #cells = new Set<Metrics>();
   #text: Promise<string> | undefined;
   readonly #requests: Histogram<'method' | 'route' | 'status'>;
   readonly #errors: Counter<'method' | 'route' | 'code'>;
 
-  constructor() {
-    collectDefaultMetrics({ register: this.registry });
+  /** @param cell the value of the label `cell`, for the metrics of one cell, which the process adds to its own */
+  constructor({ cell }: { cell?: string } = {}) {
+    if (cell === undefined) collectDefaultMetrics({ register: this.registry });
+    else this.registry.setDefaultLabels({ cell });
     // Across several processes, the slowest event loop is the one that matters.
     for (const { name } of this.registry.getMetricsAsArray())
       if (name.startsWith('nodejs_eventloop_lag'))
@@ -36,10 +39,32 @@ export class Metrics {
 
   /** Returns the current text. Concurrent scrapes share one collection. */
   text(): Promise<string> {
-    this.#text ??= this.registry.metrics().finally(() => {
+    this.#text ??= this.#collect().finally(() => {
       this.#text = undefined;
     });
     return this.#text;
+  }
+
+  /** Shows the metrics of a cell beside these. Returns a function that ends this. */
+  addCell(cell: Metrics): () => void {
+    this.#cells.add(cell);
+    return () => this.#cells.delete(cell);
+  }
+
+  /** The current values, including those of cells. */
+  async snapshot(): Promise<Awaited<ReturnType<Registry['getMetricsAsJSON']>>> {
+    if (this.#cells.size === 0) return this.registry.getMetricsAsJSON();
+    return (await this.#merge()).getMetricsAsJSON();
+  }
+
+  async #collect(): Promise<string> {
+    return this.#cells.size === 0 ? this.registry.metrics() : (await this.#merge()).metrics();
+  }
+
+  /** A cell that is down must not keep the others from being shown: its values are read with a deadline of their own. */
+  async #merge(): Promise<Registry> {
+    const all = [this, ...this.#cells].map(({ registry }) => registry.getMetricsAsJSON());
+    return AggregatorRegistry.aggregate(await Promise.all(all));
   }
 
   /** Registers a value that is read at each scrape. */
@@ -72,6 +97,21 @@ export class Metrics {
         const values = await read();
         this.reset();
         for (const { labels, value } of values.slice(0, groupsMax)) this.set(labels, value);
+      },
+    });
+  }
+
+  /** Registers one value for each cell, read at each scrape. */
+  gaugeOfCells(name: string, help: string, read: () => Iterable<[cell: string, value: number]>): void {
+    new Gauge({
+      name,
+      help,
+      aggregator: 'min',
+      labelNames: ['cell'],
+      registers: [this.registry],
+      collect() {
+        this.reset();
+        for (const [cell, value] of read()) this.set({ cell }, value);
       },
     });
   }

@@ -23,6 +23,7 @@ import { readJsonBodies } from './body/body.ts';
 import { appOf, type Intake } from './body/intake.ts';
 import { createContentGate } from './content-origin.ts';
 import { codeOf, type ErrorDialect, errorBody, sendError, statusOf, unmatchedRouteError } from './errors.ts';
+import { type Front, putFront } from './front.ts';
 import { oneHeader } from './headers.ts';
 import type { Connections } from './limits/connections.ts';
 import type { RateLimiter } from './limits/rate-limits.ts';
@@ -51,6 +52,8 @@ type HttpOptions = {
   idempotency?: Idempotency;
   bodyBytesMax: number;
   intake: Intake;
+  /** Hands requests to cells. Absent: this server's own routes handle them all. */
+  front?: Front | undefined;
   /** Absent: connections and requests of strangers are not limited. */
   connections?: Connections;
   corsOrigins: string[];
@@ -103,6 +106,8 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     },
   };
   const fastify: FastifyInstance = Fastify(settings);
+  const { front } = options;
+  if (front !== undefined) putFront(fastify.server, front);
   options.connections?.guard(fastify.server);
   const api = new Api(fastify, { bodyBytesMax: options.bodyBytesMax, audit, idempotency });
   fastify.decorateRequest('identity');
@@ -161,6 +166,8 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
 
   const contentGate = options.contentOrigin === undefined ? undefined : createContentGate(options.contentOrigin);
   fastify.addHook('onRequest', (request, reply, done) => {
+    const refusal = front?.refusalOf(request.raw);
+    if (refusal !== undefined) return done(refusal);
     if (!namesOneHost(request)) return done(new AppError('invalid_path', 'Name one host.'));
     const place = contentGate?.(request) ?? 'serve';
     if (place === 'hide') return done(notFound());

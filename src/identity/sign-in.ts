@@ -38,6 +38,15 @@ const issuersMax = 20;
 
 export type ExternalSignIn = ReturnType<typeof createExternalSignIn>;
 
+/** The app of a sign-in in progress, from its cookie. Undefined if this installation did not set it. */
+export function readPendingApp(secrets: Secrets, cookie: string): string | undefined {
+  try {
+    return (JSON.parse(secrets.unwrap(Buffer.from(cookie, 'base64url')).plain.toString()) as Pending).appId;
+  } catch {
+    return undefined;
+  }
+}
+
 /**
  * Signs users in to the web console at an issuer: authorization code with PKCE (RFC 7636), with this server as the
  * client.

@@ -3,6 +3,7 @@ import type { Database } from '../db/database.ts';
 import { Lanes } from '../fairness/lanes.ts';
 import type { Logger } from '../lib/log.ts';
 import { HeldJob } from './held-job.ts';
+import type { JobSlots } from './job-slots.ts';
 import * as store from './store.ts';
 
 type LoopOptions = {
@@ -12,6 +13,8 @@ type LoopOptions = {
   tasks: string[];
   /** The maximum number of concurrent jobs of one app in each process. As many slots again are left for other apps. */
   concurrency: number;
+  /** Shared by all loops of the process. */
+  slots: JobSlots;
   /** The number of processes that take jobs from this database, including this one. */
   workers(): number;
   /** Work of this process that low-priority jobs wait for; undefined while there is none. */
@@ -33,6 +36,10 @@ export class JobLoop {
   readonly #lanes: Lanes<store.JobPlace>;
   readonly #held = new Map<HeldJob, Promise<void>>();
   readonly #timer: NodeJS.Timeout;
+  readonly #leave: () => void;
+  readonly #retry = () => {
+    if (this.#isBlocked) this.#fill();
+  };
   #after = store.firstLane;
   /** Whether there may be due jobs that were not read yet. */
   #isNews = false;
@@ -47,7 +54,9 @@ export class JobLoop {
 
   constructor(options: LoopOptions) {
     this.#options = options;
-    this.#lanes = new Lanes({ slots: 2 * options.concurrency });
+    const { concurrency, slots } = options;
+    this.#lanes = new Lanes({ slots: 2 * concurrency, shares: slots.running });
+    this.#leave = slots.join(this.#retry);
     this.#timer = setInterval(() => this.wake(), pollMs);
     this.wake();
   }
@@ -62,6 +71,7 @@ export class JobLoop {
   async stop(): Promise<void> {
     this.#stopped = true;
     clearInterval(this.#timer);
+    this.#leave();
     await this.#filling;
     await Promise.allSettled(this.#held.values());
   }
@@ -153,7 +163,8 @@ export class JobLoop {
     this.#held.set(held, ended);
     await Promise.race([ended, held.left]);
     this.#lanes.release(job.appId, performance.now() - startedMs);
-    if (this.#isBlocked) this.#fill();
+    this.#retry();
+    this.#options.slots.announceFree(this.#retry);
   }
 
   /** Runs a job and stores its outcome. */

@@ -4,17 +4,18 @@ import type { DatabaseTarget } from '../db/address.ts';
 import { runForApp } from '../db/app-lane.ts';
 import { type Database, type Db, nobody, openDatabase } from '../db/database.ts';
 import { runForEveryApp } from '../db/fences.ts';
-import { Slots } from '../fairness/slots.ts';
+import type { Slots } from '../fairness/slots.ts';
 import { contain, UncaughtError } from '../lib/contain.ts';
 import type { Logger } from '../lib/log.ts';
 import { isTracing, traceFrom } from '../tracing/trace.ts';
 import type { HeldJob } from './held-job.ts';
+import { JobSlots } from './job-slots.ts';
 import { JobLoop } from './loop.ts';
 import { Presence } from './presence.ts';
 import { type ClaimedJob, crashesMax, jobsChannel, releaseJobs } from './store.ts';
 import type { JobContext, Task, WaitOutside } from './task.ts';
 import { JobCrash, type Trial } from './trial.ts';
-import { type WaitBounds, WaitingJobs } from './waiting-jobs.ts';
+import type { WaitBounds, WaitingJobs } from './waiting-jobs.ts';
 
 export type { JobContext, Task, WaitOutside };
 
@@ -30,6 +31,8 @@ export type WorkersOptions = {
   recurring?: Recurring[];
   /** The maximum number of concurrent jobs of one app in this process. As many slots again are left for other apps. */
   concurrency: number;
+  /** The slots of the process. By default, these workers have their own. */
+  slots?: JobSlots;
   /** The maximum number of jobs of each task that wait for external responses. Further jobs are retried later. */
   waits?: Record<string, WaitBounds>;
   /**
@@ -51,14 +54,14 @@ export type Workers = {
 /** Runs the jobs of these tasks until it is stopped. */
 export async function startWorkers(options: WorkersOptions): Promise<Workers> {
   const { target, timeoutMs, tasks, recurring = [], concurrency, waits = {}, onCrash = () => {}, trial, log } = options;
-  const { urgentWork = () => undefined } = options;
+  const { urgentWork = () => undefined, slots = new JobSlots(concurrency, waits) } = options;
   const db = openDatabase(target, {
     ...{ poolSize: countConnections(concurrency), applicationName: 'quarry-jobs', ...(timeoutMs && { timeoutMs }) },
   });
   const poolId = `worker-${randomBytes(9).toString('hex')}`;
   const running: Running = {
     ...{ db, poolId, tasks, recurring, log, onCrash, trial, stopping: new AbortController() },
-    ...{ workSlots: new Slots({ slots: concurrency }), waiting: new WaitingJobs(waits) },
+    ...{ workSlots: slots.resumed, waiting: slots.waiting, sharesSlots: options.slots !== undefined },
   };
   let loop: JobLoop | undefined;
   try {
@@ -74,7 +77,7 @@ export async function startWorkers(options: WorkersOptions): Promise<Workers> {
   }
   const presence = new Presence({ target, timeoutMs, poolId, onCrash, log });
   loop = new JobLoop({
-    ...{ id: poolId, db, concurrency, urgentWork, log, tasks: Object.keys(tasks) },
+    ...{ id: poolId, db, concurrency, slots, urgentWork, log, tasks: Object.keys(tasks) },
     workers: () => presence.workers,
     run: (held) => (isTracing() ? traceJob(held.job, () => runJob(running, held)) : runJob(running, held)),
   });
@@ -106,6 +109,8 @@ type Running = {
   /** Slots for jobs that resume after a wait. */
   workSlots: Slots;
   waiting: WaitingJobs;
+  /** Whether other workers of the process use these slots, too. */
+  sharesSlots: boolean;
 };
 
 /** Runs a job, in its slot and outside it, unless there is no room for its waits. */
@@ -213,13 +218,13 @@ async function addNext(db: Db, { task, everySeconds }: Recurring): Promise<void>
 }
 
 async function stop(
-  { db, poolId, stopping, workSlots, log }: Running,
+  { db, poolId, stopping, workSlots, sharesSlots, log }: Running,
   loop: JobLoop,
   presence: Presence,
   patienceMs: number,
 ): Promise<void> {
   stopping.abort();
-  workSlots.open();
+  if (!sharesSlots) workSlots.open();
   const finished = loop.stop().then(() => true);
   if (!(await Promise.race([finished, wait(patienceMs, false, { ref: false })]))) {
     log.warn('Released jobs that did not finish in time');

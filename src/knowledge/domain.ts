@@ -15,6 +15,7 @@ import type { Logger } from '../lib/log.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
 import { createAttachmentService } from './attached-files/service.ts';
 import { createDocumentService } from './documents/service.ts';
+import type { OpenCache } from './index/cache.ts';
 import type { SourceKey } from './index/store.ts';
 import { knowledgeConsumer } from './ingestion/crawl-sink.ts';
 import { createIngestService } from './ingestion/service.ts';
@@ -62,8 +63,8 @@ type KnowledgeDeps = {
   scratchDirectory: string;
   /** Where add-ons are. */
   dataDir: string;
-  /** Memory that search may use to cache the index, in bytes. */
-  cacheBytesMax: number;
+  /** Where search caches the index. */
+  openCache: OpenCache;
   /** Time that a search waits for its query's vector, in milliseconds. */
   queryEmbeddingMs: number;
   reranker: Reranker | undefined;

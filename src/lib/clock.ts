@@ -40,3 +40,16 @@ export function callAfter(ms: number, callback: () => void): () => void {
   wait(ms);
   return () => clearTimeout(timer);
 }
+
+/** The result of the work. Throws if it takes longer; the work itself continues. */
+export async function withinTime<T>(ms: number, work: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new Error('No response in time.')), ms);
+  });
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -54,7 +54,7 @@ const repairsMax = 2;
 const problemsShownMax = 20;
 const problemCharactersMax = 2_000;
 
-type LlmSettings = OperatorModelSettings & { llmConcurrency: number; modelCallContents: boolean; dataDir: string };
+type LlmSettings = OperatorModelSettings & { modelCallContents: boolean; dataDir: string };
 
 type LlmDeps = Pick<CompleteDeps, 'observe'> &
   Pick<BudgetDeps, 'emitReached'> & {
@@ -63,6 +63,7 @@ type LlmDeps = Pick<CompleteDeps, 'observe'> &
     clock: Clock;
     config: LlmSettings;
     log: Logger;
+    slots: Slots;
     resolve: Resolver;
     /** Hosts beyond the public internet that the models of apps may have. */
     allow: AllowList;
@@ -70,10 +71,16 @@ type LlmDeps = Pick<CompleteDeps, 'observe'> &
     checkSchema(lane: string, schema: unknown, value: unknown): Promise<{ path: string; message: string }[]>;
   };
 
+/** The requests to language models that a process sends concurrently, for all apps. */
+export function createLlmSlots(concurrency: number): Slots {
+  const refuse = () => new AppError('unavailable', 'Too many requests of this app wait for the language model.');
+  return new Slots({ slots: 2 * concurrency, tooMany: refuse });
+}
+
 export type Llm = ReturnType<typeof createLlm>;
 
 /** Language models: those of the operator, shared by all apps, and those that apps bring. */
-export function createLlm({ db, secrets, clock, config, log, resolve, allow, checkSchema, ...deps }: LlmDeps) {
+export function createLlm({ db, secrets, clock, config, log, slots, resolve, allow, checkSchema, ...deps }: LlmDeps) {
   const operator = readOperatorModels(config);
   const registry = createRegistry({ db, secrets, resolve, operator, allow, dataDir: config.dataDir });
   const budgets = createBudgets({ db, clock, emitReached: deps.emitReached });
@@ -82,8 +89,6 @@ export function createLlm({ db, secrets, clock, config, log, resolve, allow, che
     keepsContents: config.modelCallContents,
     observe: deps.observe,
   });
-  const refuse = () => new AppError('unavailable', 'Too many requests of this app wait for the language model.');
-  const slots = new Slots({ slots: 2 * config.llmConcurrency, tooMany: refuse });
 
   async function generate(chosen: Chosen, input: GenerationInput, of: GenerationContext): Promise<Generated> {
     const { schema } = input;

@@ -4,7 +4,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { bodyBudgets } from '../http/body/budgets.ts';
 import { appOf } from '../http/body/intake.ts';
-import { AppShares } from '../http/limits/app-shares.ts';
+import type { AppShares } from '../http/limits/app-shares.ts';
 import { type Api, allowsCaller, everyCaller } from '../http/route/route.ts';
 import { AppError } from '../lib/errors.ts';
 import type { Caller } from '../tenancy/caller.ts';
@@ -15,8 +15,8 @@ type McpDeps = {
   fastify: FastifyInstance;
   baseUrl: () => string;
   corsOrigins: string[];
-  /** The maximum number of calls, of all apps, that may wait for work. */
-  waitsMax: number;
+  /** Calls, of all apps, that wait for work. */
+  waits: AppShares;
   /** Bytes of a file visible to the caller. */
   readFile(caller: Caller, file: string, start: number, end: number): Promise<Buffer>;
 };
@@ -27,7 +27,7 @@ type McpDeps = {
  */
 export function registerMcpRoutes(api: Api, deps: McpDeps): { stopWaiting(): void } {
   const waiting = new Set<AbortController>();
-  const shares = new AppShares(deps.waitsMax, 'calls of tools that wait');
+  const shares = deps.waits;
   const common = {
     method: 'POST',
     protocol: 'json-or-events',

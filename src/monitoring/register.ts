@@ -3,6 +3,8 @@ import type { Database } from '../db/database.ts';
 import type { Metrics } from '../http/metrics.ts';
 import type { StreamHub } from '../http/streams/sse.ts';
 import { countWorkers } from '../jobs/store.ts';
+import { withinTime } from '../lib/clock.ts';
+import { limits } from '../lib/limits.ts';
 import type { Logger } from '../lib/log.ts';
 import * as store from './store.ts';
 
@@ -10,7 +12,6 @@ type MonitoringDeps = {
   db: Database;
   log: Logger;
   metrics: Metrics;
-  parser: ParserPool;
   streams: StreamHub;
   databasePoolSize: number;
   /** How long values from the database are cached. */
@@ -30,9 +31,9 @@ type Snapshot = {
 const keptMsDefault = 5_000;
 const statementTimeoutMs = 2_000;
 
-/** Registers the metrics that show whether work is stuck. docs/metrics.md explains them. */
+/** Registers the metrics of one database that show whether work is stuck. docs/metrics.md explains them. */
 export function registerMonitoring(deps: MonitoringDeps): void {
-  const { metrics, parser, streams } = deps;
+  const { metrics, streams } = deps;
   const snapshot = cacheSnapshot(deps);
   const groups = async (pick: (of: Snapshot) => store.Group[], value: (group: store.Group) => number) =>
     pick((await snapshot()) ?? emptySnapshot).map((group) => ({
@@ -98,6 +99,17 @@ export function registerMonitoring(deps: MonitoringDeps): void {
     'min',
   );
 
+  metrics.gauge('quarry_streams_open', 'Open event streams', () => streams.size);
+  metrics.gauge('quarry_stream_topics', 'Resources shown by open event streams', () => streams.topicCount);
+  metrics.gauge(
+    'quarry_stream_unread_bytes',
+    'Bytes that event streams have sent and their readers have not read',
+    () => streams.unreadBytes,
+  );
+}
+
+/** Registers the metrics of what a process has once. */
+export function registerParserMetrics(metrics: Metrics, parser: ParserPool): void {
   metrics.gauges('quarry_parser_processes', 'Parser processes of this server by state', async () => {
     const { busy, idle, starting } = parser.counts;
     return Object.entries({ busy, idle, starting }).map(([state, value]) => ({
@@ -111,13 +123,6 @@ export function registerMonitoring(deps: MonitoringDeps): void {
     'Documents that can be parsed concurrently',
     () => parser.counts.workers,
   );
-  metrics.gauge('quarry_streams_open', 'Open event streams', () => streams.size);
-  metrics.gauge('quarry_stream_topics', 'Resources shown by open event streams', () => streams.topicCount);
-  metrics.gauge(
-    'quarry_stream_unread_bytes',
-    'Bytes that event streams have sent and their readers have not read',
-    () => streams.unreadBytes,
-  );
 }
 
 const emptySnapshot: Snapshot = { jobs: [], work: [], connections: [], workers: 0, waitSeconds: 0 };
@@ -130,7 +135,7 @@ function cacheSnapshot({ db, log, keptMs = keptMsDefault }: MonitoringDeps): () 
     const now = performance.now();
     if (kept !== undefined && now < until) return kept;
     until = now + keptMs;
-    kept = readSnapshot(db).catch((error: unknown) => {
+    kept = withinTime(limits.readinessTimeoutMs, readSnapshot(db)).catch((error: unknown) => {
       log.warn({ err: error }, 'Could not read the values for /metrics from the database');
       return undefined;
     });

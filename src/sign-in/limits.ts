@@ -25,16 +25,16 @@ const waitsMax = 100;
 type Attempt = { address: string; mailbox?: Scope & { email: string } };
 
 /**
- * Limits failed sign-in attempts across all processes. An attempt reserves a slot in every window before it starts, so
+ * Limits failed sign-in attempts across all processes, and all cells: `directory` counts them. An attempt reserves a slot in every window before it starts, so
  * that concurrent attempts cannot exceed the limit, and releases the slots when it succeeds.
  */
-export function createSignInLimiter({ db, clock }: { db: Database; clock: Clock }) {
+export function createSignInLimiter({ db, directory, clock }: { db: Database; directory: Database; clock: Clock }) {
   /** 429 `rate_limited` while a window is full of failures. Waits while it is full of attempts in progress. */
   async function reserveAttempt(windows: store.AttemptWindow[]): Promise<string> {
     const id = newUuid();
     for (let waits = 0; ; waits++) {
       const now = clock.now();
-      const full = await store.reserveAttempt(db, windows, id, now, pendingMsMax);
+      const full = await store.reserveAttempt(directory, windows, id, now, pendingMsMax);
       if (full === undefined) return id;
       if (!full.mayClear || waits >= waitsMax) throw tooManyAttempts(full.freeAt.getTime() - now.getTime());
       await pause(waitMs);
@@ -57,12 +57,12 @@ export function createSignInLimiter({ db, clock }: { db: Database; clock: Clock 
         user = await check();
       } catch (error) {
         const failed = error instanceof AppError && error.code === 'invalid_credentials';
-        await (failed ? store.countFailure(db, id, windows) : store.releaseAttempt(db, id, windows));
+        await (failed ? store.countFailure(directory, id, windows) : store.releaseAttempt(directory, id, windows));
         throw error;
       }
       const [counting, freed] = partition(windows);
-      await store.countFailure(db, id, counting);
-      await store.releaseAttempt(db, id, freed);
+      await store.countFailure(directory, id, counting);
+      await store.releaseAttempt(directory, id, freed);
       if (user && mailbox) await store.recordAddress(db, mailbox.appId, user.userId, address, clock.now());
       return user;
     },

@@ -30,6 +30,8 @@ export type AuthService = ReturnType<typeof createAuthService>;
 
 export type AuthDeps = {
   db: Database;
+  /** The database that counts failed attempts. */
+  directory: Database;
   secrets: Secrets;
   clock: Clock;
   users: UserService;

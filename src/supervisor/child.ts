@@ -26,7 +26,7 @@ async function runAssigned(stopAsked: Promise<unknown>, collectGarbage: () => vo
     if (message.type === 'start') assigned.resolve(message.assignment);
     else if (message.type === 'stop') stopTold.resolve();
     else if (message.type === 'metrics') metrics.receive(message.text);
-    else void metrics.registry.getMetricsAsJSON().then((snapshot) => send({ type: 'measured', snapshot }));
+    else void metrics.snapshot().then((snapshot) => send({ type: 'measured', snapshot }));
   });
   const { config, database, listeningUrl } = await assigned.promise;
   const log = createLogger(config.logLevel, config.otlpEndpoint === undefined ? undefined : traceIds);

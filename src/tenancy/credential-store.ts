@@ -54,13 +54,21 @@ export async function isSessionOpen(db: Db, appId: string, sessionId: string): P
   return row !== undefined;
 }
 
-/** Returns those of the credentials that have ended since they were used, with one query for each kind. */
-export async function findEnded<T extends CredentialFacts>(db: Db, shown: readonly T[], now: Date): Promise<T[]> {
+/**
+ * Returns those of the credentials that have ended since they were used, with one query for each kind.
+ * @param directory the database of developers, which may be another one
+ */
+export async function findEnded<T extends CredentialFacts>(
+  db: Db,
+  directory: Db,
+  shown: readonly T[],
+  now: Date,
+): Promise<T[]> {
   const ended: T[] = [];
   const byKind = Map.groupBy(shown, ({ credential }) => groupOf(credential));
   for (const [kind, given] of byKind) {
     if (kind === 'none') continue;
-    const going = new Set(await findValid(db, kind, given, now));
+    const going = new Set(await findValid(db, directory, kind, given, now));
     ended.push(...given.filter((_one, index) => !going.has(index)));
   }
   return ended;
@@ -82,13 +90,20 @@ function groupOf(credential: Credential | undefined): Group {
 }
 
 /** The indexes of the credentials that are valid. */
-async function findValid(db: Db, group: Group, shown: readonly CredentialFacts[], now: Date): Promise<number[]> {
+async function findValid(
+  db: Db,
+  directory: Db,
+  group: Group,
+  shown: readonly CredentialFacts[],
+  now: Date,
+): Promise<number[]> {
+  if (group === 'developer_token' || group === 'developer_session') {
+    const rows = await findValidDevelopers(directory, group, shown, now);
+    return findOwnScopes(db, rows, shown);
+  }
   const given = db`jsonb_to_recordset(${db.json(shown.map(rowOf))}) as g
     (place integer, app_id uuid, sandbox_id uuid, user_id uuid, key_id uuid, epoch integer, session_id uuid, digest text,
       expires_at timestamptz, issuer_id uuid, issuer_changed_at timestamptz, issuer_key_id uuid)`;
-  const hasScope = db`(g.app_id is null or exists (select from apps a
-    join sandboxes b on b.app_id = a.id and b.id = g.sandbox_id
-    where a.id = g.app_id and a.developer_id = t.developer_id))`;
   const sameUser = db`join users u on u.app_id = g.app_id and u.id = g.user_id and u.session_epoch = g.epoch`;
   const rows = await {
     none: () => db<{ place: number }[]>`select 0 as place where false`,
@@ -108,17 +123,49 @@ async function findValid(db: Db, group: Group, shown: readonly CredentialFacts[]
     key: () => db<{ place: number }[]>`select g.place from ${given}
       join api_keys k on k.app_id = g.app_id and k.id = g.key_id
       where k.revoked_at is null and (k.expires_at is null or k.expires_at > ${now})`,
-    developer_token: () => db<{ place: number }[]>`select g.place from ${given}
-      join developer_tokens t on t.digest = decode(g.digest, 'hex') where t.revoked_at is null and ${hasScope}`,
     user_session: () => db<{ place: number }[]>`select g.place from ${given} ${sameUser}
       join console_user_sessions s on s.app_id = g.app_id and s.digest = decode(g.digest, 'hex')
       where s.expires_at > ${now}`,
-    developer_session: () => db<{ place: number }[]>`select g.place from ${given}
-      join console_developer_sessions s on s.digest = decode(g.digest, 'hex')
-      join developer_tokens t on t.digest = s.token_digest
-      where s.expires_at > ${now} and t.revoked_at is null and ${hasScope}`,
   }[group]();
   return rows.map(({ place }) => place);
+}
+
+type OfDeveloper = { place: number; developerId: string };
+
+function findValidDevelopers(
+  directory: Db,
+  group: 'developer_token' | 'developer_session',
+  shown: readonly CredentialFacts[],
+  now: Date,
+): Promise<OfDeveloper[]> {
+  const digests = shown.map(({ credential }) => (credential && 'digest' in credential ? credential.digest : null));
+  const given = directory`unnest(${digests}::text[]) with ordinality as g (digest, number)`;
+  return group === 'developer_token'
+    ? directory<OfDeveloper[]>`select g.number::integer - 1 as place, t.developer_id from ${given}
+        join developer_tokens t on t.digest = decode(g.digest, 'hex') where t.revoked_at is null`
+    : directory<OfDeveloper[]>`select g.number::integer - 1 as place, t.developer_id from ${given}
+        join console_developer_sessions s on s.digest = decode(g.digest, 'hex')
+        join developer_tokens t on t.digest = s.token_digest
+        where s.expires_at > ${now} and t.revoked_at is null`;
+}
+
+/** The indexes of the developers who act in no app, or in one of theirs. */
+async function findOwnScopes(
+  db: Db,
+  developers: readonly OfDeveloper[],
+  shown: readonly CredentialFacts[],
+): Promise<number[]> {
+  const scoped = developers.filter(({ place }) => shown[place]?.identity.appId !== undefined);
+  const free = developers.filter((one) => !scoped.includes(one)).map(({ place }) => place);
+  if (scoped.length === 0) return free;
+  const identities = scoped.map(({ place }) => shown[place]?.identity);
+  const rows = await db<{ place: number }[]>`
+    select g.place from unnest(${scoped.map(({ place }) => place)}::integer[],
+      ${scoped.map(({ developerId }) => developerId)}::uuid[], ${identities.map((one) => one?.appId ?? null)}::uuid[],
+      ${identities.map((one) => one?.sandboxId ?? null)}::uuid[]) as g (place, developer_id, app_id, sandbox_id)
+    where exists (select from apps a join sandboxes b on b.app_id = a.id and b.id = g.sandbox_id
+      where a.id = g.app_id and a.developer_id = g.developer_id)`;
+  return [...free, ...rows.map(({ place }) => place)];
 }
 
 function rowOf({ identity, credential }: CredentialFacts, place: number) {

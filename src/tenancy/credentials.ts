@@ -39,13 +39,16 @@ export type ExternalUsers = {
 export class Credentials {
   readonly #external: ExternalUsers | undefined;
   readonly #db: Database;
+  readonly #directory: Database;
   readonly #secrets: Secrets;
   readonly #clock: Clock;
   readonly #cache = new Map<string, { value: Promise<unknown>; until: number }>();
 
-  constructor(deps: { db: Database; secrets: Secrets; clock: Clock; external?: ExternalUsers }) {
+  /** @param deps.directory the database of developers, if it is another one */
+  constructor(deps: { db: Database; directory?: Database; secrets: Secrets; clock: Clock; external?: ExternalUsers }) {
     this.#external = deps.external;
     this.#db = deps.db;
+    this.#directory = deps.directory ?? deps.db;
     this.#secrets = deps.secrets;
     this.#clock = deps.clock;
   }
@@ -89,7 +92,7 @@ export class Credentials {
 
   /** Returns those of the credentials that have ended. Reads the database, not the cache. */
   findEnded<T extends CredentialFacts>(shown: readonly T[]): Promise<T[]> {
-    return store.findEnded(this.#db, shown, this.#clock.now());
+    return store.findEnded(this.#db, this.#directory, shown, this.#clock.now());
   }
 
   #userOf(bearer: string, key: SentKey | undefined, forMcp: boolean): Promise<Identified & { identity: UserCaller }> {
@@ -151,7 +154,7 @@ export class Credentials {
 
   async #developerScope(token: string, headers: CredentialHeaders, pathApp: string | undefined) {
     const developer = /^dvt_[\w-]{8,200}$/.test(token)
-      ? await this.#cached(`dvt/${token}`, () => store.findDeveloper(this.#db, token))
+      ? await this.#cached(`dvt/${token}`, () => store.findDeveloper(this.#directory, token))
       : undefined;
     if (!developer) throw invalid('The developer token is unknown or revoked.');
     return this.chooseScope(developer.developerId, headers, pathApp);

@@ -27,12 +27,15 @@ export type Session = { expiresAt: Date } & (
  */
 export class Sessions {
   readonly #db: Database;
+  readonly #directory: Database;
   readonly #secrets: Secrets;
   readonly #clock: Clock;
   readonly #credentials: Credentials;
 
-  constructor(deps: { db: Database; secrets: Secrets; clock: Clock; credentials: Credentials }) {
+  /** @param deps.directory the database of developers and their sessions */
+  constructor(deps: { db: Database; directory: Database; secrets: Secrets; clock: Clock; credentials: Credentials }) {
     this.#db = deps.db;
+    this.#directory = deps.directory;
     this.#secrets = deps.secrets;
     this.#clock = deps.clock;
     this.#credentials = deps.credentials;
@@ -67,7 +70,7 @@ export class Sessions {
   async find(value: string): Promise<Session | undefined> {
     const user = userValue.exec(value);
     const now = this.#clock.now();
-    if (!user) return value.startsWith('csd_') ? findDeveloperSession(this.#db, value, now) : undefined;
+    if (!user) return value.startsWith('csd_') ? findDeveloperSession(this.#directory, value, now) : undefined;
     const appId = parseId('app', `dap_${user[1]}`);
     return appId === undefined ? undefined : findUserSession(this.#db, appId, value, now);
   }

@@ -38,11 +38,14 @@ export type TestTenants = {
 
 /** Creates tenants directly in the database, with working credentials, for tests that are not about provisioning. */
 export class Provisioner {
+  readonly #directory: { db: Database; cell: string } | undefined;
   readonly #db: Database;
   readonly #secrets: Secrets;
   readonly #clock: Clock;
 
-  constructor(db: Database, secrets: Secrets, clock: Clock) {
+  /** @param directory the database of developers, if the apps are in a cell */
+  constructor(db: Database, secrets: Secrets, clock: Clock, directory?: { db: Database; cell: string }) {
+    this.#directory = directory;
     this.#db = db;
     this.#secrets = secrets;
     this.#clock = clock;
@@ -74,11 +77,17 @@ export class Provisioner {
     const developerToken = generateCredential('dvt');
     const app = resource('app');
     await db`insert into developers (id, name) values (${developerUuid}, 'Test developer')`;
-    await db`insert into developer_tokens (digest, id, developer_id)
+    const directory = this.#directory?.db ?? db;
+    if (directory !== db)
+      await directory`insert into developers (id, name) values (${developerUuid}, 'Test developer')`;
+    await directory`insert into developer_tokens (digest, id, developer_id)
       values (${digest(developerToken)}, ${newUuid()}, ${developerUuid})`;
     await db`insert into apps (id, developer_id, name, capability_key)
       values (${app.uuid}, ${developerUuid}, 'Test app', ${this.#secrets.wrap(randomBytes(32))})`;
     await db`insert into sandboxes (app_id, id, name) values (${app.uuid}, ${production}, 'Production')`;
+    if (this.#directory !== undefined)
+      await directory`insert into cell_apps (app_id, cell, developer_id, name, created_at, updated_at)
+        values (${app.uuid}, ${this.#directory.cell}, ${developerUuid}, 'Test app', now(), now())`;
     return { ...(await this.#scope(app, production)), developerToken, developerUuid };
   }
 

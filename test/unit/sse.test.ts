@@ -5,7 +5,7 @@ import { type AddressInfo, Socket } from 'node:net';
 import { after, before, test } from 'node:test';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Database } from '../../src/db/database.ts';
-import { StreamHub, topicOf } from '../../src/http/streams/sse.ts';
+import { createStreamBudget, StreamHub, topicOf } from '../../src/http/streams/sse.ts';
 import { createLogger } from '../../src/lib/log.ts';
 
 /* The hub without Fastify and without PostgreSQL: notifications and snapshots come from the test. */
@@ -30,8 +30,7 @@ before(async () => {
     listenDatabase,
     log: createLogger('silent'),
     streamSecondsMax: 60,
-    streamsMax: 100,
-    unreadBytesMax: 1024 * 1024 * 1024,
+    budget: createStreamBudget({ streamsMax: 100, unreadBytesMax: 1024 * 1024 * 1024 }),
     heartbeatMs: 30,
     stalledMs: 0,
   });
@@ -224,8 +223,7 @@ test('a stream ends when it has been open for as long as it may, and no heartbea
     listenDatabase,
     log: createLogger('silent'),
     streamSecondsMax: 0.3,
-    streamsMax: 10,
-    unreadBytesMax: 1024,
+    budget: createStreamBudget({ streamsMax: 10, unreadBytesMax: 1024 }),
   });
   short.register('thing', {
     filterVisible: async (_caller, ids) => [...ids],
@@ -256,8 +254,7 @@ test('the streams of an app with many changes leave every other app its turn', a
     listenDatabase,
     log: createLogger('silent'),
     streamSecondsMax: 60,
-    streamsMax: 100_000,
-    unreadBytesMax: 1024 * 1024 * 1024,
+    budget: createStreamBudget({ streamsMax: 100_000, unreadBytesMax: 1024 * 1024 * 1024 }),
   });
   const loadedApps: string[] = [];
   busy.register('thing', {

@@ -1,5 +1,5 @@
 import { callAfter } from '../../lib/clock.ts';
-import { AppShares } from '../limits/app-shares.ts';
+import type { AppShares } from '../limits/app-shares.ts';
 
 /**
  * Requests that wait until a resource changes, then read it. They hold no connection to the database meanwhile. Each app has
@@ -10,8 +10,8 @@ export class ChangeWaits {
   readonly #waits = new Map<string, Set<Wait>>();
   #closed = false;
 
-  constructor(waitsMax: number) {
-    this.#shares = new AppShares(waitsMax, 'waiting requests');
+  constructor(shares: AppShares) {
+    this.#shares = shares;
   }
 
   /** Starts to listen, so that no change is missed between a look and the wait for the next. 429 over the app's share. */

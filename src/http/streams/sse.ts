@@ -1,6 +1,7 @@
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Database, Db } from '../../db/database.ts';
+import { Shares } from '../../fairness/shares.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { UserCaller } from '../../tenancy/caller.ts';
@@ -30,15 +31,28 @@ export type StreamSource = {
   filterVisible(caller: UserCaller, ids: readonly string[]): Promise<string[]>;
 };
 
+/** What all event streams of a process share, whatever their database. */
+export type StreamBudget = { streams: AppShares; waits: AppShares; unread: Shares };
+
+/**
+ * @param limits.streamsMax the maximum number of open streams of all apps
+ * @param limits.unreadBytesMax memory for what the readers of all streams have not read yet
+ */
+export function createStreamBudget(limits: { streamsMax: number; unreadBytesMax: number }): StreamBudget {
+  return {
+    streams: new AppShares(limits.streamsMax, 'event streams'),
+    waits: new AppShares(limits.streamsMax, 'waiting requests'),
+    unread: new Shares(limits.unreadBytesMax),
+  };
+}
+
 type StreamHubOptions = {
   /** A direct connection (no transaction pooler), for LISTEN. */
   listenDatabase: Database;
   log: Logger;
   streamSecondsMax: number;
-  /** The maximum number of open streams of all apps. */
-  streamsMax: number;
-  /** Memory for what the readers of all streams have not read yet. */
-  unreadBytesMax: number;
+  /** What the streams of this process share. */
+  budget: StreamBudget;
   heartbeatMs?: number;
   /** How long a reader may stall before its connection is closed. */
   stalledMs?: number;
@@ -118,10 +132,10 @@ export class StreamHub {
 
   constructor(options: StreamHubOptions) {
     this.#options = options;
-    this.#shares = new AppShares(options.streamsMax, 'event streams');
-    this.waits = new ChangeWaits(options.streamsMax);
+    this.#shares = options.budget.streams;
+    this.waits = new ChangeWaits(options.budget.waits);
     this.#unread = new UnreadBytes({
-      bytesMax: options.unreadBytesMax,
+      memory: options.budget.unread,
       stalledMs: options.stalledMs ?? stalledMsMax.usual,
       stalledInFullShareMs: stalledMsMax.inFullShare,
     });

@@ -1,9 +1,9 @@
 import type { ServerResponse } from 'node:http';
-import { Shares } from '../../fairness/shares.ts';
+import type { Shares } from '../../fairness/shares.ts';
 
 type UnreadOptions = {
-  /** The limit for all streams of this process. */
-  bytesMax: number;
+  /** What the streams of all apps hold in this process. */
+  memory: Shares;
   /** How long a reader may read nothing of what waits for it. */
   stalledMs: number;
   /** The same while the reader's app has used its share. */
@@ -24,7 +24,7 @@ export class UnreadBytes {
 
   constructor(options: UnreadOptions) {
     this.#options = options;
-    this.#memory = new Shares(options.bytesMax);
+    this.#memory = options.memory;
   }
 
   get bytes(): number {

@@ -7,8 +7,10 @@ export type Cache<V> = {
 /** Memory of an entry in the map, and of a typed array in addition to its bytes (measured on Node 24). */
 const [entryBytes, arrayBytes] = [160, 240];
 
+export type OpenCache = <V>(name: string) => Cache<V>;
+
 /** Opens named caches for several kinds of values. They share one limit: each may use what the others leave free. */
-export function openCaches(bytesMax: number): <V>(name: string) => Cache<V> {
+export function openCaches(bytesMax: number): OpenCache {
   const all = new ByteCache<unknown>(bytesMax);
   return <V>(name: string) => ({
     // Only this cache writes keys that begin with its name.

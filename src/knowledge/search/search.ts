@@ -3,7 +3,7 @@ import type { SharedEmbedder } from '../../content/embed/in-lanes.ts';
 import type { Reranker } from '../../content/models/reranker.ts';
 import type { Database, Transaction } from '../../db/database.ts';
 import type { Caller } from '../../tenancy/caller.ts';
-import { openCaches } from '../index/cache.ts';
+import type { OpenCache } from '../index/cache.ts';
 import { rankByVector, type VectorCache } from '../index/vectors.ts';
 import { askBestPassages, type Feedback } from './feedback.ts';
 import { rankText, readQuery, restrictToPhrases, type TextRanking } from './fulltext.ts';
@@ -71,7 +71,7 @@ type Search = {
 };
 
 type SearchOptions = {
-  cacheBytesMax: number;
+  openCache: OpenCache;
   /** How long a search waits for its query's vector. */
   queryEmbeddingMs: number;
   reranker?: Reranker | undefined;
@@ -79,11 +79,10 @@ type SearchOptions = {
   rerankPassages?: number;
 };
 
-/** Searches the database; caches up to `cacheBytesMax` of the index, which is immutable once written. */
+/** Searches the database; caches the index, which is immutable once written. */
 export function openSearchIndex(db: Database, embedder: SharedEmbedder, options: SearchOptions): SearchIndex {
-  const { cacheBytesMax, queryEmbeddingMs } = options;
+  const { openCache, queryEmbeddingMs } = options;
   const rerankPassages = options.rerankPassages ?? 50;
-  const openCache = openCaches(cacheBytesMax);
   const postings: IndexCache = openCache('postings');
   const vectors: VectorCache = { codes: openCache('vector-codes'), vectors: openCache('vectors') };
   const restricted: RestrictedCache = openCache('restricted');

@@ -56,6 +56,7 @@ const generate = (app: App, more: Record<string, unknown> = {}) =>
 const llm = createLlm({
   ...{ db: services.db, secrets: services.secrets, clock: services.clock, log: services.log },
   config: services.config,
+  slots: services.process.llmSlots,
   resolve: createSystemResolver(),
   allow: parseAllowList(['127.0.0.1']),
   checkSchema: async () => [],

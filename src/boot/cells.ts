@@ -1,0 +1,193 @@
+import { unwatchFile, watchFile } from 'node:fs';
+import type { FastifyInstance } from 'fastify';
+import { CellSet, type Injected, type OpenCell } from '../cells/cell-set.ts';
+import { Directory } from '../cells/directory.ts';
+import { createFront } from '../cells/front.ts';
+import { CellRefused, claimCell, prepareDirectory, refuseForeign } from '../cells/identity.ts';
+import { type CellMembership, createPlacement } from '../cells/placement.ts';
+import { type CellSettings, cellsFile, readCells } from '../cells/settings.ts';
+import { insertOwnApps, listUnknownCells } from '../cells/store.ts';
+import { ConfigError, runsJobs } from '../config/config.ts';
+import { openDatabase } from '../db/database.ts';
+import { SchemaMismatchError } from '../db/migrate.ts';
+import { BlobStoreMismatchError } from '../files/store-identity.ts';
+import type { Front } from '../http/front.ts';
+import { readPendingApp } from '../identity/sign-in.ts';
+import { limits } from '../lib/limits.ts';
+import { unwrapsStoredKeys } from '../tenancy/rotation-store.ts';
+import { createServer, type QuarryServer } from './server.ts';
+import { createServices, type Services } from './services.ts';
+
+/** The cells of this process. */
+export type ProcessCells = {
+  front: Front;
+  home: CellMembership;
+  set: CellSet;
+  directory: Directory;
+  /** The services and routes of the further cells that are open, by name. */
+  opened: ReadonlyMap<string, CellParts>;
+  /** Opens the cells, in the background. `server` has the routes of the directory's database. */
+  start(server: QuarryServer): Promise<void>;
+  close(): Promise<void>;
+};
+
+type CellParts = { services: Services; server: QuarryServer };
+
+/** Prepares the directory for these cells. Throws CellRefused if its database is not the right one. */
+export async function prepareCells(home: Services, cells: readonly CellSettings[]): Promise<ProcessCells> {
+  const { log, secrets, config } = home;
+  const own = cells.find(({ target }) => target === undefined);
+  const installation = await prepareDirectory(home.db, cells);
+  const directory = new Directory(home.db);
+  await directory.listen(home.direct);
+  const membership = (name: string): CellMembership => ({
+    placement,
+    async ownsApp(appId) {
+      const place = await directory.find(appId);
+      return place?.cell === name && place.state === 'here';
+    },
+  });
+  const opened = new Map<string, CellParts>();
+  const set: CellSet = new CellSet({
+    async open(cell) {
+      const { parts, ...open } = await openCell(home, cell, installation, membership(cell.name));
+      opened.set(cell.name, parts);
+      return open;
+    },
+    isRefusal: (error) => refusals.some((kind) => error instanceof kind),
+    log,
+  });
+  const placement = createPlacement({ directory: home.db, set });
+  const front = createFront({ set, directory, readers: { appOfSignIn: (cookie) => readPendingApp(secrets, cookie) } });
+  const metric = 'Whether this process can use the database of the cell';
+  home.process.metrics.gaugeOfCells('quarry_cell_up', metric, () =>
+    set.listStates().map(([name, isUp]) => [name, isUp ? 1 : 0]),
+  );
+  const file = cellsFile(config);
+  return {
+    ...{ front, set, directory, opened, home: membership(own?.name ?? '') },
+    async start(server) {
+      forwardKeysInBodies(server.fastify, front);
+      if (own !== undefined) {
+        await insertOwnApps(home.db, own.name);
+        set.addOpen(own, openHome(home, server));
+      }
+      for (const { cell } of await listUnknownCells(home.db))
+        log.error({ cell }, 'The directory has apps in a cell that it does not list');
+      set.apply(cells.filter(({ target }) => target !== undefined));
+      if (file !== undefined) watchFile(file, { interval: reloadMs, persistent: false }, () => void reload());
+    },
+    async close() {
+      if (file !== undefined) unwatchFile(file);
+      await set.close();
+    },
+  };
+
+  /** Reads the file of QUARRY_CELLS again. A file that is wrong changes nothing. */
+  async function reload(): Promise<void> {
+    try {
+      const read = readCells(config) ?? [];
+      await prepareDirectory(home.db, read);
+      set.apply(read.filter(({ target }) => target !== undefined));
+      log.info({ cells: read.map(({ name }) => name) }, 'Read the cells again');
+    } catch (error) {
+      log.error({ err: error }, 'The changed cells cannot be used; the earlier ones stay');
+    }
+  }
+}
+
+const refusals = [CellRefused, SchemaMismatchError, BlobStoreMismatchError, ConfigError];
+const reloadMs = 2_000;
+
+/** Starts the services, routes and jobs of a cell, without listening. */
+async function openCell(
+  home: Services,
+  { name, target, directTarget }: CellSettings,
+  installation: string,
+  membership: CellMembership,
+): Promise<OpenCell & { parts: CellParts }> {
+  if (target === undefined) throw new Error('The cell has no database of its own.');
+  const timeoutMs = home.config.databaseTimeoutSeconds * 1_000;
+  const probe = openDatabase(directTarget ?? target, { poolSize: 1, applicationName: 'quarry-cells', timeoutMs });
+  // Before anything is migrated.
+  await refuseForeign(probe, { name, installation }).finally(() => probe.end({ timeout: 1 }));
+  const services = await createServices(home.config, home.log.child({ cell: name }), {
+    ...{ clock: home.clock, cell: name, home, database: target, directDatabase: directTarget },
+  });
+  let server: QuarryServer | undefined;
+  const inProgress = new Set<object>();
+  const close = async (): Promise<void> => {
+    await Promise.all([
+      services.streams.close(),
+      services.stopWorkers(),
+      drain(inProgress).then(() => server?.close()),
+    ]);
+    await services.close();
+  };
+  try {
+    await claimCell(home.db, services.db, { name, installation });
+    if (!(await unwrapsStoredKeys(services.db, services.secrets)))
+      throw new CellRefused(`QUARRY_SECRET is not the secret of the cell ${name}.`);
+    server = await createServer(services, { cells: membership });
+    const { fastify, work } = server;
+    await fastify.ready();
+    if (runsJobs(home.config)) work.ticker.startTicking();
+    await services.startWorkers(work);
+    services.setReady();
+    return {
+      ...{ db: services.db, isHome: false, parts: { services, server } },
+      handle(request, response) {
+        inProgress.add(response);
+        response.once('close', () => inProgress.delete(response));
+        fastify.routing(request, response);
+      },
+      inject: (request) => injectInto(fastify, request),
+      check: () => services.direct`select 1`,
+      close,
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** The cell in the directory's own database, which the server of the process serves. */
+function openHome({ db, direct }: Services, { fastify }: QuarryServer): OpenCell {
+  return {
+    ...{ db, isHome: true },
+    handle: (request, response) => fastify.routing(request, response),
+    inject: (request) => injectInto(fastify, request),
+    check: () => direct`select 1`,
+    close: async () => {},
+  };
+}
+
+async function injectInto(fastify: FastifyInstance, request: Injected) {
+  const { method, ...rest } = request;
+  return fastify.inject({ ...rest, method: method as 'POST' });
+}
+
+async function drain(inProgress: ReadonlySet<object>): Promise<void> {
+  const until = performance.now() + limits.drainTimeoutMs;
+  while (inProgress.size > 0 && performance.now() < until) await new Promise((resolve) => setTimeout(resolve, 25));
+}
+
+/** Sign-in pages send the publishable key in the body, so only here is the app of these requests known. */
+function forwardKeysInBodies(fastify: FastifyInstance, front: ReturnType<typeof createFront>): void {
+  fastify.addHook('preHandler', async (request, reply) => {
+    if (request.method !== 'POST' || !keyInBody.has(request.routeOptions.url ?? '')) return;
+    const { publishable_key: key } = (request.body ?? {}) as { publishable_key?: string };
+    const cell = key === undefined ? undefined : await front.findCellOfKey(key);
+    if (cell === undefined || cell.isHome) return;
+    const headers = { ...(request.headers as Record<string, string>) };
+    for (const name of ['content-length', 'transfer-encoding']) delete headers[name];
+    const { method, url, ip, body } = request;
+    const response = await cell.inject({ method, url, headers, payload: JSON.stringify(body), remoteAddress: ip });
+    return reply
+      .code(response.statusCode)
+      .headers(response.headers as Record<string, string>)
+      .send(response.payload);
+  });
+}
+
+const keyInBody = new Set(['/console/session', '/console/oidc/start']);

@@ -1,0 +1,99 @@
+import type { Expressions } from '../automations/engine/expressions.ts';
+import { createExpressions } from '../automations/engine/expressions.ts';
+import type { BlobStore } from '../blob/blob-store.ts';
+import { openBlobStore } from '../blob/open.ts';
+import type { Config } from '../config/config.ts';
+import { openRenderer, type Renderer } from '../content/browser/renderer.ts';
+import type { SharedEmbedder } from '../content/embed/in-lanes.ts';
+import { openEmbedder } from '../content/embed/open.ts';
+import { createFetcher, type Fetcher } from '../content/fetch/guarded-fetch.ts';
+import { createSystemResolver, type Resolver } from '../content/fetch/resolver.ts';
+import { openReranker, type Reranker } from '../content/models/reranker.ts';
+import { openParsers } from '../content/parse/pool/open.ts';
+import type { ParserPool } from '../content/parse/pool/pool.ts';
+import { BodyMemory } from '../crawls/body-memory.ts';
+import { Slots } from '../fairness/slots.ts';
+import { Intake } from '../http/body/intake.ts';
+import { AppShares } from '../http/limits/app-shares.ts';
+import { Connections } from '../http/limits/connections.ts';
+import type { Metrics } from '../http/metrics.ts';
+import { createStreamBudget, type StreamBudget } from '../http/streams/sse.ts';
+import { IssuerKeys } from '../identity/issuer-keys.ts';
+import { JobSlots } from '../jobs/job-slots.ts';
+import { type OpenCache, openCaches } from '../knowledge/index/cache.ts';
+import type { Clock } from '../lib/clock.ts';
+import { limits } from '../lib/limits.ts';
+import type { Logger } from '../lib/log.ts';
+import { createLlmSlots } from '../llm/service.ts';
+
+/** What a process has once, however many cells it serves: these budgets must not multiply with them. */
+export type ProcessParts = {
+  /** What `/metrics` shows: the metrics of the process, and those of each cell. */
+  metrics: Metrics;
+  blobs: BlobStore;
+  parser: ParserPool;
+  /** Resolves host names, for the fetcher and for the services that the settings name. */
+  resolve: Resolver;
+  /** The only client for URLs that come from outside. */
+  fetcher: Fetcher;
+  /** Renders pages that need a browser. Undefined unless configured. */
+  renderer: Renderer | undefined;
+  /** The public keys of issuers of external identities. */
+  issuerKeys: IssuerKeys;
+  expressions: Expressions;
+  embedder: SharedEmbedder;
+  reranker: Reranker | undefined;
+  /** The cache of search. */
+  openCache: OpenCache;
+  llmSlots: Slots;
+  crawlSlots: Slots;
+  crawlBodies: BodyMemory;
+  streamBudget: StreamBudget;
+  mcpWaits: AppShares;
+  jobSlots: JobSlots;
+  intake: Intake;
+  connections: Connections;
+};
+
+type Options = {
+  clock: Clock;
+  metrics: Metrics;
+  parser: ParserPool | undefined;
+  resolve: Resolver | undefined;
+  /** Notes how to stop a part. */
+  onStarted(name: string, end: () => Promise<unknown>): void;
+};
+
+/** Starts what the process has once. */
+export async function startProcessParts(config: Config, log: Logger, options: Options): Promise<ProcessParts> {
+  const { clock, metrics, onStarted } = options;
+  const blobs = await openBlobStore(config);
+  onStarted('blob store', () => blobs.close());
+  const parser = options.parser ?? openParsers(config, log);
+  if (options.parser === undefined) onStarted('parser pool', () => parser.close());
+  const resolve = options.resolve ?? createSystemResolver();
+  const fetcher = createFetcher({ allow: config.fetchAllow, contact: config.fetchContact, resolve });
+  onStarted('connections to sites', () => fetcher.close());
+  const renderer = openRenderer(config, fetcher, log);
+  if (renderer !== undefined) onStarted('renderer', () => renderer.close());
+  return {
+    ...{ metrics, blobs, parser, resolve, fetcher, renderer },
+    issuerKeys: new IssuerKeys({ fetcher, clock, log }),
+    expressions: createExpressions(),
+    embedder: openEmbedder(config, resolve),
+    reranker: openReranker(config, resolve),
+    openCache: openCaches(config.searchCacheMb * 1024 * 1024),
+    llmSlots: createLlmSlots(config.llmConcurrency),
+    // Two apps can each have a whole crawl's pages active. More apps share the slots.
+    crawlSlots: new Slots({ slots: 2 * config.crawlConcurrency }),
+    crawlBodies: new BodyMemory(limits.crawlBodyBytesMax),
+    streamBudget: createStreamBudget({
+      streamsMax: config.streamsMax,
+      unreadBytesMax: config.streamMemoryMb * 1024 * 1024,
+    }),
+    mcpWaits: new AppShares(config.mcpWaitsMax, 'calls of tools that wait'),
+    jobSlots: new JobSlots(config.jobWorkers, limits.jobWaits),
+    intake: new Intake({ clock, memoryBytesMax: config.bodyMemoryMb * 1024 * 1024 }),
+    connections: new Connections(config),
+  };
+}
