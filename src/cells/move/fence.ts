@@ -14,6 +14,9 @@ type Side = 'source' | 'target';
 
 /** How long a change of a table may wait for its lock, because all other writers of the table wait behind it. */
 const lockMs = 200;
+/** Every tenth try waits longer: PostgreSQL ends an autovacuum only for a lock that is awaited for a second. */
+const patientLockMs = 1_500;
+const patientEvery = 10;
 const lockPauseMs = 250;
 const lockTriesMax = 1_200;
 /** How long the freeze may wait for running writes of the app, because its other writes wait behind it. */
@@ -107,7 +110,7 @@ async function withTableLock(session: Session, table: string, change: string): P
   for (let tries = 1; ; tries++)
     try {
       return void (await inTransaction(session, async () => {
-        await session.query(`set local lock_timeout = ${lockMs}`);
+        await session.query(`set local lock_timeout = ${tries % patientEvery === 0 ? patientLockMs : lockMs}`);
         await session.query(change);
       }));
     } catch (error) {
