@@ -1,5 +1,5 @@
 /**
- * What a tool of clients/tools adds to the request that it makes: the same request by fetch, by the SDK, by the tool
+ * What a tool of clients/tools adds to the request that it makes: the same request by fetch, by the client, by the tool
  * alone, and by the tool in each framework, in turn, in one run. The server is a separate process.
  *   node bench/agent-tools.ts [--calls 1000]
  */
@@ -7,10 +7,10 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { PlatformClient } from '@archastro/sdk';
 import { quarryTools as aiTools } from '../clients/tools/src/ai.ts';
 import { createTools } from '../clients/tools/src/index.ts';
 import { quarryTools as langchainTools } from '../clients/tools/src/langchain.ts';
+import { Quarry } from '../clients/typescript/src/index.ts';
 import { startServe } from '../test/support/serve.ts';
 
 const { values } = parseArgs({
@@ -23,7 +23,7 @@ const dataDir = mkdtempSync(join(tmpdir(), 'quarry-bench-'));
 const server = await startServe({ QUARRY_DATA_DIR: dataDir, QUARRY_LOG_LEVEL: 'error' });
 try {
   const { secret_key: key } = JSON.parse(readFileSync(join(dataDir, 'credentials.json'), 'utf8'));
-  const client = PlatformClient.withSecretKey(key, server.baseUrl);
+  const client = new Quarry({ baseUrl: server.baseUrl, key });
   const send = (method: string, path: string, body?: unknown) =>
     fetch(`${server.baseUrl}${path}`, {
       method,
@@ -53,14 +53,14 @@ try {
   const searchPath = '/api/v1/knowledge_search';
   await measure('kv_get', {
     fetch: () => send('GET', kvPath),
-    SDK: () => client.kv.get('theme', owner),
+    client: () => client.kv.get('theme', owner),
     tool: async () => plain.kv_get.describe(await plain.kv_get.execute(entry)),
     'AI SDK': () => ai.kv_get.execute?.(entry, call),
     LangChain: () => langchain[0]?.invoke({ name: 'kv_get', args: entry, id: 'call', type: 'tool_call' }),
   });
   await measure('search, 8 passages', {
     fetch: () => send('POST', searchPath, query),
-    SDK: () => client.http.request(searchPath, { method: 'POST', body: query }),
+    client: () => client.connection.request({ method: 'POST', path: searchPath, body: query }),
     tool: async () => plain.search.describe(await plain.search.execute(query)),
     'AI SDK': () => ai.search.execute?.(query, call),
     LangChain: () => langchain[1]?.invoke({ name: 'search', args: query, id: 'call', type: 'tool_call' }),

@@ -404,7 +404,9 @@ class Turn {
       store.dropPageStates(tx, crawl, gone),
       this.#addPages(tx, crawl, found, leftOut),
     ]);
-    const progress = { discovered: crawl.discovered, done: crawl.done, failed: crawl.failed };
+    // Pages that wait to be handed over are read.
+    const waiting = this.#boxes.mayHold(crawl) ? await store.countHeldPages(tx, crawl) : 0;
+    const progress = { discovered: crawl.discovered, done: crawl.done + waiting, failed: crawl.failed };
     const start = failures.find((failure) => failure.isStart);
     const [isWanted] = await Promise.all([
       this.#sink.commit(tx, crawl, { pages, failures, progress }),

@@ -27,6 +27,11 @@ export class SiteBoxes {
     return this.#applies && this.#compared < heldPagesMax && !this.#isDrained;
   }
 
+  /** Whether pages of the crawl may wait to be handed over. */
+  mayHold({ done }: Crawl): boolean {
+    return this.#applies && done <= heldPagesMax;
+  }
+
   /** Single pages and very small crawls have nothing to compare. */
   get #applies(): boolean {
     const { mode, maxPages } = this.#crawl.settings;
