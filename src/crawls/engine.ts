@@ -10,7 +10,7 @@ import { normalizeUrl } from './page-url.ts';
 import { failedPage, type KnownPage, type PageOutcome, type ReaderDeps, readPage } from './read-page.ts';
 import { RobotsCache } from './robots-cache.ts';
 import { linkedSignal, pause } from './signals.ts';
-import { type ReadPage, readHeld, SiteBoxes, writeHeld } from './site-boxes.ts';
+import { heldColumns, type ReadPage, readHeld, SiteBoxes } from './site-boxes.ts';
 import { readSitemaps } from './sitemaps.ts';
 import * as store from './store.ts';
 import { type FinishedPage, isCharged, type TurnEnd, type TurnOptions } from './turn.ts';
@@ -396,17 +396,14 @@ class Turn {
     }
     await Promise.all([
       store.finishPages(tx, crawl, rows),
-      ...held.map(({ urlHash, outcome }) =>
-        store.holdPage(tx, crawl, { urlHash, boxes: outcome.state.boxes, held: writeHeld(outcome) }),
-      ),
+      ...held.map(({ urlHash, outcome }) => store.holdPage(tx, crawl, { urlHash, ...heldColumns(outcome) })),
       store.savePageStates(tx, crawl, states),
       store.touchPageStates(tx, crawl, unchanged),
       store.dropPageStates(tx, crawl, gone),
       this.#addPages(tx, crawl, found, leftOut),
     ]);
-    // Pages that wait to be handed over are read.
-    const waiting = this.#boxes.mayHold(crawl) ? await store.countHeldPages(tx, crawl) : 0;
-    const progress = { discovered: crawl.discovered, done: crawl.done + waiting, failed: crawl.failed };
+    const done = crawl.done + (await this.#boxes.countHeld(tx, crawl));
+    const progress = { discovered: crawl.discovered, done, failed: crawl.failed };
     const start = failures.find((failure) => failure.isStart);
     const [isWanted] = await Promise.all([
       this.#sink.commit(tx, crawl, { pages, failures, progress }),

@@ -27,9 +27,9 @@ export class SiteBoxes {
     return this.#applies && this.#compared < heldPagesMax && !this.#isDrained;
   }
 
-  /** Whether pages of the crawl may wait to be handed over. */
-  mayHold({ done }: Crawl): boolean {
-    return this.#applies && done <= heldPagesMax;
+  /** How many pages are read and wait to be handed over. */
+  async countHeld(tx: Db, crawl: Crawl): Promise<number> {
+    return this.#applies && crawl.done <= heldPagesMax ? store.countHeldPages(tx, crawl) : 0;
   }
 
   /** Single pages and very small crawls have nothing to compare. */
@@ -64,11 +64,12 @@ export class SiteBoxes {
 }
 
 /** A page that was read and is not handed over yet, as it is stored. */
-export function writeHeld({ page, finalUrl, canonical, state }: ReadPage): string {
+export function heldColumns({ page, finalUrl, canonical, state }: ReadPage): { boxes: Buffer | null; held: string } {
   const [contentHash, pageHash, boxes] = [state.contentHash, state.pageHash, state.boxes].map((one) =>
     one?.toString('hex'),
   );
-  return JSON.stringify({ page, finalUrl, canonical, state: { ...state, contentHash, pageHash, boxes } });
+  const held = JSON.stringify({ page, finalUrl, canonical, state: { ...state, contentHash, pageHash, boxes } });
+  return { boxes: state.boxes, held };
 }
 
 export function readHeld(text: string): ReadPage {

@@ -66,7 +66,7 @@ async function writeOutputs(
   tx: Transaction,
   crawl: Crawl,
   extraction: store.ExtractionRow,
-  { pages, failures, progress }: CommitBatch<PreparedOutput>,
+  { pages, failures }: CommitBatch<PreparedOutput>,
   names: string[],
 ): Promise<void> {
   if (pages.length + failures.length === 0) return;
@@ -93,7 +93,7 @@ async function writeOutputs(
       });
   }
   // The outputs so far are exactly the pages that finished or failed before this batch.
-  const first = progress.done + progress.failed - pages.length - failures.length;
+  const first = crawl.done + crawl.failed - pages.length - failures.length;
   const ordinalOf = (index: number): number => first + index;
   const ids = pages.map(() => newUuid());
   const written = store.insertOutputs(tx, crawl.appId, [

@@ -110,7 +110,8 @@ function listenForStop(force: () => void): { requested: Promise<NodeJS.Signals> 
         if (performance.now() - firstAt > sameSignalMs) force();
         resolve(signal);
       });
-    if (!process.connected) return;
+    // A supervisor tells its processes over the channel what to do, so they stay while it is open.
+    if (!process.connected || cluster.isWorker) return;
     // `quarry dev` started this process. If it is killed, nobody reads the log, and the server stops in order.
     process.stderr.on('error', () => {});
     process.once('disconnect', () => resolve('SIGHUP'));

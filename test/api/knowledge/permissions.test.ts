@@ -141,7 +141,8 @@ test('unknown principals and too many grants are refused by name', async () => {
     [[grant('org_role', 'king')], 'acl.grants.0.principal'],
     [[grant('user', member.id), grant('group', other)], 'acl.grants.1.principal', member],
     [[{ ...grant('everyone'), actions: ['write'] }], 'acl.grants.0.actions.0'],
-    [Array.from({ length: 10_000 }, () => grant('everyone')), 'acl.grants'],
+    [Array.from({ length: 1_500 }, () => grant('everyone')), 'acl.grants'],
+    [Array.from({ length: 10_000 }, () => grant('everyone')), 'acl'],
   ];
   for (const [grants, field, user] of cases) {
     const { status, body } = await send(grants, user);

@@ -3,7 +3,7 @@ import { after, test } from 'node:test';
 import { Metrics } from '../../../src/http/metrics.ts';
 import { addJob } from '../../../src/jobs/queue.ts';
 import { newUuid } from '../../../src/lib/ids.ts';
-import { registerMonitoring } from '../../../src/monitoring/register.ts';
+import { registerMonitoring, registerParserMetrics } from '../../../src/monitoring/register.ts';
 import { startTestServer } from '../../support/server.ts';
 
 const server = await startTestServer({ env: { QUARRY_EMBEDDER: 'lexical' } });
@@ -15,6 +15,7 @@ const app = await provision.app();
 async function measure(): Promise<Map<string, number>> {
   const metrics = new Metrics();
   registerMonitoring({ ...services, metrics, databasePoolSize: 6, keptMs: 0 });
+  registerParserMetrics(metrics, services.parser);
   return readSeries(await metrics.registry.metrics());
 }
 

@@ -53,7 +53,8 @@ const plain: Record<string, string> = {
   fail: 'message code',
   file_write: 'filename content_type data share',
   for_each: 'items node concurrency',
-  generate: 'messages schema temperature tokens model',
+  // The operations and automations of `tools` are checked as the nodes that call them.
+  generate: 'messages schema temperature tokens model tools max_turns',
   http_request: 'method url headers query body expect_status',
   ingest: 'content pull title metadata dedupe on_active',
   kv_delete: 'key',
