@@ -94,7 +94,7 @@ test('changes of others appear by themselves, entries expire when they should, a
   await dialog.getByLabel('Time to live').fill('2');
   await dialog.getByLabel('Unit').selectOption('days');
   await dialog.getByRole('button', { name: 'Save' }).click();
-  await page.getByRole('cell', { name: 'in 2 days' }).waitFor();
+  await page.getByRole('cell', { name: 'in 2 d', exact: true }).waitFor();
   assert.equal(Math.round((await read()) ?? 0), 48);
 
   await page.getByLabel('Keys that begin with').fill('live/');

@@ -41,14 +41,14 @@ const wideTables = `[...document.querySelectorAll('.scroller')]
   .filter((element) => element.scrollWidth > element.clientWidth + 1)
   .map((element) => element.querySelector('table').getAttribute('aria-label'))`;
 
-test('with 10,000 rows of each kind, every table fits at 1440, 820 and 390 pixels', async () => {
+test('with 10,000 rows of each kind, every table fits in windows of 1440 to 390 pixels', async () => {
   const page = await it.openAsDeveloper(app, '/console/files');
   await page.locator('table.list').waitFor();
   const wide: string[] = [];
   for (const [name, path] of Object.entries(pages)) {
     await visit(page, path);
-    for (const width of [1_440, 820, 390]) {
-      await page.setViewportSize({ width, height: width === 1_440 ? 900 : 1_100 });
+    for (const width of [1_440, 1_150, 890, 820, 630, 390]) {
+      await page.setViewportSize({ width, height: width > 820 ? 900 : 1_100 });
       if (await scrollsSideways(page)) wide.push(`${name} at ${width}: the page`);
       wide.push(...((await page.evaluate(wideTables)) as string[]).map((table) => `${name} at ${width}: ${table}`));
       for (const colorScheme of looking ? (['light', 'dark'] as const) : []) {
@@ -58,16 +58,6 @@ test('with 10,000 rows of each kind, every table fits at 1440, 820 and 390 pixel
     }
   }
   assert.deepEqual(wide, []);
-});
-
-test('a narrower window does not scroll sideways before its chart is drawn again', async () => {
-  const page = await it.openAsDeveloper(app, '/console/files');
-  await page.setViewportSize({ width: 1_440, height: 900 });
-  await page.evaluate('window.ResizeObserver = class { observe() {} disconnect() {} unobserve() {} }');
-  await visit(page, '/usage');
-  await page.locator('.chart canvas').first().waitFor();
-  await page.setViewportSize({ width: 820, height: 1_100 });
-  assert.equal(await scrollsSideways(page), false);
 });
 
 test('a table of 10,000 rows draws those in view, and reaches the last', async (t) => {
