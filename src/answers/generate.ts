@@ -96,10 +96,12 @@ class Writer {
   readonly #listener: Listener;
   readonly #stop: () => void;
   #reader = new SentenceReader();
-  #text = '';
-  /** How much of the text was passed on as it arrived, and in sentences. */
-  #shown = 0;
+  /** What arrived and may still become the mark that it is not in the sources. */
+  #held = '';
+  /** What was passed on as it arrived and is in no sentence yet, and where that begins in the whole text. */
+  #untold = '';
   #told = 0;
+  #hasPassedOn = false;
   #work: Promise<void> = Promise.resolve();
   isEnded = false;
 
@@ -110,27 +112,25 @@ class Writer {
   }
 
   get isNotInSources(): boolean {
-    return this.#text.trim().replace(/[.!]$/, '') === notInSources;
+    return !this.#hasPassedOn && this.#held.trim().replace(/[.!]$/, '') === notInSources;
   }
 
   /** Another request begins. It can only follow one that wrote nothing. */
   restart(): void {
-    if (this.#shown === 0 && this.#told === 0) {
+    if (!this.#hasPassedOn) {
       this.#reader = new SentenceReader();
-      this.#text = '';
+      this.#held = '';
     }
   }
 
   push(text: string): void {
-    this.#text += text;
-    if (this.#mayBeMark()) return;
-    this.#forward(this.#reader.push(this.#text.slice(this.#shown)));
+    this.#held += text;
+    if (!this.#mayBeMark()) this.#forward((arrived) => this.#reader.push(arrived));
   }
 
   async end(): Promise<void> {
     if (this.isNotInSources) return;
-    const rest = this.#text.slice(this.#shown);
-    this.#forward([...this.#reader.push(rest), ...this.#reader.end()]);
+    this.#forward((arrived) => [...this.#reader.push(arrived), ...this.#reader.end()]);
     await this.#work;
   }
 
@@ -141,15 +141,19 @@ class Writer {
 
   /** Whether the text so far may become the mark that it is not in the sources. */
   #mayBeMark(): boolean {
-    const begun = this.#text.trim();
-    return notInSources.startsWith(begun) || this.isNotInSources;
+    if (this.#hasPassedOn || this.#held.length > markUnitsMax) return false;
+    return notInSources.startsWith(this.#held.trim()) || this.isNotInSources;
   }
 
-  #forward(sentences: Sentence[]): void {
-    const arrived = this.#text.slice(this.#shown);
-    this.#shown = this.#text.length;
-    const raws = sentences.map((sentence) => {
-      const raw = this.#text.slice(this.#told, sentence.end);
+  #forward(read: (arrived: string) => Sentence[]): void {
+    const arrived = this.#held;
+    this.#held = '';
+    this.#hasPassedOn = true;
+    this.#untold += arrived;
+    const raws = read(arrived).map((sentence) => {
+      const units = sentence.end - this.#told;
+      const raw = this.#untold.slice(0, units);
+      this.#untold = this.#untold.slice(units);
       this.#told = sentence.end;
       return { sentence, raw };
     });
@@ -168,6 +172,9 @@ class Writer {
     this.#work.catch(() => this.#stop());
   }
 }
+
+/** A longer text is not the mark, whatever white space it begins with. */
+const markUnitsMax = 1_000;
 
 /** The passages that fit the context of the model beside the other messages and its text, best first. */
 export async function fitPassages(
