@@ -28,6 +28,8 @@ export type ProcessCells = {
   opened: ReadonlyMap<string, CellParts>;
   /** Opens the cells, in the background. `server` has the routes of the directory's database. */
   start(server: QuarryServer): Promise<void>;
+  /** Lists the apps of the directory's database, such as the one that the first start creates. */
+  listOwnApps(): Promise<void>;
   close(): Promise<void>;
 };
 
@@ -76,6 +78,9 @@ export async function prepareCells(home: Services, cells: readonly CellSettings[
         log.error({ cell }, 'The directory has apps in a cell that it does not list');
       set.apply(cells.filter(({ target }) => target !== undefined));
       if (file !== undefined) watchFile(file, { interval: reloadMs, persistent: false }, () => void reload());
+    },
+    async listOwnApps() {
+      if (own !== undefined) await insertOwnApps(home.db, own.name);
     },
     async close() {
       if (file !== undefined) unwatchFile(file);

@@ -49,6 +49,7 @@ export async function startServing(config: Config, log: Logger, options?: Servic
     const url = options?.listeningUrl ?? (await server.listen());
     if (options?.listeningUrl !== undefined) server.work.ticker.startTicking();
     const credentials = config.role === 'worker' ? undefined : await prepareCredentials(services);
+    await cells?.listOwnApps();
     if (config.secretPrevious !== undefined) {
       const rewrapped = await rewrapKeys(services.db, services.secrets);
       log.info({ rewrapped }, 'Wrapped stored keys with the current secret');

@@ -402,8 +402,7 @@ class Turn {
       store.dropPageStates(tx, crawl, gone),
       this.#addPages(tx, crawl, found, leftOut),
     ]);
-    const done = crawl.done + (await this.#boxes.countHeld(tx, crawl));
-    const progress = { discovered: crawl.discovered, done, failed: crawl.failed };
+    const progress = { discovered: crawl.discovered, done: crawl.done, failed: crawl.failed };
     const start = failures.find((failure) => failure.isStart);
     const [isWanted] = await Promise.all([
       this.#sink.commit(tx, crawl, { pages, failures, progress }),

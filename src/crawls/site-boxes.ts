@@ -27,11 +27,6 @@ export class SiteBoxes {
     return this.#applies && this.#compared < heldPagesMax && !this.#isDrained;
   }
 
-  /** How many pages are read and wait to be handed over. */
-  async countHeld(tx: Db, crawl: Crawl): Promise<number> {
-    return this.#applies && crawl.done <= heldPagesMax ? store.countHeldPages(tx, crawl) : 0;
-  }
-
   /** Single pages and very small crawls have nothing to compare. */
   get #applies(): boolean {
     const { mode, maxPages } = this.#crawl.settings;

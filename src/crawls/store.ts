@@ -165,14 +165,6 @@ export async function holdPage(
     where app_id = ${crawl.appId} and crawl_id = ${crawl.id} and url_hash = ${page.urlHash}`;
 }
 
-/** How many pages were read and wait to be handed over. */
-export async function countHeldPages(db: Db, crawl: Crawl): Promise<number> {
-  const [row] = await db<[{ count: number }]>`
-    select count(*)::int as count from crawl_pages
-    where app_id = ${crawl.appId} and crawl_id = ${crawl.id} and held is not null`;
-  return row.count;
-}
-
 /** The pages that wait to be handed over, in the order of discovery. */
 export async function listHeldPages(db: Db, crawl: Crawl): Promise<(QueuedPage & { held: string })[]> {
   return db<(QueuedPage & { held: string })[]>`
