@@ -71,7 +71,7 @@ export class CellSet {
     this.#cells.set(settings.name, new Cell(settings, this.#options, opened));
   }
 
-  /** Serves exactly these cells from now on, besides those that were added open. */
+  /** Serves exactly these cells from now on, and those that were added open. */
   apply(wanted: readonly CellSettings[]): void {
     if (this.#closing !== undefined) return;
     for (const [name, cell] of this.#cells) {
