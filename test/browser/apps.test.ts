@@ -56,7 +56,6 @@ test('the page of all apps shows the traffic of each, what failed and what waits
   assert.ok(total >= 20 && total <= 25, `${total} requests for four apps`);
   assert.ok(most <= 20, `${most} requests were open together`);
   await page.getByRole('button', { name: 'Needs attention' }).click();
-  await page.getByRole('button', { name: 'Needs attention' }).click();
   await page.getByRole('row').nth(1).getByText('Lighthouse').waitFor();
   await row.getByRole('link', { name: '2 failed' }).click();
   await page.getByRole('table', { name: 'Runs' }).getByText('Light the lamp').first().waitFor();
