@@ -24,7 +24,7 @@ type Sentence = Static<typeof answerSentenceSchema>;
 type AnswerEvent = { event: 'delta'; data: { text: string } } | { event: 'sentence'; data: Sentence };
 
 /** Who receives an answer. */
-export type AnswerReader = {
+type AnswerReader = {
   /** Aborted when nobody waits for the answer any longer. */
   signal: AbortSignal;
   /** Called with the documents that the answer is written from. */
