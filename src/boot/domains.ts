@@ -38,6 +38,7 @@ import { createRunTools } from '../mcp/run-tools.ts';
 import { createModels } from '../models/domain.ts';
 import { observeModelCalls } from '../monitoring/model-calls.ts';
 import { createSetAsideJobService } from '../monitoring/service.ts';
+import { createResponseSweep } from '../openai/responses/domain.ts';
 import { createOrgService } from '../orgs/service.ts';
 import { createAuth } from '../sign-in/domain.ts';
 import { createTeamService } from '../teams/service.ts';
@@ -220,6 +221,7 @@ export function createDomains(
     register: openRegister(registerDirectory(config), secrets),
   });
   const sweep = createIdempotencySweep(base);
+  const responses = createResponseSweep(base);
   const all: Domain[] = [
     sweep,
     files,
@@ -238,6 +240,7 @@ export function createDomains(
     webhooks,
     models,
     erasures,
+    responses,
   ];
   for (const domain of all)
     for (const [kind, source] of Object.entries(domain.streams ?? {})) streams.register(kind, source);

@@ -65,6 +65,7 @@ export const catalogue: Readonly<Record<string, Treatment>> = {
     'model_budget_uses',
     'model_budgets',
     'model_calls',
+    'openai_responses',
     'personal_tokens',
     'refresh_tokens',
     'sign_in_addresses',

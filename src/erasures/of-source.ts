@@ -11,6 +11,14 @@ export function contentsOfSource({ appId }: Pick<ErasureRow, 'appId'>, sourceId:
     db`select c.id from crawls c where c.app_id = ${appId}
       and (c.collection_id = ${sourceId} or c.id in (${ofIngestions(db)}))`;
   return [
+    // Answers of others that a model has written from these documents.
+    {
+      table: 'openai_responses',
+      count: 'answers',
+      where: (db) => db`exists (
+        select from unnest(t.document_ids) cited (id) join knowledge_documents d on d.app_id = ${appId} and d.id = cited.id
+        where d.source_id = ${sourceId})`,
+    },
     { table: 'knowledge_chunks', count: 'chunks', where: own },
     { table: 'knowledge_bundles', count: 'postings', where: own },
     {

@@ -95,6 +95,7 @@ export function propertyOfUser(erasure: ErasureRow): Deletion[] {
     { table: 'extractions', count: 'extractions', where: mine },
     { table: 'config_versions', where: (db) => below(db, 't.config_id', 'configs') },
     { table: 'configs', count: 'configs', where: mine },
+    { table: 'openai_responses', count: 'answers', where: user },
     { table: 'threads', count: 'threads', where: mine },
     { table: 'kv_entries', count: 'key_value_entries', where: user },
     { table: 'kv_changes', where: user },

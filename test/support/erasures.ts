@@ -66,6 +66,10 @@ export function planted(server: TestServer, app: TestApp) {
         select app_id, gen_random_uuid(), sandbox_id, 'm', 'openai', 'm', 1, id, ${mark}, now()
         from users where id = ${user.uuid}`;
       await db`
+        insert into openai_responses (app_id, id, sandbox_id, user_id, input, response, document_ids, created_at, expires_at)
+        select app_id, gen_random_uuid(), sandbox_id, id, ${db.json({ mark })}, '{}', '{}', now(), now() + interval '1 day'
+        from users where id = ${user.uuid}`;
+      await db`
         insert into external_accounts (app_id, sandbox_id, issuer, subject, user_id, created_at)
         select app_id, sandbox_id, 'https://issuer.example.com', ${mark}, id, now() from users where id = ${user.uuid}`;
       const automations = new AutomationsClient(server, app);

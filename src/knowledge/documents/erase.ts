@@ -64,6 +64,7 @@ export async function eraseDocumentRows(tx: Transaction, appId: string, id: stri
     delete from knowledge_ingestions where app_id = ${appId} and source_id = ${key.sourceId}
       and metadata ->> 'document' = ${id}`;
   const events = await tx`delete from events where app_id = ${appId} and subject_id = ${id}`;
+  const answers = await tx`delete from openai_responses where app_id = ${appId} and ${id}::uuid = any(document_ids)`;
   return {
     sourceId: key.sourceId,
     boundary: index.nextOrdinal,
@@ -77,6 +78,7 @@ export async function eraseDocumentRows(tx: Transaction, appId: string, id: stri
       learned_models: models.length,
       ingestions: ingestions.count,
       events: events.count,
+      answers: answers.count,
     },
   };
 }
