@@ -1,4 +1,4 @@
-import { isStopTerm, readTokens, type StemLanguage } from '../terms.ts';
+import { isStopTerm, readTokens, type StemLanguage, type Token, termIn } from '../terms.ts';
 import { type Embedder, normalize } from './embedder.ts';
 
 const dimensions = 1024;
@@ -26,8 +26,14 @@ export function lexicalEmbedder(language: StemLanguage = 'english'): Embedder {
 
 /** The vector of one text, of unit length. */
 export function embedLexically(text: string, language: StemLanguage): Float32Array {
+  return embedTokens(readTokens(text, language), language);
+}
+
+/** The vector of a text whose tokens may have been read in another language. */
+export function embedTokens(tokens: readonly Token[], language: StemLanguage): Float32Array {
   const counts = new Map<string, number>();
-  for (const { term } of readTokens(text, language)) {
+  for (const token of tokens) {
+    const term = termIn(token, language);
     if (!isStopTerm(term, language)) counts.set(term, (counts.get(term) ?? 0) + 1);
   }
   // Grams are identified by their hashes alone, because the vector depends on nothing else.
