@@ -1,25 +1,22 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** Processor seconds of this process, of its PostgreSQL, and of the processes that read documents and learn. */
-export type ProcessorTimes = { server: number; postgres: number; parsers: number; learning: number };
-
-/** Resident memory of the process tree in MiB, by the same parts. Pages that PostgreSQL shares count once. */
-export type ProcessMemory = ProcessorTimes;
+/** A number for this process, its PostgreSQL, and the processes that read documents and learn. */
+type ByPart = { server: number; postgres: number; parsers: number; learning: number };
 
 const ticksPerSecond = 100;
 
-type Part = keyof ProcessorTimes;
+type Part = keyof ByPart;
 type Process = { id: number; parent: number; seconds: number };
 
-/** Reads the processor time of the tree, with that of its ended processes. */
-export function readTimes(): ProcessorTimes {
+/** Reads the processor seconds of the tree, with that of its ended processes. */
+export function readTimes(): ByPart {
   const times = { server: 0, postgres: 0, parsers: 0, learning: 0 };
   for (const { part, seconds } of listTree()) times[part] += seconds;
   return times;
 }
 
-/** Reads the resident memory of the tree. */
-export function readMemory(): ProcessMemory {
+/** Reads the resident memory of the tree in MiB. Pages that processes share count once. */
+export function readMemory(): ByPart {
   const memory = { server: 0, postgres: 0, parsers: 0, learning: 0 };
   for (const { part, id } of listTree()) {
     try {

@@ -3,7 +3,7 @@ import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /** The parts of a V8 profile that are read here: times in microseconds, and the function that was running at each. */
-export type Profile = {
+type Profile = {
   nodes: { id: number; callFrame: { functionName: string; url: string; lineNumber: number } }[];
   samples: number[];
   timeDeltas: number[];
@@ -50,7 +50,7 @@ export function summarizeProfiles(directory: string): string {
 }
 
 /** The functions by the time spent in each itself, without those that it calls. */
-export function listHot({ nodes, samples, timeDeltas }: Profile): Hot[] {
+function listHot({ nodes, samples, timeDeltas }: Profile): Hot[] {
   const frames = new Map(nodes.map((node) => [node.id, node.callFrame]));
   const hot = new Map<string, Hot>();
   for (const [i, id] of samples.entries()) {

@@ -141,7 +141,7 @@ export async function embedChunks(
 }
 
 /** A document to write. `replaces` is whether it replaces one with the same id. */
-export type PreparedWrite = {
+type PreparedWrite = {
   facts: DocumentFacts;
   prepared: PreparedDocument;
   vectors: KnownVectors;
