@@ -29,6 +29,8 @@ export type StreamSource = {
   filterExisting?(resources: readonly StreamedResource[]): Promise<string[]>;
   /** Returns the ids of the resources that the user may see. */
   filterVisible(caller: UserCaller, ids: readonly string[]): Promise<string[]>;
+  /** True if grants or groups decide who sees a resource: a reader then loses sight of it with the same role and teams. */
+  hasGrants?: true;
 };
 
 /** What all event streams of a process share, whatever their database. */
@@ -192,8 +194,8 @@ export class StreamHub {
   }
 
   /**
-   * The owner of a streamed resource never changes, so a reader loses sight of it only when their own rights change.
-   * Visibility is checked again only then.
+   * The owner of a streamed resource never changes, so a reader loses sight of it only when their own rights change, or
+   * by its grants. Visibility is checked again only then, or if it has grants.
    */
   async #endHidden(): Promise<void> {
     const byUser = Map.groupBy(
@@ -206,7 +208,7 @@ export class StreamHub {
       if (user === undefined) continue;
       const rights = rightsOf(user);
       const changed = (byUser.get(userName(user)) ?? []).filter(
-        (stream) => rightsOf(stream.identity as UserCaller) !== rights,
+        ({ identity, kind }) => rightsOf(identity as UserCaller) !== rights || hasGrants(this.#sources.get(kind)),
       );
       for (const [kind, streams] of Map.groupBy(changed, ({ kind }) => kind)) {
         const seen = new Set(
@@ -496,6 +498,8 @@ function userName({ appId, userId }: UserCaller): string {
 }
 
 /** The user's memberships as text. Equal rights give equal text. */
+const hasGrants = (source: StreamSource | LogSource | undefined) => source !== undefined && 'hasGrants' in source;
+
 function rightsOf({ orgId, orgRole, teams }: UserCaller): string {
   return JSON.stringify([orgId, orgRole, [...teams].sort()]);
 }
