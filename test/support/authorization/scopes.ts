@@ -35,7 +35,7 @@ const beyondOne = new Set([
   'POST /v1/vector_stores/:source/file_batches',
 ]);
 const exceptions: Record<string, string> = { 'agents/:agent/search': 'knowledge' };
-const searches = /search$|^automations\/check$|^answers$|^citations\/verify$/;
+const searches = /search$|^automations\/check$|^citations\/verify$/;
 const root = /^(?:\/api)?\/v1\//;
 
 /** Every scope that a key may have. */
