@@ -19,6 +19,11 @@ const triesMax = 5;
 const textCharacters = 4_000;
 const bodyCharacters = 15_000;
 const progressEvery = 100;
+/** Pairs that once took too long are measured each time. */
+const foundBefore = new Set([
+  'POST /v1/vector_stores/{source}/search filters = short members',
+  'POST /api/v1/automations workflow = long members',
+]);
 /** Measures the pairs whose names match instead: to repeat those that were found. */
 const only = process.env.COMPLEXITY_ONLY === undefined ? undefined : new RegExp(process.env.COMPLEXITY_ONLY);
 
@@ -62,7 +67,8 @@ export async function measureComplexity(options: {
       const large = larger.next().value as Case;
       if (small.isPlain) continue;
       report.possible += 1;
-      if (only === undefined ? index++ % oneOf !== 0 : !only.test(small.name)) continue;
+      const isNext = index++ % oneOf === 0;
+      if (only === undefined ? !isNext && !foundBefore.has(small.name) : !only.test(small.name)) continue;
       report.pairs += 1;
       if (report.pairs % progressEvery === 0)
         reportProgress(report.pairs, report.pairs, `pairs, ${report.problems.length} problems`);
