@@ -7,7 +7,7 @@
 const areas: Record<string, string[]> = {
   files: ['files', 'uploads'],
   extractions: ['extractions', 'config'],
-  knowledge: ['knowledge_*', 'threads', 'installations', 'vector_stores', 'answers', 'citations'],
+  knowledge: ['knowledge_*', 'threads', 'installations', 'vector_stores', 'answers', 'citations', 'responses'],
   automations: [
     ...['automations', 'automation_runs', 'automation_work', 'invocable_automations', 'approvals', 'events', 'secrets'],
   ],
