@@ -5,7 +5,7 @@ import type { Outlet } from './unread-bytes.ts';
 export const notAPosition = -1;
 
 /** A resource that a stream shows. */
-export type StreamedResource = { appId: string; id: string };
+type StreamedResource = { appId: string; id: string };
 
 /** One entry of a streamed log, sent as one event. */
 export type LogEntry = { position: number; event: string; key: string; data: unknown };
