@@ -3,6 +3,7 @@ import { freeMap, ref, strict } from '../http/route/route.ts';
 import { jsonBytes } from '../http/route/validation.ts';
 import { limits } from '../lib/limits.ts';
 import { mapOf } from '../lib/map-schema.ts';
+import { runRetentionSchema } from '../tenancy/run-retention.ts';
 
 const optionalText = Type.Optional(Type.String());
 const nullable = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) => Type.Union([schema, Type.Null()]);
@@ -50,6 +51,7 @@ export const automationSchema = Type.Object(
     max_concurrent_runs: Type.Optional(Type.Integer()),
     max_pending_runs: Type.Optional(Type.Integer()),
     timeout_seconds: Type.Optional(Type.Integer()),
+    retention: Type.Optional(runRetentionSchema),
     next_run_at: optionalText,
     metadata: mapOf(Type.Unknown()),
     created_at: Type.String(),
@@ -100,6 +102,7 @@ const settings = {
   max_concurrent_runs: Type.Optional(nullable(Type.Integer({ minimum: 1, maximum: 100_000 }))),
   max_pending_runs: Type.Optional(nullable(Type.Integer({ minimum: 1, maximum: 1_000_000 }))),
   timeout_seconds: Type.Optional(nullable(Type.Integer({ minimum: 1, maximum: 366 * 24 * 3_600 }))),
+  retention: Type.Optional(nullable(runRetentionSchema)),
   metadata: Type.Optional(freeMap('Stored as given; replaces the whole map.')),
 };
 

@@ -16,6 +16,7 @@ import type { Domain, Tasks } from '../domain.ts';
 import { createEvents } from '../events/domain.ts';
 import { emitEvent } from '../events/emit.ts';
 import { createExtractions } from '../extractions/domain.ts';
+import { deleteEndedExtractions } from '../extractions/store.ts';
 import { createFiles } from '../files/domain.ts';
 import { createGroupService } from '../groups/service.ts';
 import { createIdempotencySweep } from '../idempotency/sweep.ts';
@@ -200,7 +201,10 @@ export function createDomains(
     fetcher,
   });
   const automations = createAutomations(
-    { ...services, ledger: ledger.service, version, expressions, llm, runTokensMax: config.llmRunTokens },
+    {
+      ...{ ...services, ledger: ledger.service, version, expressions, llm, runTokensMax: config.llmRunTokens },
+      deleteExtractions: deleteEndedExtractions,
+    },
     nodeDomains,
   );
 

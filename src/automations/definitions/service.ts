@@ -12,6 +12,7 @@ import type { Caller, Scope } from '../../tenancy/caller.ts';
 import { coversScopes } from '../../tenancy/key-scopes.ts';
 import { fieldId, findAgent, findNamedOwners, findUser, unknownReference } from '../../tenancy/references.ts';
 import { requireRoom } from '../../tenancy/room.ts';
+import { checkRetention } from '../../tenancy/run-retention.ts';
 import type { Secrets } from '../../tenancy/secrets.ts';
 import { ExpressionError, type Expressions } from '../engine/expressions.ts';
 import { checkExpression, ExpressionSyntaxError } from '../engine/template.ts';
@@ -75,6 +76,7 @@ export function createAutomationService({ db, clock, secrets, ledger, expression
       maxPendingRuns: valueAfterPatch(input.max_pending_runs, row.maxPendingRuns),
       timeoutSeconds: valueAfterPatch(input.timeout_seconds, row.timeoutSeconds),
       metadata: input.metadata === undefined ? row.metadata : JSON.stringify(input.metadata),
+      retention: input.retention === undefined ? row.retention : toJson(input.retention),
     };
     if (input.run_as_user !== undefined)
       next.runAsUserId = input.run_as_user === null ? null : await runAsUser(within, caller, input.run_as_user);
@@ -83,8 +85,8 @@ export function createAutomationService({ db, clock, secrets, ledger, expression
     if (input.run_as_user !== undefined || input.run_as_agent !== undefined) next.identityGone = null;
     if (next.runAsUserId !== null && next.runAsAgentId !== null)
       throw invalidField('run_as_agent', 'cannot be combined with run_as_user');
-    if (input.input_schema !== undefined)
-      next.inputSchema = input.input_schema === null ? null : JSON.stringify(input.input_schema);
+    if (input.input_schema !== undefined) next.inputSchema = toJson(input.input_schema);
+    checkRetention('retention', input.retention);
     checkStart(next);
     next.nextTickAt =
       next.status === 'running' && next.schedule !== null
@@ -304,6 +306,7 @@ const blank: Omit<AutomationValues, 'appId' | 'sandboxId' | 'id' | 'name' | 'typ
   maxConcurrentRuns: null,
   maxPendingRuns: null,
   timeoutSeconds: null,
+  retention: null,
   metadata: '{}',
   nextTickAt: null,
 };
@@ -318,9 +321,14 @@ export function pausedReason({ identityGone }: Pick<AutomationRow, 'identityGone
 function valuesOf(row: FullAutomation): AutomationValues {
   return {
     ...row,
-    inputSchema: row.inputSchema === null ? null : JSON.stringify(row.inputSchema),
+    inputSchema: toJson(row.inputSchema),
+    retention: toJson(row.retention),
     metadata: JSON.stringify(row.metadata),
   };
+}
+
+function toJson(value: unknown): string | null {
+  return value === null ? null : JSON.stringify(value);
 }
 
 function valueAfterPatch<T>(input: T | null | undefined, present: T | null): T | null {

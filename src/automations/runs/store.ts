@@ -347,11 +347,11 @@ export async function appendEntries(db: Db, append: Append): Promise<boolean> {
       select app_id, id, sequence, sandbox_id, automation_id, link, ${now} from moved
       where ${ended || append.waiting} and sequence > 0),
     listened as (
-      insert into events (app_id, id, sandbox_id, name, payload, depth, tree_id, org_id, team_id, user_id)
+      insert into events (app_id, id, sandbox_id, name, payload, depth, tree_id, org_id, team_id, user_id, traceparent)
       select moved.app_id, ${newUuid()}::uuid, moved.sandbox_id, ${`automation_run.${status}`}::text,
         json_build_object('run', ${ended ? formatId('automationRun', run.id) : ''}::text, 'automation', ${append.automation}::text,
           'status', ${status}::text, 'result', moved.result, 'error', moved.error),
-        moved.event_depth + 1, coalesce(moved.tree_id, moved.id), moved.org_id, moved.team_id, moved.user_id
+        moved.event_depth + 1, coalesce(moved.tree_id, moved.id), moved.org_id, moved.team_id, moved.user_id, moved.traceparent
       from moved where ${ended} and (exists (select 1 from automations a where a.app_id = moved.app_id
           and a.sandbox_id = moved.sandbox_id and a.trigger = ${`automation_run.${status}`} and a.type = 'trigger'
           and a.status = 'running')

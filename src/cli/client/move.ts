@@ -263,6 +263,7 @@ const movers: Record<Kind, (job: Job) => Promise<void>> = {
       'max_concurrent_runs',
       'max_pending_runs',
       'timeout_seconds',
+      'retention',
       'metadata',
     );
     // Created as drafts, so that nothing runs on both sides: activate each when you are ready.

@@ -462,6 +462,20 @@ class User(TypedDict):
 
 
 
+class AppRunRetention(TypedDict):
+    """How long runs of automations without `retention` are kept after their end. Absent in lists, and if they are kept for ever."""
+
+    days: NotRequired[int]
+    """Days after their end for which completed and cancelled runs are kept. Default: no limit."""
+    runs: NotRequired[int]
+    """How many completed and cancelled runs of each automation are kept, the newest. Default: no limit."""
+    failed_days: NotRequired[int]
+    """Days for which failed runs are kept. Default: `days`."""
+    failed_runs: NotRequired[int]
+    """How many failed runs of each automation are kept, the newest. Default: `runs`."""
+
+
+
 class App(TypedDict):
     """A tenant. Every other resource belongs to an app."""
 
@@ -469,6 +483,8 @@ class App(TypedDict):
     """dap_…"""
     name: str
     """The name."""
+    run_retention: NotRequired[AppRunRetention]
+    """How long runs of automations without `retention` are kept after their end. Absent in lists, and if they are kept for ever."""
     created_at: str
     """When it was created, in ISO 8601."""
     updated_at: str
@@ -2224,6 +2240,20 @@ class KnowledgeSync(TypedDict):
 
 
 
+class AutomationRetention(TypedDict):
+    """How long runs are kept after their end, at least a day. A run that exceeds one of the limits is deleted with its journal. Without members, runs are kept for ever."""
+
+    days: NotRequired[int]
+    """Days after their end for which completed and cancelled runs are kept. Default: no limit."""
+    runs: NotRequired[int]
+    """How many completed and cancelled runs of each automation are kept, the newest. Default: no limit."""
+    failed_days: NotRequired[int]
+    """Days for which failed runs are kept. Default: `days`."""
+    failed_runs: NotRequired[int]
+    """How many failed runs of each automation are kept, the newest. Default: `runs`."""
+
+
+
 class Automation(TypedDict):
     """Defines what runs, when, as whom and in which steps."""
 
@@ -2275,6 +2305,8 @@ class Automation(TypedDict):
     """How many runs may wait for their turn. Beyond it, invocations are 429."""
     timeout_seconds: NotRequired[int]
     """How many seconds a run may take."""
+    retention: NotRequired[AutomationRetention]
+    """How long runs are kept after their end, at least a day. A run that exceeds one of the limits is deleted with its journal. Without members, runs are kept for ever."""
     next_run_at: NotRequired[str]
     """When the next scheduled run starts, in ISO 8601."""
     metadata: Dict[str, Any]
@@ -3275,11 +3307,26 @@ class UpdateAppRequestQuotas(TypedDict):
 
 
 
+class UpdateAppRequestRunRetention(TypedDict):
+    """How long runs are kept after their end, at least a day. A run that exceeds one of the limits is deleted with its journal. Without members, runs are kept for ever."""
+
+    days: NotRequired[int]
+    """Days after their end for which completed and cancelled runs are kept. Default: no limit."""
+    runs: NotRequired[int]
+    """How many completed and cancelled runs of each automation are kept, the newest. Default: no limit."""
+    failed_days: NotRequired[int]
+    """Days for which failed runs are kept. Default: `days`."""
+    failed_runs: NotRequired[int]
+    """How many failed runs of each automation are kept, the newest. Default: `runs`."""
+
+
+
 class UpdateAppRequest(TypedDict):
     name: NotRequired[str]
     """The name."""
     quotas: NotRequired[UpdateAppRequestQuotas]
     """The app’s own limits, at most those set by the operator of the server; null removes one. They apply to production and to each sandbox separately."""
+    run_retention: NotRequired[Optional[UpdateAppRequestRunRetention]]
 
 
 
@@ -4815,6 +4862,20 @@ class AbortKnowledgeSyncRequest(TypedDict):
 
 
 
+class CreateAutomationRequestRetention(TypedDict):
+    """How long runs are kept after their end, at least a day. A run that exceeds one of the limits is deleted with its journal. Without members, runs are kept for ever."""
+
+    days: NotRequired[int]
+    """Days after their end for which completed and cancelled runs are kept. Default: no limit."""
+    runs: NotRequired[int]
+    """How many completed and cancelled runs of each automation are kept, the newest. Default: no limit."""
+    failed_days: NotRequired[int]
+    """Days for which failed runs are kept. Default: `days`."""
+    failed_runs: NotRequired[int]
+    """How many failed runs of each automation are kept, the newest. Default: `runs`."""
+
+
+
 class CreateAutomationRequest(TypedDict):
     name: str
     """The name."""
@@ -4846,6 +4907,7 @@ class CreateAutomationRequest(TypedDict):
     """How many runs may wait for their turn. Beyond it, invocations are 429."""
     timeout_seconds: NotRequired[Optional[int]]
     """How many seconds a run may take."""
+    retention: NotRequired[Optional[CreateAutomationRequestRetention]]
     metadata: NotRequired[Dict[str, Any]]
     """Stored as given; replaces the whole map."""
     type: Literal["trigger", "scheduled", "invoked"]
@@ -4864,6 +4926,20 @@ class AutomationPage(Page):
 
     data: List[Automation]
     """The entries."""
+
+
+
+class UpdateAutomationRequestRetention(TypedDict):
+    """How long runs are kept after their end, at least a day. A run that exceeds one of the limits is deleted with its journal. Without members, runs are kept for ever."""
+
+    days: NotRequired[int]
+    """Days after their end for which completed and cancelled runs are kept. Default: no limit."""
+    runs: NotRequired[int]
+    """How many completed and cancelled runs of each automation are kept, the newest. Default: no limit."""
+    failed_days: NotRequired[int]
+    """Days for which failed runs are kept. Default: `days`."""
+    failed_runs: NotRequired[int]
+    """How many failed runs of each automation are kept, the newest. Default: `runs`."""
 
 
 
@@ -4898,6 +4974,7 @@ class UpdateAutomationRequest(TypedDict):
     """How many runs may wait for their turn. Beyond it, invocations are 429."""
     timeout_seconds: NotRequired[Optional[int]]
     """How many seconds a run may take."""
+    retention: NotRequired[Optional[UpdateAutomationRequestRetention]]
     metadata: NotRequired[Dict[str, Any]]
     """Stored as given; replaces the whole map."""
 

@@ -390,6 +390,17 @@ export type App = {
 id: string;
 /** The name. */
 name: string;
+/** How long runs of automations without `retention` are kept after their end. Absent in lists, and if they are kept for ever. */
+run_retention?: {
+/** Days after their end for which completed and cancelled runs are kept. Default: no limit. */
+days?: number | undefined;
+/** How many completed and cancelled runs of each automation are kept, the newest. Default: no limit. */
+runs?: number | undefined;
+/** Days for which failed runs are kept. Default: `days`. */
+failed_days?: number | undefined;
+/** How many failed runs of each automation are kept, the newest. Default: `runs`. */
+failed_runs?: number | undefined;
+} | undefined;
 /** When it was created, in ISO 8601. */
 created_at: string;
 /** When it last changed, in ISO 8601. */
@@ -1922,6 +1933,17 @@ max_concurrent_runs?: number | undefined;
 max_pending_runs?: number | undefined;
 /** How many seconds a run may take. */
 timeout_seconds?: number | undefined;
+/** How long runs are kept after their end, at least a day. A run that exceeds one of the limits is deleted with its journal. Without members, runs are kept for ever. */
+retention?: {
+/** Days after their end for which completed and cancelled runs are kept. Default: no limit. */
+days?: number | undefined;
+/** How many completed and cancelled runs of each automation are kept, the newest. Default: no limit. */
+runs?: number | undefined;
+/** Days for which failed runs are kept. Default: `days`. */
+failed_days?: number | undefined;
+/** How many failed runs of each automation are kept, the newest. Default: `runs`. */
+failed_runs?: number | undefined;
+} | undefined;
 /** When the next scheduled run starts, in ISO 8601. */
 next_run_at?: string | undefined;
 /** A free key-value map, returned as stored. */
@@ -2721,6 +2743,16 @@ tokens?: number | null | undefined;
 /** The most sandboxes that the app may have; null for no limit. */
 sandboxes?: number | null | undefined;
 } | undefined;
+run_retention?: {
+/** Days after their end for which completed and cancelled runs are kept. Default: no limit. */
+days?: number | undefined;
+/** How many completed and cancelled runs of each automation are kept, the newest. Default: no limit. */
+runs?: number | undefined;
+/** Days for which failed runs are kept. Default: `days`. */
+failed_days?: number | undefined;
+/** How many failed runs of each automation are kept, the newest. Default: `runs`. */
+failed_runs?: number | undefined;
+} | null | undefined;
 };
 
 export type CreateSandboxRequest = {
@@ -4029,6 +4061,16 @@ max_concurrent_runs?: number | null | undefined;
 max_pending_runs?: number | null | undefined;
 /** How many seconds a run may take. */
 timeout_seconds?: number | null | undefined;
+retention?: {
+/** Days after their end for which completed and cancelled runs are kept. Default: no limit. */
+days?: number | undefined;
+/** How many completed and cancelled runs of each automation are kept, the newest. Default: no limit. */
+runs?: number | undefined;
+/** Days for which failed runs are kept. Default: `days`. */
+failed_days?: number | undefined;
+/** How many failed runs of each automation are kept, the newest. Default: `runs`. */
+failed_runs?: number | undefined;
+} | null | undefined;
 /** Stored as given; replaces the whole map. */
 metadata?: Record<string, unknown> | undefined;
 /** The type. */
@@ -4078,6 +4120,16 @@ max_concurrent_runs?: number | null | undefined;
 max_pending_runs?: number | null | undefined;
 /** How many seconds a run may take. */
 timeout_seconds?: number | null | undefined;
+retention?: {
+/** Days after their end for which completed and cancelled runs are kept. Default: no limit. */
+days?: number | undefined;
+/** How many completed and cancelled runs of each automation are kept, the newest. Default: no limit. */
+runs?: number | undefined;
+/** Days for which failed runs are kept. Default: `days`. */
+failed_days?: number | undefined;
+/** How many failed runs of each automation are kept, the newest. Default: `runs`. */
+failed_runs?: number | undefined;
+} | null | undefined;
 /** Stored as given; replaces the whole map. */
 metadata?: Record<string, unknown> | undefined;
 };

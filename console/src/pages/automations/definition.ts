@@ -13,6 +13,7 @@ const editable = [
     'max_concurrent_runs',
     'max_pending_runs',
     'timeout_seconds',
+    'retention',
     'metadata',
     'workflow',
   ],
@@ -22,7 +23,7 @@ const editable = [
 export function writeDefinition(automation: Automation, language: Language): string {
   const known = editable.filter((name) => {
     const value = automation[name];
-    return value !== undefined && value !== null && JSON.stringify(value) !== '{}';
+    return value !== undefined && value !== null && (name !== 'metadata' || JSON.stringify(value) !== '{}');
   });
   return writeText(Object.fromEntries(known.map((name) => [name, automation[name]])), language);
 }
