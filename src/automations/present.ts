@@ -38,6 +38,7 @@ export function presentAutomation(row: FullAutomation) {
       sandbox: presentSandboxId(row.sandboxId),
       max_concurrent_runs: row.maxConcurrentRuns,
       max_pending_runs: row.maxPendingRuns,
+      concurrency: row.concurrency,
       timeout_seconds: row.timeoutSeconds,
       retention: row.retention,
       next_run_at: row.nextTickAt && iso(row.nextTickAt),

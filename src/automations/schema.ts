@@ -23,6 +23,23 @@ const schemaAnswer = Type.Unsafe<unknown>({
   description: 'The JSON Schema that the payload of an invocation must match, or null.',
 });
 
+const concurrency = strict(
+  {
+    key: Type.String({
+      minLength: 1,
+      maxLength: 200,
+      pattern: '^[^.]+(\\.[^.]+)*$',
+      description: 'The path of a member of the payload, such as `customer.id`.',
+    }),
+    limit: Type.Integer({
+      minimum: 1,
+      maximum: 100_000,
+      description: 'How many runs with the same value may be active at the same time.',
+    }),
+  },
+  { description: 'Limits active runs with the same value in their payload. Only with a workflow graph.' },
+);
+
 export const automationSchema = Type.Object(
   {
     id: Type.String({ description: 'aut_…' }),
@@ -50,6 +67,7 @@ export const automationSchema = Type.Object(
     sandbox: optionalText,
     max_concurrent_runs: Type.Optional(Type.Integer()),
     max_pending_runs: Type.Optional(Type.Integer()),
+    concurrency: Type.Optional(concurrency),
     timeout_seconds: Type.Optional(Type.Integer()),
     retention: Type.Optional(runRetentionSchema),
     next_run_at: optionalText,
@@ -101,6 +119,7 @@ const settings = {
   run_as_agent: Type.Optional(nullable(Type.String())),
   max_concurrent_runs: Type.Optional(nullable(Type.Integer({ minimum: 1, maximum: 100_000 }))),
   max_pending_runs: Type.Optional(nullable(Type.Integer({ minimum: 1, maximum: 1_000_000 }))),
+  concurrency: Type.Optional(nullable(concurrency)),
   timeout_seconds: Type.Optional(nullable(Type.Integer({ minimum: 1, maximum: 366 * 24 * 3_600 }))),
   retention: Type.Optional(nullable(runRetentionSchema)),
   metadata: Type.Optional(freeMap('Stored as given; replaces the whole map.')),

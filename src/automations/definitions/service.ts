@@ -16,7 +16,7 @@ import { checkRetention } from '../../tenancy/run-retention.ts';
 import type { Secrets } from '../../tenancy/secrets.ts';
 import { ExpressionError, type Expressions } from '../engine/expressions.ts';
 import { checkExpression, ExpressionSyntaxError } from '../engine/template.ts';
-import { queuePendingRuns } from '../runs/store.ts';
+import { queuePendingRuns } from '../runs/turn-store.ts';
 import type { automationCreateSchema, automationUpdateSchema } from '../schema.ts';
 import { checkGraphInSteps, isProgram } from './graph.ts';
 import { requireGraphScopes } from './graph-scopes.ts';
@@ -76,6 +76,7 @@ export function createAutomationService({ db, clock, secrets, ledger, expression
       maxPendingRuns: valueAfterPatch(input.max_pending_runs, row.maxPendingRuns),
       timeoutSeconds: valueAfterPatch(input.timeout_seconds, row.timeoutSeconds),
       metadata: input.metadata === undefined ? row.metadata : JSON.stringify(input.metadata),
+      concurrency: input.concurrency === undefined ? row.concurrency : toJson(input.concurrency),
       retention: input.retention === undefined ? row.retention : toJson(input.retention),
     };
     if (input.run_as_user !== undefined)
@@ -201,6 +202,7 @@ export function createAutomationService({ db, clock, secrets, ledger, expression
         },
         input,
       );
+      requireGraphForKey(row, input.workflow ?? null);
       await requireGraphScopes(db, caller, { ...row, workflow: input.workflow });
       await uniqueKey(() =>
         db.begin(async (tx) => {
@@ -239,10 +241,12 @@ export function createAutomationService({ db, clock, secrets, ledger, expression
           if (row.schedule === present.schedule && row.timezone === present.timezone)
             row.nextTickAt = present.nextTickAt;
           const workflow = input.workflow === undefined ? present.workflow : input.workflow;
+          requireGraphForKey(row, workflow);
           await requireGraphScopes(tx, caller, { ...row, workflow });
           await writeGraph(tx, caller, row, input.workflow, present);
           await store.updateAutomation(tx, row);
-          if (row.maxConcurrentRuns !== present.maxConcurrentRuns)
+          if (row.concurrency !== toJson(present.concurrency)) await queuePendingRuns(tx, row.appId, row.id, null);
+          else if (row.maxConcurrentRuns !== present.maxConcurrentRuns)
             await queuePendingRuns(tx, row.appId, row.id, row.maxConcurrentRuns);
         }),
       );
@@ -307,6 +311,7 @@ const blank: Omit<AutomationValues, 'appId' | 'sandboxId' | 'id' | 'name' | 'typ
   maxPendingRuns: null,
   timeoutSeconds: null,
   retention: null,
+  concurrency: null,
   metadata: '{}',
   nextTickAt: null,
 };
@@ -323,6 +328,7 @@ function valuesOf(row: FullAutomation): AutomationValues {
     ...row,
     inputSchema: toJson(row.inputSchema),
     retention: toJson(row.retention),
+    concurrency: toJson(row.concurrency),
     metadata: JSON.stringify(row.metadata),
   };
 }
@@ -333,6 +339,12 @@ function toJson(value: unknown): string | null {
 
 function valueAfterPatch<T>(input: T | null | undefined, present: T | null): T | null {
   return input === undefined ? present : input;
+}
+
+/** A limit by a value of the payload is kept by the engine, which executes graphs. */
+function requireGraphForKey({ concurrency }: AutomationValues, workflow: unknown): void {
+  if (concurrency !== null && (workflow === null || workflow === undefined || isProgram(workflow)))
+    throw invalidField('concurrency', 'is only for automations with a workflow graph');
 }
 
 /** Requires the members that start runs of this type, and refuses those of other types. */

@@ -262,6 +262,7 @@ const movers: Record<Kind, (job: Job) => Promise<void>> = {
       'invoke_auth',
       'max_concurrent_runs',
       'max_pending_runs',
+      'concurrency',
       'timeout_seconds',
       'retention',
       'metadata',

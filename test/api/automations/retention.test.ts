@@ -118,8 +118,8 @@ test('only the newest runs are kept, counted for each automation, and none goes 
 test('an automation replaces what the app says, and `{}` keeps its runs', async () => {
   const { app, client, runs, prune, left } = await createApp();
   const path = `/protected/api/v1/developer/apps/${app.app.id}`;
-  const key = app.developerToken;
-  const set = await server.api('PATCH', path, { key, body: { run_retention: { days: 3 } } });
+  const token = app.developerToken;
+  const set = await server.api('PATCH', path, { token, body: { run_retention: { days: 3 } } });
   assert.deepEqual([set.status, set.body.run_retention], [200, { days: 3 }]);
   const plain = await client.createAutomation({ workflow: quick });
   const kept = await client.createAutomation({ workflow: quick, retention: {} });
@@ -130,7 +130,7 @@ test('an automation replaces what the app says, and `{}` keeps its runs', async 
   assert.deepEqual([cleared.status, cleared.body.retention], [200, undefined]);
   await prune();
   assert.deepEqual(await left(ids), [ids[1]]);
-  const unset = await server.api('PATCH', path, { key, body: { run_retention: null } });
+  const unset = await server.api('PATCH', path, { token, body: { run_retention: null } });
   assert.deepEqual([unset.status, unset.body.run_retention], [200, undefined]);
   await ageRun(ids[1] as string, 40);
   await prune();
@@ -150,7 +150,7 @@ test('a retention that keeps failed runs for a shorter time, or has other member
     assert.equal(refused.status, 422, refused.text);
     assert.equal(refused.body.error.fields?.[0]?.field, field);
     const path = `/protected/api/v1/developer/apps/${app.app.id}`;
-    const options = { key: app.developerToken, body: { run_retention: retention } };
+    const options = { token: app.developerToken, body: { run_retention: retention } };
     assert.equal((await server.api('PATCH', path, options)).status, 422);
   }
 });

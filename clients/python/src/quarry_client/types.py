@@ -2240,6 +2240,16 @@ class KnowledgeSync(TypedDict):
 
 
 
+class AutomationConcurrency(TypedDict):
+    """Limits active runs with the same value in their payload. Only with a workflow graph."""
+
+    key: str
+    """The path of a member of the payload, such as `customer.id`."""
+    limit: int
+    """How many runs with the same value may be active at the same time."""
+
+
+
 class AutomationRetention(TypedDict):
     """How long runs are kept after their end, at least a day. A run that exceeds one of the limits is deleted with its journal. Without members, runs are kept for ever."""
 
@@ -2303,6 +2313,8 @@ class Automation(TypedDict):
     """How many runs may be active at the same time."""
     max_pending_runs: NotRequired[int]
     """How many runs may wait for their turn. Beyond it, invocations are 429."""
+    concurrency: NotRequired[AutomationConcurrency]
+    """Limits active runs with the same value in their payload. Only with a workflow graph."""
     timeout_seconds: NotRequired[int]
     """How many seconds a run may take."""
     retention: NotRequired[AutomationRetention]
@@ -4862,6 +4874,16 @@ class AbortKnowledgeSyncRequest(TypedDict):
 
 
 
+class CreateAutomationRequestConcurrency(TypedDict):
+    """Limits active runs with the same value in their payload. Only with a workflow graph."""
+
+    key: str
+    """The path of a member of the payload, such as `customer.id`."""
+    limit: int
+    """How many runs with the same value may be active at the same time."""
+
+
+
 class CreateAutomationRequestRetention(TypedDict):
     """How long runs are kept after their end, at least a day. A run that exceeds one of the limits is deleted with its journal. Without members, runs are kept for ever."""
 
@@ -4905,6 +4927,7 @@ class CreateAutomationRequest(TypedDict):
     """How many runs may be active at the same time."""
     max_pending_runs: NotRequired[Optional[int]]
     """How many runs may wait for their turn. Beyond it, invocations are 429."""
+    concurrency: NotRequired[Optional[CreateAutomationRequestConcurrency]]
     timeout_seconds: NotRequired[Optional[int]]
     """How many seconds a run may take."""
     retention: NotRequired[Optional[CreateAutomationRequestRetention]]
@@ -4926,6 +4949,16 @@ class AutomationPage(Page):
 
     data: List[Automation]
     """The entries."""
+
+
+
+class UpdateAutomationRequestConcurrency(TypedDict):
+    """Limits active runs with the same value in their payload. Only with a workflow graph."""
+
+    key: str
+    """The path of a member of the payload, such as `customer.id`."""
+    limit: int
+    """How many runs with the same value may be active at the same time."""
 
 
 
@@ -4972,6 +5005,7 @@ class UpdateAutomationRequest(TypedDict):
     """How many runs may be active at the same time."""
     max_pending_runs: NotRequired[Optional[int]]
     """How many runs may wait for their turn. Beyond it, invocations are 429."""
+    concurrency: NotRequired[Optional[UpdateAutomationRequestConcurrency]]
     timeout_seconds: NotRequired[Optional[int]]
     """How many seconds a run may take."""
     retention: NotRequired[Optional[UpdateAutomationRequestRetention]]

@@ -1931,6 +1931,13 @@ sandbox?: string | undefined;
 max_concurrent_runs?: number | undefined;
 /** How many runs may wait for their turn. Beyond it, invocations are 429. */
 max_pending_runs?: number | undefined;
+/** Limits active runs with the same value in their payload. Only with a workflow graph. */
+concurrency?: {
+/** The path of a member of the payload, such as `customer.id`. */
+key: string;
+/** How many runs with the same value may be active at the same time. */
+limit: number;
+} | undefined;
 /** How many seconds a run may take. */
 timeout_seconds?: number | undefined;
 /** How long runs are kept after their end, at least a day. A run that exceeds one of the limits is deleted with its journal. Without members, runs are kept for ever. */
@@ -4059,6 +4066,12 @@ run_as_agent?: string | null | undefined;
 max_concurrent_runs?: number | null | undefined;
 /** How many runs may wait for their turn. Beyond it, invocations are 429. */
 max_pending_runs?: number | null | undefined;
+concurrency?: {
+/** The path of a member of the payload, such as `customer.id`. */
+key: string;
+/** How many runs with the same value may be active at the same time. */
+limit: number;
+} | null | undefined;
 /** How many seconds a run may take. */
 timeout_seconds?: number | null | undefined;
 retention?: {
@@ -4118,6 +4131,12 @@ run_as_agent?: string | null | undefined;
 max_concurrent_runs?: number | null | undefined;
 /** How many runs may wait for their turn. Beyond it, invocations are 429. */
 max_pending_runs?: number | null | undefined;
+concurrency?: {
+/** The path of a member of the payload, such as `customer.id`. */
+key: string;
+/** How many runs with the same value may be active at the same time. */
+limit: number;
+} | null | undefined;
 /** How many seconds a run may take. */
 timeout_seconds?: number | null | undefined;
 retention?: {

@@ -12,6 +12,7 @@ const editable = [
     'run_as_agent',
     'max_concurrent_runs',
     'max_pending_runs',
+    'concurrency',
     'timeout_seconds',
     'retention',
     'metadata',
