@@ -192,7 +192,7 @@ export function createLedger({ db, secrets, clock }: { db: Database; secrets: Se
 }
 
 /** A run that is removed, with its journal's last link. */
-export type RemovedRun = { id: string; sequence: number; link: Buffer | null; at: Date };
+type RemovedRun = { id: string; sequence: number; link: Buffer | null; at: Date };
 
 /** What is deleted, together with the automations that it owns. */
 type Removed = { kind: 'automation' | 'team' | 'user' | 'sandbox'; id: string };

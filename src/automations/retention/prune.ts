@@ -20,7 +20,7 @@ type PruneDeps = {
 };
 
 /** What was deleted, or would be. */
-export type Pruned = { runs: number; entries: number; bytes: number; extractions: number };
+type Pruned = { runs: number; entries: number; bytes: number; extractions: number };
 
 export type PruneOptions = {
   /** Only counts. */
