@@ -50,7 +50,10 @@ export function createPlacement({ directory, set }: { directory: Database; set: 
       return row;
     },
 
-    list: (developerId, page) => store.listPlacedApps(directory, developerId, page),
+    async list(developerId, page) {
+      const [rows, total] = await store.listPlacedApps(directory, developerId, page);
+      return [rows.map((row) => ({ ...row, runRetention: null })), total];
+    },
 
     rename: (row) => store.updatePlacedApp(directory, row),
   };
