@@ -1,7 +1,7 @@
 import { newUuid } from '../../../src/lib/ids.ts';
 import type { Fixtures } from './fixtures.ts';
-import type { Expectation, Row } from './matrix.ts';
-import { keysOnly, sources } from './tables.ts';
+import { type Expectation, type Row, readMatrix } from './matrix.ts';
+import { everybody, keysOnly, sources, users } from './tables.ts';
 
 /** Groups, the issuers that supply some, and the readers of documents. `ofApp` is the table of what only the whole app sees. */
 export function permissionExpectations(make: Fixtures['make'], ofApp: Row[]): Record<string, Expectation> {
@@ -39,6 +39,22 @@ export function permissionExpectations(make: Fixtures['make'], ofApp: Row[]): Re
       make: make.issuer,
       consumes: true,
     },
+    'GET /api/v1/connected_assistants': { table: everybody },
+    'GET /api/v1/connected_assistants/:connected_assistant': { table: users.tokens, make: make.assistant },
+    'DELETE /api/v1/connected_assistants/:connected_assistant': {
+      table: users.tokens,
+      make: make.assistant,
+      consumes: true,
+    },
+    // What users decide about is in test/api/mcp/oauth-attacks.test.ts.
+    'GET /api/v1/assistant_request': {
+      table: usersOnly,
+      send: () => ({ path: '/api/v1/assistant_request?request=unknown' }),
+    },
+    'POST /api/v1/assistant_request': {
+      table: usersOnly,
+      send: () => ({ body: { request: 'unknown', decision: 'allow' } }),
+    },
     'PATCH /api/v1/knowledge_documents/:document/acl': {
       table: sources.update,
       make: make.document,
@@ -47,3 +63,9 @@ export function permissionExpectations(make: Fixtures['make'], ofApp: Row[]): Re
     'DELETE /api/v1/knowledge_documents/:document/acl': { table: sources.update, make: make.document },
   };
 }
+
+/** Users are told that this request of an assistant is not valid. */
+const usersOnly = readMatrix(`
+              users key  sandboxKey otherKey
+  mine        422   403  403        403
+`);
