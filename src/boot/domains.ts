@@ -37,6 +37,7 @@ import { createModels } from '../models/domain.ts';
 import { observeModelCalls } from '../monitoring/model-calls.ts';
 import { createSetAsideJobService } from '../monitoring/service.ts';
 import { createOauth } from '../oauth/domain.ts';
+import { createResponseSweep } from '../openai/responses/domain.ts';
 import { createOrgService } from '../orgs/service.ts';
 import { createAuth } from '../sign-in/domain.ts';
 import { createTeamService } from '../teams/service.ts';
@@ -210,6 +211,7 @@ export function createDomains(
   const webhooks = createWebhooks({ ...base, fetcher });
   const events = createEvents({ ...base, streamSecondsMax: config.streamSeconds, onLogged: webhooks.onLogged });
   const sweep = createIdempotencySweep(base);
+  const responses = createResponseSweep(base);
   const all: Domain[] = [
     sweep,
     files,
@@ -228,6 +230,7 @@ export function createDomains(
     events,
     webhooks,
     models,
+    responses,
   ];
   for (const domain of all)
     for (const [kind, source] of Object.entries(domain.streams ?? {})) streams.register(kind, source);
