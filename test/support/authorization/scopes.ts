@@ -31,6 +31,7 @@ const areas: Record<string, string[]> = {
     'audit',
     'credential_uses',
     'ledger',
+    'erasures',
     'models',
     'model_*',
     'available_models',
