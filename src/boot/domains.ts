@@ -39,6 +39,7 @@ import { createRunTools } from '../mcp/run-tools.ts';
 import { createModels } from '../models/domain.ts';
 import { observeModelCalls } from '../monitoring/model-calls.ts';
 import { createSetAsideJobService } from '../monitoring/service.ts';
+import { createOauth } from '../oauth/domain.ts';
 import { createResponseSweep } from '../openai/responses/domain.ts';
 import { createOrgService } from '../orgs/service.ts';
 import { createAuth } from '../sign-in/domain.ts';
@@ -141,6 +142,7 @@ export function createDomains(
   });
   const users = createUserService(base);
   const auth = createAuth({ ...base, users });
+  const oauth = createOauth({ ...base, fetcher, mcpOauth: config.mcpOauth, takeTurn: auth.service.takeTurn });
   const extractions = createExtractions({
     db,
     blobs,
@@ -231,6 +233,7 @@ export function createDomains(
     files,
     uploads,
     auth,
+    oauth,
     extractions,
     knowledge,
     crawls,
@@ -269,6 +272,8 @@ export function createDomains(
     identity: createIdentityService({ ...base, fetcher }),
     externalSignIn: createExternalSignIn({ ...base, fetcher, keys: services.issuerKeys }),
     auth: auth.service,
+    oauth: oauth.service,
+    mcpOauth: config.mcpOauth,
     consoleSessions: consoleSessions.service,
     orgs: createOrgService({ db, files: files.service }),
     teams: createTeamService(base),

@@ -44,6 +44,8 @@ import { registerBudgetRoutes } from '../models/budget-routes.ts';
 import { registerModelRoutes } from '../models/routes.ts';
 import { registerMonitoring, registerParserMetrics } from '../monitoring/register.ts';
 import { registerSetAsideJobRoutes } from '../monitoring/routes.ts';
+import { oauthErrors } from '../oauth/protocol.ts';
+import { registerOauthRoutes } from '../oauth/routes.ts';
 import { openAiErrors } from '../openai/errors.ts';
 import { registerOpenAiRoutes } from '../openai/routes.ts';
 import { registerOrgRoutes } from '../orgs/routes.ts';
@@ -109,7 +111,7 @@ export async function createServer(
         : [...config.corsOrigins, new URL(services.baseUrl()).origin],
     contentOrigin: config.contentOrigin,
     trustProxy: config.trustProxy,
-    errorDialects: [openAiErrors],
+    errorDialects: [openAiErrors, oauthErrors],
     rewriteUrl: rewriteKvUrl,
   };
   const { fastify, api } = await createHttpServer({ ...http, connections, front });
@@ -270,6 +272,7 @@ function registerRoutes(api: Api, domains: Domains): void {
   registerLedgerRoutes(api, domains);
   registerAuthRoutes(api, domains);
   registerIdentityRoutes(api, domains);
+  registerOauthRoutes(api, domains);
   registerOrgRoutes(api, domains);
   registerUserRoutes(api, domains);
   registerTeamRoutes(api, domains);

@@ -14,7 +14,8 @@ export type Readers = { appOfSignIn(cookie: string): string | undefined };
 type Request = Pick<IncomingMessage, 'url' | 'headers'>;
 
 /** All other paths belong to no app. */
-const apiPaths = /^\/(?:api\/v1\/|protected\/api\/v1\/|v1\/|mcp(?:[/?]|$)|\.well-known\/|console\/(?:session|oidc\/))/;
+const apiPaths =
+  /^\/(?:api\/v1\/|protected\/api\/v1\/|v1\/|mcp(?:[/?]|$)|oauth\/|\.well-known\/|console\/(?:session|oidc\/))/;
 
 /** Whether a request may belong to an app. */
 export function mayNameApp(url: string): boolean {
@@ -34,6 +35,8 @@ function nameByPath(url: string, { headers }: Request, readers: Readers): NamedA
   if (path.startsWith(files)) return nameByFile(path.slice(files.length), query);
   if (path.startsWith(inbound)) return named(appInBytes(decode(path.slice(inbound.length)).replace(/^whs_/, '')));
   if (path.startsWith(links)) return named(appInBytes(decode(path.slice(links.length))));
+  const issuer = /^(?:\/\.well-known\/oauth-authorization-server)?\/oauth\/([^/?]+)/.exec(path)?.[1];
+  if (issuer !== undefined) return credential(decode(issuer));
   if (path === '/console/oidc/issuers') return credential(new URLSearchParams(query).get('publishable_key'));
   if (path === '/console/oidc/callback') {
     const cookie = /(?:^|;)\s*quarry_sign_in=([^;\s]*)/.exec(headers.cookie ?? '')?.[1];

@@ -92,6 +92,11 @@ const settings = {
     'Lowest log level that is written.',
   ),
   corsOrigins: list('QUARRY_CORS_ORIGINS', ['*'], 'Comma-separated origins that browsers may call from; * for any.'),
+  mcpOauth: boolean(
+    'QUARRY_MCP_OAUTH',
+    false,
+    'Let assistants sign users in to the MCP endpoint by OAuth, with this server as the authorization server.',
+  ),
   trustProxy: list('QUARRY_TRUST_PROXY', [], 'Addresses or CIDRs of proxies whose X-Forwarded-* headers are trusted.'),
   bodyBytesMax: integer(
     'QUARRY_BODY_BYTES_MAX',

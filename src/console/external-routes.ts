@@ -1,5 +1,6 @@
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
+import { isForPerson, sendErrorPage } from '../http/error-page.ts';
 import { type Api, strict } from '../http/route/route.ts';
 import { type ExternalSignIn, pendingSeconds } from '../identity/sign-in.ts';
 import { AppError } from '../lib/errors.ts';
@@ -82,12 +83,15 @@ export function registerExternalSignInRoutes(api: Api, deps: Deps): void {
     handler: async ({ query, request, reply }) => {
       const finished = externalSignIn.finish(readCookie(request.headers.cookie), query);
       const user = await finished.catch((error: unknown) => {
-        if (!isPerson(request) || !(error instanceof AppError)) throw error;
+        if (!isForPerson(request) || !(error instanceof AppError)) throw error;
         request.log.info({ err: error }, 'refused');
         request.auditNote = { failed: true };
         return error;
       });
-      if (user instanceof AppError) return sendFailure(reply, user);
+      if (user instanceof AppError) {
+        const rest = '\n    <p><a href="/console/">Back to the sign-in page</a></p>';
+        return sendErrorPage(reply, user, { title: 'You are not signed in', rest });
+      }
       const { value } = await consoleSessions.openUserSession(user);
       const { appId, sandboxId, userId } = user;
       request.auditNote = {
@@ -112,34 +116,3 @@ function readCookie(header: string | undefined): string | undefined {
   const pair = (header ?? '').split(';').find((each) => each.trim().startsWith(`${cookieName}=`));
   return pair?.trim().slice(cookieName.length + 1);
 }
-
-/** Whether a person will see the response in a browser. */
-function isPerson({ headers }: FastifyRequest): boolean {
-  return /\btext\/html\b/.test(headers.accept ?? '');
-}
-
-/** Sends the failed sign-in as a page, with a link back to the sign-in page. */
-function sendFailure(reply: FastifyReply, { status, message }: AppError): FastifyReply {
-  const page = `<!doctype html>
-<html lang="en">
-  <head>
-    <meta charset="utf-8">
-    <meta name="viewport" content="width=device-width">
-    <title>Sign-in failed · Quarry</title>
-    <style>body { margin: 15vh auto; padding: 0 1rem; max-width: 30rem; font: 1rem/1.5 sans-serif; color: #1f2733 } a { color: #0f6b5c }</style>
-  </head>
-  <body>
-    <h1>You are not signed in</h1>
-    <p>${message.replace(/[&<>]/g, (character) => `&#${character.charCodeAt(0)};`)}</p>
-    <p><a href="/console/">Back to the sign-in page</a></p>
-  </body>
-</html>
-`;
-  return reply
-    .code(status)
-    .headers({ 'cache-control': 'no-store', 'content-security-policy': pagePolicy })
-    .type('text/html; charset=utf-8')
-    .send(page);
-}
-
-const pagePolicy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'";

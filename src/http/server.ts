@@ -247,7 +247,8 @@ async function identifyCaller(
   request.identity = identity;
   request.credential = credential;
   requireAccess(access, identity);
-  if (identity.kind === 'server' && area !== undefined) requireScope(identity.scopes, { area, reads });
+  if ('scopes' in identity && area !== undefined)
+    requireScope(identity.scopes, { area, reads }, identity.kind === 'server' ? {} : { holder: 'this token' });
   turns.noteRequest(appOf(request));
   // Most requests do not have to wait.
   const wait = rateGroup === undefined ? undefined : rateLimiter?.take(identity, rateGroup);

@@ -3,6 +3,7 @@ import type { Clock } from '../lib/clock.ts';
 import { AppError } from '../lib/errors.ts';
 import { lazyPackage } from '../lib/lazy-package.ts';
 import type { ExternalUsers } from '../tenancy/credentials.ts';
+import { mcpResource } from '../tenancy/mcp-tokens.ts';
 import { findAccountUser } from './accounts.ts';
 import type { IssuerKeys } from './issuer-keys.ts';
 import { findIssuerByName } from './store.ts';
@@ -29,11 +30,6 @@ export function createExternalUsers({ db, clock, keys, baseUrl }: ExternalUsersD
       return { userId, epoch, expiresAtMs: verified.expiresAtMs, issuer: { id, changedAt } };
     },
   };
-}
-
-/** The URL of an app's MCP endpoint, which is also the audience of tokens for it (RFC 8707). */
-export function mcpResource(baseUrl: string, publishableKey: string): string {
-  return `${baseUrl}/mcp/${publishableKey}`;
 }
 
 function statedIssuer(token: string): string {

@@ -4,16 +4,26 @@ import { registerResource } from '../http/route/resource.ts';
 import { type Api, operators } from '../http/route/route.ts';
 import { AppError } from '../lib/errors.ts';
 import type { Credentials } from '../tenancy/credentials.ts';
-import { mcpResource } from './external-users.ts';
+import { assistantAreas } from '../tenancy/key-scopes.ts';
+import { mcpIssuer, mcpResource } from '../tenancy/mcp-tokens.ts';
 import { presentIssuer } from './present.ts';
 import { issuerCreateSchema, issuerSchema, issuerUpdateSchema } from './schema.ts';
 import type { IdentityService } from './service.ts';
 
 const tag = 'Sign-in';
 
-type IdentityRouteDeps = { identity: IdentityService; credentials: Credentials; baseUrl: () => string };
+type IdentityRouteDeps = {
+  identity: IdentityService;
+  credentials: Credentials;
+  baseUrl: () => string;
+  /** Whether this server is an authorization server for its MCP endpoints. */
+  mcpOauth: boolean;
+};
 
-export function registerIdentityRoutes(api: Api, { identity, credentials, baseUrl }: IdentityRouteDeps): void {
+export function registerIdentityRoutes(
+  api: Api,
+  { identity, credentials, baseUrl, mcpOauth }: IdentityRouteDeps,
+): void {
   registerResource(api, {
     path: '/identity_issuers',
     param: 'identity_issuer',
@@ -44,7 +54,8 @@ export function registerIdentityRoutes(api: Api, { identity, credentials, baseUr
     operationId: 'getMcpResourceMetadata',
     tag,
     summary: 'Get the OAuth metadata of an app’s MCP endpoint',
-    description: 'RFC 9728: the issuers whose tokens `/mcp/{key}` accepts. The key is a publishable one.',
+    description:
+      'RFC 9728: the issuers whose tokens `/mcp/{key}` accepts; first this server itself, with `QUARRY_MCP_OAUTH`. The key is a publishable one.',
     params: Type.Object({ key: Type.String() }),
     responses: {
       200: Type.Object({
@@ -61,8 +72,11 @@ export function registerIdentityRoutes(api: Api, { identity, credentials, baseUr
       return {
         resource: mcpResource(baseUrl(), params.key),
         resource_name: 'Quarry',
-        authorization_servers: issuers.map(({ issuer }) => issuer),
-        scopes_supported: ['openid'],
+        authorization_servers: [
+          ...(mcpOauth ? [mcpIssuer(baseUrl(), params.key)] : []),
+          ...issuers.map(({ issuer }) => issuer),
+        ],
+        scopes_supported: [...(mcpOauth ? assistantAreas : []), ...(issuers.length > 0 || !mcpOauth ? ['openid'] : [])],
         bearer_methods_supported: ['header'],
       };
     },

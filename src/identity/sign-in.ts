@@ -60,7 +60,7 @@ export function createExternalSignIn({ db, clock, secrets, fetcher, keys }: Sign
     } catch {
       // This server did not set the cookie.
     }
-    const isOver = pending === undefined || pending.until < clock.now().getTime();
+    const isOver = typeof pending?.state !== 'string' || pending.until < clock.now().getTime();
     if (pending === undefined || isOver || typeof state !== 'string' || !isEqual(state, pending.state))
       throw new AppError('invalid_credentials', 'This sign-in is not valid or took too long. Start again.');
     return pending;

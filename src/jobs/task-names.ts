@@ -22,6 +22,7 @@ export const taskNames = {
   sealLedger: 'seal_ledger',
   startPulls: 'start_pulls',
   structureExtraction: 'structure_extraction',
+  sweepAssistants: 'sweep_assistants',
   sweepAudit: 'sweep_audit',
   sweepAuth: 'sweep_auth',
   sweepBlobs: 'sweep_blobs',

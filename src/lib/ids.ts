@@ -8,6 +8,7 @@ export const idPrefixes = {
   agent: ['agt', 'agi'],
   app: ['dap', 'app'],
   approval: ['apr'],
+  assistant: ['asg'],
   auditEntry: ['aud'],
   automation: ['aut', 'auto'],
   automationRun: ['atr', 'arun'],

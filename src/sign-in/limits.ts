@@ -36,12 +36,20 @@ export function createSignInLimiter({ db, directory, clock }: { db: Database; di
       const now = clock.now();
       const full = await store.reserveAttempt(directory, windows, id, now, pendingMsMax);
       if (full === undefined) return id;
-      if (!full.mayClear || waits >= waitsMax) throw tooManyAttempts(full.freeAt.getTime() - now.getTime());
+      if (!full.mayClear || waits >= waitsMax) throw tooMany('sign-in attempts', full.freeAt.getTime() - now.getTime());
       await pause(waitMs);
     }
   }
 
   return {
+    /** Counts a request of any outcome. 429 if the address sent too many of its kind in a minute. */
+    async takeTurn(what: string, from: string, perMinute: number): Promise<void> {
+      const now = clock.now();
+      const windows = [{ bucket: `${what}/${networkOf(from)}`, max: perMinute, ms: minuteMs, countsAll: true }];
+      const full = await store.reserveAttempt(directory, windows, newUuid(), now, pendingMsMax);
+      if (full !== undefined) throw tooMany('requests', full.freeAt.getTime() - now.getTime());
+    },
+
     /**
      * Runs the check of a password or token. `invalid_credentials` thrown by it counts as a failure; after a success,
      * the address is known for this user.
@@ -89,9 +97,9 @@ function windowsOf(address: string, mailbox: Attempt['mailbox'], isKnown: boolea
 }
 
 /** The same message for every window, so that it reveals nothing about the e-mail. */
-function tooManyAttempts(waitedMs: number): AppError {
+function tooMany(what: string, waitedMs: number): AppError {
   const seconds = Math.max(1, Math.ceil(waitedMs / 1_000));
-  return new AppError('rate_limited', `Too many sign-in attempts. Try again in ${seconds} s.`, {
+  return new AppError('rate_limited', `Too many ${what}. Try again in ${seconds} s.`, {
     headers: { 'retry-after': String(seconds) },
   });
 }

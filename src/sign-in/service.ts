@@ -97,6 +97,9 @@ export function createAuthService(deps: AuthDeps) {
     /** Checks a token used to sign in from this address. 429 after too many failures. */
     attemptFrom: (address: string, check: () => Promise<undefined>) => limiter.attempt({ address }, check),
 
+    /** Counts a request from this address. 429 after too many in a minute. */
+    takeTurn: limiter.takeTurn,
+
     /** Exchanges a refresh token for a new pair. A reused token ends every token of its family. */
     async refresh(scope: Scope, token: string): Promise<Session> {
       const now = clock.now();

@@ -47,6 +47,19 @@ export async function findPersonalToken(db: Db, token: string): Promise<Personal
   return row;
 }
 
+/** What a user allows an assistant. */
+type AssistantGrant = Scope & { userId: string; epoch: number; keyId: string; scopes: KeyScope[]; expiresAt: Date };
+
+/** The grant, unless it was revoked, its code was never exchanged, or the user's sessions have ended. */
+export async function findGrant(db: Db, appId: string, id: string): Promise<AssistantGrant | undefined> {
+  const [row] = await db<AssistantGrant[]>`
+    select g.app_id, u.sandbox_id, g.user_id, g.session_epoch as epoch, g.key_id, g.scopes, g.expires_at
+    from assistant_grants g
+      join users u on u.app_id = g.app_id and u.id = g.user_id and u.session_epoch = g.session_epoch
+    where g.app_id = ${appId} and g.id = ${id} and g.refresh_digest is not null`;
+  return row;
+}
+
 /** Whether the session is active: its family of refresh tokens is not revoked. */
 export async function isSessionOpen(db: Db, appId: string, sessionId: string): Promise<boolean> {
   const [row] = await db`select from refresh_tokens
@@ -103,7 +116,7 @@ async function findValid(
   }
   const given = db`jsonb_to_recordset(${db.json(shown.map(rowOf))}) as g
     (place integer, app_id uuid, sandbox_id uuid, user_id uuid, key_id uuid, epoch integer, session_id uuid, digest text,
-      expires_at timestamptz, issuer_id uuid, issuer_changed_at timestamptz, issuer_key_id uuid)`;
+      expires_at timestamptz, issuer_id uuid, issuer_changed_at timestamptz, issuer_key_id uuid, grant_id uuid)`;
   const sameUser = db`join users u on u.app_id = g.app_id and u.id = g.user_id and u.session_epoch = g.epoch`;
   const rows = await {
     none: () => db<{ place: number }[]>`select 0 as place where false`,
@@ -111,6 +124,8 @@ async function findValid(
       where (g.expires_at is null or g.expires_at > ${now})
         and (g.session_id is null or exists (select from refresh_tokens r
           where r.app_id = g.app_id and r.family_id = g.session_id and r.revoked_at is null))
+        and (g.grant_id is null or exists (select from assistant_grants a
+          where a.app_id = g.app_id and a.id = g.grant_id and a.expires_at > ${now}))
         and (g.issuer_id is null or exists (select from identity_issuers i
           where i.app_id = g.app_id and i.id = g.issuer_id
             and (g.issuer_changed_at is null or i.updated_at = g.issuer_changed_at)))
@@ -183,5 +198,6 @@ function rowOf({ identity, credential }: CredentialFacts, place: number) {
     issuer_id: issuer?.id ?? null,
     issuer_changed_at: issuer?.changedAt ?? null,
     issuer_key_id: issuer?.keyId ?? null,
+    grant_id: (credential?.kind === 'user' && credential.grantId) || null,
   };
 }

@@ -1,9 +1,18 @@
+import { defined } from '../lib/defined.ts';
 import type { Identity } from './caller.ts';
 
 /** The credential of a request, determined once, where it is checked. Digests are in hex. */
 export type Credential =
   /** An access token, or a token of an issuer. Without `expiresAt`: the user, in what they leave to others. */
-  | { kind: 'user'; epoch: number; sessionId: string | undefined; expiresAt?: Date; issuer?: IssuerFacts }
+  | {
+      kind: 'user';
+      epoch: number;
+      sessionId: string | undefined;
+      expiresAt?: Date;
+      issuer?: IssuerFacts;
+      /** For a token of an assistant: what the user allows it. */
+      grantId?: string;
+    }
   | { kind: 'personal_token'; digest: string; epoch: number; expiresAt: Date | null }
   | { kind: 'secret_key' | 'publishable_key'; keyId: string; expiresAt: Date | null }
   | { kind: 'developer_token'; digest: string }
@@ -40,8 +49,9 @@ export type CredentialFacts = {
 /** The credential that a resource created with this one depends on: the user or token behind a session. */
 export function lastingCredential(credential: Credential | undefined): Credential | undefined {
   if (credential?.kind === 'user') {
-    const { kind, epoch, issuer } = credential;
-    return { kind, epoch, sessionId: undefined, ...(issuer === undefined ? {} : { issuer: { id: issuer.id } }) };
+    const { kind, epoch, issuer, grantId } = credential;
+    const of = { ...(issuer === undefined ? {} : { issuer: { id: issuer.id } }), ...defined({ grantId }) };
+    return { kind, epoch, sessionId: undefined, ...of };
   }
   if (credential?.kind !== 'session') return credential;
   if ('epoch' in credential) return { kind: 'user', epoch: credential.epoch, sessionId: undefined };

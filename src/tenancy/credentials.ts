@@ -7,6 +7,8 @@ import type { Caller, DeveloperIdentity, Scope, UserCaller } from './caller.ts';
 import { loadUserRights } from './callers.ts';
 import type { CredentialFacts, Identified } from './credential.ts';
 import * as store from './credential-store.ts';
+import { intersectScopes } from './key-scopes.ts';
+import { isMcpToken, readMcpToken } from './mcp-tokens.ts';
 import { digest, type Secrets } from './secrets.ts';
 
 /** The credential headers of a request, as sent. */
@@ -97,6 +99,7 @@ export class Credentials {
 
   #userOf(bearer: string, key: SentKey | undefined, forMcp: boolean): Promise<Identified & { identity: UserCaller }> {
     if (bearer.startsWith('sat_')) return this.#personalToken(bearer);
+    if (isMcpToken(bearer)) return this.#assistantToken(bearer, forMcp ? key : undefined);
     const issuer = isForeignToken(bearer) ? this.#external : undefined;
     return issuer === undefined ? this.#accessToken(bearer) : this.#externalToken(issuer, bearer, key, forMcp);
   }
@@ -130,6 +133,23 @@ export class Credentials {
     ]);
     if (!identity || !isOpen) throw invalid('The access token is not valid.');
     return { identity, credential: { kind: 'user', epoch, sessionId, expiresAt } };
+  }
+
+  /** Identifies the user of a token of an assistant. It is valid only at the MCP endpoint of the key that it was issued for. */
+  async #assistantToken(token: string, key: SentKey | undefined): Promise<Identified & { identity: UserCaller }> {
+    const now = this.#clock.now();
+    const claims = await this.#cached(`mat/${token}`, () => readMcpToken(this.#secrets, token, now));
+    if (claims.expiresAtMs <= now.getTime()) throw expiredToken();
+    const { appId, grantId } = claims;
+    const grant = await this.#cached(`grant/${appId}/${grantId}`, () => store.findGrant(this.#db, appId, grantId));
+    if (key?.type !== 'publishable' || key.keyId !== grant?.keyId)
+      throw invalid('The token is valid only for the MCP endpoint that it was issued for, and until it is revoked.');
+    const user = grant.expiresAt <= now ? undefined : await this.findUserCaller(grant);
+    if (!user) throw invalid('The user no longer allows this assistant.');
+    const scopes = intersectScopes(grant.scopes, claims.scopes) ?? [];
+    const expiresAt = new Date(claims.expiresAtMs);
+    const credential = { kind: 'user', epoch: grant.epoch, sessionId: undefined, expiresAt, grantId } as const;
+    return { identity: { ...user, scopes }, credential };
   }
 
   async #personalToken(token: string): Promise<Identified & { identity: UserCaller }> {

@@ -8,6 +8,9 @@ export type KeyArea = (typeof keyAreas)[number];
 export const keyScopes = ['read', ...keyAreas, ...keyAreas.map((area) => `${area}:read` as const)] as const;
 export type KeyScope = (typeof keyScopes)[number];
 
+/** The areas that a user can open to an assistant: those of the MCP endpoint's tools. */
+export const assistantAreas = ['files', 'extractions', 'knowledge', 'automations', 'kv'] as const;
+
 /** Whether one of the scopes allows an operation of this area. Without scopes, a key may do everything. */
 export function hasScope(scopes: readonly KeyScope[] | undefined, area: KeyArea, reads: boolean): boolean {
   if (scopes === undefined || scopes.includes(area)) return true;

@@ -9,7 +9,7 @@ import {
 } from 'node:crypto';
 
 /** The purpose of a derived key. It is an input to HKDF, so that each purpose has a separate key. */
-type KeyPurpose = 'access-token' | 'signed-url' | 'wrap' | 'cursor' | 'session' | 'ledger';
+type KeyPurpose = 'access-token' | 'signed-url' | 'wrap' | 'cursor' | 'session' | 'ledger' | 'mcp-token';
 
 const keyBytes = 32;
 const ivBytes = 12;

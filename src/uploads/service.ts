@@ -194,7 +194,7 @@ export function createUploadService(deps: UploadDeps) {
       const { caller } = sender;
       const seen = await getVisible(caller, id);
       if (seen.finishedAt !== null || seen.received < seen.length) return seen;
-      if (caller.kind === 'server' && !hasScope(caller.scopes, 'files', false)) return seen;
+      if (!hasScope(caller.scopes, 'files', false)) return seen;
       return holds.hold(seen, (upload) =>
         upload.finishedAt === null ? finish(sender, upload) : Promise.resolve(upload),
       );

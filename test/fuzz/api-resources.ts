@@ -390,6 +390,11 @@ async function createSignIn({ server: { api }, outside, app, user, password }: W
       startExternalSignIn: publishable,
       finishExternalSignIn: Object.fromEntries(callback.searchParams),
       getMcpResourceMetadata: { key: app.publishableKey },
+      getAuthorizationServerMetadata: { key: app.publishableKey },
+      registerAssistant: { key: app.publishableKey },
+      authorizeAssistant: { key: app.publishableKey },
+      exchangeAssistantToken: { key: app.publishableKey },
+      revokeAssistantToken: { key: app.publishableKey },
       callAppMcp: { key: app.publishableKey },
     },
     bodies: {

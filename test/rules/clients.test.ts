@@ -18,6 +18,10 @@ const elsewhere: [RegExp, string][] = [
   [/^openai[A-Z]/, 'clients of OpenAI call them'],
   [/^call(App)?Mcp$|^getMcp/, 'clients of MCP call them'],
   [/ConsoleSession$|ExternalSignIn$|^listSignInIssuers$|^createSignInLink$/, 'the console signs in by them'],
+  [
+    /^getAuthorizationServer|^(register|authorize|exchange|revoke)Assistant|AssistantRequest$/,
+    'OAuth clients and the console call them',
+  ],
   [/^(uploadFile|createUpload|appendToUpload)$/, 'files.upload sends them'],
   [/^(uploadFileByUrl|postInbound)$/, 'their URL is the credential: any program calls it as it is'],
   [/^(download|fetch)[A-Z]\w+$/, 'their URLs are in responses; files.content follows that of a file'],

@@ -26,6 +26,7 @@ const levels: string[][] = [
     'knowledge',
     'mcp',
     'models',
+    'oauth',
     'orgs',
     'sign-in',
     'teams',

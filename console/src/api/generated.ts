@@ -37,6 +37,13 @@ export type LedgerVerification = { problems: Array<{ kind: 'changed' | 'removed'
 export type MintedToken = { token: string; access_token?: string; refresh_token?: string; token_type: 'Bearer'; expires_in?: number; user?: User; id?: string; name?: string; expires_at?: string; created_at?: string; };
 export type PersonalToken = { id: string; name?: string; created_at: string; expires_at?: string; last_used_at?: string; revoked_at?: string; };
 export type IdentityIssuer = { id: string; app: string; sandbox?: string; issuer: string; audience: string; jwks_url?: string; create_users: boolean; link_by_email: boolean; claims: Record<string, unknown>; console?: { client_id: string; }; created_at: string; updated_at: string; };
+export type AuthorizationServerMetadata = { issuer: string; authorization_endpoint: string; token_endpoint: string; registration_endpoint: string; revocation_endpoint: string; scopes_supported: Array<string>; response_types_supported: Array<string>; response_modes_supported: Array<string>; grant_types_supported: Array<string>; token_endpoint_auth_methods_supported: Array<string>; revocation_endpoint_auth_methods_supported: Array<string>; code_challenge_methods_supported: Array<string>; authorization_response_iss_parameter_supported: boolean; client_id_metadata_document_supported: boolean; };
+export type RegisteredClient = { client_id: string; client_id_issued_at: number; client_name?: string; client_uri?: string; redirect_uris: Array<string>; grant_types?: Array<string>; response_types?: Array<string>; token_endpoint_auth_method?: string; };
+export type OAuthError = { error: string; error_description: string; };
+export type AssistantToken = { access_token: string; token_type: 'Bearer'; expires_in: number; refresh_token: string; scope: string; };
+export type AssistantRequest = { name: string; url?: string; is_verified: boolean; redirect_host: string; is_local: boolean; scopes: Array<string>; };
+export type AssistantDecision = { redirect_url: string; };
+export type ConnectedAssistant = { id: string; app: string; sandbox?: string; user: string; name: string; url?: string; redirect_host: string; scopes: Array<string>; created_at: string; last_used_at: string; expires_at: string; };
 export type Org = { id: string; app: string; name: string; slug?: string; kind: 'company'; logo?: ImageSource; sandbox?: string; created_at: string; updated_at: string; };
 export type Team = { id: string; app: string; name: string; description?: string; org?: string; membership_status?: 'joined' | 'not_joined'; metadata: Record<string, unknown>; sandbox?: string; created_at: string; updated_at: string; };
 export type Membership = { id: string; team: { id: string; }; type: 'user' | 'agent'; user?: { id?: string; app?: string; email?: string; name?: string; org?: string; org_name?: string; org_role?: 'admin' | 'member' | 'viewer'; is_system_user?: boolean; groups_overage?: true; metadata?: Record<string, unknown>; sandbox?: string; created_at?: string; updated_at?: string; }; agent?: { id: string; name?: string; lookup_key?: string; }; name?: string; role: 'owner' | 'admin' | 'member'; joined_at: string; created_at: string; updated_at: string; };
@@ -126,6 +133,9 @@ export type CreateIdentityIssuerRequest = { issuer: string; audience: string; jw
 export type IdentityIssuerPage = Page & { data: Array<IdentityIssuer>; };
 export type UpdateIdentityIssuerRequest = { audience?: string; jwks_url?: string | null; create_users?: boolean; link_by_email?: boolean; claims?: { org?: { claim: string; values?: Record<string, string>; }; role?: { claim: string; values?: Record<string, 'admin' | 'member' | 'viewer'>; }; teams?: { claim: string; values?: Record<string, string>; }; groups?: { claim: string; }; name?: string; }; console?: { client_id: string; client_secret?: string; } | null; };
 export type GetMcpResourceMetadataResponse = { resource: string; resource_name: string; authorization_servers: Array<string>; scopes_supported: Array<string>; bearer_methods_supported: Array<string>; };
+export type RegisterAssistantRequest = { client_name?: string; client_uri?: string; redirect_uris: Array<string>; grant_types?: Array<string>; response_types?: Array<string>; token_endpoint_auth_method?: string; };
+export type DecideAssistantRequestRequest = { request: string; decision: 'allow' | 'refuse'; scopes?: Array<'read' | 'files' | 'extractions' | 'knowledge' | 'automations' | 'kv' | 'webhooks' | 'people' | 'app' | 'files:read' | 'extractions:read' | 'knowledge:read' | 'automations:read' | 'kv:read' | 'webhooks:read' | 'people:read' | 'app:read'>; };
+export type ConnectedAssistantPage = Page & { data: Array<ConnectedAssistant>; };
 export type CreateOrgRequest = { name: string; slug?: string; logo?: Picture | null; };
 export type OrgPage = Page & { data: Array<Org>; };
 export type UpdateOrgRequest = { name?: string; slug?: string; logo?: Picture | null; };
@@ -271,6 +281,7 @@ export type CallMcpRequest = { jsonrpc: '2.0'; id?: string | number; method?: st
 export type CallMcpResponse = Record<string, unknown>;
 export type CallAppMcpRequest = { jsonrpc: '2.0'; id?: string | number; method?: string; params?: Record<string, unknown>; } | Array<{ jsonrpc: '2.0'; id?: string | number; method?: string; params?: Record<string, unknown>; }>;
 export type CallAppMcpResponse = Record<string, unknown>;
+export type RevokeAssistantTokenResponse = Record<string, unknown>;
 export type PostInboundResponse = { ingestion: string; };
 /** Every operation by method and path: its input, and the body of a successful response. */
 export type Operations = {
@@ -334,6 +345,17 @@ export type Operations = {
   'PATCH /protected/api/v1/developer/apps/{app}/identity_issuers/{identity_issuer}': { path: { app: string; identity_issuer: string; }; query: undefined; body: UpdateIdentityIssuerRequest; result: IdentityIssuer };
   'DELETE /protected/api/v1/developer/apps/{app}/identity_issuers/{identity_issuer}': { path: { app: string; identity_issuer: string; }; query: undefined; body: undefined; result: undefined };
   'GET /.well-known/oauth-protected-resource/mcp/{key}': { path: { key: string; }; query: undefined; body: undefined; result: GetMcpResourceMetadataResponse };
+  'GET /.well-known/oauth-authorization-server/oauth/{key}': { path: { key: string; }; query: undefined; body: undefined; result: AuthorizationServerMetadata };
+  'POST /oauth/{key}/register': { path: { key: string; }; query: undefined; body: RegisterAssistantRequest; result: RegisteredClient };
+  'GET /oauth/{key}/authorize': { path: { key: string; }; query: undefined; body: undefined; result: undefined };
+  'GET /api/v1/assistant_request': { path: undefined; query: { request: string; }; body: undefined; result: AssistantRequest };
+  'POST /api/v1/assistant_request': { path: undefined; query: undefined; body: DecideAssistantRequestRequest; result: AssistantDecision };
+  'GET /api/v1/connected_assistants': { path: undefined; query: { page?: number; page_size?: number; user?: string; }; body: undefined; result: ConnectedAssistantPage };
+  'GET /protected/api/v1/developer/apps/{app}/connected_assistants': { path: { app: string; }; query: { page?: number; page_size?: number; user?: string; }; body: undefined; result: ConnectedAssistantPage };
+  'GET /api/v1/connected_assistants/{connected_assistant}': { path: { connected_assistant: string; }; query: undefined; body: undefined; result: ConnectedAssistant };
+  'DELETE /api/v1/connected_assistants/{connected_assistant}': { path: { connected_assistant: string; }; query: undefined; body: undefined; result: undefined };
+  'GET /protected/api/v1/developer/apps/{app}/connected_assistants/{connected_assistant}': { path: { app: string; connected_assistant: string; }; query: undefined; body: undefined; result: ConnectedAssistant };
+  'DELETE /protected/api/v1/developer/apps/{app}/connected_assistants/{connected_assistant}': { path: { app: string; connected_assistant: string; }; query: undefined; body: undefined; result: undefined };
   'POST /api/v1/orgs': { path: undefined; query: undefined; body: CreateOrgRequest; result: Org };
   'GET /api/v1/orgs': { path: undefined; query: { page?: number; page_size?: number; search?: string; }; body: undefined; result: OrgPage };
   'POST /protected/api/v1/developer/apps/{app}/orgs': { path: { app: string; }; query: undefined; body: CreateOrgRequest; result: Org };
@@ -664,6 +686,8 @@ export type Operations = {
   'POST /protected/api/v1/developer/sign_in_links': { path: undefined; query: undefined; body: undefined; result: SignInLink };
   'POST /mcp': { path: undefined; query: undefined; body: CallMcpRequest; result: CallMcpResponse };
   'POST /mcp/{key}': { path: { key: string; }; query: undefined; body: CallAppMcpRequest; result: CallAppMcpResponse };
+  'POST /oauth/{key}/token': { path: { key: string; }; query: undefined; body: undefined; result: AssistantToken };
+  'POST /oauth/{key}/revoke': { path: { key: string; }; query: undefined; body: undefined; result: RevokeAssistantTokenResponse };
   'POST /api/v1/files/uploads': { path: undefined; query: { agent?: string; org?: string; team?: string; user?: string; share?: boolean; }; body: undefined; result: File };
   'PUT /api/v1/files/uploads': { path: undefined; query: { token: string; }; body: undefined; result: File };
   'POST /api/v1/inbound/{token}': { path: { token: string; }; query: undefined; body: undefined; result: PostInboundResponse };

@@ -20,6 +20,7 @@ export const catalogue: Readonly<Record<string, TableKind>> = {
     'approval_links',
     'approvals',
     'apps',
+    'assistant_grants',
     'audit_entries',
     'automation_entry_fragments',
     'automation_graphs',

@@ -42,6 +42,7 @@ const pathParameters: Record<string, string> = {
   app: 'The id (`dap_…`) of an app.',
   automation: 'The id (`aut_…`) or the lookup key of an automation.',
   automation_run: 'The id (`atr_…`) of a run.',
+  connected_assistant: 'The id (`asg_…`) of a connected assistant.',
   delivery: 'The id of a delivery.',
   document: 'The id of a document.',
   extraction: 'The id (`ext_…`) of an extraction.',

@@ -32,6 +32,7 @@ const examples: Record<string, unknown> = {
   page_size: 25,
   prefix: 'notes/',
   publishable_key: 'pk_EXAMPLE',
+  request: 'EXAMPLE',
   q: 'Opening',
   resource: 'fil_06EvTxqXi7zYwBqTcg5t9h',
   retried_from: 'atr_06EvTxqXqR8rTuDyL9iW0p',

@@ -74,7 +74,12 @@ const model = await startLanguageModel();
 model.script = () =>
   '{"company":"ACME GmbH","items":[{"name":"Bolt","price":3.5},{"name":"Nut","price":1.2}],"due":null}';
 const server = await startTestServer({
-  env: { QUARRY_FETCH_ALLOW: '127.0.0.1', QUARRY_LLM_URL: model.url, QUARRY_LLM_MODEL: 'small' },
+  env: {
+    QUARRY_MCP_OAUTH: 'true',
+    QUARRY_FETCH_ALLOW: '127.0.0.1',
+    QUARRY_LLM_URL: model.url,
+    QUARRY_LLM_MODEL: 'small',
+  },
 });
 const picks = await startPickServer();
 after(async () => {

@@ -35,7 +35,8 @@ const resources = await createResources(server, { origin: site.origin, provider 
 type Target = { operation: ApiOperation; method: string; template: string; schema: JsonSchema };
 
 const targets: Target[] = Object.entries(document.paths)
-  .filter(([template]) => template !== '/mcp' && !template.startsWith('/mcp/'))
+  // RFC 7591 has a server ignore members that it does not know; a registered client has no row.
+  .filter(([template]) => template !== '/mcp' && !/^\/(?:mcp|oauth)\//.test(template))
   .flatMap(([template, methods]) =>
     Object.entries(methods).flatMap(([method, operation]) => {
       const schema = operation.requestBody?.content['application/json']?.schema;

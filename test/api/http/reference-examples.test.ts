@@ -13,7 +13,13 @@ import { recordModels, recordModelUse } from '../../support/reference/models.ts'
 import { recordOpenAi } from '../../support/reference/openai.ts';
 import { Recorder } from '../../support/reference/recorder.ts';
 import { invoiceResponse, recordStructuredExtraction } from '../../support/reference/structured.ts';
-import { recordDeletions, recordIssuers, recordSignIn, recordTenants } from '../../support/reference/tenants.ts';
+import {
+  recordAssistants,
+  recordDeletions,
+  recordIssuers,
+  recordSignIn,
+  recordTenants,
+} from '../../support/reference/tenants.ts';
 import {
   recordApprovals,
   recordAutomations,
@@ -36,7 +42,12 @@ const model = await startLanguageModel();
 model.script = ({ messages }) =>
   messages.at(-1)?.content.includes('parcels') ? 'The next working day [1].' : invoiceResponse;
 const server = await startTestServer({
-  env: { QUARRY_FETCH_ALLOW: '127.0.0.0/8', QUARRY_LLM_URL: model.url, QUARRY_LLM_MODEL: 'small' },
+  env: {
+    QUARRY_FETCH_ALLOW: '127.0.0.0/8',
+    QUARRY_MCP_OAUTH: 'true',
+    QUARRY_LLM_URL: model.url,
+    QUARRY_LLM_MODEL: 'small',
+  },
 });
 const site = await startSite({ '/': htmlPage('Example Domain'), '/hook': 'ok' });
 const provider = await startProvider({ redirectUris: [`${server.baseUrl}/console/oidc/callback`] });
@@ -65,6 +76,7 @@ test('each example of the reference is accepted by the server and returns what i
   await recordApprovals(recorder, server, app);
   await recordOperations(recorder, server, app);
   await recordIssuers(recorder, app, tenants, provider.issuer);
+  await recordAssistants(recorder, server, app, tenants);
   await recordSignIn(recorder, server, app, tenants);
   await recordDeletions(recorder, tenants);
   const examples = recorder.examples();

@@ -62,6 +62,12 @@ const publicRoutes: Record<string, number> = {
   'GET /metrics': 200,
   'GET /openapi.json': 200,
   'GET /.well-known/oauth-protected-resource/mcp/:key': 404,
+  // With the setting off. With it on: test/api/mcp/oauth.test.ts.
+  'GET /.well-known/oauth-authorization-server/oauth/:key': 404,
+  'GET /oauth/:key/authorize': 404,
+  'POST /oauth/:key/register': 400,
+  'POST /oauth/:key/token': 404,
+  'POST /oauth/:key/revoke': 404,
   'PUT /api/v1/files/uploads': 403,
   'POST /api/v1/inbound/:token': 404,
   'GET /api/v1/approval_links/:token': 404,

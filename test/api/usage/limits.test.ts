@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { after, test } from 'node:test';
 import { production } from '../../../src/db/database.ts';
+import { AssistantFlow } from '../../support/assistant.ts';
 import { AutomationsClient, graphOf } from '../../support/automations.ts';
 import { responses, startSite } from '../../support/fixture-site.ts';
 import { knowledgeOf } from '../../support/knowledge.ts';
@@ -21,6 +22,7 @@ const mebibyte = 1024 * 1024;
 const model = await startLanguageModel();
 const site = await startSite({ '/slow': responses.silent });
 const settings = {
+  QUARRY_MCP_OAUTH: 'true',
   QUARRY_FETCH_ALLOW: '127.0.0.0/8',
   QUARRY_LLM_URL: model.url,
   QUARRY_LLM_MODEL: 'small',
@@ -136,6 +138,20 @@ const cases: LimitCase[] = [
       return {
         attempt: (number) => send(number, 'POST', `/users/${user.id}/tokens`, { key: app.secretKey, body }),
         held: () => countOf('personal_tokens', app),
+      };
+    },
+  },
+  {
+    ...{ limit: 'connected assistants', max: 100, attempts: 120, refusal: quota },
+    async prepare() {
+      const app = await provision.app();
+      const user = await provision.user(app);
+      const flow = new AssistantFlow(first, app.publishableKey, user.token);
+      const request = await flow.request(flow.parameters(await flow.register()));
+      const body = { request, decision: 'allow' };
+      return {
+        attempt: (number) => send(number, 'POST', '/assistant_request', { token: user.token, body }),
+        held: () => countOf('assistant_grants', app),
       };
     },
   },

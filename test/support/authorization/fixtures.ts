@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { formatId, newUuid, parseId } from '../../../src/lib/ids.ts';
+import { connectAssistant } from '../assistant.ts';
 import type { TestUser } from '../provisioner.ts';
 import type { TestServer } from '../server.ts';
 import { setJobAside } from '../set-aside-job.ts';
@@ -103,6 +104,12 @@ export function createFixtures({ api, provision, services }: TestServer, tenants
     async token(whose: Ownership): Promise<Target> {
       const user = userOf(whose).id;
       return { ...(await post(whose, `/users/${user}/tokens`, { type: 'personal' })), parent: user };
+    },
+    /** An assistant that the user of this ownership connected. */
+    async assistant(whose: Ownership): Promise<Target> {
+      const id = newUuid();
+      await connectAssistant(services.db, { app: scopes[whose].app.uuid, user: userOf(whose).uuid, id });
+      return { id: formatId('assistant', id), whose };
     },
     sandbox: async (whose: Ownership): Promise<Target> => ({
       id: whose === 'sandbox' ? sandbox.sandbox.id : whose,

@@ -1,7 +1,7 @@
 import { newUuid } from '../../../src/lib/ids.ts';
 import type { Fixtures } from './fixtures.ts';
 import { type Expectation, type Row, readMatrix } from './matrix.ts';
-import { keysOnly, sources } from './tables.ts';
+import { everybody, keysOnly, sources, users } from './tables.ts';
 
 /** The body names a user of the app, who does not exist for other keys. */
 const eraseUser = readMatrix(`
@@ -54,6 +54,22 @@ export function permissionExpectations(make: Fixtures['make'], ofApp: Row[]): Re
       make: make.issuer,
       consumes: true,
     },
+    'GET /api/v1/connected_assistants': { table: everybody },
+    'GET /api/v1/connected_assistants/:connected_assistant': { table: users.tokens, make: make.assistant },
+    'DELETE /api/v1/connected_assistants/:connected_assistant': {
+      table: users.tokens,
+      make: make.assistant,
+      consumes: true,
+    },
+    // What users decide about is in test/api/mcp/oauth-attacks.test.ts.
+    'GET /api/v1/assistant_request': {
+      table: usersOnly,
+      send: () => ({ path: '/api/v1/assistant_request?request=unknown' }),
+    },
+    'POST /api/v1/assistant_request': {
+      table: usersOnly,
+      send: () => ({ body: { request: 'unknown', decision: 'allow' } }),
+    },
     'PATCH /api/v1/knowledge_documents/:document/acl': {
       table: sources.update,
       make: make.document,
@@ -62,3 +78,9 @@ export function permissionExpectations(make: Fixtures['make'], ofApp: Row[]): Re
     'DELETE /api/v1/knowledge_documents/:document/acl': { table: sources.update, make: make.document },
   };
 }
+
+/** Users are told that this request of an assistant is not valid. */
+const usersOnly = readMatrix(`
+              users key  sandboxKey otherKey
+  mine        422   403  403        403
+`);

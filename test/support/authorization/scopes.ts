@@ -13,7 +13,16 @@ const areas: Record<string, string[]> = {
   ],
   kv: ['kv', 'kv_*'],
   webhooks: ['webhooks', 'events/stream'],
-  people: ['orgs', 'users', 'teams', 'groups', 'agents', 'identity_issuers'],
+  people: [
+    'orgs',
+    'users',
+    'teams',
+    'groups',
+    'agents',
+    'identity_issuers',
+    'connected_assistants',
+    'assistant_request',
+  ],
   app: [
     'sandboxes',
     'keys',

@@ -1,3 +1,5 @@
+import { formatId, newUuid, parseId } from '../../../src/lib/ids.ts';
+import { AssistantFlow, callback, connectAssistant } from '../assistant.ts';
 import type { TestApp } from '../provisioner.ts';
 import type { TestServer } from '../server.ts';
 import { until } from '../until.ts';
@@ -197,6 +199,57 @@ export async function recordIssuers(recorder: Recorder, app: TestApp, tenants: T
   const body = { publishable_key: key, identity_issuer: made.id };
   await recorder.record('startExternalSignIn', { as: {}, body }, ({ url }) => ({ url: String(url).split('?')[0] }));
   await recorder.record('deleteIdentityIssuer', { path });
+}
+
+/** Records how an assistant connects, and what the owner of a connection sees. */
+export async function recordAssistants(recorder: Recorder, server: TestServer, app: TestApp, { user }: Tenants) {
+  const path = { key: app.publishableKey };
+  await recorder.record('getAuthorizationServerMetadata', { path, as: {} });
+  const metadata = { client_name: 'Helper', redirect_uris: [callback] };
+  const registered = await recorder.record<{ client_id: string }>(
+    'registerAssistant',
+    { path, as: {}, body: metadata },
+    (client) => ({ ...client, client_id: 'qmc_EXAMPLE' }),
+  );
+  const { body: session } = await server.api<Tokens>('POST', `/api/v1/users/${user}/tokens`, {
+    ...{ key: app.secretKey, body: { type: 'session' } },
+  });
+  const flow = new AssistantFlow(server, app.publishableKey, session.access_token);
+  const query = flow.parameters(registered.client_id);
+  await recorder.record('authorizeAssistant', { path, as: {}, query: Object.fromEntries(query) });
+  const as = { token: session.access_token };
+  const request = await flow.request(query);
+  await recorder.record('getAssistantRequest', { as, query: { request } });
+  const decided = await recorder.record<{ redirect_url: string }>(
+    'decideAssistantRequest',
+    { as, body: { request, decision: 'allow' } },
+    () => ({ redirect_url: `${callback}?code=mac_EXAMPLE&iss=${flow.issuer}` }),
+  );
+  const form = (parameters: Record<string, string>) => ({
+    path,
+    as: { headers: { 'content-type': 'application/x-www-form-urlencoded' } },
+    body: new URLSearchParams({ client_id: registered.client_id, ...parameters }).toString(),
+  });
+  const grant = {
+    grant_type: 'authorization_code',
+    code: new URL(decided.redirect_url).searchParams.get('code') ?? '',
+    redirect_uri: callback,
+    code_verifier: flow.verifier,
+  };
+  const tokens = await recorder.record<Tokens>('exchangeAssistantToken', form(grant), (shown) => ({
+    ...shown,
+    access_token: 'mat_EXAMPLE',
+    refresh_token: 'mrt_EXAMPLE',
+  }));
+  const { data } = await recorder.record<{ data: { id: string }[] }>('listConnectedAssistants');
+  const assistant = { connected_assistant: data[0]?.id ?? '' };
+  await recorder.record('getConnectedAssistant', { path: assistant });
+  await recorder.record('revokeAssistantToken', form({ token: tokens.refresh_token }));
+  const again = newUuid();
+  await connectAssistant(server.db, { app: app.app.uuid, user: parseId('user', user) ?? '', id: again });
+  await recorder.record('deleteConnectedAssistant', {
+    path: { connected_assistant: formatId('assistant', again) },
+  });
 }
 
 /** Deletes what the other examples needed. */

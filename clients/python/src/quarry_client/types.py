@@ -1196,6 +1196,34 @@ class IdentityIssuer(TypedDict):
 
 
 
+class ConnectedAssistant(TypedDict):
+    """A program that a user allowed to use the MCP endpoint for them, by OAuth."""
+
+    id: str
+    """asg_…"""
+    app: str
+    """dap_…"""
+    sandbox: NotRequired[str]
+    """sbx_…"""
+    user: str
+    """The user for whom it acts, usr_…."""
+    name: str
+    """The name that it gave itself."""
+    url: NotRequired[str]
+    """The address of its metadata document, or a page that it named."""
+    redirect_host: str
+    """The host, and the port, to which the browser returns."""
+    scopes: List[str]
+    """What it may do, at the MCP endpoint alone."""
+    created_at: str
+    """When the user connected it."""
+    last_used_at: str
+    """When it last fetched a token. A token is valid for one hour."""
+    expires_at: str
+    """When the connection ends unless it is used. Each use extends it by 30 days."""
+
+
+
 class Org(TypedDict):
     """An organisation of users, teams and agents."""
 
@@ -3656,6 +3684,14 @@ class UpdateIdentityIssuerRequest(TypedDict):
     """Which claims name the organisation, role, teams and name of a user. Other claims are ignored."""
     console: NotRequired[Optional[UpdateIdentityIssuerRequestConsole]]
     """How the web console signs in with this issuer."""
+
+
+
+class ConnectedAssistantPage(Page):
+    """One page of a list."""
+
+    data: List[ConnectedAssistant]
+    """The entries."""
 
 
 

@@ -21,4 +21,13 @@ page_size?: number | undefined; }, options?: CallOptions): Pages<S.IdentityIssue
   updateIssuer: (identityIssuer: string, body?: S.UpdateIdentityIssuerRequest, options?: CallOptions): Promise<S.IdentityIssuer> => c.send('PATCH', path`/api/v1/identity_issuers/${identityIssuer}`, body, options),
   /** Delete an issuer of external identities. */
   deleteIssuer: (identityIssuer: string, options?: CallOptions): Promise<void> => c.send('DELETE', path`/api/v1/identity_issuers/${identityIssuer}`, undefined, options),
+  /** List connected assistants. */
+  listAssistants: (query?: { /** Page number, from 1. Default 1. */
+page?: number | undefined; /** Entries per page. Default 25; more than 100 counts as 100. */
+page_size?: number | undefined; /** Only those of this user, usr_…. */
+user?: string | undefined; }, options?: CallOptions): Pages<S.ConnectedAssistant, S.ConnectedAssistantPage> => c.list('/api/v1/connected_assistants', query, options),
+  /** Get a connected assistant. */
+  getAssistant: (connectedAssistant: string, options?: CallOptions): Promise<S.ConnectedAssistant> => c.get(path`/api/v1/connected_assistants/${connectedAssistant}`, undefined, options),
+  /** Delete a connected assistant. */
+  disconnectAssistant: (connectedAssistant: string, options?: CallOptions): Promise<void> => c.send('DELETE', path`/api/v1/connected_assistants/${connectedAssistant}`, undefined, options),
 });

@@ -990,6 +990,32 @@ created_at: string;
 updated_at: string;
 };
 
+/** A program that a user allowed to use the MCP endpoint for them, by OAuth. */
+export type ConnectedAssistant = {
+/** asg_… */
+id: string;
+/** dap_… */
+app: string;
+/** sbx_… */
+sandbox?: string | undefined;
+/** The user for whom it acts, usr_…. */
+user: string;
+/** The name that it gave itself. */
+name: string;
+/** The address of its metadata document, or a page that it named. */
+url?: string | undefined;
+/** The host, and the port, to which the browser returns. */
+redirect_host: string;
+/** What it may do, at the MCP endpoint alone. */
+scopes: Array<string>;
+/** When the user connected it. */
+created_at: string;
+/** When it last fetched a token. A token is valid for one hour. */
+last_used_at: string;
+/** When the connection ends unless it is used. Each use extends it by 30 days. */
+expires_at: string;
+};
+
 /** An organisation of users, teams and agents. */
 export type Org = {
 /** org_… */
@@ -3000,6 +3026,12 @@ client_id: string;
 /** Write-only: never returned. */
 client_secret?: string | undefined;
 } | null | undefined;
+};
+
+/** One page of a list. */
+export type ConnectedAssistantPage = Page & {
+/** The entries. */
+data: Array<ConnectedAssistant>;
 };
 
 export type CreateOrgRequest = {

@@ -15,6 +15,7 @@ import { firstSteps, Snippets } from '../../ui/snippets.tsx';
 import { State } from '../../ui/state.tsx';
 import type { Column } from '../../ui/table.tsx';
 import { Time } from '../../ui/time.tsx';
+import { Assistants } from './assistants.tsx';
 import { type Rights, Scopes, scopesOf } from './scopes.tsx';
 import { ShownOnce } from './shown-once.tsx';
 import { Tokens } from './tokens.tsx';
@@ -49,6 +50,7 @@ export function KeysPage() {
           <Tokens key={user} user={isDeveloper ? user : (session.user?.id ?? 'me')} />
         )}
       </section>
+      <Assistants />
     </>
   );
 }

@@ -24,20 +24,34 @@ export function scopesOf(rights: Rights): Scope[] {
   });
 }
 
-/** The areas that a new key may reach. */
+/** The rights that a list of scopes gives. */
+export function rightsOf(scopes: readonly string[]): Rights {
+  const rights: Rights = {};
+  for (const area of Object.keys(areas) as Area[]) {
+    if (scopes.includes(area)) rights[area] = 'all';
+    else if (scopes.includes(`${area}:read`)) rights[area] = 'read';
+  }
+  return rights;
+}
+
+/** The areas that a new key, or an assistant, may reach: of `most`, if given. */
 export function Scopes({
   rights,
+  most,
+  legend = 'What the key may do',
   error,
   onChange,
 }: {
   rights: Rights;
+  most?: Rights;
+  legend?: string;
   error: string | undefined;
   onChange: (rights: Rights) => void;
 }) {
   return (
     <fieldset className="scopes">
-      <legend>What the key may do</legend>
-      {(Object.keys(areas) as Area[]).map((area) => (
+      <legend>{legend}</legend>
+      {(Object.keys(most ?? areas) as Area[]).map((area) => (
         <label key={area}>
           <span>{areas[area]}</span>
           <select
@@ -50,7 +64,7 @@ export function Scopes({
           >
             <option value="">nothing</option>
             <option value="read">read</option>
-            <option value="all">everything</option>
+            {most?.[area] === 'read' ? null : <option value="all">everything</option>}
           </select>
         </label>
       ))}

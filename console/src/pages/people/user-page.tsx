@@ -11,6 +11,7 @@ import { refresh, useApi } from '../../ui/query.ts';
 import { DeleteButton } from '../../ui/resource-page.tsx';
 import { Shown } from '../../ui/shown.tsx';
 import { Time } from '../../ui/time.tsx';
+import { Assistants } from '../keys/assistants.tsx';
 import { Tokens } from '../keys/tokens.tsx';
 import { userFields } from './users-page.tsx';
 
@@ -66,6 +67,7 @@ export function UserPage({ id }: { id: string }) {
             <h2>Personal tokens</h2>
             <Tokens user={id} />
           </section>
+          <Assistants user={id} />
           {editing ? (
             <FormDialog
               title="Edit the user"

@@ -118,3 +118,32 @@ class AsyncAuthOperations:
     async def delete_issuer(self, identity_issuer: str, options: Optional[CallOptions] = None) -> None:
         """Delete an issuer of external identities."""
         await self._connection.call("DELETE", path("/api/v1/identity_issuers/{}", identity_issuer), options=options)
+
+    def list_assistants(
+        self,
+        *,
+        page: Maybe[int] = OMIT,
+        page_size: Maybe[int] = OMIT,
+        user: Maybe[str] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> AsyncPages[types.ConnectedAssistant, types.ConnectedAssistantPage]:
+        """List connected assistants.
+
+        :param page: Page number, from 1. Default 1.
+        :param page_size: Entries per page. Default 25; more than 100 counts as 100.
+        :param user: Only those of this user, usr_….
+        """
+        return AsyncPages(self._connection, "/api/v1/connected_assistants", given(page=page, page_size=page_size, user=user), options)
+
+    async def get_assistant(
+        self,
+        connected_assistant: str,
+        options: Optional[CallOptions] = None,
+    ) -> types.ConnectedAssistant:
+        """Get a connected assistant."""
+        response: types.ConnectedAssistant = await self._connection.call("GET", path("/api/v1/connected_assistants/{}", connected_assistant), options=options)
+        return response
+
+    async def disconnect_assistant(self, connected_assistant: str, options: Optional[CallOptions] = None) -> None:
+        """Delete a connected assistant."""
+        await self._connection.call("DELETE", path("/api/v1/connected_assistants/{}", connected_assistant), options=options)

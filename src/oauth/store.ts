@@ -1,0 +1,111 @@
+/*
+ * Triggers of assistant_grants: assistant_grants_changed notifies every process of changed rights.
+ */
+import type { Db } from '../db/database.ts';
+import type { PageRequest } from '../http/route/pages.ts';
+import { type Caller, canSeeWholeApp, type Scope } from '../tenancy/caller.ts';
+import type { KeyScope } from '../tenancy/key-scopes.ts';
+import { inScope } from '../tenancy/visible.ts';
+
+export type GrantRow = Scope & {
+  id: string;
+  userId: string;
+  keyId: string;
+  clientDigest: Buffer;
+  clientName: string;
+  clientUrl: string | null;
+  redirectUri: string;
+  scopes: KeyScope[];
+  codeDigest: Buffer;
+  codeChallenge: string;
+  refreshDigest: Buffer | null;
+  createdAt: Date;
+  usedAt: Date;
+  expiresAt: Date;
+};
+
+/** Returns false if this session epoch of the user has ended. */
+export async function insertGrant(
+  db: Db,
+  row: Omit<GrantRow, 'sandboxId' | 'refreshDigest'> & { epoch: number | undefined },
+): Promise<boolean> {
+  const inserted = await db`
+    insert into assistant_grants (app_id, id, user_id, session_epoch, key_id, client_digest, client_name, client_url,
+      redirect_uri, scopes, code_digest, code_challenge, created_at, used_at, expires_at)
+    select app_id, ${row.id}::uuid, id, session_epoch, ${row.keyId}::uuid, ${row.clientDigest}::bytea, ${row.clientName},
+      ${row.clientUrl}, ${row.redirectUri}, ${row.scopes}::text[], ${row.codeDigest}::bytea, ${row.codeChallenge},
+      ${row.createdAt}::timestamptz, ${row.usedAt}::timestamptz, ${row.expiresAt}::timestamptz
+    from users where app_id = ${row.appId} and id = ${row.userId}
+      and session_epoch = coalesce(${row.epoch ?? null}, session_epoch)`;
+  return inserted.count > 0;
+}
+
+/** Locks and returns the grant, so that the second of two requests sees what the first did. */
+export async function lockGrant(db: Db, scope: Scope, id: string): Promise<GrantRow | undefined> {
+  const [row] = await db<GrantRow[]>`
+    select g.*, u.sandbox_id from assistant_grants g
+      join users u on u.app_id = g.app_id and u.id = g.user_id and u.session_epoch = g.session_epoch
+    where ${inScope(db, scope, 'u')} and g.app_id = ${scope.appId} and g.id = ${id} for update of g`;
+  return row;
+}
+
+export async function renewGrant(
+  db: Db,
+  { appId, id }: GrantRow,
+  { refreshDigest, now, expiresAt }: { refreshDigest: Buffer; now: Date; expiresAt: Date },
+): Promise<void> {
+  await db`update assistant_grants set refresh_digest = ${refreshDigest}, used_at = ${now}, expires_at = ${expiresAt}
+    where app_id = ${appId} and id = ${id}`;
+}
+
+/** SQL: the assistant is connected, and the caller sees it: users their own. */
+function connectedVisible(db: Db, caller: Caller, now: Date) {
+  const seen = canSeeWholeApp(caller) ? db`true` : db`g.user_id = ${caller.kind === 'user' ? caller.userId : null}`;
+  return db`${inScope(db, caller, 'u')} and g.app_id = ${caller.appId} and ${seen}
+    and g.refresh_digest is not null and g.expires_at > ${now}`;
+}
+
+const sameUser = (db: Db) =>
+  db`join users u on u.app_id = g.app_id and u.id = g.user_id and u.session_epoch = g.session_epoch`;
+
+export async function listGrants(
+  db: Db,
+  caller: Caller,
+  page: PageRequest,
+  now: Date,
+  userId: string | undefined,
+): Promise<[GrantRow[], number]> {
+  const where = db`${connectedVisible(db, caller, now)}
+    and (${userId ?? null}::uuid is null or g.user_id = ${userId ?? null})`;
+  const rows = await db<GrantRow[]>`
+    select g.*, u.sandbox_id from assistant_grants g ${sameUser(db)} where ${where}
+    order by g.created_at desc, g.id desc limit ${page.pageSize} offset ${page.offset}`;
+  const [counted] = await db<[{ total: number }]>`
+    select count(*) as total from assistant_grants g ${sameUser(db)} where ${where}`;
+  return [rows, counted.total];
+}
+
+export async function findGrant(db: Db, caller: Caller, id: string, now: Date): Promise<GrantRow | undefined> {
+  const [row] = await db<GrantRow[]>`
+    select g.*, u.sandbox_id from assistant_grants g ${sameUser(db)}
+    where ${connectedVisible(db, caller, now)} and g.id = ${id}`;
+  return row;
+}
+
+/** The user's grants that have not ended, with those whose code was not exchanged yet. */
+export async function countGrants(db: Db, { appId }: Scope, userId: string, now: Date): Promise<number> {
+  const [row] = await db<[{ count: number }]>`
+    select count(*) as count from assistant_grants
+    where app_id = ${appId} and user_id = ${userId} and expires_at > ${now}`;
+  return row.count;
+}
+
+export async function deleteGrant(db: Db, appId: string, id: string): Promise<void> {
+  await db`delete from assistant_grants where app_id = ${appId} and id = ${id}`;
+}
+
+/** Deletes expired grants of all apps, and those of sessions that have ended. */
+export async function deleteEndedGrants(db: Db, now: Date): Promise<void> {
+  await db`delete from assistant_grants g where g.expires_at <= ${now} or not exists (
+    select from users u where u.app_id = g.app_id and u.id = g.user_id and u.session_epoch = g.session_epoch)`;
+}
