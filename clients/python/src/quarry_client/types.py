@@ -78,6 +78,24 @@ class Picture(TypedDict):
 
 
 
+class AnswerSentenceQuotesPlacesBoxes(TypedDict):
+    page: int
+    """The page, from 1."""
+    left: float
+    """In points from the left edge of the page as it is shown."""
+    top: float
+    """In points from the upper edge."""
+    right: float
+    """In points from the left edge."""
+    bottom: float
+    """In points from the upper edge."""
+    page_width: float
+    """The width of the page in points."""
+    page_height: float
+    """Its height."""
+
+
+
 class AnswerSentenceQuotesPlaces(TypedDict):
     start_byte: int
     """Where it begins in the text of the document."""
@@ -89,6 +107,8 @@ class AnswerSentenceQuotesPlaces(TypedDict):
     """Its last page."""
     text: str
     """What the document says there."""
+    boxes: NotRequired[List[AnswerSentenceQuotesPlacesBoxes]]
+    """With `boxes`: where it stands on the pages of the PDF, one rectangle for each line; empty if unknown."""
 
 
 
@@ -2559,6 +2579,24 @@ class LinkedApproval(TypedDict):
 
 
 
+class SignedCitationsStatementQuotesPlacesBoxes(TypedDict):
+    page: int
+    """The page, from 1."""
+    left: float
+    """In points from the left edge of the page as it is shown."""
+    top: float
+    """In points from the upper edge."""
+    right: float
+    """In points from the left edge."""
+    bottom: float
+    """In points from the upper edge."""
+    page_width: float
+    """The width of the page in points."""
+    page_height: float
+    """Its height."""
+
+
+
 class SignedCitationsStatementQuotesPlaces(TypedDict):
     start_byte: int
     """Where it begins in the text of the document."""
@@ -2570,6 +2608,8 @@ class SignedCitationsStatementQuotesPlaces(TypedDict):
     """Its last page."""
     text: str
     """What the document says there."""
+    boxes: NotRequired[List[SignedCitationsStatementQuotesPlacesBoxes]]
+    """With `boxes`: where it stands on the pages of the PDF, one rectangle for each line; empty if unknown."""
 
 
 
@@ -5189,6 +5229,8 @@ class VerifyCitationsRequest(TypedDict):
     """cso_…; only these sources. By default, everything that the caller may read."""
     agent: NotRequired[str]
     """agt_… or the lookup key of the agent; only its sources. Not with `sources`."""
+    boxes: NotRequired[bool]
+    """Whether quotes of PDFs come with the rectangles where they stand on their pages. Default false."""
 
 
 
@@ -5209,6 +5251,8 @@ class CreateAnswerRequest(TypedDict):
     """The number of passages that the model reads. Default 12."""
     max_output_tokens: NotRequired[int]
     """The most that the model writes. Default 1024."""
+    boxes: NotRequired[bool]
+    """Whether quotes of PDFs come with the rectangles where they stand on their pages. Default false."""
     stream: NotRequired[bool]
     """Sends events instead (text/event-stream): `delta` with text as it arrives (only with `mark`), `sentence` with each sentence after its check, then `answer` with the whole answer, or `error`."""
 

@@ -98,6 +98,23 @@ start_page?: number | undefined;
 end_page?: number | undefined;
 /** What the document says there. */
 text: string;
+/** With `boxes`: where it stands on the pages of the PDF, one rectangle for each line; empty if unknown. */
+boxes?: Array<{
+/** The page, from 1. */
+page: number;
+/** In points from the left edge of the page as it is shown. */
+left: number;
+/** In points from the upper edge. */
+top: number;
+/** In points from the left edge. */
+right: number;
+/** In points from the upper edge. */
+bottom: number;
+/** The width of the page in points. */
+page_width: number;
+/** Its height. */
+page_height: number;
+}> | undefined;
 }> | undefined;
 /** Only if `altered`: the words of the quote and of the document, in their order. */
 difference?: Array<{
@@ -2210,6 +2227,23 @@ start_page?: number | undefined;
 end_page?: number | undefined;
 /** What the document says there. */
 text: string;
+/** With `boxes`: where it stands on the pages of the PDF, one rectangle for each line; empty if unknown. */
+boxes?: Array<{
+/** The page, from 1. */
+page: number;
+/** In points from the left edge of the page as it is shown. */
+left: number;
+/** In points from the upper edge. */
+top: number;
+/** In points from the left edge. */
+right: number;
+/** In points from the upper edge. */
+bottom: number;
+/** The width of the page in points. */
+page_width: number;
+/** Its height. */
+page_height: number;
+}> | undefined;
 }> | undefined;
 /** Only if `altered`: the words of the quote and of the document, in their order. */
 difference?: Array<{
@@ -4308,6 +4342,8 @@ documents?: Array<string> | undefined;
 sources?: Array<string> | undefined;
 /** agt_… or the lookup key of the agent; only its sources. Not with `sources`. */
 agent?: string | undefined;
+/** Whether quotes of PDFs come with the rectangles where they stand on their pages. Default false. */
+boxes?: boolean | undefined;
 };
 
 export type CreateAnswerRequest = {
@@ -4327,6 +4363,8 @@ unsupported?: 'mark' | 'remove' | 'refuse' | undefined;
 max_results?: number | undefined;
 /** The most that the model writes. Default 1024. */
 max_output_tokens?: number | undefined;
+/** Whether quotes of PDFs come with the rectangles where they stand on their pages. Default false. */
+boxes?: boolean | undefined;
 /** Sends events instead (text/event-stream): `delta` with text as it arrives (only with `mark`), `sentence` with each sentence after its check, then `answer` with the whole answer, or `error`. */
 stream?: boolean | undefined;
 };
