@@ -42,10 +42,11 @@ export function ExtractionPage({ id }: { id: string }) {
         return (
           <>
             <PageHead
+              crumb={extraction.url ?? `Extraction ${id.slice(-6)}`}
               title={extraction.file === undefined ? extraction.url : <FileName id={extraction.file} />}
               lead={
                 <>
-                  <State value={extraction.state} /> started <Time at={extraction.created_at} /> ·{' '}
+                  <State value={extraction.state} /> · started <Time at={extraction.created_at} /> ·{' '}
                   {count(extraction.output_count, 'output')} · {bytes(extraction.byte_count)}
                 </>
               }
