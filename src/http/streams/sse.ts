@@ -7,7 +7,7 @@ import { hasExpired, type Identified } from '../../tenancy/credential.ts';
 import type { AppShares } from '../limits/app-shares.ts';
 import { ChangeWaits } from './change-waits.ts';
 import type { StreamHubOptions } from './hub-options.ts';
-import { type Log, type LogEntry, type LogSource, notAPosition, type StreamedResource, sendLog } from './log-stream.ts';
+import { type Log, type LogEntry, type LogSource, notAPosition, type Sight, sendLog } from './log-stream.ts';
 import { type Outlet, UnreadBytes } from './unread-bytes.ts';
 import { type Snapshot, updatesFor } from './versions.ts';
 import { endings, type ServerEvent, streamHeaders, WorkStream } from './work-stream.ts';
@@ -20,15 +20,11 @@ import { endings, type ServerEvent, streamHeaders, WorkStream } from './work-str
  * with one query.
  */
 
-export type StreamSource = {
+export type StreamSource = Sight & {
   /** The SSE event name. */
   event: string;
   /** Returns the current state of these resources of one app. Missing ones are omitted. */
   load(appId: string, ids: readonly string[]): Promise<Snapshot[]>;
-  /** Returns the ids of those that exist. Without it, the resource ends only with the credential of its reader. */
-  filterExisting?(resources: readonly StreamedResource[]): Promise<string[]>;
-  /** Returns the ids of the resources that the user may see. */
-  filterVisible(caller: UserCaller, ids: readonly string[]): Promise<string[]>;
 };
 
 /**
@@ -162,8 +158,8 @@ export class StreamHub {
   }
 
   /**
-   * The owner of a streamed resource never changes, so a reader loses sight of it only when their own rights change.
-   * Visibility is checked again only then.
+   * The owner of a streamed resource never changes, so a reader loses sight of it only when their own rights change, or
+   * by its grants. Visibility is checked again only then, or if it has grants.
    */
   async #endHidden(): Promise<void> {
     const byUser = Map.groupBy(
@@ -176,7 +172,7 @@ export class StreamHub {
       if (user === undefined) continue;
       const rights = rightsOf(user);
       const changed = (byUser.get(userName(user)) ?? []).filter(
-        (stream) => rightsOf(stream.identity as UserCaller) !== rights,
+        ({ identity, kind }) => rightsOf(identity as UserCaller) !== rights || this.#sources.get(kind)?.hasGrants,
       );
       for (const [kind, streams] of Map.groupBy(changed, ({ kind }) => kind)) {
         const seen = new Set(
