@@ -5,7 +5,8 @@ import { type AddressInfo, Socket } from 'node:net';
 import { after, before, test } from 'node:test';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Database } from '../../src/db/database.ts';
-import { createStreamBudget, StreamHub, topicOf } from '../../src/http/streams/sse.ts';
+import { createStreamBudget } from '../../src/http/streams/budget.ts';
+import { StreamHub, topicOf } from '../../src/http/streams/sse.ts';
 import { createLogger } from '../../src/lib/log.ts';
 
 /* The hub without Fastify and without PostgreSQL: notifications and snapshots come from the test. */

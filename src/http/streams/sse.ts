@@ -1,12 +1,12 @@
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Database, Db } from '../../db/database.ts';
-import { Shares } from '../../fairness/shares.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { UserCaller } from '../../tenancy/caller.ts';
 import { type CredentialFacts, hasExpired, type Identified } from '../../tenancy/credential.ts';
-import { AppShares } from '../limits/app-shares.ts';
+import type { AppShares } from '../limits/app-shares.ts';
+import type { StreamBudget } from './budget.ts';
 import { ChangeWaits } from './change-waits.ts';
 import { type Log, type LogEntry, type LogSource, notAPosition, type StreamedResource, sendLog } from './log-stream.ts';
 import { type Outlet, UnreadBytes } from './unread-bytes.ts';
@@ -30,21 +30,6 @@ export type StreamSource = {
   /** Returns the ids of the resources that the user may see. */
   filterVisible(caller: UserCaller, ids: readonly string[]): Promise<string[]>;
 };
-
-/** What all event streams of a process share, whatever their database. */
-export type StreamBudget = { streams: AppShares; waits: AppShares; unread: Shares };
-
-/**
- * @param limits.streamsMax the maximum number of open streams of all apps
- * @param limits.unreadBytesMax memory for what the readers of all streams have not read yet
- */
-export function createStreamBudget(limits: { streamsMax: number; unreadBytesMax: number }): StreamBudget {
-  return {
-    streams: new AppShares(limits.streamsMax, 'event streams'),
-    waits: new AppShares(limits.streamsMax, 'waiting requests'),
-    unread: new Shares(limits.unreadBytesMax),
-  };
-}
 
 type StreamHubOptions = {
   /** A direct connection (no transaction pooler), for LISTEN. */
@@ -179,6 +164,16 @@ export class StreamHub {
     } finally {
       this.#checking = false;
     }
+  }
+
+  /** The apps whose resources are streamed. */
+  listApps(): Set<string> {
+    return new Set([...this.#byAge].map(({ appId }) => appId));
+  }
+
+  /** Ends the streams of an app. Its clients reconnect. */
+  endApp(appId: string): void {
+    for (const stream of [...this.#byAge]) if (stream.appId === appId) this.#end(stream, retryMs.expired);
   }
 
   /** A resource that goes with its owner, such as an extraction with its agent, announces nothing. */
