@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, realpathSync, rmSync, statSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
@@ -79,6 +79,9 @@ async function main(args: string[]): Promise<number> {
       forward(signal);
     });
 
+  // A browser would test the console of an earlier build.
+  if (files.some((file) => file.startsWith('test/browser/')))
+    execFileSync(process.execPath, ['scripts/prepare.js'], { stdio: 'inherit' });
   await removeLeftovers();
   const external = process.env.TEST_DATABASE_URL;
   const dataDir = mkdtempSync(join(realpathSync(tmpdir()), temporaryPrefix));

@@ -7,7 +7,7 @@ import { openDatabase } from '../../src/db/database.ts';
 import { Intake } from '../../src/http/body/intake.ts';
 import { Metrics } from '../../src/http/metrics.ts';
 import { createHttpServer } from '../../src/http/server.ts';
-import { createStreamBudget } from '../../src/http/streams/budget.ts';
+import { createStreamBudget } from '../../src/http/streams/hub-options.ts';
 import { StreamHub } from '../../src/http/streams/sse.ts';
 import { registerKvCollectionRoutes } from '../../src/kv/collection-routes.ts';
 import { createKv } from '../../src/kv/domain.ts';

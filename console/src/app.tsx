@@ -30,6 +30,10 @@ export function App() {
     content.current?.focus({ preventScroll: true });
     window.scrollTo(0, 0);
   }, [location]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the menu shows where the page is
+  useEffect(() => {
+    document.querySelector('nav [aria-current=page]')?.scrollIntoView({ block: 'nearest' });
+  }, [location]);
   useEffect(() => {
     const listen = (event: KeyboardEvent) => {
       if (event.key.toLowerCase() !== 'k' || !(event.metaKey || event.ctrlKey)) return;

@@ -15,7 +15,6 @@ const orgs = () => import('./pages/people/orgs-page.tsx');
 const teams = () => import('./pages/people/teams-page.tsx');
 const agents = () => import('./pages/people/agents-page.tsx');
 const threads = () => import('./pages/people/threads-page.tsx');
-const apps = () => import('./pages/app/apps-page.tsx');
 
 const routes: [path: string, component: ReturnType<typeof page>][] = [
   ['/overview', page(() => import('./pages/overview/overview-page.tsx'), 'OverviewPage')],
@@ -57,8 +56,8 @@ const routes: [path: string, component: ReturnType<typeof page>][] = [
   ['/usage', page(() => import('./pages/app/usage-page.tsx'), 'UsagePage')],
   ['/audit', page(() => import('./pages/app/audit-page.tsx'), 'AuditPage')],
   ['/jobs', page(() => import('./pages/jobs/jobs-page.tsx'), 'JobsPage')],
-  ['/sandboxes', page(apps, 'SandboxesPage')],
-  ['/apps', page(apps, 'AppsPage')],
+  ['/sandboxes', page(() => import('./pages/app/sandboxes-page.tsx'), 'SandboxesPage')],
+  ['/apps', page(() => import('./pages/app/apps-page.tsx'), 'AppsPage')],
 ];
 
 /** A page belongs to a place and a resource. It is mounted again when either changes. */

@@ -23,23 +23,27 @@ type Sentence = Static<typeof answerSentenceSchema>;
 /** What a reader of a stream receives before the whole answer. */
 type AnswerEvent = { event: 'delta'; data: { text: string } } | { event: 'sentence'; data: Sentence };
 
+/** Who receives an answer. */
+type AnswerReader = {
+  /** Aborted when nobody waits for the answer any longer. */
+  signal: AbortSignal;
+  /** Called with the documents that the answer is written from. */
+  onFound(documentIds: readonly string[]): void;
+  send(event: AnswerEvent): Promise<void>;
+};
+
 const passagesDefault = 12;
 const extractsMax = 5;
 const tokensDefault = 1_024;
 
 /** Finds passages, has a model write from them, and checks what it writes. Without a model, returns passages. */
-export async function answer(
-  deps: AnswerDeps,
-  caller: Caller,
-  input: Input,
-  send: (event: AnswerEvent) => void,
-  signal: AbortSignal,
-): Promise<Answer> {
+export async function answer(deps: AnswerDeps, caller: Caller, input: Input, reader: AnswerReader): Promise<Answer> {
   const { llm } = deps;
   const hasModel = input.model !== undefined || llm.operator.default !== undefined;
   if (hasModel) await llm.requireUsable(caller, input.model);
   const found = await retrieve(deps.knowledge, caller, input);
-  const draft = new Draft(input.unsupported ?? 'mark', send);
+  const draft = new Draft(input.unsupported ?? 'mark', reader);
+  reader.onFound(found.map(({ row }) => row.documentId));
   if (found.length === 0) return draft.finish('not_in_sources', found);
   if (!hasModel) return extract(found, draft);
   const tokens = input.max_output_tokens ?? tokensDefault;
@@ -54,7 +58,7 @@ export async function answer(
     caller,
     { model: input.model, messages, passages, tokens, temperature: 0 },
     draft,
-    signal,
+    reader.signal,
   );
   return draft.finish(statusOf(written, draft), passages, written);
 }
@@ -82,7 +86,10 @@ async function extract(passages: readonly Passage[], draft: Draft): Promise<Answ
     const quote = { text, start: 0, end: text.length };
     const sentence = { ...quote, quotes: [quote], citations: [passage.number] };
     const checked = await checkSentence([passage], { ...sentence, citations: [] });
-    draft.onSentence({ ...checked, citations: [passage.number] }, draft.sentences.length === 0 ? text : `\n\n${text}`);
+    await draft.onSentence(
+      { ...checked, citations: [passage.number] },
+      draft.sentences.length === 0 ? text : `\n\n${text}`,
+    );
   }
   return draft.finish('extracts', passages);
 }
@@ -91,22 +98,22 @@ async function extract(passages: readonly Passage[], draft: Draft): Promise<Answ
 class Draft {
   readonly sentences: Sentence[] = [];
   readonly #unsupported: 'mark' | 'remove' | 'refuse';
-  readonly #send: (event: AnswerEvent) => void;
+  readonly #reader: AnswerReader;
   readonly #cited = new Set<number>();
   #text = '';
   #removed = 0;
 
-  constructor(unsupported: 'mark' | 'remove' | 'refuse', send: (event: AnswerEvent) => void) {
+  constructor(unsupported: 'mark' | 'remove' | 'refuse', reader: AnswerReader) {
     this.#unsupported = unsupported;
-    this.#send = send;
+    this.#reader = reader;
   }
 
-  onText(text: string): void {
-    if (this.#unsupported === 'mark') this.#send({ event: 'delta', data: { text } });
+  async onText(text: string): Promise<void> {
+    if (this.#unsupported === 'mark') await this.#reader.send({ event: 'delta', data: { text } });
   }
 
   /** Returns true if there will be no answer. */
-  onSentence(checked: CheckedSentence, raw: string): boolean {
+  async onSentence(checked: CheckedSentence, raw: string): Promise<boolean> {
     const unsupported = isUnsupported(checked);
     if (unsupported && this.#unsupported === 'refuse') return true;
     if (unsupported && this.#unsupported === 'remove') {
@@ -122,7 +129,7 @@ class Draft {
     const { text, start, end, status, citations } = checked;
     const sentence = { text, start: start + moved, end: end + moved, status, unsupported, citations, quotes };
     this.sentences.push(sentence);
-    this.#send({ event: 'sentence', data: sentence });
+    await this.#reader.send({ event: 'sentence', data: sentence });
     return false;
   }
 

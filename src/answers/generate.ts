@@ -25,6 +25,7 @@ type Request = {
   passages: readonly Passage[];
   tokens: number;
   temperature?: number | undefined;
+  topP?: number | undefined;
   schema?: unknown;
 };
 
@@ -54,7 +55,7 @@ class Ended extends Error {}
 export async function generateChecked(
   { db, llm, requestMsMax }: GenerateDeps,
   caller: Caller,
-  { model, messages, passages, tokens, temperature, schema }: Request,
+  { passages, ...request }: Request,
   listener: Listener,
   signal: AbortSignal,
 ): Promise<Written> {
@@ -62,15 +63,12 @@ export async function generateChecked(
   const late = AbortSignal.timeout(requestMsMax);
   const writer = new Writer(passages, listener, () => stop.abort(new Ended()));
   try {
-    const generated = await llm.generate(
-      { model, messages, tokens, temperature, schema },
-      {
-        ...{ lane: caller.appId, budget: budgetOf(db, caller), origin: originOf(caller) },
-        signal: AbortSignal.any([signal, late, stop.signal]),
-        onRequest: () => writer.restart(),
-        onText: (text) => writer.push(text),
-      },
-    );
+    const generated = await llm.generate(request, {
+      ...{ lane: caller.appId, budget: budgetOf(db, caller), origin: originOf(caller) },
+      signal: AbortSignal.any([signal, late, stop.signal]),
+      onRequest: () => writer.restart(),
+      onText: (text) => writer.push(text),
+    });
     if (finishesOfRefusals.has(generated.finish_reason)) return { generated, outcome: 'refused' };
     await writer.end();
     if (writer.isEnded) return { generated, outcome: 'ended' };

@@ -1,16 +1,17 @@
 import { textBudget } from '../http/body/budgets.ts';
 import { type Api, everyCaller, ref } from '../http/route/route.ts';
+import type { StreamHub } from '../http/streams/sse.ts';
 import type { Clock } from '../lib/clock.ts';
 import { AppError } from '../lib/errors.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
-import { type Answer, type AnswerDeps, answer } from './answer.ts';
-import { abortedWithReader, type ServerEvent, sendEvents } from './event-stream.ts';
+import { type AnswerDeps, answer } from './answer.ts';
+import { abortedWithReader, seesDocuments } from './readers.ts';
 import { answerCreateSchema, answerSchema, quoteLimits, signedStatementSchema, verifySchema } from './schema.ts';
 import { verifyCitations } from './verify.ts';
 
 const tag = 'Answers';
 
-type Deps = AnswerDeps & { secrets: Secrets; clock: Clock };
+type Deps = AnswerDeps & { streams: StreamHub; secrets: Secrets; clock: Clock };
 
 /** Texts from sources whose quotes are checked. */
 export function registerAnswerRoutes(api: Api, deps: Deps): void {
@@ -34,7 +35,6 @@ export function registerAnswerRoutes(api: Api, deps: Deps): void {
     path: '/api/v1/answers',
     operationId: 'createAnswer',
     rateGroup: 'invocations',
-    reads: true,
     audit: 'none',
     tag,
     summary: 'Answer a question from sources',
@@ -44,17 +44,21 @@ export function registerAnswerRoutes(api: Api, deps: Deps): void {
     idempotency: 'repeated',
     responses: { 200: ref(answerSchema) },
     handler: async ({ caller, body, request, reply }) => {
-      const signal = abortedWithReader(reply);
-      if (body.stream !== true) return answer(deps, caller, body, () => {}, signal);
-      const work = async (send: (event: ServerEvent) => void) => {
-        const data: Answer = await answer(deps, caller, body, send, signal);
-        send({ event: 'answer', data });
-      };
-      return sendEvents(reply, work, (error) => {
+      if (body.stream !== true)
+        return answer(deps, caller, body, { signal: abortedWithReader(reply), onFound() {}, async send() {} });
+      const stream = deps.streams.openWork(request, reply, caller.appId, (error) => {
         const isKnown = error instanceof AppError;
-        if (!isKnown && !signal.aborted) request.log.error({ err: error }, 'A streamed answer failed');
+        if (!isKnown) request.log.error({ err: error }, 'A streamed answer failed');
         const { code, message } = isKnown ? error : internal;
         return { event: 'error', data: { error: { code, message } } };
+      });
+      return stream.run(async () => {
+        const data = await answer(deps, caller, body, {
+          signal: stream.signal,
+          onFound: (ids) => stream.endUnless(seesDocuments(deps.knowledge, ids)),
+          send: (event) => stream.send(event),
+        });
+        await stream.send({ event: 'answer', data });
       });
     },
   });

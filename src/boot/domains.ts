@@ -36,6 +36,7 @@ import { createRunTools } from '../mcp/run-tools.ts';
 import { createModels } from '../models/domain.ts';
 import { observeModelCalls } from '../monitoring/model-calls.ts';
 import { createSetAsideJobService } from '../monitoring/service.ts';
+import { createResponseSweep } from '../openai/responses/domain.ts';
 import { createOrgService } from '../orgs/service.ts';
 import { createAuth } from '../sign-in/domain.ts';
 import { createTeamService } from '../teams/service.ts';
@@ -208,6 +209,7 @@ export function createDomains(
   const webhooks = createWebhooks({ ...base, fetcher });
   const events = createEvents({ ...base, streamSecondsMax: config.streamSeconds, onLogged: webhooks.onLogged });
   const sweep = createIdempotencySweep(base);
+  const responses = createResponseSweep(base);
   const all: Domain[] = [
     sweep,
     files,
@@ -225,6 +227,7 @@ export function createDomains(
     events,
     webhooks,
     models,
+    responses,
   ];
   for (const domain of all)
     for (const [kind, source] of Object.entries(domain.streams ?? {})) streams.register(kind, source);

@@ -17,7 +17,7 @@ import { Intake } from '../http/body/intake.ts';
 import { AppShares } from '../http/limits/app-shares.ts';
 import { Connections } from '../http/limits/connections.ts';
 import type { Metrics } from '../http/metrics.ts';
-import { createStreamBudget, type StreamBudget } from '../http/streams/budget.ts';
+import { createStreamBudget, type StreamBudget } from '../http/streams/hub-options.ts';
 import { IssuerKeys } from '../identity/issuer-keys.ts';
 import { JobSlots } from '../jobs/job-slots.ts';
 import { type OpenCache, openCaches } from '../knowledge/index/cache.ts';

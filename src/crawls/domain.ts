@@ -1,10 +1,10 @@
 import type { Database } from '../db/database.ts';
 import { taskNames } from '../jobs/task-names.ts';
 import { newUuid } from '../lib/ids.ts';
-import type { EngineDeps } from './engine.ts';
 import { HostGate } from './host-gate.ts';
 import { createHostLedger } from './host-store.ts';
 import { crawlJob } from './jobs.ts';
+import type { EngineDeps } from './turn.ts';
 
 /*
  * Crawls of links and sites for other domains, which start them and take their pages.

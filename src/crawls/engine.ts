@@ -1,29 +1,19 @@
 import { ParseError } from '../content/parse/types.ts';
 import type { SitemapPage } from '../content/sitemap-file.ts';
-import type { Database, Transaction } from '../db/database.ts';
+import type { Transaction } from '../db/database.ts';
 import { contain, UncaughtError } from '../lib/contain.ts';
 import type { AppError } from '../lib/errors.ts';
-import type { Logger } from '../lib/log.ts';
 import { quotaError, usePages } from '../tenancy/quotas.ts';
-import { leftOutMax, pagesLeft, refreshPriority, sortLinks } from './frontier.ts';
+import { leftOutMax, pagesLeft, progressOf, refreshPriority, sortLinks } from './frontier.ts';
 import { normalizeUrl } from './page-url.ts';
-import { failedPage, type KnownPage, type PageOutcome, type ReaderDeps, readPage } from './read-page.ts';
+import { failedPage, type KnownPage, type PageOutcome, readPage } from './read-page.ts';
 import { RobotsCache } from './robots-cache.ts';
 import { linkedSignal, pause } from './signals.ts';
 import { heldColumns, type ReadPage, readHeld, SiteBoxes } from './site-boxes.ts';
 import { readSitemaps } from './sitemaps.ts';
 import * as store from './store.ts';
-import { type FinishedPage, isCharged, type TurnEnd, type TurnOptions } from './turn.ts';
+import { type EngineDeps, type FinishedPage, failedOf, isCharged, type TurnEnd, type TurnOptions } from './turn.ts';
 import type { Crawl, CrawledPage, CrawlSink, FailedPage, PageFailure } from './types.ts';
-
-export type EngineDeps = ReaderDeps & {
-  db: Database;
-  log: Logger;
-  /** The sink of each kind of consumer. */
-  sinks: ReadonlyMap<string, CrawlSink>;
-  /** The number of concurrent pages of one crawl. */
-  concurrency: number;
-};
 
 const codeOfError = 'internal_error';
 const internalError = { reason: codeOfError, code: codeOfError, message: 'The crawl could not continue.' } as const;
@@ -98,7 +88,10 @@ class Turn {
       await Promise.allSettled([...this.#inFlight.values(), this.#flushing]);
       await this.#discard(this.#finishedPages.splice(0));
       if (error instanceof CrawlLost) return { over: true };
-      if (this.#options.isLastAttempt === true && !this.#options.signal.aborted) await this.#fail(internalError);
+      if (this.#options.isLastAttempt === true && !this.#options.signal.aborted) {
+        await this.#handOverHeld(this.#options.signal);
+        await this.#fail(internalError);
+      }
       throw error;
     } finally {
       this.#options.signal.removeEventListener('abort', giveUp);
@@ -201,7 +194,7 @@ class Turn {
     const finished: FinishedPage = { queued, known: known?.state, outcome, isHeld };
     if (outcome.kind === 'page' && outcome.page.change !== 'unchanged' && !isHeld) {
       outcome.page = this.#boxes.trim(outcome.page);
-      await this.#prepare(finished, outcome.page);
+      await this.#prepare(finished, outcome.page, this.#stop.signal);
     }
     this.#finishedPages.push(finished);
     this.#committing += 1;
@@ -238,10 +231,10 @@ class Turn {
   }
 
   /** Prepares the page for the sink. A text that the sink cannot store fails only that page. */
-  async #prepare(finished: FinishedPage, page: CrawledPage): Promise<void> {
+  async #prepare(finished: FinishedPage, page: CrawledPage, signal: AbortSignal): Promise<void> {
     try {
       finished.prepared = await this.#deps.workSlots.run(this.#crawl.appId, () =>
-        this.#sink.prepare(this.#crawl, page, this.#stop.signal),
+        this.#sink.prepare(this.#crawl, page, signal),
       );
     } catch (error) {
       if (!(error instanceof ParseError)) throw error;
@@ -285,25 +278,25 @@ class Turn {
   }
 
   async #endAtQuota({ code, message }: AppError): Promise<void> {
-    await this.#handOverHeld();
+    await this.#handOverHeld(this.#stop.signal);
     await this.#fail({ reason: 'extraction_failed', code, message });
     this.#over = true;
   }
 
-  /** Hands over what was read and is charged, up to the first page that a quota does not allow. */
-  async #handOverHeld(): Promise<void> {
+  /** Hands over what was read and is charged, up to the first page that a quota does not allow. An error concerns one page. */
+  async #handOverHeld(signal: AbortSignal): Promise<void> {
     for (const queued of await store.listHeldPages(this.#deps.db, this.#crawl)) {
       const outcome = readHeld(queued.held);
       outcome.page = this.#boxes.trim(outcome.page);
       const finished: FinishedPage = { queued, known: undefined, outcome, isHeld: false };
-      await this.#prepare(finished, outcome.page);
       const refused = new Set([finished]);
       try {
+        await this.#prepare(finished, outcome.page, signal);
         const after = await this.#deps.db.begin((tx) => this.#commit(tx, [finished]));
         if (after.accepted.has(finished)) refused.delete(finished);
       } catch (error) {
-        if (quotaError(error) === undefined) throw error;
-        return;
+        if (quotaError(error) !== undefined) return;
+        this.#deps.log.error({ err: error, crawl: this.#crawl.id, url: queued.url }, 'A page could not be handed over');
       } finally {
         await this.#discard([...refused]);
       }
@@ -344,6 +337,7 @@ class Turn {
 
     for (const finished of batch) {
       const { queued, known, outcome } = finished;
+      if (queued.held !== null) crawl.waiting -= 1;
       const row = { urlHash: queued.urlHash, reason: null, canonicalHash: null, contentHash: null, boxes: null };
       if (outcome.kind === 'retry') await store.postponePage(tx, crawl, queued.urlHash, outcome.delayMs);
       else if (outcome.kind === 'left_out') {
@@ -357,13 +351,7 @@ class Turn {
         if (outcome.gone) gone.push(queued.url);
         // The target of a redirect exists, although it cannot be read now.
         else if (known !== undefined) follow(known.links, queued.depth);
-        failures.push({
-          url: queued.url,
-          lastUrl: known?.finalUrl,
-          isStart: queued.depth === 0,
-          failure: outcome.failure,
-          gone: outcome.gone,
-        });
+        failures.push(failedOf(finished, outcome));
       } else {
         const canonicalHash = store.hashUrl(outcome.canonical);
         const { contentHash } = outcome.state;
@@ -374,8 +362,10 @@ class Turn {
         const elsewhere =
           moved && queued.held === null && (await this.#isKnownElsewhere(tx, crawl, outcome.finalUrl, queued.depth));
         if (isStart) crawl.scopeUrl = outcome.finalUrl;
-        if (finished.isHeld && !elsewhere) held.push({ urlHash: queued.urlHash, outcome });
-        else if (!isStart && (elsewhere || twins.has(twin))) {
+        if (finished.isHeld && !elsewhere) {
+          held.push({ urlHash: queued.urlHash, outcome });
+          crawl.waiting += 1;
+        } else if (!isStart && (elsewhere || twins.has(twin))) {
           rows.push({ ...row, state: 'left_out', reason: 'duplicate' });
           crawl.discovered -= 1;
           crawl.dropped += 1;
@@ -402,10 +392,9 @@ class Turn {
       store.dropPageStates(tx, crawl, gone),
       this.#addPages(tx, crawl, found, leftOut),
     ]);
-    const progress = { discovered: crawl.discovered, done: crawl.done, failed: crawl.failed };
     const start = failures.find((failure) => failure.isStart);
     const [isWanted] = await Promise.all([
-      this.#sink.commit(tx, crawl, { pages, failures, progress }),
+      this.#sink.commit(tx, crawl, { pages, failures, progress: progressOf(crawl) }),
       store.updateCrawl(tx, crawl),
     ]);
     if (!isWanted) {
@@ -462,8 +451,8 @@ class Turn {
         await store.prioritizePages(tx, locked, pages);
         locked.sitemapRead = last;
         await store.updateCrawl(tx, locked);
-        const progress = { discovered: locked.discovered, done: locked.done, failed: locked.failed };
-        if (!(await this.#sink.commit(tx, locked, { pages: [], failures: [], progress }))) throw new CrawlLost();
+        const batch = { pages: [], failures: [], progress: progressOf(locked) };
+        if (!(await this.#sink.commit(tx, locked, batch))) throw new CrawlLost();
         return locked;
       });
       this.#crawl = crawl;

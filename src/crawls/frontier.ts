@@ -1,6 +1,6 @@
 import type { SitemapPage } from '../content/sitemap-file.ts';
 import { checkScope } from './scope.ts';
-import type { Crawl } from './types.ts';
+import type { Crawl, Progress } from './types.ts';
 
 const dayMs = 24 * 3_600_000;
 const periodMs: Record<string, number> = {
@@ -63,3 +63,7 @@ export function pagesLeft(crawl: Crawl): number {
 
 /** The number of rows that say why a page was left out. Further pages are left out without a row. */
 export const leftOutMax = 1_000;
+
+export function progressOf({ discovered, done, failed, waiting }: Crawl): Progress {
+  return { discovered, done, failed, waiting };
+}

@@ -3,8 +3,9 @@ import { addJob } from '../jobs/queue.ts';
 import { taskNames } from '../jobs/task-names.ts';
 import type { Task } from '../jobs/workers.ts';
 import { defined } from '../lib/defined.ts';
-import { type EngineDeps, runCrawlTurn } from './engine.ts';
+import { runCrawlTurn } from './engine.ts';
 import { countOlderCrawls, insertCrawl, type NewCrawl } from './store.ts';
+import type { EngineDeps } from './turn.ts';
 
 /** Stored with the job, so its names are public. */
 type CrawlPayload = { app_id: string; crawl_id: string };

@@ -84,7 +84,7 @@ export async function updateCrawl(tx: Transaction, crawl: Crawl): Promise<void> 
   await tx`
     update crawls set scope_url = ${crawl.scopeUrl}, sitemap_read = ${crawl.sitemapRead},
       discovered = ${crawl.discovered}, done = ${crawl.done}, failed = ${crawl.failed}, dropped = ${crawl.dropped},
-      left_out = ${crawl.leftOut}
+      left_out = ${crawl.leftOut}, waiting = ${crawl.waiting}
     where app_id = ${crawl.appId} and id = ${crawl.id}`;
 }
 

@@ -1,6 +1,18 @@
+import type { Database } from '../db/database.ts';
 import type { WaitOutside } from '../jobs/workers.ts';
-import type { PageOutcome } from './read-page.ts';
+import type { Logger } from '../lib/log.ts';
+import type { PageOutcome, ReaderDeps } from './read-page.ts';
 import type { PageState, QueuedPage } from './store.ts';
+import type { CrawlSink, FailedPage } from './types.ts';
+
+export type EngineDeps = ReaderDeps & {
+  db: Database;
+  log: Logger;
+  /** The sink of each kind of consumer. */
+  sinks: ReadonlyMap<string, CrawlSink>;
+  /** The number of concurrent pages of one crawl. */
+  concurrency: number;
+};
 
 /** The end of a turn: the crawl has ended or was deleted, or its next turn is due at `runAt`. */
 export type TurnEnd = { over: true } | { over: false; runAt: Date };
@@ -32,4 +44,12 @@ export type FinishedPage = {
 export function isCharged({ queued, outcome }: FinishedPage): boolean {
   if (queued.held !== null) return false;
   return outcome.kind === 'page' || outcome.kind === 'failed' || (outcome.kind === 'left_out' && outcome.fetched);
+}
+
+/** The page as the sink gets it. */
+export function failedOf(
+  { queued, known }: FinishedPage,
+  { failure, gone }: Extract<PageOutcome, { kind: 'failed' }>,
+): FailedPage {
+  return { url: queued.url, lastUrl: known?.finalUrl, isStart: queued.depth === 0, failure, gone };
 }

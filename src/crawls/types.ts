@@ -31,6 +31,8 @@ export type Crawl = Scope & {
   failed: number;
   dropped: number;
   leftOut: number;
+  /** The number of pages that are read and not handed over yet. */
+  waiting: number;
 };
 
 export type FailureReason = 'fetch_failed' | 'unsupported_content' | 'extraction_failed' | 'timeout' | 'internal_error';
@@ -76,7 +78,8 @@ export type FailedPage = {
   gone: boolean;
 };
 
-type Progress = { discovered: number; done: number; failed: number };
+/** `waiting`: pages that are read and are handed over once it is known what the site repeats. */
+export type Progress = { discovered: number; done: number; failed: number; waiting: number };
 
 /** How a crawl ended: decided by its start page, or because its consumer was deleted. */
 export type CrawlVerdict = { state: 'done' } | { state: 'failed'; failure: PageFailure };

@@ -100,6 +100,7 @@ export function presentSummary(row: ExtractionRow) {
     output_count: row.outputCount,
     byte_count: row.outputBytes,
     progress: { discovered: row.discovered ?? 1, done: row.done ?? 1, failed: row.failed ?? 0 },
+    waiting_count: row.state === 'running' && row.waiting ? row.waiting : undefined,
     ...presentStructuring(row),
     created_at: iso(row.createdAt),
     updated_at: iso(row.updatedAt),

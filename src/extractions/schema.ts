@@ -107,6 +107,12 @@ export const extractionSchema = Type.Object(
       }),
     ),
     progress: Type.Object({ discovered: Type.Integer(), done: Type.Integer(), failed: Type.Integer() }),
+    waiting_count: Type.Optional(
+      Type.Integer({
+        description:
+          'The number of pages that are read and become outputs once enough pages show what the site repeats. Omitted when none waits.',
+      }),
+    ),
     data_progress: Type.Optional(
       Type.Object(
         {

@@ -159,7 +159,13 @@ export function createExtractionService(deps: ExtractionDeps) {
         collectionId: null,
         settings: { ...settings, startUrl },
       });
-      await store.updateProgress(tx, caller.appId, id, { discovered: 1, done: 0, failed: 0 }, { outputs: 0, bytes: 0 });
+      await store.updateProgress(
+        tx,
+        caller.appId,
+        id,
+        { discovered: 1, done: 0, failed: 0, waiting: 0 },
+        { outputs: 0, bytes: 0 },
+      );
       return id;
     };
     return { commit, discard: async () => {} };

@@ -2,6 +2,7 @@
  * Triggers of extractions: extractions_created and extractions_ended emit an event when an extraction has ended.
  */
 import type { OcrReport, PageReport } from '../content/parse/types.ts';
+import type { Progress } from '../crawls/types.ts';
 import type { Db, Transaction } from '../db/database.ts';
 import type { PageRequest } from '../http/route/pages.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';
@@ -32,6 +33,7 @@ export type ExtractionRow = Owned & {
   discovered: number | null;
   done: number | null;
   failed: number | null;
+  waiting: number | null;
   /** The number of finished outputs, and the size of their text in bytes when they were written. */
   outputCount: number;
   outputBytes: number;
@@ -134,12 +136,12 @@ export async function updateProgress(
   tx: Db,
   appId: string,
   id: string,
-  progress: { discovered: number; done: number; failed: number },
+  progress: Progress,
   written: { outputs: number; bytes: number },
 ): Promise<void> {
   await tx`
     update extractions set discovered = ${progress.discovered}, done = ${progress.done}, failed = ${progress.failed},
-      output_count = output_count + ${written.outputs}, output_bytes = output_bytes + ${written.bytes},
+      waiting = ${progress.waiting}, output_count = output_count + ${written.outputs}, output_bytes = output_bytes + ${written.bytes},
       version = version + 1, updated_at = now()
     where app_id = ${appId} and id = ${id}`;
 }

@@ -29,6 +29,7 @@ export const taskNames = {
   sweepIdempotency: 'sweep_idempotency',
   sweepKv: 'sweep_kv',
   sweepModels: 'sweep_models',
+  sweepResponses: 'sweep_responses',
   sweepUploads: 'sweep_uploads',
   sweepUsage: 'sweep_usage',
 } as const;

@@ -37,6 +37,7 @@ export const idPrefixes = {
   modelBudget: ['mbg'],
   modelCall: ['mcl'],
   org: ['org'],
+  response: ['resp'],
   sandbox: ['sbx', 'dsb'],
   source: ['cso', 'ksrc'],
   sync: ['csy'],

@@ -166,6 +166,7 @@ async function callOne(
     ...{ 'gen_ai.operation.name': 'chat', 'gen_ai.provider.name': providerNames[model.provider] },
     ...{ 'gen_ai.request.model': model.model, 'gen_ai.request.max_tokens': tokens, 'gen_ai.request.stream': true },
     ...(input.temperature === undefined ? {} : { 'gen_ai.request.temperature': input.temperature }),
+    ...(input.topP === undefined ? {} : { 'gen_ai.request.top_p': input.topP }),
   };
   return trace(`chat ${model.model}`, { kind: 'client', attributes }, async () => {
     try {
@@ -190,7 +191,7 @@ async function callOne(
 async function request(
   registry: Registry,
   { model, isLast, messages }: Attempt,
-  { schema, tools, tokens, temperature }: GenerationInput,
+  { schema, tools, tokens, temperature, topP }: GenerationInput,
   signal: AbortSignal,
   on: { onText(text: string): void; onToolCall(): void },
 ): Promise<Completed> {
@@ -202,7 +203,7 @@ async function request(
   const timer = firstTextMs === undefined ? undefined : setTimeout(() => late.abort(tooLate), firstTextMs);
   try {
     return await client.complete({
-      ...{ messages, schema, tools, tokens, temperature },
+      ...{ messages, schema, tools, tokens, temperature, topP },
       ...(isLast ? {} : { tries: 1 }),
       signal: AbortSignal.any([signal, late.signal]),
       onText(text) {

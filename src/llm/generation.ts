@@ -13,6 +13,7 @@ export type GenerationInput = {
   /** What the model may call. The calls are returned, not made. */
   tools?: readonly ToolDefinition[] | undefined;
   temperature?: number | undefined;
+  topP?: number | undefined;
   /** The maximum number of tokens that one request may generate. */
   tokens: number;
 };

@@ -9,8 +9,8 @@ type Filter = Record<string, unknown>;
 type Budget = { left: number };
 
 /** Converts a comparison or compound filter of OpenAI to a search filter. Throws 422 and names the wrong member. */
-export function readFilters(filter: unknown): Filter {
-  return readFilter(filter, 'filters', 0, { left: conditionsMax });
+export function readFilters(filter: unknown, at = 'filters'): Filter {
+  return readFilter(filter, at, 0, { left: conditionsMax });
 }
 
 function readFilter(filter: unknown, at: string, depth: number, budget: Budget): Filter {

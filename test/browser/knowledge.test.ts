@@ -132,7 +132,7 @@ test('a page of the web is ingested before one’s eyes; the form comes from the
   await page.getByRole('link', { name: 'Pilot book' }).click();
   await page.getByText('Pilots board at the outer buoy.').first().waitFor();
 
-  await page.getByRole('link', { name: 'Source', exact: true }).click();
+  await page.locator('.lead').getByRole('link').first().click();
   await page.getByRole('tab', { name: 'Settings' }).click();
   await page.getByRole('button', { name: 'Pause the source' }).click();
   await page.getByRole('button', { name: 'Activate the source' }).waitFor();

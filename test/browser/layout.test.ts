@@ -199,12 +199,31 @@ async function findViolations(page: Page, isDark: boolean): Promise<string[]> {
     const { axe } = globalThis as unknown as { axe: Axe };
     const runOnly = colourOnly
       ? { runOnly: ['color-contrast', 'link-in-text-block'] }
-      : { rules: { 'label-content-name-mismatch': { enabled: true } } };
+      : { rules: { 'label-content-name-mismatch': { enabled: true }, 'target-size': { enabled: true } } };
     const { violations } = await axe.run({ exclude: ['iframe'] }, { resultTypes: ['violations'], ...runOnly });
     // Only these are sent: all that axe found to be right is much more.
     return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ target }) => target.join(' ')).join(', ')}`);
   }, isDark);
 }
+
+/** The rules that the console once broke, and a script that adds a part that breaks each of them. */
+const brokenOnce = {
+  'target-size': `for (const name of ['a', 'b']) {
+      const button = main.appendChild(document.createElement('button'));
+      button.textContent = name;
+      Object.assign(button.style, { width: '9px', height: '9px', padding: '0', font: '8px serif' });
+    }`,
+  'scrollable-region-focusable': `const box = main.appendChild(document.createElement('div'));
+    box.textContent = 'Long text';
+    Object.assign(box.style, { height: '30px', overflow: 'auto' });
+    Object.assign(box.appendChild(document.createElement('p')).style, { height: '300px' });`,
+  'aria-required-children': `const list = main.appendChild(document.createElement('div'));
+    list.setAttribute('role', 'listbox');
+    list.setAttribute('aria-label', 'Names');
+    const note = list.appendChild(document.createElement('span'));
+    note.setAttribute('role', 'note');
+    note.textContent = 'None';`,
+};
 
 /** What is wrong on any page: all of it is reported at the end. */
 const problems: string[] = [];
@@ -228,9 +247,33 @@ const phone = { width: 390, height: 780 };
 const desktop = { width: 1280, height: 800 };
 
 async function assertFitsPhone(page: Page, name: string): Promise<void> {
+  problems.push(...(await findViolations(page, false)).map((problem) => `${name}, phone: ${problem}`));
   assert.equal(await scrollsSideways(page), false, `${name} sticks out to the side`);
   await it.picture(page, `phone-${name}`);
 }
+
+test('the menu shows where the page is, however low the window', async () => {
+  const page = await it.openAsDeveloper(app, `/console/${app.app.id}/overview`, 'desktop', {
+    viewport: { width: 1280, height: 480 },
+  });
+  const link = page.getByRole('navigation', { name: 'Sections' }).getByRole('link', { name: 'Usage and quotas' });
+  await page.evaluate(`history.pushState(null, '', '/console/${app.app.id}/usage')`);
+  await page.getByRole('heading', { name: 'Usage and quotas' }).waitFor();
+  const bottom = await link.evaluate((element) => element.getBoundingClientRect().bottom);
+  assert.ok(bottom < 480, `its link ends at ${bottom} pixels`);
+});
+
+test('axe looks for what the console once broke', async () => {
+  const page = await it.openAsDeveloper(app, '/console/files');
+  for (const [rule, part] of Object.entries(brokenOnce)) {
+    await page.evaluate(`{ const main = document.querySelector('main#content'); ${part} }`);
+    const found = await findViolations(page, false);
+    assert.ok(
+      found.some((one) => one.startsWith(`${rule}:`)),
+      `${rule} is not found, but ${found.join('; ')}`,
+    );
+  }
+});
 
 test('on a phone no page scrolls sideways; on a desktop, light and dark, axe finds nothing on any page, text has the contrast of WCAG AA, each control has a name, and there is one main heading', {
   timeout: pagesTimeoutMs,

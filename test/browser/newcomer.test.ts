@@ -84,6 +84,40 @@ test('a newcomer goes from the sign-in link to a searched document and a watched
   assert.equal(await scrollsSideways(page), false);
 });
 
+test('each first step creates something real, and the list is gone when all are done', async () => {
+  const app = await loadApp(it.server);
+  const page = await it.openAsDeveloper(app, `/console/${app.app.id}/overview`);
+  const steps = page.getByRole('region', { name: 'First steps' });
+  const back = async (done: number) => {
+    await page.getByRole('navigation', { name: 'Sections' }).getByRole('link', { name: 'Overview' }).click();
+    await steps.getByText(`${done} of 5`).waitFor();
+  };
+  const example = (name: string) => steps.getByRole('button', { name: new RegExp(name) }).click();
+  // The app has keys.
+  await back(1);
+  await example('Upload a file');
+  await page.getByRole('heading', { name: 'Opening hours', exact: true }).waitFor();
+  await back(2);
+  await example('Make a document searchable');
+  await page.getByLabel('Question or words').fill('when is the office open');
+  await page.getByRole('button', { name: 'Search', exact: true }).click();
+  await page.getByRole('region', { name: 'Hits' }).getByText('from eight to five').waitFor();
+  await back(3);
+  await example('Run an automation');
+  await page.getByText('"text": "Hello, Ada."').first().waitFor();
+  await back(4);
+  await steps.getByText('The same from your code').click();
+  await steps.getByRole('tab', { name: 'curl' }).waitFor();
+  await steps.getByRole('link', { name: 'Create the first user' }).click();
+  await page.getByRole('button', { name: 'New user' }).first().click();
+  await page.getByRole('dialog').getByLabel('E-mail').fill('ada@harbour.example');
+  await page.getByRole('dialog').getByRole('button', { name: 'Create the user' }).click();
+  await page.getByRole('cell', { name: 'ada@harbour.example' }).first().waitFor();
+  await page.getByRole('navigation', { name: 'Sections' }).getByRole('link', { name: 'Overview' }).click();
+  await page.getByRole('region', { name: 'Recent activity' }).waitFor();
+  await steps.waitFor({ state: 'detached' });
+});
+
 test('runs are filtered in the address, and run again and cancelled together', async () => {
   const app = await loadApp(it.server);
   const key = app.secretKey;

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, test } from 'node:test';
 import type { Page } from 'playwright-core';
+import { AutomationsClient, graphOf } from '../support/automations.ts';
 import { ConsoleTest } from '../support/browser.ts';
 import { loadApp } from '../support/console.ts';
 import { knowledgeOf } from '../support/knowledge.ts';
@@ -108,6 +109,26 @@ test('a list that follows changes says when its requests fail', async () => {
     route.fulfill({ status: 500, json: { error: { code: 'internal_error', message: 'Broken.' } } }),
   );
   await page.getByText('Not live: the last request failed').waitFor();
+  it.problems.length = 0;
+});
+
+test('a run that is watched says when its requests fail, and follows again when they do not', async () => {
+  const client = new AutomationsClient(it.server, app);
+  const workflow = graphOf(
+    { id: 'arrival', kind: 'wait_for_signal', name: 'arrived', on_success: 'done' },
+    { id: 'done', kind: 'complete', result: 1 },
+  );
+  const { id } = await client.createAutomation({ name: 'Wait for arrival', workflow });
+  const run = await client.invoke(id, { payload: {} });
+  await client.waitUntilWaiting(run.id);
+  const page = await it.openAsDeveloper(app, `/console/runs/${run.id}`);
+  await page.getByText('Live', { exact: true }).waitFor();
+  const error = { code: 'unavailable', message: 'The database is away.' };
+  await page.route('**/journal?*', (route) => route.fulfill({ status: 503, json: { error } }));
+  await page.getByText('Not live').waitFor();
+  await page.unroute('**/journal?*');
+  await page.getByText('Live', { exact: true }).waitFor();
+  // The browser logs each 503.
   it.problems.length = 0;
 });
 

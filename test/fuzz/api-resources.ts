@@ -5,6 +5,7 @@ import { encodePng } from '../support/pictures.ts';
 import { pixel } from '../support/reference/tenants.ts';
 import type { TestServer } from '../support/server.ts';
 import { setJobAside } from '../support/set-aside-job.ts';
+import { storeResponse } from '../support/stored-response.ts';
 import { until } from '../support/until.ts';
 import { metadataOf, tus } from '../support/uploads.ts';
 import type { Known } from './api-document.ts';
@@ -106,6 +107,7 @@ export async function createResources(server: TestServer, outside: Outside): Pro
       automation_run: automations.run,
     },
     ...{ ...models.known, ...groups.known, ...syncs.known, ...approvals.known },
+    response: await storeResponse(server.db, user.uuid),
     thread: await post('/threads', { title: 'Thread', agent }),
     installation: await post('/installations', { agent, kind: 'thread/messages' }),
     token: installations.token,

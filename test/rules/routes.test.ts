@@ -192,6 +192,7 @@ test('a route takes bodies of 64 KiB and 2,000 values at most, or is listed here
     ['setGroupMembers', 'members'],
     ['developerSetGroupMembers', 'members'],
     ['searchKnowledgeSource', 'filter'],
+    ['openaiCreateResponse', 'a conversation of 200,000 characters'],
     ['openaiCreateVectorStore', '500 files'],
     ['openaiCreateFileBatch', '500 files with attributes'],
     ['openaiSearchVectorStore', 'filters'],

@@ -38,6 +38,7 @@ export type TestExtraction = {
   byte_count: number;
   outputs: TestOutput[];
   progress: { discovered: number; done: number; failed: number };
+  waiting_count?: number;
   left_out?: { url: string; reason: string }[];
   schema?: unknown;
   instructions?: string;

@@ -9,6 +9,7 @@ type ChatRequest = {
   max_tokens?: number;
   max_completion_tokens?: number;
   temperature?: number;
+  top_p?: number;
   stream_options?: unknown;
   response_format?: { type: 'json_schema'; json_schema: { name: string; schema: unknown } } | { type: 'json_object' };
 };

@@ -12,6 +12,28 @@ type Send = <T = object>(number: number, method: string, path: string, options: 
 
 const quota = { status: 422, code: 'quota_exceeded' };
 
+/** Callers who each store a response, as the app or as one of its users. Most are stored beforehand. */
+function storedResponses({ db, provision, api }: TestServer, who: 'app' | 'user') {
+  return {
+    async prepare() {
+      const app = await provision.app();
+      const user = await provision.user(app);
+      const max = who === 'app' ? 100_000 : 1_000;
+      const userId = who === 'app' ? null : parseId('user', user.id);
+      await db`insert into openai_responses (app_id, sandbox_id, id, user_id, input, response, document_ids, created_at,
+          expires_at)
+        select ${app.app.uuid}, ${production}, gen_random_uuid(), ${userId ?? null}, '[]', '{}', '{}', now(),
+          now() + interval '1 day' from generate_series(1, ${max - 10})`;
+      const caller = who === 'app' ? { token: app.secretKey } : { token: user.token };
+      const [before] = [max - 10];
+      return {
+        attempt: () => api('POST', '/v1/responses', { ...caller, body: { input: 'Hello.' } }),
+        held: async () => (await db`select 1 from openai_responses where app_id = ${app.app.uuid}`).length - before,
+      };
+    },
+  };
+}
+
 /** Limits of how many rows an app, a group, an approval or a sync may have. Large ones are nearly reached beforehand. */
 export function limitsOfRows(server: TestServer, send: Send): LimitCase[] {
   const { db, provision } = server;
@@ -61,6 +83,14 @@ export function limitsOfRows(server: TestServer, send: Send): LimitCase[] {
           select ${app.app.uuid}, ${production}, gen_random_uuid(), 'user', 'day', 1 from generate_series(1, 190)`,
         200,
       ),
+    },
+    {
+      ...{ limit: 'stored responses of OpenAI clients', max: 10, attempts: 30, refusal: quota },
+      ...storedResponses(server, 'app'),
+    },
+    {
+      ...{ limit: 'stored responses of a user', max: 10, attempts: 30, refusal: quota },
+      ...storedResponses(server, 'user'),
     },
     {
       ...{ limit: 'config entries', max: 10, attempts: 30, refusal: quota },

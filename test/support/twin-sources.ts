@@ -13,6 +13,7 @@ export type Side = {
   insider: TestUser;
   agent: TestResource;
   mcp: Client;
+  api: TestServer['api'];
   /** What an id of this side is called in compared responses, in the order of their appearance. */
   names: Map<string, string>;
 };
@@ -26,7 +27,7 @@ export async function createSide(server: TestServer): Promise<Side> {
   const mcp = new Client({ name: 'test', version: '1' });
   const headers = { authorization: `Bearer ${reader.token}` };
   await mcp.connect(new StreamableHTTPClientTransport(new URL(`${server.baseUrl}/mcp`), { requestInit: { headers } }));
-  return { app, org, reader, insider, agent, mcp, names: new Map() };
+  return { app, org, reader, insider, agent, mcp, api: server.api, names: new Map() };
 }
 
 const ids = /\b(?:file-|vs_|vsfb_|[a-z]{3}_)([0-9A-Za-z]{22})\b/g;
@@ -71,7 +72,7 @@ export async function readEverything(
   const send = async (method: string, path: string, body?: Json) => {
     const response = await server.api(method, path, { ...auth, ...(body === undefined ? {} : { body }) });
     seen.push(
-      `${method} ${normalise(side, path)} ${JSON.stringify(body)}: ${response.status} ${normalise(side, response.text)}`,
+      `${method} ${normalise(side, path)} ${normalise(side, JSON.stringify(body ?? {}))}: ${response.status} ${normalise(side, response.text)}`,
     );
     return response.body as { data?: { id: string }[]; total_pages?: number };
   };
@@ -101,6 +102,7 @@ export async function readEverything(
     await send('POST', `${api}/knowledge_search`, body);
     await send('POST', `${api}/agents/${side.agent.id}/search`, body);
   }
+  await readAnswers(side, source, searches, send, (line) => seen.push(line));
   const store = `/v1/vector_stores/${source.replace('cso_', 'vs_')}`;
   await send('GET', store);
   // In the order of the ids that the documents of a batch get, which are read several at a time.
@@ -123,6 +125,29 @@ export async function readEverything(
   ] as const)
     seen.push(`${name}: ${normalise(side, JSON.stringify(await side.mcp.callTool({ name, arguments: args })))}`);
   return seen;
+}
+
+type Send = (method: string, path: string, body?: Json) => Promise<object>;
+
+/** Answers from extracts, and statements about quotes; without the key and the signature, which cover ids and times. */
+async function readAnswers(
+  side: Side,
+  source: string,
+  searches: Json[],
+  send: Send,
+  note: (line: string) => void,
+): Promise<void> {
+  for (const { query } of searches.slice(0, 6))
+    for (const scope of [{ sources: [source] }, { agent: side.agent.id }, {}])
+      await send('POST', '/api/v1/answers', { query, max_results: 7, ...scope });
+  const quotes = searches.slice(0, 12).map(({ query }) => String(query));
+  quotes.push('Der Reiher steht im Schilf und wartet', 'heron marsh alpha', 'alpha alphabet alpine');
+  for (const scope of [{ sources: [source] }, { agent: side.agent.id }, {}]) {
+    const { token } = side.reader;
+    const body = { quotes, ...scope };
+    const { status, body: signed } = await side.api('POST', '/api/v1/citations/verify', { token, body });
+    note(`verify: ${status} ${normalise(side, JSON.stringify(signed.statement))}`);
+  }
 }
 
 /** 404 for everybody but the whole app, and the same as for a document that never existed. */

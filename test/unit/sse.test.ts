@@ -5,7 +5,7 @@ import { type AddressInfo, Socket } from 'node:net';
 import { after, before, test } from 'node:test';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Database } from '../../src/db/database.ts';
-import { createStreamBudget } from '../../src/http/streams/budget.ts';
+import { createStreamBudget } from '../../src/http/streams/hub-options.ts';
 import { StreamHub, topicOf } from '../../src/http/streams/sse.ts';
 import { createLogger } from '../../src/lib/log.ts';
 

@@ -80,13 +80,15 @@ export async function exchange<K extends OperationName>(
     signal?: AbortSignal;
   };
   const [method = 'GET', template = '/'] = operation.split(' ');
+  const given = {
+    ...sessionHeaders(template),
+    ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+    ...headers,
+  };
   const response = await send(urlOf(template, path, query), {
     method,
-    headers: {
-      ...sessionHeaders(template),
-      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-      ...headers,
-    },
+    // An empty one leaves out what the session would send.
+    headers: Object.fromEntries(Object.entries(given).filter(([, value]) => value !== '')),
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     ...(signal === undefined ? {} : { signal }),
   });

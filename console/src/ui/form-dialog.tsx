@@ -19,6 +19,9 @@ export type FieldSpec = {
   clearable?: boolean;
 };
 
+/** The fields of what has only a name. */
+export const nameField: FieldSpec[] = [{ name: 'name', label: 'Name', required: true }];
+
 /** The body that a form sends. For a change, only what differs from the initial values. */
 type Body = Record<string, unknown>;
 

@@ -15,6 +15,7 @@ export function ResourcePage<T extends RowData>({
   title,
   lead,
   create,
+  above,
   children,
   empty,
   filtered,
@@ -25,6 +26,8 @@ export function ResourcePage<T extends RowData>({
     lead: string;
     /** The button and the form for a new resource. */
     create?: (FormProps & { button: string }) | undefined;
+    /** What is shown before the filters and the table. */
+    above?: ReactNode;
     /** Filters above the table. */
     children?: ReactNode;
     /** The text for an app that has none. */
@@ -42,6 +45,7 @@ export function ResourcePage<T extends RowData>({
       <PageHead title={title} lead={lead}>
         {button}
       </PageHead>
+      {above}
       {children === undefined ? null : <div className="toolbar">{children}</div>}
       <PagedTable<T>
         {...table}

@@ -99,6 +99,7 @@ export const catalogue: Readonly<Record<string, TableKind>> = {
     'model_budgets',
     'model_calls',
     'models',
+    'openai_responses',
     'orgs',
     'personal_tokens',
     'refresh_tokens',

@@ -43,6 +43,7 @@ export type Extraction = {
   max_pages?: number;
   error?: { code: string; message: string };
   progress: { discovered: number; done: number; failed: number };
+  waiting_count?: number;
   data_progress?: { pending: number; done: number; failed: number; pieces: number; pieces_done: number };
   output_count: number;
   outputs?: Output[];
@@ -153,13 +154,19 @@ async function extractFile(
 /** The pages that were read; once all are, the pieces of them that were read for data. */
 function describe(
   pages: PageCount,
-  { progress: { discovered, done, failed }, max_pages: most, data_progress: data }: Extraction,
+  {
+    progress: { discovered, done, failed },
+    waiting_count: waiting = 0,
+    max_pages: most,
+    data_progress: data,
+  }: Extraction,
 ) {
   const of = Math.min(discovered, most ?? discovered);
-  if (data !== undefined && data.pieces > 0 && done + failed >= of)
+  const read = Math.min(done + failed + waiting, of);
+  if (data !== undefined && data.pieces > 0 && read >= of)
     return [`${data.pieces_done} of ${data.pieces} pieces read`, data.pieces_done / data.pieces] as const;
-  const words = `${pages.describe(done + failed, of)}${failed > 0 ? `, ${failed} failed` : ''}`;
-  return [words, of === 0 ? 0 : (done + failed) / of] as const;
+  const words = `${pages.describe(read, of)}${failed > 0 ? `, ${failed} failed` : ''}`;
+  return [words, of === 0 ? 0 : read / of] as const;
 }
 
 /** The schema and instructions of the request. */

@@ -56,6 +56,7 @@ const pathParameters: Record<string, string> = {
   name: 'The name of the secret.',
   org: 'The id (`org_…`) of an organisation.',
   path: 'The virtual path of the entry. It may contain slashes.',
+  response: 'resp_…; a stored response.',
   sandbox: 'The id (`sbx_…`) of a sandbox.',
   sync: 'csy_…: a run of a connector.',
   source: 'The id (`cso_…`; under `/v1` `vs_…`) of a knowledge source.',

@@ -1,16 +1,16 @@
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Database, Db } from '../../db/database.ts';
-import { type Clock, systemClock } from '../../lib/clock.ts';
-import type { Logger } from '../../lib/log.ts';
+import type { Db } from '../../db/database.ts';
+import { systemClock } from '../../lib/clock.ts';
 import type { UserCaller } from '../../tenancy/caller.ts';
-import { type CredentialFacts, hasExpired, type Identified } from '../../tenancy/credential.ts';
+import { hasExpired, type Identified } from '../../tenancy/credential.ts';
 import type { AppShares } from '../limits/app-shares.ts';
-import type { StreamBudget } from './budget.ts';
 import { ChangeWaits } from './change-waits.ts';
+import type { StreamHubOptions } from './hub-options.ts';
 import { type Log, type LogEntry, type LogSource, notAPosition, type StreamedResource, sendLog } from './log-stream.ts';
 import { type Outlet, UnreadBytes } from './unread-bytes.ts';
 import { type Snapshot, updatesFor } from './versions.ts';
+import { endings, type ServerEvent, streamHeaders, WorkStream } from './work-stream.ts';
 
 /**
  * Server-Sent Events for resources that change. The id of an event is the version of the resource that it shows. A
@@ -29,27 +29,6 @@ export type StreamSource = {
   filterExisting?(resources: readonly StreamedResource[]): Promise<string[]>;
   /** Returns the ids of the resources that the user may see. */
   filterVisible(caller: UserCaller, ids: readonly string[]): Promise<string[]>;
-};
-
-type StreamHubOptions = {
-  /** A direct connection (no transaction pooler), for LISTEN. */
-  listenDatabase: Database;
-  log: Logger;
-  streamSecondsMax: number;
-  /** What the streams of this process share. */
-  budget: StreamBudget;
-  heartbeatMs?: number;
-  /** How long a reader may stall before its connection is closed. */
-  stalledMs?: number;
-  /** Decides when a credential expires. By default the system's clock. */
-  clock?: Clock;
-  /** Returns the readers whose credential has expired or been revoked. Without it, no credential ever ends. */
-  findEnded?<T extends CredentialFacts>(readers: readonly T[]): Promise<T[]>;
-  /**
-   * Loads these users with their current rights, in the same order. Without it, no reader ever loses sight of a
-   * resource.
-   */
-  loadUsers?(users: readonly UserCaller[]): Promise<(UserCaller | undefined)[]>;
 };
 
 /**
@@ -89,7 +68,12 @@ type Stream = Identified & {
   openedAtMs: number;
   /** For a log: whether the stream sends this entry. */
   accepts: (entry: LogEntry) => boolean;
+  /** Present if the stream shows the work of one request instead of a resource. */
+  work?: WorkStream;
 };
+
+/** What opens a stream: the rest follows. */
+type Opened = Pick<Stream, 'appId' | 'topic' | 'kind' | 'id' | 'version' | 'accepts'>;
 
 type Topic = { kind: string; appId: string; id: string; streams: Set<Stream> };
 
@@ -158,6 +142,7 @@ export class StreamHub {
       for (const stream of await findEnded([...this.#byAge])) this.#end(stream);
       await this.#endGone();
       await this.#endHidden();
+      await this.#endHiddenWork();
     } catch (error) {
       // The state is unknown now. The next check follows in a second.
       log.warn({ err: error }, 'Could not check the readers of streams');
@@ -209,10 +194,20 @@ export class StreamHub {
         );
         for (const stream of streams) {
           stream.identity = user;
-          if (!seen.has(stream.id)) this.#end(stream);
+          if (stream.work === undefined && !seen.has(stream.id)) this.#end(stream);
         }
       }
     }
+  }
+
+  /** What the work of a request shows may be hidden at any time, whatever its reader's own rights. */
+  async #endHiddenWork(): Promise<void> {
+    const works = [...this.#byAge].filter(({ work }) => work !== undefined);
+    await Promise.all(
+      works.map(async (stream) => {
+        if (!(await stream.work?.isVisible(stream.identity))) this.#end(stream);
+      }),
+    );
   }
 
   /** The number of resources that are streamed. */
@@ -256,34 +251,59 @@ export class StreamHub {
     response.socket?.setNoDelay(true);
     response.flushHeaders();
     const name = topicOf(kind, appId, id);
-    const stream: Stream = {
-      identity: request.identity,
-      credential: request.credential,
-      response,
-      appId,
-      outlet: this.#unread.open(response, appId, () => this.#markDirty(name)),
-      topic: name,
-      kind,
-      id,
-      version: this.#startOf(request, kind),
-      fresh: true,
-      openedAtMs: performance.now(),
-      accepts,
-    };
+    const opened = { appId, topic: name, kind, id, version: this.#startOf(request, kind), accepts };
+    const stream = this.#add(request, response, opened, () => this.#markDirty(name));
     let topic = this.#topics.get(name);
     if (!topic) {
       topic = { kind, appId, id, streams: new Set() };
       this.#topics.set(name, topic);
     }
     topic.streams.add(stream);
+    this.#markDirty(name);
+    return reply;
+  }
+
+  /**
+   * Opens a stream of the work of this request, which ends like all streams: with the reader's credential, or when what
+   * it shows is hidden from them. Nothing is sent before its first event.
+   * @param describe writes the last event of a stream that fails
+   */
+  openWork(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    appId: string,
+    describe: (error: unknown) => ServerEvent,
+  ): WorkStream {
+    if (this.#closed) throw endings.drained();
+    this.#shares.take(appId);
+    const opened = { appId, topic: '', kind: 'work', id: '', version: undefined, accepts: () => true };
+    const stream = this.#add(request, reply.raw, opened, () => work.wake());
+    const work = new WorkStream(reply, stream.outlet, describe);
+    stream.work = work;
+    return work;
+  }
+
+  #add(request: FastifyRequest, response: ServerResponse, opened: Opened, onReady: () => void): Stream {
+    const stream: Stream = {
+      ...opened,
+      identity: request.identity,
+      credential: request.credential,
+      response,
+      outlet: this.#unread.open(response, opened.appId, onReady),
+      fresh: true,
+      openedAtMs: performance.now(),
+    };
     this.#buckets[this.#nextBucket]?.add(stream);
     this.#byAge.add(stream);
     if (this.#ageTimer === undefined) this.#endExpired();
     this.#nextBucket = (this.#nextBucket + 1) % bucketCount;
-    response.on('close', () => this.#forget(stream));
-    response.on('error', () => this.#forget(stream));
-    this.#markDirty(name);
-    return reply;
+    const forget = () => {
+      this.#forget(stream);
+      stream.work?.stop(endings.gone());
+    };
+    response.on('close', forget);
+    response.on('error', forget);
+    return stream;
   }
 
   /** Ends every stream, tells clients when to reconnect, and stops listening. */
@@ -460,13 +480,16 @@ export class StreamHub {
     const bucket = this.#buckets[this.#nextBucket];
     this.#nextBucket = (this.#nextBucket + 1) % bucketCount;
     for (const stream of bucket ?? [])
-      if (stream.outlet.bytes === 0) stream.outlet.write(heartbeatOf(stream, this.#sources.get(stream.kind)));
+      if (stream.outlet.bytes === 0 && stream.work?.hasBegun !== false)
+        stream.outlet.write(heartbeatOf(stream, this.#sources.get(stream.kind)));
     this.#unread.closeStalled();
   }
 
   #end(stream: Stream, comeBackAfterMs?: number): void {
     this.#forget(stream);
-    if (stream.outlet.isFull && comeBackAfterMs !== undefined) stream.response.destroy();
+    if (stream.work !== undefined)
+      stream.work.stop(comeBackAfterMs === undefined ? endings.hidden() : endings.drained());
+    else if (stream.outlet.isFull && comeBackAfterMs !== undefined) stream.response.destroy();
     else stream.response.end(comeBackAfterMs === undefined ? undefined : `retry: ${comeBackAfterMs}\n\n`);
   }
 
@@ -503,10 +526,3 @@ function lastEventId(request: FastifyRequest): number | undefined {
     ? Number(id)
     : notAPosition;
 }
-
-const streamHeaders = {
-  'content-type': 'text/event-stream; charset=utf-8',
-  'cache-control': 'no-cache, no-transform',
-  'x-accel-buffering': 'no',
-  connection: 'keep-alive',
-};

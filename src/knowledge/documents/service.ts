@@ -83,6 +83,11 @@ export function createDocumentService(deps: DocumentDeps) {
     /** The text of a document by its UUID; undefined if it is not visible to the caller or has more bytes. */
     findText: (caller: Caller, id: string, bytesMax: number) => store.findVisibleText(db, caller, id, bytesMax),
 
+    /** Whether the caller sees all of these documents, by their UUIDs. */
+    async seesAll(caller: Caller, ids: readonly string[]): Promise<boolean> {
+      return ids.length === 0 || (await store.countVisible(db, caller, ids)) === ids.length;
+    },
+
     /** Changes the readers of a document; undefined lets every reader of its source see it. */
     async setReaders(
       caller: Caller,

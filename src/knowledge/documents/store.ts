@@ -110,6 +110,16 @@ export async function findVisibleText(
   return row;
 }
 
+/** How many of these documents the caller may read. */
+export async function countVisible(db: Db, caller: Caller, ids: readonly string[]): Promise<number> {
+  const [row] = await db<{ count: number }[]>`
+    select count(*)::int as count
+    from knowledge_documents d join knowledge_sources s on s.app_id = d.app_id and s.id = d.source_id
+    where d.app_id = ${caller.appId} and d.id = any(${ids}::uuid[]) and ${sourceVisible(db, caller, 's')}
+      and ${documentVisible(db, caller, 'd')}`;
+  return row?.count ?? 0;
+}
+
 export async function findDocumentById(db: Db, appId: string, id: string): Promise<DocumentRow | undefined> {
   const [row] = await db<DocumentRow[]>`select * from knowledge_documents where app_id = ${appId} and id = ${id}`;
   return row;

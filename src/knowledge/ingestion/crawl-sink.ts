@@ -116,9 +116,9 @@ export function knowledgeSink(deps: KnowledgeWorkDeps): CrawlSink<PreparedInput 
       if (!ingestion) return false;
       const stats = { ...emptyStats(), ...ingestion.stats };
       if (!(await write(tx, crawl, batch, stats))) return false;
-      const { discovered, done, failed } = batch.progress;
+      const { discovered, done, failed, waiting } = batch.progress;
       const total = Math.min(discovered, crawl.settings.maxPages);
-      const progress = { pages_read: Math.min(done + failed, total), pages_total: total };
+      const progress = { pages_read: Math.min(done + failed + waiting, total), pages_total: total };
       await store.setStats(tx, crawl.appId, crawl.id, { ...stats, progress });
       return true;
     },

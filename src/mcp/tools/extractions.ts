@@ -32,6 +32,7 @@ type Extraction = {
   state: 'running' | 'done' | 'failed';
   error?: { code: string; message: string };
   progress: { discovered: number; done: number; failed: number };
+  waiting_count?: number;
   max_pages?: number;
   data_progress?: { pieces: number; pieces_done: number };
   outputs?: Output[];
@@ -42,6 +43,7 @@ const outputSchema = Type.Object({
   state: Type.Enum(['running', 'done', 'failed']),
   error: Type.Optional(Type.Object({ code: Type.String(), message: Type.String() })),
   progress: Type.Object({ discovered: Type.Integer(), done: Type.Integer(), failed: Type.Integer() }),
+  waiting_count: Type.Optional(Type.Integer()),
   outputs: Type.Array(
     Type.Object({
       number: Type.Integer({ description: 'Pass it to read_extraction as output.' }),
@@ -215,14 +217,20 @@ function waitForEnd(context: ToolContext, started: Extraction, seconds: number):
   return waitFor(context, started, seconds, {
     look: () => context.api<Extraction>('GET', `/api/v1/extractions/${started.id}`),
     ended: ({ state }) => state !== 'running',
-    tell: async ({ progress: { discovered, done, failed }, max_pages: most, data_progress: data }) => {
+    tell: async ({
+      progress: { discovered, done, failed },
+      waiting_count: waiting = 0,
+      max_pages: most,
+      data_progress: data,
+    }) => {
       if (data !== undefined && data.pieces > 0 && done + failed >= Math.min(discovered, most ?? discovered))
         return context.report(data.pieces_done, data.pieces, `${data.pieces_done} of ${data.pieces} pieces read`);
       const total = Math.min(discovered, most ?? discovered);
+      const read = Math.min(done + failed + waiting, total);
       // Adds a fraction of the next page, so that a slow page still shows progress.
-      const part = done + failed < total ? looks / (looks + 1) : 0;
+      const part = read < total ? looks / (looks + 1) : 0;
       looks += 1;
-      await context.report(done + failed + part, total, `${done} of ${total} pages read, ${failed} failed`);
+      await context.report(read + part, total, `${read - failed} of ${total} pages read, ${failed} failed`);
     },
   });
 }

@@ -2,10 +2,11 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { createFetcher } from '../../../src/content/fetch/guarded-fetch.ts';
 import { BodyMemory } from '../../../src/crawls/body-memory.ts';
-import { type EngineDeps, runCrawlTurn } from '../../../src/crawls/engine.ts';
+import { runCrawlTurn } from '../../../src/crawls/engine.ts';
 import { HostGate } from '../../../src/crawls/host-gate.ts';
 import { createHostLedger } from '../../../src/crawls/host-store.ts';
 import { insertCrawl, takeCrawl } from '../../../src/crawls/store.ts';
+import type { EngineDeps } from '../../../src/crawls/turn.ts';
 import type { CrawledPage, CrawlSettings, CrawlSink, CrawlVerdict, FailedPage } from '../../../src/crawls/types.ts';
 import { Slots } from '../../../src/fairness/slots.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
@@ -96,7 +97,7 @@ async function crawl(
 /** Room for two small pages at a time. */
 const bodies = new BodyMemory(1_024);
 
-function turn(id: string, sink: Memory) {
+function turn(id: string, sink: Memory, isLastAttempt = false) {
   const { parser } = server.services;
   const log = createLogger('silent');
   const gate = new HostGate(createHostLedger(server.db, newUuid()), { concurrencyMax: 4, delayMs: 0, log });
@@ -117,6 +118,7 @@ function turn(id: string, sink: Memory) {
     signal: new AbortController().signal,
     mustYield: () => false,
     waitOutside: (wait) => wait(),
+    isLastAttempt,
   });
 }
 
@@ -202,6 +204,34 @@ test('pages whose robots.txt cannot be read fail, and are kept if they were read
   const other = new Memory();
   await crawl(start, other, newUuid(), settings);
   assert.deepEqual([Object.keys(other.changes()), other.failures], [['/'], []]);
+});
+
+test('a page that cannot be handed over ends the crawl only after the others that were read are handed over', async () => {
+  const names = ['/a', '/broken', '/c', '/d', '/e'];
+  const site = await siteOf({
+    '/': htmlPage('Home', names),
+    ...Object.fromEntries(names.map((name) => [name, htmlPage(name)])),
+  });
+  const sink = new Memory();
+  const waiting: number[] = [];
+  const commit = sink.commit.bind(sink);
+  sink.commit = (tx, crawl, batch) => {
+    waiting.push(batch.progress.waiting);
+    return commit(tx, crawl, batch);
+  };
+  const prepare = sink.prepare.bind(sink);
+  sink.prepare = async (...given) => {
+    if (given[1].url.endsWith('/broken')) throw new Error('Out of space');
+    return prepare(...given);
+  };
+  const settings = { ...settingsFor(`${site.origin}/`) };
+  const id = newUuid();
+  const place = { appId: app.app.uuid, sandboxId: app.sandboxUuid };
+  await insertCrawl(server.db, { ...place, id, consumer: 'memory', collectionId: null, settings });
+  await assert.rejects(turn(id, sink, true), /Out of space/);
+  assert.deepEqual(Object.keys(sink.changes()).sort(), ['/', '/a', '/c', '/d', '/e']);
+  assert.equal(sink.verdict?.state, 'failed');
+  assert.equal(Math.max(...waiting), names.length, 'pages that were read count while they wait');
 });
 
 test('a crawl that another worker has taken over commits nothing more', async () => {

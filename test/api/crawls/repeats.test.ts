@@ -102,6 +102,30 @@ test('a box on fewer than five pages, or on less than half of a site, stays', as
   assert.equal([...texts.values()].filter((text) => text.includes('we teach beginners')).length, 7);
 });
 
+test('pages that are read and wait for others are counted until they are outputs', async () => {
+  const names = ships.slice(0, 6);
+  const site = await siteOf(names);
+  const shown = Promise.withResolvers<void>();
+  const last = names.at(-1) ?? '';
+  const page = site.pages[`/${last}`];
+  site.pages[`/${last}`] = (_request, response) =>
+    void shown.promise.then(() => response.setHeader('content-type', 'text/html').end(page));
+  const body = { url: `${site.origin}/`, mode: 'site', destination_kind: 'storage', destination_path: 'out' };
+  const started = await server.api<TestExtraction>('POST', '/api/v1/extractions', { key: app.secretKey, body });
+  const stream = await fetch(`${server.baseUrl}/api/v1/extractions/${started.body.id}/stream`, {
+    headers: { 'x-api-key': app.secretKey },
+  });
+  let text = '';
+  for await (const bytes of stream.body ?? []) {
+    text += Buffer.from(bytes).toString();
+    if (text.includes('"waiting_count":5')) shown.resolve();
+  }
+  const path = `/api/v1/extractions/${started.body.id}`;
+  const ended = (await server.api<TestExtraction>('GET', path, { key: app.secretKey })).body;
+  assert.equal(ended.output_count, names.length + 1);
+  assert.equal(ended.waiting_count, undefined);
+});
+
 test('a single page keeps all its boxes', async () => {
   const site = await siteOf(ships);
   const texts = await textsOf(await extract(`${site.origin}/dinghy`, { mode: 'link' }));

@@ -33,7 +33,8 @@ import { projectRoot, readProjectFile } from '../../support/source.ts';
 const file = 'src/http/openapi/examples.json';
 
 const model = await startLanguageModel();
-model.script = () => invoiceResponse;
+model.script = ({ messages }) =>
+  messages.at(-1)?.content.includes('parcels') ? 'The next working day [1].' : invoiceResponse;
 const server = await startTestServer({
   env: { QUARRY_FETCH_ALLOW: '127.0.0.0/8', QUARRY_LLM_URL: model.url, QUARRY_LLM_MODEL: 'small' },
 });

@@ -8,7 +8,7 @@ import { until } from '../../support/until.ts';
 import { createSpace, reads, type Space, sees, type Thing } from '../../support/walls.ts';
 
 /*
- * Random tenants, and what each of their users gets from lists, counts, searches, paths, streams, exports and metrics,
+ * Random tenants, and what each of their users gets from lists, counts, searches, answers, paths, streams, exports and metrics,
  * compared with what the documentation says they see.
  *   WALL_APPS=20 WALL_USERS=5 WALL_SEED=1 node test/run.ts test/api/tenancy/walls.test.ts
  */
@@ -133,6 +133,35 @@ test('searches find only words of visible resources', async () => {
         `${content} for ${name}: ${hint}`,
       );
   }
+});
+
+test('answers and statements about quotes rest on nothing but what the caller reads', async () => {
+  type Cited = { citations: { content: string }[]; text: string };
+  type Quotes = { statement: { quotes: { status: string; source?: string }[] } };
+  const sources = everything.filter(({ kind }) => kind === 'source');
+  let [confirmed, missing] = [0, 0];
+  for (const { caller, name, read } of callers) {
+    const visible = sources.filter(read).map(({ marker }) => marker);
+    const ids = sources.filter(read).map(({ id }) => id);
+    const isVisible = (text: string) => visible.some((marker) => text.includes(marker));
+    const answer = await api<Cited>('POST', '/api/v1/answers', { ...caller, body: { query: 'common words' } });
+    assert.equal(answer.status, 200, answer.text);
+    assert.equal(answer.body.citations.length > 0, visible.length > 0, `${name}: ${hint}`);
+    for (const { content } of answer.body.citations) assert.ok(isVisible(content), `${content} for ${name}: ${hint}`);
+    const asked = sources.filter(() => random() < 24 / sources.length).slice(0, 50);
+    if (asked.length === 0) continue;
+    const body = { quotes: asked.map(({ marker }) => `Common words and ${marker}.`) };
+    const verified = await api<Quotes>('POST', '/api/v1/citations/verify', { ...caller, body });
+    assert.equal(verified.status, 200, verified.text);
+    for (const [at, { status, source }] of verified.body.statement.quotes.entries()) {
+      const thing = asked[at] as Thing;
+      assert.equal(status === 'exact', read(thing), `${thing.marker} for ${name} is ${status}: ${hint}`);
+      if (source !== undefined) assert.ok(ids.includes(source), `${source} for ${name}: ${hint}`);
+      if (status === 'exact') confirmed += 1;
+      else missing += 1;
+    }
+  }
+  assert.ok(confirmed > 0 && missing > 0);
 });
 
 test('exports of files and documents, usage and metrics contain only what is visible to the caller', async () => {

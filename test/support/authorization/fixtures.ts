@@ -3,6 +3,7 @@ import { formatId, newUuid, parseId } from '../../../src/lib/ids.ts';
 import type { TestUser } from '../provisioner.ts';
 import type { TestServer } from '../server.ts';
 import { setJobAside } from '../set-aside-job.ts';
+import { storeResponse } from '../stored-response.ts';
 import { until } from '../until.ts';
 import { uploadHeaders } from '../uploads.ts';
 import type { Ownership, Tenants } from './tenants.ts';
@@ -206,6 +207,11 @@ export function createFixtures({ api, provision, services }: TestServer, tenants
         where id = ${parseId('model', id) ?? ''}`;
       return { id: formatId('modelCall', call), whose };
     },
+    /** A stored response of the user. */
+    response: async (whose: Ownership): Promise<Target> => ({
+      id: await storeResponse(services.db, userOf(whose).uuid),
+      whose,
+    }),
     webhook: (whose: Ownership) =>
       post(whose, '/webhooks', { url: 'https://receiver.invalid/hook', events: ['never'] }),
     async delivery(whose: Ownership): Promise<Target> {

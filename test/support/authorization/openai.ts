@@ -1,6 +1,6 @@
 import type { Fixtures } from './fixtures.ts';
 import type { Expectation } from './matrix.ts';
-import { deleteOwned, everybody, readOwned, sources } from './tables.ts';
+import { deleteOwned, everybody, readOwned, sources, users, withoutModel } from './tables.ts';
 import type { Ownership } from './tenants.ts';
 
 const form = ['--form', 'content-disposition: form-data; name="purpose"', '', 'assistants', '--form'];
@@ -57,5 +57,9 @@ export function openAiExpectations(make: Fixtures['make']): Record<string, Expec
     [`GET ${ofStore}/file_batches/:ingestion`]: { table: sources.read, make: make.batch },
     [`POST ${ofStore}/file_batches/:ingestion/cancel`]: { table: sources.update, make: make.batch },
     [`GET ${ofStore}/file_batches/:ingestion/files`]: { table: sources.read, make: make.batch },
+    'POST /v1/responses': { table: withoutModel, send: () => ({ body: { input: 'text' } }) },
+    'GET /v1/responses/:response': { table: users.tokens, make: make.response },
+    'GET /v1/responses/:response/input_items': { table: users.tokens, make: make.response },
+    'DELETE /v1/responses/:response': { table: users.tokens, make: make.response, consumes: true },
   };
 }

@@ -130,6 +130,8 @@ const plainText = new Set(
   body.attributes.* body.chunking_strategy body.files.attributes.* body.files.chunking_strategy body.filters.*
   query.after query.before
   body.from.node body.outputs.* body.to query.retried_from
+  body.input body.input.* body.include body.text.format.description body.text.format.name body.text.format.schema.*
+  body.tools.filters.* body.tools.vector_store_ids body.previous_response_id
   body.models body.subject_id query.extraction query.model query.run
   query.code query.publishable_key query.state
   query.action query.after_cursor query.automation query.content_type query.cursor query.segment query.key query.name query.prefix query.q

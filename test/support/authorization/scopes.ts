@@ -7,7 +7,7 @@
 const areas: Record<string, string[]> = {
   files: ['files', 'uploads'],
   extractions: ['extractions', 'config'],
-  knowledge: ['knowledge_*', 'threads', 'installations', 'vector_stores', 'answers', 'citations'],
+  knowledge: ['knowledge_*', 'threads', 'installations', 'vector_stores', 'answers', 'citations', 'responses'],
   automations: [
     ...['automations', 'automation_runs', 'automation_work', 'invocable_automations', 'approvals', 'events', 'secrets'],
   ],
@@ -35,7 +35,7 @@ const beyondOne = new Set([
   'POST /v1/vector_stores/:source/file_batches',
 ]);
 const exceptions: Record<string, string> = { 'agents/:agent/search': 'knowledge' };
-const searches = /search$|^automations\/check$|^answers$|^citations\/verify$/;
+const searches = /search$|^automations\/check$|^citations\/verify$/;
 const root = /^(?:\/api)?\/v1\//;
 
 /** Every scope that a key may have. */

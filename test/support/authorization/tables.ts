@@ -66,6 +66,11 @@ export const everybody = readMatrix(`
               users key  sandboxKey otherKey
   mine        ok    ok   ok         ok
 `);
+/** What needs a language model, on a server without one. */
+export const withoutModel = readMatrix(`
+              users key  sandboxKey otherKey
+  mine        501   501  501        501
+`);
 export const keysOnly = readMatrix(`
               users key  sandboxKey otherKey
   mine        403   ok   ok         ok

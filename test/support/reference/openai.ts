@@ -29,6 +29,12 @@ export async function recordOpenAi(recorder: Recorder, app: TestApp): Promise<vo
     path,
     body: { query: 'text', max_num_results: 5, filters: { type: 'eq', key: 'language', value: 'en' } },
   });
+  const asked = { input: 'When do parcels leave?', tools: [{ type: 'file_search', vector_store_ids: [store.id] }] };
+  const response = await recorder.record('openaiCreateResponse', { body: asked });
+  const ofResponse = { path: { response: response.id } };
+  await recorder.record('openaiGetResponse', ofResponse);
+  await recorder.record('openaiListInputItems', ofResponse);
+  await recorder.record('openaiDeleteResponse', ofResponse);
   const other = await recorder.send<{ id: string }>('openaiCreateFile', upload);
   const batch = await recorder.record('openaiCreateFileBatch', { path, body: { file_ids: [other.body.id] } });
   const ofBatch = { path: { ...path, ingestion: batch.id } };

@@ -1633,6 +1633,8 @@ class Extraction(TypedDict):
     """The first hundred pages of a site that were skipped, with the reason: robots, path, trap, duplicate or redirected_away."""
     progress: ExtractionProgress
     """How far it is."""
+    waiting_count: NotRequired[int]
+    """The number of pages that are read and become outputs once enough pages show what the site repeats. Omitted when none waits."""
     data_progress: NotRequired[ExtractionDataProgress]
     """Present if the extraction has a schema."""
     usage: NotRequired[ExtractionUsage]

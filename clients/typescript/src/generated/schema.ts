@@ -1337,6 +1337,8 @@ done: number;
 /** How many failed. */
 failed: number;
 };
+/** The number of pages that are read and become outputs once enough pages show what the site repeats. Omitted when none waits. */
+waiting_count?: number | undefined;
 /** Present if the extraction has a schema. */
 data_progress?: {
 /** The number of outputs that wait for their data. */

@@ -1,47 +1,33 @@
 import { useState } from 'react';
 import { call } from '../../api/client.ts';
-import type { App, Sandbox } from '../../api/generated.ts';
+import type { App } from '../../api/generated.ts';
 import { baseOf } from '../../place.ts';
-import { useSession } from '../../session.tsx';
 import { pageNumber, useFilters } from '../../ui/address.ts';
+import { Bars, lastDays } from '../../ui/bars.tsx';
 import { Button } from '../../ui/button.tsx';
-import { Id } from '../../ui/copy.tsx';
-import { type FieldSpec, FormDialog } from '../../ui/form-dialog.tsx';
+import { FormDialog, nameField } from '../../ui/form-dialog.tsx';
+import { bytes, compact, count } from '../../ui/format.ts';
 import { refresh, useApi } from '../../ui/query.ts';
-import { DeleteButton, ResourcePage } from '../../ui/resource-page.tsx';
+import { ResourcePage } from '../../ui/resource-page.tsx';
+import { State } from '../../ui/state.tsx';
 import type { Column } from '../../ui/table.tsx';
-import { Time } from '../../ui/time.tsx';
+import { money } from '../models/money.ts';
+import '../overview/overview.css';
+import { type AppActivity, failedMax, sum, useActivities } from './app-activity.ts';
 
-const nameField: FieldSpec[] = [{ name: 'name', label: 'Name', required: true }];
+const appsShown = 20;
+const daysShown = 30;
+const noApps: App[] = [];
+type Activities = ReturnType<typeof useActivities>;
 
-/** The developer's apps. */
+/** All apps of the developer: the traffic of each in the last weeks, what failed and what waits. */
 export function AppsPage() {
   const [{ page }, change] = useFilters({ page: '1' });
   const [renaming, setRenaming] = useState<App>();
-  const query = { page: pageNumber(page) };
+  const query = { page: pageNumber(page), page_size: appsShown };
   const apps = useApi('GET /protected/api/v1/developer/apps', { query }, { keep: true });
-  const columns: Column<App>[] = [
-    {
-      id: 'name',
-      name: 'App',
-      look: 'main',
-      sort: ({ name }) => name,
-      // A different place: a plain browser link, outside of this place's router.
-      cell: ({ id, name }) => <a href={`${baseOf({ app: id })}/overview`}>{name}</a>,
-    },
-    { id: 'id', name: 'Id', cell: ({ id }) => <Id id={id} /> },
-    { id: 'created', name: 'Created', sort: (one) => one.created_at, cell: (one) => <Time at={one.created_at} /> },
-    {
-      id: 'actions',
-      name: 'Actions',
-      look: 'actions',
-      cell: (app) => (
-        <Button kind="quiet" aria-label={`Rename ${app.name}`} onClick={() => setRenaming(app)}>
-          Rename
-        </Button>
-      ),
-    },
-  ];
+  const shown = apps.data?.data ?? noApps;
+  const activities = useActivities(shown.map(({ id }) => id));
   return (
     <>
       <ResourcePage<App>
@@ -49,7 +35,7 @@ export function AppsPage() {
         lead="Each app is one tenant. Nothing is visible from one app to another."
         label="Apps"
         loaded={apps}
-        columns={columns}
+        columns={columnsOf(activities, setRenaming)}
         rowId={({ id }) => id}
         empty="Create the first one."
         onPage={(next) => change({ page: String(next) })}
@@ -63,6 +49,7 @@ export function AppsPage() {
             refresh('GET /protected/api/v1/developer/apps');
           },
         }}
+        above={shown.length > 1 ? <Together apps={shown} activities={activities} /> : undefined}
       />
       {renaming ? (
         <FormDialog
@@ -83,94 +70,121 @@ export function AppsPage() {
   );
 }
 
-const sandboxesPath = '/protected/api/v1/developer/apps/{app}/sandboxes';
-
-/** The sandboxes of the app: isolated copies for tests. */
-export function SandboxesPage() {
-  const { place, choose } = useSession();
-  const app = place.app ?? '';
-  const [{ page }, change] = useFilters({ page: '1' });
-  const [renaming, setRenaming] = useState<Sandbox>();
-  const query = { page: pageNumber(page) };
-  const sandboxes = useApi(`GET ${sandboxesPath}`, { path: { app }, query }, { keep: true });
-  const reload = () => refresh(`GET ${sandboxesPath}`);
-  const columns: Column<Sandbox>[] = [
+function columnsOf(activities: Activities, onRename: (app: App) => void): Column<App>[] {
+  const number = (
+    id: string,
+    name: string,
+    numberOf: (activity: AppActivity) => number,
+    write: (value: number) => string,
+    look: 'number' | 'wide' = 'number',
+  ): Column<App> => ({
+    ...{ id, name, look },
+    sort: (app) => {
+      const activity = activities.get(app.id)?.activity;
+      return activity === undefined ? -1 : numberOf(activity);
+    },
+    cell: (app) => {
+      const { activity, failed = false } = activities.get(app.id) ?? {};
+      if (activity === undefined) return <span className="faint">{failed ? 'not known' : '…'}</span>;
+      const value = numberOf(activity);
+      return <span className={value === 0 ? 'faint number' : 'number'}>{write(value)}</span>;
+    },
+  });
+  return [
     {
       id: 'name',
-      name: 'Sandbox',
+      name: 'App',
       look: 'main',
       sort: ({ name }) => name,
-      cell: ({ id, name }) => (
-        <button type="button" className="as-link" onClick={() => choose({ app, sandbox: id })}>
-          {name}
-        </button>
-      ),
+      // A different place: a plain browser link, outside of this place's router.
+      cell: ({ id, name }) => <a href={`${baseOf({ app: id })}/overview`}>{name}</a>,
     },
-    { id: 'id', name: 'Id', cell: ({ id }) => <Id id={id} /> },
-    { id: 'created', name: 'Created', sort: (one) => one.created_at, cell: (one) => <Time at={one.created_at} /> },
+    {
+      id: 'attention',
+      name: 'Needs attention',
+      sort: ({ id }) => urgency(activities.get(id)?.activity),
+      cell: ({ id }) => <Attention app={id} activity={activities.get(id)?.activity} />,
+    },
+    number('requests', 'Requests', ({ requests }) => requests, compact),
+    number('refused', 'Refused', ({ refused }) => refused, compact, 'wide'),
+    number('tokens', 'Tokens', ({ tokens }) => tokens, compact),
+    number('cost', 'Cost', ({ cost }) => cost, money),
+    number('storage', 'Storage', ({ bytes: stored }) => stored, bytes, 'wide'),
     {
       id: 'actions',
       name: 'Actions',
       look: 'actions',
-      cell: (one) => (
-        <>
-          <Button kind="quiet" aria-label={`Rename ${one.name}`} onClick={() => setRenaming(one)}>
-            Rename
-          </Button>
-          <DeleteButton
-            title={`Delete ${one.name}?`}
-            action="Delete the sandbox"
-            quiet={one.name}
-            perform={async () => {
-              const path = { app, sandbox: one.id };
-              await call(`DELETE ${sandboxesPath}/{sandbox}`, { path });
-              if (place.sandbox === one.id) choose({ app });
-              reload();
-            }}
-          >
-            This deletes everything in it: users, files, sources, automations and keys. This cannot be undone.
-          </DeleteButton>
-        </>
+      cell: (app) => (
+        <Button kind="quiet" aria-label={`Rename ${app.name}`} onClick={() => onRename(app)}>
+          Rename
+        </Button>
       ),
     },
   ];
+}
+
+const urgency = (activity: AppActivity | undefined) =>
+  activity === undefined ? -1 : activity.failed * 1_000 + activity.waiting;
+const failures = (number: number) => (number >= failedMax ? `${failedMax}+` : String(number));
+
+/** Failed runs and waiting approvals, each as a link into the app. */
+function Attention({ app, activity }: { app: string; activity: AppActivity | undefined }) {
+  if (activity === undefined) return null;
+  const { failed, waiting } = activity;
+  const base = baseOf({ app });
+  if (failed === 0 && waiting === 0) return <span className="faint">–</span>;
   return (
-    <>
-      <ResourcePage<Sandbox>
-        title="Sandboxes"
-        lead="Isolated copies of the app for tests, each with its own users, keys and data."
-        label="Sandboxes"
-        loaded={sandboxes}
-        columns={columns}
-        rowId={({ id }) => id}
-        empty="Create one to test in, then choose it in the menu and create a key for it."
-        onPage={(next) => change({ page: String(next) })}
-        create={{
-          button: 'New sandbox',
-          title: 'New sandbox',
-          submit: 'Create the sandbox',
-          fields: nameField,
-          onSubmit: async (body) => {
-            await call(`POST ${sandboxesPath}`, { path: { app }, body: body as { name: string } });
-            reload();
-          },
-        }}
-      />
-      {renaming ? (
-        <FormDialog
-          title={`Rename ${renaming.name}`}
-          submit="Rename"
-          isChange
-          fields={nameField}
-          initial={renaming}
-          onSubmit={async (body) => {
-            const path = { app, sandbox: renaming.id };
-            await call(`PATCH ${sandboxesPath}/{sandbox}`, { path, body });
-            reload();
-          }}
-          onClose={() => setRenaming(undefined)}
-        />
-      ) : null}
-    </>
+    <span className="names">
+      {failed === 0 ? null : (
+        <a href={`${base}/runs?status=failed&period=day`}>
+          <State value="failed" label={`${failures(failed)} failed`} />
+        </a>
+      )}
+      {waiting === 0 ? null : (
+        <a href={`${base}/approvals`}>
+          <State value="waiting" label={`${waiting.toLocaleString('en')} waiting`} />
+        </a>
+      )}
+    </span>
   );
 }
+
+/** What the apps on the page sum up to. */
+function Together({ apps, activities }: { apps: App[]; activities: Activities }) {
+  const known = apps.flatMap(({ id }) => activities.get(id)?.activity ?? []);
+  const isWhole = known.length === apps.length;
+  const byDay = new Map<string, number>();
+  for (const activity of known)
+    for (const [day, requests] of activity.byDay) byDay.set(day, (byDay.get(day) ?? 0) + requests);
+  const failed = sum(known, (one) => one.failed);
+  const waiting = sum(known, (one) => one.waiting);
+  return (
+    <ul className="measures together" aria-label="All apps together, the last 30 days">
+      <li>
+        <span className="faint">Requests</span>
+        <p className="figure">{isWhole ? compact(sum(known, (one) => one.requests)) : <Waiting />}</p>
+        <p className="faint">{compact(sum(known, (one) => one.refused))} refused</p>
+        <div className="measure-chart">
+          <Bars label="Requests by day" bars={lastDays(daysShown, byDay, (value) => count(value, 'request'))} />
+        </div>
+      </li>
+      <li>
+        <span className="faint">Failed runs, last day</span>
+        <p className="figure">{isWhole ? failures(failed) : <Waiting />}</p>
+        <p className="faint">in {count(known.filter((one) => one.failed > 0).length, 'app')}</p>
+      </li>
+      <li>
+        <span className="faint">Waiting approvals</span>
+        <p className="figure">{isWhole ? waiting.toLocaleString('en') : <Waiting />}</p>
+        <p className="faint">in {count(known.filter((one) => one.waiting > 0).length, 'app')}</p>
+      </li>
+      <li>
+        <span className="faint">Model tokens</span>
+        <p className="figure">{isWhole ? compact(sum(known, (one) => one.tokens)) : <Waiting />}</p>
+        <p className="faint">Cost {money(sum(known, (one) => one.cost))}</p>
+      </li>
+    </ul>
+  );
+}
+
+const Waiting = () => <span className="waiting-figure" />;

@@ -16,7 +16,7 @@ const names = {
   file_bytes: 'Files and learned models',
   documents: 'Documents',
   pages: 'Pages today',
-  tokens: 'Tokens of language models today',
+  tokens: 'Model tokens today',
   sandboxes: 'Sandboxes',
 } as const;
 type Name = keyof typeof names;
@@ -24,7 +24,7 @@ const quotaNames: Record<Name, string> = {
   ...names,
   file_bytes: 'Bytes of files and learned models',
   pages: 'Pages a day',
-  tokens: 'Tokens of language models a day',
+  tokens: 'Model tokens a day',
 };
 
 /** What the app uses, its quotas, and its requests over the last weeks. */
@@ -118,7 +118,7 @@ function Requests() {
         for (const { day, requests } of data) byDay.set(day, (byDay.get(day) ?? 0) + requests);
         if (byDay.size === 0) return <p className="faint">No requests yet.</p>;
         const describe = (value: number) => count(value, 'request');
-        return <Bars label="Requests by day" height={120} bars={lastDays(daysShown, byDay, describe)} />;
+        return <Bars label="Requests by day" height={120} bars={lastDays(daysShown, byDay, describe)} ends />;
       }}
     </Shown>
   );

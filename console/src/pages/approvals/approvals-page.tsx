@@ -1,3 +1,4 @@
+import { useEffect } from 'react';
 import { Link } from 'wouter';
 import { call } from '../../api/client.ts';
 import type { Approval } from '../../api/generated.ts';
@@ -12,6 +13,7 @@ import { State } from '../../ui/state.tsx';
 import { Time } from '../../ui/time.tsx';
 import { toast } from '../../ui/toast.tsx';
 import { AnswerForm } from './answer-form.tsx';
+import './approvals.css';
 
 const pollMs = 3_000;
 const states = ['waiting', 'answered', 'expired', 'cancelled'] as const;
@@ -19,7 +21,7 @@ const states = ['waiting', 'answered', 'expired', 'cancelled'] as const;
 /** The questions of runs that wait for the signed-in person, with their forms. */
 export function ApprovalsPage() {
   const { isDeveloper } = useSession();
-  const [filters, change] = useFilters({ status: 'waiting', page: '' });
+  const [filters, change] = useFilters({ status: 'waiting', page: '', approval: '' });
   const status = states.find((one) => one === filters.status) ?? 'waiting';
   const query = { status, page: Number(filters.page) || 1 };
   const approvals = useApi('GET /api/v1/approvals', { query }, { poll: () => pollMs, keep: true });
@@ -35,7 +37,7 @@ export function ApprovalsPage() {
         <select
           aria-label="Filter by state"
           value={status}
-          onChange={(event) => change({ status: event.target.value, page: '' })}
+          onChange={(event) => change({ status: event.target.value, page: '', approval: '' })}
         >
           {states.map((one) => (
             <option key={one}>{one}</option>
@@ -52,9 +54,12 @@ export function ApprovalsPage() {
             </Empty>
           ) : (
             <div className="stack">
-              {data.map((approval) => (
-                <Question key={approval.id} approval={approval} onAnswered={approvals.reload} />
-              ))}
+              <Inbox
+                approvals={data}
+                chosen={filters.approval}
+                onChoose={(approval) => change({ approval, page: filters.page })}
+                onAnswered={approvals.reload}
+              />
               {total_pages > 1 ? (
                 <Pager page={query.page} pages={total_pages} onChange={(page) => change({ page })} />
               ) : null}
@@ -82,6 +87,43 @@ function Pager({ page, pages, onChange }: { page: number; pages: number; onChang
   );
 }
 
+/** One question after the other, with one open. It stays open when others arrive above it, with what was typed. */
+function Inbox({
+  approvals,
+  chosen,
+  onChoose,
+  onAnswered,
+}: {
+  approvals: Approval[];
+  chosen: string;
+  onChoose: (approval: string) => void;
+  onAnswered: () => void;
+}) {
+  const open = approvals.find(({ id }) => id === chosen) ?? approvals[0];
+  useEffect(() => {
+    if (open !== undefined && open.id !== chosen) onChoose(open.id);
+  }, [open, chosen, onChoose]);
+  return (
+    <ul className="inbox">
+      {approvals.map((approval) => {
+        const isOpen = approval.id === open?.id;
+        return (
+          <li key={approval.id}>
+            <button type="button" className="inbox-row" aria-expanded={isOpen} onClick={() => onChoose(approval.id)}>
+              <span className="cut">{approval.question}</span>
+              <State value={approval.status} />
+              <span className="faint">
+                <Time at={approval.closed_at ?? approval.created_at} />
+              </span>
+            </button>
+            {isOpen ? <Question approval={approval} onAnswered={onAnswered} /> : null}
+          </li>
+        );
+      })}
+    </ul>
+  );
+}
+
 function Question({ approval, onAnswered }: { approval: Approval; onAnswered: () => void }) {
   const { id, question, status, form, run, expires_at, created_at, closed_at, answered_by, answer } = approval;
   const send = async (data: unknown) => {
@@ -90,11 +132,7 @@ function Question({ approval, onAnswered }: { approval: Approval; onAnswered: ()
     onAnswered();
   };
   return (
-    <section className="card" aria-label={question}>
-      <div className="toolbar">
-        <h2>{question}</h2>
-        <State value={status} />
-      </div>
+    <section className="inbox-open" aria-label={question}>
       <p className="faint">
         Asked <Time at={created_at} />
         {expires_at !== undefined && status === 'waiting' ? (

@@ -127,7 +127,8 @@ function Lead({ automation }: { automation: Automation }) {
   const { id, status, description, next_run_at } = automation;
   return (
     <>
-      <State value={status === 'running' ? 'active' : status} /> {description ?? startsWhen(automation)} <Id id={id} />
+      <State value={status === 'running' ? 'active' : status} /> · {description ?? startsWhen(automation)} ·{' '}
+      <Id id={id} />
       {next_run_at === undefined ? null : (
         <>
           {' '}

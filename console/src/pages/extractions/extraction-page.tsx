@@ -42,10 +42,11 @@ export function ExtractionPage({ id }: { id: string }) {
         return (
           <>
             <PageHead
+              crumb={extraction.url ?? `Extraction ${id.slice(-6)}`}
               title={extraction.file === undefined ? extraction.url : <FileName id={extraction.file} />}
               lead={
                 <>
-                  <State value={extraction.state} /> started <Time at={extraction.created_at} /> ·{' '}
+                  <State value={extraction.state} /> · started <Time at={extraction.created_at} /> ·{' '}
                   {count(extraction.output_count, 'output')} · {bytes(extraction.byte_count)}
                 </>
               }
@@ -88,8 +89,13 @@ export function ExtractionPage({ id }: { id: string }) {
   );
 }
 
-function Running({ extraction: { progress, kind, data_progress: data } }: { extraction: Extraction }) {
-  const ended = progress.done + progress.failed;
+function Running({
+  extraction: { progress, waiting_count: waiting = 0, kind, data_progress: data },
+}: {
+  extraction: Extraction;
+}) {
+  const read = progress.done + waiting;
+  const ended = read + progress.failed;
   if (data !== undefined && data.pieces > 0)
     return (
       <section className="card" aria-live="polite">
@@ -108,7 +114,7 @@ function Running({ extraction: { progress, kind, data_progress: data } }: { extr
       <p className="faint">
         {ended === 0
           ? 'Waiting for the first page…'
-          : `${count(progress.done, 'page')} read of ${progress.discovered} found${progress.failed > 0 ? `, ${progress.failed} failed` : ''}`}
+          : `${count(read, 'page')} read of ${progress.discovered} found${progress.failed > 0 ? `, ${progress.failed} failed` : ''}`}
       </p>
     </section>
   );

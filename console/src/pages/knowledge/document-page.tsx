@@ -19,6 +19,7 @@ import { Pager } from '../../ui/table.tsx';
 import { Tabs } from '../../ui/tabs.tsx';
 import { Time } from '../../ui/time.tsx';
 import './search.css';
+import { sourceName } from './source-name.ts';
 
 const linesShown = 400;
 type Tab = 'text' | 'chunks' | 'metadata';
@@ -89,10 +90,11 @@ function Lead({
 }: {
   document: KnowledgeDocument;
 }) {
+  const from = useApi('GET /api/v1/knowledge_sources/{source}', { path: { source } }).data;
   return (
     <>
-      <Link href={`/knowledge/${source}`}>Source</Link> · {count(total_lines, 'line')} · {bytes(total_size)} · changed{' '}
-      <Time at={updated_at} />
+      <Link href={`/knowledge/${source}`}>{from ? sourceName(from) : 'Source'}</Link> · {count(total_lines, 'line')} ·{' '}
+      {bytes(total_size)} · changed <Time at={updated_at} />
       {source_url === undefined ? null : (
         <>
           {' '}
@@ -102,7 +104,7 @@ function Lead({
           </a>
         </>
       )}{' '}
-      <Id id={id} label={`…${id.slice(-6)}`} />
+      · <Id id={id} label={`…${id.slice(-6)}`} />
     </>
   );
 }

@@ -2,9 +2,9 @@ import { useEffect, useState } from 'react';
 import { type ApiError, call } from '../../api/client.ts';
 import { useFilters } from '../../ui/address.ts';
 import { Button } from '../../ui/button.tsx';
-import { Form } from '../../ui/dialog.tsx';
 import { Field, fieldError, Switch } from '../../ui/field.tsx';
 import { parseObject } from '../../ui/json.ts';
+import { ErrorNotice } from '../../ui/notice.tsx';
 import { useAction } from '../../ui/query.ts';
 import './search.css';
 import { type Explained, type Found, Results } from './search-results.tsx';
@@ -44,36 +44,41 @@ export function SearchPlayground(target: Target) {
   return (
     <>
       <section className="card">
-        <Form
-          submit="Search"
-          busy={search.busy}
-          error={search.error}
-          shownFields={second ? ['query'] : ['query', 'filter', 'max_results']}
-          onSubmit={() => search.run(text)}
+        <form
+          onSubmit={(event) => {
+            event.preventDefault();
+            void search.run(text);
+          }}
         >
-          <Field label="Question or words" error={fieldError(search.error, 'query')}>
-            {(fieldId, described) => (
-              <input
-                id={fieldId}
-                {...described}
-                type="search"
-                required
-                value={text}
-                onChange={(event) => setText(event.target.value)}
-              />
-            )}
-          </Field>
+          <div className="question">
+            <Field label="Question or words" error={fieldError(search.error, 'query')}>
+              {(fieldId, described) => (
+                <input
+                  id={fieldId}
+                  {...described}
+                  type="search"
+                  required
+                  value={text}
+                  onChange={(event) => setText(event.target.value)}
+                />
+              )}
+            </Field>
+            <Button type="submit" kind="primary" busy={search.busy}>
+              Search
+            </Button>
+          </div>
           <Settings name="" setting={first} error={second ? undefined : search.error} onChange={setFirst} />
           {second ? (
             <Settings name=" of the second search" setting={second} error={undefined} onChange={setSecond} />
           ) : null}
+          <ErrorNotice error={search.error} shownFields={second ? ['query'] : ['query', 'filter', 'max_results']} />
+        </form>
+        <section className="toolbar" aria-label="Comparison and saved questions">
           <Switch
             label="Compare with other settings"
             checked={second !== undefined}
             onChange={(on) => setSecond(on ? { ...blank, mode: 'fulltext' } : undefined)}
           />
-        </Form>
-        <section className="toolbar" aria-label="Saved questions">
           {saved.map((question) => (
             <Button
               key={question}

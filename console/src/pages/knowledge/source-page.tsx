@@ -64,8 +64,8 @@ function SourceBody({ source, onChange }: { source: KnowledgeSource; onChange: (
         title={sourceName(source)}
         lead={
           <>
-            <State value={source.state} /> {source.type} · <Owner of={source} /> · created{' '}
-            <Time at={source.created_at} /> <Id id={source.id} />
+            <State value={source.state} /> · {source.type} · <Owner of={source} /> · created{' '}
+            <Time at={source.created_at} /> · <Id id={source.id} />
           </>
         }
       >

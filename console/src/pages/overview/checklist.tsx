@@ -1,6 +1,7 @@
 import { Link, useLocation } from 'wouter';
 import type { OperationName } from '../../api/client.ts';
 import { call } from '../../api/client.ts';
+import type { KnowledgeIngestion } from '../../api/generated.ts';
 import { Button } from '../../ui/button.tsx';
 import { Check, Circle } from '../../ui/icons.ts';
 import { ErrorNotice } from '../../ui/notice.tsx';
@@ -23,15 +24,17 @@ const examples = {
     },
   },
   source: {
-    changes: ['GET /api/v1/knowledge_sources', 'GET /api/v1/knowledge_documents'],
+    changes: ['GET /api/v1/orgs', 'GET /api/v1/knowledge_sources', 'GET /api/v1/knowledge_documents'],
     make: async () => {
+      // A source belongs to somebody.
+      const { data } = await call('GET /api/v1/orgs', { query: { page_size: 1 } });
+      const org = data[0] ?? (await call('POST /api/v1/orgs', { body: { name: 'Example' } }));
       const source = await call('POST /api/v1/knowledge_sources', {
-        body: { type: 'knowledge/documents', metadata: { name: 'Handbook' } },
+        body: { type: 'knowledge/documents', org: org.id, metadata: { name: 'Handbook' } },
       });
-      await call('POST /api/v1/knowledge_sources/{source}/ingest', {
-        path: { source: source.id },
-        body: { content: { data: guide }, title: 'Opening hours' },
-      });
+      const path = { source: source.id };
+      const body = { content: { data: guide }, title: 'Opening hours' };
+      await waitForDocument(await call('POST /api/v1/knowledge_sources/{source}/ingest', { path, body }));
       return `/knowledge/${source.id}?tab=search`;
     },
   },
@@ -56,6 +59,18 @@ const examples = {
     },
   },
 } satisfies Record<string, Example>;
+
+const pauseMs = 250;
+const triesMax = 40;
+
+/** A search finds nothing before the ingestion has ended. If that takes long, the page of the source shows it. */
+async function waitForDocument({ id }: KnowledgeIngestion): Promise<void> {
+  for (let tries = 0; tries < triesMax; tries++) {
+    const { status } = await call('GET /api/v1/knowledge_ingestions/{ingestion}', { path: { ingestion: id } });
+    if (status !== 'pending' && status !== 'running') return;
+    await new Promise((next) => setTimeout(next, pauseMs));
+  }
+}
 
 /** The first steps in a new app. They disappear when all are done. */
 export function Checklist() {

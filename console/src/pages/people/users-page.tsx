@@ -46,9 +46,9 @@ const columns: Column<User>[] = [
     id: 'org',
     name: 'Organisation',
     cell: ({ org, org_role }) => (
-      <>
+      <span className="names">
         <PrincipalName id={org} /> {org_role === undefined ? '' : <span className="faint">{org_role}</span>}
-      </>
+      </span>
     ),
   },
   { id: 'id', name: 'Id', look: 'wide', cell: ({ id }) => <Id id={id} label={`…${id.slice(-6)}`} /> },

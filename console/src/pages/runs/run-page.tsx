@@ -1,6 +1,6 @@
 import { useEffect, useMemo, useState } from 'react';
 import { Link, useLocation } from 'wouter';
-import { call, urlOf } from '../../api/client.ts';
+import { type ApiError, call, urlOf } from '../../api/client.ts';
 import type { AutomationRun } from '../../api/generated.ts';
 import { readEvents } from '../../api/stream.ts';
 import { LedgerLine } from '../../ledger/ledger-line.tsx';
@@ -13,6 +13,7 @@ import { Confirm, Dialog, Form } from '../../ui/dialog.tsx';
 import { CodeField, Field, fieldError } from '../../ui/field.tsx';
 import { duration } from '../../ui/format.ts';
 import { parseJson } from '../../ui/json.ts';
+import { Live } from '../../ui/live.tsx';
 import { ErrorNotice } from '../../ui/notice.tsx';
 import { Details, PageHead } from '../../ui/page.tsx';
 import { useAction, useApi } from '../../ui/query.ts';
@@ -52,16 +53,23 @@ export function RunPage({ id }: { id: string }) {
   }, [id, streamed, replace]);
   const journal = useJournal(id, data === undefined ? undefined : `${data.status}/${data.updated_at}`);
 
-  return <Shown loaded={run}>{(found) => <RunBody run={found} journal={journal} onChange={run.replace} />}</Shown>;
+  return (
+    <Shown loaded={run}>
+      {(found) => <RunBody run={found} journal={journal} failure={run.error} onChange={run.replace} />}
+    </Shown>
+  );
 }
 
 function RunBody({
   run,
   journal,
+  failure,
   onChange,
 }: {
   run: AutomationRun;
   journal: Journal;
+  /** Why the run could not be loaded again. */
+  failure: ApiError | undefined;
   onChange: (run: AutomationRun) => void;
 }) {
   const { isDeveloper } = useSession();
@@ -114,7 +122,7 @@ function RunBody({
           </>
         }
       >
-        {over ? null : <span className="live">Live</span>}
+        {over ? null : <Live error={journal.error ?? failure} />}
         {isDeveloper && !over ? (
           <>
             <Button kind={signals.length > 0 ? 'primary' : 'plain'} onClick={() => setAsking('signal')}>

@@ -4,6 +4,8 @@ import type { WorkflowJournal, WorkflowJournalEntry } from '../../api/generated.
 import { asApiError } from '../../ui/query.ts';
 
 const journalPollMs = 700;
+/** After a failure. */
+const retryMs = 3_000;
 const entriesMax = 10_000;
 
 export type Journal = {
@@ -37,7 +39,9 @@ export function useJournal(run: string, change: string | undefined): Journal {
         }
         if (!over) timer = setTimeout(read, journalPollMs);
       } catch (error) {
-        if (current) setState((now) => ({ ...now, error: asApiError(error) }));
+        if (!current) return;
+        setState((now) => ({ ...now, error: asApiError(error) }));
+        timer = setTimeout(read, retryMs);
       }
     };
     void read();

@@ -22,7 +22,7 @@ const columns: Column<Webhook>[] = [
     cell: ({ id, url, description }) => (
       <>
         <Link href={`/webhooks/${id}`}>{url}</Link>
-        {description === undefined ? null : <div className="faint beside">{description}</div>}
+        {description === undefined ? null : <span className="faint"> · {description}</span>}
       </>
     ),
   },

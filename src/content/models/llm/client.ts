@@ -131,14 +131,14 @@ async function post(
   }
 }
 
-function bodyOf(model: string, sent: Sent, { messages, tokens, temperature, schema, tools = [] }: Completion) {
+function bodyOf(model: string, sent: Sent, { messages, tokens, temperature, topP, schema, tools = [] }: Completion) {
   return {
     model,
     messages: messages.map(promptMessage),
     stream: true,
     [sent.tokensMember]: tokens,
     ...(sent.usageOption ? { stream_options: { include_usage: true } } : {}),
-    ...defined({ temperature }),
+    ...defined({ temperature, top_p: topP }),
     ...(tools.length === 0 ? {} : { tools: tools.map((each) => ({ type: 'function', function: each })) }),
     ...(sent.format === 'none' ? {} : { response_format: responseFormat(sent.format, schema) }),
   };

@@ -13,6 +13,7 @@ export type Completion = {
   /** The maximum number of tokens that the model may generate. */
   tokens: number;
   temperature?: number | undefined;
+  topP?: number | undefined;
   /** The server constrains the output to this JSON Schema, if it can. */
   schema?: unknown;
   /** What the model may call. */

@@ -1,5 +1,6 @@
 import type { JSONSchema7, LanguageModelV4, LanguageModelV4CallOptions, LanguageModelV4Prompt } from '@ai-sdk/provider';
 import type { Dispatcher } from 'undici';
+import { defined } from '../../../lib/defined.ts';
 import { lazyPackage } from '../../../lib/lazy-package.ts';
 import { isRecord, pause } from '../service.ts';
 import type { Completed, Completion, LlmClient } from './completion.ts';
@@ -89,11 +90,11 @@ class Exchange {
   }
 
   async run(constrains: boolean): Promise<Completed> {
-    const { schema, tools = [], tokens, temperature, signal } = this.#request;
+    const { schema, tools = [], tokens, temperature, topP, signal } = this.#request;
     const call: LanguageModelV4CallOptions = {
       prompt: this.#prompt(),
       maxOutputTokens: tokens,
-      ...(temperature === undefined ? {} : { temperature }),
+      ...defined({ temperature, topP }),
       ...(tools.length === 0 ? {} : { tools: tools.map(toolOf) }),
       ...(constrains ? { responseFormat: { type: 'json', schema: schema as JSONSchema7 } } : {}),
       abortSignal: AbortSignal.any([signal, this.#stop.signal]),
