@@ -1,3 +1,4 @@
+import type { FastifyRequest } from 'fastify';
 import type { UserCaller } from '../../tenancy/caller.ts';
 import type { Outlet } from './unread-bytes.ts';
 
@@ -102,4 +103,13 @@ export function sendLog(
 
 function frameOf(id: number, event: string, data: unknown): string {
   return `id: ${id}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
+}
+
+/** The last version that a reconnecting client received: undefined without one, and `notAPosition` if it is none. */
+export function lastEventId(request: FastifyRequest): number | undefined {
+  const id = request.headers['last-event-id'];
+  if (id === undefined || id === '') return undefined;
+  return typeof id === 'string' && /^\d{1,16}$/.test(id) && Number.isSafeInteger(Number(id))
+    ? Number(id)
+    : notAPosition;
 }

@@ -7,7 +7,15 @@ import { hasExpired, type Identified } from '../../tenancy/credential.ts';
 import type { AppShares } from '../limits/app-shares.ts';
 import { ChangeWaits } from './change-waits.ts';
 import type { StreamHubOptions } from './hub-options.ts';
-import { type Log, type LogEntry, type LogSource, notAPosition, type StreamedResource, sendLog } from './log-stream.ts';
+import {
+  type Log,
+  type LogEntry,
+  type LogSource,
+  lastEventId,
+  notAPosition,
+  type StreamedResource,
+  sendLog,
+} from './log-stream.ts';
 import { type Outlet, UnreadBytes } from './unread-bytes.ts';
 import { type Snapshot, updatesFor } from './versions.ts';
 import { endings, type ServerEvent, streamHeaders, WorkStream } from './work-stream.ts';
@@ -516,13 +524,4 @@ function userName({ appId, userId }: UserCaller): string {
 /** The user's memberships as text. Equal rights give equal text. */
 function rightsOf({ orgId, orgRole, teams }: UserCaller): string {
   return JSON.stringify([orgId, orgRole, [...teams].sort()]);
-}
-
-/** The last version that a reconnecting client received: undefined without one, and `notAPosition` if it is none. */
-function lastEventId(request: FastifyRequest): number | undefined {
-  const id = request.headers['last-event-id'];
-  if (id === undefined || id === '') return undefined;
-  return typeof id === 'string' && /^\d{1,16}$/.test(id) && Number.isSafeInteger(Number(id))
-    ? Number(id)
-    : notAPosition;
 }
