@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Db } from '../../db/database.ts';
 import { systemClock } from '../../lib/clock.ts';
 import type { UserCaller } from '../../tenancy/caller.ts';
-import { hasExpired, type Identified } from '../../tenancy/credential.ts';
+import { hasExpired } from '../../tenancy/credential.ts';
 import type { AppShares } from '../limits/app-shares.ts';
 import { ChangeWaits } from './change-waits.ts';
 import type { StreamHubOptions } from './hub-options.ts';
@@ -16,7 +16,8 @@ import {
   type StreamedResource,
   sendLog,
 } from './log-stream.ts';
-import { type Outlet, UnreadBytes } from './unread-bytes.ts';
+import type { Opened, Stream, Topic } from './open-stream.ts';
+import { UnreadBytes } from './unread-bytes.ts';
 import { type Snapshot, updatesFor } from './versions.ts';
 import { endings, type ServerEvent, streamHeaders, WorkStream } from './work-stream.ts';
 
@@ -61,29 +62,6 @@ export const changeChannel = channel;
 export function topicOf(kind: string, appId: string, id: string): string {
   return `${kind}/${appId}/${id}`;
 }
-
-type Stream = Identified & {
-  response: ServerResponse;
-  outlet: Outlet;
-  appId: string;
-  topic: string;
-  kind: string;
-  id: string;
-  /** The version that the reader saw last, or that its `Last-Event-ID` names. */
-  version: number | undefined;
-  /** True until the first state is sent. */
-  fresh: boolean;
-  openedAtMs: number;
-  /** For a log: whether the stream sends this entry. */
-  accepts: (entry: LogEntry) => boolean;
-  /** Present if the stream shows the work of one request instead of a resource. */
-  work?: WorkStream;
-};
-
-/** What opens a stream: the rest follows. */
-type Opened = Pick<Stream, 'appId' | 'topic' | 'kind' | 'id' | 'version' | 'accepts'>;
-
-type Topic = { kind: string; appId: string; id: string; streams: Set<Stream> };
 
 export class StreamHub {
   readonly #options: StreamHubOptions;

@@ -1,0 +1,30 @@
+import type { ServerResponse } from 'node:http';
+import type { Identified } from '../../tenancy/credential.ts';
+import type { LogEntry } from './log-stream.ts';
+import type { Outlet } from './unread-bytes.ts';
+import type { WorkStream } from './work-stream.ts';
+
+/** An open stream of one reader. */
+export type Stream = Identified & {
+  response: ServerResponse;
+  outlet: Outlet;
+  appId: string;
+  topic: string;
+  kind: string;
+  id: string;
+  /** The version that the reader saw last, or that its `Last-Event-ID` names. */
+  version: number | undefined;
+  /** True until the first state is sent. */
+  fresh: boolean;
+  openedAtMs: number;
+  /** For a log: whether the stream sends this entry. */
+  accepts: (entry: LogEntry) => boolean;
+  /** Present if the stream shows the work of one request instead of a resource. */
+  work?: WorkStream;
+};
+
+/** What opens a stream: the rest follows. */
+export type Opened = Pick<Stream, 'appId' | 'topic' | 'kind' | 'id' | 'version' | 'accepts'>;
+
+/** A resource and its open streams. */
+export type Topic = { kind: string; appId: string; id: string; streams: Set<Stream> };
