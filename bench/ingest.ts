@@ -4,6 +4,7 @@
  * table by the same PostgreSQL, a transaction each.
  */
 
+import { readMemory, readTimes } from './processes.ts';
 import { keepRatio } from './ratios.ts';
 import { startBenchServer } from './support.ts';
 
@@ -33,25 +34,28 @@ try {
   const source = await server.makeSource();
   const rss: number[] = [];
   const start = performance.now();
-  const cpuStart = process.cpuUsage();
+  const before = readTimes();
   for (let from = 0; from < count; from += 100) {
     const items = documents.slice(from, from + 100).map((data) => ({
       content: { data: Buffer.from(data).toString('base64'), data_encoding: 'base64', filename: 'document.md' },
     }));
     await server.finished(await server.post(`/api/v1/knowledge_sources/${source}/ingest/batch`, { items }));
-    rss.push(process.memoryUsage().rss / 2 ** 20);
+    if (from % Math.max(100, count / 20) < 100) rss.push(process.memoryUsage.rss() / 2 ** 20);
   }
   const seconds = (performance.now() - start) / 1000;
-  const cpu = process.cpuUsage(cpuStart);
+  const after = readTimes();
   const [row] = await server.db<{ documents: number; chunks: number }[]>`
     select count(*) as documents, sum(chunk_count) as chunks from knowledge_documents`;
   console.log(
     `ingested ${row?.documents} documents (${row?.chunks} chunks) in ${seconds.toFixed(1)} s: ${(count / seconds).toFixed(1)} documents/s`,
   );
+  const each = (part: keyof typeof after) => (((after[part] - before[part]) * 1_000) / count).toFixed(1);
   console.log(
-    `processor time of the server process: ${((cpu.user + cpu.system) / 1000 / count).toFixed(1)} ms a document`,
+    `processor time a document, ms: server ${each('server')}, PostgreSQL ${each('postgres')}, parsers ${each('parsers')}, learning ${each('learning')}`,
   );
-  console.log(`memory after each batch, MiB: ${rss.map((mib) => mib.toFixed(0)).join(' ')}`);
+  console.log(`memory of the server while it ingests, MiB: ${rss.map((mib) => mib.toFixed(0)).join(' ')}`);
+  const memory = Object.entries(readMemory()).map(([part, mib]) => `${part} ${mib.toFixed(0)}`);
+  console.log(`memory of all processes at the end, MiB: ${memory.join(', ')}`);
 
   await server.db`create table bare_documents (id int primary key, content text)`;
   const bareStart = performance.now();

@@ -3,6 +3,7 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { startProfiles, summarizeProfiles } from './profile.ts';
 import { commitRatios, findWorse, type Ratios, ratiosVariable, readCommitted, readKept } from './ratios.ts';
 
 /**
@@ -10,12 +11,13 @@ import { commitRatios, findWorse, type Ratios, ratiosVariable, readCommitted, re
  *   node bench/run.ts                   all that need no external data
  *   node bench/run.ts kv files          these
  *   node bench/run.ts kv --seconds 5    one with its own options
+ *   node bench/run.ts profile kv        one with its options, and where its processes spent their time
  *   node bench/run.ts --check           a short round of those with a bare baseline; names what got worse by over 15 %
  *   node bench/run.ts --record          the same, and writes bench/ratios.json, to which later rounds are compared
  * Each file in this folder says what it measures and against what; docs/performance.md holds the figures.
  */
 const folder = fileURLToPath(new URL('.', import.meta.url));
-const helpers = new Set(['run', 'support', 'ratios']);
+const helpers = new Set(['run', 'support', 'ratios', 'processes', 'profile']);
 /** These need a collection with ground truth or another checkout as an argument, or programs of their own. */
 const needData = new Set(['extract-quality', 'retrieval', 'scripts', 'versions']);
 /** What `--check` runs, about six minutes. */
@@ -34,6 +36,7 @@ const all = readdirSync(folder)
   .filter((name) => !helpers.has(name));
 const [first, ...rest] = process.argv.slice(2);
 if (first === '--check' || first === '--record') process.exitCode = await compare(first === '--record');
+else if (first === 'profile') process.exitCode = await profileNamed(rest);
 else process.exitCode = await runNamed();
 
 async function runNamed(): Promise<number> {
@@ -50,6 +53,21 @@ async function runNamed(): Promise<number> {
     failed = (await runBenchmark(name, options)) || failed;
   }
   return failed;
+}
+
+/** Runs a benchmark whose processes write profiles, each of which browsers show as a flame graph. */
+async function profileNamed([name = '', ...options]: string[]): Promise<number> {
+  if (!all.includes(name)) {
+    console.error(`Name a benchmark to profile: ${all.join(', ')}.`);
+    return 2;
+  }
+  const { directory, env } = startProfiles(name);
+  const code = await runBenchmark(name, options, env);
+  console.log(`\n${summarizeProfiles(directory)}`);
+  console.log(
+    `\nThis list and the profiles are in ${directory}. The performance panel of Chromium shows a .cpuprofile file as a flame graph.`,
+  );
+  return code;
 }
 
 function isName(text: string): boolean {

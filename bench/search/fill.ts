@@ -87,13 +87,9 @@ async function addDocuments(db: Database, key: SourceKey, ranks: Uint16Array, wi
           chunk_count = chunk_count + ${chunks.length}, word_count = word_count + ${ranks.length},
           languages = '{english}'
         where app_id = ${key.appId} and source_id = ${key.sourceId}`,
-      insertVectors(
-        tx,
-        key,
-        state,
-        model,
+      insertVectors(tx, key, state, model, [
         vectors.map((vector, i) => ({ ordinal: next + i, vector: packVector(vector), code: signCode(vector) })),
-      ),
+      ]),
     ]);
   });
 }

@@ -1,5 +1,5 @@
 import { lazyPackage } from '../lib/lazy-package.ts';
-import { isStopTerm, readTokens, type StemLanguage } from './terms.ts';
+import { isStopTerm, readTokens, type StemLanguage, type Token, termIn } from './terms.ts';
 
 const tinyld = lazyPackage<typeof import('tinyld')>('tinyld');
 
@@ -72,16 +72,16 @@ export function detectLanguage(text: string, otherwise: StemLanguage): StemLangu
   const [best] = tinyld().detectAll(sample, { only: toldApart });
   if (best === undefined || best.accuracy < accuracyMin) return otherwise;
   const found = stemmed[best.lang] ?? 'none';
-  const usual = shareOfStopWords(sample, otherwise);
-  const share = shareOfStopWords(sample, found);
+  const tokens = readTokens(sample, otherwise);
+  const usual = shareOfStopWords(tokens, otherwise);
+  const share = shareOfStopWords(tokens, found);
   const isShort = letters.length < longTextLetters && letters.every((letter) => /\p{Script=Latin}/u.test(letter));
   return (isShort ? share > usual : usual < stopWordsMax || share >= usual) ? found : otherwise;
 }
 
 /** 0 for a language without a list of stop words. */
-function shareOfStopWords(text: string, language: StemLanguage): number {
-  const tokens = readTokens(text, language);
-  return tokens.filter(({ term }) => isStopTerm(term, language)).length / Math.max(1, tokens.length);
+function shareOfStopWords(tokens: readonly Token[], language: StemLanguage): number {
+  return tokens.filter((token) => isStopTerm(termIn(token, language), language)).length / Math.max(1, tokens.length);
 }
 
 /** The text or, if it is long, parts from its beginning, middle and end. */

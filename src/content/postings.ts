@@ -133,7 +133,10 @@ export class PostingsBuilder {
 }
 
 /** Calls `visit` for each posting, block by block. */
-function readPostings(bytes: Uint8Array, visit: (ordinal: number, frequency: number, length: number) => void): void {
+export function readPostings(
+  bytes: Uint8Array,
+  visit: (ordinal: number, frequency: number, length: number) => void,
+): void {
   const reader = new Reader(bytes);
   while (!reader.ended) {
     let ordinal = 0;

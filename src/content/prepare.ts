@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type Chunk, chunkMarkdown } from './chunk.ts';
 import { packVector } from './embed/codes.ts';
-import { embedLexically } from './embed/lexical.ts';
+import { embedTokens } from './embed/lexical.ts';
 import type { HeadingFragments } from './fragments.ts';
 import { detectLanguage } from './language.ts';
 import { PostingsBuilder, packBundle } from './postings.ts';
@@ -75,7 +75,8 @@ export function prepareText({ text, title, embedIn, embedded, ...input }: Prepar
       const hash = createHash('sha256').update(context).digest('hex');
       const terms = new Map<string, number[]>();
       let words = 0;
-      for (const token of readTokens(context, language)) {
+      const tokens = readTokens(context, language);
+      for (const token of tokens) {
         if (!token.whole) words += 1;
         const positions = terms.get(token.term);
         if (positions) positions.push(token.position);
@@ -87,7 +88,7 @@ export function prepareText({ text, title, embedIn, embedded, ...input }: Prepar
       if (embedIn === undefined) return { ...place, hash, words, context };
       if (!known.has(hash)) {
         known.add(hash);
-        vectors.push([hash, packVector(embedLexically(context, embedIn))]);
+        vectors.push([hash, packVector(embedTokens(tokens, embedIn))]);
       }
       return { ...place, hash, words };
     },

@@ -7,9 +7,11 @@ const snowball = lazyPackage<typeof import('snowball-stemmers')>('snowball-stemm
 export type StemLanguage = (typeof stemLanguages)[number];
 
 /** A word in the index. */
-type Token = {
+export type Token = {
   /** Folded and stemmed. */
   term: string;
+  /** Folded only; undefined for what is never stemmed. */
+  word: string | undefined;
   /** The word's index among the words of the text, from 0. */
   position: number;
   /**
@@ -40,33 +42,40 @@ export function readTokens(text: string, language: StemLanguage): Token[] {
     const parts = splitWord(raw);
     let start = match.index;
     if (parts.length > 1 && isIdentifier(raw) && fold(raw) !== '')
-      tokens.push({ term: cut(fold(raw)), position, whole: true, start, end: start + raw.length });
+      tokens.push({ term: cut(fold(raw)), word: undefined, position, whole: true, start, end: start + raw.length });
     let searched = 0;
     for (const part of parts) {
       searched = raw.indexOf(part, searched);
       start = match.index + searched;
       searched += part.length;
       const unspaced = unspacedPattern.test(part);
-      const terms = unspaced ? pairs(fold(part)) : [stem(fold(part), language)];
+      const word = unspaced ? undefined : fold(part);
+      const terms = word === undefined ? pairs(fold(part)) : [stem(word, language)];
       // Folding rarely changes the length of a run. If it does, each pair has the range of the whole run.
       const placed = unspaced && terms.length === Math.max(1, part.length - 1);
       const words = unspaced ? segment(part) : [];
       for (const [i, term] of terms.entries()) {
-        for (const word of words) {
-          if ((placed ? word.index : 0) !== i) continue;
-          const from = start + word.index;
-          tokens.push({ term: cut(fold(word.text)), position, whole: true, start: from, end: from + word.text.length });
+        for (const { text: inner, index } of words) {
+          if ((placed ? index : 0) !== i) continue;
+          const from = start + index;
+          const term = cut(fold(inner));
+          tokens.push({ term, word: undefined, position, whole: true, start: from, end: from + inner.length });
         }
         // A word that consists only of combining marks folds to nothing.
         if (term === '') continue;
         const from = placed ? start + i : start;
         const end = placed ? Math.min(start + part.length, from + 2) : start + part.length;
-        tokens.push({ term: cut(term), position, whole: false, start: from, end });
+        tokens.push({ term: cut(term), position, whole: false, start: from, end, word });
         position += 1;
       }
     }
   }
   return tokens;
+}
+
+/** The term of a token in another language than the one in which its text was read. */
+export function termIn({ term, word }: Token, language: StemLanguage): string {
+  return word === undefined ? term : cut(stem(word, language));
 }
 
 /** A word of a query: one term in each language. */

@@ -75,7 +75,7 @@ export const limits = {
   /** The number of values in any validated JSON. Each route has a lower limit for its body. */
   jsonValuesMax: 1_000_000,
   /** Members of all objects in the JSON of a request. */
-  jsonMembersMax: 50_000,
+  jsonMembersMax: 40_000,
   /** Bytes of a JSON body without its long strings, which are read in pieces. The rest is parsed in one step. */
   jsonShortBytesMax: 8 * 1024 * 1024,
   /** The largest response that is stored for retries. */

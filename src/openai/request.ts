@@ -34,7 +34,7 @@ export function readCursors({ limit, order, after, before }: CursorQuery, ...kin
 /** 422 on any strategy other than the one that Quarry has. */
 export function requireAutoChunking(strategy: unknown, field = 'chunking_strategy'): void {
   if (strategy === undefined) return;
-  const { type, ...others } = (strategy ?? {}) as { type?: unknown };
-  if (type === 'auto' && Object.keys(others).length === 0) return;
+  const { type } = (strategy ?? {}) as { type?: unknown };
+  if (type === 'auto' && Object.keys(strategy as object).length === 1) return;
   throw invalidField(field, 'must be {"type": "auto"}: documents are split at headings and paragraphs');
 }

@@ -44,10 +44,16 @@ test('no request keeps the event loop busy, or takes more than its size', async 
   });
   context.diagnostic(`repeat with FUZZ_SEED=${seed} COMPLEXITY_ONE_OF=${oneOf}`);
   const outside = { origin: site.origin, provider };
-  const { pairs, possible, slowestMs, slowest, problems } = await measureComplexity({ server, outside, oneOf, seed });
+  const { pairs, possible, slowestMs, slowest, statuses, problems } = await measureComplexity({
+    server,
+    outside,
+    oneOf,
+    seed,
+  });
   context.diagnostic(`${pairs} of ${possible} pairs; the longest turn was ${slowestMs} ms: ${slowest}`);
+  context.diagnostic(JSON.stringify(statuses));
   assert.deepEqual(problems, []);
-  assert.ok(pairs > 50);
+  assert.ok(pairs > 50 || process.env.COMPLEXITY_ONLY !== undefined);
 });
 
 test('no stored text keeps the event loop busy when it is read later', async (context) => {

@@ -145,9 +145,9 @@ export function listParts(length: Length, seed: number): Part[] {
     }),
     tests(
       'complexity',
-      `one of ${of(80, 4)} of all parameters, headers, queries, members, arguments and raw bodies with texts built to be expensive, in two sizes up to the limit of the route`,
+      `one of ${of(40, 1)} of all parameters, headers, queries, members, arguments and raw bodies with texts built to be expensive, in two sizes up to the limit of the route`,
       ['test/fuzz/complexity.test.ts'],
-      { COMPLEXITY_ONE_OF: of(80, 4) },
+      { COMPLEXITY_ONE_OF: of(40, 1) },
     ),
     {
       name: 'mutants',

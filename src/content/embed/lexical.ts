@@ -1,4 +1,4 @@
-import { isStopTerm, readTokens, type StemLanguage } from '../terms.ts';
+import { isStopTerm, readTokens, type StemLanguage, type Token, termIn } from '../terms.ts';
 import { type Embedder, normalize } from './embedder.ts';
 
 const dimensions = 1024;
@@ -26,24 +26,60 @@ export function lexicalEmbedder(language: StemLanguage = 'english'): Embedder {
 
 /** The vector of one text, of unit length. */
 export function embedLexically(text: string, language: StemLanguage): Float32Array {
+  return embedTokens(readTokens(text, language), language);
+}
+
+/** The vector of a text whose tokens may have been read in another language. */
+export function embedTokens(tokens: readonly Token[], language: StemLanguage): Float32Array {
   const counts = new Map<string, number>();
-  for (const { term } of readTokens(text, language)) {
+  for (const token of tokens) {
+    const term = termIn(token, language);
     if (!isStopTerm(term, language)) counts.set(term, (counts.get(term) ?? 0) + 1);
   }
   // Grams are identified by their hashes alone, because the vector depends on nothing else.
-  const grams = new Map<number, number>();
+  const grams = new Tally([...counts.keys()].reduce((sum, term) => sum + gramLengths.length * (term.length + 2), 0));
   const vector = new Float32Array(dimensions);
   for (const [term, count] of counts) {
     addFeature(vector, hash(term, 1), 1 + Math.log(count));
     const framed = `^${term}$`;
     for (const length of gramLengths)
-      for (let i = 0; i + length <= framed.length; i++) {
-        const gram = hash(framed, 2, i, i + length);
-        grams.set(gram, (grams.get(gram) ?? 0) + count);
-      }
+      for (let i = 0; i + length <= framed.length; i++) grams.add(hash(framed, 2, i, i + length), count);
   }
-  for (const [gram, count] of grams) addFeature(vector, gram, gramWeight * (1 + Math.log(count)));
+  for (let i = 0; i < grams.size; i++)
+    addFeature(vector, grams.numbers[i] as number, gramWeight * (1 + Math.log(grams.counts[i] as number)));
   return normalize(vector);
+}
+
+/** Counts 32-bit numbers in the order in which they appear. In a Map, those above 2^30 are objects. */
+class Tally {
+  readonly numbers: Int32Array;
+  readonly counts: Int32Array;
+  size = 0;
+  /** Where each number is, plus one, at the first free place from its lowest bits on. */
+  readonly #places: Int32Array;
+
+  /** @param most the number of numbers at most */
+  constructor(most: number) {
+    this.numbers = new Int32Array(most);
+    this.counts = new Int32Array(most);
+    this.#places = new Int32Array(2 ** Math.ceil(Math.log2(most * 2 + 1)));
+  }
+
+  add(number: number, count: number): void {
+    const mask = this.#places.length - 1;
+    let slot = number & mask;
+    for (; ; slot = (slot + 1) & mask) {
+      const place = (this.#places[slot] as number) - 1;
+      if (place < 0) break;
+      if (this.numbers[place] !== number) continue;
+      this.counts[place] = (this.counts[place] as number) + count;
+      return;
+    }
+    this.numbers[this.size] = number;
+    this.counts[this.size] = count;
+    this.size += 1;
+    this.#places[slot] = this.size;
+  }
 }
 
 function addFeature(vector: Float32Array, feature: number, weight: number): void {
@@ -57,5 +93,5 @@ function hash(text: string, seed: number, start = 0, end = text.length): number 
   for (let i = start; i < end; i++) value = Math.imul(value ^ text.charCodeAt(i), 0x01000193);
   value = Math.imul(value ^ (value >>> 16), 0x85ebca6b);
   value = Math.imul(value ^ (value >>> 13), 0xc2b2ae35);
-  return value ^ (value >>> 16);
+  return (value ^ (value >>> 16)) | 0;
 }

@@ -1,4 +1,3 @@
-import type { FastifyRequest } from 'fastify';
 import type { UserCaller } from '../../tenancy/caller.ts';
 import type { Outlet } from './unread-bytes.ts';
 
@@ -6,7 +5,7 @@ import type { Outlet } from './unread-bytes.ts';
 export const notAPosition = -1;
 
 /** A resource that a stream shows. */
-export type StreamedResource = { appId: string; id: string };
+type StreamedResource = { appId: string; id: string };
 
 /** One entry of a streamed log, sent as one event. */
 export type LogEntry = { position: number; event: string; key: string; data: unknown };
@@ -20,8 +19,18 @@ export type Log = { position: number; entries: LogEntry[] | undefined; ended?: b
 /** With `after` undefined, only the log's position is read. */
 type LogRead = { id: string; after: number | undefined };
 
+/** Who sees the resources of a kind. */
+export type Sight = {
+  /** Returns the ids of those that exist. Without it, the resource ends only with the credential of its reader. */
+  filterExisting?(resources: readonly StreamedResource[]): Promise<string[]>;
+  /** Returns the ids of the resources that the user may see. */
+  filterVisible(caller: UserCaller, ids: readonly string[]): Promise<string[]>;
+  /** True if grants or groups decide who sees a resource: a reader then loses sight of it with the same role and teams. */
+  hasGrants?: true;
+};
+
 /** A log that is streamed entry by entry. */
-export type LogSource = {
+export type LogSource = Sight & {
   /** Where a reader without `Last-Event-ID` starts: after this position, or by default after the current one. */
   from?: number;
   /** The kind of resource that the log belongs to. A change of the resource may end the log. */
@@ -33,10 +42,6 @@ export type LogSource = {
    * had no room for gets no entries. Undefined for a log that has ended.
    */
   readLogs(appId: string, reads: readonly LogRead[]): Promise<(Log | undefined)[]>;
-  /** Returns the ids of those that exist. Without it, the resource ends only with the credential of its reader. */
-  filterExisting?(resources: readonly StreamedResource[]): Promise<string[]>;
-  /** Returns the ids of the logs that the user may see. */
-  filterVisible(caller: UserCaller, ids: readonly string[]): Promise<string[]>;
   /**
    * Returns the positions of the log's entries that the user may see. Without it, a user who may see the log sees all
    * entries.
@@ -103,13 +108,4 @@ export function sendLog(
 
 function frameOf(id: number, event: string, data: unknown): string {
   return `id: ${id}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
-}
-
-/** The last version that a reconnecting client received: undefined without one, and `notAPosition` if it is none. */
-export function lastEventId(request: FastifyRequest): number | undefined {
-  const id = request.headers['last-event-id'];
-  if (id === undefined || id === '') return undefined;
-  return typeof id === 'string' && /^\d{1,16}$/.test(id) && Number.isSafeInteger(Number(id))
-    ? Number(id)
-    : notAPosition;
 }

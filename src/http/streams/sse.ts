@@ -3,21 +3,13 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Db } from '../../db/database.ts';
 import { systemClock } from '../../lib/clock.ts';
 import type { UserCaller } from '../../tenancy/caller.ts';
-import { hasExpired } from '../../tenancy/credential.ts';
+import { hasExpired, type Identified } from '../../tenancy/credential.ts';
 import type { AppShares } from '../limits/app-shares.ts';
 import { ChangeWaits } from './change-waits.ts';
 import type { StreamHubOptions } from './hub-options.ts';
-import {
-  type Log,
-  type LogEntry,
-  type LogSource,
-  lastEventId,
-  notAPosition,
-  type StreamedResource,
-  sendLog,
-} from './log-stream.ts';
-import type { Opened, Stream, Topic } from './open-stream.ts';
-import { UnreadBytes } from './unread-bytes.ts';
+import { type Log, type LogEntry, type LogSource, notAPosition, type Sight, sendLog } from './log-stream.ts';
+import { rightsOf, userName } from './readers.ts';
+import { type Outlet, UnreadBytes } from './unread-bytes.ts';
 import { type Snapshot, updatesFor } from './versions.ts';
 import { endings, type ServerEvent, streamHeaders, WorkStream } from './work-stream.ts';
 
@@ -29,15 +21,11 @@ import { endings, type ServerEvent, streamHeaders, WorkStream } from './work-str
  * with one query.
  */
 
-export type StreamSource = {
+export type StreamSource = Sight & {
   /** The SSE event name. */
   event: string;
   /** Returns the current state of these resources of one app. Missing ones are omitted. */
   load(appId: string, ids: readonly string[]): Promise<Snapshot[]>;
-  /** Returns the ids of those that exist. Without it, the resource ends only with the credential of its reader. */
-  filterExisting?(resources: readonly StreamedResource[]): Promise<string[]>;
-  /** Returns the ids of the resources that the user may see. */
-  filterVisible(caller: UserCaller, ids: readonly string[]): Promise<string[]>;
 };
 
 /**
@@ -62,6 +50,29 @@ export const changeChannel = channel;
 export function topicOf(kind: string, appId: string, id: string): string {
   return `${kind}/${appId}/${id}`;
 }
+
+type Stream = Identified & {
+  response: ServerResponse;
+  outlet: Outlet;
+  appId: string;
+  topic: string;
+  kind: string;
+  id: string;
+  /** The version that the reader saw last, or that its `Last-Event-ID` names. */
+  version: number | undefined;
+  /** True until the first state is sent. */
+  fresh: boolean;
+  openedAtMs: number;
+  /** For a log: whether the stream sends this entry. */
+  accepts: (entry: LogEntry) => boolean;
+  /** Present if the stream shows the work of one request instead of a resource. */
+  work?: WorkStream;
+};
+
+/** What opens a stream: the rest follows. */
+type Opened = Pick<Stream, 'appId' | 'topic' | 'kind' | 'id' | 'version' | 'accepts'>;
+
+type Topic = { kind: string; appId: string; id: string; streams: Set<Stream> };
 
 export class StreamHub {
   readonly #options: StreamHubOptions;
@@ -158,8 +169,8 @@ export class StreamHub {
   }
 
   /**
-   * The owner of a streamed resource never changes, so a reader loses sight of it only when their own rights change.
-   * Visibility is checked again only then.
+   * The owner of a streamed resource never changes, so a reader loses sight of it only when their own rights change, or
+   * by its grants. Visibility is checked again only then, or if it has grants.
    */
   async #endHidden(): Promise<void> {
     const byUser = Map.groupBy(
@@ -172,7 +183,7 @@ export class StreamHub {
       if (user === undefined) continue;
       const rights = rightsOf(user);
       const changed = (byUser.get(userName(user)) ?? []).filter(
-        (stream) => rightsOf(stream.identity as UserCaller) !== rights,
+        ({ identity, kind }) => rightsOf(identity as UserCaller) !== rights || this.#sources.get(kind)?.hasGrants,
       );
       for (const [kind, streams] of Map.groupBy(changed, ({ kind }) => kind)) {
         const seen = new Set(
@@ -495,11 +506,11 @@ function heartbeatOf({ version, fresh }: Stream, source: StreamSource | LogSourc
   return isLog ? `: heartbeat\nid: ${version}\n\n` : ': heartbeat\n\n';
 }
 
-function userName({ appId, userId }: UserCaller): string {
-  return `${appId}/${userId}`;
-}
-
-/** The user's memberships as text. Equal rights give equal text. */
-function rightsOf({ orgId, orgRole, teams }: UserCaller): string {
-  return JSON.stringify([orgId, orgRole, [...teams].sort()]);
+/** The last version that a reconnecting client received: undefined without one, and `notAPosition` if it is none. */
+function lastEventId(request: FastifyRequest): number | undefined {
+  const id = request.headers['last-event-id'];
+  if (id === undefined || id === '') return undefined;
+  return typeof id === 'string' && /^\d{1,16}$/.test(id) && Number.isSafeInteger(Number(id))
+    ? Number(id)
+    : notAPosition;
 }

@@ -4,6 +4,7 @@
  */
 import type { HeadingFragments } from '../../content/fragments.ts';
 import type { StemLanguage } from '../../content/terms.ts';
+import { joinBytes } from '../../db/bytes.ts';
 import type { Db } from '../../db/database.ts';
 import { isInUse } from '../../db/fences.ts';
 import type { PageRequest } from '../../http/route/pages.ts';
@@ -48,18 +49,29 @@ export type DocumentWrite = Omit<DocumentRow, 'externalId' | 'createdAt' | 'upda
 /** A text with the fragments that lead to its headings, from which its chunks are cut. */
 type StoredText = { text: Buffer; fragments: HeadingFragments | undefined };
 
-/** Inserts the document, or replaces the one with the same id. */
-export async function upsertDocument(db: Db, document: DocumentWrite, { text, fragments }: StoredText): Promise<void> {
-  const row = db`
+/** Inserts the documents, or replaces those with the same ids, in this order. No id may occur twice. */
+export async function upsertDocuments(
+  db: Db,
+  appId: string,
+  entries: readonly (StoredText & { document: DocumentWrite })[],
+): Promise<void> {
+  const documents = entries.map(({ document }) => document);
+  const ids = documents.map(({ id }) => id);
+  const rows = db`
     insert into knowledge_documents (app_id, id, source_id, title, file_id, metadata, content_type, bytes_hash,
       content_hash, total_lines, total_size, source_url, seen_by, first_ordinal, chunk_count, word_count, language,
       embedding_model, acl_id, acl_version)
-    values (${document.appId}, ${document.id}, ${document.sourceId}, ${document.title}, ${document.fileId},
-      ${JSON.stringify(document.metadata)}::text::jsonb, ${document.contentType}, ${document.bytesHash},
-      ${document.contentHash}, ${document.totalLines}, ${document.totalSize}, ${document.sourceUrl},
-      ${document.seenBy}, ${document.firstOrdinal}, ${document.chunkCount},
-      ${document.wordCount}, ${document.language}, ${document.embeddingModel}, ${document.aclId},
-      ${document.aclVersion})
+    select ${appId}::uuid, d.*
+    from unnest(${ids}::uuid[], ${documents.map((one) => one.sourceId)}::uuid[],
+      ${documents.map((one) => one.title)}::text[], ${documents.map((one) => one.fileId)}::uuid[],
+      ${documents.map((one) => JSON.stringify(one.metadata))}::text[]::jsonb[],
+      ${documents.map((one) => one.contentType)}::text[], ${documents.map((one) => one.bytesHash)}::bytea[],
+      ${documents.map((one) => one.contentHash)}::bytea[], ${documents.map((one) => one.totalLines)}::int[],
+      ${documents.map((one) => one.totalSize)}::int[], ${documents.map((one) => one.sourceUrl)}::text[],
+      ${documents.map((one) => one.seenBy)}::uuid[], ${documents.map((one) => one.firstOrdinal)}::int[],
+      ${documents.map((one) => one.chunkCount)}::int[], ${documents.map((one) => one.wordCount)}::int[],
+      ${documents.map((one) => one.language)}::text[], ${documents.map((one) => one.embeddingModel)}::text[],
+      ${documents.map((one) => one.aclId)}::uuid[], ${documents.map((one) => one.aclVersion)}::bigint[]) d
     on conflict (app_id, id) do update set title = excluded.title, file_id = excluded.file_id,
       metadata = excluded.metadata, content_type = excluded.content_type, bytes_hash = excluded.bytes_hash,
       content_hash = excluded.content_hash, total_lines = excluded.total_lines, total_size = excluded.total_size,
@@ -67,13 +79,17 @@ export async function upsertDocument(db: Db, document: DocumentWrite, { text, fr
       chunk_count = excluded.chunk_count, word_count = excluded.word_count, language = excluded.language,
       embedding_model = excluded.embedding_model, acl_id = excluded.acl_id, acl_version = excluded.acl_version,
       indexed_at = now(), updated_at = now()`;
-  const refusal = deleteRefusal(db, document.appId, document.id);
-  const content = db`
+  const refusals = db`
+    delete from knowledge_embedding_refusals where app_id = ${appId} and document_id = any(${ids}::uuid[])`;
+  const { all, starts, sizes } = joinBytes(entries.map(({ text }) => text));
+  const texts = db`
     insert into knowledge_texts (app_id, document_id, content, fragments)
-    values (${document.appId}, ${document.id}, ${text},
-      ${fragments === undefined || fragments.length === 0 ? null : JSON.stringify(fragments)}::text::jsonb)
+    select ${appId}::uuid, t.id, substring(${all}::bytea from t.start for t.size), t.fragments
+    from unnest(${ids}::uuid[], ${starts}::int[], ${sizes}::int[],
+      ${entries.map(({ fragments = [] }) => (fragments.length === 0 ? null : JSON.stringify(fragments)))}::text[]::jsonb[])
+      t (id, start, size, fragments)
     on conflict (app_id, document_id) do update set content = excluded.content, fragments = excluded.fragments`;
-  await Promise.all([row, refusal, content]);
+  await Promise.all([rows, refusals, texts]);
 }
 
 /** SQL: the owners of the agent that owns the source `s`, as JSON. */

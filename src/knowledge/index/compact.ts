@@ -91,9 +91,9 @@ async function moveDocument(
     });
     await removeChunks(tx, key, document);
     const isRestricted = document.aclId !== null;
-    await appendChunks(tx, key, state, { id, isRestricted, moves: true }, prepared);
+    await appendChunks(tx, key, state, [{ id, isRestricted, moves: true, ...prepared }]);
     await foldIn(tx, key, state, firstOrdinal, prepared.bundles);
-    await insertVectors(tx, key, state, embedder.model, vectors);
+    await insertVectors(tx, key, state, embedder.model, [vectors]);
     await documents.moveDocument(tx, key.appId, id, {
       firstOrdinal,
       chunkCount: prepared.chunks.length,

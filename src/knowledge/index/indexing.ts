@@ -13,7 +13,7 @@ import {
   type DocumentWrite,
   findDocumentById,
   listChunks,
-  upsertDocument,
+  upsertDocuments,
 } from '../documents/store.ts';
 import { foldIn } from '../learning/fold-in.ts';
 import { discardModel } from '../learning/store.ts';
@@ -26,6 +26,7 @@ import {
   deleteOtherVectors,
   dropUnusedLanguages,
   flushBundles,
+  type IndexState,
   insertVectors,
   listVectors,
   lockIndex,
@@ -139,63 +140,146 @@ export async function embedChunks(
   return missing.size;
 }
 
-type WriteResult = { chunks: number; flushed: boolean; embedded: boolean };
+/** A document to write. `replaces` is whether it replaces one with the same id. */
+type PreparedWrite = {
+  facts: DocumentFacts;
+  prepared: PreparedDocument;
+  vectors: KnownVectors;
+  replaces: boolean;
+};
+
+/** The limits of documents that are written together: their texts are in memory, and the index is locked meanwhile. */
+const groupMax = { documents: 16, chunks: 1_024, bytes: 4 * 1024 * 1024 };
+
+/** Divides documents into groups that are written together, in their order. A group has each id once. */
+export function groupWrites<Write extends PreparedWrite>(writes: readonly Write[]): Write[][] {
+  const groups: Write[][] = [];
+  let chunks = 0;
+  let bytes = 0;
+  for (const write of writes) {
+    const { facts, prepared } = write;
+    chunks += prepared.chunks.length;
+    bytes += prepared.text.length;
+    const last = groups.at(-1);
+    const fits = last && last.length < groupMax.documents && chunks <= groupMax.chunks && bytes <= groupMax.bytes;
+    if (fits && last.every((one) => one.facts.id !== facts.id)) last.push(write);
+    else {
+      groups.push([write]);
+      chunks = prepared.chunks.length;
+      bytes = prepared.text.length;
+    }
+  }
+  return groups;
+}
+
+type WriteResult = { chunks: number; embedded: boolean };
+type Written = { write: PreparedWrite; old: DocumentRow | undefined; aclId: string | null; vectors: StoredVector[] };
 
 /**
- * Writes the document into the source's index in place of its earlier version, in the caller's transaction: a search
- * sees the old text or the new one. Returns undefined if the source was deleted, or the document to be replaced, which
- * must not reappear.
+ * Writes documents into the source's index in place of their earlier versions, in the caller's transaction: a search
+ * sees the old texts or the new ones. No id may occur twice. Calls `onFlush` if the index has a new segment. The result
+ * of a document is undefined if its source was deleted, or the document to be replaced, which must not reappear.
  */
-export async function writeDocument(
+export async function writeDocuments(
   tx: Transaction,
   key: SourceKey,
-  facts: DocumentFacts,
-  prepared: PreparedDocument,
-  vectors: KnownVectors,
+  writes: readonly PreparedWrite[],
   model: string,
-  replaces: boolean,
-): Promise<WriteResult | undefined> {
+  onFlush: () => Promise<void>,
+): Promise<(WriteResult | undefined)[]> {
   const state = await lockIndex(tx, key);
-  if (!state) return undefined;
-  const old = replaces ? await findDocumentById(tx, key.appId, facts.id) : undefined;
-  if (replaces && !old) return undefined;
-  if (old) await removeChunks(tx, key, old);
-  const stored: StoredVector[] = [];
-  for (const [i, chunk] of prepared.chunks.entries()) {
-    const vector = vectors.get(chunk.hash);
-    if (vector) stored.push({ ordinal: state.nextOrdinal + i, vector, code: signCode(unpackVector(vector)) });
+  if (!state) return writes.map(() => undefined);
+  const written: Written[] = [];
+  let next = state.nextOrdinal;
+  for (const write of writes) {
+    const { facts, prepared, replaces } = write;
+    const old = replaces ? await findDocumentById(tx, key.appId, facts.id) : undefined;
+    if (replaces && !old) continue;
+    if (old) await removeChunks(tx, key, old);
+    const vectors = prepared.chunks.flatMap(({ hash }, i) => {
+      const vector = write.vectors.get(hash);
+      return vector ? [{ ordinal: next + i, vector, code: signCode(unpackVector(vector)) }] : [];
+    });
+    next += prepared.chunks.length;
+    written.push({ write, old, aclId: facts.aclId === undefined ? (old?.aclId ?? null) : facts.aclId, vectors });
   }
-  const embedded = stored.length === prepared.chunks.length;
-  const aclId = facts.aclId === undefined ? (old?.aclId ?? null) : facts.aclId;
-  const isRestricted = aclId !== null;
-  // These are sent together and executed in this order.
-  const row = upsertDocument(
-    tx,
-    {
+  if (written.length > 0) await writeRows(tx, key, state, written, model);
+  for (const { write, old, aclId } of written)
+    if (old) await noteReplaced(tx, key, old, write.prepared.language, aclId);
+  if (state.bundledDocuments >= bundleDocumentsMax || state.bundledChunks >= bundleChunksMax) {
+    await flushBundles(tx, key, state);
+    await onFlush();
+  }
+  const results = new Map(written.map((one) => [one.write, { chunks: countChunks(one), embedded: isEmbedded(one) }]));
+  return writes.map((write) => results.get(write));
+}
+
+/** Inserts the rows of documents at the end of the locked index. */
+async function writeRows(
+  tx: Transaction,
+  key: SourceKey,
+  state: IndexState,
+  written: readonly Written[],
+  model: string,
+): Promise<void> {
+  const firstOrdinal = state.nextOrdinal;
+  let next = firstOrdinal;
+  let aclVersion = state.aclVersion;
+  const rows = written.map((one) => {
+    const { facts, prepared } = one.write;
+    if (one.aclId !== null) aclVersion += 1;
+    next += prepared.chunks.length;
+    const document: DocumentWrite = {
       ...facts,
       ...key,
       contentHash: prepared.textHash,
       totalLines: prepared.lines,
       totalSize: prepared.text.length,
-      firstOrdinal: state.nextOrdinal,
+      firstOrdinal: next - prepared.chunks.length,
       chunkCount: prepared.chunks.length,
       wordCount: prepared.words,
       language: prepared.language,
-      embeddingModel: embedded ? model : null,
-      aclId,
-      aclVersion: isRestricted ? state.aclVersion + 1 : 0,
-    },
-    prepared,
-  );
-  const index = appendChunks(tx, key, state, { id: facts.id, isRestricted, moves: false }, prepared);
-  const [, firstOrdinal] = await Promise.all([row, index, insertVectors(tx, key, state, model, stored)]);
-  await foldIn(tx, key, state, firstOrdinal, prepared.bundles);
-  if (old?.aclId === null && (isRestricted || old.language !== prepared.language)) await dropUnusedLanguages(tx, key);
-  if (old && old.aclId !== aclId) await changeIngestionReaders(tx, old, aclId);
-  if (old?.aclId === null && isRestricted) await discardModel(tx, key);
-  const flushed = state.bundledDocuments >= bundleDocumentsMax || state.bundledChunks >= bundleChunksMax;
-  if (flushed) await flushBundles(tx, key, state);
-  return { chunks: prepared.chunks.length, flushed, embedded };
+      embeddingModel: isEmbedded(one) ? model : null,
+      aclId: one.aclId,
+      aclVersion: one.aclId === null ? 0 : aclVersion,
+    };
+    return { document, text: prepared.text, fragments: prepared.fragments };
+  });
+  const appended = written.map(({ write: { facts, prepared }, aclId }) => {
+    const { chunks, bundles, language } = prepared;
+    return { id: facts.id, isRestricted: aclId !== null, moves: false, chunks, bundles, language };
+  });
+  const vectors = written.map((one) => one.vectors);
+  // These are sent together and executed in this order.
+  await Promise.all([
+    upsertDocuments(tx, key.appId, rows),
+    appendChunks(tx, key, state, appended),
+    insertVectors(tx, key, state, model, vectors),
+  ]);
+  const bundles = appended.flatMap((document) => document.bundles);
+  await foldIn(tx, key, state, firstOrdinal, bundles);
+}
+
+/** Updates what depends on the language and the readers of a document that was replaced. */
+async function noteReplaced(
+  tx: Transaction,
+  key: SourceKey,
+  old: DocumentRow,
+  language: PreparedDocument['language'],
+  aclId: string | null,
+): Promise<void> {
+  const isRestricted = aclId !== null;
+  if (old.aclId === null && (isRestricted || old.language !== language)) await dropUnusedLanguages(tx, key);
+  if (old.aclId !== aclId) await changeIngestionReaders(tx, old, aclId);
+  if (old.aclId === null && isRestricted) await discardModel(tx, key);
+}
+
+function countChunks({ write }: Written): number {
+  return write.prepared.chunks.length;
+}
+
+function isEmbedded(written: Written): boolean {
+  return written.vectors.length === countChunks(written);
 }
 
 /** Removes a document from its source. Returns false if either was already deleted. */
@@ -268,7 +352,7 @@ export async function embedStoredDocument(
       if (!state) return false;
       const now = await findDocumentById(tx, appId, documentId);
       if (now?.firstOrdinal !== document.firstOrdinal) return false;
-      await insertVectors(tx, key, state, embedder.model, stored);
+      await insertVectors(tx, key, state, embedder.model, [stored]);
       return true;
     });
     if (!still) return;

@@ -1,6 +1,7 @@
 import { mergeBundles, placeBundle, type TermPostings } from '../../content/postings.ts';
 import type { PreparedText } from '../../content/prepare.ts';
 import type { StemLanguage } from '../../content/terms.ts';
+import { joinBytes } from '../../db/bytes.ts';
 import type { Db, Transaction } from '../../db/database.ts';
 import { isInUse } from '../../db/fences.ts';
 import { newUuid } from '../../lib/ids.ts';
@@ -8,7 +9,7 @@ import { newUuid } from '../../lib/ids.ts';
 /** A source's key in the index. */
 export type SourceKey = { appId: string; sourceId: string };
 
-type IndexState = {
+export type IndexState = {
   languages: StemLanguage[];
   firstOrdinal: number;
   nextOrdinal: number;
@@ -81,55 +82,73 @@ export async function lockSource(tx: Transaction, { appId, sourceId }: SourceKey
   await Promise.all([owners, source]);
 }
 
-/** Of the document whose chunks are added: whether it is restricted, and whether it moves or is new to the source. */
-type Appended = { id: string; isRestricted: boolean; moves: boolean };
+/** A document whose chunks are added: whether it is restricted, and whether it moves or is new to the source. */
+type Appended = { id: string; isRestricted: boolean; moves: boolean } & Pick<
+  PreparedText,
+  'chunks' | 'bundles' | 'language'
+>;
 
-/** Adds a document's chunks to the locked index. Returns the ordinal of the first one. */
+/** Adds the chunks of documents to the locked index, in this order, from `state.nextOrdinal` on. */
 export async function appendChunks(
   tx: Transaction,
   key: SourceKey,
   state: IndexState,
-  { id: documentId, isRestricted, moves }: Appended,
-  { chunks, bundles, language }: Pick<PreparedText, 'chunks' | 'bundles' | 'language'>,
-): Promise<number> {
+  documents: readonly Appended[],
+): Promise<void> {
   const first = state.nextOrdinal;
-  if (isRestricted) state.aclVersion += 1;
-  if (chunks.length === 0) return first;
-  const words = chunks.reduce((sum, chunk) => sum + chunk.words, 0);
+  state.aclVersion += documents.filter((document) => document.isRestricted).length;
+  const written = documents.filter(({ chunks }) => chunks.length > 0);
+  if (written.length === 0) return;
+  const chunks = written.flatMap((document) => document.chunks);
+  const chunkCount = (some: readonly Appended[]) => some.reduce((sum, document) => sum + document.chunks.length, 0);
+  const open = written.filter(({ isRestricted }) => !isRestricted);
   const chunkRows = tx`
     insert into knowledge_chunks (app_id, source_id, document_id, ordinal, id, start_byte, end_byte, start_line,
       end_line, start_page, end_page, heading_path, fragment, hash)
-    select ${key.appId}::uuid, ${key.sourceId}::uuid, ${documentId}::uuid, c.*
-    from unnest(${chunks.map((_chunk, i) => first + i)}::int[], ${chunks.map(() => newUuid())}::uuid[],
+    select ${key.appId}::uuid, ${key.sourceId}::uuid, c.*
+    from unnest(${written.flatMap((document) => document.chunks.map(() => document.id))}::uuid[],
+      ${chunks.map((_chunk, i) => first + i)}::int[], ${chunks.map(() => newUuid())}::uuid[],
       ${chunks.map((chunk) => chunk.startByte)}::int[], ${chunks.map((chunk) => chunk.endByte)}::int[],
       ${chunks.map((chunk) => chunk.startLine)}::int[], ${chunks.map((chunk) => chunk.endLine)}::int[],
       ${chunks.map((chunk) => chunk.startPage ?? null)}::int[], ${chunks.map((chunk) => chunk.endPage ?? null)}::int[],
       ${chunks.map((chunk) => JSON.stringify(chunk.headingPath))}::text[]::jsonb[],
       ${chunks.map((chunk) => chunk.fragment ?? null)}::text[],
       ${chunks.map((chunk) => `\\x${chunk.hash}`)}::text[]::bytea[]) c`;
-  let next = first;
-  const bundleRows = bundles.map(({ chunkCount, content }) => {
-    const ordinal = next;
-    next += chunkCount;
-    return tx`
-      insert into knowledge_bundles (app_id, source_id, first_ordinal, chunk_count, content)
-      values (${key.appId}, ${key.sourceId}, ${ordinal}, ${chunkCount}, ${placeBundle(content, ordinal)})`;
-  });
   const statistics = tx`
     update knowledge_indexes set next_ordinal = next_ordinal + ${chunks.length},
-      chunk_count = chunk_count + ${chunks.length}, word_count = word_count + ${words},
-      bundled_documents = bundled_documents + 1, bundled_chunks = bundled_chunks + ${chunks.length},
-      acl_version = ${state.aclVersion}, restricted_chunks = restricted_chunks + ${isRestricted ? chunks.length : 0},
-      open_added = open_added + ${isRestricted || moves ? 0 : chunks.length},
-      languages = case when ${isRestricted} or ${language} = any(languages) then languages
-        else languages || ${language}::text end
+      chunk_count = chunk_count + ${chunks.length},
+      word_count = word_count + ${chunks.reduce((sum, chunk) => sum + chunk.words, 0)},
+      bundled_documents = bundled_documents + ${written.length}, bundled_chunks = bundled_chunks + ${chunks.length},
+      acl_version = ${state.aclVersion}, restricted_chunks = restricted_chunks + ${chunks.length - chunkCount(open)},
+      open_added = open_added + ${chunkCount(open.filter(({ moves }) => !moves))},
+      languages = languages || array(
+        select l.language from unnest(${[...new Set(open.map(({ language }) => language))]}::text[])
+          with ordinality l (language, place)
+        where l.language <> all(languages) order by l.place)
     where app_id = ${key.appId} and source_id = ${key.sourceId}`;
   // These are sent together. The connection runs them in order.
-  await Promise.all([chunkRows, ...bundleRows, statistics]);
+  await Promise.all([chunkRows, insertBundles(tx, key, first, written), statistics]);
   state.nextOrdinal += chunks.length;
-  state.bundledDocuments += 1;
+  state.bundledDocuments += written.length;
   state.bundledChunks += chunks.length;
-  return first;
+}
+
+async function insertBundles(tx: Transaction, key: SourceKey, first: number, documents: readonly Appended[]) {
+  let next = first;
+  const rows = documents
+    .flatMap(({ bundles }) => bundles)
+    .map(({ chunkCount, content }) => {
+      next += chunkCount;
+      const ordinal = next - chunkCount;
+      return { ordinal, chunkCount, content: placeBundle(content, ordinal) };
+    });
+  const { all, starts, sizes } = joinBytes(rows.map(({ content }) => content));
+  await tx`
+    insert into knowledge_bundles (app_id, source_id, first_ordinal, chunk_count, content)
+    select ${key.appId}::uuid, ${key.sourceId}::uuid, b.ordinal, b.chunk_count,
+      substring(${all}::bytea from b.start for b.size)
+    from unnest(${rows.map(({ ordinal }) => ordinal)}::int[], ${rows.map(({ chunkCount }) => chunkCount)}::int[],
+      ${starts}::int[], ${sizes}::int[]) b (ordinal, chunk_count, start, size)`;
 }
 
 /** Removes a document's chunks from the locked index. Searches that begin after the commit do not see them. */
@@ -238,11 +257,16 @@ async function insertPostings(tx: Transaction, key: SourceKey, segment: number, 
   entries.sort((a, b) => (a.term < b.term ? -1 : 1));
   for (let from = 0; from < entries.length; from += postingRowsPerInsert) {
     const rows = entries.slice(from, from + postingRowsPerInsert);
+    const postings = joinBytes(rows.map((row) => row.postings));
+    const positions = joinBytes(rows.map((row) => row.positions));
     await tx`
       insert into knowledge_postings (app_id, segment, term, postings, positions)
-      select ${key.appId}::uuid, ${segment}::bigint, p.*
-      from unnest(${rows.map((row) => row.term)}::text[], ${byteTexts(rows.map((row) => row.postings))}::text[]::bytea[],
-        ${byteTexts(rows.map((row) => row.positions))}::text[]::bytea[]) p`;
+      select ${key.appId}::uuid, ${segment}::bigint, p.term,
+        substring(${postings.all}::bytea from p.start for p.size),
+        substring(${positions.all}::bytea from p.positions_start for p.positions_size)
+      from unnest(${rows.map((row) => row.term)}::text[], ${postings.starts}::int[], ${postings.sizes}::int[],
+        ${positions.starts}::int[], ${positions.sizes}::int[])
+        p (term, start, size, positions_start, positions_size)`;
   }
 }
 
@@ -326,33 +350,40 @@ export function listSourcesToCompact(db: Db, deadMin: number, count: number) {
 /** A chunk's packed vector, with its sign code. */
 export type StoredVector = { ordinal: number; vector: Buffer; code: Uint32Array };
 
-/** Stores vectors in the locked index, in ascending order of their ordinals. */
+/**
+ * Stores vectors in the locked index: those of each document in ascending order of their ordinals. The codes of one
+ * document are deleted with it, so no row has those of two.
+ */
 export async function insertVectors(
   tx: Transaction,
   key: SourceKey,
   state: IndexState,
   model: string,
-  vectors: StoredVector[],
+  ofDocuments: readonly StoredVector[][],
 ): Promise<void> {
+  const vectors = ofDocuments.flat();
   if (vectors.length === 0) return;
   state.vectorVersion += 1;
-  const runs = joinRuns(vectors);
+  const runs = ofDocuments.flatMap(joinRuns);
+  const packed = joinBytes(vectors.map((one) => one.vector));
+  const codes = joinBytes(runs.map((run) => Buffer.concat(run.codes)));
   await Promise.all([
     tx`
     update knowledge_indexes set vector_version = ${state.vectorVersion}
     where app_id = ${key.appId} and source_id = ${key.sourceId}`,
     tx`
     insert into knowledge_vectors (app_id, source_id, ordinal, model, content)
-    select ${key.appId}::uuid, ${key.sourceId}::uuid, v.ordinal, ${model}::text, v.content
-    from unnest(${vectors.map((one) => one.ordinal)}::int[],
-      ${byteTexts(vectors.map((one) => one.vector))}::text[]::bytea[]) v (ordinal, content)
+    select ${key.appId}::uuid, ${key.sourceId}::uuid, v.ordinal, ${model}::text,
+      substring(${packed.all}::bytea from v.start for v.size)
+    from unnest(${vectors.map((one) => one.ordinal)}::int[], ${packed.starts}::int[], ${packed.sizes}::int[])
+      v (ordinal, start, size)
     on conflict do nothing`,
     tx`
     insert into knowledge_codes (app_id, source_id, model, first_ordinal, chunk_count, version, content)
     select ${key.appId}::uuid, ${key.sourceId}::uuid, ${model}::text, r.first_ordinal, r.chunk_count,
-      ${state.vectorVersion}::bigint, r.content
+      ${state.vectorVersion}::bigint, substring(${codes.all}::bytea from r.start for r.size)
     from unnest(${runs.map((run) => run.first)}::int[], ${runs.map((run) => run.codes.length)}::int[],
-      ${byteTexts(runs.map((run) => Buffer.concat(run.codes)))}::text[]::bytea[]) r (first_ordinal, chunk_count, content)
+      ${codes.starts}::int[], ${codes.sizes}::int[]) r (first_ordinal, chunk_count, start, size)
     on conflict do nothing`,
   ]);
 }
@@ -392,9 +423,4 @@ export async function deleteOtherVectors(
   await tx`
     delete from knowledge_codes where app_id = ${key.appId} and source_id = ${key.sourceId} and model <> ${model}
       and first_ordinal >= ${from} and first_ordinal < ${to}`;
-}
-
-/** Byte arrays in text form, because the driver cannot send arrays of bytes. */
-function byteTexts(values: Buffer[]): string[] {
-  return values.map((value) => `\\x${value.toString('hex')}`);
 }

@@ -3,7 +3,7 @@ import { startCrawl } from '../../crawls/jobs.ts';
 import type { CommitBatch, Crawl, CrawlSettings, CrawlSink } from '../../crawls/types.ts';
 import type { Db, Transaction } from '../../db/database.ts';
 import { findDocumentByUrl, listHeldUrls, listUnseenDocuments, markDocumentsSeen } from '../documents/store.ts';
-import { removeDocument, writeDocument } from '../index/indexing.ts';
+import { groupWrites, removeDocument, writeDocuments } from '../index/indexing.ts';
 import { lockIndex } from '../index/store.ts';
 import { findSourceById, type SourceRow } from '../sources/store.ts';
 import { type KnowledgeWorkDeps, queueEmbedding, queueIndexWork } from './deps.ts';
@@ -48,26 +48,19 @@ export function knowledgeSink(deps: KnowledgeWorkDeps): CrawlSink<PreparedInput 
       crawl.id,
       batch.pages.map(({ page }) => page.url),
     );
+    const changed: PreparedInput[] = [];
     for (const { page, prepared } of batch.pages) {
       if (removed.has(page.url)) continue;
-      if (prepared) {
-        const written = await writeDocument(
-          tx,
-          key,
-          prepared.facts,
-          prepared.prepared,
-          prepared.vectors,
-          embedder.model,
-          prepared.replaces,
-        );
-        if (!written) continue;
-        if (written.flushed) await queueIndexWork(tx, addJob, key);
-        addWritten(stats, prepared, embedder.local);
-      } else {
+      if (prepared) changed.push(prepared);
+      else {
         unchanged.push(page.url);
         stats.unchanged += 1;
         stats.pages += 1;
       }
+    }
+    for (const group of groupWrites(changed)) {
+      const results = await writeDocuments(tx, key, group, embedder.model, () => queueIndexWork(tx, addJob, key));
+      for (const [i, prepared] of group.entries()) if (results[i]) addWritten(stats, prepared, embedder.local);
     }
     for (const failure of batch.failures) {
       // A page that its server cannot currently return stays as it is. Only a page that is gone is deleted.

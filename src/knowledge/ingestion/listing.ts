@@ -70,7 +70,7 @@ export class ListingPull {
       const { title, metadata, url: sourceUrl } = entry;
       const input = { ...read, title, metadata, sourceUrl, documentId: old ?? null, fileId: null };
       const ready = await this.#run.prepare(this.#source, input);
-      await this.#run.write(this.#source, ready, async (tx) => {
+      await this.#run.write(this.#source, [ready], async (tx) => {
         // A document that a person deletes during a pull stays deleted until the next one.
         if ((await listPullRemovals(tx, this.#key.appId, this.#run.id, [entry.id])).size > 0)
           throw new DocumentDeleted();

@@ -1,11 +1,13 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import { EmbeddingError } from '../../content/embed/embedder.ts';
 import { FetchError } from '../../content/fetch/errors.ts';
 import { ParseError } from '../../content/parse/types.ts';
 import type { Transaction } from '../../db/database.ts';
 import { findFile } from '../../files/store.ts';
 import { defined } from '../../lib/defined.ts';
+import { newUuid } from '../../lib/ids.ts';
 import { findDocumentByBytes, updateDocumentMetadata } from '../documents/store.ts';
-import { embedStoredDocument, writeDocument } from '../index/indexing.ts';
+import { embedStoredDocument, groupWrites, writeDocuments } from '../index/indexing.ts';
 import { findSourceById, type SourceRow } from '../sources/store.ts';
 import { type KnowledgeWorkDeps, queueEmbedding, queueIndexWork } from './deps.ts';
 import {
@@ -21,8 +23,14 @@ import { addError, addWritten, emptyStats, type Stats } from './stats.ts';
 import type { IngestionError, IngestionRow, ItemRow } from './store.ts';
 import * as store from './store.ts';
 
-/** Documents of a batch that are read ahead while another one is written. */
-const parseAhead = 4;
+/** Documents of a batch that are read while earlier ones are written: at least, at most, and their bytes if more. */
+const readAheadMin = 4;
+const readAheadMax = 32;
+const readAheadBytesMax = 1024 * 1024;
+/** At most this many items are written in one transaction. */
+const writtenMax = 16;
+/** How long a document that has been read waits for those after it. */
+const gatherMs = 100;
 const progressIntervalMs = 1_000;
 
 /** Another process now works on the ingestion, or it was deleted with its source. */
@@ -109,27 +117,24 @@ export class IngestionRun {
     });
   }
 
-  /** Writes a prepared document and runs `also` in the same transaction. */
-  async write(source: SourceRow, ready: PreparedInput, also?: (tx: Transaction) => Promise<void>): Promise<void> {
+  /** Writes prepared documents, whose ids all differ, and runs `also` in the same transaction. */
+  async write(
+    source: SourceRow,
+    ready: readonly PreparedInput[],
+    also?: (tx: Transaction) => Promise<void>,
+  ): Promise<void> {
     const key = { appId: source.appId, sourceId: source.id };
     const { embedder, addJob } = this.deps;
-    const result = await this.commit(async (tx) => {
-      const written = await writeDocument(
-        tx,
-        key,
-        ready.facts,
-        ready.prepared,
-        ready.vectors,
-        embedder.model,
-        ready.replaces,
-      );
-      if (!written) throw new DocumentDeleted();
-      if (written.flushed) await queueIndexWork(tx, addJob, key);
+    const results = await this.commit(async (tx) => {
+      const written = await writeDocuments(tx, key, ready, embedder.model, () => queueIndexWork(tx, addJob, key));
+      if (written.includes(undefined)) throw new DocumentDeleted();
       await also?.(tx);
       return written;
     });
-    if (!result.embedded) this.#documents.push(ready.facts.id);
-    addWritten(this.stats, ready, embedder.local);
+    for (const [i, one] of ready.entries()) {
+      if (results[i]?.embedded === false) this.#documents.push(one.facts.id);
+      addWritten(this.stats, one, embedder.local);
+    }
   }
 
   /** Whether the document of a pulled file was deleted since the pull began. */
@@ -154,21 +159,41 @@ export class IngestionRun {
     const { db } = this.deps;
     const items = await store.listItems(db, source.appId, this.#ingestion.id);
     const pending = items.filter((item) => item.state === 'pending');
-    const ahead: Promise<ItemWork>[] = [];
-    for (let i = 0; i < pending.length; i++) {
-      while (ahead.length < parseAhead && i + ahead.length < pending.length) {
-        const item = pending[i + ahead.length];
-        if (!item) break;
-        const work = this.#readItem(source, item);
-        // A rejection is handled once it is awaited, and must not count as unhandled before.
-        work.catch(() => {});
-        ahead.push(work);
+    const ahead: Reading[] = [];
+    for (let next = 0; next < pending.length || ahead.length > 0; ) {
+      for (let item = pending[next]; item && this.#mayReadAhead(ahead, item); item = pending[next]) {
+        ahead.push(this.#startReading(source, item));
+        next += 1;
       }
-      const item = pending[i];
-      const work = await ahead.shift();
-      if (item && work) await this.#writeItemOrFail(source, item, work);
+      await ahead[0]?.work;
+      // Documents that are read soon after it are written in the same transaction.
+      const together = Promise.allSettled(ahead.slice(0, writtenMax).map(({ work }) => work));
+      await Promise.race([together, wait(gatherMs, undefined, { ref: false })]);
+      const unread = ahead.findIndex(({ isRead }) => !isRead);
+      const read = ahead.splice(0, Math.min(unread < 0 ? ahead.length : unread, writtenMax));
+      await this.#writeItems(source, read);
     }
     await this.#endItems(await store.listItems(db, source.appId, this.#ingestion.id));
+  }
+
+  /** Whether to read an item before earlier ones are written: many if they are small and the parsers have no queue. */
+  #mayReadAhead(ahead: readonly Reading[], item: ItemRow): boolean {
+    if (ahead.length < readAheadMin) return true;
+    if (ahead.length >= readAheadMax || this.deps.parser.counts.waiting > readAheadMax) return false;
+    const sizes = [...ahead.map((reading) => reading.item.size), item.size];
+    return sizes.reduce<number>((sum, size) => sum + (size ?? Number.POSITIVE_INFINITY), 0) <= readAheadBytesMax;
+  }
+
+  #startReading(source: SourceRow, item: ItemRow): Reading {
+    const reading = { item, isRead: false, work: this.#readItem(source, item) };
+    // A rejection is handled once it is awaited, and must not count as unhandled before.
+    reading.work.then(
+      () => {
+        reading.isRead = true;
+      },
+      () => {},
+    );
+    return reading;
   }
 
   async #readItem(source: SourceRow, item: ItemRow): Promise<ItemWork> {
@@ -212,6 +237,38 @@ export class IngestionRun {
     return { ...common, bytes, isText: false, filename: file.filename, contentType: file.contentType, fileId: file.id };
   }
 
+  /** Writes items in their order, consecutive new texts in one transaction. */
+  async #writeItems(source: SourceRow, read: readonly Reading[]): Promise<void> {
+    let together: ItemWrite[] = [];
+    const write = async () => {
+      for (const group of groupWrites(together)) await this.#writeGroup(source, group);
+      together = [];
+    };
+    for (const { item, work } of read) {
+      const done = await work;
+      // Of two equal contents, the second finds the first only after its commit.
+      const { bytesHash } = done.kind === 'write' ? done.ready.facts : {};
+      const isTwin = item.dedupe && together.some(({ facts }) => bytesHash?.equals(facts.bytesHash));
+      if (done.kind !== 'write' || isTwin) await write();
+      if (done.kind !== 'write') await this.#writeItemOrFail(source, item, done);
+      else if (item.dedupe && (await this.#reuseTwin(source, item, done.ready))) continue;
+      // Documents of one commit have the same time of creation, and are then listed by their ids.
+      else together.push({ ...withNewId(done.ready), item });
+    }
+    await write();
+  }
+
+  /** Writes documents together, or each alone if one of them fails. */
+  async #writeGroup(source: SourceRow, group: readonly ItemWrite[]): Promise<void> {
+    if (group.length > 1)
+      try {
+        return await this.#writeTexts(source, group);
+      } catch (error) {
+        if (!describeFailure(error)) throw error;
+      }
+    for (const one of group) await this.#writeItemOrFail(source, one.item, { kind: 'write', ready: one });
+  }
+
   /** Writes an item. A document that exceeds the app's quota fails without its batch. */
   async #writeItemOrFail(source: SourceRow, item: ItemRow, work: ItemWork): Promise<void> {
     try {
@@ -229,27 +286,38 @@ export class IngestionRun {
         return this.commit((tx) => store.finishItem(tx, item, 'failed', { error: work.error }));
       case 'reuse':
         return this.#reuse(source, item, work.documentId);
-      case 'write': {
-        const { facts, prepared, bytes, pages, ocr } = work.ready;
-        // For two equal contents in one batch, the second finds the first only here.
-        const twin = item.dedupe
-          ? await findDocumentByBytes(this.deps.db, source.appId, source.id, facts.bytesHash, item.aclId)
-          : undefined;
-        if (twin !== undefined) return this.#writeItem(source, item, { kind: 'reuse', documentId: twin });
-        return this.write(source, work.ready, async (tx) => {
-          const { kind, appId, id } = this.#ingestion;
-          if (kind === 'replace' && item.hasAcl) await store.setIngestionAcl(tx, appId, id, item.aclId);
-          await store.finishItem(tx, item, 'done', {
-            document: facts.id,
-            reused: false,
-            chunks: prepared.chunks.length,
-            bytes,
-            pages,
-            ...defined({ ocr }),
-          });
-        });
-      }
+      case 'write':
+        if (item.dedupe && (await this.#reuseTwin(source, item, work.ready))) return;
+        return this.#writeTexts(source, [{ ...work.ready, item }]);
     }
+  }
+
+  /** Uses a document with the same bytes that has been written since the item was read. */
+  async #reuseTwin(source: SourceRow, item: ItemRow, { facts }: PreparedInput): Promise<boolean> {
+    const twin = await findDocumentByBytes(this.deps.db, source.appId, source.id, facts.bytesHash, item.aclId);
+    if (twin === undefined) return false;
+    await this.#writeItemOrFail(source, item, { kind: 'reuse', documentId: twin });
+    return true;
+  }
+
+  async #writeTexts(source: SourceRow, writes: readonly ItemWrite[]): Promise<void> {
+    const { kind, appId, id } = this.#ingestion;
+    await this.write(source, writes, async (tx) => {
+      if (kind === 'replace')
+        for (const { item } of writes) if (item.hasAcl) await store.setIngestionAcl(tx, appId, id, item.aclId);
+      const results = writes.map(({ item, facts, prepared, bytes, pages, ocr }) => ({
+        ordinal: item.ordinal,
+        result: {
+          document: facts.id,
+          reused: false,
+          chunks: prepared.chunks.length,
+          bytes,
+          pages,
+          ...defined({ ocr }),
+        },
+      }));
+      await store.finishItems(tx, appId, id, results);
+    });
   }
 
   /** Uses a document with the same bytes, or writes another one if its readers have changed meanwhile. */
@@ -320,10 +388,20 @@ export class IngestionRun {
   }
 }
 
+/** A document of the ingestion's item, ready to be written. */
+type ItemWrite = PreparedInput & { item: ItemRow };
+
+/** An item that is being read. */
+type Reading = { item: ItemRow; isRead: boolean; work: Promise<ItemWork> };
+
 type ItemWork =
   | { kind: 'write'; ready: PreparedInput }
   | { kind: 'reuse'; documentId: string }
   | { kind: 'fail'; error: IngestionError };
+
+function withNewId(ready: PreparedInput): PreparedInput {
+  return ready.replaces ? ready : { ...ready, facts: { ...ready.facts, id: newUuid() } };
+}
 
 /** An item in the metadata of its ingestion. */
 export function itemMetadata(item: ItemRow): Record<string, unknown> {

@@ -3,6 +3,7 @@
  * counts its versions and announces each to streams, and ingestions_removed that an unfinished one was deleted.
  */
 import { hashUrl } from '../../crawls/store.ts';
+import { joinBytes } from '../../db/bytes.ts';
 import type { Db, Transaction } from '../../db/database.ts';
 import type { PageRequest } from '../../http/route/pages.ts';
 import type { Caller } from '../../tenancy/caller.ts';
@@ -55,6 +56,8 @@ export type ItemRow = {
   /** With `hasAcl`, the list of grants of the document, or null for every reader. */
   aclId: string | null;
   hasAcl: boolean;
+  /** The bytes of its content; null for a file. */
+  size: number | null;
   result: Record<string, unknown> | null;
 };
 
@@ -97,13 +100,22 @@ function aclsOf(
 }
 
 export async function insertItems(db: Db, appId: string, ingestionId: string, items: NewItem[]): Promise<void> {
-  for (const [ordinal, item] of items.entries())
-    await db`
-      insert into knowledge_ingestion_items (app_id, ingestion_id, ordinal, document_id, file_id, content, is_text,
-        content_type, filename, title, metadata, dedupe, acl_id, has_acl)
-      values (${appId}, ${ingestionId}, ${ordinal}, ${item.documentId}, ${item.fileId}, ${item.content},
-        ${item.isText}, ${item.contentType}, ${item.filename}, ${item.title}, ${jsonOrNull(item.metadata)}::text::jsonb,
-        ${item.dedupe}, ${item.aclId ?? null}, ${item.hasAcl ?? false})`;
+  const { all, starts, sizes } = joinBytes(items.map(({ content }) => content ?? Buffer.alloc(0)));
+  await db`
+    insert into knowledge_ingestion_items (app_id, ingestion_id, ordinal, document_id, file_id, content, is_text,
+      content_type, filename, title, metadata, dedupe, acl_id, has_acl)
+    select ${appId}::uuid, ${ingestionId}::uuid, i.ordinal, i.document_id, i.file_id,
+      case when i.has_content then substring(${all}::bytea from i.start for i.size) end, i.is_text, i.content_type,
+      i.filename, i.title, i.metadata, i.dedupe, i.acl_id, i.has_acl
+    from unnest(${items.map((_item, ordinal) => ordinal)}::int[], ${items.map((item) => item.documentId)}::uuid[],
+      ${items.map((item) => item.fileId)}::uuid[], ${items.map((item) => item.content !== null)}::boolean[],
+      ${starts}::int[], ${sizes}::int[], ${items.map((item) => item.isText)}::boolean[],
+      ${items.map((item) => item.contentType)}::text[], ${items.map((item) => item.filename)}::text[],
+      ${items.map((item) => item.title)}::text[], ${items.map((item) => jsonOrNull(item.metadata))}::text[]::jsonb[],
+      ${items.map((item) => item.dedupe)}::boolean[], ${items.map((item) => item.aclId ?? null)}::uuid[],
+      ${items.map((item) => item.hasAcl ?? false)}::boolean[])
+      i (ordinal, document_id, file_id, has_content, start, size, is_text, content_type, filename, title, metadata,
+        dedupe, acl_id, has_acl)`;
 }
 
 /** The active ingestion of a source, if there is one, and whether the caller may see it. */
@@ -230,8 +242,8 @@ export async function lockLease(tx: Transaction, appId: string, id: string, hold
 
 export function listItems(db: Db, appId: string, ingestionId: string) {
   return db<ItemRow[]>`
-    select app_id, ingestion_id, ordinal, state, document_id, file_id, null::bytea as content, is_text, content_type, filename,
-      title, metadata, dedupe, acl_id, has_acl, result
+    select app_id, ingestion_id, ordinal, state, document_id, file_id, null::bytea as content,
+      octet_length(content) as size, is_text, content_type, filename, title, metadata, dedupe, acl_id, has_acl, result
     from knowledge_ingestion_items where app_id = ${appId} and ingestion_id = ${ingestionId} order by ordinal`;
 }
 
@@ -251,6 +263,20 @@ export async function finishItem(
   await db`
     update knowledge_ingestion_items set state = ${state}, result = ${JSON.stringify(result)}::text::jsonb
     where app_id = ${item.appId} and ingestion_id = ${item.ingestionId} and ordinal = ${item.ordinal}`;
+}
+
+/** Records that these items of an ingestion are done. */
+export async function finishItems(
+  db: Db,
+  appId: string,
+  ingestionId: string,
+  items: readonly { ordinal: number; result: Record<string, unknown> }[],
+): Promise<void> {
+  await db`
+    update knowledge_ingestion_items i set state = 'done', result = d.result
+    from unnest(${items.map(({ ordinal }) => ordinal)}::int[],
+      ${items.map(({ result }) => JSON.stringify(result))}::text[]::jsonb[]) d (ordinal, result)
+    where i.app_id = ${appId} and i.ingestion_id = ${ingestionId} and i.ordinal = d.ordinal`;
 }
 
 /** Marks the ingestion as running without a lease holder. */

@@ -20,6 +20,7 @@ export function ingestionStream(deps: { db: Db }): StreamSource {
         ended: row.status === 'succeeded' || row.status === 'failed',
       }));
     },
+    hasGrants: true,
     filterVisible: (caller, ids) => filterVisibleIngestions(deps.db, caller, ids),
   };
 }

@@ -52,7 +52,7 @@ async function pullFile(run: IngestionRun, source: SourceRow): Promise<Ingestion
       metadata: null,
       fileId: file.id,
     });
-    await run.write(source, ready, async (tx) => {
+    await run.write(source, [ready], async (tx) => {
       if (await run.wasDeleted(tx)) throw new DocumentDeleted();
       await usePages(tx, source, 1);
     });

@@ -1,5 +1,5 @@
 import { codeHeaderBytes, frequencyWeight, packChunk, unpackWord } from '../../content/learn/codes.ts';
-import { readBundle, unpackPostings } from '../../content/postings.ts';
+import { readBundle, readPostings } from '../../content/postings.ts';
 import type { Transaction } from '../../db/database.ts';
 import { copyBytes } from '../index/cache.ts';
 import type { SourceKey } from '../index/store.ts';
@@ -36,33 +36,28 @@ export async function foldIn(
   const chunks = bundles.reduce((sum, bundle) => sum + bundle.chunkCount, 0);
   const codeVersion = await growModel(tx, key, chunks * size);
   if (codeVersion === undefined) return;
-  let next = firstOrdinal;
-  for (const { chunkCount, content } of bundles) {
-    const entries = readBundle(content);
-    const words = await readWords(
-      tx,
-      key,
-      modelVersion,
-      entries.map((entry) => entry.term),
-    );
-    const vector = new Float32Array(dimensions);
+  const read = bundles.map(({ chunkCount, content }) => ({ chunkCount, entries: readBundle(content) }));
+  const terms = new Set(read.flatMap(({ entries }) => entries.map((entry) => entry.term)));
+  const words = await readWords(tx, key, modelVersion, [...terms]);
+  const codes = Buffer.alloc(chunks * size);
+  const vector = new Float32Array(dimensions);
+  let done = 0;
+  for (const { chunkCount, entries } of read) {
     const sums = new Float64Array(chunkCount * dimensions);
     for (const { term, postings } of entries) {
       const packed = words.get(term);
       if (!packed) continue;
       unpackWord(packed, vector);
-      const { ordinals, tallies } = unpackPostings(postings);
-      for (let i = 0; i < ordinals.length; i++) {
-        const at = (ordinals[i] as number) * dimensions;
-        const weight = frequencyWeight((tallies[i] as number) >>> 1);
+      readPostings(postings, (ordinal, frequency) => {
+        const at = ordinal * dimensions;
+        const weight = frequencyWeight(frequency);
         for (let j = 0; j < dimensions; j++) sums[at + j] = (sums[at + j] as number) + weight * (vector[j] as number);
-      }
+      });
     }
-    const codes = Buffer.alloc(chunkCount * size);
-    for (let i = 0; i < chunkCount; i++) packChunk(sums, i * dimensions, dimensions, codes, i * size);
-    await insertCodes(tx, key, modelVersion, { firstOrdinal: next, chunkCount, codeVersion, content: codes });
-    next += chunkCount;
+    for (let i = 0; i < chunkCount; i++) packChunk(sums, i * dimensions, dimensions, codes, (done + i) * size);
+    done += chunkCount;
   }
+  await insertCodes(tx, key, modelVersion, { firstOrdinal, chunkCount: chunks, codeVersion, content: codes });
 }
 
 /** Reads the packed vectors of at least these words. */

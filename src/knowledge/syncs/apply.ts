@@ -4,7 +4,7 @@ import { findFile } from '../../files/store.ts';
 import { canonicalJson } from '../../lib/canonical-json.ts';
 import { newUuid } from '../../lib/ids.ts';
 import { updateDocumentMetadata } from '../documents/store.ts';
-import { removeDocument, writeDocument } from '../index/indexing.ts';
+import { removeDocument, writeDocuments } from '../index/indexing.ts';
 import { lockIndex, type SourceKey } from '../index/store.ts';
 import { type KnowledgeWorkDeps, queueEmbedding, queueIndexWork } from '../ingestion/deps.ts';
 import {
@@ -235,13 +235,11 @@ class SyncRun {
         return 'unchanged';
       case 'write': {
         if (old?.id !== work.replaces) return undefined;
-        const { facts, prepared, vectors, replaces } = work.ready;
+        const { facts } = work.ready;
         const { embedder, addJob } = this.#deps;
-        const written = await writeDocument(
-          ...([tx, this.#key, facts, prepared, vectors, embedder.model, replaces] as const),
-        );
+        const onFlush = () => queueIndexWork(tx, addJob, this.#key);
+        const [written] = await writeDocuments(tx, this.#key, [work.ready], embedder.model, onFlush);
         if (!written) throw new ItemsLost();
-        if (written.flushed) await queueIndexWork(tx, addJob, this.#key);
         if (!embedder.local) await queueEmbedding(tx, addJob, source.appId);
         await store.setExternal(tx, appId, facts.id, external);
         await store.deleteTombstone(tx, this.#key, item.externalId);

@@ -282,6 +282,43 @@ test('a batch has a result for every item', async () => {
   ]);
 });
 
+test('documents of a batch are written together, keep their order, and are deleted one by one', async () => {
+  const source = await app.createSource(org);
+  const names = Array.from({ length: 40 }, (_name, i) => `subject${i}`);
+  const items = names.map((name) => ({ content: { data: `# ${name}\n\nA text about ${name} alone.` }, title: name }));
+  const { metadata } = await app.ingest(source, { items }, 'ingest/batch');
+  const ids = (metadata.items ?? []).map(({ document }) => String(document));
+  assert.equal(new Set(ids).size, names.length);
+
+  const listed = await app.send<{ data: { id: string; title: string }[] }>(
+    'GET',
+    `/knowledge_documents?source=${source}&page_size=100`,
+  );
+  assert.deepEqual(
+    listed.body.data.map(({ id, title }) => [id, title]),
+    ids.map((id, i) => [id, names[i]]).reverse(),
+  );
+  const { db } = server.services;
+  const [written] = await db<[{ commits: number }]>`
+    select count(distinct xmin::text) as commits from knowledge_documents where app_id = ${world.app.app.uuid}
+      and title like 'subject%'`;
+  assert.ok(written.commits <= names.length / 4, `${written.commits} commits`);
+
+  assert.equal((await app.send('DELETE', `/knowledge_documents/${ids[7]}`)).status, 204);
+  for (const mode of ['fulltext', 'vector'])
+    for (const i of [6, 7, 8]) {
+      const body = { query: `subject${i}`, mode, max_results: 1 };
+      const found = await app.send<{ data: { document: string }[] }>(
+        'POST',
+        `/knowledge_sources/${source}/search`,
+        body,
+      );
+      const hit = found.body.data[0]?.document;
+      if (i === 7) assert.notEqual(hit, ids[i]);
+      else assert.equal(hit, ids[i], `${mode} ${i}`);
+    }
+});
+
 test('a document is replaced under its id, and search no longer finds the old text', async () => {
   const source = await app.createSource(org);
   const document = await app.push(source, 'Penguins waddle over the ice.', { title: 'Birds', metadata: { a: 1 } });

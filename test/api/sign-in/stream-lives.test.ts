@@ -3,10 +3,12 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
 import { ManualClock } from '../../../src/lib/clock.ts';
 import { formatId, newUuid, parseId } from '../../../src/lib/ids.ts';
 import { AutomationsClient, graphOf } from '../../support/automations.ts';
 import { EventStream } from '../../support/event-stream.ts';
+import { knowledgeOf } from '../../support/knowledge.ts';
 import { startTestServer } from '../../support/server.ts';
 import { startIssuer } from '../../support/token-issuer.ts';
 
@@ -26,6 +28,8 @@ after(async () => {
 });
 const app = await provision.app();
 const endsWithinMs = 2_000;
+/** A stream that does not end fails its test after this time. */
+const waitMs = 5_000;
 
 async function trust(owner = app): Promise<string> {
   const body = { issuer: issuer.issuer, audience, create_users: true };
@@ -44,9 +48,11 @@ async function open(path: string, headers: Record<string, string>): Promise<Even
 /** The stream ends in time and sends nothing more. */
 async function endsSilently(name: string, stream: EventStream): Promise<void> {
   const started = performance.now();
-  assert.equal(await stream.next(), undefined, `${name}: the stream sent another event`);
+  const next = stream.next();
+  await Promise.race([next, setTimeout(waitMs, undefined, { ref: false })]);
   const tookMs = performance.now() - started;
   assert.ok(tookMs < endsWithinMs, `${name}: the stream was open for ${Math.round(tookMs)} ms more`);
+  assert.equal(await next, undefined, `${name}: the stream sent another event`);
 }
 
 /** An ingestion of the team that does not end. */
@@ -267,6 +273,134 @@ test('an open stream ends with each change after which a new request is refused,
     endless.closeAllConnections();
     endless.close();
   }
+});
+
+/** What a stream needs: a path, and the change after which a new request is refused. */
+type Life = { path: string; headers: Record<string, string>; change: () => Promise<{ status: number; text: string }> };
+const key = app.secretKey;
+const asKey = { 'x-api-key': key };
+const asUser = ({ token }: { token: string }) => ({ authorization: `Bearer ${token}` });
+const del = (path: string) => api('DELETE', `/api/v1/${path}`, { key });
+
+/** For each operation with an event stream, changes that end it for a reader who keeps their credential. */
+const lives: Record<string, Record<string, () => Promise<Life>>> = {
+  '/api/v1/extractions/{extraction}/stream': {},
+  '/api/v1/automation_runs/{automation_run}/stream': {},
+  '/api/v1/automation_runs/{automation_run}/output_stream': {
+    'the reader leaves the org': async () => {
+      const org = await provision.org(app);
+      const user = await provision.user(app, { org });
+      const run = await waitingRun({ org: org.id, run_as_user: user.id });
+      const change = () => api('PATCH', `/api/v1/users/${user.id}`, { key, body: { org: null } });
+      return { path: `automation_runs/${run.id}/output_stream`, headers: asUser(user), change };
+    },
+    'the automation is deleted': async () => {
+      const run = await waitingRun({});
+      const change = () => del(`automations/${run.automation}`);
+      return { path: `automation_runs/${run.id}/output_stream`, headers: asKey, change };
+    },
+  },
+  '/api/v1/knowledge_ingestions/{ingestion}/stream': {
+    'the source is deleted': async () => {
+      const { path, source } = await ingestionOf(await provision.team(app));
+      return { path, headers: asKey, change: () => del(`knowledge_sources/${source}`) };
+    },
+    'the reader leaves the team': async () => {
+      const user = await provision.user(app);
+      const team = await provision.team(app, { members: [[user, 'member']] });
+      const { path } = await ingestionOf(team);
+      return { path, headers: asUser(user), change: () => del(`teams/${team.id}/members/${user.id}`) };
+    },
+    'the reader leaves the group that its document is shared with': async () => {
+      const { path, user, group } = await grantedIngestion();
+      return { path, headers: asUser(user), change: () => del(`groups/${group}/members/${user.id}`) };
+    },
+    'the group is deleted': async () => {
+      const { path, user, group } = await grantedIngestion();
+      return { path, headers: asUser(user), change: () => del(`groups/${group}`) };
+    },
+  },
+  '/api/v1/kv_watch': {
+    'the user whose entries are watched is deleted': async () => {
+      const user = await provision.user(app);
+      return { path: `kv_watch?user=${user.id}`, headers: asKey, change: () => del(`users/${user.id}`) };
+    },
+    'the reader is deleted': async () => {
+      const user = await provision.user(app);
+      return { path: 'kv_watch', headers: asUser(user), change: () => del(`users/${user.id}`) };
+    },
+  },
+  '/api/v1/events/stream': {
+    'the sandbox of the key is deleted': async () => {
+      const { sandbox, secretKey } = await provision.sandbox(app);
+      return {
+        path: 'events/stream',
+        headers: { 'x-api-key': secretKey },
+        change: () => del(`sandboxes/${sandbox.id}`),
+      };
+    },
+    'the reader is deleted': async () => {
+      const user = await provision.user(app);
+      return { path: 'events/stream', headers: asUser(user), change: () => del(`users/${user.id}`) };
+    },
+  },
+};
+
+async function waitingRun(owner: Record<string, string>) {
+  const client = new AutomationsClient(server, app);
+  const workflow = graphOf({ id: 'w', kind: 'wait_for_signal', name: 'go' });
+  const { id: automation } = await client.createAutomation({ workflow, ...owner });
+  const { id } = await client.invoke(automation);
+  await client.waitUntilWaiting(id);
+  return { id, automation };
+}
+
+async function ingestionOf(team: { id: string }) {
+  const id = await holdIngestion(team.id);
+  const { body } = await api<{ source: string }>('GET', `/api/v1/knowledge_ingestions/${id}`, { key });
+  return { path: `knowledge_ingestions/${id}/stream`, id, source: body.source };
+}
+
+/** An ingestion of a document that only a group sees, and one of its members. */
+async function grantedIngestion() {
+  const user = await provision.user(app);
+  const team = await provision.team(app, { members: [[user, 'member']] });
+  const body = { namespace: 'test', external_id: user.id };
+  const { body: group } = await api<{ id: string }>('POST', '/api/v1/groups', { key, body });
+  await api('POST', `/api/v1/groups/${group.id}/members`, { key, body: { user: user.id } });
+  const knowledge = knowledgeOf(server, { key });
+  const source = await knowledge.createSource({ team: team.id });
+  const acl = { grants: [{ principal_type: 'group', principal: group.id }] };
+  const document = parseId('document', await knowledge.push(source, 'Only for the group.', { acl })) ?? '';
+  const { path, id } = await ingestionOf(team);
+  await server.db`
+    update knowledge_ingestions set acl_ids = array(select acl_id from knowledge_documents where id = ${document})
+    where app_id = ${app.app.uuid} and id = ${parseId('ingestion', id) ?? ''}`;
+  return { path, user, group: group.id };
+}
+
+test('streams of every operation end with each change that hides what they show', async () => {
+  for (const [name, life] of Object.values(lives).flatMap((each) => Object.entries(each))) {
+    const { path, headers, change } = await life();
+    const stream = await open(path, headers);
+    const bystander = await open('events/stream', asKey);
+    const changed = await change();
+    assert.ok(changed.status < 300, `${name}: ${changed.status} ${changed.text}`);
+    const again = await fetch(`${baseUrl}/api/v1/${path}`, { method: 'HEAD', headers });
+    assert.ok(again.status >= 400, `${path}, ${name}: a new request is ${again.status}`);
+    await endsSilently(`${path}, ${name}`, stream);
+    assert.equal(bystander.ended, false);
+    bystander.close();
+  }
+});
+
+test('every operation with an event stream is tried here', async () => {
+  type Document = { paths: Record<string, { get?: { responses: Record<string, { content?: object }> } }> };
+  const { paths } = (await api<Document>('GET', '/openapi.json')).body;
+  const streams = Object.keys(paths).filter((path) =>
+    Object.keys(paths[path]?.get?.responses['200']?.content ?? {}).includes('text/event-stream'),
+  );
+  assert.deepEqual(Object.keys(lives).toSorted(), streams.toSorted());
 });
 
 test('an upload link of an external token ends with the issuer', async () => {
