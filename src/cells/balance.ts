@@ -2,7 +2,7 @@ import type { Database } from '../db/database.ts';
 import { catalogue } from './move/catalogue.ts';
 
 /** What an app uses in the database of its cell. */
-export type AppUse = { appId: string; bytes: number };
+type AppUse = { appId: string; bytes: number };
 export type CellUse = {
   name: string;
   /** `draining`: all of its apps should leave. `closed`: it takes no further apps. */

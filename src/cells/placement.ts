@@ -20,7 +20,7 @@ export type CellMembership = {
 const sizeStep = 256 * 1024 * 1024;
 
 /** Where the first app of an installation is created, with its developer. */
-export type CellPlacement = AppPlacement & { createFirst: FirstPlace };
+type CellPlacement = AppPlacement & { createFirst: FirstPlace };
 
 /** Puts new apps into the cell with the least use. The directory lists every app with its name. */
 export function createPlacement({ directory, set }: { directory: Database; set: CellSet }): CellPlacement {

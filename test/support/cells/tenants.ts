@@ -9,7 +9,7 @@ type TwoCells = Awaited<ReturnType<typeof startTwoCells>>;
 /** An app of a developer in one of the cells, with its keys. */
 export type App = { id: string; uuid: string; secret: string; publishable: string; cell: string };
 
-export const developerApps = '/protected/api/v1/developer/apps';
+const developerApps = '/protected/api/v1/developer/apps';
 
 /** Adds a developer to the directory. Returns the token. */
 export async function addDeveloper({ first }: TwoCells): Promise<string> {
