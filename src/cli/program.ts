@@ -219,6 +219,14 @@ function addCellCommands(program: Command, end: End): void {
       end(await (await import('./operate/move.ts')).move(app, options));
     });
   cells
+    .command('balance')
+    .description('propose moves that even out the cells')
+    .option('--dry-run', 'only show them; required')
+    .option('--json', 'print JSON')
+    .action(async (options: { dryRun?: boolean; json?: boolean }) => {
+      end(await (await import('./operate/balance.ts')).balance(options));
+    });
+  cells
     .command('moves')
     .description('show the moves that have not ended, and the latest others')
     .option('--json', 'print JSON')
