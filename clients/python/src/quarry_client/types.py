@@ -3509,6 +3509,7 @@ class UpdateAppRequest(TypedDict):
     quotas: NotRequired[UpdateAppRequestQuotas]
     """The app’s own limits, at most those set by the operator of the server; null removes one. They apply to production and to each sandbox separately."""
     run_retention: NotRequired[Optional[UpdateAppRequestRunRetention]]
+    """How long ended runs of automations without `retention` are kept; null for ever."""
 
 
 
@@ -5126,9 +5127,11 @@ class CreateAutomationRequest(TypedDict):
     max_pending_runs: NotRequired[Optional[int]]
     """How many runs may wait for their turn. Beyond it, invocations are 429."""
     concurrency: NotRequired[Optional[CreateAutomationRequestConcurrency]]
+    """How many runs with the same value of a member of the payload may be active; null for no limit."""
     timeout_seconds: NotRequired[Optional[int]]
     """How many seconds a run may take."""
     retention: NotRequired[Optional[CreateAutomationRequestRetention]]
+    """How long ended runs are kept; null for what the app says."""
     metadata: NotRequired[Dict[str, Any]]
     """Stored as given; replaces the whole map."""
     type: Literal["trigger", "scheduled", "invoked"]
@@ -5204,9 +5207,11 @@ class UpdateAutomationRequest(TypedDict):
     max_pending_runs: NotRequired[Optional[int]]
     """How many runs may wait for their turn. Beyond it, invocations are 429."""
     concurrency: NotRequired[Optional[UpdateAutomationRequestConcurrency]]
+    """How many runs with the same value of a member of the payload may be active; null for no limit."""
     timeout_seconds: NotRequired[Optional[int]]
     """How many seconds a run may take."""
     retention: NotRequired[Optional[UpdateAutomationRequestRetention]]
+    """How long ended runs are kept; null for what the app says."""
     metadata: NotRequired[Dict[str, Any]]
     """Stored as given; replaces the whole map."""
 

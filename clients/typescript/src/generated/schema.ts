@@ -2897,6 +2897,7 @@ tokens?: number | null | undefined;
 /** The most sandboxes that the app may have; null for no limit. */
 sandboxes?: number | null | undefined;
 } | undefined;
+/** How long ended runs of automations without `retention` are kept; null for ever. */
 run_retention?: {
 /** Days after their end for which completed and cancelled runs are kept. Default: no limit. */
 days?: number | undefined;
@@ -4236,6 +4237,7 @@ run_as_agent?: string | null | undefined;
 max_concurrent_runs?: number | null | undefined;
 /** How many runs may wait for their turn. Beyond it, invocations are 429. */
 max_pending_runs?: number | null | undefined;
+/** How many runs with the same value of a member of the payload may be active; null for no limit. */
 concurrency?: {
 /** The path of a member of the payload, such as `customer.id`. */
 key: string;
@@ -4244,6 +4246,7 @@ limit: number;
 } | null | undefined;
 /** How many seconds a run may take. */
 timeout_seconds?: number | null | undefined;
+/** How long ended runs are kept; null for what the app says. */
 retention?: {
 /** Days after their end for which completed and cancelled runs are kept. Default: no limit. */
 days?: number | undefined;
@@ -4301,6 +4304,7 @@ run_as_agent?: string | null | undefined;
 max_concurrent_runs?: number | null | undefined;
 /** How many runs may wait for their turn. Beyond it, invocations are 429. */
 max_pending_runs?: number | null | undefined;
+/** How many runs with the same value of a member of the payload may be active; null for no limit. */
 concurrency?: {
 /** The path of a member of the payload, such as `customer.id`. */
 key: string;
@@ -4309,6 +4313,7 @@ limit: number;
 } | null | undefined;
 /** How many seconds a run may take. */
 timeout_seconds?: number | null | undefined;
+/** How long ended runs are kept; null for what the app says. */
 retention?: {
 /** Days after their end for which completed and cancelled runs are kept. Default: no limit. */
 days?: number | undefined;
