@@ -37,7 +37,7 @@ export function definitionWords({ components }: OpenApi, guide: string): string 
   };
   return [
     '// Written by scripts/generate-definition-words.ts. Do not edit: npm run console:types',
-    'export type Word = { about?: string; required?: true; values?: string[] };',
+    'type Word = { about?: string; required?: true; values?: string[] };',
     'export type Words = Record<string, Word>;',
     `const text = ${JSON.stringify(JSON.stringify(words))};`,
     '/** The members of an automation, of its graph, of any node, and of each kind of node with what it returns. */',

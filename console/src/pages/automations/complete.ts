@@ -2,9 +2,9 @@ import { isMap, isSeq, parseDocument } from 'yaml';
 import { definitionWords, type Words } from './definition-words.ts';
 
 /** What an editor offers at its cursor, in place of the text from `from` to `to`. */
-export type Offer = { from: number; to: number; options: { label: string; apply: string; info?: string }[] };
+type Offer = { from: number; to: number; options: { label: string; apply: string; info?: string }[] };
 /** What a word of a definition means. */
-export type Explanation = { from: number; to: number; title: string; text: string };
+type Explanation = { from: number; to: number; title: string; text: string };
 
 type Line = { start: number; column: number; isItem: boolean; key: string | undefined; value: string };
 type Place = { words: Words; siblings: Map<string, string> };
