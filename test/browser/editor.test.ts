@@ -14,24 +14,27 @@ test('the editor completes and explains members, kinds and nodes, in YAML and in
   const page = await it.openAsDeveloper(app, '/console/automations/new');
   const editor = page.getByRole('textbox', { name: 'Definition' });
   const options = page.locator('.cm-tooltip-autocomplete').getByRole('option');
-  const offers = (name: string) => options.filter({ hasText: new RegExp(`^${name}`) }).waitFor();
+  const offer = (name: string) => options.filter({ hasText: new RegExp(`^${name}`) }).first();
+  const offers = (name: string) => offer(name).waitFor();
+  // Not by Enter, which the editor takes for a new line as long as the list has just opened.
+  const take = (name: string) => offer(name).click();
   await editor.click();
   await page.keyboard.press('Control+End');
   await page.keyboard.insertText('    - id: count\n      kind: ');
   await page.keyboard.type('kv_');
   await offers('kv_get');
   await page.keyboard.type('se');
-  await page.keyboard.press('Enter');
+  await take('kv_set');
   await editor.getByText('kind: kv_set').waitFor();
   await page.keyboard.insertText('\n      ');
   await page.keyboard.type('ke');
-  await offers('key');
-  await page.keyboard.press('Enter');
+  await take('key');
+  await editor.getByText('key:').waitFor();
   await page.keyboard.insertText('visits\n      on_success: ');
   await page.keyboard.type('d');
   await offers('done');
   await it.picture(page, 'automation-editor');
-  await page.keyboard.press('Enter');
+  await take('done');
   await editor.getByText('on_success: done').last().waitFor();
   // An expression offers the nodes.
   await page.keyboard.insertText('\n      value: "{{$nodes');
