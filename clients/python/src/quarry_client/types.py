@@ -3341,6 +3341,7 @@ class UpdateAppRequest(TypedDict):
     quotas: NotRequired[UpdateAppRequestQuotas]
     """The app’s own limits, at most those set by the operator of the server; null removes one. They apply to production and to each sandbox separately."""
     run_retention: NotRequired[Optional[UpdateAppRequestRunRetention]]
+    """How long runs of automations without `retention` are kept after their end."""
 
 
 
@@ -4930,9 +4931,11 @@ class CreateAutomationRequest(TypedDict):
     max_pending_runs: NotRequired[Optional[int]]
     """How many runs may wait for their turn. Beyond it, invocations are 429."""
     concurrency: NotRequired[Optional[CreateAutomationRequestConcurrency]]
+    """Limits active runs with the same value in their payload."""
     timeout_seconds: NotRequired[Optional[int]]
     """How many seconds a run may take."""
     retention: NotRequired[Optional[CreateAutomationRequestRetention]]
+    """How long runs are kept after their end. Without it, as the app says."""
     metadata: NotRequired[Dict[str, Any]]
     """Stored as given; replaces the whole map."""
     type: Literal["trigger", "scheduled", "invoked"]
@@ -5008,9 +5011,11 @@ class UpdateAutomationRequest(TypedDict):
     max_pending_runs: NotRequired[Optional[int]]
     """How many runs may wait for their turn. Beyond it, invocations are 429."""
     concurrency: NotRequired[Optional[UpdateAutomationRequestConcurrency]]
+    """Limits active runs with the same value in their payload."""
     timeout_seconds: NotRequired[Optional[int]]
     """How many seconds a run may take."""
     retention: NotRequired[Optional[UpdateAutomationRequestRetention]]
+    """How long runs are kept after their end. Without it, as the app says."""
     metadata: NotRequired[Dict[str, Any]]
     """Stored as given; replaces the whole map."""
 

@@ -2752,6 +2752,7 @@ tokens?: number | null | undefined;
 /** The most sandboxes that the app may have; null for no limit. */
 sandboxes?: number | null | undefined;
 } | undefined;
+/** How long runs of automations without `retention` are kept after their end. */
 run_retention?: {
 /** Days after their end for which completed and cancelled runs are kept. Default: no limit. */
 days?: number | undefined;
@@ -4068,6 +4069,7 @@ run_as_agent?: string | null | undefined;
 max_concurrent_runs?: number | null | undefined;
 /** How many runs may wait for their turn. Beyond it, invocations are 429. */
 max_pending_runs?: number | null | undefined;
+/** Limits active runs with the same value in their payload. */
 concurrency?: {
 /** The path of a member of the payload, such as `customer.id`. */
 key: string;
@@ -4076,6 +4078,7 @@ limit: number;
 } | null | undefined;
 /** How many seconds a run may take. */
 timeout_seconds?: number | null | undefined;
+/** How long runs are kept after their end. Without it, as the app says. */
 retention?: {
 /** Days after their end for which completed and cancelled runs are kept. Default: no limit. */
 days?: number | undefined;
@@ -4133,6 +4136,7 @@ run_as_agent?: string | null | undefined;
 max_concurrent_runs?: number | null | undefined;
 /** How many runs may wait for their turn. Beyond it, invocations are 429. */
 max_pending_runs?: number | null | undefined;
+/** Limits active runs with the same value in their payload. */
 concurrency?: {
 /** The path of a member of the payload, such as `customer.id`. */
 key: string;
@@ -4141,6 +4145,7 @@ limit: number;
 } | null | undefined;
 /** How many seconds a run may take. */
 timeout_seconds?: number | null | undefined;
+/** How long runs are kept after their end. Without it, as the app says. */
 retention?: {
 /** Days after their end for which completed and cancelled runs are kept. Default: no limit. */
 days?: number | undefined;
