@@ -35,6 +35,8 @@ type RestoreDeps = {
 export type RestoreOptions = {
   /** Returns the keys of the restored server's root secret; receives the secret in the backup, if there is one. */
   openSecrets: (archived: string | undefined) => Secrets;
+  /** Work on the restored rows that must be done before a server may use them. It may be repeated. */
+  finish?: (db: Database) => Promise<void>;
   /** Use blobs already in the store after their checksums are verified. */
   reuseBlobs: boolean;
 };
@@ -48,7 +50,7 @@ export type RestoreOptions = {
 export async function restoreBackup(
   deps: RestoreDeps,
   archive: Archive,
-  { openSecrets, reuseBlobs }: RestoreOptions,
+  { openSecrets, reuseBlobs, finish }: RestoreOptions,
 ): Promise<Manifest> {
   const { db, target, blobs, progress } = deps;
   const manifest = await readManifest(archive);
@@ -61,6 +63,10 @@ export async function restoreBackup(
   const session = await store.openSession(target);
   try {
     const { restoring, migrations } = await store.readState(session);
+    if (restoring === loadedName(manifest)) {
+      await finishRestore(db, manifest, own, finish);
+      return manifest;
+    }
     const isResumed = restoring === manifest.id;
     if (restoring !== undefined && !isResumed)
       throw new BackupError(
@@ -84,8 +90,25 @@ export async function restoreBackup(
   } finally {
     await session.end().catch(() => {});
   }
-  await migrate(db, own);
+  await finishRestore(db, manifest, own, finish);
   return manifest;
+}
+
+/** How the database names this restore once its rows are loaded. */
+function loadedName({ id }: Manifest): string {
+  return `${id}, loaded`;
+}
+
+/** Brings the loaded rows to this release and into the state in which a server may use them. */
+async function finishRestore(
+  db: Database,
+  manifest: Manifest,
+  own: Migration[],
+  finish: RestoreOptions['finish'],
+): Promise<void> {
+  await migrate(db, own, { restoring: loadedName(manifest) });
+  await finish?.(db);
+  await db`delete from server_facts where name = 'restoring'`;
 }
 
 /** The migrations of this release that create the tables of the backup. Throws when its schema does not match. */
@@ -126,7 +149,7 @@ async function restoreBlobs(
   progress.report(`blobs done: ${manifest.blobs.count}`);
 }
 
-/** Loads all rows, sequences and jobs, and marks the restore as finished, in one transaction. */
+/** Loads all rows, sequences and jobs, and marks the restore as loaded, in one transaction. */
 async function load(
   session: store.Session,
   archive: Archive,
@@ -149,7 +172,7 @@ async function load(
     await store.takeRestoredJobs(session);
     const wrapped = await store.findWrappedKey(session);
     if (wrapped !== undefined && !canUnwrap(secrets, wrapped)) throw wrongSecretError();
-    await session.query("delete from server_facts where name = 'restoring'");
+    await session.query("update server_facts set value = $1 where name = 'restoring'", [loadedName(manifest)]);
     await session.query('commit');
   } catch (error) {
     // PostgreSQL rolls back when the connection closes, even in the middle of a COPY.

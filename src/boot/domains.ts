@@ -13,6 +13,8 @@ import { parseAllowList } from '../content/fetch/allow-list.ts';
 import type { PictureRequest } from '../content/picture/picture.ts';
 import { createCrawls } from '../crawls/domain.ts';
 import type { Domain, Tasks } from '../domain.ts';
+import { createErasures } from '../erasures/domain.ts';
+import { openRegister, registerDirectory } from '../erasures/register.ts';
 import { createEvents } from '../events/domain.ts';
 import { emitEvent } from '../events/emit.ts';
 import { createExtractions } from '../extractions/domain.ts';
@@ -212,6 +214,16 @@ export function createDomains(
   const models = createModels({ ...base, fetcher, operator: llm.operator, daysKept: config.modelCallDays });
   const webhooks = createWebhooks({ ...base, fetcher });
   const events = createEvents({ ...base, streamSecondsMax: config.streamSeconds, onLogged: webhooks.onLogged });
+  const erasures = createErasures({
+    ...base,
+    documents: knowledge.service.erased,
+    services: {
+      embedderUrl: config.embedder === 'openai' ? config.embedUrl : undefined,
+      tracesUrl: config.otlpEndpoint,
+    },
+    retention: config,
+    register: openRegister(registerDirectory(config), secrets),
+  });
   const sweep = createIdempotencySweep(base);
   const responses = createResponseSweep(base);
   const all: Domain[] = [
@@ -231,6 +243,7 @@ export function createDomains(
     events,
     webhooks,
     models,
+    erasures,
     responses,
   ];
   for (const domain of all)
@@ -267,6 +280,7 @@ export function createDomains(
     inboundUrl: (row: { appId: string; id: string }) => inbound.urlOfInstallation(row.appId, row.id),
     files: files.service,
     uploads: uploads.service,
+    erasures: erasures.service,
     resumableBytesMax: config.resumableBytesMax,
     configs: createConfigService({ ...base, files: files.service }),
     extractions: extractions.service,

@@ -15,6 +15,7 @@ import { registerConfigRoutes } from '../configs/routes.ts';
 import { registerConsoleRoutes } from '../console/routes.ts';
 import type { SignInLink } from '../console/sign-in-links.ts';
 import { registerConsole } from '../console/static.ts';
+import { registerErasureRoutes } from '../erasures/routes.ts';
 import { registerEventRoutes } from '../events/routes.ts';
 import { webhookMessages } from '../events/schema.ts';
 import { registerExtractionRoutes } from '../extractions/routes.ts';
@@ -273,6 +274,7 @@ function registerRoutes(api: Api, domains: Domains): void {
   registerUserRoutes(api, domains);
   registerTeamRoutes(api, domains);
   registerGroupRoutes(api, domains);
+  registerErasureRoutes(api, domains);
   registerAgentRoutes(api, domains);
   registerThreadRoutes(api, domains);
   registerInstallationRoutes(api, domains);

@@ -144,6 +144,7 @@ function addVerificationCommands(program: Command, end: End): void {
     .option('--trust <key...>', 'accept the signatures of these public keys')
     .option('--app <app>', 'only this app, by id')
     .option('--citations <file...>', 'verify these statements about quotes instead of the database')
+    .option('--erasures <file...>', 'verify these certificates of erasures instead of the database')
     .option('--json', 'print JSON, one value per line')
     .action(async (options: VerifyOptions) => {
       end(await (await import('./operate/verify.ts')).verify(options));

@@ -12,6 +12,7 @@ export const taskNames = {
   deliverWebhook: 'deliver_webhook',
   dispatchEvent: 'dispatch_event',
   embedDocuments: 'embed_documents',
+  erase: 'erase',
   ingest: 'ingest',
   learnSources: 'learn_sources',
   logEvents: 'log_events',

@@ -14,6 +14,7 @@ import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/log.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
 import { createAttachmentService } from './attached-files/service.ts';
+import { createErasedDocuments } from './documents/erase.ts';
 import { createDocumentService } from './documents/service.ts';
 import type { OpenCache } from './index/cache.ts';
 import type { SourceKey } from './index/store.ts';
@@ -165,6 +166,7 @@ export function createKnowledge(deps: KnowledgeDeps) {
     attachments: createAttachmentService({ db, sources, ingestions }),
     search: createSearchService({ db, sources, index, reranker: deps.reranker }),
     syncs: createSyncService({ db, clock, sources, addJob }),
+    erased: createErasedDocuments(db, work.compactSource),
     inbound: createInboundService({ ...deps, sources, ingestions }),
   };
   return {

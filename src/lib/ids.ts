@@ -18,6 +18,7 @@ export const idPrefixes = {
   configVersion: ['cfv'],
   developer: ['dva'],
   document: ['cdo'],
+  erasure: ['ers'],
   event: ['evt'],
   extraction: ['ext'],
   extractionOutput: ['exo'],

@@ -12,6 +12,7 @@ import type { Known } from './api-document.ts';
 import {
   type Create,
   createApprovals,
+  createErasures,
   createGroups,
   createModels,
   createPrograms,
@@ -89,6 +90,7 @@ export async function createResources(server: TestServer, outside: Outside): Pro
   const models = await createModels(world, create);
   const groups = await createGroups(world, create);
   const syncs = await createSyncs(world, create);
+  const erasures = await createErasures(world);
   const programs = await createPrograms(world);
   const approvals = await createApprovals(world, create);
   const openai = await createOpenAiThings(create, file, knowledge, user.id);
@@ -106,7 +108,7 @@ export async function createResources(server: TestServer, outside: Outside): Pro
       automation: automations.automation,
       automation_run: automations.run,
     },
-    ...{ ...models.known, ...groups.known, ...syncs.known, ...approvals.known },
+    ...{ ...models.known, ...groups.known, ...erasures.known, ...syncs.known, ...approvals.known },
     response: await storeResponse(server.db, user.uuid),
     thread: await post('/threads', { title: 'Thread', agent }),
     installation: await post('/installations', { agent, kind: 'thread/messages' }),
@@ -178,6 +180,7 @@ export async function createResources(server: TestServer, outside: Outside): Pro
       ...openai.bodies,
       ...models.bodies,
       ...groups.bodies,
+      ...erasures.bodies,
       ...syncs.bodies,
       ...programs.bodies,
       ...approvals.bodies,

@@ -61,6 +61,21 @@ export async function createGroups({ user }: World, create: Create) {
   };
 }
 
+/** Erases users that nothing else needs. */
+export async function createErasures({ server, app }: World) {
+  const spare = async () => (await server.provision.user(app)).id;
+  const path = '/api/v1/erasures';
+  const send = { key: app.secretKey };
+  const made = await server.api<Made & { status: string }>('POST', path, { ...send, body: { user: await spare() } });
+  const isDone = async () =>
+    (await server.api<{ status: string }>('GET', `${path}/${made.body.id}`, send)).body.status === 'done';
+  await until(isDone);
+  return {
+    known: { erasure: made.body.id },
+    bodies: { createErasure: { user: await spare() }, developerCreateErasure: { user: await spare() } },
+  };
+}
+
 export async function createSyncs({ user }: World, create: Create) {
   const begin = async () => {
     const source = (await create('/knowledge_sources', { type: 'knowledge/documents', user: user.id })).id;

@@ -12,7 +12,7 @@ const levels: string[][] = [
   ['cells'],
   ['backup'],
   ['console', 'openai'],
-  ['answers'],
+  ['answers', 'erasures'],
   [
     'agents',
     'apps',

@@ -104,6 +104,37 @@ export function limitsOfRows(server: TestServer, send: Send): LimitCase[] {
       ),
     },
     {
+      ...{ limit: 'erasures', max: 10, attempts: 30, refusal: quota },
+      async prepare() {
+        const app = await provision.app();
+        const users: string[] = [];
+        for (let n = 0; n < 30; n++) users.push((await provision.user(app)).id);
+        await db`insert into erasures (app_id, sandbox_id, id, subject_kind, subject_id, status, created_at)
+          select ${app.app.uuid}, ${production}, gen_random_uuid(), 'user', gen_random_uuid(), 'done', now()
+          from generate_series(1, 99990)`;
+        return {
+          ...{ held: () => count('erasures', app), heldMax: 100_000 },
+          attempt: (number) => send(number, 'POST', '/erasures', { key: app.secretKey, body: { user: users[number] } }),
+        };
+      },
+    },
+    {
+      ...{ limit: 'running erasures', max: 10, attempts: 30, refusal: quota },
+      async prepare() {
+        const app = await provision.app();
+        const users: string[] = [];
+        for (let n = 0; n < 30; n++) users.push((await provision.user(app)).id);
+        // Without jobs, none of them ends.
+        await db`insert into erasures (app_id, sandbox_id, id, subject_kind, subject_id, created_at)
+          select ${app.app.uuid}, ${production}, gen_random_uuid(), 'user', gen_random_uuid(), now()
+          from generate_series(1, 90)`;
+        return {
+          held: async () => (await count('erasures', app)) - 90,
+          attempt: (number) => send(number, 'POST', '/erasures', { key: app.secretKey, body: { user: users[number] } }),
+        };
+      },
+    },
+    {
       ...{ limit: 'groups', max: 10, attempts: 30, refusal: quota },
       ...rows(
         ...(['groups', '/groups', (number: number) => ({ namespace: 'new', external_id: `g${number}` })] as const),

@@ -43,6 +43,7 @@ export const catalogue: Readonly<Record<string, TableKind>> = {
     'credential_uses',
     'credentials',
     'doomed_blobs',
+    'erasures',
     'event_logs',
     'events',
     'external_accounts',

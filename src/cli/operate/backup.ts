@@ -9,6 +9,8 @@ import { verifyBackup } from '../../backup/verify.ts';
 import { credentialsOf, openBlobStore, openS3 } from '../../blob/open.ts';
 import { findSecret, saveSecret } from '../../boot/services.ts';
 import { type Config, readConfig } from '../../config/config.ts';
+import { registerDirectory } from '../../erasures/register.ts';
+import { replayErasures } from '../../erasures/replay.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { createLogger } from '../../lib/log.ts';
 import { version } from '../../lib/version.ts';
@@ -94,6 +96,8 @@ export async function restore(place: string, { reuseBlobs }: { reuseBlobs?: bool
   const config = readConfig();
   const log = createLogger(config.logLevel);
   const blobs = await openBlobStore(config);
+  let secrets: Secrets | undefined;
+  let erased = 0;
   try {
     const manifest = await withArchive(place, (archive) =>
       withDatabase(config, log, (db, target) =>
@@ -101,19 +105,28 @@ export async function restore(place: string, { reuseBlobs }: { reuseBlobs?: bool
           reuseBlobs: reuseBlobs === true,
           openSecrets(archived) {
             const own = config.secret ?? findSecret(config.dataDir);
-            if (own !== undefined) return new Secrets(own, config.secretPrevious);
+            if (own !== undefined) {
+              secrets = new Secrets(own, config.secretPrevious);
+              return secrets;
+            }
             if (archived === undefined)
               throw new BackupError(
                 'Neither the backup nor this server has a root secret. Set QUARRY_SECRET to the one that it was taken with, or put its file "secret" into the data directory.',
               );
             saveSecret(config.dataDir, archived);
-            return new Secrets(archived);
+            secrets = new Secrets(archived);
+            return secrets;
+          },
+          async finish(restored) {
+            if (secrets === undefined) return;
+            const directory = registerDirectory(config);
+            erased = await replayErasures({ db: restored, secrets, clock: systemClock }, directory);
           },
         }),
       ),
     );
     process.stdout.write(
-      `${describeManifest(manifest)} restored. Keys and tokens are unchanged. Start the server with \`quarry serve\`.\n`,
+      `${describeManifest(manifest)} restored${erased > 0 ? `, ${countOf(erased, 'erasure')} repeated` : ''}. Keys and tokens are unchanged. Start the server with \`quarry serve\`.\n`,
     );
     return 0;
   } finally {

@@ -18,7 +18,7 @@ import { Secrets } from '../../tenancy/secrets.ts';
 import { UsageError } from '../errors.ts';
 import { Report, readHeadFiles } from '../ledger-report.ts';
 import { withArchive } from './backup.ts';
-import { verifyStatements } from './verify-citations.ts';
+import { verifyCertificates, verifyStatements } from './verify-statements.ts';
 import { withDatabase } from './with-database.ts';
 
 export type VerifyOptions = {
@@ -27,6 +27,7 @@ export type VerifyOptions = {
   trust?: string[];
   app?: string;
   citations?: string[];
+  erasures?: string[];
   json?: boolean;
 };
 
@@ -44,9 +45,11 @@ export async function verify(options: VerifyOptions): Promise<number> {
     if (!/^[0-9a-f]{64}$/.test(text)) throw new UsageError(`"${text}" is not a public key: 64 hexadecimal digits.`);
     return Buffer.from(text, 'hex');
   });
-  if (options.citations !== undefined) {
+  if (options.citations !== undefined || options.erasures !== undefined) {
     const trusted = [...ownKeys(readConfig()), ...pinned, ...heads.map(({ publicKey }) => publicKey)];
-    return verifyStatements(options.citations, trusted, options.json === true);
+    const { citations = [], erasures = [], json = false } = options;
+    const cited = verifyStatements(citations, trusted, json);
+    return Math.max(cited, verifyCertificates(erasures, trusted, json));
   }
   const appId = options.app === undefined ? undefined : parseId('app', options.app);
   if (options.app !== undefined && appId === undefined)

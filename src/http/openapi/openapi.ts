@@ -15,6 +15,7 @@ const tags: Record<string, string> = {
   Organisations: 'Organisations and their logos.',
   Users: 'Users and their tokens.',
   Teams: 'Teams and their members.',
+  Erasures: 'Erasing users, documents and sources, with signed certificates.',
   Groups: 'Groups of users to whom documents are restricted.',
   Agents: 'Agents and their pictures.',
   Threads: 'Conversations whose messages sources can ingest.',

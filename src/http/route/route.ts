@@ -361,6 +361,7 @@ const areas: Record<string, KeyArea | undefined> = {
     Organisations: 'people',
     Users: 'people',
     Teams: 'people',
+    Erasures: 'app',
     Groups: 'people',
     Agents: 'people',
     'Sign-in': 'people',

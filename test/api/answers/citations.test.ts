@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { readStatement, type SignedStatement } from '../../../src/answers/statement.ts';
+import type { SignedStatement } from '../../../src/answers/statement.ts';
+import { findSigner } from '../../../src/ledger/statement.ts';
 import { knowledgeOf } from '../../support/knowledge.ts';
 import { type ErrorBody, startTestServer } from '../../support/server.ts';
 
@@ -80,14 +81,17 @@ test('a quote of a document that the caller may not read is not found', async ()
 
 test('the statement is signed: a change of any member is noticed', async () => {
   const { body } = await verify({ text: 'It says "Goods may be returned within thirty days".' });
-  assert.ok(readStatement(body));
+  assert.ok(findSigner('quarry:citations:1', body));
   const changed = structuredClone(body);
   const [quote] = changed.statement.quotes;
   assert.ok(quote);
   quote.text = 'Goods may be returned within forty days';
-  assert.equal(readStatement(changed), undefined);
+  assert.equal(findSigner('quarry:citations:1', changed), undefined);
   assert.equal(
-    readStatement({ ...body, statement: { ...body.statement, verified_at: '2020-01-01T00:00:00.000Z' } }),
+    findSigner('quarry:citations:1', {
+      ...body,
+      statement: { ...body.statement, verified_at: '2020-01-01T00:00:00.000Z' },
+    }),
     undefined,
   );
 });

@@ -16,11 +16,15 @@ import type { BlobStore } from '../../../src/blob/blob-store.ts';
 import { openDiskBlobStore } from '../../../src/blob/disk.ts';
 import { openS3BlobStore } from '../../../src/blob/s3.ts';
 import { withDatabase } from '../../../src/db/address.ts';
-import { type Database, openDatabase } from '../../../src/db/database.ts';
+import { type Database, openDatabase, production } from '../../../src/db/database.ts';
 import { migrate, readMigrations, replacingVersion } from '../../../src/db/migrate.ts';
+import { openRegister } from '../../../src/erasures/register.ts';
+import { replayErasures } from '../../../src/erasures/replay.ts';
+import type { ErasureRow } from '../../../src/erasures/store.ts';
 import { sweepBlobs } from '../../../src/files/sweep.ts';
 import { addJob } from '../../../src/jobs/queue.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
+import { newUuid } from '../../../src/lib/ids.ts';
 import { Secrets } from '../../../src/tenancy/secrets.ts';
 import { administrate } from '../../support/database.ts';
 import type { FileBody } from '../../support/files.ts';
@@ -426,4 +430,38 @@ test('a backup of a database of release 0.1.0 is refused, because its jobs are i
   await migrate(old.db, own.slice(0, jobsMigration));
   const taking = takeBackup({ ...deps(old.blobs), target: old.target }, join(directory, 'older'));
   await assert.rejects(taking, /has the tables of release 0.1.0/);
+});
+
+test('a restore repeats the erasures of the register before a server may use the rows', async () => {
+  const register = join(directory, 'register');
+  const user = await server.provision.user(app);
+  const made = await server.api<{ id: string }>('POST', '/api/v1/files', {
+    token: user.token,
+    body: { filename: 'x.txt', content_type: 'text/plain', data: 'eA==' },
+  });
+  assert.equal(made.status, 201, made.text);
+  const before = join(directory, 'before-erasure');
+  await takeBackup(deps(), before);
+  const { secrets } = server.services;
+  const order = {
+    ...{ appId: app.app.uuid, sandboxId: production, id: newUuid(), subjectKind: 'user', subjectId: user.uuid },
+    ...{ withFiles: false, createdAt: systemClock.now() },
+  } as ErasureRow;
+  await openRegister(register, secrets).add(order);
+  const empty = await createEmpty();
+  let isFirst = true;
+  const finish = async (db: Database) => {
+    assert.equal(await replayErasures({ db, secrets, clock: systemClock }, register), 1);
+    if (isFirst) throw new Error('killed');
+  };
+  await assert.rejects(restore(before, empty, { finish }), /killed/);
+  await assert.rejects(migrate(empty.db), /was not restored completely/);
+  isFirst = false;
+  await restore(before, empty, { finish });
+  const ofUser = await empty.db`
+    select id from users where id = ${user.uuid} union all select id from files where user_id = ${user.uuid}`;
+  assert.equal(ofUser.length, 0);
+  await migrate(empty.db);
+  const other = new Secrets('another root secret of enough length, 32 bytes');
+  await assert.rejects(replayErasures({ db: empty.db, secrets: other, clock: systemClock }, register), /signed/);
 });

@@ -54,6 +54,18 @@ export function createFixtures({ api, provision, services }: TestServer, tenants
     issuer: (whose: Ownership) =>
       post(whose, '/identity_issuers', { issuer: `https://${newUuid()}.example.com`, audience: 'quarry' }),
     group: (whose: Ownership) => post(whose, '/groups', { namespace: 'test', external_id: newUuid() }),
+    /** A finished erasure of a user. */
+    async erasure(whose: Ownership): Promise<Target> {
+      const user = await make.spareUser(whose);
+      const key = keyOf(whose);
+      const made = await api<Made>('POST', '/api/v1/erasures', { key, body: { user: user.id } });
+      assert.equal(made.status, 202, made.text);
+      await until(async () => {
+        const found = await api<{ status: string }>('GET', `/api/v1/erasures/${made.body.id}`, { key });
+        return found.body.status === 'done';
+      });
+      return { id: made.body.id, whose };
+    },
     async groupMember(whose: Ownership): Promise<Target> {
       const group = await make.group(whose);
       const user = await make.spareUser(whose);

@@ -1,7 +1,13 @@
 import { newUuid } from '../../../src/lib/ids.ts';
 import type { Fixtures } from './fixtures.ts';
-import type { Expectation, Row } from './matrix.ts';
+import { type Expectation, type Row, readMatrix } from './matrix.ts';
 import { keysOnly, sources } from './tables.ts';
+
+/** The body names a user of the app, who does not exist for other keys. */
+const eraseUser = readMatrix(`
+              users key  sandboxKey otherKey
+  mine        403   ok   422        422
+`);
 
 /** Groups, the issuers that supply some, and the readers of documents. `ofApp` is the table of what only the whole app sees. */
 export function permissionExpectations(make: Fixtures['make'], ofApp: Row[]): Record<string, Expectation> {
@@ -27,6 +33,15 @@ export function permissionExpectations(make: Fixtures['make'], ofApp: Row[]): Re
       send: () => ({ body: { users: [] } }),
     },
     'DELETE /api/v1/groups/:group/members/:user': { table: ofApp, make: make.groupMember, consumes: true },
+    'GET /api/v1/erasures': { table: keysOnly },
+    'POST /api/v1/erasures': {
+      table: eraseUser,
+      make: make.spareUser,
+      consumes: true,
+      send: ({ id }) => ({ body: { user: id } }),
+    },
+    'GET /api/v1/erasures/:erasure': { table: ofApp, make: make.erasure },
+    'GET /api/v1/erasures/:erasure/certificate': { table: ofApp, make: make.erasure },
     'GET /api/v1/identity_issuers': { table: keysOnly },
     'POST /api/v1/identity_issuers': {
       table: keysOnly,

@@ -90,6 +90,9 @@ const references: Record<string, Reference | readonly Reference[]> = {
   'body.team': 'team',
   'body.thread': 'thread',
   'body.user': 'user',
+  // Naming one erases it, so test/api/erasures and the matrix check these with things of their own.
+  'POST /api/v1/erasures body.user': [],
+  'POST /api/v1/erasures body.source': [],
   'query.actor': 'user',
   'query.agent': 'agent',
   'query.credential': 'user',
@@ -122,7 +125,7 @@ const plainText = new Set(
   body.identity_issuer body.input_schema body.instructions body.schema.* body.operations.if_match body.operations.if_none_match body.operations.key body.operations.value
   body.credentials.access_key_id body.credentials.password body.credentials.secret_access_key
   body.credentials.session_token body.credentials.token body.credentials.username
-  body.cursor body.deletes.external_id body.upserts.content.content_type body.upserts.content.data
+  body.cursor body.document body.deletes.external_id body.upserts.content.content_type body.upserts.content.data
   body.upserts.content.filename body.upserts.external_id body.upserts.metadata.* body.upserts.source_url body.upserts.title
   body.after_cursor body.automations body.claim body.code_version body.entries.automation body.entries.error.code
   body.entries.error.message body.entries.name body.entries.node_id body.entries.payload body.entries.until

@@ -22,6 +22,7 @@ const areas: Record<string, string[]> = {
     'audit',
     'credential_uses',
     'ledger',
+    'erasures',
     'models',
     'model_*',
     'available_models',

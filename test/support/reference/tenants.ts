@@ -1,5 +1,6 @@
 import type { TestApp } from '../provisioner.ts';
 import type { TestServer } from '../server.ts';
+import { until } from '../until.ts';
 import type { Recorder } from './recorder.ts';
 
 export type Tenants = { user: string; token: string; agent: string; team: string; org: string };
@@ -91,6 +92,7 @@ export async function recordTenants(recorder: Recorder, app: TestApp): Promise<T
   await recorder.record('removeNamedTeamMember', { ...ofTeam, body: { agent: agent.id } });
 
   await recordGroups(recorder, user.id);
+  await recordErasures(recorder);
   await recordConversations(recorder, agent.id);
   return { user: user.id, token, agent: agent.id, team: team.id, org: org.id };
 }
@@ -108,6 +110,19 @@ async function recordGroups(recorder: Recorder, user: string): Promise<void> {
   await recorder.record('removeGroupMember', { path: { group: group.id, user } });
   await recorder.record('setGroupMembers', { ...ofGroup, body: { users: [user] } });
   await recorder.record('deleteGroup', ofGroup);
+}
+
+async function recordErasures(recorder: Recorder): Promise<void> {
+  const { body: user } = await recorder.send<{ id: string }>('createUser', { body: { email: 'leaving@example.com' } });
+  const erasure = await recorder.record('createErasure', { body: { user: user.id } });
+  const ofErasure = { path: { erasure: erasure.id } };
+  await until(async () => {
+    const { body } = await recorder.send<{ status: string }>('getErasure', ofErasure);
+    return body.status === 'done';
+  });
+  await recorder.record('listErasures');
+  await recorder.record('getErasure', ofErasure);
+  await recorder.record('getErasureCertificate', ofErasure);
 }
 
 async function recordConversations(recorder: Recorder, agent: string): Promise<void> {

@@ -14,6 +14,7 @@ from .generated.audit import AsyncAuditOperations
 from .generated.auth import AsyncAuthOperations
 from .generated.automations import AsyncAutomationsOperations
 from .generated.configs import AsyncConfigsOperations
+from .generated.erasures import AsyncErasuresOperations
 from .generated.events import AsyncEventsOperations
 from .generated.groups import AsyncGroupsOperations
 from .generated.installations import AsyncInstallationsOperations
@@ -76,6 +77,7 @@ class AsyncQuarry:
         self.runs = AsyncRuns(connection)
         self.server = AsyncServerOperations(connection)
         self.groups = AsyncGroupsOperations(connection)
+        self.erasures = AsyncErasuresOperations(connection)
         self.teams = AsyncTeamsOperations(connection)
         self.threads = AsyncThreadsOperations(connection)
         self.users = AsyncUsersOperations(connection)

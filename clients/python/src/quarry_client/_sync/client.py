@@ -15,6 +15,7 @@ from .generated.audit import AuditOperations
 from .generated.auth import AuthOperations
 from .generated.automations import AutomationsOperations
 from .generated.configs import ConfigsOperations
+from .generated.erasures import ErasuresOperations
 from .generated.events import EventsOperations
 from .generated.groups import GroupsOperations
 from .generated.installations import InstallationsOperations
@@ -77,6 +78,7 @@ class Quarry:
         self.runs = Runs(connection)
         self.server = ServerOperations(connection)
         self.groups = GroupsOperations(connection)
+        self.erasures = ErasuresOperations(connection)
         self.teams = TeamsOperations(connection)
         self.threads = ThreadsOperations(connection)
         self.users = UsersOperations(connection)
