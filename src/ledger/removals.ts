@@ -32,7 +32,6 @@ export class Removals {
     return at < (await this.#before);
   }
 
-<<<<<<< HEAD
   /** Whether the segment states that retention removed this run. */
   async coversRun(segment: number | null, run: string): Promise<boolean> {
     if (segment === null) return false;
@@ -45,12 +44,8 @@ export class Removals {
     return (await runs).has(run);
   }
 
-  /** The automations among these whose runs were removed by a deletion. */
-  async findDeleted(automations: readonly string[]): Promise<Set<string>> {
-=======
   /** Those of these automations and runs that a deletion removed. Removed automations took their runs along. */
   async findDeleted(ids: readonly string[]): Promise<Set<string>> {
->>>>>>> next
     const deleted = new Set<string>();
     for (let from = 0; from < ids.length; from += automationsAtOnce) {
       const asked = ids.slice(from, from + automationsAtOnce);

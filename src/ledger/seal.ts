@@ -193,15 +193,10 @@ export function createLedger({ db, secrets, clock }: { db: Database; secrets: Se
   }
 }
 
-<<<<<<< HEAD
 /** A run that is removed, with its journal's last link. */
 type RemovedRun = { id: string; sequence: number; link: Buffer | null; at: Date };
 
-/** What is deleted, together with the automations that it owns. */
-type Removed = { kind: 'automation' | 'team' | 'user' | 'sandbox'; id: string };
-=======
 /** What is deleted, together with the automations that it owns; or single runs of an erased user. */
 type Removed =
   | { kind: 'automation' | 'team' | 'user' | 'sandbox'; id: string }
   | { kind: 'runs'; id: string; runs: readonly string[] };
->>>>>>> next

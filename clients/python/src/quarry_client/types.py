@@ -492,6 +492,34 @@ class App(TypedDict):
 
 
 
+class Erasure(TypedDict):
+    """An order to erase a user, a document or a source, and what was deleted so far."""
+
+    id: str
+    """ers_…"""
+    app: str
+    """The app (`dap_…`) that it belongs to."""
+    sandbox: NotRequired[str]
+    """The sandbox (`sbx_…`); absent in production."""
+    user: NotRequired[str]
+    """usr_…"""
+    document: NotRequired[str]
+    """cdo_…"""
+    source: NotRequired[str]
+    """cso_…"""
+    files: bool
+    """Whether files of documents are erased too."""
+    status: Literal["running", "done"]
+    """`done`: the certificate can be read."""
+    removed: Dict[str, int]
+    """How many of each kind were deleted, such as documents, chunks, postings, vectors, files and runs."""
+    created_at: str
+    """When the erasure was ordered."""
+    completed_at: NotRequired[str]
+    """When it ended, in ISO 8601."""
+
+
+
 class FileAcl(TypedDict):
     """Who may read and change it, apart from its owner."""
 
@@ -1352,6 +1380,78 @@ class GroupMember(TypedDict):
     """The user (`usr_…`)."""
     created_at: str
     """When it was created, in ISO 8601."""
+
+
+
+class ErasureCertificateStatementRemains(TypedDict):
+    what: str
+    """What remains, such as `audit_entries` or `backups`."""
+    where: str
+    """In which part of the installation."""
+    until: NotRequired[str]
+    """The last day on which it may be there. Absent: the server sets no such day."""
+    note: str
+    """What exactly, and how it goes away."""
+
+
+
+class ErasureCertificateStatementReceivers(TypedDict):
+    kind: Literal["model", "embedder", "webhook", "traces", "origin"]
+    """`origin`: where the source read its documents, which still has them."""
+    name: str
+    """A model, or the id of a webhook or a source."""
+    host: NotRequired[str]
+    """Where it was sent."""
+    messages: NotRequired[int]
+    """Calls or deliveries."""
+    last_at: NotRequired[str]
+    """When it was last used, in ISO 8601."""
+    certain: bool
+    """False if it received data of the app in this time, and may have received this."""
+
+
+
+class ErasureCertificateStatement(TypedDict):
+    """What is signed."""
+
+    erasure: str
+    """ers_…"""
+    app: str
+    """The app (`dap_…`) that it belongs to."""
+    sandbox: str
+    """The sandbox (`sbx_…`); absent in production."""
+    user: NotRequired[str]
+    """usr_…"""
+    document: NotRequired[str]
+    """cdo_…"""
+    source: NotRequired[str]
+    """cso_…"""
+    requested_at: str
+    """When the erasure was ordered."""
+    completed_at: str
+    """When it ended, in ISO 8601."""
+    covers: str
+    """What the erasure covers, and what it does not."""
+    removed: Dict[str, int]
+    """How many of each kind were deleted, such as documents, chunks, postings, vectors, files and runs."""
+    remains: List[ErasureCertificateStatementRemains]
+    """What the server does not delete."""
+    receivers: List[ErasureCertificateStatementReceivers]
+    """Who outside received something of it."""
+
+
+
+class ErasureCertificate(TypedDict):
+    """What an erasure deleted, what remains where, and who received it, signed with the key of the audit log."""
+
+    statement: ErasureCertificateStatement
+    """What is signed."""
+    key_id: str
+    """The id of the key that signed it."""
+    public_key: str
+    """The public key, an Ed25519 key of 32 bytes, in hexadecimal."""
+    signature: str
+    """Ed25519 over the statement, in hexadecimal. The guide "Erasure" describes the bytes."""
 
 
 
@@ -3784,6 +3884,26 @@ class AddGroupMemberRequest(TypedDict):
 class SetGroupMembersRequest(TypedDict):
     users: List[str]
     """The users (usr_…) who are the members from now on."""
+
+
+
+class CreateErasureRequest(TypedDict):
+    user: NotRequired[str]
+    """usr_…"""
+    document: NotRequired[str]
+    """cdo_…"""
+    source: NotRequired[str]
+    """cso_…"""
+    files: NotRequired[bool]
+    """Whether the files that the documents were read from are erased too. Default false. Those of a user always are."""
+
+
+
+class ErasurePage(Page):
+    """One page of a list."""
+
+    data: List[Erasure]
+    """The entries."""
 
 
 

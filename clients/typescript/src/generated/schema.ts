@@ -407,6 +407,32 @@ created_at: string;
 updated_at: string;
 };
 
+/** An order to erase a user, a document or a source, and what was deleted so far. */
+export type Erasure = {
+/** ers_… */
+id: string;
+/** The app (`dap_…`) that it belongs to. */
+app: string;
+/** The sandbox (`sbx_…`); absent in production. */
+sandbox?: string | undefined;
+/** usr_… */
+user?: string | undefined;
+/** cdo_… */
+document?: string | undefined;
+/** cso_… */
+source?: string | undefined;
+/** Whether files of documents are erased too. */
+files: boolean;
+/** `done`: the certificate can be read. */
+status: 'running' | 'done';
+/** How many of each kind were deleted, such as documents, chunks, postings, vectors, files and runs. */
+removed: Record<string, number>;
+/** When the erasure was ordered. */
+created_at: string;
+/** When it ended, in ISO 8601. */
+completed_at?: string | undefined;
+};
+
 /** A stored file. */
 export type File = {
 /** fil_… */
@@ -1114,6 +1140,65 @@ name?: string | undefined;
 };
 /** When it was created, in ISO 8601. */
 created_at: string;
+};
+
+/** What an erasure deleted, what remains where, and who received it, signed with the key of the audit log. */
+export type ErasureCertificate = {
+/** What is signed. */
+statement: {
+/** ers_… */
+erasure: string;
+/** The app (`dap_…`) that it belongs to. */
+app: string;
+/** The sandbox (`sbx_…`); absent in production. */
+sandbox: string;
+/** usr_… */
+user?: string | undefined;
+/** cdo_… */
+document?: string | undefined;
+/** cso_… */
+source?: string | undefined;
+/** When the erasure was ordered. */
+requested_at: string;
+/** When it ended, in ISO 8601. */
+completed_at: string;
+/** What the erasure covers, and what it does not. */
+covers: string;
+/** How many of each kind were deleted, such as documents, chunks, postings, vectors, files and runs. */
+removed: Record<string, number>;
+/** What the server does not delete. */
+remains: Array<{
+/** What remains, such as `audit_entries` or `backups`. */
+what: string;
+/** In which part of the installation. */
+where: string;
+/** The last day on which it may be there. Absent: the server sets no such day. */
+until?: string | undefined;
+/** What exactly, and how it goes away. */
+note: string;
+}>;
+/** Who outside received something of it. */
+receivers: Array<{
+/** `origin`: where the source read its documents, which still has them. */
+kind: 'model' | 'embedder' | 'webhook' | 'traces' | 'origin';
+/** A model, or the id of a webhook or a source. */
+name: string;
+/** Where it was sent. */
+host?: string | undefined;
+/** Calls or deliveries. */
+messages?: number | undefined;
+/** When it was last used, in ISO 8601. */
+last_at?: string | undefined;
+/** False if it received data of the app in this time, and may have received this. */
+certain: boolean;
+}>;
+};
+/** The id of the key that signed it. */
+key_id: string;
+/** The public key, an Ed25519 key of 32 bytes, in hexadecimal. */
+public_key: string;
+/** Ed25519 over the statement, in hexadecimal. The guide "Erasure" describes the bytes. */
+signature: string;
 };
 
 /** An agent, owned by a user, a team or an organisation. */
@@ -3099,6 +3184,23 @@ user: string;
 export type SetGroupMembersRequest = {
 /** The users (usr_…) who are the members from now on. */
 users: Array<string>;
+};
+
+export type CreateErasureRequest = {
+/** usr_… */
+user?: string | undefined;
+/** cdo_… */
+document?: string | undefined;
+/** cso_… */
+source?: string | undefined;
+/** Whether the files that the documents were read from are erased too. Default false. Those of a user always are. */
+files?: boolean | undefined;
+};
+
+/** One page of a list. */
+export type ErasurePage = Page & {
+/** The entries. */
+data: Array<Erasure>;
 };
 
 export type CreateAgentRequest = {
