@@ -161,8 +161,8 @@ async function checkList(
       );
     else if (row.segment !== number) report('moved', `The record claims to be in segment ${row.segment}.`);
     else if (!runs.has(item.id)) {
-      const isDeleted = deleted.has(automationOf(row)) || deleted.has(item.id);
-      if (isDeleted || (await removals.coversRun(row.removedIn, item.id))) counts.removed += 1;
+      const isStated = deleted.has(automationOf(row)) || deleted.has(item.id);
+      if (isStated || (await removals.coversRun(row.removedIn, item.id))) counts.removed += 1;
       else report('removed', 'The run and its journal were removed.');
     }
   }
