@@ -5127,7 +5127,7 @@ class CreateAutomationRequest(TypedDict):
     max_pending_runs: NotRequired[Optional[int]]
     """How many runs may wait for their turn. Beyond it, invocations are 429."""
     concurrency: NotRequired[Optional[CreateAutomationRequestConcurrency]]
-    """How many runs with the same value of a member of the payload may be active; null for no limit."""
+    """Limits active runs with the same value in their payload."""
     timeout_seconds: NotRequired[Optional[int]]
     """How many seconds a run may take."""
     retention: NotRequired[Optional[CreateAutomationRequestRetention]]
@@ -5207,7 +5207,7 @@ class UpdateAutomationRequest(TypedDict):
     max_pending_runs: NotRequired[Optional[int]]
     """How many runs may wait for their turn. Beyond it, invocations are 429."""
     concurrency: NotRequired[Optional[UpdateAutomationRequestConcurrency]]
-    """How many runs with the same value of a member of the payload may be active; null for no limit."""
+    """Limits active runs with the same value in their payload."""
     timeout_seconds: NotRequired[Optional[int]]
     """How many seconds a run may take."""
     retention: NotRequired[Optional[UpdateAutomationRequestRetention]]

@@ -4237,7 +4237,7 @@ run_as_agent?: string | null | undefined;
 max_concurrent_runs?: number | null | undefined;
 /** How many runs may wait for their turn. Beyond it, invocations are 429. */
 max_pending_runs?: number | null | undefined;
-/** How many runs with the same value of a member of the payload may be active; null for no limit. */
+/** Limits active runs with the same value in their payload. */
 concurrency?: {
 /** The path of a member of the payload, such as `customer.id`. */
 key: string;
@@ -4304,7 +4304,7 @@ run_as_agent?: string | null | undefined;
 max_concurrent_runs?: number | null | undefined;
 /** How many runs may wait for their turn. Beyond it, invocations are 429. */
 max_pending_runs?: number | null | undefined;
-/** How many runs with the same value of a member of the payload may be active; null for no limit. */
+/** Limits active runs with the same value in their payload. */
 concurrency?: {
 /** The path of a member of the payload, such as `customer.id`. */
 key: string;

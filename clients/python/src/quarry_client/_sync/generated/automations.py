@@ -58,7 +58,7 @@ class AutomationsOperations:
         :param run_as_agent: The agent (`agt_…`) as which runs act.
         :param max_concurrent_runs: How many runs may be active at the same time.
         :param max_pending_runs: How many runs may wait for their turn. Beyond it, invocations are 429.
-        :param concurrency: How many runs with the same value of a member of the payload may be active; null for no limit.
+        :param concurrency: Limits active runs with the same value in their payload.
         :param timeout_seconds: How many seconds a run may take.
         :param retention: How long ended runs are kept; null for what the app says.
         :param metadata: Stored as given; replaces the whole map.
@@ -134,7 +134,7 @@ class AutomationsOperations:
         :param run_as_agent: The agent (`agt_…`) as which runs act.
         :param max_concurrent_runs: How many runs may be active at the same time.
         :param max_pending_runs: How many runs may wait for their turn. Beyond it, invocations are 429.
-        :param concurrency: How many runs with the same value of a member of the payload may be active; null for no limit.
+        :param concurrency: Limits active runs with the same value in their payload.
         :param timeout_seconds: How many seconds a run may take.
         :param retention: How long ended runs are kept; null for what the app says.
         :param metadata: Stored as given; replaces the whole map.
