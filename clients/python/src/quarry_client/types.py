@@ -3509,7 +3509,7 @@ class UpdateAppRequest(TypedDict):
     quotas: NotRequired[UpdateAppRequestQuotas]
     """The app’s own limits, at most those set by the operator of the server; null removes one. They apply to production and to each sandbox separately."""
     run_retention: NotRequired[Optional[UpdateAppRequestRunRetention]]
-    """How long ended runs of automations without `retention` are kept; null for ever."""
+    """How long runs of automations without `retention` are kept after their end."""
 
 
 
@@ -5131,7 +5131,7 @@ class CreateAutomationRequest(TypedDict):
     timeout_seconds: NotRequired[Optional[int]]
     """How many seconds a run may take."""
     retention: NotRequired[Optional[CreateAutomationRequestRetention]]
-    """How long ended runs are kept; null for what the app says."""
+    """How long runs are kept after their end. Without it, as the app says."""
     metadata: NotRequired[Dict[str, Any]]
     """Stored as given; replaces the whole map."""
     type: Literal["trigger", "scheduled", "invoked"]
@@ -5211,7 +5211,7 @@ class UpdateAutomationRequest(TypedDict):
     timeout_seconds: NotRequired[Optional[int]]
     """How many seconds a run may take."""
     retention: NotRequired[Optional[UpdateAutomationRequestRetention]]
-    """How long ended runs are kept; null for what the app says."""
+    """How long runs are kept after their end. Without it, as the app says."""
     metadata: NotRequired[Dict[str, Any]]
     """Stored as given; replaces the whole map."""
 

@@ -2897,7 +2897,7 @@ tokens?: number | null | undefined;
 /** The most sandboxes that the app may have; null for no limit. */
 sandboxes?: number | null | undefined;
 } | undefined;
-/** How long ended runs of automations without `retention` are kept; null for ever. */
+/** How long runs of automations without `retention` are kept after their end. */
 run_retention?: {
 /** Days after their end for which completed and cancelled runs are kept. Default: no limit. */
 days?: number | undefined;
@@ -4246,7 +4246,7 @@ limit: number;
 } | null | undefined;
 /** How many seconds a run may take. */
 timeout_seconds?: number | null | undefined;
-/** How long ended runs are kept; null for what the app says. */
+/** How long runs are kept after their end. Without it, as the app says. */
 retention?: {
 /** Days after their end for which completed and cancelled runs are kept. Default: no limit. */
 days?: number | undefined;
@@ -4313,7 +4313,7 @@ limit: number;
 } | null | undefined;
 /** How many seconds a run may take. */
 timeout_seconds?: number | null | undefined;
-/** How long ended runs are kept; null for what the app says. */
+/** How long runs are kept after their end. Without it, as the app says. */
 retention?: {
 /** Days after their end for which completed and cancelled runs are kept. Default: no limit. */
 days?: number | undefined;

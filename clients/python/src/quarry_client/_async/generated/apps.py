@@ -53,7 +53,7 @@ class AsyncAppsOperations:
 
         :param name: The name.
         :param quotas: The app’s own limits, at most those set by the operator of the server; null removes one. They apply to production and to each sandbox separately.
-        :param run_retention: How long ended runs of automations without `retention` are kept; null for ever.
+        :param run_retention: How long runs of automations without `retention` are kept after their end.
         """
         response: types.App = await self._connection.call("PATCH", path("/protected/api/v1/developer/apps/{}", app), body=given(name=name, quotas=quotas, run_retention=run_retention), options=options)
         return response

@@ -60,7 +60,7 @@ class AsyncAutomationsOperations:
         :param max_pending_runs: How many runs may wait for their turn. Beyond it, invocations are 429.
         :param concurrency: Limits active runs with the same value in their payload.
         :param timeout_seconds: How many seconds a run may take.
-        :param retention: How long ended runs are kept; null for what the app says.
+        :param retention: How long runs are kept after their end. Without it, as the app says.
         :param metadata: Stored as given; replaces the whole map.
         :param org: The organisation (`org_…`).
         :param team: The team (`tea_…`).
@@ -136,7 +136,7 @@ class AsyncAutomationsOperations:
         :param max_pending_runs: How many runs may wait for their turn. Beyond it, invocations are 429.
         :param concurrency: Limits active runs with the same value in their payload.
         :param timeout_seconds: How many seconds a run may take.
-        :param retention: How long ended runs are kept; null for what the app says.
+        :param retention: How long runs are kept after their end. Without it, as the app says.
         :param metadata: Stored as given; replaces the whole map.
         """
         response: types.Automation = await self._connection.call("PATCH", path("/api/v1/automations/{}", automation), body=given(name=name, lookup_key=lookup_key, description=description, trigger=trigger, filter=filter, schedule=schedule, timezone=timezone, workflow=workflow, input_schema=input_schema, invoke_auth=invoke_auth, run_as_user=run_as_user, run_as_agent=run_as_agent, max_concurrent_runs=max_concurrent_runs, max_pending_runs=max_pending_runs, concurrency=concurrency, timeout_seconds=timeout_seconds, retention=retention, metadata=metadata), options=options)
