@@ -29,14 +29,14 @@ const tools: Record<string, [area: string, ...names: string[]][]> = {
     ['automations', 'list_automations', 'list_invocable_automations', 'read_run'],
     ['extractions', 'read_extraction'],
     ['files', 'list_files', 'read_file', 'list_uploads'],
-    ['knowledge', 'answer', 'list_knowledge_sources', 'search_knowledge', 'list_documents', 'read_document'],
+    ['knowledge', 'list_knowledge_sources', 'search_knowledge', 'list_documents', 'read_document'],
     ['kv', 'kv_get', 'kv_list'],
   ],
   changes: [
     ['automations', 'invoke_automation', 'signal_run', 'cancel_run', 'retry_run', 'emit_event'],
     ['extractions', 'extract_file', 'extract_url'],
     ['files', 'upload_file', 'create_upload_url'],
-    ['knowledge', 'ingest'],
+    ['knowledge', 'answer', 'ingest'],
     ['kv', 'kv_put', 'kv_increment', 'kv_delete', 'kv_batch'],
   ],
 };
