@@ -56,11 +56,11 @@ export async function startBenchServer(env: Record<string, string> = {}, keptDir
     makeSource: async (type = 'knowledge/documents', payload: Record<string, unknown> = {}) =>
       (await call<{ id: string }>('POST', '/api/v1/knowledge_sources', { type, payload, org: orgId })).id,
     /** Waits until the ingestion has ended. Throws if it failed. */
-    async finished(ingestion: Ingestion): Promise<Ingestion> {
+    async finished(ingestion: Ingestion, everyMs = 20): Promise<Ingestion> {
       let now = ingestion;
       while (now.status !== 'succeeded') {
         if (now.status === 'failed') throw new Error(`The ingestion failed: ${JSON.stringify(now.error)}`);
-        await new Promise((resolve) => setTimeout(resolve, 20));
+        await new Promise((resolve) => setTimeout(resolve, everyMs));
         now = await call<Ingestion>('GET', `/api/v1/knowledge_ingestions/${ingestion.id}`);
       }
       return now;

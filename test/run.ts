@@ -41,6 +41,14 @@ const alone = new Set([
   'test/cli/agent-tools-package.test.ts',
   'test/cli/package.test.ts',
 ]);
+/** Of the files that run by themselves, those that take longest, in order: they start first. */
+const longest = [
+  'test/api/db/previous-release.test.ts',
+  'test/fuzz/api.test.ts',
+  'test/crash/mixed.test.ts',
+  'test/cli/package.test.ts',
+  'test/fuzz/complexity.test.ts',
+];
 /** They start embedded databases. */
 const serving = ['test/crash', 'test/cli'];
 /** Three times what the longest test, the authorization matrix, takes on a busy machine of two cores. */
@@ -152,13 +160,15 @@ function writeBatches(files: string[], directory: string): string[] {
     programs.push(program);
   }
   const single = files.filter((file) => !isBatched(file));
-  return [...programs, ...writeSingles(single, directory)];
+  const first = longest.filter((file) => single.includes(file));
+  return [...programs, ...writeSingles([...new Set([...first, ...single])], directory)];
 }
 
 /** Programs that run one file each. Their names come after those of batches. */
 function writeSingles(files: string[], directory: string): string[] {
-  return files.map((file) => {
-    const program = join(directory, `${file.replaceAll('/', '-').replace(/\.test\.ts$/, '')}.test.mjs`);
+  return files.map((file, at) => {
+    const name = `single-${String(at + 1).padStart(3, '0')}-${file.replaceAll('/', '-').replace(/\.test\.ts$/, '')}`;
+    const program = join(directory, `${name}.test.mjs`);
     writeSingle(program, file);
     return program;
   });

@@ -2,6 +2,7 @@ import type { Static } from 'typebox';
 import type { Knowledge } from '../knowledge/domain.ts';
 import { invalidField } from '../lib/errors.ts';
 import type { Caller } from '../tenancy/caller.ts';
+import { withBoxes } from './boxes.ts';
 import { fitPassages, type GenerateDeps, generateChecked, type Written } from './generate.ts';
 import {
   type CheckedSentence,
@@ -38,6 +39,20 @@ const tokensDefault = 1_024;
 
 /** Finds passages, has a model write from them, and checks what it writes. Without a model, returns passages. */
 export async function answer(deps: AnswerDeps, caller: Caller, input: Input, reader: AnswerReader): Promise<Answer> {
+  const written = await write(deps, caller, input, reader);
+  if (input.boxes !== true) return written;
+  const quotes = written.sentences.flatMap((sentence) => sentence.quotes);
+  const placed = await withBoxes(deps.knowledge, caller, quotes, reader.signal);
+  return {
+    ...written,
+    sentences: written.sentences.map((sentence) => ({
+      ...sentence,
+      quotes: placed.splice(0, sentence.quotes.length),
+    })),
+  };
+}
+
+async function write(deps: AnswerDeps, caller: Caller, input: Input, reader: AnswerReader): Promise<Answer> {
   const { llm } = deps;
   const hasModel = input.model !== undefined || llm.operator.default !== undefined;
   if (hasModel) await llm.requireUsable(caller, input.model);

@@ -12,12 +12,28 @@ const quoteStatus = Type.Enum([...quoteStatuses], {
     '`exact`: the document has these characters. `normalised`: it differs in white space, quotation marks, dashes, hyphens at line ends, the pipes of tables or emphasis, never in case, digits or words. `elided`: its parts stand in this order under one heading. `altered`: the document says something similar, see `difference`. `not_found`: in no document that the caller may read. `too_short`: under three words.',
 });
 
+const boxSchema = Type.Object({
+  page: Type.Integer({ description: 'The page, from 1.' }),
+  left: Type.Number({ description: 'In points from the left edge of the page as it is shown.' }),
+  top: Type.Number({ description: 'In points from the upper edge.' }),
+  right: Type.Number({ description: 'In points from the left edge.' }),
+  bottom: Type.Number({ description: 'In points from the upper edge.' }),
+  page_width: Type.Number({ description: 'The width of the page in points.' }),
+  page_height: Type.Number({ description: 'Its height.' }),
+});
+
 const placeSchema = Type.Object({
   start_byte: Type.Integer({ description: 'Where it begins in the text of the document.' }),
   end_byte: Type.Integer({ description: 'Where it ends; exclusive.' }),
   start_page: Type.Optional(Type.Integer({ description: 'Present if the text has page marks.' })),
   end_page: Type.Optional(Type.Integer({ description: 'Its last page.' })),
   text: Type.String({ description: 'What the document says there.' }),
+  boxes: Type.Optional(
+    Type.Array(boxSchema, {
+      description:
+        'With `boxes`: where it stands on the pages of the PDF, one rectangle for each line; empty if unknown.',
+    }),
+  ),
 });
 
 const differenceSchema = Type.Array(
@@ -93,6 +109,12 @@ const agent = Type.Optional(
   Type.String({ description: 'agt_… or the lookup key of the agent; only its sources. Not with `sources`.' }),
 );
 
+const boxes = Type.Optional(
+  Type.Boolean({
+    description: 'Whether quotes of PDFs come with the rectangles where they stand on their pages. Default false.',
+  }),
+);
+
 export const verifySchema = strict({
   text: Type.Optional(
     Type.String({
@@ -116,6 +138,7 @@ export const verifySchema = strict({
   ),
   sources,
   agent,
+  boxes,
 });
 
 const citationSchema = Type.Object(
@@ -213,6 +236,7 @@ export const answerCreateSchema = strict({
   max_output_tokens: Type.Optional(
     Type.Integer({ minimum: 16, maximum: 16_384, description: 'The most that the model writes. Default 1024.' }),
   ),
+  boxes,
   stream: Type.Optional(
     Type.Boolean({
       description:

@@ -9,6 +9,7 @@ import { AppError, invalidField } from '../lib/errors.ts';
 import { formatId } from '../lib/ids.ts';
 import type { Caller } from '../tenancy/caller.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
+import { withBoxes } from './boxes.ts';
 import { checkQuotes, type FoundQuote, presentPlaces } from './citations.ts';
 import { quoteLimits, type verifySchema } from './schema.ts';
 import { sentenceStatusOf } from './sentence-status.ts';
@@ -35,16 +36,21 @@ export async function verifyCitations(
   );
   const [key] = signingKeys(secrets);
   if (key === undefined) throw new Error('There is no key to sign with.');
+  const placed: StatedQuote[] = quotes.map((quote, at) => ({
+    ...quote,
+    ...presentPlaces(found[at] ?? { status: 'not_found' }),
+  }));
   return signStatement(key, {
     app: formatId('app', caller.appId),
     sandbox: formatId('sandbox', caller.sandboxId),
     verified_at: iso(clock.now()),
     ...(text === undefined ? {} : { text_digest: sha256(Buffer.from(text)).toString('hex') }),
-    quotes: quotes.map((quote, at) => ({ ...quote, ...presentPlaces(found[at] ?? { status: 'not_found' }) })),
+    quotes: input.boxes ? await withBoxes(knowledge, caller, placed) : placed,
     ...(sentences && { sentences: presentSentences(sentences, found, documents?.length ?? 0) }),
   });
 }
 
+type StatedQuote = SignedStatement['statement']['quotes'][number];
 type Quote = { text: string; start?: number; end?: number };
 
 function readQuotes({ text, quotes }: Static<typeof verifySchema>): {

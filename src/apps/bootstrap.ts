@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { type Database, production, type Transaction } from '../db/database.ts';
 import { formatId, newUuid } from '../lib/ids.ts';
 import { digest, generateCredential, type Secrets } from '../tenancy/secrets.ts';
-import { insertApp } from './store.ts';
+import { type AppRow, insertApp } from './store.ts';
 
 /** The credentials of an app in plain text. They are shown once and never stored. */
 export type AppCredentials = {
@@ -13,6 +13,16 @@ export type AppCredentials = {
 };
 
 /**
+ * Inserts the first app where apps of this installation are: by default in the database of its developer.
+ * `insert` returns the row of the app.
+ */
+export type FirstPlace = (
+  transaction: Transaction,
+  developer: { id: string; name: string },
+  insert: (appTransaction: Transaction) => Promise<AppRow>,
+) => Promise<unknown>;
+
+/**
  * Creates a developer, an app and its first credentials if the database has no developer; otherwise returns undefined.
  * `keep` receives the credentials before the commit, so that none exist that were not shown.
  * If several processes start together, exactly one of them does this.
@@ -21,32 +31,41 @@ export function bootstrapIfEmpty(
   db: Database,
   secrets: Secrets,
   keep: (credentials: AppCredentials) => void,
+  place: FirstPlace = (transaction, _developer, insert) => insert(transaction),
 ): Promise<AppCredentials | undefined> {
   return db.begin(async (transaction) => {
     await transaction`select pg_advisory_xact_lock(${bootstrapLockKey})`;
     const [developer] = await transaction`select id from developers limit 1`;
     if (developer) return undefined;
-    const developerId = newUuid();
-    await transaction`insert into developers (id, name) values (${developerId}, 'Developer')`;
-    const appId = newUuid();
-    await insertApp(transaction, {
-      id: appId,
-      developerId,
-      name: 'My app',
-      capabilityKey: generateCapabilityKey(secrets),
+    const first = { id: newUuid(), name: 'Developer' };
+    await transaction`insert into developers (id, name) values (${first.id}, ${first.name})`;
+    const app = { id: newUuid(), developerId: first.id, name: 'My app', capabilityKey: generateCapabilityKey(secrets) };
+    let credentials: AppCredentials | undefined;
+    await place(transaction, first, async (appTransaction) => {
+      const row = await insertApp(appTransaction, app);
+      credentials = await mint({ directory: transaction, cell: appTransaction }, app);
+      keep(credentials);
+      return row;
     });
-    const credentials = await mint(transaction, developerId, appId);
-    keep(credentials);
     return credentials;
   });
 }
 
-/** Adds credentials to the oldest app. Returns undefined if there is no app. */
-export function mintCredentials(db: Database): Promise<AppCredentials | undefined> {
-  return db.begin(async (transaction) => {
-    const [app] = await transaction<{ id: string; developerId: string }[]>`
-      select id, developer_id from apps order by id limit 1`;
-    return app && mint(transaction, app.developerId, app.id);
+/**
+ * Adds credentials to the oldest app of the database. Returns undefined if it has none.
+ * @param elsewhere the database of developers if it is another one, and the app
+ */
+export function mintCredentials(
+  db: Database,
+  elsewhere?: { directory: Database; appId: string },
+): Promise<AppCredentials | undefined> {
+  return db.begin(async (cell) => {
+    const [app] = await cell<{ id: string; developerId: string }[]>`
+      select id, developer_id from apps where ${elsewhere?.appId ?? null}::uuid is null or id = ${elsewhere?.appId ?? null}
+      order by id limit 1`;
+    if (app === undefined) return undefined;
+    if (elsewhere === undefined) return mint({ directory: cell, cell }, app);
+    return elsewhere.directory.begin((directory) => mint({ directory, cell }, app));
   });
 }
 
@@ -58,15 +77,19 @@ export function generateCapabilityKey(secrets: Secrets): Buffer {
   return secrets.wrap(randomBytes(capabilityKeyBytes));
 }
 
-async function mint(db: Transaction, developerId: string, appId: string): Promise<AppCredentials> {
+/** Developers and their tokens are in the directory, and keys in the cell of their app: usually one database. */
+async function mint(
+  { directory, cell }: { directory: Transaction; cell: Transaction },
+  { id: appId, developerId }: { id: string; developerId: string },
+): Promise<AppCredentials> {
   const developerToken = generateCredential('dvt');
-  await db`insert into developer_tokens (digest, id, developer_id, name)
+  await directory`insert into developer_tokens (digest, id, developer_id, name)
     values (${digest(developerToken)}, ${newUuid()}, ${developerId}, 'quarry credentials')`;
   return {
     app: formatId('app', appId),
     developerToken,
-    secretKey: await insertKey(db, appId, 'secret'),
-    publishableKey: await insertKey(db, appId, 'publishable'),
+    secretKey: await insertKey(cell, appId, 'secret'),
+    publishableKey: await insertKey(cell, appId, 'publishable'),
   };
 }
 

@@ -3,12 +3,13 @@ import { formatId } from '../lib/ids.ts';
 import type { AppRow, KeyRow, SandboxRow } from './store.ts';
 
 export function presentApp(row: AppRow) {
-  return {
+  return compact({
     id: formatId('app', row.id),
     name: row.name,
+    run_retention: row.runRetention,
     created_at: iso(row.createdAt),
     updated_at: iso(row.updatedAt),
-  };
+  });
 }
 
 export function presentSandbox(row: SandboxRow) {

@@ -43,7 +43,11 @@ export function registerAppRoutes(api: Api, { apps }: { apps: AppService }): voi
     handler: async ({ caller, query }) => {
       const request = pageRequest(query);
       const [rows, total] = await apps.list(caller, request);
-      return page(request, rows.map(presentApp), total);
+      return page(
+        request,
+        rows.map((row) => presentApp({ ...row, runRetention: null })),
+        total,
+      );
     },
   });
   api.app(['developer'], {
@@ -62,7 +66,7 @@ export function registerAppRoutes(api: Api, { apps }: { apps: AppService }): voi
     operationId: 'updateApp',
     audit: 'durable',
     tag,
-    summary: 'Rename an app or set its limits',
+    summary: 'Rename an app or set its limits and how long runs are kept',
     description:
       'Omitted members keep their values. The limits apply to production and to each sandbox separately, from the next request on.',
     body: appUpdateSchema,

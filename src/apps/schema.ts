@@ -2,6 +2,7 @@ import { Type } from 'typebox';
 import { strict } from '../http/route/route.ts';
 import { limits } from '../lib/limits.ts';
 import { keyScopes } from '../tenancy/key-scopes.ts';
+import { runRetentionSchema } from '../tenancy/run-retention.ts';
 import { quotasSchema } from '../usage/schema.ts';
 
 const nameField = Type.String({ minLength: 1, maxLength: limits.nameCharactersMax });
@@ -10,6 +11,11 @@ export const appSchema = Type.Object(
   {
     id: Type.String({ description: 'dap_…' }),
     name: Type.String(),
+    run_retention: Type.Optional({
+      ...runRetentionSchema,
+      description:
+        'How long runs of automations without `retention` are kept after their end. Absent in lists, and if they are kept for ever.',
+    }),
     created_at: Type.String(),
     updated_at: Type.String(),
   },
@@ -17,7 +23,11 @@ export const appSchema = Type.Object(
 );
 
 export const appCreateSchema = strict({ name: nameField });
-export const appUpdateSchema = strict({ name: Type.Optional(nameField), quotas: Type.Optional(quotasSchema) });
+export const appUpdateSchema = strict({
+  name: Type.Optional(nameField),
+  quotas: Type.Optional(quotasSchema),
+  run_retention: Type.Optional(Type.Union([runRetentionSchema, Type.Null()])),
+});
 
 export const sandboxSchema = Type.Object(
   {

@@ -7,6 +7,7 @@ import { AppError, found, invalidField } from '../lib/errors.ts';
 import { newUuid } from '../lib/ids.ts';
 import type { Caller, DeveloperCaller, DeveloperIdentity, Scope } from '../tenancy/caller.ts';
 import { fieldId, pathId, unknownReference } from '../tenancy/references.ts';
+import { checkRetention } from '../tenancy/run-retention.ts';
 import { digest, generateCredential, type Secrets } from '../tenancy/secrets.ts';
 import { setOwnLimits } from '../usage/service.ts';
 import { generateCapabilityKey } from './bootstrap.ts';
@@ -58,10 +59,12 @@ export function createAppService({ db, secrets, clock, ledger, placement }: AppD
       return found(await store.findApp(db, caller.appId));
     },
 
-    async update(caller: Scope, { name, quotas = {} }: Static<typeof appUpdateSchema>): Promise<store.AppRow> {
+    async update(caller: Scope, input: Static<typeof appUpdateSchema>): Promise<store.AppRow> {
+      const { name, quotas = {}, run_retention: retention } = input;
+      checkRetention('run_retention', retention);
       const row = await db.begin(async (tx) => {
         await setOwnLimits(tx, caller.appId, quotas);
-        return found(await store.updateApp(tx, caller.appId, name));
+        return found(await store.updateApp(tx, caller.appId, name, retention));
       });
       await placement?.rename(row);
       return row;

@@ -9,8 +9,16 @@ import { type Db, production } from '../db/database.ts';
 import type { PageRequest } from '../http/route/pages.ts';
 import type { Scope } from '../tenancy/caller.ts';
 import type { KeyScope } from '../tenancy/key-scopes.ts';
+import type { RunRetention } from '../tenancy/run-retention.ts';
 
-export type AppRow = { id: string; developerId: string; name: string; createdAt: Date; updatedAt: Date };
+export type AppRow = {
+  id: string;
+  developerId: string;
+  name: string;
+  runRetention: RunRetention | null;
+  createdAt: Date;
+  updatedAt: Date;
+};
 export type SandboxRow = { appId: string; id: string; name: string; createdAt: Date; updatedAt: Date };
 export type KeyRow = {
   appId: string;
@@ -34,14 +42,14 @@ export async function insertApp(
   const [row] = await db<[AppRow]>`
     insert into apps (id, developer_id, name, capability_key)
     values (${app.id}, ${app.developerId}, ${app.name}, ${app.capabilityKey})
-    returning id, developer_id, name, created_at, updated_at`;
+    returning id, developer_id, name, run_retention, created_at, updated_at`;
   await db`insert into sandboxes (app_id, id, name) values (${app.id}, ${production}, 'production')`;
   return row;
 }
 
 export async function listApps(db: Db, developerId: string, page: PageRequest): Promise<[AppRow[], number]> {
   const rows = await db<AppRow[]>`
-    select id, developer_id, name, created_at, updated_at from apps where developer_id = ${developerId}
+    select id, developer_id, name, run_retention, created_at, updated_at from apps where developer_id = ${developerId}
     order by created_at desc, id desc limit ${page.pageSize} offset ${page.offset}`;
   const [count] = await db<[{ total: number }]>`
     select count(*) as total from apps where developer_id = ${developerId}`;
@@ -50,14 +58,23 @@ export async function listApps(db: Db, developerId: string, page: PageRequest): 
 
 export async function findApp(db: Db, id: string): Promise<AppRow | undefined> {
   const [row] = await db<AppRow[]>`
-    select id, developer_id, name, created_at, updated_at from apps where id = ${id}`;
+    select id, developer_id, name, run_retention, created_at, updated_at from apps where id = ${id}`;
   return row;
 }
 
-export async function updateApp(db: Db, id: string, name: string | undefined): Promise<AppRow | undefined> {
+/** Changes the members that are given. */
+export async function updateApp(
+  db: Db,
+  id: string,
+  name: string | undefined,
+  retention: RunRetention | null | undefined,
+): Promise<AppRow | undefined> {
   const [row] = await db<AppRow[]>`
-    update apps set name = coalesce(${name ?? null}, name), updated_at = now() where id = ${id}
-    returning id, developer_id, name, created_at, updated_at`;
+    update apps set name = coalesce(${name ?? null}, name), updated_at = now(),
+      run_retention = case when ${retention === undefined} then run_retention
+        else ${retention ? JSON.stringify(retention) : null}::text::jsonb end
+    where id = ${id}
+    returning id, developer_id, name, run_retention, created_at, updated_at`;
   return row;
 }
 

@@ -3,6 +3,7 @@ import { hostname } from 'node:os';
 import type { Database } from '../db/database.ts';
 import type { Domain } from '../domain.ts';
 import type { StreamHub } from '../http/streams/sse.ts';
+import { taskNames } from '../jobs/task-names.ts';
 import type { Ledger } from '../ledger/seal.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/log.ts';
@@ -16,6 +17,7 @@ import { TreeBudget } from './engine/tree-budget.ts';
 import { type AutomationWorkflow, createAutomationWorkflow, createGraphLoader } from './engine/workflow.ts';
 import { createNodeServices, type NodeDomains } from './nodes/services.ts';
 import { createProgramService } from './programs/service.ts';
+import { pruneRuns } from './retention/prune.ts';
 import { outputLog, outputTopic } from './runs/output.ts';
 import { createRunService } from './runs/service.ts';
 import { runStream } from './runs/stream.ts';
@@ -30,10 +32,14 @@ import { runStream } from './runs/stream.ts';
  * - engine/: `fold.ts` computes a run's state from its journal, `decide.ts` the next steps from that state, and
  *   `advance.ts` executes them and appends the outcome, as often as its job runs.
  * - programs/: runs that the user's own program executes, over the same journal.
+ * - retention/: deletes runs that are kept no longer.
  * - nodes/: what one step of each kind does, through the services of other domains.
  * An invocation writes a run and a job in one transaction; the job advances the run until it waits or ends. The ticker
  * wakes runs whose time has come.
  */
+
+/** How often runs that are kept no longer are deleted. */
+const retention = { task: taskNames.sweepRuns, everySeconds: 3_600 };
 
 type AutomationsDeps = {
   db: Database;
@@ -50,6 +56,7 @@ type AutomationsDeps = {
   runTokensMax: number;
   version: string;
   baseUrl: () => string;
+  deleteExtractions: Parameters<typeof pruneRuns>[0]['deleteExtractions'];
 };
 
 /** Definitions, runs and the engine that advances them. */
@@ -90,7 +97,15 @@ export function createAutomations(deps: AutomationsDeps, domains: NodeDomains) {
   const approvals = createApprovalService({ db, clock, secrets, expressions, baseUrl: deps.baseUrl });
   return {
     service: { automations, runs, programs, approvals },
-    tasks: workflow.tasks,
+    tasks: {
+      ...workflow.tasks,
+      [retention.task]: async (_payload, { signal }) => {
+        const { deleteExtractions } = deps;
+        const pruned = await pruneRuns({ db, clock, ledger, deleteExtractions }, { signal });
+        if (pruned.runs > 0) log.info(pruned, 'Deleted old runs');
+      },
+    },
+    recurring: [retention],
     streams: { run: runStream(db), [outputTopic]: outputLog(db) },
     /** Checks every second for due runs and schedules. */
     ticker: workflow,

@@ -3,6 +3,7 @@ import { freeMap, ref, strict } from '../http/route/route.ts';
 import { jsonBytes } from '../http/route/validation.ts';
 import { limits } from '../lib/limits.ts';
 import { mapOf } from '../lib/map-schema.ts';
+import { runRetentionSchema } from '../tenancy/run-retention.ts';
 
 const optionalText = Type.Optional(Type.String());
 const nullable = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) => Type.Union([schema, Type.Null()]);
@@ -21,6 +22,23 @@ const schemaAnswer = Type.Unsafe<unknown>({
   ...Type.Union([mapOf(Type.Unknown()), Type.Null()]),
   description: 'The JSON Schema that the payload of an invocation must match, or null.',
 });
+
+const concurrency = strict(
+  {
+    key: Type.String({
+      minLength: 1,
+      maxLength: 200,
+      pattern: '^[^.]+(\\.[^.]+)*$',
+      description: 'The path of a member of the payload, such as `customer.id`.',
+    }),
+    limit: Type.Integer({
+      minimum: 1,
+      maximum: 100_000,
+      description: 'How many runs with the same value may be active at the same time.',
+    }),
+  },
+  { description: 'Limits active runs with the same value in their payload. Only with a workflow graph.' },
+);
 
 export const automationSchema = Type.Object(
   {
@@ -49,7 +67,9 @@ export const automationSchema = Type.Object(
     sandbox: optionalText,
     max_concurrent_runs: Type.Optional(Type.Integer()),
     max_pending_runs: Type.Optional(Type.Integer()),
+    concurrency: Type.Optional(concurrency),
     timeout_seconds: Type.Optional(Type.Integer()),
+    retention: Type.Optional(runRetentionSchema),
     next_run_at: optionalText,
     metadata: mapOf(Type.Unknown()),
     created_at: Type.String(),
@@ -99,7 +119,9 @@ const settings = {
   run_as_agent: Type.Optional(nullable(Type.String())),
   max_concurrent_runs: Type.Optional(nullable(Type.Integer({ minimum: 1, maximum: 100_000 }))),
   max_pending_runs: Type.Optional(nullable(Type.Integer({ minimum: 1, maximum: 1_000_000 }))),
+  concurrency: Type.Optional(nullable(concurrency)),
   timeout_seconds: Type.Optional(nullable(Type.Integer({ minimum: 1, maximum: 366 * 24 * 3_600 }))),
+  retention: Type.Optional(nullable(runRetentionSchema)),
   metadata: Type.Optional(freeMap('Stored as given; replaces the whole map.')),
 };
 

@@ -1,12 +1,15 @@
 import { unwatchFile, watchFile } from 'node:fs';
 import type { FastifyInstance } from 'fastify';
+import type { FirstPlace } from '../apps/bootstrap.ts';
 import { CellSet, type Injected, type OpenCell } from '../cells/cell-set.ts';
 import { Directory } from '../cells/directory.ts';
 import { createFront } from '../cells/front.ts';
-import { CellRefused, claimCell, prepareDirectory, refuseForeign } from '../cells/identity.ts';
+import { CellRefused, claimCell, prepareDirectory, refuseForeign, requireCellSecret } from '../cells/identity.ts';
+import { Directory as MoveDirectory } from '../cells/move/directory.ts';
+import { resumeMoves } from '../cells/move/resume.ts';
 import { type CellMembership, createPlacement } from '../cells/placement.ts';
 import { type CellSettings, cellsFile, readCells } from '../cells/settings.ts';
-import { insertOwnApps, listUnknownCells } from '../cells/store.ts';
+import { hasApp, insertOwnApps, listUnknownCells } from '../cells/store.ts';
 import { ConfigError, runsJobs } from '../config/config.ts';
 import { openDatabase } from '../db/database.ts';
 import { SchemaMismatchError } from '../db/migrate.ts';
@@ -14,7 +17,7 @@ import { BlobStoreMismatchError } from '../files/store-identity.ts';
 import type { Front } from '../http/front.ts';
 import { readPendingApp } from '../identity/sign-in.ts';
 import { limits } from '../lib/limits.ts';
-import { unwrapsStoredKeys } from '../tenancy/rotation-store.ts';
+import { rewrapKeys } from '../tenancy/rotation-store.ts';
 import { createServer, type QuarryServer } from './server.ts';
 import { createServices, type Services } from './services.ts';
 
@@ -30,6 +33,8 @@ export type ProcessCells = {
   start(server: QuarryServer): Promise<void>;
   /** Lists the apps of the directory's database, such as the one that the first start creates. */
   listOwnApps(): Promise<void>;
+  /** Where the first app is created, when the cells are open. Undefined if the directory's database is a cell. */
+  createFirst: FirstPlace | undefined;
   close(): Promise<void>;
 };
 
@@ -39,11 +44,16 @@ type CellParts = { services: Services; server: QuarryServer };
 export async function prepareCells(home: Services, cells: readonly CellSettings[]): Promise<ProcessCells> {
   const { log, secrets, config } = home;
   const own = cells.find(({ target }) => target === undefined);
-  const installation = await prepareDirectory(home.db, cells);
-  const directory = new Directory(home.db);
-  await directory.listen(home.direct);
+  const installation = await prepareDirectory(home.db, cells, secrets);
+  const directory = new Directory(home.db, (appId) => void endStreams(appId));
   const membership = (name: string): CellMembership => ({
     placement,
+    async hasMoved(request, app = front.appOf(request)) {
+      if (app === undefined || (await hasApp(set.get(name).db, app))) return false;
+      directory.forget(app);
+      const place = await directory.find(app);
+      return place !== undefined && place.cell !== name;
+    },
     async ownsApp(appId) {
       const place = await directory.find(appId);
       return place?.cell === name && place.state === 'here';
@@ -61,11 +71,14 @@ export async function prepareCells(home: Services, cells: readonly CellSettings[
   });
   const placement = createPlacement({ directory: home.db, set });
   const front = createFront({ set, directory, readers: { appOfSignIn: (cookie) => readPendingApp(secrets, cookie) } });
+  await directory.listen(home.direct);
   const metric = 'Whether this process can use the database of the cell';
   home.process.metrics.gaugeOfCells('quarry_cell_up', metric, () =>
     set.listStates().map(([name, isUp]) => [name, isUp ? 1 : 0]),
   );
   const file = cellsFile(config);
+  let named = cells;
+  let moves: ReturnType<typeof resumeMoves> | undefined;
   return {
     ...{ front, set, directory, opened, home: membership(own?.name ?? '') },
     async start(server) {
@@ -77,28 +90,60 @@ export async function prepareCells(home: Services, cells: readonly CellSettings[
       for (const { cell } of await listUnknownCells(home.db))
         log.error({ cell }, 'The directory has apps in a cell that it does not list');
       set.apply(cells.filter(({ target }) => target !== undefined));
+      if (runsJobs(config)) moves = resumeMoves({ directory: () => directoryOfMoves(home, named), log });
       if (file !== undefined) watchFile(file, { interval: reloadMs, persistent: false }, () => void reload());
     },
     async listOwnApps() {
       if (own !== undefined) await insertOwnApps(home.db, own.name);
     },
+    createFirst: own === undefined ? createFirst : undefined,
     async close() {
       if (file !== undefined) unwatchFile(file);
-      await set.close();
+      await Promise.all([set.close(), moves?.stop()]);
     },
   };
+
+  async function createFirst(...place: Parameters<FirstPlace>): Promise<void> {
+    await set.settled();
+    await placement.createFirst(...place);
+  }
+
+  /** Ends the streams of an app, or of all apps, that another cell has now. Their clients resume there. */
+  async function endStreams(appId: string | undefined): Promise<void> {
+    const cellsHere = [
+      [own?.name, home] as const,
+      ...[...opened].map(([name, { services }]) => [name, services] as const),
+    ];
+    for (const [name, { streams }] of cellsHere)
+      for (const app of appId === undefined ? streams.listApps() : [appId]) {
+        if (!streams.listApps().has(app)) continue;
+        const place = await directory.find(app).catch(() => undefined);
+        if (place !== undefined && place.cell !== name) streams.endApp(app);
+      }
+  }
 
   /** Reads the file of QUARRY_CELLS again. A file that is wrong changes nothing. */
   async function reload(): Promise<void> {
     try {
       const read = readCells(config) ?? [];
-      await prepareDirectory(home.db, read);
+      await prepareDirectory(home.db, read, secrets);
       set.apply(read.filter(({ target }) => target !== undefined));
+      named = read;
       log.info({ cells: read.map(({ name }) => name) }, 'Read the cells again');
     } catch (error) {
       log.error({ err: error }, 'The changed cells cannot be used; the earlier ones stay');
     }
   }
+}
+
+/** The directory and the cells as a move uses them: without a pooler. */
+function directoryOfMoves({ directTarget: home }: Services, cells: readonly CellSettings[]): MoveDirectory {
+  return new MoveDirectory(
+    home,
+    cells.map(({ name, target, directTarget, acceptsNewApps }) => ({
+      ...{ name, target: directTarget ?? target ?? home, acceptsNewApps },
+    })),
+  );
 }
 
 const refusals = [CellRefused, SchemaMismatchError, BlobStoreMismatchError, ConfigError];
@@ -131,8 +176,8 @@ async function openCell(
   };
   try {
     await claimCell(home.db, services.db, { name, installation });
-    if (!(await unwrapsStoredKeys(services.db, services.secrets)))
-      throw new CellRefused(`QUARRY_SECRET is not the secret of the cell ${name}.`);
+    await requireCellSecret(services.db, name, services.secrets);
+    if (home.config.secretPrevious !== undefined) await rewrapKeys(services.db, services.secrets);
     server = await createServer(services, { cells: membership });
     const { fastify, work } = server;
     await fastify.ready();

@@ -18,6 +18,7 @@ import { openRegister, registerDirectory } from '../erasures/register.ts';
 import { createEvents } from '../events/domain.ts';
 import { emitEvent } from '../events/emit.ts';
 import { createExtractions } from '../extractions/domain.ts';
+import { deleteEndedExtractions } from '../extractions/store.ts';
 import { createFiles } from '../files/domain.ts';
 import { createGroupService } from '../groups/service.ts';
 import { createIdempotencySweep } from '../idempotency/sweep.ts';
@@ -205,7 +206,10 @@ export function createDomains(
     fetcher,
   });
   const automations = createAutomations(
-    { ...services, ledger: ledger.service, version, expressions, llm, runTokensMax: config.llmRunTokens },
+    {
+      ...{ ...services, ledger: ledger.service, version, expressions, llm, runTokensMax: config.llmRunTokens },
+      deleteExtractions: deleteEndedExtractions,
+    },
     nodeDomains,
   );
 

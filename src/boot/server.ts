@@ -114,7 +114,7 @@ export async function createServer(
     errorDialects: [openAiErrors, oauthErrors],
     rewriteUrl: rewriteKvUrl,
   };
-  const { fastify, api } = await createHttpServer({ ...http, connections, front });
+  const { fastify, api } = await createHttpServer({ ...http, connections, front, hasMoved: cells?.hasMoved });
   // A worker serves only health and metrics.
   const servesApi = config.role !== 'worker';
   if (servesApi && isHome) await collectOpenApi(fastify, api, webhookMessages);

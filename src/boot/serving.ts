@@ -1,9 +1,10 @@
-import { bootstrapIfEmpty } from '../apps/bootstrap.ts';
+import { type AppCredentials, bootstrapIfEmpty, type FirstPlace } from '../apps/bootstrap.ts';
 import { readCells } from '../cells/settings.ts';
 import { type Config, ConfigError } from '../config/config.ts';
 import type { SignInLink } from '../console/sign-in-links.ts';
 import { reportConfinement } from '../content/parse/pool/report.ts';
 import { findSite } from '../http/openapi/site.ts';
+import { AppError } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
 import { rewrapKeys, unwrapsStoredKeys } from '../tenancy/rotation-store.ts';
 import { type ProcessCells, prepareCells } from './cells.ts';
@@ -48,7 +49,7 @@ export async function startServing(config: Config, log: Logger, options?: Servic
     await cells?.start(server);
     const url = options?.listeningUrl ?? (await server.listen());
     if (options?.listeningUrl !== undefined) server.work.ticker.startTicking();
-    const credentials = config.role === 'worker' ? undefined : await prepareCredentials(services);
+    const credentials = config.role === 'worker' ? undefined : await prepareCredentials(services, cells?.createFirst);
     await cells?.listOwnApps();
     if (config.secretPrevious !== undefined) {
       const rewrapped = await rewrapKeys(services.db, services.secrets);
@@ -74,10 +75,17 @@ export async function startServing(config: Config, log: Logger, options?: Servic
 }
 
 /** Creates the first credentials of an empty database; otherwise updates the base URL in the file. */
-async function prepareCredentials({ db, secrets, config, baseUrl }: Services): Promise<string | undefined> {
-  const created = await bootstrapIfEmpty(db, secrets, (credentials) =>
-    writeCredentialsFile(config.dataDir, credentialsFile(baseUrl(), credentials)),
-  );
+async function prepareCredentials(
+  { db, secrets, config, log, baseUrl }: Services,
+  place: FirstPlace | undefined,
+): Promise<string | undefined> {
+  const keep = (credentials: AppCredentials) =>
+    writeCredentialsFile(config.dataDir, credentialsFile(baseUrl(), credentials));
+  const created = await bootstrapIfEmpty(db, secrets, keep, place).catch((error: unknown) => {
+    if (!(error instanceof AppError)) throw error;
+    log.error({ err: error }, 'No cell can take the first app. The next start creates it');
+    return undefined;
+  });
   if (created) return credentialsPath(config.dataDir);
   const existing = findCredentialsFile(config.dataDir);
   if (existing === undefined) return undefined;

@@ -13,9 +13,12 @@ export class Directory {
   readonly #looking = new Map<string, Promise<store.Place | undefined>>();
   /** Counts invalidations, so that a look-up that started before one is not cached. */
   #version = 0;
+  /** Called when the place of this app, or of any app, may have changed. */
+  readonly #onChange: (appId: string | undefined) => void;
 
-  constructor(db: Database) {
+  constructor(db: Database, onChange: (appId: string | undefined) => void = () => {}) {
     this.#db = db;
+    this.#onChange = onChange;
   }
 
   /** The cached place of an app. */
@@ -44,11 +47,11 @@ export class Directory {
 
   /** Drops places when they change. `direct` is a connection without a pooler. */
   async listen(direct: Database): Promise<void> {
-    await direct.listen(
-      store.placesChannel,
-      (appId) => this.forget(appId),
-      () => this.forget(),
-    );
+    const changed = (appId?: string) => {
+      this.forget(appId);
+      this.#onChange(appId === '' ? undefined : appId);
+    };
+    await direct.listen(store.placesChannel, changed, () => changed());
   }
 
   async #load(appId: string): Promise<store.Place | undefined> {

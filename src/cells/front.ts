@@ -19,6 +19,8 @@ const credentialsMax = 100_000;
 export function createFront({ set, directory, readers }: FrontDeps): Front & {
   /** The cell of a key in the body of a request; undefined if the directory's own routes handle it. */
   findCellOfKey(key: string): Promise<OpenCell | undefined>;
+  /** The app that a request named when it was handed to a cell. */
+  appOf(request: IncomingMessage): string | undefined;
 } {
   const refusals = new WeakMap<IncomingMessage, AppError>();
   /** The app of each credential. What a credential names never changes. */
@@ -83,6 +85,11 @@ export function createFront({ set, directory, readers }: FrontDeps): Front & {
     },
 
     findCellOfKey: (key) => find({ credential: key }),
+
+    appOf(request) {
+      const named = mayNameApp(request.url ?? '/') ? nameApp(request, readers) : undefined;
+      return named !== undefined && 'credential' in named ? apps.get(named.credential) : named?.app;
+    },
   };
 }
 

@@ -1,6 +1,8 @@
 import type { Database, Db } from '../db/database.ts';
 import { newUuid } from '../lib/ids.ts';
 import { version } from '../lib/version.ts';
+import { unwrapsStoredKeys } from '../tenancy/rotation-store.ts';
+import type { Secrets } from '../tenancy/secrets.ts';
 import type { CellSettings } from './settings.ts';
 import * as store from './store.ts';
 
@@ -11,12 +13,17 @@ export class CellRefused extends Error {}
  * Makes the database a directory, once, and lists these cells in it. If one of them is in the directory's own
  * database, its apps are listed too. Returns the id of the installation.
  */
-export async function prepareDirectory(db: Database, cells: readonly CellSettings[]): Promise<string> {
+export async function prepareDirectory(
+  db: Database,
+  cells: readonly CellSettings[],
+  secrets: Secrets | undefined,
+): Promise<string> {
   const own = cells.find(({ target }) => target === undefined);
   return db.begin(async (tx) => {
     await store.insertIdentity(tx, { installation: newUuid(), database: newUuid(), cell: own?.name ?? null });
     const identity = await store.findIdentity(tx);
     if (identity === undefined) throw new Error('The identity of the directory is missing.');
+    await requireSecret(tx, identity, secrets);
     const { installation, database, cell } = identity;
     if (own !== undefined && cell === null) await store.nameIdentity(tx, own.name);
     else if (own !== undefined && cell !== own.name)
@@ -32,6 +39,31 @@ export async function prepareDirectory(db: Database, cells: readonly CellSetting
     }
     return installation;
   });
+}
+
+/** All processes and all cells have one root secret, because an app takes what it has wrapped to any cell. */
+async function requireSecret(
+  tx: Db,
+  { installation, secretCheck }: { installation: string; secretCheck: Buffer | null },
+  secrets: Secrets | undefined,
+): Promise<void> {
+  if (secrets === undefined) throw new CellRefused('Set QUARRY_SECRET to the secret of this installation.');
+  const check = () => {
+    try {
+      return secretCheck === null ? undefined : secrets.unwrap(secretCheck);
+    } catch {
+      throw new CellRefused(
+        'QUARRY_SECRET is not the secret of this installation. All of its processes and cells need the same one.',
+      );
+    }
+  };
+  if (check()?.stale !== false) await store.setSecretCheck(tx, secrets.wrap(Buffer.from(installation)));
+}
+
+/** Throws CellRefused if the keys in the database of a cell are wrapped with another secret. */
+export async function requireCellSecret(db: Database, name: string, secrets: Secrets): Promise<void> {
+  if (!(await unwrapsStoredKeys(db, secrets)))
+    throw new CellRefused(`QUARRY_SECRET is not the secret of the cell ${name}.`);
 }
 
 type Named = { name: string; installation: string };

@@ -1,3 +1,5 @@
+import type { IncomingMessage } from 'node:http';
+import type { FirstPlace } from '../apps/bootstrap.ts';
 import type { AppPlacement } from '../apps/service.ts';
 import * as apps from '../apps/store.ts';
 import type { Database } from '../db/database.ts';
@@ -10,13 +12,18 @@ export type CellMembership = {
   placement: AppPlacement;
   /** Whether the app is in this cell and is not being moved. */
   ownsApp(appId: string): Promise<boolean>;
+  /** Whether the app of a failed request has moved to another cell. The next request is sent there. */
+  hasMoved(request: IncomingMessage, app: string | undefined): Promise<boolean>;
 };
 
 /** Databases whose sizes differ by less count as equally full; then the one with fewer apps is chosen. */
 const sizeStep = 256 * 1024 * 1024;
 
+/** Where the first app of an installation is created, with its developer. */
+type CellPlacement = AppPlacement & { createFirst: FirstPlace };
+
 /** Puts new apps into the cell with the least use. The directory lists every app with its name. */
-export function createPlacement({ directory, set }: { directory: Database; set: CellSet }): AppPlacement {
+export function createPlacement({ directory, set }: { directory: Database; set: CellSet }): CellPlacement {
   async function choose(): Promise<{ name: string; opened: OpenCell }> {
     const rows = await store.listCells(directory);
     const open = set.listOpen().filter(({ settings }) => settings.acceptsNewApps);
@@ -50,7 +57,18 @@ export function createPlacement({ directory, set }: { directory: Database; set: 
       return row;
     },
 
-    list: (developerId, page) => store.listPlacedApps(directory, developerId, page),
+    async createFirst(transaction, developer, insert) {
+      const { name, opened } = await choose();
+      return opened.db.begin(async (tx) => {
+        await store.copyDeveloper(tx, developer.id, developer.name);
+        await store.insertPlace(transaction, name, await insert(tx));
+      });
+    },
+
+    async list(developerId, page) {
+      const [rows, total] = await store.listPlacedApps(directory, developerId, page);
+      return [rows.map((row) => ({ ...row, runRetention: null })), total];
+    },
 
     rename: (row) => store.updatePlacedApp(directory, row),
   };

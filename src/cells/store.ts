@@ -1,7 +1,7 @@
 import type { Db } from '../db/database.ts';
 
 /** Which database of which installation this is. `cell` is null for a directory that is not a cell. */
-type Identity = { installation: string; database: string; cell: string | null };
+type Identity = { installation: string; database: string; cell: string | null; secretCheck: Buffer | null };
 export type CellRow = {
   name: string;
   database: string | null;
@@ -18,14 +18,21 @@ type PlacedApp = { id: string; developerId: string; name: string; createdAt: Dat
 export const placesChannel = 'quarry_cells';
 
 export async function findIdentity(db: Db): Promise<Identity | undefined> {
-  const [row] = await db<Identity[]>`select installation, database, cell from cell_identity`;
+  const [row] = await db<Identity[]>`select installation, database, cell, secret_check from cell_identity`;
   return row;
 }
 
 /** Does nothing if the database already has an identity. */
-export async function insertIdentity(db: Db, { installation, database, cell }: Identity): Promise<void> {
+export async function insertIdentity(
+  db: Db,
+  { installation, database, cell }: Omit<Identity, 'secretCheck'>,
+): Promise<void> {
   await db`insert into cell_identity (installation, database, cell)
     values (${installation}, ${database}, ${cell}) on conflict do nothing`;
+}
+
+export async function setSecretCheck(db: Db, secretCheck: Buffer): Promise<void> {
+  await db`update cell_identity set secret_check = ${secretCheck}`;
 }
 
 /** Turns a directory into a cell as well. */
@@ -43,6 +50,14 @@ export async function findTables(db: Db): Promise<{ hasIdentity: boolean; hasApp
   const [row] = await db<[{ hasIdentity: boolean; hasApps: boolean }]>`
     select to_regclass('cell_identity') is not null as has_identity, to_regclass('apps') is not null as has_apps`;
   return row;
+}
+
+/** Whether the database of a cell has the app, and not the copy of one that belongs to another cell. */
+export async function hasApp(db: Db, appId: string): Promise<boolean> {
+  const [row] = await db<[{ found: boolean }]>`
+    select exists (select from apps where id = ${appId})
+      and not exists (select from app_fences where app_id = ${appId} and frozen) as found`;
+  return row.found;
 }
 
 export async function measureDatabase(db: Db): Promise<number> {
@@ -100,6 +115,13 @@ export function listUnknownCells(db: Db): Promise<{ cell: string }[]> {
 
 export async function findPlace(db: Db, appId: string): Promise<Place | undefined> {
   const [row] = await db<Place[]>`select cell, state, move_id from cell_apps where app_id = ${appId}`;
+  return row;
+}
+
+/** The cell of the oldest app. */
+export async function findFirstPlace(db: Db): Promise<{ appId: string; cell: string } | undefined> {
+  const [row] = await db<{ appId: string; cell: string }[]>`
+    select app_id, cell from cell_apps order by app_id limit 1`;
   return row;
 }
 

@@ -1,4 +1,6 @@
 import { BackupError } from '../backup/error.ts';
+import { CellRefused } from '../cells/identity.ts';
+import { MoveError } from '../cells/move/session.ts';
 import { ConfigError } from '../config/config.ts';
 import { DirectoryLockedError } from '../db/directory-lock.ts';
 import { SchemaMismatchError } from '../db/migrate.ts';
@@ -16,6 +18,8 @@ const plain = [
   SchemaMismatchError,
   BackupError,
   BlobStoreMismatchError,
+  CellRefused,
+  MoveError,
 ];
 
 /** Describes an error for the person who ran the command: what is wrong and how to fix it. */

@@ -151,8 +151,16 @@ function addVerificationCommands(program: Command, end: End): void {
     });
 }
 
-/** Quotas of apps and background jobs. */
+/** Quotas of apps, old runs and background jobs. */
 function addJobCommands(program: Command, end: End): void {
+  program
+    .command('prune')
+    .description('delete the runs that their retention no longer keeps, as servers do every hour')
+    .option('--dry-run', 'only show what would be deleted')
+    .option('--app <app>', 'only this app, by id')
+    .action(async (options: { dryRun?: boolean; app?: string }) => {
+      end(await (await import('./operate/prune.ts')).run(options));
+    });
   program
     .command('quota <app>')
     .description('show the usage of an app and set its limits: a number, "none" or "default"')
@@ -209,6 +217,14 @@ function addCellCommands(program: Command, end: End): void {
     .option('--to <cell>', 'the other cell')
     .action(async (app: string, options: { to?: string }) => {
       end(await (await import('./operate/move.ts')).move(app, options));
+    });
+  cells
+    .command('balance')
+    .description('propose moves that even out the cells')
+    .option('--dry-run', 'only show them; required')
+    .option('--json', 'print JSON')
+    .action(async (options: { dryRun?: boolean; json?: boolean }) => {
+      end(await (await import('./operate/balance.ts')).balance(options));
     });
   cells
     .command('moves')

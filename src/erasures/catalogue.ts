@@ -14,6 +14,7 @@ export const catalogue: Readonly<Record<string, Treatment>> = {
   ...each('deleted', [
     'agents',
     'approval_links',
+    'assistant_grants',
     'automation_invocations',
     'automation_runs',
     'automations',

@@ -114,6 +114,7 @@ export function propertyOfUser(erasure: ErasureRow): Deletion[] {
     { table: 'personal_tokens', count: 'credentials', where: user },
     { table: 'refresh_tokens', count: 'credentials', where: user },
     { table: 'console_user_sessions', count: 'credentials', where: user },
+    { table: 'assistant_grants', count: 'credentials', where: user },
     { table: 'external_accounts', count: 'sign_in_accounts', where: user },
     { table: 'sign_in_addresses', count: 'sign_in_addresses', where: user },
     { table: 'installations', where: (db) => db`t.agent_id in (${agentsOfUser(db, erasure)})` },

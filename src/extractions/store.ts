@@ -2,6 +2,7 @@
  * Triggers of extractions: extractions_created and extractions_ended emit an event when an extraction has ended.
  */
 import type { OcrReport, PageReport } from '../content/parse/types.ts';
+import { deleteCrawl } from '../crawls/store.ts';
 import type { Progress } from '../crawls/types.ts';
 import type { Db, Transaction } from '../db/database.ts';
 import type { PageRequest } from '../http/route/pages.ts';
@@ -162,6 +163,15 @@ export async function endExtraction(
 
 export async function deleteExtraction(db: Db, appId: string, id: string): Promise<void> {
   await db`delete from extractions where app_id = ${appId} and id = ${id}`;
+}
+
+/** Deletes those of these extractions that have ended, with what their crawls found. Their files are kept. */
+export async function deleteEndedExtractions(db: Db, appId: string, ids: readonly string[]): Promise<number> {
+  const gone = await db<{ id: string }[]>`
+    delete from extractions where app_id = ${appId} and id = any(${[...ids]}::uuid[]) and state <> 'running'
+    returning id`;
+  for (const { id } of gone) await deleteCrawl(db, appId, id);
+  return gone.length;
 }
 
 type ExtractionFilter = { kind?: string | undefined; state?: string | undefined; agentId?: string | undefined };

@@ -26,6 +26,11 @@ export function sendError(error: unknown, request: FastifyRequest, reply: Fastif
     .send(body);
 }
 
+/** The error for a request that reached a database in which its app is not in use, before, during or after a move. */
+export function movedError(): AppError {
+  return new AppError('unavailable', 'The app is being moved to another database. Try again in a second.');
+}
+
 /** The error for a request without a route: 405 if the path accepts other methods, otherwise 404. */
 export function unmatchedRouteError(method: string, allowed: readonly string[]): AppError {
   if (allowed.length === 0 || allowed.includes(method)) return new AppError('not_found', 'There is no such path.');
@@ -91,8 +96,7 @@ export function toAppError(error: unknown, request: FastifyRequest): AppError {
   const code = (error as FastifyError | undefined)?.code;
   const known = code === undefined ? undefined : frameworkErrors[code];
   if (known) return new AppError(known[0], known[1], { cause: error });
-  if (isRefusedByMove(error))
-    return new AppError('unavailable', 'The app is being moved to another database. Try again in a second.');
+  if (isRefusedByMove(error)) return movedError();
   if (isDatabaseUnavailable(error) || isBlobStoreUnavailable(error))
     return new AppError('unavailable', 'The database or the file store is currently unavailable. Try again shortly.', {
       cause: error,

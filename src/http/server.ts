@@ -1,4 +1,4 @@
-import type { Server } from 'node:http';
+import type { IncomingMessage, Server } from 'node:http';
 import { Socket } from 'node:net';
 import cors from '@fastify/cors';
 import Fastify, {
@@ -22,7 +22,15 @@ import { isTracing } from '../tracing/trace.ts';
 import { readJsonBodies } from './body/body.ts';
 import { appOf, type Intake } from './body/intake.ts';
 import { createContentGate } from './content-origin.ts';
-import { codeOf, type ErrorDialect, errorBody, sendError, statusOf, unmatchedRouteError } from './errors.ts';
+import {
+  codeOf,
+  type ErrorDialect,
+  errorBody,
+  movedError,
+  sendError,
+  statusOf,
+  unmatchedRouteError,
+} from './errors.ts';
 import { type Front, putFront } from './front.ts';
 import { oneHeader } from './headers.ts';
 import type { Connections } from './limits/connections.ts';
@@ -54,6 +62,8 @@ type HttpOptions = {
   intake: Intake;
   /** Hands requests to cells. Absent: this server's own routes handle them all. */
   front?: Front | undefined;
+  /** Whether the app of a failed request is in another database now. Absent: there is only one. */
+  hasMoved?: ((request: IncomingMessage, app: string | undefined) => Promise<boolean>) | undefined;
   /** Absent: connections and requests of strangers are not limited. */
   connections?: Connections;
   corsOrigins: string[];
@@ -194,13 +204,22 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     if (request.identity !== undefined) audit?.count(request, reply.statusCode);
     done();
   });
-  fastify.setErrorHandler((error, request, reply) => {
+  const fail = (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
     metrics.countError(request.method, request.routeOptions.url ?? 'unknown', codeOf(error, request));
     const { challenge } = request.routeOptions.config;
     if (challenge !== undefined && statusOf(error, request) === 401)
       reply.header('www-authenticate', challenge(request));
     return sendError(error, request, reply);
-  });
+  };
+  const { hasMoved } = options;
+  if (hasMoved === undefined) fastify.setErrorHandler(fail);
+  else
+    fastify.setErrorHandler(async (error, request, reply) => {
+      // What an app has left behind in a database is no reason to refuse its requests.
+      const mayHaveMoved = statusOf(error, request) !== 503;
+      const moved = mayHaveMoved && (await hasMoved(request.raw, appOf(request) || undefined).catch(() => false));
+      return fail(moved ? movedError() : error, request, reply);
+    });
   fastify.setNotFoundHandler((request, reply) => {
     const error = unmatchedRouteError(request.method, allowedMethods(api, request.url));
     metrics.countError(request.method, 'unknown', error.code);

@@ -31,6 +31,7 @@ export const taskNames = {
   sweepIdempotency: 'sweep_idempotency',
   sweepKv: 'sweep_kv',
   sweepModels: 'sweep_models',
+  sweepRuns: 'sweep_runs',
   sweepResponses: 'sweep_responses',
   sweepUploads: 'sweep_uploads',
   sweepUsage: 'sweep_usage',

@@ -14,6 +14,7 @@ import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/log.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
 import { createAttachmentService } from './attached-files/service.ts';
+import { createBoxes } from './documents/boxes.ts';
 import { createErasedDocuments } from './documents/erase.ts';
 import { createDocumentService } from './documents/service.ts';
 import type { OpenCache } from './index/cache.ts';
@@ -163,6 +164,7 @@ export function createKnowledge(deps: KnowledgeDeps) {
     sources,
     ingestions,
     documents: createDocumentService({ db, sources, permissions, ingestions }),
+    boxes: createBoxes(deps),
     attachments: createAttachmentService({ db, sources, ingestions }),
     search: createSearchService({ db, sources, index, reranker: deps.reranker }),
     syncs: createSyncService({ db, clock, sources, addJob }),

@@ -1,11 +1,13 @@
 import type { Db } from '../db/database.ts';
 import type { Scope } from '../tenancy/caller.ts';
-import { encodeHeader } from './encoding.ts';
+import { decodeItems, encodeHeader, sha256 } from './encoding.ts';
 import type { TrustedKeys } from './keys.ts';
 import * as store from './store.ts';
 
 const retentionsAtOnce = 10;
 const automationsAtOnce = 100;
+/** Lists of removed runs that are kept in memory. */
+const listsKeptMax = 50;
 
 /**
  * Looks up what a ledger states about removed records, for records that a verification does not find. Only statements
@@ -16,6 +18,7 @@ export class Removals {
   readonly #scope: Scope;
   readonly #trusted: TrustedKeys;
   #before: Promise<string> | undefined;
+  readonly #removed = new Map<number, Promise<Set<string>>>();
 
   constructor(db: Db, scope: Scope, trusted: TrustedKeys) {
     this.#db = db;
@@ -27,6 +30,18 @@ export class Removals {
   async coversEntry(at: string): Promise<boolean> {
     this.#before ??= this.#readBefore();
     return at < (await this.#before);
+  }
+
+  /** Whether the segment states that retention removed this run. */
+  async coversRun(segment: number | null, run: string): Promise<boolean> {
+    if (segment === null) return false;
+    let runs = this.#removed.get(segment);
+    if (runs === undefined) {
+      if (this.#removed.size >= listsKeptMax) this.#removed.clear();
+      runs = this.#readRemovedRuns(segment);
+      this.#removed.set(segment, runs);
+    }
+    return (await runs).has(run);
   }
 
   /** Those of these automations and runs that a deletion removed. Removed automations took their runs along. */
@@ -51,6 +66,13 @@ export class Removals {
       if (signed !== undefined) return readDetail<{ before?: string }>(signed).before ?? '';
       if (notes.length < retentionsAtOnce) return '';
     }
+  }
+
+  async #readRemovedRuns(number: number): Promise<Set<string>> {
+    const [note] = await store.listSegments(this.#db, this.#scope, number - 1, 1);
+    if (note?.number !== number || note.kind !== 'retention' || note.list === null) return new Set();
+    if (!this.#isSigned(note) || !sha256(note.list).equals(note.listDigest)) return new Set();
+    return new Set(decodeItems(note.list).map(({ id }) => id));
   }
 
   #isSigned(note: store.SegmentRow): boolean {

@@ -144,6 +144,28 @@ export function createLedger({ db, secrets, clock }: { db: Database; secrets: Se
       return deleted;
     },
 
+    /**
+     * Appends a statement that these runs are removed, with the last link of each, and names it in their anchors. Call
+     * it in the transaction that deletes them.
+     */
+    async noteRemovedRuns(tx: Db, scope: Scope, runs: readonly RemovedRun[]): Promise<void> {
+      const { appId, sandboxId } = scope;
+      const items = runs.map(({ id, sequence, link, at }) => {
+        return { id, sequence, atMicros: at.getTime() * 1_000, digest: link ?? origin };
+      });
+      const number = await append(
+        tx,
+        { appId, sandboxId },
+        { kind: 'retention', items, detail: { runs: items.length } },
+      );
+      await store.setRemovedIn(
+        tx,
+        scope,
+        runs.map(({ id }) => id),
+        number,
+      );
+    },
+
     /** Appends a statement that automations and their runs are removed. Call it before they are. */
     async noteDeletion({ appId, sandboxId }: Scope, removed: Removed): Promise<void> {
       // A caller has more members than these, and a segment would store all of them.
@@ -170,6 +192,9 @@ export function createLedger({ db, secrets, clock }: { db: Database; secrets: Se
     return { kind, id, automations: await store.listAutomationsOf(db, scope, owner) };
   }
 }
+
+/** A run that is removed, with its journal's last link. */
+type RemovedRun = { id: string; sequence: number; link: Buffer | null; at: Date };
 
 /** What is deleted, together with the automations that it owns; or single runs of an erased user. */
 type Removed =

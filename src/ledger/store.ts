@@ -15,6 +15,8 @@ type RecordRow = {
   atMicros: number;
   fields: (string | null)[];
   segment: number | null;
+  /** The segment that states the removal of a run, as its anchor says. */
+  removedIn: number | null;
 };
 
 export type RecordKind = 'audit' | 'runs';
@@ -26,10 +28,10 @@ const settleMs = { outcome: 60 * 60_000, attempts: 5 * 60_000 };
 
 function recordColumns(db: Db, kind: RecordKind) {
   return kind === 'audit'
-    ? db`id, 0 as sequence, (extract(epoch from at) * 1000000)::bigint as at_micros, segment,
+    ? db`id, 0 as sequence, (extract(epoch from at) * 1000000)::bigint as at_micros, segment, null as removed_in,
       array['quarry:audit:1', app_id::text, sandbox_id::text, id::text, ledger_time(at), actor_kind, actor_id::text,
         credential, action, method, route, resource, status::text, request_id, address, attempts::text] as fields`
-    : db`run_id as id, sequence, (extract(epoch from at) * 1000000)::bigint as at_micros, segment,
+    : db`run_id as id, sequence, (extract(epoch from at) * 1000000)::bigint as at_micros, segment, removed_in,
       array['quarry:run:1', app_id::text, sandbox_id::text, run_id::text, sequence::text, automation_id::text,
         encode(link, 'hex'), ledger_time(at)] as fields`;
 }
@@ -92,6 +94,12 @@ export async function setSegment(
     await db`update run_anchors a set segment = ${segment}
       from unnest(${ids}::uuid[], ${records.map(({ sequence }) => sequence)}::integer[]) as given (run_id, sequence)
       where a.app_id = ${appId} and a.run_id = given.run_id and a.sequence = given.sequence`;
+}
+
+/** Has the anchors of these runs name the segment that states their removal. */
+export async function setRemovedIn(db: Db, { appId }: Scope, runs: readonly string[], segment: number): Promise<void> {
+  await db`
+    update run_anchors set removed_in = ${segment} where app_id = ${appId} and run_id = any(${[...runs]}::uuid[])`;
 }
 
 /** Locks and returns the last segment of a ledger until the transaction ends. Undefined if the ledger has none. */

@@ -121,6 +121,17 @@ async function checkList(
   const items = decodeItems(list);
   if (!sha256(list).equals(listDigest) || items.length !== records)
     problems.push({ kind: 'segment_changed', chain, segment: number, message: 'The list of records was changed.' });
+  if (kind === 'retention') {
+    const back = await store.findExistingRuns(
+      db,
+      scope,
+      items.map(({ id }) => id),
+    );
+    for (const id of back) {
+      const record = formatId('automationRun', id);
+      problems.push({ kind: 'inserted', chain, record, segment: number, message: 'The run was removed, but exists.' });
+    }
+  }
   if (kind !== 'audit' && kind !== 'runs') return;
   const rows = new Map(
     (await store.findRecords(db, kind, scope, items)).map((row) => [`${row.id}/${row.sequence}`, row] as const),
@@ -150,7 +161,8 @@ async function checkList(
       );
     else if (row.segment !== number) report('moved', `The record claims to be in segment ${row.segment}.`);
     else if (!runs.has(item.id)) {
-      if (deleted.has(automationOf(row)) || deleted.has(item.id)) counts.removed += 1;
+      const isStated = deleted.has(automationOf(row)) || deleted.has(item.id);
+      if (isStated || (await removals.coversRun(row.removedIn, item.id))) counts.removed += 1;
       else report('removed', 'The run and its journal were removed.');
     }
   }

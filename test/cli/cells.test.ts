@@ -101,6 +101,78 @@ test('what cannot be a cell is refused with the reason', async () => {
   assert.match((await quarry(['cells', 'list'], '')).stderr, /QUARRY_CELLS is not set/);
 });
 
+test('migrate, fsck and doctor visit every cell, one after the other', async () => {
+  await directory.db`update cells set database = null where name = 'eu2'`;
+  await other.db`drop schema public cascade`;
+  await other.db`create schema public`;
+  const migrated = await quarry(['migrate'], both);
+  assert.equal(migrated.code, 0, migrated.stderr);
+  assert.match(migrated.stdout, /up to date[\s\S]*Cell eu2:\nApplied:\n {2}0001/);
+  assert.equal((await quarry(['cells', 'add', 'eu2'], both)).code, 0);
+  const tenants = new Provisioner(other.db, new Secrets(secret), systemClock);
+  const { app: moved } = await tenants.app();
+  await other.db`insert into app_usage (app_id, sandbox_id, measure, period, part, used)
+    select app_id, id, 'documents', '1970-01-01', 0, 7 from sandboxes where app_id = ${moved.uuid}`;
+  const checked = await quarry(['fsck'], both);
+  assert.equal(checked.code, 1, checked.stdout);
+  assert.match(checked.stdout, /Cell eu2:[\s\S]*documents: counter is 7, actual value is 0/);
+  const repaired = await quarry(['fsck', '--repair'], both);
+  assert.equal(repaired.code, 0, repaired.stdout + repaired.stderr);
+
+  const healthy = await quarry(['doctor'], both);
+  assert.match(healthy.stdout, /ok +cells +eu1: PostgreSQL/);
+  assert.match(healthy.stdout, /ok +cells +eu2: all \d+ migrations are applied/);
+  assert.match(healthy.stdout, /ok +cells +eu2: decrypts the stored values/);
+  const down = [{ name: 'eu1' }, { name: 'eu2', database_url: 'postgres://u@127.0.0.1:1/none' }];
+  for (const command of ['migrate', 'fsck']) {
+    const { code, stdout } = await quarry([command], down);
+    assert.equal(code, 1, stdout);
+    assert.match(stdout, /Cell eu2:\n.*(?:ECONNREFUSED|cannot|refused)/i);
+  }
+  assert.match((await quarry(['doctor'], down)).stdout, /fail +cells +eu2: unreachable/);
+});
+
+test('a cell of another release is refused by every command, with the reason', async () => {
+  await other.db`insert into schema_migrations (version, name, checksum) values (9999, '9999_future.sql', 'x')`;
+  await other.db`update server_facts set value = '9999' where name = 'serves_from'`.catch(() => {});
+  try {
+    const listed = await quarry(['cells', 'list'], both);
+    assert.equal(listed.code, 1, listed.stdout);
+    assert.match(listed.stdout, /eu2 [\s\S]*release/);
+    for (const args of [
+      ['cells', 'add', 'eu2'],
+      ['cells', 'move', app.app.id, '--to', 'eu2'],
+    ]) {
+      const { code, stdout, stderr } = await quarry(args, both);
+      assert.equal(code, 1, args.join(' '));
+      assert.match(stdout + stderr, /release/, args.join(' '));
+    }
+  } finally {
+    await other.db`delete from schema_migrations where version = 9999`;
+  }
+});
+
+test('a balance is proposed and changes nothing', async () => {
+  const uneven = await quarry(['cells', 'balance', '--dry-run', '--json'], both);
+  assert.equal(uneven.code, 0, uneven.stderr);
+  const { cells, moves } = JSON.parse(uneven.stdout) as { cells: { name: string; bytes: number }[]; moves: unknown[] };
+  assert.deepEqual(
+    cells.map(({ name, bytes }) => [name, bytes > 0]),
+    [
+      ['eu1', true],
+      ['eu2', true],
+    ],
+  );
+  assert.deepEqual(moves, []);
+  assert.equal((await quarry(['cells', 'drain', 'eu1'], both)).code, 0);
+  const drained = await quarry(['cells', 'balance', '--dry-run'], both);
+  assert.match(drained.stdout, new RegExp(`quarry cells move ${app.app.id} --to eu2`));
+  const rows = await directory.db`select 1 from cell_moves`;
+  assert.equal(rows.length, 0);
+  assert.equal((await quarry(['cells', 'drain', 'eu1', '--undo'], both)).code, 0);
+  assert.match((await quarry(['cells', 'balance'], both)).stderr, /add --dry-run/);
+});
+
 test('wrong settings name each problem, and never a password', async () => {
   const cells = [
     { name: 'EU' },

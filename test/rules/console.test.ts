@@ -3,6 +3,7 @@ import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { consoleTypes, type OpenApi } from '../../scripts/generate-console-types.ts';
+import { definitionWords } from '../../scripts/generate-definition-words.ts';
 import { namesOf, projectRoot, readProjectFile, readSources, type Source } from '../support/source.ts';
 
 const sources = readSources('console/src');
@@ -14,6 +15,17 @@ test('the console’s client has the types of openapi.json', () => {
 
   const { File: _file, ...schemas } = openApi.components.schemas;
   assert.ok(consoleTypes({ ...openApi, components: { ...openApi.components, schemas } }) !== committed);
+});
+
+test('the editor of automations completes what the server accepts', () => {
+  const openApi = JSON.parse(readProjectFile('openapi.json')) as OpenApi;
+  const guide = readProjectFile('docs/automations.md');
+  const committed = readProjectFile('console/src/pages/automations/definition-words.ts');
+  assert.ok(definitionWords(openApi, guide) === committed, 'The definition has changed: npm run console:types');
+
+  const { CreateAutomationRequest: _request, ...schemas } = openApi.components.schemas;
+  assert.ok(definitionWords({ ...openApi, components: { schemas } }, guide) !== committed);
+  assert.ok(definitionWords(openApi, guide.replace("the signal's payload", '')) !== committed);
 });
 
 const makesHtml = ({ text }: Source) =>

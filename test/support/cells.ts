@@ -14,9 +14,6 @@ import { Provisioner } from './provisioner.ts';
 import { type ApiOptions, sendRequest } from './request.ts';
 import { readTestConfig, type TestServer, type TestServerOptions } from './test-server.ts';
 
-/** The variable that makes every test server one with a directory and a cell of its own for the apps of the test. */
-export const testsCells = process.env.QUARRY_TEST_CELLS === '2';
-
 /** The cell of the apps that tests provision. The directory's database is a second cell, which must see none of them. */
 const cellName = 'tested';
 

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
+import { secondCellOf, testsCells } from './cells-of-process.ts';
 import { installCluster } from './cluster.ts';
 import { basicEnvironment } from './command.ts';
 
@@ -41,6 +42,7 @@ export async function startServe(
       QUARRY_WORKER_PORT: '0',
       QUARRY_PARSE_WORKERS: '1',
       QUARRY_PARSE_NETWORK: 'shared',
+      ...(testsCells ? await secondCellOf(env) : {}),
       ...env,
     },
   });

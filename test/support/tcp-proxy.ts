@@ -3,14 +3,19 @@ import { connect, createServer, type Server, type Socket } from 'node:net';
 import type { DatabaseTarget } from '../../src/db/address.ts';
 import { socketPath } from '../../src/db/address.ts';
 
-export type TcpProxy = { url: string; close(): Promise<void> };
+export type TcpProxy = {
+  url: string;
+  /** Lets the process end without closing the proxy. */
+  unref(): void;
+  close(): Promise<void>;
+};
 
 /** Makes a database that listens only on a socket file reachable by an ordinary URL, like an external database. */
 export async function openTcpProxy(
   target: DatabaseTarget,
   onSent: (bytes: Buffer) => void = () => {},
 ): Promise<TcpProxy> {
-  if (typeof target === 'string') return { url: target, close: async () => {} };
+  if (typeof target === 'string') return { url: target, unref() {}, close: async () => {} };
   const sockets = new Set<Socket>();
   const server: Server = createServer((client) => {
     const upstream = connect(socketPath(target));
@@ -31,6 +36,7 @@ export async function openTcpProxy(
   const port = typeof address === 'object' && address !== null ? address.port : 0;
   return {
     url: `postgres://${target.username}@127.0.0.1:${port}/${target.database}`,
+    unref: () => void server.unref(),
     async close() {
       for (const socket of sockets) socket.destroy();
       await new Promise((resolve) => server.close(resolve));

@@ -118,6 +118,20 @@ export function useAction<A extends unknown[]>(
   return { run, busy, error, clear };
 }
 
+/**
+ * Shows what an action will change before the server confirms it, and what was there before if it refuses. For names
+ * and switches; never for approvals and deletions.
+ */
+export async function optimistically<T>(before: T, guess: T, show: (data: T) => void, perform: () => Promise<T>) {
+  show(guess);
+  try {
+    show(await perform());
+  } catch (error) {
+    show(before);
+    throw error;
+  }
+}
+
 export function asApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   const message = error instanceof Error ? error.message : String(error);

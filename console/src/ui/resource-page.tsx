@@ -6,6 +6,7 @@ import { FormDialog } from './form-dialog.tsx';
 import { Empty, PageHead } from './page.tsx';
 import { PagedTable } from './paged-table.tsx';
 import { useAction } from './query.ts';
+import { toast } from './toast.tsx';
 
 type TableProps = Parameters<typeof PagedTable>[0];
 type FormProps = Omit<Parameters<typeof FormDialog>[0], 'onClose'>;
@@ -64,7 +65,7 @@ export function ResourcePage<T extends RowData>({
   );
 }
 
-/** A button that deletes after a confirmation. */
+/** A button that deletes after a confirmation. If `perform` returns a function, that restores what was deleted. */
 export function DeleteButton({
   title,
   action,
@@ -82,7 +83,10 @@ export function DeleteButton({
   children: ReactNode;
 }) {
   const [asking, setAsking] = useState(false);
-  const remove = useAction(perform, { say: 'Done.' });
+  const remove = useAction(async () => {
+    const undo = await perform();
+    toast('Deleted.', 'good', typeof undo === 'function' ? (undo as () => Promise<unknown>) : undefined);
+  });
   return (
     <>
       <Button

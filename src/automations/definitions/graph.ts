@@ -24,7 +24,10 @@ export const graphLimits = {
   nestingMax: 4,
 } as const;
 
-const nodeId = Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_-]{0,99}$' });
+const nodeId = Type.String({
+  pattern: '^[A-Za-z_][A-Za-z0-9_-]{0,99}$',
+  description: 'The name of the node in the graph. Expressions read its output as $nodes.<id>.',
+});
 
 export const retrySchema = Type.Object(
   {
@@ -40,13 +43,15 @@ export const retrySchema = Type.Object(
 );
 
 /** The members that any node may have. */
-const commonMembers = Type.Object({
+export const commonMembers = Type.Object({
   id: nodeId,
-  kind: Type.String(),
-  on_success: Type.Optional(Type.String()),
-  on_error: Type.Optional(Type.String()),
+  kind: Type.String({ description: 'What the node does.' }),
+  on_success: Type.Optional(Type.String({ description: 'The next node. Without it, the run ends with the output.' })),
+  on_error: Type.Optional(Type.String({ description: 'The next node after a failure. Without it, the run fails.' })),
   retry: Type.Optional(retrySchema),
-  timeout_seconds: Type.Optional(Type.Number({ exclusiveMinimum: 0, maximum: 366 * 24 * 3_600 })),
+  timeout_seconds: Type.Optional(
+    Type.Number({ exclusiveMinimum: 0, maximum: 366 * 24 * 3_600, description: 'The node fails after so long.' }),
+  ),
 });
 const commonNames = new Set(Object.keys(commonMembers.properties));
 /** Members whose strings are never templates: they define the graph itself. */

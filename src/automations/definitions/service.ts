@@ -12,10 +12,11 @@ import type { Caller, Scope } from '../../tenancy/caller.ts';
 import { coversScopes } from '../../tenancy/key-scopes.ts';
 import { fieldId, findAgent, findNamedOwners, findUser, unknownReference } from '../../tenancy/references.ts';
 import { requireRoom } from '../../tenancy/room.ts';
+import { checkRetention } from '../../tenancy/run-retention.ts';
 import type { Secrets } from '../../tenancy/secrets.ts';
 import { ExpressionError, type Expressions } from '../engine/expressions.ts';
 import { checkExpression, ExpressionSyntaxError } from '../engine/template.ts';
-import { queuePendingRuns } from '../runs/store.ts';
+import { queuePendingRuns } from '../runs/turn-store.ts';
 import type { automationCreateSchema, automationUpdateSchema } from '../schema.ts';
 import { checkGraphInSteps, isProgram } from './graph.ts';
 import { requireGraphScopes } from './graph-scopes.ts';
@@ -75,6 +76,8 @@ export function createAutomationService({ db, clock, secrets, ledger, expression
       maxPendingRuns: valueAfterPatch(input.max_pending_runs, row.maxPendingRuns),
       timeoutSeconds: valueAfterPatch(input.timeout_seconds, row.timeoutSeconds),
       metadata: input.metadata === undefined ? row.metadata : JSON.stringify(input.metadata),
+      concurrency: input.concurrency === undefined ? row.concurrency : toJson(input.concurrency),
+      retention: input.retention === undefined ? row.retention : toJson(input.retention),
     };
     if (input.run_as_user !== undefined)
       next.runAsUserId = input.run_as_user === null ? null : await runAsUser(within, caller, input.run_as_user);
@@ -83,8 +86,8 @@ export function createAutomationService({ db, clock, secrets, ledger, expression
     if (input.run_as_user !== undefined || input.run_as_agent !== undefined) next.identityGone = null;
     if (next.runAsUserId !== null && next.runAsAgentId !== null)
       throw invalidField('run_as_agent', 'cannot be combined with run_as_user');
-    if (input.input_schema !== undefined)
-      next.inputSchema = input.input_schema === null ? null : JSON.stringify(input.input_schema);
+    if (input.input_schema !== undefined) next.inputSchema = toJson(input.input_schema);
+    checkRetention('retention', input.retention);
     checkStart(next);
     next.nextTickAt =
       next.status === 'running' && next.schedule !== null
@@ -199,6 +202,7 @@ export function createAutomationService({ db, clock, secrets, ledger, expression
         },
         input,
       );
+      requireGraphForKey(row, input.workflow ?? null);
       await requireGraphScopes(db, caller, { ...row, workflow: input.workflow });
       await uniqueKey(() =>
         db.begin(async (tx) => {
@@ -237,10 +241,12 @@ export function createAutomationService({ db, clock, secrets, ledger, expression
           if (row.schedule === present.schedule && row.timezone === present.timezone)
             row.nextTickAt = present.nextTickAt;
           const workflow = input.workflow === undefined ? present.workflow : input.workflow;
+          requireGraphForKey(row, workflow);
           await requireGraphScopes(tx, caller, { ...row, workflow });
           await writeGraph(tx, caller, row, input.workflow, present);
           await store.updateAutomation(tx, row);
-          if (row.maxConcurrentRuns !== present.maxConcurrentRuns)
+          if (row.concurrency !== toJson(present.concurrency)) await queuePendingRuns(tx, row.appId, row.id, null);
+          else if (row.maxConcurrentRuns !== present.maxConcurrentRuns)
             await queuePendingRuns(tx, row.appId, row.id, row.maxConcurrentRuns);
         }),
       );
@@ -304,6 +310,8 @@ const blank: Omit<AutomationValues, 'appId' | 'sandboxId' | 'id' | 'name' | 'typ
   maxConcurrentRuns: null,
   maxPendingRuns: null,
   timeoutSeconds: null,
+  retention: null,
+  concurrency: null,
   metadata: '{}',
   nextTickAt: null,
 };
@@ -318,13 +326,25 @@ export function pausedReason({ identityGone }: Pick<AutomationRow, 'identityGone
 function valuesOf(row: FullAutomation): AutomationValues {
   return {
     ...row,
-    inputSchema: row.inputSchema === null ? null : JSON.stringify(row.inputSchema),
+    inputSchema: toJson(row.inputSchema),
+    retention: toJson(row.retention),
+    concurrency: toJson(row.concurrency),
     metadata: JSON.stringify(row.metadata),
   };
 }
 
+function toJson(value: unknown): string | null {
+  return value === null ? null : JSON.stringify(value);
+}
+
 function valueAfterPatch<T>(input: T | null | undefined, present: T | null): T | null {
   return input === undefined ? present : input;
+}
+
+/** A limit by a value of the payload is kept by the engine, which executes graphs. */
+function requireGraphForKey({ concurrency }: AutomationValues, workflow: unknown): void {
+  if (concurrency !== null && (workflow === null || workflow === undefined || isProgram(workflow)))
+    throw invalidField('concurrency', 'is only for automations with a workflow graph');
 }
 
 /** Requires the members that start runs of this type, and refuses those of other types. */

@@ -2,6 +2,7 @@ import type { Db, Statement } from '../../db/database.ts';
 import type { PageRequest } from '../../http/route/pages.ts';
 import { type Caller, canSeeWholeApp, type Scope } from '../../tenancy/caller.ts';
 import type { KeyScope } from '../../tenancy/key-scopes.ts';
+import type { RunRetention } from '../../tenancy/run-retention.ts';
 import { inScope, ownedVisible } from '../../tenancy/visible.ts';
 
 /** SQL for automations, their graphs, and the app's secrets. */
@@ -35,7 +36,11 @@ export type AutomationRow = {
   agentId: string | null;
   maxConcurrentRuns: number | null;
   maxPendingRuns: number | null;
+  /** How many runs with the same value at this path of their payload may be active. */
+  concurrency: { key: string; limit: number } | null;
   timeoutSeconds: number | null;
+  /** How long its runs are kept; null: as the app says. */
+  retention: RunRetention | null;
   metadata: Record<string, unknown>;
   nextTickAt: Date | null;
   createdAt: Date;
@@ -46,9 +51,11 @@ export type FullAutomation = AutomationRow & { workflow: unknown; graphScopes: K
 
 export type AutomationValues = Omit<
   AutomationRow,
-  'createdAt' | 'updatedAt' | 'agentId' | 'metadata' | 'inputSchema'
+  'createdAt' | 'updatedAt' | 'agentId' | 'metadata' | 'inputSchema' | 'retention' | 'concurrency'
 > & {
   metadata: string;
+  retention: string | null;
+  concurrency: string | null;
   inputSchema: string | null;
 };
 
@@ -77,11 +84,12 @@ export async function insertAutomation(db: Db, row: AutomationValues): Promise<v
   await db`
     insert into automations (app_id, id, sandbox_id, name, lookup_key, description, type, status, trigger, filter, schedule,
       timezone, graph_version, input_schema, invoke_auth, run_as_user_id, run_as_agent_id, org_id, team_id, user_id,
-      max_concurrent_runs, max_pending_runs, timeout_seconds, metadata, next_tick_at)
+      max_concurrent_runs, max_pending_runs, timeout_seconds, retention, concurrency, metadata, next_tick_at)
     values (${row.appId}, ${row.id}, ${row.sandboxId}, ${row.name}, ${row.lookupKey}, ${row.description}, ${row.type},
       ${row.status}, ${row.trigger}, ${row.filter}, ${row.schedule}, ${row.timezone}, ${row.graphVersion},
       ${row.inputSchema}::text::json, ${row.invokeAuth}, ${row.runAsUserId}, ${row.runAsAgentId}, ${row.orgId},
-      ${row.teamId}, ${row.userId}, ${row.maxConcurrentRuns}, ${row.maxPendingRuns}, ${row.timeoutSeconds}, ${row.metadata}::text::jsonb,
+      ${row.teamId}, ${row.userId}, ${row.maxConcurrentRuns}, ${row.maxPendingRuns}, ${row.timeoutSeconds},
+      ${row.retention}::text::jsonb, ${row.concurrency}::text::jsonb, ${row.metadata}::text::jsonb,
       ${row.nextTickAt})`;
 }
 
@@ -90,6 +98,7 @@ export async function updateAutomation(db: Db, row: AutomationValues): Promise<v
   const changed = Object.fromEntries(writable.map((name) => [snake(name), row[name]]));
   await db`
     update automations set ${db(changed)}, input_schema = ${row.inputSchema}::text::json,
+      retention = ${row.retention}::text::jsonb, concurrency = ${row.concurrency}::text::jsonb,
       metadata = ${row.metadata}::text::jsonb, updated_at = now()
     where app_id = ${row.appId} and id = ${row.id}`;
 }

@@ -1,5 +1,6 @@
 import { formatId } from '../../lib/ids.ts';
 import * as store from '../runs/store.ts';
+import * as turns from '../runs/turn-store.ts';
 import type { AdvanceDeps } from './advance-deps.ts';
 
 /** Ends a run whose job has failed for the last time. */
@@ -7,7 +8,7 @@ export async function giveUpRun(deps: AdvanceDeps, key: { appId: string; runId: 
   await deps.db.begin(async (tx) => {
     const found = await store.findRun(tx, key.appId, key.runId);
     if (!found) return;
-    await store.lockLimit(tx, key.appId, found.automationId);
+    await turns.lockLimit(tx, key.appId, found.automationId);
     const row = await store.lockRun(tx, key.appId, key.runId);
     if (!row || row.graphVersion === null || (row.status !== 'pending' && row.status !== 'running')) return;
     const now = deps.clock.now();
@@ -29,6 +30,6 @@ export async function giveUpRun(deps: AdvanceDeps, key: { appId: string; runId: 
       wakeTimer: null,
       now,
     });
-    await store.queueNextPending(tx, row.appId, row.automationId);
+    await turns.queueNextPending(tx, row.appId, row.automationId);
   });
 }

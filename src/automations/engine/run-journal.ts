@@ -5,6 +5,7 @@ import { isTracing, noteEvent } from '../../tracing/trace.ts';
 import { closeApprovals } from '../approvals/store.ts';
 import type { Graph } from '../definitions/graph.ts';
 import * as store from '../runs/store.ts';
+import * as turns from '../runs/turn-store.ts';
 import { approvalsOf, type ClosedApproval, closedApprovals } from './approvals.ts';
 import { decide } from './decide.ts';
 import type { EntryContext } from './draft-entries.ts';
@@ -223,10 +224,10 @@ export class RunJournal {
     // A pending run may already have entries, which it keeps from another run.
     const begins = this.row.status === 'pending' && !this.#hasBegun;
     const ended = append.status !== 'running';
-    if (begins && !(await store.mayStartRun(tx, appId, automationId))) return false;
-    if (ended) await store.lockLimit(tx, appId, automationId);
+    if (begins && !(await turns.mayStartRun(tx, this.row))) return false;
+    if (ended) await turns.lockLimit(tx, appId, automationId);
     const written = await store.appendEntries(tx, append);
-    if (written && ended) await store.queueNextPending(tx, appId, automationId);
+    if (written && ended) await turns.queueNextPending(tx, appId, automationId);
     return written;
   }
 

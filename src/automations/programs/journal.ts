@@ -11,6 +11,7 @@ import type { SecretValues } from '../engine/secret-values.ts';
 import type { TreeBudget } from '../engine/tree-budget.ts';
 import { treeLimitError } from '../nodes/errors.ts';
 import * as runStore from '../runs/store.ts';
+import * as turns from '../runs/turn-store.ts';
 import { wrapSecrets } from './fragments.ts';
 import { applyProgramEntry, emptyProgramState, hasWork, nextDueMs, type ProgramState } from './state.ts';
 import * as store from './store.ts';
@@ -128,7 +129,7 @@ export class ProgramJournal {
   ): Promise<T | undefined> {
     const { db } = this.#deps;
     const done = await db.begin(async (tx) => {
-      await runStore.lockLimit(tx, key.appId, key.automationId);
+      await turns.lockLimit(tx, key.appId, key.automationId);
       if (!(await runStore.lockRun(tx, key.appId, key.id))) return undefined;
       const [row, work] = await Promise.all([runStore.findWork(tx, key.appId, key.id), store.findWorkOf(tx, key)]);
       if (!row || !work) return undefined;
@@ -201,7 +202,7 @@ export class ProgramJournal {
   /** Ends what the run leaves behind: its work, its place under the automation's limit, and children that it waited for. */
   async #end({ tx, row, work }: ProgramChange): Promise<void> {
     work.readyAt = null;
-    await runStore.queueNextPending(tx, row.appId, row.automationId);
+    await turns.queueNextPending(tx, row.appId, row.automationId);
     for (const id of await runStore.listChildRuns(tx, row)) await this.#deps.cancelRun(tx, row.appId, id);
   }
 }

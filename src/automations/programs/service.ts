@@ -18,6 +18,7 @@ import { loadRunCaller } from '../runs/identity.ts';
 import type { RunService } from '../runs/service.ts';
 import { requireSignalRoom } from '../runs/signals.ts';
 import * as runStore from '../runs/store.ts';
+import * as turns from '../runs/turn-store.ts';
 import { wrongState } from '../runs/wrong-state.ts';
 import { type ProgramChange, ProgramJournal, type ProgramJournalDeps, type RunKey, readyTopic } from './journal.ts';
 import { listPage, listServerEntries, type PageRow } from './pages.ts';
@@ -304,7 +305,7 @@ async function claimRun(
   if (!isReady || change.hasEnded) return 'lost';
   change.isByHolder = true;
   const isNew = state.status === 'pending';
-  if (isNew && row.limited && !(await runStore.mayStartRun(tx, row.appId, row.automationId))) return 'full';
+  if (isNew && row.limited && !(await turns.mayStartRun(tx, row))) return 'full';
   if (isNew) change.add([draftEntry(change.around, 'run_started', { payload: change.around.input ?? null })]);
   const claim = newUuid();
   Object.assign(work, {

@@ -11,6 +11,7 @@ import type { AutomationRow } from '../definitions/store.ts';
 import * as definitionStore from '../definitions/store.ts';
 import type { JournalEntry } from '../engine/journal.ts';
 import { SecretValues } from '../engine/secret-values.ts';
+import { keepRun } from '../retention/store.ts';
 import { chooseIdentity, requireRunning } from '../runs/invoker.ts';
 import * as runStore from '../runs/store.ts';
 import { isTerminal, type NewRun, type RunRow } from '../runs/store.ts';
@@ -78,7 +79,10 @@ export function createRetries(deps: RetryDeps) {
       if (input.from !== undefined) return rewind(deps, again, caller, run, automation, input.from, input);
       if (input.payload !== undefined) await requirePayload(automation, input.payload);
       const payload = input.payload === undefined ? {} : { payload: input.payload };
-      return runStore.insertRun(db, again(caller, run, automation, payload));
+      return db.begin(async (tx) => {
+        found(await keepRun(tx, run));
+        return runStore.insertRun(tx, again(caller, run, automation, payload));
+      });
     },
   };
 }
@@ -132,6 +136,7 @@ async function rewind(
   }
   const next = again(caller, run, automation, { graphVersion });
   return db.begin(async (tx) => {
+    found(await keepRun(tx, run));
     const row = await runStore.insertRun(tx, next);
     await writeCopied(tx, row, drafts, now);
     return found(await runStore.findRun(tx, row.appId, row.id));

@@ -8,6 +8,7 @@ import type { AutomationService } from '../definitions/service.ts';
 import { claimRun, setLease } from './program-work-store.ts';
 import type { RunRow } from './store.ts';
 import * as runStore from './store.ts';
+import * as turns from './turn-store.ts';
 import { wrongState } from './wrong-state.ts';
 
 type ProgramWorkDeps = {
@@ -31,7 +32,11 @@ export function createProgramWork({ db, clock, automations, get }: ProgramWorkDe
           'The runs of this automation are executed by its workflow, not by an external worker.',
         );
       return db.begin(async (tx) => {
-        if (maxConcurrentRuns !== null && !(await runStore.mayStartRun(tx, appId, id))) return undefined;
+        if (
+          maxConcurrentRuns !== null &&
+          !(await turns.mayStartRun(tx, { appId, automationId: id, concurrencyKey: null }))
+        )
+          return undefined;
         const row = await claimRun(tx, { appId, id }, clock.now(), leaseSeconds);
         if (row) await runStore.announceRun(tx, row);
         return row;

@@ -21,6 +21,7 @@ import { type Child, NodeFailure } from '../nodes/kind.ts';
 import { createRetries } from '../rewind/service.ts';
 import type { invokeSchema, listVisibleRunsQuery } from '../schema.ts';
 import { requireBacklogRoom } from './backlog.ts';
+import { concurrencyKeyOf } from './concurrency.ts';
 import { readCursor, writeCursor } from './cursor.ts';
 import { claimInvocation } from './invocation-store.ts';
 import { digestInvocation, findInvocation, getInvokedRun } from './invocations.ts';
@@ -29,6 +30,7 @@ import { createProgramWork } from './program-work.ts';
 import { appendSignal } from './signals.ts';
 import * as runStore from './store.ts';
 import { type EntryRow, isTerminal, type NewRun, type RunRow } from './store.ts';
+import * as turns from './turn-store.ts';
 import { findVisibleRun, listRuns, listVisibleRuns, type RunFilter, type RunSummaryRow } from './visible-store.ts';
 import { wrongState } from './wrong-state.ts';
 
@@ -119,6 +121,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
       teamId: automation.teamId,
       userId: automation.userId,
       timeoutSeconds: automation.timeoutSeconds,
+      concurrencyKey: concurrencyKeyOf(automation, more.payload),
       createdAt: clock.now(),
       ...more,
     };
@@ -128,7 +131,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
   async function cancelTree(tx: Db, appId: string, id: string): Promise<RunRow | undefined> {
     const found = await runStore.findRun(tx, appId, id);
     if (!found) return undefined;
-    await runStore.lockLimit(tx, appId, found.automationId);
+    await turns.lockLimit(tx, appId, found.automationId);
     const row = await runStore.lockRun(tx, appId, id);
     if (!row || isTerminal(row)) return row;
     const now = clock.now();
@@ -151,7 +154,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
       wakeTimer: null,
       now,
     });
-    await runStore.queueNextPending(tx, appId, row.automationId);
+    await turns.queueNextPending(tx, appId, row.automationId);
     for (const child of await runStore.listChildRuns(tx, row)) await cancelTree(tx, appId, child);
     return runStore.findRun(tx, appId, id);
   }
@@ -308,7 +311,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
     async cancel(caller: Caller, id: string): Promise<RunRow> {
       const run = await get(caller, id);
       return db.begin(async (tx) => {
-        await runStore.lockLimit(tx, run.appId, run.automationId);
+        await turns.lockLimit(tx, run.appId, run.automationId);
         const before = found(await runStore.lockRun(tx, run.appId, run.id));
         if (isTerminal(before)) throw wrongState(before, 'cannot be cancelled');
         return (await cancelTree(tx, run.appId, run.id)) ?? before;

@@ -50,6 +50,8 @@ export type RunRow = {
   userId: string | null;
   agentId: string | null;
   timeoutSeconds: number | null;
+  /** The digest of the value of its payload that limits it together with others; null without such a limit. */
+  concurrencyKey: Buffer | null;
   sequence: number;
   /** The link of the journal's entry `linked` (`src/ledger/`). */
   link: Buffer | null;
@@ -126,6 +128,7 @@ export type NewRun = Pick<RunRow, 'appId' | 'sandboxId' | 'automationId' | 'grap
   teamId?: string | null;
   userId?: string | null;
   timeoutSeconds?: number | null;
+  concurrencyKey?: Buffer | null;
   /** For a run that failed before it started: the reason. */
   error?: { code: string; message: string } | null;
   createdAt: Date;
@@ -143,7 +146,7 @@ export async function insertRun(db: Db, run: NewRun): Promise<RunRow> {
       insert into automation_runs (app_id, id, sandbox_id, automation_id, graph_version, program, type, status, input,
         payload, participants, error, event_id, scheduled_at, depth, event_depth, tree_id, parent_run_id, parent_command_id, retried_from,
         invoked_by_user_id, invoked_by_agent_id, acts_as_user_id, acts_as_agent_id, scopes, org_id, team_id, user_id,
-        timeout_seconds, traceparent, completed_at, created_at, updated_at)
+        timeout_seconds, concurrency_key, traceparent, completed_at, created_at, updated_at)
       values (${run.appId}, ${run.id}, ${run.sandboxId}, ${run.automationId}, ${run.graphVersion}, ${run.program}, ${run.type}, ${status},
         ${run.input === undefined ? null : JSON.stringify(run.input)}::text::json, ${JSON.stringify(run.payload ?? null)}::text::json,
         ${run.participants ? JSON.stringify(run.participants) : null}::text::json,
@@ -153,7 +156,7 @@ export async function insertRun(db: Db, run: NewRun): Promise<RunRow> {
         ${run.invokedByUserId ?? null}, ${run.invokedByAgentId ?? null}, ${run.actsAsUserId ?? null},
         ${run.actsAsAgentId ?? null}, ${run.scopes ? [...run.scopes] : null}::text[],
         ${run.orgId ?? null}, ${run.teamId ?? null}, ${run.userId ?? null}, ${run.timeoutSeconds ?? null},
-        ${currentTraceparent() ?? null}, ${run.error ? run.createdAt : null}, ${run.createdAt}, ${run.createdAt})
+        ${run.concurrencyKey ?? null}, ${currentTraceparent() ?? null}, ${run.error ? run.createdAt : null}, ${run.createdAt}, ${run.createdAt})
       returning *),
     job as (
       select add_job('advance_run', json_strip_nulls(json_build_object('appId', made.app_id, 'runId', made.id,
@@ -182,7 +185,7 @@ export type WorkRow = RunRow & {
 
 export async function findWork(db: Db, appId: string, id: string): Promise<WorkRow | undefined> {
   const [row] = await db<WorkRow[]>`
-    select r.*, a.max_concurrent_runs is not null as limited,
+    select r.*, (a.max_concurrent_runs is not null or a.concurrency is not null) as limited,
       r.tree_id is not null
         or exists (select 1 from automation_run_trees t where t.app_id = r.app_id and t.id = r.id) as in_tree,
       ${secretsVersion(db, 'r')} as secrets_version,
@@ -347,11 +350,11 @@ export async function appendEntries(db: Db, append: Append): Promise<boolean> {
       select app_id, id, sequence, sandbox_id, automation_id, link, ${now} from moved
       where ${ended || append.waiting} and sequence > 0),
     listened as (
-      insert into events (app_id, id, sandbox_id, name, payload, depth, tree_id, org_id, team_id, user_id)
+      insert into events (app_id, id, sandbox_id, name, payload, depth, tree_id, org_id, team_id, user_id, traceparent)
       select moved.app_id, ${newUuid()}::uuid, moved.sandbox_id, ${`automation_run.${status}`}::text,
         json_build_object('run', ${ended ? formatId('automationRun', run.id) : ''}::text, 'automation', ${append.automation}::text,
           'status', ${status}::text, 'result', moved.result, 'error', moved.error),
-        moved.event_depth + 1, coalesce(moved.tree_id, moved.id), moved.org_id, moved.team_id, moved.user_id
+        moved.event_depth + 1, coalesce(moved.tree_id, moved.id), moved.org_id, moved.team_id, moved.user_id, moved.traceparent
       from moved where ${ended} and (exists (select 1 from automations a where a.app_id = moved.app_id
           and a.sandbox_id = moved.sandbox_id and a.trigger = ${`automation_run.${status}`} and a.type = 'trigger'
           and a.status = 'running')
@@ -425,46 +428,6 @@ export async function queueAdvance(db: Db, run: { appId: string; id: string }): 
     select add_job('advance_run', json_strip_nulls(json_build_object('appId', app_id, 'runId', id,
       'traceparent', traceparent)))
     from automation_runs where app_id = ${run.appId} and id = ${run.id}`;
-}
-
-/**
- * Returns an automation's limit of concurrent runs and locks its row until the transaction ends. Without a limit,
- * returns null and locks nothing. Call it before locking any run of the automation, so that no deadlock is possible.
- */
-export async function lockLimit(db: Db, appId: string, automationId: string): Promise<number | null> {
-  const [row] = await db<{ maxConcurrentRuns: number }[]>`
-    select max_concurrent_runs from automations
-    where app_id = ${appId} and id = ${automationId} and max_concurrent_runs is not null for no key update`;
-  return row?.maxConcurrentRuns ?? null;
-}
-
-/** Whether one more run of an automation may start now. */
-export async function mayStartRun(db: Db, appId: string, automationId: string): Promise<boolean> {
-  const limit = await lockLimit(db, appId, automationId);
-  if (limit === null) return true;
-  const [{ count }] = await db<[{ count: number }]>`
-    select count(*) from automation_runs where app_id = ${appId} and automation_id = ${automationId} and status = 'running'`;
-  return count < limit;
-}
-
-/** Queues the oldest waiting run of an automation with a limit. Call it in the transaction that ends a run of it. */
-export async function queueNextPending(db: Db, appId: string, automationId: string): Promise<void> {
-  if ((await lockLimit(db, appId, automationId)) !== null) await queuePendingRuns(db, appId, automationId, 1);
-}
-
-/** Queues the oldest waiting runs after a limit has changed, as many as may find a slot. */
-export async function queuePendingRuns(
-  db: Db,
-  appId: string,
-  automationId: string,
-  countMax: number | null,
-): Promise<void> {
-  await db`
-    select add_job('advance_run', json_strip_nulls(json_build_object('appId', oldest.app_id,
-      'runId', oldest.id, 'traceparent', oldest.traceparent)))
-    from (select app_id, id, traceparent from automation_runs
-      where app_id = ${appId} and automation_id = ${automationId} and status = 'pending' and graph_version is not null
-      order by created_at, id limit ${countMax ?? 10_000}) oldest`;
 }
 
 export async function findGraph(db: Db, appId: string, automationId: string, version: number): Promise<unknown> {

@@ -1,5 +1,6 @@
 import type { DatabaseTarget } from '../../db/address.ts';
 import { newUuid } from '../../lib/ids.ts';
+import { placesChannel } from '../store.ts';
 import { dropSession, inTransaction, MoveError, openSession, type Session } from './session.ts';
 import { insertMove } from './store.ts';
 
@@ -40,6 +41,7 @@ export class Directory {
       [appId, id, cell],
     );
     if (rowCount !== 1) throw new MoveError('The directory does not say that the app is being moved.');
+    await announce(session, appId);
   }
 
   /** The app stays where it is. */
@@ -47,6 +49,7 @@ export class Directory {
     await session.query(`update cell_apps set state = 'here', move_id = null where app_id = $1 and move_id = $2`, [
       ...[appId, id],
     ]);
+    await announce(session, appId);
   }
 
   #find(name: string): MoveCell {
@@ -79,4 +82,10 @@ async function insertMoveTo(
   const id = newUuid();
   await insertMove(session, { appId, id, source, target });
   await session.query(`update cell_apps set state = 'moving', move_id = $2 where app_id = $1`, [appId, id]);
+  await announce(session, appId);
+}
+
+/** Processes read the place of the app again when the transaction is committed. */
+async function announce(session: Session, appId: string): Promise<void> {
+  await session.query('select pg_notify($1, $2)', [placesChannel, appId]);
 }

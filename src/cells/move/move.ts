@@ -5,7 +5,7 @@ import { compareTable, copyChanges, copyShared, copyTable, countRows, type Diffe
 import type { Directory } from './directory.ts';
 import { freeze, installFence, removeFence } from './fence.ts';
 import { discardHeldJobs, holdJobs, returnHeldJobs, sendHeldJobs } from './held-jobs.ts';
-import { dropSession, inTransaction, MoveError, openSession, quote, type Session } from './session.ts';
+import { dropSession, inTransaction, MoveBusyError, MoveError, openSession, quote, type Session } from './session.ts';
 import * as store from './store.ts';
 import { type AppTable, deleteRows, listAppTables } from './tables.ts';
 
@@ -19,6 +19,8 @@ type MoveOptions = {
   /** How long the copy on the source is kept after the switch, while its fence refuses late writes with a clear error. */
   sourceKeptMs?: number | undefined;
   report?: (text: string) => void;
+  /** Ends the try. A later one continues the move. */
+  signal?: AbortSignal | undefined;
   /** Called between steps, for tests that interrupt a move there. */
   onPoint?: (point: string) => Promise<void> | void;
 };
@@ -58,21 +60,33 @@ export async function continueMove(options: MoveOptions): Promise<store.MoveRow>
   });
 }
 
-/** Ends a move before its switch: the app stays where it is. Throws MoveError after the switch. */
+/**
+ * Ends a move before its switch: the app stays where it is. Throws MoveError after the switch, and MoveBusyError if a
+ * process that works on the move must notice it first; the move is aborted all the same.
+ */
 export async function abortMove(options: MoveOptions): Promise<store.MoveRow> {
-  return withMove(options, async (run) => {
-    if (!(await store.changeStep(run.session, run.row, [...abortable, 'aborting'], 'aborting')))
-      throw new MoveError(`The app belongs to ${run.row.target} already. Move it back instead.`);
-    await undo(run);
-    return reread(run);
-  });
+  const { directory, appId } = options;
+  const session = await openSession(directory.target, 'quarry-move');
+  try {
+    const row = await store.findActiveMove(session, appId);
+    if (row === undefined) throw new MoveError('The app is not being moved.');
+    if (!(await store.changeStep(session, row, [...abortable, 'aborting'], 'aborting')))
+      throw new MoveError(`The app belongs to ${row.target} already. Move it back instead.`);
+  } finally {
+    dropSession(session);
+  }
+  return continueMove(options);
 }
+
+const changedElsewhere = () => new MoveError('Another process has changed the move.');
 
 const abortable: readonly store.MoveStep[] = ['preparing', 'copying', 'catching_up', 'freezing'];
 
 async function withMove<T>(options: MoveOptions, work: (run: Run) => Promise<T>): Promise<T> {
-  const { directory, appId, report = () => {}, onPoint = () => {} } = options;
+  const { directory, appId, report = () => {}, onPoint = () => {}, signal } = options;
   const sessions: Session[] = [];
+  const drop = () => sessions.forEach(dropSession);
+  signal?.addEventListener('abort', drop);
   const open = async (target: DatabaseTarget, name: string) => {
     const session = await openSession(target, name);
     sessions.push(session);
@@ -80,8 +94,7 @@ async function withMove<T>(options: MoveOptions, work: (run: Run) => Promise<T>)
   };
   try {
     const session = await open(directory.target, 'quarry-move');
-    if (!(await store.takeMoveLock(session, appId)))
-      throw new MoveError('Another process is working on the move of this app.');
+    if (!(await store.takeMoveLock(session, appId))) throw new MoveBusyError();
     const row = await store.findActiveMove(session, appId);
     if (row === undefined) throw new MoveError('The app is not being moved.');
     const name = `quarry-move-${row.id}`;
@@ -91,7 +104,10 @@ async function withMove<T>(options: MoveOptions, work: (run: Run) => Promise<T>)
     for (const one of [source, target]) await store.endOtherSessions(one);
     const run: Run = {
       ...{ options, session, pair: { source, target }, move: { id: row.id, appId }, row, report },
-      at: async (point) => void (await onPoint(point)),
+      async at(point) {
+        signal?.throwIfAborted();
+        await onPoint(point);
+      },
     };
     try {
       return await work(run);
@@ -100,7 +116,8 @@ async function withMove<T>(options: MoveOptions, work: (run: Run) => Promise<T>)
       throw error;
     }
   } finally {
-    for (const session of sessions) dropSession(session);
+    signal?.removeEventListener('abort', drop);
+    drop();
   }
 }
 
@@ -113,8 +130,7 @@ async function reread({ session, row }: Run): Promise<store.MoveRow> {
 }
 
 async function advance(run: Run, to: store.MoveStep): Promise<void> {
-  if (!(await store.changeStep(run.session, run.row, [run.row.step], to)))
-    throw new MoveError('Another process has changed the move.');
+  if (!(await store.changeStep(run.session, run.row, [run.row.step], to))) throw changedElsewhere();
   await run.at(to);
 }
 
@@ -150,7 +166,7 @@ async function copy(run: Run): Promise<void> {
     if (row.copied.includes(table.name)) continue;
     const rows = await copyTable(pair, table, move.appId);
     await run.at(`copied ${table.name}`);
-    await store.noteCopied(session, row, table.name, rows);
+    if (!(await store.noteCopied(session, row, table.name, rows))) throw changedElsewhere();
     if (rows > 0) run.report(`copied ${table.name}: ${rows} rows`);
   }
   await advance(run, 'catching_up');
@@ -198,8 +214,7 @@ async function switchOver(run: Run): Promise<void> {
   requireSame([...last.differences, ...(await compareFrozen(run, tables))]);
   await run.at('compared');
   await inTransaction(session, async () => {
-    if (!(await store.changeStep(session, row, ['freezing'], 'opening')))
-      throw new MoveError('Another process has changed the move.');
+    if (!(await store.changeStep(session, row, ['freezing'], 'opening'))) throw changedElsewhere();
     await options.directory.switchApp(session, { ...move, cell: row.target });
   });
   run.report(`switched after ${Math.round(performance.now() - startedMs)} ms without writes`);
@@ -227,6 +242,8 @@ async function clean(run: Run): Promise<void> {
   );
   await wait(Math.max(0, (run.options.sourceKeptMs ?? sourceKeptMs) - (rows[0]?.ms ?? 0)));
   await removeCopy(run, pair.source);
+  // Credentials of the app that processes have cached for this database are no longer valid here.
+  await pair.source.query("select pg_notify('quarry_tenancy', '')");
   run.report(`deleted the copy in ${run.row.source}`);
   await advance(run, 'done');
 }

@@ -12,6 +12,13 @@ export class MoveError extends Error {
   override readonly name = 'MoveError';
 }
 
+/** Another process is working on the move. */
+export class MoveBusyError extends MoveError {
+  constructor() {
+    super('Another process is working on the move of this app.');
+  }
+}
+
 /** Opens a session with fixed formats of dates and numbers, and without timeouts of statements. */
 export async function openSession(target: DatabaseTarget, name: string): Promise<Session> {
   const session = await tryServers(target, async () => {

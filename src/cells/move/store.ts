@@ -56,6 +56,14 @@ export async function findActiveMove(session: Session, appId: string): Promise<M
   return rows[0];
 }
 
+/** The moves that have not ended, oldest first. */
+export async function listActiveMoves(session: Session): Promise<{ id: string; appId: string }[]> {
+  const { rows } = await session.query<{ id: string; app_id: string }>(
+    'select id, app_id from cell_moves where ended_at is null order by started_at, id',
+  );
+  return rows.map(({ id, app_id }) => ({ id, appId: app_id }));
+}
+
 /** The moves that have not ended, and the latest others. */
 export async function listMoves(session: Session, max: number): Promise<MoveRow[]> {
   const { rows } = await session.query<MoveRow>(
@@ -83,16 +91,19 @@ export async function changeStep(
   return (rowCount ?? 0) > 0;
 }
 
+/** Returns false if the move is not being copied any more, because it was aborted. */
 export async function noteCopied(
   session: Session,
   { app_id, id }: MoveRow,
   table: string,
   rows: number,
-): Promise<void> {
-  await session.query(
-    'update cell_moves set copied = array_append(copied, $3), copied_rows = copied_rows + $4 where app_id = $1 and id = $2',
+): Promise<boolean> {
+  const { rowCount } = await session.query(
+    `update cell_moves set copied = array_append(copied, $3), copied_rows = copied_rows + $4
+     where app_id = $1 and id = $2 and step = 'copying'`,
     [app_id, id, table, rows],
   );
+  return (rowCount ?? 0) > 0;
 }
 
 export async function noteError(session: Session, { app_id, id }: MoveRow, error: string): Promise<void> {

@@ -262,7 +262,9 @@ const movers: Record<Kind, (job: Job) => Promise<void>> = {
       'invoke_auth',
       'max_concurrent_runs',
       'max_pending_runs',
+      'concurrency',
       'timeout_seconds',
+      'retention',
       'metadata',
     );
     // Created as drafts, so that nothing runs on both sides: activate each when you are ready.

@@ -1,4 +1,5 @@
-import { claimCell, prepareDirectory } from '../../cells/identity.ts';
+import { findSecret } from '../../boot/services.ts';
+import { claimCell, prepareDirectory, refuseForeign, requireCellSecret } from '../../cells/identity.ts';
 import { type CellSettings, readCells } from '../../cells/settings.ts';
 import { type CellStatus, inspectCells, withCell } from '../../cells/status.ts';
 import { setCellState } from '../../cells/store.ts';
@@ -7,6 +8,7 @@ import type { DatabaseTarget } from '../../db/address.ts';
 import type { Database } from '../../db/database.ts';
 import { migrate, requireMigrated } from '../../db/migrate.ts';
 import { createLogger } from '../../lib/log.ts';
+import { Secrets } from '../../tenancy/secrets.ts';
 import { countOf } from '../count.ts';
 import { UsageError } from '../errors.ts';
 import { withDatabase } from './with-database.ts';
@@ -23,13 +25,16 @@ export function list(options: { json?: boolean }): Promise<number> {
 
 /** Migrates the database of a cell and makes it the cell of this name, as a server does that opens it first. */
 export function add(name: string): Promise<number> {
-  return onDirectory(async (directory, cells) => {
+  return onDirectory(async (directory, cells, config) => {
     const cell = cells.find((each) => each.name === name);
     if (cell === undefined) throw new UsageError(`QUARRY_CELLS has no cell ${name}. Add it there first.`);
-    const installation = await prepareDirectory(directory, cells);
+    const secrets = readSecrets(config);
+    const installation = await prepareDirectory(directory, cells, secrets);
     if (cell.target !== undefined)
       await withCell(cell, directory, async (db) => {
+        await refuseForeign(db, { name, installation });
         await migrate(db);
+        if (secrets !== undefined) await requireCellSecret(db, name, secrets);
         await claimCell(directory, db, { name, installation });
       });
     process.stdout.write(`${name} is a cell of this installation.\n`);
@@ -52,6 +57,12 @@ export function drain(name: string, options: { undo?: boolean }): Promise<number
     );
     return 0;
   });
+}
+
+/** The root secret of the settings or of the data directory; undefined if there is none. */
+export function readSecrets({ secret, secretPrevious, dataDir }: Config): Secrets | undefined {
+  const root = secret ?? findSecret(dataDir);
+  return root === undefined ? undefined : new Secrets(root, secretPrevious);
 }
 
 function describe({ name, state, apps, bytes, release, problem }: CellStatus): string {

@@ -1,4 +1,4 @@
-import { bootstrapIfEmpty, mintCredentials } from '../../apps/bootstrap.ts';
+import { type AppCredentials, bootstrapIfEmpty, mintCredentials } from '../../apps/bootstrap.ts';
 import {
   type CredentialsFile,
   credentialsFile,
@@ -6,10 +6,15 @@ import {
   writeCredentialsFile,
 } from '../../boot/credentials-file.ts';
 import { readOrCreateSecret, urlHost } from '../../boot/services.ts';
+import { type CellSettings, readCells } from '../../cells/settings.ts';
+import { withCell } from '../../cells/status.ts';
+import { findFirstPlace } from '../../cells/store.ts';
 import { type Config, readConfig } from '../../config/config.ts';
+import type { Database } from '../../db/database.ts';
 import { migrate } from '../../db/migrate.ts';
 import { createLogger } from '../../lib/log.ts';
 import { Secrets } from '../../tenancy/secrets.ts';
+import { UsageError } from '../errors.ts';
 import { withDatabase } from './with-database.ts';
 
 /** Prints new credentials of the first app, which is created in an empty database. */
@@ -17,12 +22,8 @@ export async function run(options: { json?: string | boolean | undefined }): Pro
   const config = readConfig();
   const content = await withDatabase(config, createLogger(config.logLevel), async (db): Promise<CredentialsFile> => {
     await migrate(db);
-    const secrets = new Secrets(config.secret ?? readOrCreateSecret(config.dataDir), config.secretPrevious);
     const baseUrl = findBaseUrl(config);
-    const first = await bootstrapIfEmpty(db, secrets, (made) =>
-      writeCredentialsFile(config.dataDir, credentialsFile(baseUrl, made)),
-    );
-    const credentials = first ?? (await mintCredentials(db));
+    const credentials = await makeCredentials(db, config, baseUrl);
     if (!credentials) throw new Error('No developer has an app. Create one with the developer token.');
     return credentialsFile(baseUrl, credentials);
   });
@@ -33,6 +34,25 @@ export async function run(options: { json?: string | boolean | undefined }): Pro
         .join('\n');
   process.stdout.write(`${text}\n`);
   return 0;
+}
+
+async function makeCredentials(db: Database, config: Config, baseUrl: string): Promise<AppCredentials | undefined> {
+  const cells = readCells(config);
+  if (cells?.every(({ target }) => target !== undefined)) return mintInCell(db, cells);
+  const secrets = new Secrets(config.secret ?? readOrCreateSecret(config.dataDir), config.secretPrevious);
+  const first = await bootstrapIfEmpty(db, secrets, (made) =>
+    writeCredentialsFile(config.dataDir, credentialsFile(baseUrl, made)),
+  );
+  return first ?? mintCredentials(db);
+}
+
+/** The directory is no cell: a server creates the first app when it has opened a cell. */
+async function mintInCell(directory: Database, cells: readonly CellSettings[]): Promise<AppCredentials | undefined> {
+  const app = await findFirstPlace(directory);
+  if (app === undefined) throw new UsageError('There is no app yet. The first `quarry serve` creates it in a cell.');
+  const cell = cells.find(({ name }) => name === app.cell);
+  if (cell === undefined) throw new UsageError(`QUARRY_CELLS has no cell ${app.cell}, where the first app is.`);
+  return withCell(cell, directory, (db) => mintCredentials(db, { directory, appId: app.appId }));
 }
 
 /** A running server writes its URL to credentials.json. Otherwise, the settings say where it will listen. */

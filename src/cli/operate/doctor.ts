@@ -3,6 +3,8 @@ import { availableParallelism } from 'node:os';
 import { dirname } from 'node:path';
 import { openBlobStore } from '../../blob/open.ts';
 import { findSecret } from '../../boot/services.ts';
+import { readCells } from '../../cells/settings.ts';
+import { inspectCells, withCell } from '../../cells/status.ts';
 import { type Config, readConfig } from '../../config/config.ts';
 import { findConfinement } from '../../content/parse/pool/confinement.ts';
 import { findOcrProblem, ocrSettings } from '../../content/parse/pool/ocr-data.ts';
@@ -79,6 +81,7 @@ export async function run(): Promise<number> {
       await runCheck('clock', () => checkClock(db));
       await runCheck('secret', () => checkSecret(db, settings));
       await runCheck('jobs', () => checkJobs(db));
+      await runCheck('cells', () => checkCells(db, settings));
       return [];
     }),
   );
@@ -293,6 +296,34 @@ async function checkSecret(db: Database, config: Config): Promise<CheckResult> {
   } catch {
     return { level: 'fail', message: 'does not decrypt the stored values', fix };
   }
+}
+
+/** Every cell: whether servers can use it, and what is checked of every database. */
+async function checkCells(directory: Database, config: Config): Promise<CheckResult[]> {
+  const cells = readCells(config);
+  if (cells === undefined) return [];
+  const [{ exists } = { exists: false }] = await directory<{ exists: boolean }[]>`
+    select to_regclass('cell_identity') is not null as exists`;
+  const statuses = exists ? await inspectCells(directory, cells) : [];
+  const findings: CheckResult[] = [];
+  for (const cell of cells) {
+    const { name } = cell;
+    const { problem } = statuses.find((each) => each.name === name) ?? {};
+    if (problem !== undefined) {
+      const fix = '`quarry cells list` shows every cell; docs/scaling.md#cells says what each needs.';
+      findings.push({ level: 'fail', message: `${name}: ${problem}`, fix });
+      continue;
+    }
+    const found = await withCell(cell, directory, async (db) => [
+      ...(await checkDatabase(db)),
+      await checkConnections(db, config),
+      await checkClock(db),
+      await checkSecret(db, config),
+      await checkJobs(db),
+    ]);
+    findings.push(...found.flat().map((finding) => ({ ...finding, message: `${name}: ${finding.message}` })));
+  }
+  return findings;
 }
 
 async function checkJobs(db: Database): Promise<CheckResult> {

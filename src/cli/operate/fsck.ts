@@ -10,16 +10,16 @@ import { formatId } from '../../lib/ids.ts';
 import { createLogger } from '../../lib/log.ts';
 import { correctDrift, findDrift } from '../../usage/store.ts';
 import { countOf } from '../count.ts';
-import { withDatabase } from './with-database.ts';
+import { onEveryDatabase } from './every-database.ts';
 
-/** Compares files with blobs, indexes with texts and counters with rows. Returns exit code 1 when a problem was not repaired. */
+/** Compares files with blobs, indexes with texts and counters with rows, in every cell. Returns exit code 1 when a problem was not repaired. */
 export async function run(options: Record<string, string | boolean | undefined>): Promise<number> {
   const repair = options.repair === true;
   const config = readConfig();
   const log = createLogger(config.logLevel);
   const blobs = await openBlobStore(config);
   try {
-    return await withDatabase(config, log, async (db) => {
+    return await onEveryDatabase(config, log, async (db) => {
       await requireMigrated(db);
       const swept = repair ? await sweepBlobs({ db, blobs, deletedBlobDays: config.deletedBlobDays }) : undefined;
       const report = await checkFiles({ db, blobs, now: systemClock.now() }, repair, (finding) =>

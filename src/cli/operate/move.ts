@@ -1,30 +1,33 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import { prepareDirectory } from '../../cells/identity.ts';
 import { Directory } from '../../cells/move/directory.ts';
 import { abortMove, continueMove } from '../../cells/move/move.ts';
-import { dropSession, MoveError, openSession } from '../../cells/move/session.ts';
+import { dropSession, MoveBusyError, MoveError, openSession } from '../../cells/move/session.ts';
 import { listMoves, type MoveRow } from '../../cells/move/store.ts';
 import type { CellSettings } from '../../cells/settings.ts';
 import { inspectCells } from '../../cells/status.ts';
+import type { Config } from '../../config/config.ts';
 import type { DatabaseTarget } from '../../db/address.ts';
 import type { Database } from '../../db/database.ts';
 import { formatId, parseId } from '../../lib/ids.ts';
 import { UsageError } from '../errors.ts';
-import { onDirectory } from './cells.ts';
+import { onDirectory, readSecrets } from './cells.ts';
 
 const movesMax = 100;
+const followEveryMs = 500;
 
 /** Moves an app to another cell, or continues a move that was interrupted. */
 export function move(app: string, { to }: { to?: string }): Promise<number> {
   const appId = readApp(app);
-  return onTargets(async ({ db, cells, directory }) => {
-    await prepareDirectory(db, cells);
+  return onTargets(async ({ db, cells, config, directory }) => {
+    await prepareDirectory(db, cells, readSecrets(config));
     const { active } = await findMoves(directory, appId);
     if (active === undefined && to === undefined) throw new UsageError('--to names the cell that the app is moved to.');
     if (active !== undefined && to !== undefined && active.target !== to)
       throw new MoveError(`The app is already being moved to ${active.target}. Continue that move, or abort it first.`);
     await requireUsable(db, cells, active?.target ?? to);
     if (active === undefined) await directory.addMove(appId, to ?? '');
-    const ended = await continueMove({ directory, appId, report });
+    const ended = await follow(directory, appId, () => continueMove({ directory, appId, report }));
     process.stdout.write(`${describe(ended)}\n`);
     return ended.step === 'done' ? 0 : 1;
   });
@@ -34,8 +37,9 @@ export function move(app: string, { to }: { to?: string }): Promise<number> {
 export function abort(app: string): Promise<number> {
   const appId = readApp(app);
   return onTargets(async ({ directory }) => {
-    process.stdout.write(`${describe(await abortMove({ directory, appId, report }))}\n`);
-    return 0;
+    const ended = await follow(directory, appId, () => abortMove({ directory, appId, report }));
+    process.stdout.write(`${describe(ended)}\n`);
+    return ended.step === 'aborted' ? 0 : 1;
   });
 }
 
@@ -49,24 +53,44 @@ export function list({ json }: { json?: boolean }): Promise<number> {
   });
 }
 
-type Targets = { db: Database; cells: CellSettings[]; directory: Directory };
+type Targets = { db: Database; cells: CellSettings[]; config: Config; directory: Directory };
 
 /** Runs work with the direct targets of the directory and the cells. */
 function onTargets(work: (targets: Targets) => Promise<number>): Promise<number> {
-  return onDirectory(async (db, cells, _config, target) => {
+  return onDirectory(async (db, cells, config, target) => {
     const direct = ({ directTarget, target: own }: CellSettings): DatabaseTarget => directTarget ?? own ?? target;
     const directory = new Directory(
       target,
       cells.map((cell) => ({ name: cell.name, target: direct(cell), acceptsNewApps: cell.acceptsNewApps })),
     );
     try {
-      return await work({ db, cells, directory });
+      return await work({ db, cells, config, directory });
     } catch (error) {
       if (!(error instanceof MoveError)) throw error;
       process.stderr.write(`${error.message}\n`);
       return 1;
     }
   });
+}
+
+/** Works on the move, or waits while a worker or another command does. */
+async function follow(directory: Directory, appId: string, work: () => Promise<MoveRow>): Promise<MoveRow> {
+  for (let step = ''; ; ) {
+    const { active } = await findMoves(directory, appId);
+    try {
+      return await work();
+    } catch (error) {
+      if (active !== undefined && error instanceof MoveError) {
+        const { rows } = await findMoves(directory, appId);
+        const row = rows.find(({ id }) => id === active.id);
+        if (row !== undefined && row.ended_at !== null) return row;
+        if (row !== undefined && row.step !== step) report(`a worker continues the move: ${row.step}`);
+        step = row?.step ?? step;
+      }
+      if (!(error instanceof MoveBusyError)) throw error;
+    }
+    await wait(followEveryMs);
+  }
 }
 
 async function findMoves(directory: Directory, appId?: string): Promise<{ rows: MoveRow[]; active?: MoveRow }> {

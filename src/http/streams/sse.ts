@@ -8,6 +8,7 @@ import type { AppShares } from '../limits/app-shares.ts';
 import { ChangeWaits } from './change-waits.ts';
 import type { StreamHubOptions } from './hub-options.ts';
 import { type Log, type LogEntry, type LogSource, notAPosition, type Sight, sendLog } from './log-stream.ts';
+import { rightsOf, userName } from './readers.ts';
 import { type Outlet, UnreadBytes } from './unread-bytes.ts';
 import { type Snapshot, updatesFor } from './versions.ts';
 import { endings, type ServerEvent, streamHeaders, WorkStream } from './work-stream.ts';
@@ -145,6 +146,16 @@ export class StreamHub {
     } finally {
       this.#checking = false;
     }
+  }
+
+  /** The apps whose resources are streamed. */
+  listApps(): Set<string> {
+    return new Set([...this.#byAge].map(({ appId }) => appId));
+  }
+
+  /** Ends the streams of an app. Its clients reconnect. */
+  endApp(appId: string): void {
+    for (const stream of [...this.#byAge]) if (stream.appId === appId) this.#end(stream, retryMs.expired);
   }
 
   /** A resource that goes with its owner, such as an extraction with its agent, announces nothing. */
@@ -493,15 +504,6 @@ export class StreamHub {
 function heartbeatOf({ version, fresh }: Stream, source: StreamSource | LogSource | undefined): string {
   const isLog = source !== undefined && 'readLogs' in source && !fresh;
   return isLog ? `: heartbeat\nid: ${version}\n\n` : ': heartbeat\n\n';
-}
-
-function userName({ appId, userId }: UserCaller): string {
-  return `${appId}/${userId}`;
-}
-
-/** The user's memberships as text. Equal rights give equal text. */
-function rightsOf({ orgId, orgRole, teams }: UserCaller): string {
-  return JSON.stringify([orgId, orgRole, [...teams].sort()]);
 }
 
 /** The last version that a reconnecting client received: undefined without one, and `notAPosition` if it is none. */

@@ -40,6 +40,7 @@ test('an upload, its extraction, the calls of the model and of its tools, and th
     const app = await server.provision.app();
     const client = new AutomationsClient(server, app);
     await new WebhooksClient(server, app.secretKey).create(`${receiver.origin}/done`, ['invoice.read']);
+    await new WebhooksClient(server, app.secretKey).create(`${receiver.origin}/ended`, ['automation_run.completed']);
     model.script = ({ messages }) =>
       messages.some(({ role }) => role === 'tool') ? 'An invoice.' : { raw: toolCallEvents([['list_files', {}]]) };
     await client.createAutomation({
@@ -64,8 +65,9 @@ test('an upload, its extraction, the calls of the model and of its tools, and th
     assert.equal(uploaded.status, 201, uploaded.text);
     const [message] = await receiver.waitFor('/done', 1);
     assert.deepEqual(message?.event.data, { text: 'An invoice.' });
+    const [ended] = await receiver.waitFor('/ended', 1);
     // The receiver is a host that the operator named.
-    assert.match(String(message?.headers.traceparent), new RegExp(`^00-${traceId}-`));
+    for (const each of [message, ended]) assert.match(String(each?.headers.traceparent), new RegExp(`^00-${traceId}-`));
 
     const knowledge = knowledgeOf(server, { key: app.secretKey });
     const source = await knowledge.createSource({ org: (await server.provision.org(app)).id });

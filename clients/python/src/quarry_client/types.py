@@ -78,6 +78,24 @@ class Picture(TypedDict):
 
 
 
+class AnswerSentenceQuotesPlacesBoxes(TypedDict):
+    page: int
+    """The page, from 1."""
+    left: float
+    """In points from the left edge of the page as it is shown."""
+    top: float
+    """In points from the upper edge."""
+    right: float
+    """In points from the left edge."""
+    bottom: float
+    """In points from the upper edge."""
+    page_width: float
+    """The width of the page in points."""
+    page_height: float
+    """Its height."""
+
+
+
 class AnswerSentenceQuotesPlaces(TypedDict):
     start_byte: int
     """Where it begins in the text of the document."""
@@ -89,6 +107,8 @@ class AnswerSentenceQuotesPlaces(TypedDict):
     """Its last page."""
     text: str
     """What the document says there."""
+    boxes: NotRequired[List[AnswerSentenceQuotesPlacesBoxes]]
+    """With `boxes`: where it stands on the pages of the PDF, one rectangle for each line; empty if unknown."""
 
 
 
@@ -462,6 +482,20 @@ class User(TypedDict):
 
 
 
+class AppRunRetention(TypedDict):
+    """How long runs of automations without `retention` are kept after their end. Absent in lists, and if they are kept for ever."""
+
+    days: NotRequired[int]
+    """Days after their end for which completed and cancelled runs are kept. Default: no limit."""
+    runs: NotRequired[int]
+    """How many completed and cancelled runs of each automation are kept, the newest. Default: no limit."""
+    failed_days: NotRequired[int]
+    """Days for which failed runs are kept. Default: `days`."""
+    failed_runs: NotRequired[int]
+    """How many failed runs of each automation are kept, the newest. Default: `runs`."""
+
+
+
 class App(TypedDict):
     """A tenant. Every other resource belongs to an app."""
 
@@ -469,6 +503,8 @@ class App(TypedDict):
     """dap_…"""
     name: str
     """The name."""
+    run_retention: NotRequired[AppRunRetention]
+    """How long runs of automations without `retention` are kept after their end. Absent in lists, and if they are kept for ever."""
     created_at: str
     """When it was created, in ISO 8601."""
     updated_at: str
@@ -2354,6 +2390,30 @@ class KnowledgeSync(TypedDict):
 
 
 
+class AutomationConcurrency(TypedDict):
+    """Limits active runs with the same value in their payload. Only with a workflow graph."""
+
+    key: str
+    """The path of a member of the payload, such as `customer.id`."""
+    limit: int
+    """How many runs with the same value may be active at the same time."""
+
+
+
+class AutomationRetention(TypedDict):
+    """How long runs are kept after their end, at least a day. A run that exceeds one of the limits is deleted with its journal. Without members, runs are kept for ever."""
+
+    days: NotRequired[int]
+    """Days after their end for which completed and cancelled runs are kept. Default: no limit."""
+    runs: NotRequired[int]
+    """How many completed and cancelled runs of each automation are kept, the newest. Default: no limit."""
+    failed_days: NotRequired[int]
+    """Days for which failed runs are kept. Default: `days`."""
+    failed_runs: NotRequired[int]
+    """How many failed runs of each automation are kept, the newest. Default: `runs`."""
+
+
+
 class Automation(TypedDict):
     """Defines what runs, when, as whom and in which steps."""
 
@@ -2403,8 +2463,12 @@ class Automation(TypedDict):
     """How many runs may be active at the same time."""
     max_pending_runs: NotRequired[int]
     """How many runs may wait for their turn. Beyond it, invocations are 429."""
+    concurrency: NotRequired[AutomationConcurrency]
+    """Limits active runs with the same value in their payload. Only with a workflow graph."""
     timeout_seconds: NotRequired[int]
     """How many seconds a run may take."""
+    retention: NotRequired[AutomationRetention]
+    """How long runs are kept after their end, at least a day. A run that exceeds one of the limits is deleted with its journal. Without members, runs are kept for ever."""
     next_run_at: NotRequired[str]
     """When the next scheduled run starts, in ISO 8601."""
     metadata: Dict[str, Any]
@@ -2687,6 +2751,24 @@ class LinkedApproval(TypedDict):
 
 
 
+class SignedCitationsStatementQuotesPlacesBoxes(TypedDict):
+    page: int
+    """The page, from 1."""
+    left: float
+    """In points from the left edge of the page as it is shown."""
+    top: float
+    """In points from the upper edge."""
+    right: float
+    """In points from the left edge."""
+    bottom: float
+    """In points from the upper edge."""
+    page_width: float
+    """The width of the page in points."""
+    page_height: float
+    """Its height."""
+
+
+
 class SignedCitationsStatementQuotesPlaces(TypedDict):
     start_byte: int
     """Where it begins in the text of the document."""
@@ -2698,6 +2780,8 @@ class SignedCitationsStatementQuotesPlaces(TypedDict):
     """Its last page."""
     text: str
     """What the document says there."""
+    boxes: NotRequired[List[SignedCitationsStatementQuotesPlacesBoxes]]
+    """With `boxes`: where it stands on the pages of the PDF, one rectangle for each line; empty if unknown."""
 
 
 
@@ -3405,11 +3489,27 @@ class UpdateAppRequestQuotas(TypedDict):
 
 
 
+class UpdateAppRequestRunRetention(TypedDict):
+    """How long runs are kept after their end, at least a day. A run that exceeds one of the limits is deleted with its journal. Without members, runs are kept for ever."""
+
+    days: NotRequired[int]
+    """Days after their end for which completed and cancelled runs are kept. Default: no limit."""
+    runs: NotRequired[int]
+    """How many completed and cancelled runs of each automation are kept, the newest. Default: no limit."""
+    failed_days: NotRequired[int]
+    """Days for which failed runs are kept. Default: `days`."""
+    failed_runs: NotRequired[int]
+    """How many failed runs of each automation are kept, the newest. Default: `runs`."""
+
+
+
 class UpdateAppRequest(TypedDict):
     name: NotRequired[str]
     """The name."""
     quotas: NotRequired[UpdateAppRequestQuotas]
     """The app’s own limits, at most those set by the operator of the server; null removes one. They apply to production and to each sandbox separately."""
+    run_retention: NotRequired[Optional[UpdateAppRequestRunRetention]]
+    """How long runs of automations without `retention` are kept after their end."""
 
 
 
@@ -4973,6 +5073,30 @@ class AbortKnowledgeSyncRequest(TypedDict):
 
 
 
+class CreateAutomationRequestConcurrency(TypedDict):
+    """Limits active runs with the same value in their payload. Only with a workflow graph."""
+
+    key: str
+    """The path of a member of the payload, such as `customer.id`."""
+    limit: int
+    """How many runs with the same value may be active at the same time."""
+
+
+
+class CreateAutomationRequestRetention(TypedDict):
+    """How long runs are kept after their end, at least a day. A run that exceeds one of the limits is deleted with its journal. Without members, runs are kept for ever."""
+
+    days: NotRequired[int]
+    """Days after their end for which completed and cancelled runs are kept. Default: no limit."""
+    runs: NotRequired[int]
+    """How many completed and cancelled runs of each automation are kept, the newest. Default: no limit."""
+    failed_days: NotRequired[int]
+    """Days for which failed runs are kept. Default: `days`."""
+    failed_runs: NotRequired[int]
+    """How many failed runs of each automation are kept, the newest. Default: `runs`."""
+
+
+
 class CreateAutomationRequest(TypedDict):
     name: str
     """The name."""
@@ -5002,8 +5126,12 @@ class CreateAutomationRequest(TypedDict):
     """How many runs may be active at the same time."""
     max_pending_runs: NotRequired[Optional[int]]
     """How many runs may wait for their turn. Beyond it, invocations are 429."""
+    concurrency: NotRequired[Optional[CreateAutomationRequestConcurrency]]
+    """Limits active runs with the same value in their payload."""
     timeout_seconds: NotRequired[Optional[int]]
     """How many seconds a run may take."""
+    retention: NotRequired[Optional[CreateAutomationRequestRetention]]
+    """How long runs are kept after their end. Without it, as the app says."""
     metadata: NotRequired[Dict[str, Any]]
     """Stored as given; replaces the whole map."""
     type: Literal["trigger", "scheduled", "invoked"]
@@ -5022,6 +5150,30 @@ class AutomationPage(Page):
 
     data: List[Automation]
     """The entries."""
+
+
+
+class UpdateAutomationRequestConcurrency(TypedDict):
+    """Limits active runs with the same value in their payload. Only with a workflow graph."""
+
+    key: str
+    """The path of a member of the payload, such as `customer.id`."""
+    limit: int
+    """How many runs with the same value may be active at the same time."""
+
+
+
+class UpdateAutomationRequestRetention(TypedDict):
+    """How long runs are kept after their end, at least a day. A run that exceeds one of the limits is deleted with its journal. Without members, runs are kept for ever."""
+
+    days: NotRequired[int]
+    """Days after their end for which completed and cancelled runs are kept. Default: no limit."""
+    runs: NotRequired[int]
+    """How many completed and cancelled runs of each automation are kept, the newest. Default: no limit."""
+    failed_days: NotRequired[int]
+    """Days for which failed runs are kept. Default: `days`."""
+    failed_runs: NotRequired[int]
+    """How many failed runs of each automation are kept, the newest. Default: `runs`."""
 
 
 
@@ -5054,8 +5206,12 @@ class UpdateAutomationRequest(TypedDict):
     """How many runs may be active at the same time."""
     max_pending_runs: NotRequired[Optional[int]]
     """How many runs may wait for their turn. Beyond it, invocations are 429."""
+    concurrency: NotRequired[Optional[UpdateAutomationRequestConcurrency]]
+    """Limits active runs with the same value in their payload."""
     timeout_seconds: NotRequired[Optional[int]]
     """How many seconds a run may take."""
+    retention: NotRequired[Optional[UpdateAutomationRequestRetention]]
+    """How long runs are kept after their end. Without it, as the app says."""
     metadata: NotRequired[Dict[str, Any]]
     """Stored as given; replaces the whole map."""
 
@@ -5345,6 +5501,8 @@ class VerifyCitationsRequest(TypedDict):
     """cso_…; only these sources. By default, everything that the caller may read."""
     agent: NotRequired[str]
     """agt_… or the lookup key of the agent; only its sources. Not with `sources`."""
+    boxes: NotRequired[bool]
+    """Whether quotes of PDFs come with the rectangles where they stand on their pages. Default false."""
 
 
 
@@ -5365,6 +5523,8 @@ class CreateAnswerRequest(TypedDict):
     """The number of passages that the model reads. Default 12."""
     max_output_tokens: NotRequired[int]
     """The most that the model writes. Default 1024."""
+    boxes: NotRequired[bool]
+    """Whether quotes of PDFs come with the rectangles where they stand on their pages. Default false."""
     stream: NotRequired[bool]
     """Sends events instead (text/event-stream): `delta` with text as it arrives (only with `mark`), `sentence` with each sentence after its check, then `answer` with the whole answer, or `error`."""
 

@@ -98,6 +98,23 @@ start_page?: number | undefined;
 end_page?: number | undefined;
 /** What the document says there. */
 text: string;
+/** With `boxes`: where it stands on the pages of the PDF, one rectangle for each line; empty if unknown. */
+boxes?: Array<{
+/** The page, from 1. */
+page: number;
+/** In points from the left edge of the page as it is shown. */
+left: number;
+/** In points from the upper edge. */
+top: number;
+/** In points from the left edge. */
+right: number;
+/** In points from the upper edge. */
+bottom: number;
+/** The width of the page in points. */
+page_width: number;
+/** Its height. */
+page_height: number;
+}> | undefined;
 }> | undefined;
 /** Only if `altered`: the words of the quote and of the document, in their order. */
 difference?: Array<{
@@ -390,6 +407,17 @@ export type App = {
 id: string;
 /** The name. */
 name: string;
+/** How long runs of automations without `retention` are kept after their end. Absent in lists, and if they are kept for ever. */
+run_retention?: {
+/** Days after their end for which completed and cancelled runs are kept. Default: no limit. */
+days?: number | undefined;
+/** How many completed and cancelled runs of each automation are kept, the newest. Default: no limit. */
+runs?: number | undefined;
+/** Days for which failed runs are kept. Default: `days`. */
+failed_days?: number | undefined;
+/** How many failed runs of each automation are kept, the newest. Default: `runs`. */
+failed_runs?: number | undefined;
+} | undefined;
 /** When it was created, in ISO 8601. */
 created_at: string;
 /** When it last changed, in ISO 8601. */
@@ -2033,8 +2061,26 @@ sandbox?: string | undefined;
 max_concurrent_runs?: number | undefined;
 /** How many runs may wait for their turn. Beyond it, invocations are 429. */
 max_pending_runs?: number | undefined;
+/** Limits active runs with the same value in their payload. Only with a workflow graph. */
+concurrency?: {
+/** The path of a member of the payload, such as `customer.id`. */
+key: string;
+/** How many runs with the same value may be active at the same time. */
+limit: number;
+} | undefined;
 /** How many seconds a run may take. */
 timeout_seconds?: number | undefined;
+/** How long runs are kept after their end, at least a day. A run that exceeds one of the limits is deleted with its journal. Without members, runs are kept for ever. */
+retention?: {
+/** Days after their end for which completed and cancelled runs are kept. Default: no limit. */
+days?: number | undefined;
+/** How many completed and cancelled runs of each automation are kept, the newest. Default: no limit. */
+runs?: number | undefined;
+/** Days for which failed runs are kept. Default: `days`. */
+failed_days?: number | undefined;
+/** How many failed runs of each automation are kept, the newest. Default: `runs`. */
+failed_runs?: number | undefined;
+} | undefined;
 /** When the next scheduled run starts, in ISO 8601. */
 next_run_at?: string | undefined;
 /** A free key-value map, returned as stored. */
@@ -2321,6 +2367,23 @@ start_page?: number | undefined;
 end_page?: number | undefined;
 /** What the document says there. */
 text: string;
+/** With `boxes`: where it stands on the pages of the PDF, one rectangle for each line; empty if unknown. */
+boxes?: Array<{
+/** The page, from 1. */
+page: number;
+/** In points from the left edge of the page as it is shown. */
+left: number;
+/** In points from the upper edge. */
+top: number;
+/** In points from the left edge. */
+right: number;
+/** In points from the upper edge. */
+bottom: number;
+/** The width of the page in points. */
+page_width: number;
+/** Its height. */
+page_height: number;
+}> | undefined;
 }> | undefined;
 /** Only if `altered`: the words of the quote and of the document, in their order. */
 difference?: Array<{
@@ -2834,6 +2897,17 @@ tokens?: number | null | undefined;
 /** The most sandboxes that the app may have; null for no limit. */
 sandboxes?: number | null | undefined;
 } | undefined;
+/** How long runs of automations without `retention` are kept after their end. */
+run_retention?: {
+/** Days after their end for which completed and cancelled runs are kept. Default: no limit. */
+days?: number | undefined;
+/** How many completed and cancelled runs of each automation are kept, the newest. Default: no limit. */
+runs?: number | undefined;
+/** Days for which failed runs are kept. Default: `days`. */
+failed_days?: number | undefined;
+/** How many failed runs of each automation are kept, the newest. Default: `runs`. */
+failed_runs?: number | undefined;
+} | null | undefined;
 };
 
 export type CreateSandboxRequest = {
@@ -4163,8 +4237,26 @@ run_as_agent?: string | null | undefined;
 max_concurrent_runs?: number | null | undefined;
 /** How many runs may wait for their turn. Beyond it, invocations are 429. */
 max_pending_runs?: number | null | undefined;
+/** Limits active runs with the same value in their payload. */
+concurrency?: {
+/** The path of a member of the payload, such as `customer.id`. */
+key: string;
+/** How many runs with the same value may be active at the same time. */
+limit: number;
+} | null | undefined;
 /** How many seconds a run may take. */
 timeout_seconds?: number | null | undefined;
+/** How long runs are kept after their end. Without it, as the app says. */
+retention?: {
+/** Days after their end for which completed and cancelled runs are kept. Default: no limit. */
+days?: number | undefined;
+/** How many completed and cancelled runs of each automation are kept, the newest. Default: no limit. */
+runs?: number | undefined;
+/** Days for which failed runs are kept. Default: `days`. */
+failed_days?: number | undefined;
+/** How many failed runs of each automation are kept, the newest. Default: `runs`. */
+failed_runs?: number | undefined;
+} | null | undefined;
 /** Stored as given; replaces the whole map. */
 metadata?: Record<string, unknown> | undefined;
 /** The type. */
@@ -4212,8 +4304,26 @@ run_as_agent?: string | null | undefined;
 max_concurrent_runs?: number | null | undefined;
 /** How many runs may wait for their turn. Beyond it, invocations are 429. */
 max_pending_runs?: number | null | undefined;
+/** Limits active runs with the same value in their payload. */
+concurrency?: {
+/** The path of a member of the payload, such as `customer.id`. */
+key: string;
+/** How many runs with the same value may be active at the same time. */
+limit: number;
+} | null | undefined;
 /** How many seconds a run may take. */
 timeout_seconds?: number | null | undefined;
+/** How long runs are kept after their end. Without it, as the app says. */
+retention?: {
+/** Days after their end for which completed and cancelled runs are kept. Default: no limit. */
+days?: number | undefined;
+/** How many completed and cancelled runs of each automation are kept, the newest. Default: no limit. */
+runs?: number | undefined;
+/** Days for which failed runs are kept. Default: `days`. */
+failed_days?: number | undefined;
+/** How many failed runs of each automation are kept, the newest. Default: `runs`. */
+failed_runs?: number | undefined;
+} | null | undefined;
 /** Stored as given; replaces the whole map. */
 metadata?: Record<string, unknown> | undefined;
 };
@@ -4442,6 +4552,8 @@ documents?: Array<string> | undefined;
 sources?: Array<string> | undefined;
 /** agt_… or the lookup key of the agent; only its sources. Not with `sources`. */
 agent?: string | undefined;
+/** Whether quotes of PDFs come with the rectangles where they stand on their pages. Default false. */
+boxes?: boolean | undefined;
 };
 
 export type CreateAnswerRequest = {
@@ -4461,6 +4573,8 @@ unsupported?: 'mark' | 'remove' | 'refuse' | undefined;
 max_results?: number | undefined;
 /** The most that the model writes. Default 1024. */
 max_output_tokens?: number | undefined;
+/** Whether quotes of PDFs come with the rectangles where they stand on their pages. Default false. */
+boxes?: boolean | undefined;
 /** Sends events instead (text/event-stream): `delta` with text as it arrives (only with `mark`), `sentence` with each sentence after its check, then `answer` with the whole answer, or `error`. */
 stream?: boolean | undefined;
 };

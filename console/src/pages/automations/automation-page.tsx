@@ -8,7 +8,7 @@ import { Id } from '../../ui/copy.tsx';
 import { Confirm, Dialog } from '../../ui/dialog.tsx';
 import { ErrorNotice } from '../../ui/notice.tsx';
 import { PageHead } from '../../ui/page.tsx';
-import { useAction, useApi } from '../../ui/query.ts';
+import { optimistically, useAction, useApi } from '../../ui/query.ts';
 import { Shown, Skeleton } from '../../ui/shown.tsx';
 import { State } from '../../ui/state.tsx';
 import { Tabs } from '../../ui/tabs.tsx';
@@ -31,11 +31,14 @@ export function AutomationPage({ id }: { id: string }) {
   const [, navigate] = useLocation();
   const refresh = ['GET /api/v1/automations'] as const;
   const toggle = useAction(
-    async (running: boolean) => {
-      const changed = running
-        ? await call('POST /api/v1/automations/{automation}/pause', { path })
-        : await call('POST /api/v1/automations/{automation}/activate', { path });
-      automation.replace(changed);
+    (found: Automation) => {
+      const isRunning = found.status === 'running';
+      const guess: Automation = { ...found, status: isRunning ? 'paused' : 'running' };
+      return optimistically(found, guess, automation.replace, () =>
+        isRunning
+          ? call('POST /api/v1/automations/{automation}/pause', { path })
+          : call('POST /api/v1/automations/{automation}/activate', { path }),
+      );
     },
     { refresh: [...refresh] },
   );
@@ -55,7 +58,7 @@ export function AutomationPage({ id }: { id: string }) {
                   {found.type === 'invoked' ? 'Run…' : 'Emit its event…'}
                 </Button>
               )}
-              <Button busy={toggle.busy} onClick={() => toggle.run(running)}>
+              <Button busy={toggle.busy} onClick={() => toggle.run(found)}>
                 {running ? 'Pause' : 'Activate'}
               </Button>
               <Button onClick={() => change({ tab: 'definition' })}>Edit</Button>

@@ -12,7 +12,9 @@ const editable = [
     'run_as_agent',
     'max_concurrent_runs',
     'max_pending_runs',
+    'concurrency',
     'timeout_seconds',
+    'retention',
     'metadata',
     'workflow',
   ],
@@ -22,7 +24,7 @@ const editable = [
 export function writeDefinition(automation: Automation, language: Language): string {
   const known = editable.filter((name) => {
     const value = automation[name];
-    return value !== undefined && value !== null && JSON.stringify(value) !== '{}';
+    return value !== undefined && value !== null && (name !== 'metadata' || JSON.stringify(value) !== '{}');
   });
   return writeText(Object.fromEntries(known.map((name) => [name, automation[name]])), language);
 }

@@ -2,6 +2,25 @@ type DiffLine = { kind: 'same' | 'added' | 'removed'; text: string };
 
 const cellsMax = 4_000_000;
 
+export type DiffRow = { before?: DiffLine; after?: DiffLine };
+
+/** The lines of both texts beside each other: what was removed beside what was added in its place. */
+export function pairLines(lines: DiffLine[]): DiffRow[] {
+  const rows: DiffRow[] = [];
+  /** The first row since the last common line that has nothing on its right. */
+  let open = 0;
+  for (const line of lines) {
+    const row = rows[open];
+    if (line.kind === 'same') rows.push({ before: line, after: line });
+    else if (line.kind === 'removed') rows.push({ before: line });
+    else if (row === undefined) rows.push({ after: line });
+    else row.after = line;
+    if (line.kind === 'same') open = rows.length;
+    else if (line.kind === 'added') open += 1;
+  }
+  return rows;
+}
+
 /** The line differences between two texts, by the longest common subsequence. */
 export function diffLines(before: string, after: string): DiffLine[] {
   const [a, b] = [before.split('\n'), after.split('\n')];

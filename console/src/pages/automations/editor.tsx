@@ -10,12 +10,15 @@ import { count } from '../../ui/format.ts';
 import { ErrorNotice } from '../../ui/notice.tsx';
 import { useAction } from '../../ui/query.ts';
 import { useUnsaved } from '../../ui/unsaved.ts';
+import { completeAt, explainAt } from './complete.ts';
 import { type Language, readDefinition, writeDefinition, writeText } from './definition.ts';
 import './editor.css';
 import { InvokeForm, suggestPayload } from './invoke-form.tsx';
 import { templates } from './templates.ts';
 
 const CodeEditor = lazy(() => import('../../ui/code-editor.tsx'));
+const DefinitionGraph = lazy(() => import('./definition-graph.tsx'));
+const help = { complete: completeAt, explain: explainAt };
 type Problem = { line: number; column: number; node?: string; message: string };
 
 /** Edits a definition, in YAML or JSON. The server checks it as it is typed. */
@@ -36,6 +39,8 @@ export default function DefinitionEditor({
   const [text, setText] = useState(saved);
   const [problems, setProblems] = useState<Problem[]>([]);
   const [testing, setTesting] = useState<Automation>();
+  const [cursor, setCursor] = useState(0);
+  const [shown, setShown] = useState<{ offset: number }>();
   const isChanged = text !== saved;
   useUnsaved(isChanged);
 
@@ -122,16 +127,26 @@ export default function DefinitionEditor({
         </Button>
       </div>
       <ErrorNotice error={save.error} />
-      <Suspense fallback={<textarea aria-label="Definition" className="code" rows={24} readOnly value={text} />}>
-        <CodeEditor
-          label="Definition"
-          rows={24}
-          language={language}
-          value={text}
-          findMistakes={findMistakes}
-          onChange={setText}
-        />
-      </Suspense>
+      <div className="definition">
+        <Suspense fallback={<textarea aria-label="Definition" className="code" rows={24} readOnly value={text} />}>
+          <CodeEditor
+            label="Definition"
+            rows={24}
+            language={language}
+            value={text}
+            findMistakes={findMistakes}
+            help={help}
+            shown={shown}
+            onCursor={setCursor}
+            onChange={setText}
+          />
+        </Suspense>
+        <section className="definition-graph" aria-label="Graph of the definition">
+          <Suspense fallback={null}>
+            <DefinitionGraph text={text} cursor={cursor} onShow={(offset) => setShown({ offset })} />
+          </Suspense>
+        </section>
+      </div>
       {problems.length > 0 ? (
         <ol className="problems" aria-label="Problems">
           {problems.map(({ line, column, node, message }) => (

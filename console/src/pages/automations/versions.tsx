@@ -1,6 +1,7 @@
 import { useMemo, useState } from 'react';
 import { call } from '../../api/client.ts';
 import type { Automation, WorkflowVersion } from '../../api/generated.ts';
+import { useFilters } from '../../ui/address.ts';
 import { Button } from '../../ui/button.tsx';
 import { ErrorNotice } from '../../ui/notice.tsx';
 import { Empty } from '../../ui/page.tsx';
@@ -8,7 +9,7 @@ import { useAction, useApi } from '../../ui/query.ts';
 import { Scroll } from '../../ui/scroll.tsx';
 import { Shown } from '../../ui/shown.tsx';
 import { writeText } from './definition.ts';
-import { diffLines } from './diff.ts';
+import { type DiffRow, diffLines, pairLines } from './diff.ts';
 import './editor.css';
 
 /** The versions of the automation's graph, and what each changed. */
@@ -50,6 +51,7 @@ function Comparison({
 }) {
   const [newer, setNewer] = useState(0);
   const [older, setOlder] = useState(Math.min(1, versions.length - 1));
+  const [{ sides }, change] = useFilters({ sides: 'beside' });
   const textOf = (index: number) => writeText(versions[index]?.workflow ?? null, 'yaml');
   // biome-ignore lint/correctness/useExhaustiveDependencies: the texts are those of the versions
   const lines = useMemo(() => diffLines(textOf(older), textOf(newer)), [older, newer, versions]);
@@ -76,6 +78,14 @@ function Comparison({
         {choice('Older version', older, setOlder)}
         <span aria-hidden="true">→</span>
         {choice('Newer version', newer, setNewer)}
+        <select
+          aria-label="Layout"
+          value={sides}
+          onChange={(event) => change({ sides: event.target.value as 'beside' | 'below' })}
+        >
+          <option value="beside">Side by side</option>
+          <option value="below">One below the other</option>
+        </select>
         {newer === 0 ? null : (
           <Button busy={restore.busy} onClick={() => restore.run()}>
             Use this version again
@@ -83,15 +93,39 @@ function Comparison({
         )}
       </div>
       <ErrorNotice error={restore.error} />
-      <Scroll label="Differences" className="diff">
-        {lines.map(({ kind, text }, index) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: lines have no other identity
-          <span key={index} className={kind}>
-            {kind === 'added' ? '+ ' : kind === 'removed' ? '- ' : '  '}
-            {text}
-          </span>
-        ))}
-      </Scroll>
+      {sides === 'beside' ? <Sides rows={pairLines(lines)} /> : <Lines lines={lines} />}
     </div>
+  );
+}
+
+/** The older version on the left, the newer one on the right. */
+function Sides({ rows }: { rows: DiffRow[] }) {
+  return (
+    <section className="diff-sides" aria-label="Differences">
+      {rows.flatMap(({ before, after }, index) => [
+        // biome-ignore lint/suspicious/noArrayIndexKey: lines have no other identity
+        <span key={`${index} before`} className={before?.kind}>
+          {before?.text ?? ''}
+        </span>,
+        // biome-ignore lint/suspicious/noArrayIndexKey: lines have no other identity
+        <span key={`${index} after`} className={after?.kind}>
+          {after?.text ?? ''}
+        </span>,
+      ])}
+    </section>
+  );
+}
+
+function Lines({ lines }: { lines: ReturnType<typeof diffLines> }) {
+  return (
+    <Scroll label="Differences" className="diff">
+      {lines.map(({ kind, text }, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: lines have no other identity
+        <span key={index} className={kind}>
+          {kind === 'added' ? '+ ' : kind === 'removed' ? '- ' : '  '}
+          {text}
+        </span>
+      ))}
+    </Scroll>
   );
 }

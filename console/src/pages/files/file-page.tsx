@@ -11,7 +11,7 @@ import { Field, Switch } from '../../ui/field.tsx';
 import { bytes } from '../../ui/format.ts';
 import { ErrorNotice } from '../../ui/notice.tsx';
 import { Details, PageHead } from '../../ui/page.tsx';
-import { refresh, useAction, useApi } from '../../ui/query.ts';
+import { optimistically, refresh, useAction, useApi } from '../../ui/query.ts';
 import { Shown } from '../../ui/shown.tsx';
 import { Time } from '../../ui/time.tsx';
 import { AclEditor } from './acl-editor.tsx';
@@ -100,7 +100,10 @@ function Rename({
 }) {
   const [filename, setFilename] = useState(file.filename);
   const rename = useAction(async () => {
-    onChange(await call('PATCH /api/v1/files/{file}', { path: { file: file.id }, body: { filename } }));
+    const path = { file: file.id };
+    await optimistically(file, { ...file, filename }, onChange, () =>
+      call('PATCH /api/v1/files/{file}', { path, body: { filename } }),
+    );
     onClose();
   });
   return (
@@ -116,8 +119,10 @@ function Rename({
 
 function Sharing({ file, onChange }: { file: StoredFile; onChange: (file: StoredFile) => void }) {
   const isImage = file.content_type.startsWith('image/');
-  const share = useAction(async (shared: boolean) =>
-    onChange(await call('PATCH /api/v1/files/{file}', { path: { file: file.id }, body: { share: shared } })),
+  const share = useAction((shared: boolean) =>
+    optimistically(file, { ...file, shared }, onChange, () =>
+      call('PATCH /api/v1/files/{file}', { path: { file: file.id }, body: { share: shared } }),
+    ),
   );
   return (
     <section className="card">

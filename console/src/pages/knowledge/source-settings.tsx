@@ -7,7 +7,7 @@ import { Form } from '../../ui/dialog.tsx';
 import { CodeField, Field } from '../../ui/field.tsx';
 import { parseObject } from '../../ui/json.ts';
 import { ErrorNotice } from '../../ui/notice.tsx';
-import { refresh, useAction } from '../../ui/query.ts';
+import { optimistically, refresh, useAction } from '../../ui/query.ts';
 import { DeleteButton } from '../../ui/resource-page.tsx';
 import { useUnsaved } from '../../ui/unsaved.ts';
 import { InboundUrl } from './inbound-url.tsx';
@@ -25,9 +25,9 @@ export function Settings({
 }) {
   const [, navigate] = useLocation();
   const path = { source: source.id };
-  const pause = useAction(async () => {
+  const pause = useAction(() => {
     const state = source.state === 'active' ? ('paused' as const) : ('active' as const);
-    onChange(await call(patch, { path, body: { state } }));
+    return optimistically(source, { ...source, state }, onChange, () => call(patch, { path, body: { state } }));
   });
   return (
     <div className="stack">

@@ -202,9 +202,10 @@ function columnsOf(isDeveloper: boolean, onEdit: (entry: Entry) => void): Column
           perform={async () => {
             await removeEntry(entry, isDeveloper);
             refresh('GET /api/v1/kv');
+            return () => restoreEntry(entry, isDeveloper);
           }}
         >
-          This also deletes its value. This cannot be undone.
+          This also deletes its value. You can restore it for a few seconds.
         </DeleteButton>
       ),
     },
@@ -217,6 +218,14 @@ function expiresSoon({ expires_at }: Entry): boolean {
 
 function removeEntry({ key, user }: Entry, isDeveloper: boolean) {
   return call('DELETE /api/v1/kv/{key}', { path: { key }, query: isDeveloper ? { user } : {} });
+}
+
+/** Writes a deleted entry again, with what is left of its time. Refused if its key was written meanwhile. */
+async function restoreEntry({ key, value, user, expires_at }: Entry, isDeveloper: boolean): Promise<void> {
+  const left = expires_at === undefined ? undefined : Math.ceil((Date.parse(expires_at) - Date.now()) / 1_000);
+  const ttl = left === undefined ? {} : { ttl_seconds: Math.max(1, left) };
+  await call('POST /api/v1/kv', { body: { key, value, ...ttl, ...(isDeveloper ? { user } : {}) } });
+  refresh('GET /api/v1/kv');
 }
 
 function bulkActions(entries: Entry[], clear: () => void) {

@@ -1,6 +1,7 @@
 import type { ReactNode } from 'react';
 import { Link } from 'wouter';
 import { count } from '../../ui/format.ts';
+import { ErrorNotice } from '../../ui/notice.tsx';
 import { useApi } from '../../ui/query.ts';
 import { Time } from '../../ui/time.tsx';
 
@@ -54,6 +55,7 @@ export function Attention() {
       {isKnown && items.length === 0 ? (
         <p className="calm">Nothing waits for you, and nothing failed in the last day.</p>
       ) : null}
+      <ErrorNotice error={approvals.error ?? runs.error ?? extractions.error ?? jobs.error} />
       <ul className="events">
         {items.slice(0, shownMax + 2).map(({ key, tone, text, detail, at }) => (
           <li key={key} className={tone}>

@@ -4,8 +4,9 @@ import type { AutomationRunSummary } from '../../api/generated.ts';
 import { useSession } from '../../session.tsx';
 import { type Bar, Bars, lastDays } from '../../ui/bars.tsx';
 import { bytes, compact, count, duration } from '../../ui/format.ts';
+import { ErrorNotice } from '../../ui/notice.tsx';
 import { PageHead } from '../../ui/page.tsx';
-import { useApi } from '../../ui/query.ts';
+import { type Loaded, useApi } from '../../ui/query.ts';
 import { State } from '../../ui/state.tsx';
 import { Time } from '../../ui/time.tsx';
 import { actionWords } from '../../ui/words.ts';
@@ -42,10 +43,17 @@ export function OverviewPage() {
 
 /** Requests, runs, language models and storage, each with what it was over time. */
 function Measures() {
-  const uses = useApi('GET /api/v1/credential_uses', { query: { page_size: 100 } }).data?.data;
-  const runs = useApi('GET /api/v1/automation_runs', { query: { limit: runsShown } }, { poll: () => 4_000 }).data?.data;
-  const models = useApi('GET /api/v1/usage/models', { query: { by: 'day', page_size: 100 } }).data?.data;
-  const usage = useApi('GET /api/v1/usage').data;
+  const loaded = {
+    uses: useApi('GET /api/v1/credential_uses', { query: { page_size: 100 } }),
+    runs: useApi('GET /api/v1/automation_runs', { query: { limit: runsShown } }, { poll: () => 4_000 }),
+    models: useApi('GET /api/v1/usage/models', { query: { by: 'day', page_size: 100 } }),
+    usage: useApi('GET /api/v1/usage'),
+  };
+  const uses = loaded.uses.data?.data;
+  const runs = loaded.runs.data?.data;
+  const models = loaded.models.data?.data;
+  const usage = loaded.usage.data;
+  const failed = Object.values(loaded).find(({ data, error }) => data === undefined && error !== undefined);
   const requests = sumBy(uses, ({ requests }) => requests);
   const refused = uses?.reduce((sum, one) => sum + one.refused, 0) ?? 0;
   const tokensByDay = new Map(
@@ -53,8 +61,9 @@ function Measures() {
   );
   const cost = models?.reduce((sum, one) => sum + one.cost, 0) ?? 0;
   const ended = runs?.filter(({ status }) => status === 'completed' || status === 'failed') ?? [];
-  const failed = ended.filter(({ status }) => status === 'failed').length;
+  const failures = ended.filter(({ status }) => status === 'failed').length;
   const stored = usage?.file_bytes;
+  if (failed) return <ErrorNotice error={failed.error} onRetry={() => retry(Object.values(loaded))} />;
   return (
     <ul className="measures" aria-label="The last 30 days">
       <Measure
@@ -68,7 +77,7 @@ function Measures() {
       <Measure
         name={`Last ${ended.length === 0 ? '' : `${ended.length} `}runs`}
         href="/runs"
-        figure={runs && (ended.length === 0 ? '0' : `${Math.round((1 - failed / ended.length) * 100)} % succeeded`)}
+        figure={runs && (ended.length === 0 ? '0' : `${Math.round((1 - failures / ended.length) * 100)} % succeeded`)}
         detail={ended.length === 0 ? 'None has ended yet' : `${duration(middleOf(ended))} median`}
       >
         <Bars label="Duration of the last runs" bars={(runs ?? []).map(runBar).reverse()} />
@@ -102,6 +111,10 @@ function Measures() {
       </Measure>
     </ul>
   );
+}
+
+function retry(loaded: Pick<Loaded<unknown>, 'error' | 'reload'>[]): void {
+  for (const { error, reload } of loaded) if (error !== undefined) reload();
 }
 
 function Measure({
@@ -167,7 +180,7 @@ function Counts() {
         <li key={name}>
           <Link href={path}>
             <span className="faint">{name}</span>
-            <span className="number">{number?.toLocaleString('en') ?? '…'}</span>
+            <span className="number">{number?.toLocaleString('en') ?? '–'}</span>
           </Link>
         </li>
       ))}
@@ -184,6 +197,7 @@ function Activity() {
         <h2>Recent activity</h2>
         <Link href="/audit">Audit log</Link>
       </div>
+      <ErrorNotice error={runs.error ?? changes.error} />
       <ul className="events">
         {runs.data?.data.map((run) => (
           <li key={run.id}>

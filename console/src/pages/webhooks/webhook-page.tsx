@@ -7,7 +7,7 @@ import { Id } from '../../ui/copy.tsx';
 import { FormDialog } from '../../ui/form-dialog.tsx';
 import { ErrorNotice } from '../../ui/notice.tsx';
 import { Details, PageHead } from '../../ui/page.tsx';
-import { refresh, useAction, useApi } from '../../ui/query.ts';
+import { optimistically, refresh, useAction, useApi } from '../../ui/query.ts';
 import { DeleteButton } from '../../ui/resource-page.tsx';
 import { Shown } from '../../ui/shown.tsx';
 import { Time } from '../../ui/time.tsx';
@@ -33,11 +33,11 @@ function WebhookBody({ webhook, onChange }: { webhook: Webhook; onChange: (webho
     refresh: ['GET /api/v1/webhooks/{webhook}/deliveries'],
   });
   const pause = useAction(
-    async () =>
-      onChange(
+    () =>
+      optimistically<Webhook>(webhook, { ...webhook, status: isPaused ? 'active' : 'paused' }, onChange, () =>
         isPaused
-          ? await call('POST /api/v1/webhooks/{webhook}/resume', { path })
-          : await call('POST /api/v1/webhooks/{webhook}/pause', { path }),
+          ? call('POST /api/v1/webhooks/{webhook}/resume', { path })
+          : call('POST /api/v1/webhooks/{webhook}/pause', { path }),
       ),
     { say: isPaused ? 'It is active.' : 'It is paused.', refresh: ['GET /api/v1/webhooks/{webhook}/deliveries'] },
   );

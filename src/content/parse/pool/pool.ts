@@ -33,7 +33,8 @@ type TaskName =
   | 'body'
   | 'prepare'
   | 'picture'
-  | 'image-size';
+  | 'image-size'
+  | 'locate';
 
 type PoolOptions = {
   /**

@@ -7,6 +7,7 @@ import { parsePage } from '../html/page.ts';
 import { imageSize } from '../image-size.ts';
 import { AttachmentReader, type PartEvent, type ResumePoint } from '../mail/attachments.ts';
 import { parseDocument, readDocument } from '../parse.ts';
+import { locateTexts, type WantedText } from '../pdf/locate.ts';
 import { loadPdfium } from '../pdf/pdfium.ts';
 import { Reading, type ReadingTerms, Unfinished } from '../reading.ts';
 import { samplePdf } from '../sample-pdf.ts';
@@ -64,6 +65,7 @@ const tasks: Record<string, Task> = {
     return { value, blobs: [small] };
   },
   'image-size': (bytes) => ({ value: imageSize(bytes) ?? null }),
+  locate: async (bytes, fields) => ({ value: await locateTexts(bytes, fields.wanted as WantedText[]) }),
 };
 
 /** The text of a document is sent as bytes. */

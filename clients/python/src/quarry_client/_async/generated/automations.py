@@ -32,7 +32,9 @@ class AsyncAutomationsOperations:
         run_as_agent: Maybe[Optional[str]] = OMIT,
         max_concurrent_runs: Maybe[Optional[int]] = OMIT,
         max_pending_runs: Maybe[Optional[int]] = OMIT,
+        concurrency: Maybe[Optional[types.CreateAutomationRequestConcurrency]] = OMIT,
         timeout_seconds: Maybe[Optional[int]] = OMIT,
+        retention: Maybe[Optional[types.CreateAutomationRequestRetention]] = OMIT,
         metadata: Maybe[Dict[str, Any]] = OMIT,
         org: Maybe[str] = OMIT,
         team: Maybe[str] = OMIT,
@@ -56,13 +58,15 @@ class AsyncAutomationsOperations:
         :param run_as_agent: The agent (`agt_…`) as which runs act.
         :param max_concurrent_runs: How many runs may be active at the same time.
         :param max_pending_runs: How many runs may wait for their turn. Beyond it, invocations are 429.
+        :param concurrency: Limits active runs with the same value in their payload.
         :param timeout_seconds: How many seconds a run may take.
+        :param retention: How long runs are kept after their end. Without it, as the app says.
         :param metadata: Stored as given; replaces the whole map.
         :param org: The organisation (`org_…`).
         :param team: The team (`tea_…`).
         :param user: The user (`usr_…`).
         """
-        response: types.Automation = await self._connection.call("POST", "/api/v1/automations", body=given(name=name, lookup_key=lookup_key, description=description, trigger=trigger, filter=filter, schedule=schedule, timezone=timezone, workflow=workflow, input_schema=input_schema, invoke_auth=invoke_auth, run_as_user=run_as_user, run_as_agent=run_as_agent, max_concurrent_runs=max_concurrent_runs, max_pending_runs=max_pending_runs, timeout_seconds=timeout_seconds, metadata=metadata, type=type, org=org, team=team, user=user), keyed=True, options=options)
+        response: types.Automation = await self._connection.call("POST", "/api/v1/automations", body=given(name=name, lookup_key=lookup_key, description=description, trigger=trigger, filter=filter, schedule=schedule, timezone=timezone, workflow=workflow, input_schema=input_schema, invoke_auth=invoke_auth, run_as_user=run_as_user, run_as_agent=run_as_agent, max_concurrent_runs=max_concurrent_runs, max_pending_runs=max_pending_runs, concurrency=concurrency, timeout_seconds=timeout_seconds, retention=retention, metadata=metadata, type=type, org=org, team=team, user=user), keyed=True, options=options)
         return response
 
     def list(
@@ -108,7 +112,9 @@ class AsyncAutomationsOperations:
         run_as_agent: Maybe[Optional[str]] = OMIT,
         max_concurrent_runs: Maybe[Optional[int]] = OMIT,
         max_pending_runs: Maybe[Optional[int]] = OMIT,
+        concurrency: Maybe[Optional[types.UpdateAutomationRequestConcurrency]] = OMIT,
         timeout_seconds: Maybe[Optional[int]] = OMIT,
+        retention: Maybe[Optional[types.UpdateAutomationRequestRetention]] = OMIT,
         metadata: Maybe[Dict[str, Any]] = OMIT,
         options: Optional[CallOptions] = None,
     ) -> types.Automation:
@@ -128,10 +134,12 @@ class AsyncAutomationsOperations:
         :param run_as_agent: The agent (`agt_…`) as which runs act.
         :param max_concurrent_runs: How many runs may be active at the same time.
         :param max_pending_runs: How many runs may wait for their turn. Beyond it, invocations are 429.
+        :param concurrency: Limits active runs with the same value in their payload.
         :param timeout_seconds: How many seconds a run may take.
+        :param retention: How long runs are kept after their end. Without it, as the app says.
         :param metadata: Stored as given; replaces the whole map.
         """
-        response: types.Automation = await self._connection.call("PATCH", path("/api/v1/automations/{}", automation), body=given(name=name, lookup_key=lookup_key, description=description, trigger=trigger, filter=filter, schedule=schedule, timezone=timezone, workflow=workflow, input_schema=input_schema, invoke_auth=invoke_auth, run_as_user=run_as_user, run_as_agent=run_as_agent, max_concurrent_runs=max_concurrent_runs, max_pending_runs=max_pending_runs, timeout_seconds=timeout_seconds, metadata=metadata), options=options)
+        response: types.Automation = await self._connection.call("PATCH", path("/api/v1/automations/{}", automation), body=given(name=name, lookup_key=lookup_key, description=description, trigger=trigger, filter=filter, schedule=schedule, timezone=timezone, workflow=workflow, input_schema=input_schema, invoke_auth=invoke_auth, run_as_user=run_as_user, run_as_agent=run_as_agent, max_concurrent_runs=max_concurrent_runs, max_pending_runs=max_pending_runs, concurrency=concurrency, timeout_seconds=timeout_seconds, retention=retention, metadata=metadata), options=options)
         return response
 
     async def delete(self, automation: str, options: Optional[CallOptions] = None) -> None:

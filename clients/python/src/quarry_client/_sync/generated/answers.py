@@ -24,6 +24,7 @@ class AnswersOperations:
         unsupported: Maybe[Literal["mark", "remove", "refuse"]] = OMIT,
         max_results: Maybe[int] = OMIT,
         max_output_tokens: Maybe[int] = OMIT,
+        boxes: Maybe[bool] = OMIT,
         stream: Maybe[bool] = OMIT,
         options: Optional[CallOptions] = None,
     ) -> types.Answer:
@@ -37,9 +38,10 @@ class AnswersOperations:
         :param unsupported: What happens to a sentence that cites nothing or misquotes: it is marked (the default), it is removed, or there is no answer.
         :param max_results: The number of passages that the model reads. Default 12.
         :param max_output_tokens: The most that the model writes. Default 1024.
+        :param boxes: Whether quotes of PDFs come with the rectangles where they stand on their pages. Default false.
         :param stream: Sends events instead (text/event-stream): `delta` with text as it arrives (only with `mark`), `sentence` with each sentence after its check, then `answer` with the whole answer, or `error`.
         """
-        response: types.Answer = self._connection.call("POST", "/api/v1/answers", body=given(query=query, sources=sources, agent=agent, model=model, instructions=instructions, unsupported=unsupported, max_results=max_results, max_output_tokens=max_output_tokens, stream=stream), keyed=True, options=options)
+        response: types.Answer = self._connection.call("POST", "/api/v1/answers", body=given(query=query, sources=sources, agent=agent, model=model, instructions=instructions, unsupported=unsupported, max_results=max_results, max_output_tokens=max_output_tokens, boxes=boxes, stream=stream), keyed=True, options=options)
         return response
 
     def verify(
@@ -50,6 +52,7 @@ class AnswersOperations:
         documents: Maybe[List[str]] = OMIT,
         sources: Maybe[List[str]] = OMIT,
         agent: Maybe[str] = OMIT,
+        boxes: Maybe[bool] = OMIT,
         options: Optional[CallOptions] = None,
     ) -> types.SignedCitations:
         """Check the quotes of a text.
@@ -59,6 +62,7 @@ class AnswersOperations:
         :param documents: cdo_…; only these documents. In `text`, [1] cites the first of them. Not with `sources` or `agent`.
         :param sources: cso_…; only these sources. By default, everything that the caller may read.
         :param agent: agt_… or the lookup key of the agent; only its sources. Not with `sources`.
+        :param boxes: Whether quotes of PDFs come with the rectangles where they stand on their pages. Default false.
         """
-        response: types.SignedCitations = self._connection.call("POST", "/api/v1/citations/verify", body=given(text=text, quotes=quotes, documents=documents, sources=sources, agent=agent), keyed=True, options=options)
+        response: types.SignedCitations = self._connection.call("POST", "/api/v1/citations/verify", body=given(text=text, quotes=quotes, documents=documents, sources=sources, agent=agent, boxes=boxes), keyed=True, options=options)
         return response

@@ -1,0 +1,149 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Database, Db } from '../../db/database.ts';
+import type { Ledger } from '../../ledger/seal.ts';
+import type { Clock } from '../../lib/clock.ts';
+import * as store from './store.ts';
+
+const dayMs = 24 * 60 * 60 * 1_000;
+/** Idempotency keys and streams refer to a run for this long. */
+const keptMsMin = dayMs;
+const automationsPageMax = 100;
+/** Runs and journal entries that one transaction deletes. A single run may have more entries. */
+const batchMax = { runs: 200, entries: 10_000 };
+
+type PruneDeps = {
+  db: Database;
+  clock: Clock;
+  ledger: Pick<Ledger, 'noteRemovedRuns'>;
+  /** Deletes those of these extractions that have ended. Returns how many. */
+  deleteExtractions: (tx: Db, appId: string, ids: readonly string[]) => Promise<number>;
+};
+
+/** What was deleted, or would be. */
+type Pruned = { runs: number; entries: number; bytes: number; extractions: number };
+
+export type PruneOptions = {
+  /** Only counts. */
+  dryRun?: boolean;
+  /** Only the automations of this app. */
+  appId?: string | undefined;
+  /** Called for each automation of which runs are deleted. */
+  onAutomation?: (automation: store.RetainedAutomation, pruned: Pruned) => void;
+  signal?: AbortSignal | undefined;
+};
+
+/**
+ * Deletes the runs that are kept no longer, in bounded batches: each transaction appends a signed segment that lists its
+ * runs, then deletes them. Safe at any time, in any number of processes; the next call continues an interrupted one.
+ */
+export async function pruneRuns(deps: PruneDeps, options: PruneOptions = {}): Promise<Pruned> {
+  const total = nothing();
+  let after: { appId: string; id: string } | undefined;
+  do {
+    const page = await store.listRetained(deps.db, after, automationsPageMax);
+    for (const automation of page) {
+      if (options.appId !== undefined && automation.appId !== options.appId) continue;
+      const pruned = nothing();
+      for (const old of await findOld(deps, automation)) await pruneKind(deps, automation, old, pruned, options);
+      if (pruned.runs > 0) options.onAutomation?.(automation, pruned);
+      add(total, pruned);
+    }
+    after = page.length === automationsPageMax ? page.at(-1) : undefined;
+  } while (after !== undefined && options.signal?.aborted !== true);
+  return total;
+}
+
+function nothing(): Pruned {
+  return { runs: 0, entries: 0, bytes: 0, extractions: 0 };
+}
+
+function add(total: Pruned, more: Pruned): void {
+  for (const name of Object.keys(total) as (keyof Pruned)[]) total[name] += more[name];
+}
+
+/** Which runs of an automation are kept no longer: of those that failed, and of the others. */
+async function findOld({ db, clock }: PruneDeps, automation: store.RetainedAutomation): Promise<store.OldRuns[]> {
+  const { days, runs, failed_days = days, failed_runs = runs } = automation.retention;
+  const now = clock.now().getTime();
+  const endedBefore = new Date(now - keptMsMin);
+  const kinds = [
+    { failed: false, days, runs },
+    { failed: true, days: failed_days, runs: failed_runs },
+  ].filter((kind) => kind.days !== undefined || kind.runs !== undefined);
+  return Promise.all(
+    kinds.map(async ({ failed, days: age, runs: kept }) => ({
+      failed,
+      endedBefore,
+      agedBefore: age === undefined ? null : new Date(now - age * dayMs),
+      upTo: kept === undefined ? null : ((await store.findSurplus(db, automation, failed, kept)) ?? null),
+    })),
+  );
+}
+
+async function pruneKind(
+  deps: PruneDeps,
+  automation: store.RetainedAutomation,
+  old: store.OldRuns,
+  pruned: Pruned,
+  { dryRun = false, signal }: PruneOptions,
+): Promise<void> {
+  for (let after: store.RunPlace | undefined; signal?.aborted !== true; ) {
+    const from = after;
+    const work = (db: Db) => pruneBatch({ ...deps, tx: db }, automation, old, from, dryRun);
+    const batch = dryRun ? await work(deps.db) : await deps.db.begin(work);
+    add(pruned, batch.pruned);
+    if (batch.last === undefined) return;
+    after = batch.last;
+  }
+}
+
+/** Deletes the next runs. Returns the last one that was looked at; undefined at the end. */
+async function pruneBatch(
+  { tx, ledger, deleteExtractions }: PruneDeps & { tx: Db },
+  automation: store.RetainedAutomation,
+  old: store.OldRuns,
+  after: store.RunPlace | undefined,
+  dryRun: boolean,
+): Promise<{ pruned: Pruned; last: store.RunPlace | undefined }> {
+  const { appId, retention } = automation;
+  // The setting may have changed since the last batch.
+  if (!isDeepStrictEqual(await store.findRetention(tx, automation), retention))
+    return { pruned: nothing(), last: undefined };
+  const found = await store.listOldRuns(tx, automation, old, after, batchMax.runs, !dryRun);
+  const looked = takeEntries(found);
+  const free = await store.listFree(
+    tx,
+    appId,
+    looked.map(({ id }) => id),
+  );
+  const runs = looked.filter(({ id }) => free.has(id));
+  const ids = runs.map(({ id }) => id);
+  const pruned = {
+    runs: runs.length,
+    entries: runs.reduce((sum, { sequence }) => sum + sequence, 0),
+    bytes: runs.reduce((sum, { journalBytes }) => sum + Number(journalBytes), 0),
+    extractions: 0,
+  };
+  if (runs.length > 0) {
+    const extractions = await store.listOwnExtractions(tx, appId, ids);
+    pruned.extractions = extractions.length;
+    if (!dryRun) {
+      const removed = runs.map(({ completedAt: at, ...run }) => ({ ...run, at }));
+      await ledger.noteRemovedRuns(tx, automation, removed);
+      pruned.extractions = await deleteExtractions(tx, appId, extractions);
+      await store.deleteRuns(tx, appId, ids);
+    }
+  }
+  const last = looked.at(-1);
+  return { pruned, last: last && { createdAt: last.place, id: last.id } };
+}
+
+/** As many of these runs as have few enough entries together, at least one. */
+function takeEntries(found: readonly store.OldRun[]): readonly store.OldRun[] {
+  let entries = 0;
+  const tooMany = found.findIndex(({ sequence }, index) => {
+    entries += sequence;
+    return index > 0 && entries > batchMax.entries;
+  });
+  return tooMany < 0 ? found : found.slice(0, tooMany);
+}

@@ -1,0 +1,257 @@
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import { pruneRuns } from '../../../src/automations/retention/prune.ts';
+import { production } from '../../../src/db/database.ts';
+import { deleteEndedExtractions } from '../../../src/extractions/store.ts';
+import { createLedger } from '../../../src/ledger/seal.ts';
+import { parseId } from '../../../src/lib/ids.ts';
+import { AutomationsClient, graphOf, type Run } from '../../support/automations.ts';
+import { tryOut, verifyAll } from '../../support/ledger.ts';
+import { operatorOf } from '../../support/operator.ts';
+import { type ErrorBody, startTestServer } from '../../support/server.ts';
+
+const server = await startTestServer();
+const operator = await operatorOf(server);
+after(async () => {
+  await operator.close();
+  await server.close();
+});
+const ledger = createLedger(server.services);
+const { db, clock, secrets } = server.services;
+
+const uuidOf = (id: string) => parseId('automationRun', id) ?? '';
+const quick = graphOf({ id: 'a', kind: 'transform', value: { n: 1 } });
+const failing = graphOf({ id: 'a', kind: 'fail', code: 'no', message: 'no' });
+
+async function createApp() {
+  const app = await server.provision.app();
+  const client = new AutomationsClient(server, app);
+  const scope = { appId: app.app.uuid, sandboxId: production };
+  return {
+    ...{ app, client, scope },
+    /** Runs that ended so many days ago, oldest first. */
+    async runs(automation: { id: string }, ...days: number[]): Promise<string[]> {
+      const ids: string[] = [];
+      for (const age of days) {
+        const { id } = await client.waitForEnd((await client.invoke(automation.id)).id);
+        await ageRun(id, age);
+        ids.push(id);
+      }
+      return ids;
+    },
+    prune: (dryRun = false) =>
+      pruneRuns({ db, clock, ledger, deleteExtractions: deleteEndedExtractions }, { appId: app.app.uuid, dryRun }),
+    /** Those of these runs that still exist. */
+    async left(ids: readonly string[]): Promise<string[]> {
+      const found = await Promise.all(
+        ids.map(async (id) => (await client.call('GET', `/automation_runs/${id}`)).status),
+      );
+      return ids.filter((_id, index) => found[index] === 200);
+    },
+    async verify() {
+      await ledger.head(scope);
+      return verifyAll(db, secrets, scope);
+    },
+  };
+}
+
+async function ageRun(id: string, days: number): Promise<void> {
+  await db`
+    update automation_runs set created_at = now() - make_interval(days => ${days}),
+      completed_at = case when completed_at is not null then now() - make_interval(days => ${days}) end
+    where id = ${uuidOf(id)}`;
+}
+
+test('runs are kept for ever unless their automation or the app says otherwise', async () => {
+  const { client, runs, prune, left } = await createApp();
+  const automation = await client.createAutomation({ workflow: quick });
+  const ids = await runs(automation, 5_000);
+  assert.deepEqual(await prune(), { runs: 0, entries: 0, bytes: 0, extractions: 0 });
+  assert.deepEqual(await left(ids), ids);
+});
+
+test('completed runs go after `days` and failed ones after `failed_days`, and the ledger states which', async () => {
+  const { client, runs, prune, left, verify } = await createApp();
+  const retention = { days: 10, failed_days: 30 };
+  const good = await client.createAutomation({ workflow: quick, retention });
+  const bad = await client.createAutomation({ workflow: failing, retention });
+  const ids = [...(await runs(good, 31, 11, 9)), ...(await runs(bad, 31, 11, 9))];
+  const [oldest, older] = ids as [string, string];
+  const before = await verify();
+  assert.deepEqual(before.problems, []);
+
+  const counted = await prune(true);
+  assert.deepEqual(await left(ids), ids);
+  assert.equal(counted.runs, 3);
+  assert.ok(counted.entries > 0 && counted.bytes > 0);
+  assert.deepEqual(await prune(), counted);
+  assert.deepEqual(await left(ids), [ids[2], ids[4], ids[5]]);
+  for (const path of [`/automation_runs/${oldest}/journal`, `/automation_runs/${older}`])
+    assert.equal((await client.call('GET', path)).status, 404);
+  const [{ entries }] = await db<[{ entries: number }]>`
+    select count(*) as entries from automation_run_entries where run_id = any(${[oldest, older].map(uuidOf)}::uuid[])`;
+  assert.equal(entries, 0);
+  assert.equal((await prune()).runs, 0);
+
+  const { problems, counts } = await verify();
+  assert.deepEqual(problems, []);
+  assert.ok(counts.removed >= 3);
+});
+
+test('only the newest runs are kept, counted for each automation, and none goes within a day', async () => {
+  const { client, runs, prune, left } = await createApp();
+  const retention = { runs: 2 };
+  const [one, two] = [
+    await client.createAutomation({ workflow: quick, retention }),
+    await client.createAutomation({ workflow: quick, retention }),
+  ];
+  const mine = await runs(one, 5, 4, 3, 2);
+  const others = await runs(two, 9, 8);
+  await prune();
+  assert.deepEqual(await left(mine), mine.slice(2));
+  assert.deepEqual(await left(others), others);
+  const young = await runs(one, 0, 0, 0);
+  await prune();
+  assert.deepEqual(await left([...mine, ...young]), young);
+});
+
+test('an automation replaces what the app says, and `{}` keeps its runs', async () => {
+  const { app, client, runs, prune, left } = await createApp();
+  const path = `/protected/api/v1/developer/apps/${app.app.id}`;
+  const token = app.developerToken;
+  const set = await server.api('PATCH', path, { token, body: { run_retention: { days: 3 } } });
+  assert.deepEqual([set.status, set.body.run_retention], [200, { days: 3 }]);
+  const plain = await client.createAutomation({ workflow: quick });
+  const kept = await client.createAutomation({ workflow: quick, retention: {} });
+  const ids = [...(await runs(plain, 4, 2)), ...(await runs(kept, 4))];
+  await prune();
+  assert.deepEqual(await left(ids), ids.slice(1));
+  const cleared = await client.call('PATCH', `/automations/${kept.id}`, { retention: null });
+  assert.deepEqual([cleared.status, cleared.body.retention], [200, undefined]);
+  await prune();
+  assert.deepEqual(await left(ids), [ids[1]]);
+  const unset = await server.api('PATCH', path, { token, body: { run_retention: null } });
+  assert.deepEqual([unset.status, unset.body.run_retention], [200, undefined]);
+  await ageRun(ids[1] as string, 40);
+  await prune();
+  assert.deepEqual(await left(ids), [ids[1]]);
+});
+
+test('a retention that keeps failed runs for a shorter time, or has other members, is 422', async () => {
+  const { app, client } = await createApp();
+  for (const [retention, field] of [
+    [{ days: 10, failed_days: 9 }, 'retention.failed_days'],
+    [{ runs: 10, failed_runs: 9 }, 'retention.failed_runs'],
+    [{ days: 0 }, 'retention.days'],
+    [{ hours: 1 }, 'retention.hours'],
+  ] as const) {
+    const body = { name: 'x', type: 'invoked', retention };
+    const refused = await client.call<ErrorBody>('POST', '/automations', body);
+    assert.equal(refused.status, 422, refused.text);
+    assert.equal(refused.body.error.fields?.[0]?.field, field);
+    const path = `/protected/api/v1/developer/apps/${app.app.id}`;
+    const options = { token: app.developerToken, body: { run_retention: retention } };
+    assert.equal((await server.api('PATCH', path, options)).status, 422);
+  }
+});
+
+test('the ancestors of an active run stay: parents, and runs that it continues', async () => {
+  const { client, runs, prune, left } = await createApp();
+  const retention = { days: 1 };
+  const waiting = graphOf({ id: 'w', kind: 'wait_for_signal', name: 'go' });
+  const child = await client.createAutomation({ workflow: waiting, retention });
+  const parent = await client.createAutomation({
+    retention,
+    workflow: graphOf({ id: 'p', kind: 'run_automation', automation: child.id, payload: {} }),
+  });
+  const { id: parentId } = await client.invoke(parent.id);
+  await client.waitUntilWaiting(parentId);
+  // As if the parent had ended without its child.
+  await db`update automation_runs set status = 'failed', completed_at = now() where id = ${uuidOf(parentId)}`;
+  await ageRun(parentId, 9);
+  const once = await client.createAutomation({ workflow: quick, retention });
+  const [first, second] = (await runs(once, 9, 9)) as [string, string];
+  await client.call('PATCH', `/automations/${once.id}`, { workflow: waiting });
+  const again = await client.call<Run>('POST', `/automation_runs/${first}/retry`, {});
+  assert.equal(again.status, 201, again.text);
+  await client.waitUntilWaiting(again.body.id);
+  await prune();
+  assert.deepEqual(await left([parentId, first, second]), [parentId, first]);
+
+  await client.call('POST', `/automation_runs/${again.body.id}/cancel`);
+  await prune();
+  assert.deepEqual(await left([parentId, first, again.body.id]), [parentId, again.body.id]);
+});
+
+test('extractions of deleted runs go with them, and the files that they wrote are kept', async () => {
+  const { app, client, runs, prune } = await createApp();
+  const body = { filename: 'a.txt', content_type: 'text/plain', data: 'aGVsbG8=' };
+  const file = await server.api<{ id: string }>('POST', '/api/v1/files', { key: app.secretKey, body });
+  const automation = await client.createAutomation({
+    retention: { days: 1 },
+    workflow: graphOf({
+      ...{ id: 'e', kind: 'extract', file: file.body.id, destination_kind: 'storage', destination_path: 'out' },
+    }),
+  });
+  await runs(automation, 9);
+  const list = async (what: string) => (await client.call<{ data: unknown[] }>('GET', `/${what}`)).body.data.length;
+  const [extractions, files] = [await list('extractions'), await list('files')];
+  assert.equal(extractions, 1);
+  assert.equal((await prune()).extractions, 1);
+  assert.deepEqual([await list('extractions'), await list('files')], [0, files]);
+});
+
+test('a run that is missing without a statement is found, and one that returns after it', async () => {
+  const { client, runs, prune, verify, scope } = await createApp();
+  const automation = await client.createAutomation({ workflow: quick, retention: { days: 5 } });
+  const [gone, kept] = (await runs(automation, 9, 2)) as [string, string];
+  await verify();
+  const [copy] = await db`select to_jsonb(r) as run from automation_runs r where id = ${uuidOf(gone)}`;
+  await prune();
+  await verify();
+  const [{ segment }] = await db<[{ segment: number }]>`
+    select removed_in as segment from run_anchors where run_id = ${uuidOf(gone)}`;
+  const removed = await tryOut(db, async (tx) => {
+    await tx`delete from automation_runs where id = ${uuidOf(kept)}`;
+    await tx`update run_anchors set removed_in = ${segment} where run_id = ${uuidOf(kept)}`;
+    return verifyAll(tx, secrets, scope);
+  });
+  assert.ok(removed.problems.some(({ kind, record }) => kind === 'removed' && record === kept));
+  const returned = await tryOut(db, async (tx) => {
+    await tx`
+      insert into automation_runs select * from jsonb_populate_record(null::automation_runs, ${JSON.stringify(copy?.run)}::text::jsonb)`;
+    return verifyAll(tx, secrets, scope);
+  });
+  assert.ok(returned.problems.some(({ kind, record }) => kind === 'inserted' && record === gone));
+});
+
+test('a page of many old runs is deleted batch by batch, and a changed setting ends it', async () => {
+  const { client, runs, prune, left } = await createApp();
+  const automation = await client.createAutomation({ workflow: quick, retention: { days: 5 } });
+  const [old] = (await runs(automation, 50)) as [string];
+  await db`
+    insert into automation_runs (app_id, id, sandbox_id, automation_id, type, status, payload, completed_at, created_at)
+    select app_id, new_uuid(), sandbox_id, automation_id, type, 'completed', '{}', now() - interval '9 days',
+      now() - interval '9 days' from automation_runs, generate_series(1, 500) where id = ${uuidOf(old)}`;
+  assert.equal((await prune(true)).runs, 501);
+  assert.equal((await prune()).runs, 501);
+  assert.deepEqual(await left([old]), []);
+});
+
+test('`quarry prune --dry-run` shows what `quarry prune` deletes', async () => {
+  const { app, client, runs, left } = await createApp();
+  const automation = await client.createAutomation({ workflow: quick, name: 'Bills', retention: { days: 5 } });
+  const ids = await runs(automation, 9, 2);
+  const shown = await operator.quarry('prune', '--dry-run', '--app', app.app.id);
+  assert.equal(shown.code, 0, shown.stderr);
+  assert.match(
+    shown.stdout,
+    new RegExp(`^${app.app.id} ${automation.id} Bills: 1 run, \\d+ entries of \\d+ bytes, 0 `),
+  );
+  assert.match(shown.stdout, /\n1 run, .* would be deleted\n$/);
+  assert.deepEqual(await left(ids), ids);
+  const done = await operator.quarry('prune', '--app', app.app.id);
+  assert.match(done.stdout, /\n1 run, .* deleted\n$/);
+  assert.deepEqual(await left(ids), [ids[1]]);
+  assert.equal((await operator.quarry('prune', '--app', 'nobody')).code, 2);
+});
