@@ -173,6 +173,8 @@ export async function createResources(server: TestServer, outside: Outside): Pro
       if (template.startsWith('/protected/')) return [{ authorization: `Bearer ${app.developerToken}` }];
       if (template.startsWith('/api/v1/auth/')) return [{ 'x-api-key': app.publishableKey }];
       const asUser = callers.includes('user') ? [{ authorization: `Bearer ${user.token}` }] : [];
+      // What only users may do.
+      if (template === '/api/v1/assistant_request') return asUser;
       return [{ 'x-api-key': key }, ...asUser];
     },
     bodies: {
