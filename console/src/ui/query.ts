@@ -102,8 +102,9 @@ export function useAction<A extends unknown[]>(
     setBusy(true);
     setError(undefined);
     try {
-      await latest.current.perform(...given);
+      // What an optimistic action says must not depend on what it already shows.
       const { say, refresh: changed = [] } = latest.current.after;
+      await latest.current.perform(...given);
       if (say !== undefined) toast(say);
       refresh(...changed);
       return true;

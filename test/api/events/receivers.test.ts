@@ -170,7 +170,10 @@ test('these are all places that read events', async () => {
   assert.deepEqual(found.sort(), [
     'src/automations/runs/invocation-store.ts', // Deletes old events.
     'src/automations/triggers/store.ts', // Automations, by listReceivers.
+    'src/erasures/receivers.ts', // Names of webhooks that got events of a subject, for operators.
+    'src/erasures/workflow.ts', // Deletes the events of a subject.
     'src/events/store.ts', // Streams, and maySee.
+    'src/knowledge/documents/erase.ts', // Deletes the events of a document.
     'src/monitoring/store.ts', // Jobs, which operators list.
     'src/webhooks/delivery-store.ts', // Webhooks, which belong to the app.
     'src/webhooks/store.ts', // Names of events, for operators.

@@ -38,12 +38,13 @@ test('every route refuses one byte and one value more than it declares', async (
   const refused: string[] = [];
   const zipped = new Map<number, Buffer>();
   for (const { method, path, budget, takesJson } of server.server.api.routes) {
-    if (!takesJson) continue;
+    // What a browser sends to approve an assistant is refused by its session, before the body is read.
+    if (!takesJson || path === '/api/v1/assistant_request') continue;
     const url = path.replace(/:app\b/, app.app.id).replace(/:\w+|\*/g, 'nothing');
     const credential = path.startsWith('/protected/') ? { token: app.developerToken } : { key };
     if (path.includes('/auth/')) credential.key = app.publishableKey;
     const values = await api<ErrorBody>(method, url, { ...credential, body: zeros(budget.valuesMax) });
-    const invalid = path.startsWith('/v1/') ? 400 : 422;
+    const invalid = /^\/(?:v1|oauth)\//.test(path) ? 400 : 422;
     if (values.status !== invalid && values.status !== 413) refused.push(`${method} ${path} values: ${values.status}`);
     const headers = { 'content-encoding': 'gzip' };
     // Zipped, so that what is refused is what becomes of it.

@@ -164,15 +164,22 @@ class Stable {
       .replace(
         /\b(file-|vs_|vsfb_)([0-9A-Za-z]{22})\b/g,
         (id, prefix: string) => prefix + this.#id(nativeId(id)).slice(4),
+      )
+      .replace(
+        /\b(resp_|fs_|msg_)([0-9A-Za-z]{22})(?![0-9A-Za-z])/g,
+        (_, prefix: string, suffix: string) => prefix + this.#like(`response ${suffix}`, 'response', 'file').slice(4),
       );
   }
 
   #id(id: string): string {
-    const known = this.#ids.get(id);
-    if (known !== undefined) return known;
     const prefix = id.slice(0, 3);
     const kind = kindOf.get(prefix);
-    if (kind === undefined) return id;
+    return kind === undefined ? id : this.#like(id, prefix, kind);
+  }
+
+  #like(id: string, prefix: string, kind: IdKind): string {
+    const known = this.#ids.get(id);
+    if (known !== undefined) return known;
     const count = (this.#counts.get(prefix) ?? 0) + 1;
     this.#counts.set(prefix, count);
     const hex = createHash('sha256').update(`${prefix} ${count}`).digest('hex');
