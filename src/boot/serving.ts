@@ -7,7 +7,7 @@ import { findSite } from '../http/openapi/site.ts';
 import { AppError } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
 import { rewrapKeys, unwrapsStoredKeys } from '../tenancy/rotation-store.ts';
-import { type ProcessCells, prepareCells } from './cells.ts';
+import type { ProcessCells } from './cells.ts';
 import { credentialsFile, credentialsPath, findCredentialsFile, writeCredentialsFile } from './credentials-file.ts';
 import { createServer, type QuarryServer } from './server.ts';
 import { createServices, type Services, type ServicesOptions } from './services.ts';
@@ -44,7 +44,8 @@ export async function startServing(config: Config, log: Logger, options?: Servic
       throw new ConfigError([
         'the root secret is not the one that this database was created with: set QUARRY_SECRET to that one, or restore the file "secret" in the data directory',
       ]);
-    cells = settings && (await prepareCells(services, settings));
+    // Loaded only with cells, because it costs memory.
+    if (settings !== undefined) cells = await (await import('./cells.ts')).prepareCells(services, settings);
     server = await createServer(services, { site: findSite(), front: cells?.front, cells: cells?.home });
     await cells?.start(server);
     const url = options?.listeningUrl ?? (await server.listen());

@@ -1,6 +1,6 @@
 import { BackupError } from '../backup/error.ts';
 import { CellRefused } from '../cells/identity.ts';
-import { MoveError } from '../cells/move/session.ts';
+import { MoveError } from '../cells/move/errors.ts';
 import { ConfigError } from '../config/config.ts';
 import { DirectoryLockedError } from '../db/directory-lock.ts';
 import { SchemaMismatchError } from '../db/migrate.ts';

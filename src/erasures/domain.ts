@@ -1,7 +1,7 @@
 import type { Domain } from '../domain.ts';
 import { taskNames } from '../jobs/task-names.ts';
 import { createErasureService, type ErasureService } from './service.ts';
-import { type EraseDeps, erase } from './workflow.ts';
+import type { EraseDeps } from './workflow.ts';
 
 /*
  * Erasing a user, a document or a source, with proof.
@@ -16,7 +16,11 @@ export function createErasures(deps: EraseDeps): Domain<ErasureService> {
   return {
     service: createErasureService(deps),
     tasks: {
-      [taskNames.erase]: (payload, context) => erase(deps, payload as { appId: string; erasureId: string }, context),
+      // Loaded when the first order arrives: few servers ever have one.
+      [taskNames.erase]: async (payload, context) => {
+        const { erase } = await import('./workflow.ts');
+        return erase(deps, payload as { appId: string; erasureId: string }, context);
+      },
     },
   };
 }

@@ -108,8 +108,11 @@ const useEmbedder: Use = async (_fault, round) => {
     // Embeds what is due now, as the server does every thirty seconds.
     await addJob(server.db, 'embed_documents', {});
     await until(() => finds('vector'));
-    const { body } = await knowledge.send<{ metadata: Json }>('GET', `/knowledge_ingestions/${pushed.body.id}`);
-    assert.equal(body.metadata.embedding, undefined);
+    // The job that embeds settles it afterwards.
+    await until(async () => {
+      const { body } = await knowledge.send<{ metadata: Json }>('GET', `/knowledge_ingestions/${pushed.body.id}`);
+      return body.metadata.embedding === undefined;
+    });
   };
 };
 

@@ -1,5 +1,6 @@
 import { parseId } from '../../src/lib/ids.ts';
 import { hashPassword } from '../../src/users/passwords.ts';
+import { AssistantFlow, callback } from '../support/assistant.ts';
 import { AutomationsClient, graphOf } from '../support/automations.ts';
 import { encodePng } from '../support/pictures.ts';
 import { pixel } from '../support/reference/tenants.ts';
@@ -86,6 +87,7 @@ export async function createResources(server: TestServer, outside: Outside): Pro
     return made.body.id;
   };
   const jobs = await setJobsAside(world);
+  const assistants = await createAssistants(world, read);
 
   const models = await createModels(world, create);
   const groups = await createGroups(world, create);
@@ -109,6 +111,7 @@ export async function createResources(server: TestServer, outside: Outside): Pro
       automation_run: automations.run,
     },
     ...{ ...models.known, ...groups.known, ...erasures.known, ...syncs.known, ...approvals.known },
+    connected_assistant: assistants.connected,
     response: await storeResponse(server.db, user.uuid),
     thread: await post('/threads', { title: 'Thread', agent }),
     installation: await post('/installations', { agent, kind: 'thread/messages' }),
@@ -148,6 +151,7 @@ export async function createResources(server: TestServer, outside: Outside): Pro
       getKey: { key: await post('/keys', { type: 'publishable' }) },
       getConfig: { agent },
       appendToUpload: { upload: await upload() },
+      getAssistantRequest: { request: assistants.request },
       ...openai.others,
       ...(await createFileUrls(create, read, file, user.id)),
       ...automations.others,
@@ -180,6 +184,8 @@ export async function createResources(server: TestServer, outside: Outside): Pro
     bodies: {
       ...signIn.bodies,
       ...openai.bodies,
+      decideAssistantRequest: { request: assistants.request, decision: 'allow' },
+      registerAssistant: { redirect_uris: [callback] },
       ...models.bodies,
       ...groups.bodies,
       ...erasures.bodies,
@@ -359,6 +365,14 @@ async function createFileUrls(
     downloadFilePicture: of(small.picture_url),
     uploadFileByUrl: of(link.url),
   };
+}
+
+/** An assistant that is connected, and the request of another. */
+async function createAssistants({ server, app, user }: World, read: Create) {
+  const flow = new AssistantFlow(server, app.publishableKey, user.token);
+  const { clientId } = await flow.connect();
+  const { data } = await read<{ data: Made[] }>('/connected_assistants');
+  return { connected: data[0]?.id, request: await flow.request(flow.parameters(clientId)) };
 }
 
 /** A session to refresh, a console session, and a sign-in at an issuer that is almost complete. */

@@ -8,8 +8,8 @@ import type { TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
 /* What requests about models, groups, syncs, workflows in code and approvals need. */
 
-/** A server outside: a page to send webhooks to, and an issuer of identities. */
-export type Outside = { origin: string; provider: Awaited<ReturnType<typeof startProvider>> };
+/** Servers outside: a page to send webhooks to, an issuer of identities, and the address of a language model. */
+export type Outside = { origin: string; model?: string; provider: Awaited<ReturnType<typeof startProvider>> };
 
 export type World = { server: TestServer; outside: Outside; app: TestApp; user: TestUser; password: string };
 export type Made = { id: string };
@@ -17,10 +17,10 @@ export type Made = { id: string };
 export type Create = <Body = Made>(path: string, body?: object) => Promise<Body>;
 
 export async function createModels({ server, app, outside }: World, create: Create) {
-  const body = { provider: 'openai', model: 'm', url: outside.origin };
+  const body = { provider: 'openai', model: 'm', url: outside.model ?? outside.origin };
   const model = (await create('/models', { ...body, name: 'kept' })).id;
   const alias = (await create('/model_aliases', { name: 'alias', models: ['kept'] })).id;
-  const budget = { subject: 'app', period: 'day', tokens: 1_000 };
+  const budget = { subject: 'app', period: 'day', tokens: 10_000_000 };
   const call = newUuid();
   await server.db`
     insert into model_calls (app_id, id, sandbox_id, model, provider, provider_model, reserved_tokens, created_at)

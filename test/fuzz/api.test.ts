@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
 import { after, test } from 'node:test';
 import { startSite } from '../support/fixture-site.ts';
+import { startLanguageModel } from '../support/language-model.ts';
 import { startProvider } from '../support/oidc-provider.ts';
 import { startTestServer } from '../support/server.ts';
 import { sweepApi } from './api-sweep.ts';
@@ -10,9 +11,13 @@ import { sweepApi } from './api-sweep.ts';
 const oneOf = Number(process.env.FUZZ_API_ONE_OF ?? 60);
 const seed = Number(process.env.FUZZ_SEED ?? randomInt(2 ** 31));
 
+const model = await startLanguageModel();
 const server = await startTestServer({
   logLevel: 'silent',
-  env: { QUARRY_JOB_WORKERS: '2', QUARRY_STREAM_SECONDS: '1', QUARRY_FETCH_ALLOW: '127.0.0.0/8' },
+  env: {
+    ...{ QUARRY_JOB_WORKERS: '2', QUARRY_STREAM_SECONDS: '1', QUARRY_FETCH_ALLOW: '127.0.0.0/8' },
+    ...{ QUARRY_LLM_URL: model.url, QUARRY_LLM_MODEL: 'test', QUARRY_MCP_OAUTH: 'true' },
+  },
 });
 const site = await startSite({ '/hook': 'ok' });
 const provider = await startProvider({
@@ -22,11 +27,12 @@ after(async () => {
   await server.close();
   await site.close();
   await provider.close();
+  await model.close();
 });
 
 test('for any value of a parameter or member, no request ends in a 5xx or hangs, and every response fits its schema', async (context) => {
   context.diagnostic(`repeat with FUZZ_SEED=${seed} FUZZ_API_ONE_OF=${oneOf}`);
-  const report = await sweepApi({ server, outside: { origin: site.origin, provider }, oneOf, seed });
+  const report = await sweepApi({ server, outside: { origin: site.origin, model: model.url, provider }, oneOf, seed });
   context.diagnostic(`${report.requests} of ${report.possible} requests, slowest ${report.slowestMs} ms`);
   console.log(JSON.stringify(report, undefined, 2));
   assert.deepEqual(report.problems, []);

@@ -33,7 +33,12 @@ test('a function that takes the square of its text is found, and one that only t
 test('no request keeps the event loop busy, or takes more than its size', async (context) => {
   const server = await startTestServer({
     logLevel: 'silent',
-    env: { QUARRY_JOB_WORKERS: '2', QUARRY_STREAM_SECONDS: '1', QUARRY_FETCH_ALLOW: '127.0.0.0/8' },
+    env: {
+      QUARRY_JOB_WORKERS: '2',
+      QUARRY_STREAM_SECONDS: '1',
+      QUARRY_FETCH_ALLOW: '127.0.0.0/8',
+      QUARRY_MCP_OAUTH: 'true',
+    },
   });
   const site = await startSite({ '/hook': 'ok' });
   const provider = await startProvider({

@@ -1,7 +1,8 @@
 import type { DatabaseTarget } from '../../db/address.ts';
 import { newUuid } from '../../lib/ids.ts';
 import { placesChannel } from '../store.ts';
-import { dropSession, inTransaction, MoveError, openSession, type Session } from './session.ts';
+import { MoveError } from './errors.ts';
+import { dropSession, inTransaction, openSession, type Session } from './session.ts';
 import { insertMove } from './store.ts';
 
 /** A cell as the settings name it, with a target that is not a transaction pooler. */

@@ -1,6 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { lateTables } from './catalogue.ts';
-import { inTransaction, literal, MoveError, quote, type Session, stateOf } from './session.ts';
+import { MoveError } from './errors.ts';
+import { inTransaction, literal, quote, type Session, stateOf } from './session.ts';
 import { type AppTable, deleteRows } from './tables.ts';
 
 /*

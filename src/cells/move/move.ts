@@ -3,13 +3,14 @@ import type { DatabaseTarget } from '../../db/address.ts';
 import { sequences } from './catalogue.ts';
 import { compareTable, copyChanges, copyShared, copyTable, countRows, type Difference, type Pair } from './copy.ts';
 import type { Directory } from './directory.ts';
+import { MoveBusyError, MoveError } from './errors.ts';
 import { freeze, installFence, removeFence } from './fence.ts';
 import { discardHeldJobs, holdJobs, returnHeldJobs, sendHeldJobs } from './held-jobs.ts';
-import { dropSession, inTransaction, MoveBusyError, MoveError, openSession, quote, type Session } from './session.ts';
+import { dropSession, inTransaction, openSession, quote, type Session } from './session.ts';
 import * as store from './store.ts';
 import { type AppTable, deleteRows, listAppTables } from './tables.ts';
 
-export { MoveError } from './session.ts';
+export { MoveError } from './errors.ts';
 
 type MoveOptions = {
   directory: Directory;

@@ -1,7 +1,8 @@
 import type { Logger } from '../../lib/log.ts';
 import type { Directory } from './directory.ts';
+import { MoveBusyError } from './errors.ts';
 import { continueMove } from './move.ts';
-import { dropSession, MoveBusyError, openSession } from './session.ts';
+import { dropSession, openSession } from './session.ts';
 import { listActiveMoves } from './store.ts';
 
 type ResumeOptions = {

@@ -7,18 +7,6 @@ import { Client, tryServers } from '../../db/client.ts';
 /** A session with one of the databases of a move. Its name is the move's, so that a later try can end it. */
 export type Session = pg.Client;
 
-/** Why an app cannot be moved, or not now, with what the operator can do. */
-export class MoveError extends Error {
-  override readonly name = 'MoveError';
-}
-
-/** Another process is working on the move. */
-export class MoveBusyError extends MoveError {
-  constructor() {
-    super('Another process is working on the move of this app.');
-  }
-}
-
 /** Opens a session with fixed formats of dates and numbers, and without timeouts of statements. */
 export async function openSession(target: DatabaseTarget, name: string): Promise<Session> {
   const session = await tryServers(target, async () => {

@@ -1,4 +1,5 @@
-import { MoveError, type Session, stateOf } from './session.ts';
+import { MoveError } from './errors.ts';
+import { type Session, stateOf } from './session.ts';
 
 /** The directory's list of moves. Everything that a try needs to continue another one is in it. */
 

@@ -1,5 +1,6 @@
 import { catalogue } from './catalogue.ts';
-import { bypassTriggers, inTransaction, MoveError, quote, type Session } from './session.ts';
+import { MoveError } from './errors.ts';
+import { bypassTriggers, inTransaction, quote, type Session } from './session.ts';
 
 /** A table whose rows of an app are copied. */
 export type AppTable = {

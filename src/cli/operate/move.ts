@@ -1,8 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { prepareDirectory } from '../../cells/identity.ts';
 import { Directory } from '../../cells/move/directory.ts';
+import { MoveBusyError, MoveError } from '../../cells/move/errors.ts';
 import { abortMove, continueMove } from '../../cells/move/move.ts';
-import { dropSession, MoveBusyError, MoveError, openSession } from '../../cells/move/session.ts';
+import { dropSession, openSession } from '../../cells/move/session.ts';
 import { listMoves, type MoveRow } from '../../cells/move/store.ts';
 import type { CellSettings } from '../../cells/settings.ts';
 import { inspectCells } from '../../cells/status.ts';
