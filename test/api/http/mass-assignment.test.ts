@@ -20,7 +20,7 @@ const rights = [
 
 const server = await startTestServer({
   logLevel: 'silent',
-  env: { QUARRY_FETCH_ALLOW: '127.0.0.0/8' },
+  env: { QUARRY_FETCH_ALLOW: '127.0.0.0/8', QUARRY_MCP_OAUTH: 'true' },
 });
 const site = await startSite({ '/hook': 'ok' });
 const provider = await startProvider({ redirectUris: [`${server.baseUrl}/console/oidc/callback`] });
