@@ -133,19 +133,21 @@ async function deleteRuns(db: Database, ledger: Ledger, erasure: store.ErasureRo
     select t.id from automation_runs t where t.app_id = ${appId} and ${runOfUser(db, erasure)} limit ${runsBatch}`;
   if (runs.length === 0) return false;
   const ids = runs.map(({ id }) => id);
+  // The runs that these started are found by their parents. The last of them is passed on before a parent is deleted.
+  const passOn = async (tx: Transaction) => {
+    const children = await tx`
+      update automation_runs c set user_id = ${erasure.subjectId} where c.app_id = ${appId} and c.id = any(array(
+        select t.id from automation_runs t where t.app_id = ${appId} and t.parent_run_id = any(${ids}::uuid[])
+          and not (t.id = any(${ids}::uuid[])) and t.user_id is distinct from ${erasure.subjectId} limit ${runsBatch}))`;
+    return children.count;
+  };
+  if ((await db.begin(passOn)) === runsBatch) return true;
   await ledger.noteDeletion(erasure, { kind: 'runs', id: erasure.subjectId, runs: ids });
   await db.begin(async (tx) => {
-    // The runs that these started are found by their parents, so these stay until the others are gone.
-    const children = await tx<{ id: string }[]>`
-      select id from automation_runs where app_id = ${appId} and parent_run_id = any(${ids}::uuid[])
-        and not (id = any(${ids}::uuid[])) limit ${runsBatch}`;
+    await passOn(tx);
     const [entries] = await tx<[{ total: number }]>`
       select count(*)::integer as total from automation_run_entries
       where app_id = ${appId} and run_id = any(${ids}::uuid[])`;
-    if (children.length > 0)
-      await tx`
-        update automation_runs c set user_id = ${erasure.subjectId} where c.app_id = ${appId}
-          and c.id = any(${children.map(({ id }) => id)}::uuid[])`;
     const calls = await tx`delete from model_calls where app_id = ${appId} and run_id = any(${ids}::uuid[])`;
     const approvals = await tx`delete from approvals where app_id = ${appId} and run_id = any(${ids}::uuid[])`;
     const events = await tx`

@@ -40,9 +40,8 @@ export async function pruneRuns(deps: PruneDeps, options: PruneOptions = {}): Pr
   const total = nothing();
   let after: { appId: string; id: string } | undefined;
   do {
-    const page = await store.listRetained(deps.db, after, automationsPageMax);
+    const page = await store.listRetained(deps.db, after, automationsPageMax, options.appId);
     for (const automation of page) {
-      if (options.appId !== undefined && automation.appId !== options.appId) continue;
       const pruned = nothing();
       for (const old of await findOld(deps, automation)) await pruneKind(deps, automation, old, pruned, options);
       if (pruned.runs > 0) options.onAutomation?.(automation, pruned);

@@ -41,11 +41,14 @@ export async function listRetained(
   db: Db,
   after: { appId: string; id: string } | undefined,
   countMax: number,
+  /** Only those of this app. */
+  ofApp?: string,
 ): Promise<RetainedAutomation[]> {
   return db<RetainedAutomation[]>`
     select a.app_id, a.sandbox_id, a.id, a.name, coalesce(a.retention, app.run_retention) as retention
     from automations a join apps app on app.id = a.app_id
     where coalesce(a.retention, app.run_retention) is not null and ${isInUse(db, 'a.app_id')}
+      ${ofApp === undefined ? db`` : db`and a.app_id = ${ofApp}`}
       ${after === undefined ? db`` : db`and (a.app_id, a.id) > (${after.appId}, ${after.id})`}
     order by a.app_id, a.id limit ${countMax}`;
 }
