@@ -427,6 +427,8 @@ export type Operations = {
   'GET /protected/api/v1/developer/apps/{app}/erasures/{erasure}': { path: { app: string; erasure: string; }; query: undefined; body: undefined; result: Erasure };
   'GET /api/v1/erasures/{erasure}/certificate': { path: { erasure: string; }; query: undefined; body: undefined; result: ErasureCertificate };
   'GET /protected/api/v1/developer/apps/{app}/erasures/{erasure}/certificate': { path: { app: string; erasure: string; }; query: undefined; body: undefined; result: ErasureCertificate };
+  'GET /api/v1/users/{user}/export': { path: { user: string; }; query: undefined; body: undefined; result: undefined };
+  'GET /protected/api/v1/developer/apps/{app}/users/{user}/export': { path: { app: string; user: string; }; query: undefined; body: undefined; result: undefined };
   'POST /api/v1/agents': { path: undefined; query: undefined; body: CreateAgentRequest; result: Agent };
   'GET /api/v1/agents': { path: undefined; query: { page?: number; page_size?: number; search?: string; user?: string; org?: string; }; body: undefined; result: AgentPage };
   'POST /protected/api/v1/developer/apps/{app}/agents': { path: { app: string; }; query: undefined; body: CreateAgentRequest; result: Agent };
