@@ -170,6 +170,28 @@ test('a signal that does not arrive in time is thrown', async () => {
   assert.equal((await result(flow)).result, 'timeout');
 });
 
+test('people are asked and their answer is returned, with the type of its form', async () => {
+  const form = {
+    type: 'object',
+    required: ['account'],
+    properties: { account: { type: 'string' } },
+  } as const;
+  const flow = await deploy(async (run) => {
+    const { data, ok } = await run.approve('book', { question: 'Which account?', form, timeout: '7d' });
+    const account: string = data.account;
+    const late = await run.approve('now', { question: 'Now?', timeout: 0.05 }).catch((error: StepError) => error.code);
+    return [account, ok, late];
+  });
+  const one = start([flow]);
+  const { id } = await quarry.automations.invoke(flow.name);
+  await until(async () => (await quarry.runs.get(id)).waiting_for?.kind === 'approval');
+  const approval = (await quarry.runs.get(id)).waiting_for?.approval ?? '';
+  await quarry.runs.answerApproval(approval, { data: { account: '4400' } });
+  const run = await quarry.runs.waitFor(id);
+  await one.stop();
+  assert.deepEqual(run.result, ['4400', true, 'timeout']);
+});
+
 test('two open steps of one name are duplicate_step', async () => {
   const flow = await deploy((run) => Promise.all([run.step('a', () => 1), run.step('a', () => 2)]));
   const run = await result(flow);
