@@ -159,45 +159,6 @@ test('branches run at the same time with steps of their own, and sleeps, signals
   ]);
 });
 
-test('a signal that does not arrive in time is thrown', async () => {
-  const flow = await deploy(async (run) => {
-    try {
-      return await run.signal('never', { timeout: 0.05 });
-    } catch (error) {
-      return error instanceof StepError ? error.code : error;
-    }
-  });
-  assert.equal((await result(flow)).result, 'timeout');
-});
-
-test('people are asked and their answer is returned, with the type of its form', async () => {
-  const form = {
-    type: 'object',
-    required: ['account'],
-    properties: { account: { type: 'string' } },
-  } as const;
-  const flow = await deploy(async (run) => {
-    const { data, ok } = await run.approve('book', { question: 'Which account?', form, timeout: '7d' });
-    const account: string = data.account;
-    const late = await run.approve('now', { question: 'Now?', timeout: 0.05 }).catch((error: StepError) => error.code);
-    return [account, ok, late];
-  });
-  const one = start([flow]);
-  const { id } = await quarry.automations.invoke(flow.name);
-  await until(async () => (await quarry.runs.get(id)).waiting_for?.kind === 'approval');
-  const approval = (await quarry.runs.get(id)).waiting_for?.approval ?? '';
-  await quarry.runs.answerApproval(approval, { data: { account: '4400' } });
-  const run = await quarry.runs.waitFor(id);
-  await one.stop();
-  assert.deepEqual(run.result, ['4400', true, 'timeout']);
-});
-
-test('two open steps of one name are duplicate_step', async () => {
-  const flow = await deploy((run) => Promise.all([run.step('a', () => 1), run.step('a', () => 2)]));
-  const run = await result(flow);
-  assert.deepEqual([run.status, run.error?.code], ['failed', 'duplicate_step']);
-});
-
 test('cancelling aborts the step in progress', async () => {
   let reason: unknown;
   let aborted = () => {};
@@ -256,14 +217,6 @@ test('changed code that does not fit the journal waits for code that does', asyn
   const fitting = start([flow], { codeVersion: 'd' });
   assert.equal((await quarry.runs.waitFor(id)).result, 2);
   await Promise.all([second.stop(), third.stop(), fitting.stop()]);
-});
-
-test('a thrown error fails the run with its code', async () => {
-  const flow = await deploy(async () => {
-    throw Object.assign(new Error('No such invoice.'), { code: 'no_invoice' });
-  });
-  const run = await result(flow);
-  assert.deepEqual([run.status, run.error?.code, run.error?.message], ['failed', 'no_invoice', 'No such invoice.']);
 });
 
 test('a waiting worker begins a run without a pause', async (context) => {
