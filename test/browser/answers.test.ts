@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { after, afterEach, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { buildPdf } from '../../src/content/parse/sample-pdf.ts';
@@ -30,6 +32,10 @@ const pdf = buildPdf(
     ],
   ].map((lines) => lines.join('\n')),
 );
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const findAxeProblems = `axe.run().then(({ violations }) =>
+  violations.map(({ id, nodes }) => id + ': ' + nodes.map(({ html }) => html).join(' ')))`;
 
 /** An app with a PDF and a text in a source each. */
 async function fill(browser: ConsoleTest) {
@@ -110,10 +116,15 @@ test('an answer arrives with its citations, which open the passage and the place
   await passage.locator('del').getByText('doubles').waitFor();
   await it.picture(page, 'answer');
   for (const width of [375, 1440]) {
-    await page.setViewportSize({ width, height: 1100 });
+    await page.setViewportSize({ width, height: 900 });
     await page.evaluate('scrollTo(0, 0)');
     await it.picture(page, `answer-${width}`);
     assert.deepEqual(await findLayoutProblems(page), [], `${width} pixels`);
+  }
+  await page.evaluate(axe);
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme });
+    assert.deepEqual(await page.evaluate(findAxeProblems), [], colorScheme);
   }
   await passage.getByRole('link', { name: /^Open the document at line/ }).click();
   await page.getByRole('tab', { name: 'Text' }).waitFor();
