@@ -246,7 +246,7 @@ export type ClaimAutomationRunRequest = { lease_seconds: number; };
 export type ReportAutomationRunRequest = { status: 'running' | 'completed' | 'failed'; result?: unknown; error?: { code: string; message: string; }; claim?: string; };
 export type ClaimAutomationWorkRequest = { automations: Array<string>; code_version: string; lease_seconds: number; wait_seconds?: number; };
 export type ReadClaimedJournalRequest = { claim: string; after_cursor: string; };
-export type AppendRunEntriesRequest = { claim: string; after_sequence: number; entries: Array<{ type: 'node_started' | 'node_completed' | 'node_failed' | 'run_completed' | 'run_failed'; node_id?: string; kind?: 'step' | 'value' | 'sleep' | 'signal' | 'child'; retry?: { max_attempts: number; initial_seconds?: number; factor?: number; }; seconds?: number; until?: string; name?: string; timeout_seconds?: number; automation?: string; payload?: unknown; error?: { code: string; message: string; }; retryable?: boolean; }>; release?: { workflow_changed?: { expected: unknown; found: unknown; }; }; wait_seconds?: number; };
+export type AppendRunEntriesRequest = { claim: string; after_sequence: number; entries: Array<{ type: 'node_started' | 'node_completed' | 'node_failed' | 'run_completed' | 'run_failed'; node_id?: string; kind?: 'step' | 'value' | 'sleep' | 'signal' | 'child' | 'approve'; retry?: { max_attempts: number; initial_seconds?: number; factor?: number; }; seconds?: number; until?: string; name?: string; timeout_seconds?: number; question?: string; form?: Record<string, unknown>; users?: Array<string>; teams?: Array<string>; roles?: Array<'admin' | 'member' | 'viewer'>; org?: string; exclude_invoker?: boolean; automation?: string; payload?: unknown; error?: { code: string; message: string; }; retryable?: boolean; }>; release?: { workflow_changed?: { expected: unknown; found: unknown; }; }; wait_seconds?: number; };
 export type ListAppSecretsResponse = { data: Array<AppSecret>; };
 export type PutAppSecretRequest = { value: string; };
 export type ApprovalPage = Page & { data: Array<Approval>; };
@@ -427,6 +427,8 @@ export type Operations = {
   'GET /protected/api/v1/developer/apps/{app}/erasures/{erasure}': { path: { app: string; erasure: string; }; query: undefined; body: undefined; result: Erasure };
   'GET /api/v1/erasures/{erasure}/certificate': { path: { erasure: string; }; query: undefined; body: undefined; result: ErasureCertificate };
   'GET /protected/api/v1/developer/apps/{app}/erasures/{erasure}/certificate': { path: { app: string; erasure: string; }; query: undefined; body: undefined; result: ErasureCertificate };
+  'GET /api/v1/users/{user}/export': { path: { user: string; }; query: undefined; body: undefined; result: undefined };
+  'GET /protected/api/v1/developer/apps/{app}/users/{user}/export': { path: { app: string; user: string; }; query: undefined; body: undefined; result: undefined };
   'POST /api/v1/agents': { path: undefined; query: undefined; body: CreateAgentRequest; result: Agent };
   'GET /api/v1/agents': { path: undefined; query: { page?: number; page_size?: number; search?: string; user?: string; org?: string; }; body: undefined; result: AgentPage };
   'POST /protected/api/v1/developer/apps/{app}/agents': { path: { app: string; }; query: undefined; body: CreateAgentRequest; result: Agent };
