@@ -73,7 +73,7 @@ export function createAutomations(deps: AutomationsDeps, domains: NodeDomains) {
   const worker = `${hostname()}/${process.pid}/${randomBytes(3).toString('hex')}`;
   const environment = { worker, version: deps.version };
   const programs = createProgramService({
-    ...{ db, clock, log, secrets, streams: deps.streams, automations, runs, treeBudget, environment },
+    ...{ db, clock, log, secrets, expressions, streams: deps.streams, automations, runs, treeBudget, environment },
     runSecrets,
     cancelRun: runs.cancelTree,
   });

@@ -25,6 +25,9 @@ export type Step = {
   error?: { code?: string; message?: string };
 };
 
+const batchEntriesMax = 200;
+/** The statuses by which the server says that it will never take a batch. */
+const refused = new Set([400, 413, 422]);
 const quietMs = 1_000;
 const beatSecondsMax = 20;
 /** A promise for a run that another worker, or this one later, continues. */
@@ -40,8 +43,8 @@ export class Execution {
   readonly steps = new Map<string, Step>();
   readonly #visited = new Set<string>();
   readonly #waiting = new Map<string, () => void>();
-  readonly #written = new Set<() => void>();
-  #outbox: Json[] = [];
+  /** Entries for the next requests, each with what to call when it is stored. */
+  #outbox: { entry: Json; stored?: () => void }[] = [];
   #sequence: number;
   #isSending = false;
   #isScheduled = false;
@@ -119,16 +122,17 @@ export class Execution {
   /** Adds entries to the next request, which is sent when the workflow's code waits. */
   write(...entries: Json[]): void {
     if (this.signal.aborted) return;
-    this.#outbox.push(...entries);
+    this.#outbox.push(...entries.map((entry) => ({ entry })));
     this.schedule();
   }
 
-  /** Adds entries and waits until they are stored. */
-  store(...entries: Json[]): Promise<void> {
+  /** Adds an entry and waits until it is stored. */
+  store(entry: Json): Promise<void> {
     if (this.signal.aborted) return never;
-    const stored = new Promise<void>((resolve) => this.#written.add(resolve));
-    this.write(...entries);
-    return stored;
+    return new Promise<void>((stored) => {
+      this.#outbox.push({ entry, stored });
+      this.schedule();
+    });
   }
 
   /** Waits until the server has ended the wait of this step. */
@@ -171,21 +175,25 @@ export class Execution {
 
   async #send(): Promise<void> {
     if (this.#isOver || this.#isSending) return;
-    const entries = this.#outbox.splice(0, 200);
+    const batch = this.#outbox.splice(0, batchEntriesMax);
+    const entries = batch.map(({ entry }) => entry);
     const release = this.#release ?? (this.#rests(entries) ? {} : undefined);
     if (entries.length === 0 && release === undefined) return this.#keepClaim();
     this.#isSending = true;
     clearTimeout(this.#beat);
     this.#beatRequest?.abort();
-    const ends = String(entries.at(-1)?.type).startsWith('run_');
-    const stored = [...this.#written];
-    this.#written.clear();
-    const sent = await this.#append(entries, release);
+    let ends = String(entries.at(-1)?.type).startsWith('run_');
+    const sent = await this.#append(entries, release).catch((error) => {
+      if (!(error instanceof QuarryError && refused.has(error.status ?? 0)) || entries.length === 0) throw error;
+      // It will never take these entries.
+      ends = true;
+      return this.#append([{ type: 'run_failed', error: errorOf(error) }], undefined);
+    });
     this.#isSending = false;
     this.#take(sent);
-    for (const resolve of stored) resolve();
     if (sent.cancel_requested) return this.#cancel();
     if (ends || release !== undefined) return this.#leave();
+    for (const { stored } of batch) stored?.();
     this.schedule();
   }
 
@@ -276,7 +284,7 @@ export class Execution {
   #stop(): void {
     if (this.signal.aborted) return;
     this.#ending.abort(this.#stopping.reason);
-    this.#outbox = this.#outbox.filter(({ type, kind }) => type !== 'node_started' || kind !== 'step');
+    this.#outbox = this.#outbox.filter(({ entry: { type, kind } }) => type !== 'node_started' || kind !== 'step');
     this.#hand({});
   }
 

@@ -1,3 +1,4 @@
+import { type DataSchema, type InputOf, jsonSchemaOf } from './schemas.ts';
 import { type Execution, errorOf, type Json, never, type Step, WorkflowError } from './workflow-execution.ts';
 
 /** Why a step failed for good. Thrown where the workflow called it. */
@@ -17,6 +18,34 @@ export type StepOptions = {
   /** Attempts in total, or also the pauses between them. An error with `retryable: false` is not tried again. */
   retry?: number | { max_attempts: number; initial_seconds?: number; factor?: number };
 };
+export type ApproveOptions<S extends DataSchema = DataSchema> = {
+  /** What people are asked. */
+  question: string;
+  /** The JSON Schema of the answer. Without it, people answer `ok` and may add a `comment`. */
+  form?: S;
+  /** Ids of users and teams who may answer. */
+  users?: readonly string[];
+  teams?: readonly string[];
+  /** Those who have one of these roles in `org` may answer, too. Default: the organization of the automation. */
+  roles?: readonly ('admin' | 'member' | 'viewer')[];
+  org?: string;
+  /** The user who invoked the run may not answer. */
+  excludeInvoker?: boolean;
+  /** Seconds, `10m`, `12h` or `7d`. By default, the run waits for an answer until it ends. */
+  timeout?: number | string;
+};
+export type Answer<T> = {
+  /** Whether the answer has `ok: true`, or no `ok` at all. */
+  ok: boolean;
+  data: T;
+  /** Who answered, and when. */
+  by: string;
+  at: string;
+  /** The id of the approval. */
+  approval: string;
+};
+type YesOrNo = { ok: boolean; comment?: string };
+
 export type StepTools = {
   /** The same for all attempts of this step: its idempotency key in other systems. */
   commandId: string;
@@ -121,6 +150,16 @@ export class Run {
     const { timeout } = options;
     const more = timeout === undefined ? {} : { timeout_seconds: secondsOf(timeout) };
     return this.#wait(name, 'signal', { name, ...more }) as Promise<T>;
+  }
+
+  /** Asks people and returns the first answer. Throws StepError with `timeout` if there is none in time. */
+  approve(name: string, options: ApproveOptions & { form?: undefined }): Promise<Answer<YesOrNo>>;
+  approve<const S extends DataSchema>(name: string, options: ApproveOptions<S>): Promise<Answer<InputOf<S>>>;
+  approve(name: string, { form, excludeInvoker, timeout, ...asked }: ApproveOptions): Promise<Answer<unknown>> {
+    const shape = form === undefined ? {} : { form: jsonSchemaOf(form, 'input') };
+    const excluded = excludeInvoker === undefined ? {} : { exclude_invoker: excludeInvoker };
+    const more = timeout === undefined ? {} : { timeout_seconds: secondsOf(timeout) };
+    return this.#wait(name, 'approve', { ...asked, ...shape, ...excluded, ...more }) as Promise<Answer<unknown>>;
   }
 
   /** Starts a run of another automation and returns its result. */

@@ -7,7 +7,14 @@ import { Execution } from './workflow-execution.ts';
 import { Run } from './workflow-run.ts';
 
 export { WorkflowError } from './workflow-execution.ts';
-export { type Run, StepError, type StepOptions, type StepTools } from './workflow-run.ts';
+export {
+  type Answer,
+  type ApproveOptions,
+  type Run,
+  StepError,
+  type StepOptions,
+  type StepTools,
+} from './workflow-run.ts';
 
 /** A workflow in code: executed step by step, and continued after any crash behind the last step that ended. */
 export type Workflow = {

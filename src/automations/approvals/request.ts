@@ -25,7 +25,7 @@ const formBytesMax = limits.approvalFormBytesMax;
 type Place = { nodeId: string; commandId: string; attempt: number; expiresAt: Date | null };
 
 /** An approval that is ready to be written in the transaction of its `signal_waiting` entry. */
-type PreparedApproval = { id: string; write(tx: Db, now: Date): Promise<void> };
+export type PreparedApproval = { id: string; write(tx: Db, now: Date): Promise<void> };
 
 /**
  * Checks what an `approve` node asks, and whom. Throws NodeFailure. Secrets are redacted in the question and the form:

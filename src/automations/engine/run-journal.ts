@@ -198,7 +198,7 @@ export class RunJournal {
       ...(last?.type === 'run_completed' ? { result: last.record.payload ?? null } : {}),
       ...(last?.type === 'run_failed' ? { error: last.record.payload } : {}),
       waiting: rest !== undefined,
-      waitingFor: rest === undefined ? null : describeWait(this.#state),
+      waitingFor: rest === undefined ? null : describeWait(this.#state.active.values()),
       ...this.#wakeOf(rest?.wakeAtMs),
       now: this.#deps.clock.now(),
     };
@@ -236,7 +236,7 @@ export class RunJournal {
     if (this.#slept.waiting && this.#slept.wakeAtMs === wakeAtMs) return;
     await store.sleepRun(this.#deps.db, this.row, this.#state.sequence, {
       waiting: true,
-      waitingFor: describeWait(this.#state),
+      waitingFor: describeWait(this.#state.active.values()),
       ...this.#wakeOf(wakeAtMs),
     });
   }

@@ -9,6 +9,7 @@ import type { DraftEntry, EntryRecord } from '../engine/journal.ts';
 import type { RunSecrets } from '../engine/run-secrets.ts';
 import type { SecretValues } from '../engine/secret-values.ts';
 import type { TreeBudget } from '../engine/tree-budget.ts';
+import { describeWait } from '../engine/waiting-for.ts';
 import { treeLimitError } from '../nodes/errors.ts';
 import * as runStore from '../runs/store.ts';
 import * as turns from '../runs/turn-store.ts';
@@ -165,7 +166,8 @@ export class ProgramJournal {
     const ended = change.hasEnded;
     const waiting = !ended && !change.isClaimed && !hasWork(state);
     const dueMs = ended ? undefined : nextDueMs(state, row.timeoutSeconds);
-    const sleep = { waiting, wakeAt: dueMs === undefined ? null : new Date(dueMs), wakeTimer: null };
+    const waitingFor = waiting ? describeWait(state.open.values()) : null;
+    const sleep = { waiting, waitingFor, wakeAt: dueMs === undefined ? null : new Date(dueMs), wakeTimer: null };
     if (drafts.length === 0) {
       if (!ended && (waiting !== row.waiting || dueMs !== row.wakeAt?.getTime()))
         await runStore.sleepRun(tx, row, row.sequence, sleep);

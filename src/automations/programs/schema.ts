@@ -1,5 +1,6 @@
 import { type Static, Type } from 'typebox';
 import { ref, strict } from '../../http/route/route.ts';
+import { limits } from '../../lib/limits.ts';
 import { mapOf } from '../../lib/map-schema.ts';
 import { retrySchema } from '../definitions/graph.ts';
 import { entrySchema, runSchema } from '../schema.ts';
@@ -64,6 +65,38 @@ export const workPageSchema = Type.Object(
   { $id: 'WorkJournalPage', description: 'A part of the journal of a claimed run.' },
 );
 
+const people = (of: string, description: string) =>
+  Type.Optional(
+    Type.Array(Type.String({ minLength: 1, maxLength: 100 }), {
+      maxItems: limits.approvalPeopleMax,
+      description: `For kind \`approve\`: ${of}. ${description}`,
+    }),
+  );
+
+/** The members of a step that asks people: those of the node kind `approve`. */
+const approveMembers = {
+  question: Type.Optional(bounded(limits.approvalQuestionCharactersMax, 'For kind `approve`: what people are asked.')),
+  form: Type.Optional(
+    Type.Unsafe<Record<string, unknown>>({
+      type: 'object',
+      additionalProperties: true,
+      description: 'For kind `approve`: the JSON Schema of the answer. Default: `ok`, and an optional `comment`.',
+    }),
+  ),
+  users: people('ids of users', 'Each of them may answer.'),
+  teams: people('ids of teams', 'Each of their members may answer.'),
+  roles: Type.Optional(
+    Type.Array(Type.Enum(['admin', 'member', 'viewer']), {
+      maxItems: 3,
+      description: 'For kind `approve`: those who have one of these roles in `org` may answer.',
+    }),
+  ),
+  org: Type.Optional(bounded(100, 'For kind `approve`: the organization of `roles`. Default: that of the automation.')),
+  exclude_invoker: Type.Optional(
+    Type.Boolean({ description: 'For kind `approve`: the user who invoked the run may not answer.' }),
+  ),
+};
+
 const entryInput = strict({
   type: Type.Enum(['node_started', 'node_completed', 'node_failed', 'run_completed', 'run_failed'], {
     description: 'The server itself writes all other entries.',
@@ -79,7 +112,7 @@ const entryInput = strict({
   kind: Type.Optional(
     Type.Enum(stepKinds, {
       description:
-        'Of `node_started`: `step` is executed by the program; `value` is a recorded value; the server ends `sleep`, `signal` and `child`.',
+        'Of `node_started`: `step` is executed by the program; `value` is a recorded value; the server ends `sleep`, `signal`, `child` and `approve`.',
     }),
   ),
   retry: Type.Optional({ ...retrySchema, description: 'For kind `step`. The server schedules the next attempt.' }),
@@ -94,9 +127,10 @@ const entryInput = strict({
     Type.Number({
       minimum: 0,
       maximum: programLimits.sleepSecondsMax,
-      description: 'For kind `signal`: the step then fails with `timeout`.',
+      description: 'For kinds `signal` and `approve`: the step then fails with `timeout`.',
     }),
   ),
+  ...approveMembers,
   automation: Type.Optional(bounded(300, 'For kind `child`: the id or lookup key of an invoked automation.')),
   payload: Type.Optional(
     Type.Unknown({ description: 'The output of a step, the result of the run, or the payload for a child run.' }),

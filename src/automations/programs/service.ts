@@ -9,8 +9,10 @@ import type { Logger } from '../../lib/log.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import { unknownReference } from '../../tenancy/references.ts';
 import type { Secrets } from '../../tenancy/secrets.ts';
+import { prepareApproval } from '../approvals/request.ts';
 import type { AutomationService } from '../definitions/service.ts';
 import { draftEntry } from '../engine/draft-entries.ts';
+import type { Expressions } from '../engine/expressions.ts';
 import { nodeErrorOf } from '../nodes/errors.ts';
 import { runEnd } from '../nodes/services.ts';
 import { readCursor, writeCursor } from '../runs/cursor.ts';
@@ -22,9 +24,17 @@ import * as turns from '../runs/turn-store.ts';
 import { wrongState } from '../runs/wrong-state.ts';
 import { type ProgramChange, ProgramJournal, type ProgramJournalDeps, type RunKey, readyTopic } from './journal.ts';
 import { listPage, listServerEntries, type PageRow } from './pages.ts';
-import type { WorkBatch } from './schema.ts';
+import type { WorkBatch, WorkerEntry } from './schema.ts';
 import { hasWork } from './state.ts';
-import { addWorkerEntry, checkEntries, fireDue, type PreparedStep, takeChildEnds, takeSignals } from './steps.ts';
+import {
+  addWorkerEntry,
+  checkEntries,
+  fireDue,
+  type PreparedStep,
+  takeChildEnds,
+  takeSignals,
+  takes,
+} from './steps.ts';
 import * as store from './store.ts';
 
 type ProgramDeps = ProgramJournalDeps & {
@@ -32,6 +42,7 @@ type ProgramDeps = ProgramJournalDeps & {
   clock: Clock;
   log: Logger;
   secrets: Secrets;
+  expressions: Expressions;
   streams: StreamHub;
   automations: AutomationService;
   runs: RunService;
@@ -116,23 +127,39 @@ export function createProgramService(deps: ProgramDeps) {
     return run;
   }
 
-  /** Prepares the children of a batch. Not in a transaction: nothing requests a second connection while it holds one. */
-  async function prepareChildren(run: runStore.RunRow, batch: WorkBatch): Promise<Map<number, PreparedStep>> {
+  /**
+   * Prepares the children and approvals of a batch. Not in a transaction: nothing requests a second connection while it
+   * holds one.
+   */
+  async function prepareSteps(run: runStore.RunRow, batch: WorkBatch): Promise<Map<number, PreparedStep>> {
     const prepared = new Map<number, PreparedStep>();
     for (const [index, entry] of batch.entries.entries()) {
-      if (entry.kind !== 'child') continue;
+      if (entry.kind !== 'child' && entry.kind !== 'approve') continue;
       const commandId = formatId('command', newUuid());
       const row = await runStore.findWork(db, run.appId, run.id);
       if (!row) continue;
       try {
-        const caller = await loadRunCaller(db, row);
-        const input = { automation: entry.automation ?? '', payload: entry.payload ?? {} };
-        prepared.set(index, { commandId, child: await runs.prepareChild(caller, row, input, commandId) });
+        const step = entry.kind === 'child' ? prepareChild(row, entry, commandId) : prepareAsk(row, entry, commandId);
+        prepared.set(index, { commandId, ...(await step) });
       } catch (error) {
         prepared.set(index, { commandId, error: nodeErrorOf(error, log) });
       }
     }
     return prepared;
+  }
+
+  async function prepareChild(row: runStore.WorkRow, entry: WorkerEntry, commandId: string) {
+    const caller = await loadRunCaller(db, row);
+    const input = { automation: entry.automation ?? '', payload: entry.payload ?? {} };
+    return { child: await runs.prepareChild(caller, row, input, commandId) };
+  }
+
+  async function prepareAsk(row: runStore.WorkRow, entry: WorkerEntry, commandId: string) {
+    const { type: _type, kind: _kind, node_id: nodeId = '', timeout_seconds: seconds, question = '', ...more } = entry;
+    const { finder } = await deps.runSecrets.of(db, row, row.secretsVersion);
+    const expiresAt = seconds === undefined ? null : new Date(clock.now().getTime() + seconds * 1_000);
+    const place = { nodeId, commandId, attempt: 1, expiresAt };
+    return { approval: { ...(await prepareApproval(deps, row, finder, place, { question, ...more })), expiresAt } };
   }
 
   async function append(caller: Caller, id: string, batch: WorkBatch): Promise<Appended> {
@@ -143,7 +170,7 @@ export function createProgramService(deps: ProgramDeps) {
     const digest = createHash('sha256')
       .update(JSON.stringify([batch.entries, batch.release]))
       .digest();
-    const prepared = await prepareChildren(run, batch);
+    const prepared = await prepareSteps(run, batch);
     const outcome = await journal.change({ ...run, id: run.id }, async (change) => {
       const written = await applyBatch(change, batch, { claim, digest, prepared });
       const commandIds = Object.fromEntries(
@@ -266,9 +293,7 @@ export function createProgramService(deps: ProgramDeps) {
       await journal.change(run, async (change) => {
         if (change.hasEnded) throw wrongState(change.row, 'takes no signals');
         requireSignalRoom(change.row, change.state.signals.length);
-        const waiting = [...change.state.open.values()].find(
-          (one) => one.signal === signal.name && one.phase === 'signal',
-        );
+        const waiting = [...change.state.open.values()].find((one) => one.phase === 'signal' && takes(one, signal));
         const payload = { name: signal.name, payload: signal.payload ?? null };
         const received = draftEntry(change.around, 'signal_received', { payload });
         change.add([waiting ? { ...received, nodeId: waiting.nodeId, commandId: waiting.commandId } : received]);
@@ -285,7 +310,9 @@ export function createProgramService(deps: ProgramDeps) {
       await journal.change(run, async (change) => {
         if (change.hasEnded) return;
         if (change.state.status === 'running') {
-          fireDue(change);
+          // An answer that was recorded before the deadline counts.
+          await takeSignals(change);
+          await fireDue(change);
           if (!change.hasEnded) await takeChildEnds(change, runEnd);
           await change.endAtLimit(deps.treeBudget);
         }

@@ -7,7 +7,7 @@ import type { DraftEntry } from '../engine/journal.ts';
  */
 
 type Retry = { max_attempts: number; initial_seconds?: number; factor?: number };
-export const stepKinds = ['step', 'value', 'sleep', 'signal', 'child'] as const;
+export const stepKinds = ['step', 'value', 'sleep', 'signal', 'child', 'approve'] as const;
 type StepKind = (typeof stepKinds)[number];
 
 export type Step = {
@@ -25,6 +25,8 @@ export type Step = {
   dueAtMs?: number;
   timerId?: string;
   signal?: string;
+  /** The approval that ends the wait. Signals do not. */
+  approval?: string;
   child?: { kind: string; id: string };
 };
 
@@ -37,7 +39,7 @@ export type ProgramState = {
   /** Those that have not ended, oldest first. */
   open: Map<string, Step>;
   /** Signals that no step has taken yet. */
-  signals: { sequence: number; name: string }[];
+  signals: { sequence: number; name: string; approval?: string }[];
 };
 
 export type ProgramEntry = Pick<DraftEntry, 'type' | 'nodeId' | 'commandId' | 'timerId'> & {
@@ -69,6 +71,7 @@ export function applyProgramEntry(state: ProgramState, entry: ProgramEntry): voi
       return;
     case 'signal_waiting':
       if (step) step.signal = String(memberOf(record.payload, 'name'));
+      if (step) Object.assign(step, approvalIn(memberOf(record.payload, 'approval')));
       wait(step, 'signal', entry);
       return;
     case 'child_run_started':
@@ -83,7 +86,11 @@ export function applyProgramEntry(state: ProgramState, entry: ProgramEntry): voi
       if (step) delete step.dueAtMs;
       return;
     case 'signal_received':
-      state.signals.push({ sequence: entry.sequence, name: String(memberOf(record.payload, 'name')) });
+      state.signals.push({
+        sequence: entry.sequence,
+        name: String(memberOf(record.payload, 'name')),
+        ...approvalIn(record.metadata?.approval),
+      });
       return;
     case 'node_completed':
       state.signals = state.signals.filter(({ sequence }) => sequence !== record.metadata?.signal_sequence);
@@ -122,6 +129,10 @@ function startStep(state: ProgramState, entry: ProgramEntry, known: Step | undef
   if (retry !== undefined) step.retry = retry;
   state.steps.set(step.nodeId, step);
   state.open.set(step.nodeId, step);
+}
+
+function approvalIn(approval: unknown): { approval?: string } {
+  return typeof approval === 'string' ? { approval } : {};
 }
 
 function wait(step: Step | undefined, phase: Step['phase'], entry: ProgramEntry): void {

@@ -1,6 +1,8 @@
 import type { Db } from '../../db/database.ts';
 import { AppError, invalidField } from '../../lib/errors.ts';
 import { formatId, parseId } from '../../lib/ids.ts';
+import type { PreparedApproval } from '../approvals/request.ts';
+import { closeApprovals } from '../approvals/store.ts';
 import type { GraphNode } from '../definitions/graph.ts';
 import { draftChildStart } from '../engine/children.ts';
 import { draftEnd, draftEntry, draftFailure, draftNodeEntry } from '../engine/draft-entries.ts';
@@ -12,8 +14,13 @@ import { programLimits, type WorkerEntry } from './schema.ts';
 import { memberOf, type Step } from './state.ts';
 import { findPayload } from './store.ts';
 
-/** A child run that a step starts: ready to be written, or the reason why it cannot be. */
-export type PreparedStep = { commandId: string; child?: { commit(tx: Db): Promise<Child> }; error?: NodeError };
+/** A child run or an approval that a step starts: ready to be written, or the reason why it cannot be. */
+export type PreparedStep = {
+  commandId: string;
+  child?: { commit(tx: Db): Promise<Child> };
+  approval?: PreparedApproval & { expiresAt: Date | null };
+  error?: NodeError;
+};
 
 /** A step as the shared drafts of entries know it. */
 function nodeOf(step: Step): GraphNode {
@@ -31,6 +38,9 @@ const membersOf: Record<string, readonly string[]> = {
   sleep: ['node_id', 'kind', 'seconds', 'until'],
   signal: ['node_id', 'kind', 'name', 'timeout_seconds'],
   child: ['node_id', 'kind', 'automation', 'payload'],
+  approve: [
+    ...['node_id', 'kind', 'question', 'form', 'users', 'teams', 'roles', 'org', 'exclude_invoker', 'timeout_seconds'],
+  ],
 };
 const requiredOf: Record<string, readonly string[]> = {
   node_completed: ['node_id'],
@@ -41,6 +51,7 @@ const requiredOf: Record<string, readonly string[]> = {
   sleep: ['node_id'],
   signal: ['node_id', 'name'],
   child: ['node_id', 'automation'],
+  approve: ['node_id', 'question'],
 };
 
 /** Throws 422 unless each entry has the members of its type, and only the last one ends the run. */
@@ -136,6 +147,25 @@ async function startStep(
     change.add([seconds === undefined ? waiting : { ...waiting, timerId: around.newTimerId() }]);
     await takeSignals(change);
   } else if (kind === 'child') await startChild(change, attempt, entry.payload, prepared);
+  else if (kind === 'approve') await ask(change, attempt, prepared);
+}
+
+/** Asks people: the approval is written with the entries of its step. */
+async function ask(
+  change: ProgramChange,
+  attempt: Pick<Step, 'nodeId' | 'commandId' | 'attempt' | 'startedAtMs'>,
+  prepared: PreparedStep | undefined,
+): Promise<void> {
+  const { around, tx } = change;
+  if (prepared?.error !== undefined)
+    return change.add([draftNodeEntry(attempt, around, 'node_failed', { payload: prepared.error })]);
+  if (prepared?.approval === undefined) throw new Error('An approval was not prepared.');
+  const { id, expiresAt } = prepared.approval;
+  await prepared.approval.write(tx, change.now);
+  const fires = expiresAt === null ? {} : { fires_at: expiresAt.toISOString() };
+  const payload = { name: attempt.nodeId, approval: formatId('approval', id), ...fires };
+  const waiting = draftNodeEntry(attempt, around, 'signal_waiting', { payload });
+  change.add([expiresAt === null ? waiting : { ...waiting, timerId: around.newTimerId() }]);
 }
 
 async function startChild(
@@ -168,11 +198,14 @@ function notPossible(index: number, entry: WorkerEntry, step: Step | undefined, 
   });
 }
 
-/** Gives each waiting step the oldest signal of its name. Steps take them in the order in which they started. */
+/**
+ * Gives each waiting step the answer of its approval, or the oldest signal of its name. Steps take signals in the order in
+ * which they started.
+ */
 export async function takeSignals(change: ProgramChange): Promise<void> {
   const { state, around, row, tx } = change;
   for (const step of [...state.open.values()]) {
-    const signal = step.phase === 'signal' && state.signals.find(({ name }) => name === step.signal);
+    const signal = step.phase === 'signal' && state.signals.find((one) => takes(step, one));
     if (!signal) continue;
     const draft: DraftEntry | undefined = change.drafts[signal.sequence - row.sequence - 1];
     const received = draft?.record.payload ?? (await findPayload(tx, row, signal.sequence));
@@ -181,9 +214,14 @@ export async function takeSignals(change: ProgramChange): Promise<void> {
   }
 }
 
+/** Whether a waiting step takes a signal. Only its answer ends an approval. */
+export function takes({ signal, approval }: Step, received: { name: string; approval?: string }): boolean {
+  return approval === received.approval && (approval !== undefined || signal === received.name);
+}
+
 /** Fires the timers that are due, that of the whole run first. */
-export function fireDue(change: ProgramChange): void {
-  const { state, around, row } = change;
+export async function fireDue(change: ProgramChange): Promise<void> {
+  const { state, around, row, tx } = change;
   const limitMs = row.timeoutSeconds === null ? undefined : (state.startedAtMs ?? 0) + row.timeoutSeconds * 1_000;
   if (limitMs !== undefined && state.startedAtMs !== undefined && limitMs <= around.nowMs) {
     const payload = { code: 'timeout', message: `The run took longer than ${row.timeoutSeconds} seconds.` };
@@ -198,7 +236,10 @@ export function fireDue(change: ProgramChange): void {
     if (step.phase === 'retry') change.add([fired]);
     else if (step.phase === 'timer') change.add([fired, ...draftEnd(nodeOf(step), step, payload, around)]);
     else {
-      const error = { code: 'timeout', message: `The signal "${step.signal}" did not arrive in time.` };
+      const id = step.approval === undefined ? undefined : parseId('approval', step.approval);
+      if (id !== undefined) await closeApprovals(tx, row, [{ id, status: 'expired' }], change.now);
+      const awaited = id === undefined ? `The signal "${step.signal}"` : 'The answer';
+      const error = { code: 'timeout', message: `${awaited} did not arrive in time.` };
       const timedOut = { ...draftNodeEntry(step, around, 'signal_timed_out', {}), ...timer };
       change.add([timedOut, ...draftFailure(nodeOf(step), step, error, around)]);
     }

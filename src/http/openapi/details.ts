@@ -99,6 +99,7 @@ const protocols: Record<Protocol, Details> = {
   },
   events: { content: events, requestHeaders: ['Last-Event-ID'] },
   metrics: { content: { 'text/plain': { schema: text } } },
+  archive: { content: { 'application/zip': { schema: { type: 'string', format: 'binary' } } } },
   csv: { content: { 'text/csv': { schema: text } } },
   'json-or-events': {
     requestContent: { 'application/json': { schema: rpcBody } },

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { AutomationsClient, entryTypes, graphOf, type Run } from '../../support/automations.ts';
+import { codeOf, completed, ProgramWorker, programOf, started } from '../../support/programs.ts';
 import type { TestUser } from '../../support/provisioner.ts';
 import { type ErrorBody, sendRequest, startTestServer } from '../../support/server.ts';
 
@@ -305,3 +306,88 @@ test('a node that asks nobody known, or with a form that is no schema, fails', a
   assert.match((await errorOf({ roles: ['admin'] }))?.message ?? '', /need org/);
   assert.match((await errorOf({ form: { type: 'nonsense' } }))?.message ?? '', /JSON Schema/);
 });
+
+test('a step of a program asks like a node: its audience answers, signals do not, and the answer ends the step', async () => {
+  const { id, work, ask, approvals } = await askInProgram();
+  const asked = await ask('book', {
+    ...{ question: 'Book it?', users: [people.boss.id], teams: [team.id], timeout_seconds: 3_600 },
+  });
+  assert.deepEqual(entryTypes(asked.entries as never), ['signal_waiting book']);
+  const approval = (await approvals())[0] as Approval;
+  assert.equal(approval.question, 'Book it?');
+  const run = (await client.run(work.run)) as WaitingRun;
+  const { until, ...waiting } = run.waiting_for ?? {};
+  assert.deepEqual(waiting, { kind: 'approval', node_id: 'book', approval: approval.id });
+  assert.equal(until, approval.expires_at);
+  assert.equal((await as(people.stranger, 'GET', `/approvals/${approval.id}`)).status, 404);
+  assert.equal((await answerAs(people.stranger, approval)).status, 404);
+  assert.equal((await answerAs(people.boss, approval, { ok: 'yes' })).status, 422);
+  const signal = { name: 'book', payload: { ok: true } };
+  assert.equal((await client.call('POST', `/automation_runs/${work.run}/signal`, signal)).status, 200);
+  assert.equal((await as(people.boss, 'GET', `/approvals/${approval.id}`)).body.status, 'waiting');
+  assert.equal((await answerAs(people.boss, approval)).status, 200);
+  assert.equal((await answerAs(people.boss, approval)).status, 409);
+  const next = await worker.take(id, { wait_seconds: 30 });
+  const { payload } = next.claimed.journal.at(-1)?.record ?? {};
+  const { at, ...answer } = payload as { at: string };
+  assert.ok(Date.parse(at) > 0);
+  assert.deepEqual(answer, { approval: approval.id, ok: true, data: { ok: true }, by: people.boss.id });
+  const ended = entryTypes(next.claimed.journal as never).slice(-2);
+  assert.deepEqual(ended, ['signal_received book', 'node_completed book']);
+  await next.write([{ type: 'run_completed' }]);
+});
+
+test('an approval of a program expires on the server, is cancelled with its run, and is asked once by a repeated batch', async () => {
+  const { id, work, ask, approvals } = await askInProgram();
+  await ask('late', { question: 'Now?', users: [people.boss.id], timeout_seconds: 0.05 });
+  const next = await worker.take(id, { wait_seconds: 30 });
+  assert.deepEqual(entryTypes(next.claimed.journal as never).slice(-2), ['signal_timed_out late', 'node_failed late']);
+  assert.equal(codeOf(next.claimed.journal.at(-1)), 'timeout');
+  assert.equal((await approvals('expired')).length, 1);
+  const { sequence } = next;
+  const batch = [started('again', { kind: 'approve', question: 'Sure?', users: [people.boss.id] })];
+  await next.write(batch);
+  next.sequence = sequence;
+  assert.equal((await next.send(batch)).status, 200);
+  assert.equal((await approvals()).length, 1);
+  assert.equal((await next.send([completed('again', { ok: true })])).status, 409, 'a worker does not answer');
+  await client.call('POST', `/automation_runs/${work.run}/cancel`);
+  assert.equal((await approvals('cancelled')).length, 1);
+});
+
+test('a step that asks nobody known fails, and a question that is missing or too long is 422', async () => {
+  const { work } = await askInProgram();
+  const ask = (node: string, more: object) => work.send([started(node, { kind: 'approve', ...more })]);
+  const bad: [object, string][] = [
+    [{}, 'entries.0.question'],
+    [{ question: 'x'.repeat(10_001) }, 'entries.0.question'],
+    [{ question: 'Sure?', payload: 1 }, 'entries.0.payload'],
+  ];
+  for (const [members, field] of bad) {
+    const refused = await ask('a', members);
+    assert.equal(refused.status, 422);
+    assert.equal(refused.body.error.fields?.[0]?.field, field);
+  }
+  const unknown = { question: 'Sure?', users: ['usr_0000000000000000000000'] };
+  const appended = await work.write([started('a', { kind: 'approve', ...unknown })]);
+  assert.deepEqual(entryTypes(appended.entries as never), ['node_failed a']);
+  assert.equal(codeOf(appended.entries[0]), 'invalid_members');
+});
+
+const worker = new ProgramWorker(client);
+
+/** A claimed run of a program; `ask` starts a step that asks and releases the run. */
+async function askInProgram() {
+  const { id } = await client.createAutomation({ workflow: programOf('asks') });
+  await client.invoke(id);
+  const work = await worker.take(id);
+  return {
+    id,
+    work,
+    ask: (node: string, more: object) => work.write([started(node, { kind: 'approve', ...more })], { release: {} }),
+    async approvals(status = 'waiting') {
+      const path = `/approvals?run=${work.run}&status=${status}`;
+      return (await client.call<{ data: Approval[] }>('GET', path)).body.data;
+    },
+  };
+}

@@ -159,23 +159,6 @@ test('branches run at the same time with steps of their own, and sleeps, signals
   ]);
 });
 
-test('a signal that does not arrive in time is thrown', async () => {
-  const flow = await deploy(async (run) => {
-    try {
-      return await run.signal('never', { timeout: 0.05 });
-    } catch (error) {
-      return error instanceof StepError ? error.code : error;
-    }
-  });
-  assert.equal((await result(flow)).result, 'timeout');
-});
-
-test('two open steps of one name are duplicate_step', async () => {
-  const flow = await deploy((run) => Promise.all([run.step('a', () => 1), run.step('a', () => 2)]));
-  const run = await result(flow);
-  assert.deepEqual([run.status, run.error?.code], ['failed', 'duplicate_step']);
-});
-
 test('cancelling aborts the step in progress', async () => {
   let reason: unknown;
   let aborted = () => {};
@@ -234,14 +217,6 @@ test('changed code that does not fit the journal waits for code that does', asyn
   const fitting = start([flow], { codeVersion: 'd' });
   assert.equal((await quarry.runs.waitFor(id)).result, 2);
   await Promise.all([second.stop(), third.stop(), fitting.stop()]);
-});
-
-test('a thrown error fails the run with its code', async () => {
-  const flow = await deploy(async () => {
-    throw Object.assign(new Error('No such invoice.'), { code: 'no_invoice' });
-  });
-  const run = await result(flow);
-  assert.deepEqual([run.status, run.error?.code, run.error?.message], ['failed', 'no_invoice', 'No such invoice.']);
 });
 
 test('a waiting worker begins a run without a pause', async (context) => {

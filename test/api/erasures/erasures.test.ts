@@ -176,6 +176,19 @@ test('an erasure that is interrupted after each of its transactions deletes and 
       insert into kv_entries (app_id, user_id, key, sandbox_id, id, value)
       select ${appId}::uuid, ${user.uuid}::uuid, 'k' || n, '00000000-0000-0000-0000-000000000000', gen_random_uuid(), 'v'
       from generate_series(1, ${rows}::integer) n`;
+    // A run of the user with more children than a batch has, each of which started another.
+    const nobody = '00000000-0000-0000-0000-000000000000';
+    await idle.db`
+      with automation as (
+        insert into automations (app_id, id, sandbox_id, name, type)
+        values (${appId}, gen_random_uuid(), ${nobody}, 'family', 'invoked') returning id),
+      family as (select n, gen_random_uuid() as id, case when n <= 121 then 1 else n - 120 end as parent
+        from generate_series(1, 241) n)
+      insert into automation_runs (app_id, id, sandbox_id, automation_id, type, status, payload, parent_run_id,
+        invoked_by_user_id)
+      select ${appId}, f.id, ${nobody}, automation.id, 'invoked', 'completed', '{}',
+        case when f.n > 1 then p.id end, case when f.n = 1 then ${user.uuid}::uuid end
+      from family f join family p on p.n = f.parent, automation`;
     for (let i = 0; i < 3; i += 1)
       await idle.api('POST', '/api/v1/files', {
         token: user.token,
@@ -195,7 +208,7 @@ test('an erasure that is interrupted after each of its transactions deletes and 
       const erasure = await findErasureById(idle.db, appId, id);
       assert.ok(erasure);
       // Aborted from the start: the work throws after the first transaction that deletes something.
-      if (interruptions < 12) stop.abort(new Error('stop'));
+      if (interruptions < 30) stop.abort(new Error('stop'));
       await eraseRows(deps, erasure, stop.signal).then(
         () => {
           isDone = true;
@@ -205,9 +218,11 @@ test('an erasure that is interrupted after each of its transactions deletes and 
         },
       );
     }
-    assert.ok(interruptions >= 5, `${interruptions} interruptions`);
+    assert.ok(interruptions >= 10, `${interruptions} interruptions`);
     const counts = (await findErasureById(idle.db, appId, id))?.counts;
-    assert.deepEqual([counts?.key_value_entries, counts?.files, counts?.users], [rows, 3, 1]);
+    assert.deepEqual([counts?.key_value_entries, counts?.files, counts?.users, counts?.runs], [rows, 3, 1, 241]);
+    const [left] = await idle.db`select count(*)::integer as runs from automation_runs where app_id = ${appId}`;
+    assert.equal(left?.runs, 0);
   } finally {
     await idle.close();
   }

@@ -5395,8 +5395,8 @@ class AppendRunEntriesRequestEntries(TypedDict):
     """The server itself writes all other entries."""
     node_id: NotRequired[str]
     """The step: its scope, name and occurrence. Required for all `node_` entries."""
-    kind: NotRequired[Literal["step", "value", "sleep", "signal", "child"]]
-    """Of `node_started`: `step` is executed by the program; `value` is a recorded value; the server ends `sleep`, `signal` and `child`."""
+    kind: NotRequired[Literal["step", "value", "sleep", "signal", "child", "approve"]]
+    """Of `node_started`: `step` is executed by the program; `value` is a recorded value; the server ends `sleep`, `signal`, `child` and `approve`."""
     retry: NotRequired[AppendRunEntriesRequestEntriesRetry]
     """For kind `step`. The server schedules the next attempt."""
     seconds: NotRequired[float]
@@ -5406,7 +5406,21 @@ class AppendRunEntriesRequestEntries(TypedDict):
     name: NotRequired[str]
     """For kind `signal`: the name of the signal."""
     timeout_seconds: NotRequired[float]
-    """For kind `signal`: the step then fails with `timeout`."""
+    """For kinds `signal` and `approve`: the step then fails with `timeout`."""
+    question: NotRequired[str]
+    """For kind `approve`: what people are asked."""
+    form: NotRequired[Dict[str, Any]]
+    """For kind `approve`: the JSON Schema of the answer. Default: `ok`, and an optional `comment`."""
+    users: NotRequired[List[str]]
+    """For kind `approve`: ids of users. Each of them may answer."""
+    teams: NotRequired[List[str]]
+    """For kind `approve`: ids of teams. Each of their members may answer."""
+    roles: NotRequired[List[Literal["admin", "member", "viewer"]]]
+    """For kind `approve`: those who have one of these roles in `org` may answer."""
+    org: NotRequired[str]
+    """For kind `approve`: the organization of `roles`. Default: that of the automation."""
+    exclude_invoker: NotRequired[bool]
+    """For kind `approve`: the user who invoked the run may not answer."""
     automation: NotRequired[str]
     """For kind `child`: the id or lookup key of an invoked automation."""
     payload: NotRequired[Any]

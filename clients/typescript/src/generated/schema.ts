@@ -4461,8 +4461,8 @@ entries: Array<{
 type: 'node_started' | 'node_completed' | 'node_failed' | 'run_completed' | 'run_failed';
 /** The step: its scope, name and occurrence. Required for all `node_` entries. */
 node_id?: string | undefined;
-/** Of `node_started`: `step` is executed by the program; `value` is a recorded value; the server ends `sleep`, `signal` and `child`. */
-kind?: 'step' | 'value' | 'sleep' | 'signal' | 'child' | undefined;
+/** Of `node_started`: `step` is executed by the program; `value` is a recorded value; the server ends `sleep`, `signal`, `child` and `approve`. */
+kind?: 'step' | 'value' | 'sleep' | 'signal' | 'child' | 'approve' | undefined;
 /** For kind `step`. The server schedules the next attempt. */
 retry?: {
 /** Attempts in total, with the first one. */
@@ -4478,8 +4478,22 @@ seconds?: number | undefined;
 until?: string | undefined;
 /** For kind `signal`: the name of the signal. */
 name?: string | undefined;
-/** For kind `signal`: the step then fails with `timeout`. */
+/** For kinds `signal` and `approve`: the step then fails with `timeout`. */
 timeout_seconds?: number | undefined;
+/** For kind `approve`: what people are asked. */
+question?: string | undefined;
+/** For kind `approve`: the JSON Schema of the answer. Default: `ok`, and an optional `comment`. */
+form?: Record<string, unknown> | undefined;
+/** For kind `approve`: ids of users. Each of them may answer. */
+users?: Array<string> | undefined;
+/** For kind `approve`: ids of teams. Each of their members may answer. */
+teams?: Array<string> | undefined;
+/** For kind `approve`: those who have one of these roles in `org` may answer. */
+roles?: Array<'admin' | 'member' | 'viewer'> | undefined;
+/** For kind `approve`: the organization of `roles`. Default: that of the automation. */
+org?: string | undefined;
+/** For kind `approve`: the user who invoked the run may not answer. */
+exclude_invoker?: boolean | undefined;
 /** For kind `child`: the id or lookup key of an invoked automation. */
 automation?: string | undefined;
 /** The output of a step, the result of the run, or the payload for a child run. */
