@@ -473,12 +473,12 @@ export type Operations = {
   'DELETE /protected/api/v1/developer/apps/{app}/installations/{installation}': { path: { app: string; installation: string; }; query: undefined; body: undefined; result: undefined };
   'POST /api/v1/files': { path: undefined; query: undefined; body: CreateFileRequest; result: StoredFile };
   'GET /api/v1/files': { path: undefined; query: { page?: number; page_size?: number; width?: 64 | 128 | 256 | 512 | 1024 | 2048; format?: 'webp' | 'jpeg' | 'png'; agent?: string; org?: string; team?: string; user?: string; content_type?: string; prefix?: string; sort?: 'created_at' | '-created_at' | 'filename' | '-filename' | 'size' | '-size'; search?: string; }; body: undefined; result: StoredFilePage };
-  'GET /api/v1/files/{file}': { path: { file: string; }; query: { width?: 64 | 128 | 256 | 512 | 1024 | 2048; format?: 'webp' | 'jpeg' | 'png'; }; body: undefined; result: StoredFile };
+  'GET /api/v1/files/{file}': { path: { file: string; }; query: { width?: 64 | 128 | 256 | 512 | 1024 | 2048; format?: 'webp' | 'jpeg' | 'png'; page?: number; }; body: undefined; result: StoredFile };
   'PATCH /api/v1/files/{file}': { path: { file: string; }; query: undefined; body: UpdateFileRequest; result: StoredFile };
   'DELETE /api/v1/files/{file}': { path: { file: string; }; query: undefined; body: undefined; result: undefined };
   'POST /api/v1/files/upload_urls': { path: undefined; query: undefined; body: CreateFileUploadUrlRequest; result: UploadLink };
   'GET /api/v1/files/{file}/content': { path: { file: string; }; query: { expires: number; signature: string; }; body: undefined; result: undefined };
-  'GET /api/v1/files/{file}/picture': { path: { file: string; }; query: { width: 64 | 128 | 256 | 512 | 1024 | 2048; format: 'webp' | 'jpeg' | 'png'; expires: number; signature: string; }; body: undefined; result: undefined };
+  'GET /api/v1/files/{file}/picture': { path: { file: string; }; query: { width: 64 | 128 | 256 | 512 | 1024 | 2048; format: 'webp' | 'jpeg' | 'png'; page?: number; expires: number; signature: string; }; body: undefined; result: undefined };
   'GET /api/v1/files/{file}/avatar': { path: { file: string; }; query: { token: string; }; body: undefined; result: undefined };
   'GET /api/v1/files/{file}/org_logo': { path: { file: string; }; query: { token: string; }; body: undefined; result: undefined };
   'GET /api/v1/files/{file}/share': { path: { file: string; }; query: { token: string; }; body: undefined; result: undefined };

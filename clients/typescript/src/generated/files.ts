@@ -22,7 +22,8 @@ search?: string | undefined; }, options?: CallOptions): Pages<S.StoredFile, S.St
   /** Get a file with a fresh download URL. */
   get: (file: string, query?: { /** Adds `picture_url` to pictures and PDFs. The small picture is at most this many pixels wide. */
 width?: 64 | 128 | 256 | 512 | 1024 | 2048 | undefined; /** Format of `picture_url`. Default `webp`. */
-format?: 'webp' | 'jpeg' | 'png' | undefined; }, options?: CallOptions): Promise<S.StoredFile> => c.get(path`/api/v1/files/${file}`, query, options),
+format?: 'webp' | 'jpeg' | 'png' | undefined; /** The page of a PDF that `picture_url` shows, from 1. Default 1. */
+page?: number | undefined; }, options?: CallOptions): Promise<S.StoredFile> => c.get(path`/api/v1/files/${file}`, query, options),
   /** Update a file’s name, metadata, sharing or access list. */
   update: (file: string, body?: S.UpdateFileRequest, options?: CallOptions): Promise<S.StoredFile> => c.send('PATCH', path`/api/v1/files/${file}`, body, options),
   /** Delete a file and its contents. */

@@ -81,14 +81,16 @@ class AsyncFilesOperations:
         *,
         width: Maybe[Literal[64, 128, 256, 512, 1024, 2048]] = OMIT,
         format: Maybe[Literal["webp", "jpeg", "png"]] = OMIT,
+        page: Maybe[int] = OMIT,
         options: Optional[CallOptions] = None,
     ) -> types.StoredFile:
         """Get a file with a fresh download URL.
 
         :param width: Adds `picture_url` to pictures and PDFs. The small picture is at most this many pixels wide.
         :param format: Format of `picture_url`. Default `webp`.
+        :param page: The page of a PDF that `picture_url` shows, from 1. Default 1.
         """
-        response: types.StoredFile = await self._connection.call("GET", path("/api/v1/files/{}", file), query=given(width=width, format=format), options=options)
+        response: types.StoredFile = await self._connection.call("GET", path("/api/v1/files/{}", file), query=given(width=width, format=format, page=page), options=options)
         return response
 
     async def update(
