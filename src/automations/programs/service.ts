@@ -332,7 +332,13 @@ async function claimRun(
   if (!isReady || change.hasEnded) return 'lost';
   change.isByHolder = true;
   const isNew = state.status === 'pending';
-  if (isNew && row.limited && !(await turns.mayStartRun(tx, row))) return 'full';
+  const turn = isNew && row.limited ? await turns.takeTurnOf(tx, row, now) : 'now';
+  if (turn === 'full') return 'full';
+  if (turn === 'later') {
+    // It is offered again when its turn comes.
+    work.readyAt = null;
+    return 'lost';
+  }
   if (isNew) change.add([draftEntry(change.around, 'run_started', { payload: change.around.input ?? null })]);
   const claim = newUuid();
   Object.assign(work, {

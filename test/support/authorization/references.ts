@@ -111,7 +111,7 @@ const references: Record<string, Reference | readonly Reference[]> = {
 const plainText = new Set(
   `body body.acl.add.actions body.acl.grants.actions body.add.actions body.grants.actions body.namespace body.external_id
   query.namespace query.external_id body.audience body.checksum body.claims.name
-  body.claims.groups.claim body.concurrency.key
+  body.claims.groups.claim body.concurrency.key body.rate.key
   body.claims.org.claim body.claims.role.claim body.claims.teams.claim body.console.client_id
   body.console.client_secret body.issuer body.jwks_url body.content body.content.content_type
   body.content.data body.content.filename body.content_type body.data body.description body.destination_path
