@@ -168,7 +168,7 @@ export class ProgramJournal {
     const dueMs = ended ? undefined : nextDueMs(state, row.timeoutSeconds);
     const waitingFor = waiting ? describeWait(state.open.values()) : null;
     const sleep = { waiting, waitingFor, wakeAt: dueMs === undefined ? null : new Date(dueMs), wakeTimer: null };
-    if (drafts.length === 0) {
+    if (drafts.length === 0 && state.status === row.status) {
       // A run that waits for its turn is woken when that comes.
       if (!ended && state.status !== 'pending' && (waiting !== row.waiting || dueMs !== row.wakeAt?.getTime()))
         await runStore.sleepRun(tx, row, row.sequence, sleep);

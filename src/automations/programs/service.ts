@@ -339,7 +339,10 @@ async function claimRun(
     work.readyAt = null;
     return 'lost';
   }
-  if (isNew) change.add([draftEntry(change.around, 'run_started', { payload: change.around.input ?? null })]);
+  if (isNew && state.sequence === 0)
+    change.add([draftEntry(change.around, 'run_started', { payload: change.around.input ?? null })]);
+  // A run that keeps steps of another one has its first entry.
+  state.status = 'running';
   const claim = newUuid();
   Object.assign(work, {
     ...{ claim, leaseSeconds: input.lease_seconds, codeVersion: input.code_version },

@@ -318,7 +318,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
       });
     },
 
-    ...createRetries({ db, clock, automations, get, newRun, checkPayload, loadGraph }),
+    ...createRetries({ db, clock, secrets, automations, get, newRun, checkPayload, loadGraph }),
 
     /** Stores a signal for the run, which may already wait for it or do so later. */
     async signal(caller: Caller, id: string, name: string, payload: unknown): Promise<RunRow> {
