@@ -26,6 +26,7 @@ const routes: [path: string, component: ReturnType<typeof page>][] = [
   ['/knowledge/search', page(() => import('./pages/knowledge/search-page.tsx'), 'SearchPage')],
   ['/knowledge/documents/:id', page(() => import('./pages/knowledge/document-page.tsx'), 'DocumentPage')],
   ['/knowledge/:id', page(() => import('./pages/knowledge/source-page.tsx'), 'SourcePage')],
+  ['/answers', page(() => import('./pages/answers/answers-page.tsx'), 'AnswersPage')],
   ['/automations', page(automation, 'AutomationsPage')],
   ['/automations/new', page(automation, 'NewAutomationPage')],
   ['/automations/:id', page(() => import('./pages/automations/automation-page.tsx'), 'AutomationPage')],

@@ -6,7 +6,7 @@ import { call } from './api/client.ts';
 import { sourceName } from './pages/knowledge/source-name.ts';
 import { findPrincipals } from './principals/principals.ts';
 import './palette.css';
-import './principals/picker.css';
+import './ui/picker.css';
 import './ui/dialog.css';
 import { visibleSections } from './sections.ts';
 import { useSession } from './session.tsx';

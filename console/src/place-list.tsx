@@ -1,7 +1,7 @@
 import { Command } from 'cmdk';
 import { useSession } from './session.tsx';
 import { Check, Plus } from './ui/icons.ts';
-import './principals/picker.css';
+import './ui/picker.css';
 
 type Choice = { id: string | undefined; name: string };
 

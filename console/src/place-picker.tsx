@@ -1,7 +1,7 @@
 import * as Popover from '@radix-ui/react-popover';
 import { lazy, Suspense, useState } from 'react';
 import './place.css';
-import './principals/picker.css';
+import './ui/picker.css';
 import { useSession } from './session.tsx';
 import { Dialog, Form } from './ui/dialog.tsx';
 import { Field, fieldError } from './ui/field.tsx';

@@ -1,6 +1,7 @@
 import { type Static, Type } from 'typebox';
 import { freeMap, ref, strict } from '../http/route/route.ts';
 import { jsonBytes } from '../http/route/validation.ts';
+import { streamPositionSchema } from '../http/streams/schema.ts';
 import { limits } from '../lib/limits.ts';
 import { mapOf } from '../lib/map-schema.ts';
 import { runRetentionSchema } from '../tenancy/run-retention.ts';
@@ -195,6 +196,20 @@ const waitingFor = Type.Object(
   },
   { description: 'What the run waits for; absent if it does not wait.' },
 );
+
+const generationPartSchema = Type.Object(
+  {
+    node_id: Type.String({ description: 'The node that calls the model.' }),
+    command_id: Type.String({ description: 'The command of the journal.' }),
+    attempt: Type.Integer({ description: 'The attempt of the command.' }),
+    text: Type.Optional(Type.String({ description: 'The next part of the text. Only in `generation_text`.' })),
+  },
+  { $id: 'GenerationPart', description: 'The data of `generation_started`, `generation_text` and `generation_ended`.' },
+);
+export const runOutputSchema = Type.Union([ref(generationPartSchema), ref(streamPositionSchema)], {
+  $id: 'AutomationRunOutput',
+  description: 'The data of an event of the stream of outputs.',
+});
 
 export const runSchema = Type.Object(
   {

@@ -16,52 +16,81 @@ const builtDirectory = fileURLToPath(new URL('../../console/dist/', import.meta.
 
 /**
  * Serves the web console at /console: the files built by `npm ci`, cached in memory once they are requested. Every
- * other path is a client-side route and returns the console's page.
+ * other path is a client-side route and returns the console's page. After another build, its files are served as soon
+ * as one of the former is missing.
  * @param isRoute whether a path belongs to an operation
  */
 export async function registerConsole(
   fastify: FastifyInstance,
-  { config, baseUrl, isRoute }: { config: Config; baseUrl: () => string; isRoute: (url: string) => boolean },
+  {
+    config,
+    baseUrl,
+    isRoute,
+    built = builtDirectory,
+  }: { config: Config; baseUrl: () => string; isRoute: (url: string) => boolean; built?: string },
 ): Promise<void> {
-  const assets = findAssets(builtDirectory);
-  const page = assets.get('index.html');
+  let assets = findAssets(built);
   await fastify.register(async (scope) => {
     scope.get('/', { schema: { hide: true } }, (_request, reply) => reply.redirect('/console'));
-    scope.get('/console', { schema: { hide: true } }, (request, reply) =>
-      page ? sendPage(request, reply, page) : notBuilt(reply),
-    );
+    scope.get('/console', { schema: { hide: true } }, sendPage);
     scope.get('/console/*', { schema: { hide: true } }, (request, reply) => {
       const name = (request.params as { '*': string })['*'];
       const asset = name === 'index.html' ? undefined : assets.get(name);
-      if (asset) {
+      const body = asset && read(asset, encodingFor(request, asset));
+      if (body) {
         // File names contain a digest of the contents, so a file never changes.
         reply.header('cache-control', name.startsWith('assets/') ? 'public, max-age=31536000, immutable' : 'no-cache');
-        return send(request, reply, asset);
+        return send(reply, asset, encodingFor(request, asset), body);
       }
       if (name.startsWith('assets/')) throw notFound();
       // A route that accepts another method is not a page.
       if (isRoute(request.url)) return reply.callNotFound();
-      return page ? sendPage(request, reply, page) : notBuilt(reply);
+      return sendPage(request, reply);
     });
   });
 
-  function sendPage(request: FastifyRequest, reply: FastifyReply, asset: Asset): FastifyReply {
+  /** The bytes of a file. Undefined if it is gone, which means that there was another build. */
+  function read(asset: Asset, encoding: string): Buffer | undefined {
+    try {
+      return asset.encodings.get(encoding)?.();
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+      assets = findAssets(built);
+      return undefined;
+    }
+  }
+
+  function readPage(): Buffer | undefined {
+    const asset = assets.get('index.html');
+    return asset && read(asset, 'identity');
+  }
+
+  function sendPage(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+    let body = readPage();
+    if (body === undefined) {
+      assets = findAssets(built);
+      body = readPage();
+    }
+    if (body === undefined) return notBuilt(reply);
     const nonce = randomBytes(16).toString('base64');
     reply.headers({
       'cache-control': 'no-store',
       'content-security-policy': policy(config, baseUrl(), request.host, nonce),
     });
-    const page = asset.encodings.get('identity')?.().toString('utf8') ?? '';
-    return reply.type(asset.contentType).send(page.replaceAll(noncePlaceholder, nonce));
+    return reply.type(pageType).send(body.toString('utf8').replaceAll(noncePlaceholder, nonce));
   }
 }
 
-function send(request: FastifyRequest, reply: FastifyReply, { contentType, encodings }: Asset): FastifyReply {
+function encodingFor(request: FastifyRequest, { encodings }: Asset): string {
   const accepted = String(request.headers['accept-encoding'] ?? '');
-  const encoding = ['br', 'gzip'].find((name) => new RegExp(`\\b${name}\\b`).test(accepted) && encodings.has(name));
+  const isAccepted = (name: string) => new RegExp(`\\b${name}\\b`).test(accepted) && encodings.has(name);
+  return ['br', 'gzip'].find(isAccepted) ?? 'identity';
+}
+
+function send(reply: FastifyReply, { contentType }: Asset, encoding: string, body: Buffer): FastifyReply {
   reply.header('vary', 'accept-encoding');
-  if (encoding !== undefined) reply.header('content-encoding', encoding);
-  return reply.type(contentType).send(encodings.get(encoding ?? 'identity')?.());
+  if (encoding !== 'identity') reply.header('content-encoding', encoding);
+  return reply.type(contentType).send(body);
 }
 
 function notBuilt(reply: FastifyReply): FastifyReply {
@@ -132,8 +161,10 @@ function readOnce(path: string): () => Buffer {
   };
 }
 
+const pageType = 'text/html; charset=utf-8';
+
 const contentTypes: Record<string, string> = {
-  '.html': 'text/html; charset=utf-8',
+  '.html': pageType,
   '.js': 'text/javascript; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
   '.svg': 'image/svg+xml',

@@ -1,6 +1,6 @@
 import type { Db, Statement } from '../db/database.ts';
 import type { Deletion } from './deletions.ts';
-import type { ErasureRow } from './store.ts';
+import type { Subject } from './store.ts';
 
 /*
  * What belongs to a user: rows that name the user or one of the user's agents as the owner, and what lies below them.
@@ -8,17 +8,17 @@ import type { ErasureRow } from './store.ts';
  */
 
 /** SQL: the row `t` belongs to the user or to an agent of the user. */
-export function ownedByUser(db: Db, { appId, subjectId }: ErasureRow): Statement {
+export function ownedByUser(db: Db, { appId, subjectId }: Subject): Statement {
   return db`(t.user_id = ${subjectId} or t.agent_id in (${agentsOfUser(db, { appId, subjectId })}))`;
 }
 
 /** SQL: the ids of the user's agents. */
-export function agentsOfUser(db: Db, { appId, subjectId }: Pick<ErasureRow, 'appId' | 'subjectId'>): Statement {
+export function agentsOfUser(db: Db, { appId, subjectId }: Subject): Statement {
   return db`select a.id from agents a where a.app_id = ${appId} and a.user_id = ${subjectId}`;
 }
 
 /** SQL: the run `t` was started by the user, is the user's, or is one of an automation of the user. */
-export function runOfUser(db: Db, erasure: ErasureRow): Statement {
+export function runOfUser(db: Db, erasure: Subject): Statement {
   const { appId, subjectId } = erasure;
   const agents = agentsOfUser(db, erasure);
   return db`(${ownedByUser(db, erasure)} or t.invoked_by_user_id = ${subjectId} or t.invoked_by_agent_id in (${agents})
@@ -28,13 +28,14 @@ export function runOfUser(db: Db, erasure: ErasureRow): Statement {
         or parent.automation_id in (${automationsOfUser(db, erasure)}))))`;
 }
 
-function automationsOfUser(db: Db, { appId, subjectId }: ErasureRow): Statement {
+/** SQL: the ids of the automations of the user. */
+export function automationsOfUser(db: Db, { appId, subjectId }: Subject): Statement {
   return db`select a.id from automations a where a.app_id = ${appId} and (a.user_id = ${subjectId}
     or a.agent_id in (${agentsOfUser(db, { appId, subjectId })}))`;
 }
 
 /** Events, stored responses and records of calls: what names the user, before what it names is deleted. */
-export function tracesOfUser(erasure: ErasureRow): Deletion[] {
+export function tracesOfUser(erasure: Subject): Deletion[] {
   const { subjectId } = erasure;
   const mine = (db: Db) => ownedByUser(db, erasure);
   const agents = (db: Db) => agentsOfUser(db, erasure);
@@ -69,7 +70,7 @@ export function tracesOfUser(erasure: ErasureRow): Deletion[] {
 }
 
 /** What belongs to the user, children before parents, so that no deletion takes an unknown number of rows along. */
-export function propertyOfUser(erasure: ErasureRow): Deletion[] {
+export function propertyOfUser(erasure: Subject): Deletion[] {
   const { appId, subjectId } = erasure;
   const mine = (db: Db) => ownedByUser(db, erasure);
   const user = (db: Db) => db`t.user_id = ${subjectId}`;

@@ -1,12 +1,12 @@
 import { compact, iso, presentSandboxId } from '../http/route/present.ts';
 import { formatId } from '../lib/ids.ts';
+import type { Scope } from '../tenancy/caller.ts';
 import type { ErasureRow } from './store.ts';
 
 export function presentErasure(row: ErasureRow) {
   return compact({
     id: formatId('erasure', row.id),
-    app: formatId('app', row.appId),
-    sandbox: presentSandboxId(row.sandboxId),
+    ...presentScope(row),
     ...presentSubject(row),
     files: row.withFiles,
     status: row.status,
@@ -14,6 +14,11 @@ export function presentErasure(row: ErasureRow) {
     created_at: iso(row.createdAt),
     completed_at: row.completedAt && iso(row.completedAt),
   });
+}
+
+/** The app, and the sandbox if it is none of production. */
+export function presentScope({ appId, sandboxId }: Scope) {
+  return compact({ app: formatId('app', appId), sandbox: presentSandboxId(sandboxId) });
 }
 
 /** What is erased, as one of the members `user`, `document` and `source`. */

@@ -1,6 +1,8 @@
+import { Readable } from 'node:stream';
 import { Type } from 'typebox';
 import { page, pageOf, pageQuery, pageRequest } from '../http/route/pages.ts';
 import { type Api, operators, ref } from '../http/route/route.ts';
+import type { StreamHub } from '../http/streams/sse.ts';
 import { presentErasure } from './present.ts';
 import * as schema from './schema.ts';
 import type { ErasureService } from './service.ts';
@@ -9,8 +11,11 @@ const tag = 'Erasures';
 const erasure = ref(schema.erasureSchema);
 const params = Type.Object({ erasure: Type.String({ description: 'ers_…' }) });
 
-/** Erasing users, documents and sources, with a certificate. */
-export function registerErasureRoutes(api: Api, { erasures }: { erasures: ErasureService }): void {
+/** Erasing users, documents and sources, with a certificate, and exporting what is stored about a user. */
+export function registerErasureRoutes(
+  api: Api,
+  { erasures, streams }: { erasures: ErasureService; streams: StreamHub },
+): void {
   api.provisioning(operators, {
     ...{ method: 'POST', path: '/erasures', operationId: 'createErasure', tag },
     summary: 'Erase a user, a document or a source',
@@ -47,5 +52,22 @@ export function registerErasureRoutes(api: Api, { erasures }: { erasures: Erasur
     params,
     responses: { 200: ref(schema.certificateSchema) },
     handler: ({ caller, params: { erasure: id } }) => erasures.certificate(caller, id),
+  });
+  api.provisioning(operators, {
+    ...{ method: 'GET', path: '/users/:user/export', operationId: 'exportUser', tag },
+    summary: 'Export everything about a user',
+    description:
+      'A ZIP archive with a file of JSON lines for each kind of thing, and the contents of files. It is written while it is read: an archive without `export.json`, its last file, is incomplete.',
+    params: Type.Object({ user: Type.String() }),
+    protocol: 'archive',
+    audit: 'durable',
+    responses: { 200: Type.Any({ description: 'The archive.' }) },
+    async handler({ caller, params: { user }, request, reply }) {
+      const archive = await erasures.export(caller, user);
+      reply.headers({ 'content-type': 'application/zip', 'content-disposition': `attachment; filename="${user}.zip"` });
+      if (request.method === 'HEAD') return reply.send(Readable.from([]));
+      streams.shares.takeUntilClosed(reply.raw, caller.appId);
+      return reply.send(archive);
+    },
   });
 }

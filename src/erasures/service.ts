@@ -1,4 +1,6 @@
+import { Readable } from 'node:stream';
 import type { Static } from 'typebox';
+import type { BlobStore } from '../blob/blob-store.ts';
 import { type Database, type Db, isUniqueViolation } from '../db/database.ts';
 import type { PageRequest } from '../http/route/pages.ts';
 import { addJob } from '../jobs/queue.ts';
@@ -14,7 +16,9 @@ import * as store from './store.ts';
 
 export type ErasureService = ReturnType<typeof createErasureService>;
 
-export function createErasureService({ db, clock }: { db: Database; clock: Clock }) {
+type ServiceDeps = { db: Database; clock: Clock; blobs: BlobStore };
+
+export function createErasureService({ db, clock, blobs }: ServiceDeps) {
   async function get(caller: Caller, id: string): Promise<store.ErasureRow> {
     return found(await store.findErasure(db, caller, pathId('erasure', id)));
   }
@@ -35,6 +39,13 @@ export function createErasureService({ db, clock }: { db: Database; clock: Clock
         }),
       );
       return found(await store.findErasureById(db, appId, id));
+    },
+
+    /** Everything about a user, as one archive that is read while it is written. */
+    async export(caller: Caller, id: string): Promise<Readable> {
+      const user = found(await store.findExportedUser(db, caller, pathId('user', id)));
+      const { exportUser } = await import('./export.ts');
+      return Readable.from(exportUser({ db, blobs }, user, clock.now()), { objectMode: false });
     },
 
     list: (caller: Caller, page: PageRequest) => store.listErasures(db, caller, page),

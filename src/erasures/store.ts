@@ -32,6 +32,9 @@ export type ErasureRow = Scope & {
   completedAt: Date | null;
 };
 
+/** Who or what is erased. */
+export type Subject = Pick<ErasureRow, 'appId' | 'subjectId'>;
+
 export type NewErasure = Scope &
   Pick<ErasureRow, 'id' | 'subjectKind' | 'subjectId' | 'withFiles' | 'work' | 'createdAt'>;
 
@@ -141,4 +144,20 @@ export async function closeSource(tx: Db, appId: string, id: string): Promise<vo
     update knowledge_sources set state = 'paused', next_pull_at = null, inbound_digest = null, inbound_token = null,
       credentials = null, credentials_for = null where app_id = ${appId} and id = ${id}`;
   await tx`delete from knowledge_indexes where app_id = ${appId} and source_id = ${id}`;
+}
+
+export type ExportedUser = Scope & { id: string; email: string | null };
+
+/** The user whose archive the caller may read. */
+export async function findExportedUser(db: Db, caller: Caller, id: string): Promise<ExportedUser | undefined> {
+  const [row] = await db<ExportedUser[]>`
+    select u.app_id, u.sandbox_id, u.id, u.email from users u where ${inScope(db, caller, 'u')} and u.id = ${id}`;
+  return row;
+}
+
+/** Where the bytes of these files are, by their ids. */
+export async function findBlobKeys(db: Db, appId: string, ids: readonly string[]): Promise<Map<string, string>> {
+  const rows = await db<{ id: string; blobKey: string }[]>`
+    select id, blob_key from files where app_id = ${appId} and id = any(${[...ids]}::uuid[])`;
+  return new Map(rows.map(({ id, blobKey }) => [id, blobKey]));
 }

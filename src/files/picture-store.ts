@@ -11,7 +11,7 @@ const usedEveryHours = 1;
 export async function findPicture(
   db: Db,
   { appId, sandboxId, checksum }: Contents,
-  { width, format }: PictureRequest,
+  { width, format }: Pick<PictureRequest, 'width' | 'format'>,
 ): Promise<Buffer | undefined> {
   const where = db`app_id = ${appId} and sandbox_id = ${sandboxId} and checksum = ${checksum}
     and width = ${width} and format = ${format}`;
@@ -25,7 +25,7 @@ export async function findPicture(
 export async function insertPicture(
   db: Db,
   { appId, sandboxId, checksum }: Contents,
-  { width, format }: PictureRequest,
+  { width, format }: Pick<PictureRequest, 'width' | 'format'>,
   bytes: Uint8Array,
   bytesMax: number,
 ): Promise<void> {

@@ -8,7 +8,7 @@ import { isNotModified } from '../http/body/ranges.ts';
 import { AppError, notFound } from '../lib/errors.ts';
 import { limits } from '../lib/limits.ts';
 import { isPicturable } from './media-types.ts';
-import type { PictureRequest } from './picture-request.ts';
+import { type PictureRequest, picturePurpose } from './picture-request.ts';
 import { findPicture, insertPicture } from './picture-store.ts';
 import type { FileRow } from './store.ts';
 
@@ -33,7 +33,7 @@ export function createPictures({ db, blobs, makePicture, pictureCacheBytesMax }:
       const source = await blobs.readAll(file.blobKey, limits.pictureSourceBytesMax);
       return makePicture(source, request, file.appId);
     });
-    if (pictureCacheBytesMax > 0 && bytes.byteLength <= limits.pictureCachedBytesMax)
+    if (isCached(request) && pictureCacheBytesMax > 0 && bytes.byteLength <= limits.pictureCachedBytesMax)
       await insertPicture(db, file, request, bytes, pictureCacheBytesMax);
     return bytes;
   }
@@ -41,9 +41,9 @@ export function createPictures({ db, blobs, makePicture, pictureCacheBytesMax }:
   return {
     async read(file, request) {
       if (!isPicturable(file.contentType)) throw notFound();
-      const cached = await findPicture(db, file, request);
+      const cached = isCached(request) ? await findPicture(db, file, request) : undefined;
       if (cached) return cached;
-      const key = `${file.appId} ${file.sandboxId} ${file.checksum.toString('hex')} ${request.width} ${request.format}`;
+      const key = `${file.appId} ${file.sandboxId} ${file.checksum.toString('hex')} ${picturePurpose(request)}`;
       const current = making.get(key) ?? make(file, request).finally(() => making.delete(key));
       making.set(key, current);
       try {
@@ -55,15 +55,18 @@ export function createPictures({ db, blobs, makePicture, pictureCacheBytesMax }:
   };
 }
 
-/** Responds to GET or HEAD with a picture, or 304 for a cached copy. Its contents and size are its entity tag. */
+/** Only of the first page: a document may have thousands of others, which are looked at once. */
+const isCached = ({ page }: PictureRequest) => page === 1;
+
+/** Responds to GET or HEAD with a picture, or 304 for a cached copy. Its contents, size and page are its entity tag. */
 export async function sendPicture(
   { pictures, request, reply }: { pictures: Pictures; request: FastifyRequest; reply: FastifyReply },
   file: FileRow,
   wanted: PictureRequest | undefined,
 ): Promise<FastifyReply> {
   if (wanted === undefined) throw notFound();
-  const { width, format } = wanted;
-  const etag = `"${file.checksum.toString('hex')}-${width}-${format}"`;
+  const { width, format, page } = wanted;
+  const etag = `"${file.checksum.toString('hex')}-${width}-${format}${page === 1 ? '' : `-${page}`}"`;
   const headers = {
     etag,
     'last-modified': file.createdAt.toUTCString(),

@@ -46,11 +46,15 @@ async function capabilityUrl(deps: FileLinks, appId: string, fileId: string, rol
   return `${deps.contentUrl()}/api/v1/files/${formatId('file', fileId)}/${role}?token=${token}`;
 }
 
-/** The signed URL of a small picture, always of this server. The signature covers the size. */
-function pictureUrl(deps: FileLinks, file: FileRow, now: Date, { width, format }: PictureRequest): string {
+/** The signed URL of a small picture, always of this server. The signature covers the size and the page. */
+function pictureUrl(deps: FileLinks, file: FileRow, now: Date, picture: PictureRequest): string {
+  const { width, format, page } = picture;
   const expires = Math.floor(now.getTime() / 1000) + signedLinkSeconds;
-  const signature = deps.signedLinks.signature(picturePurpose({ width, format }), file.appId, file.id, expires);
-  const query = new URLSearchParams({ width: String(width), format, expires: String(expires), signature });
+  const signature = deps.signedLinks.signature(picturePurpose(picture), file.appId, file.id, expires);
+  const query = new URLSearchParams({
+    ...{ width: String(width), format, ...(page === 1 ? {} : { page: String(page) }) },
+    ...{ expires: String(expires), signature },
+  });
   return `${deps.contentUrl()}/api/v1/files/${formatId('file', file.id)}/picture?${query.toString()}`;
 }
 

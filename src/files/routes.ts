@@ -21,9 +21,9 @@ import { bodyOf, lengthOf, translateDisconnect } from './receive.ts';
 import {
   fileCreateSchema,
   fileListQuery,
+  filePictureQuery,
   fileSchema,
   fileUpdateSchema,
-  pictureQuery,
   rawUploadQuery,
   signedPictureQuery,
   uploadLinkCreateSchema,
@@ -70,7 +70,8 @@ export function registerFileRoutes(api: Api, deps: FileRouteDeps): void {
     handler: async ({ caller, query }) => {
       const request = pageRequest(query);
       const [rows, total] = await files.list(caller, request, query);
-      const picture = readPictureQuery(query);
+      const { width, format } = query;
+      const picture = readPictureQuery({ ...(width && { width }), ...(format && { format }) });
       return page(request, await Promise.all(rows.map((row) => present(row, picture))), total);
     },
   });
@@ -84,7 +85,7 @@ export function registerFileRoutes(api: Api, deps: FileRouteDeps): void {
     description:
       '`url` is a signed download URL that needs no credential and expires; each request creates a new one. `share_url` is present if the file is shared, `picture_url` if `width` is given.',
     params,
-    query: Type.Object(pictureQuery),
+    query: Type.Object(filePictureQuery),
     responses: { 200: ref(fileSchema) },
     handler: async ({ caller, params: { file }, query }) => {
       const picture = readPictureQuery(query);
@@ -249,7 +250,7 @@ function registerByteRoutes(api: Api, { files, blobs }: FileRouteDeps): void {
     tag,
     summary: 'Download a small picture of a file by a signed URL',
     description:
-      'The link is the `picture_url` of a file: a PNG, JPEG, WebP or GIF, or the first page of a PDF. It is upright, without metadata and never enlarged; of an animation, it is the first frame. 403 for a signature that is wrong or has expired, 422 for a file that is damaged or has more than 24 million pixels.',
+      'The link is the `picture_url` of a file: a PNG, JPEG, WebP or GIF, or a page of a PDF. It is upright, without metadata and never enlarged; of an animation, it is the first frame. 403 for a signature that is wrong or has expired, 422 for a file that is damaged or has more than 24 million pixels, and for a page that it does not have.',
     params,
     query: signedPictureQuery,
     uncheckedQuery: true,

@@ -5,7 +5,7 @@ import { jsonBytes } from '../http/route/validation.ts';
 import { limits } from '../lib/limits.ts';
 import { mapOf } from '../lib/map-schema.ts';
 import { mediaTypePattern } from './media-types.ts';
-import { type PictureRequest, pictureFormats, pictureWidths } from './picture-request.ts';
+import { type PictureRequest, pictureFormats, picturePageMax, pictureWidths } from './picture-request.ts';
 
 export const imageSourceSchema = Type.Object(
   {
@@ -79,7 +79,7 @@ export const fileSchema = Type.Object(
     created_at: Type.String(),
     updated_at: Type.String(),
   },
-  { $id: 'File', description: 'A stored file.' },
+  { $id: 'StoredFile', description: 'A stored file.' },
 );
 
 const filename = Type.String({
@@ -142,17 +142,29 @@ const pictureWidth = (description: string) =>
   Type.Unsafe<PictureRequest['width']>({ type: 'integer', enum: [...pictureWidths], description });
 
 /** A request for `picture_url`. */
-export const pictureQuery = {
+const pictureQuery = {
   width: Type.Optional(
     pictureWidth('Adds `picture_url` to pictures and PDFs. The small picture is at most this many pixels wide.'),
   ),
   format: Type.Optional(Type.Enum(pictureFormats, { description: 'Format of `picture_url`. Default `webp`.' })),
 };
 
+/** The same for one file, of which any page may be shown. */
+export const filePictureQuery = {
+  ...pictureQuery,
+  page: Type.Optional(
+    Type.Integer({
+      ...{ minimum: 1, maximum: picturePageMax },
+      description: 'The page of a PDF that `picture_url` shows, from 1. Default 1.',
+    }),
+  ),
+};
+
 /** The query of a signed `picture_url`. */
 export const signedPictureQuery = Type.Object({
   width: pictureWidth('Maximum width in pixels.'),
   format: Type.Enum(pictureFormats),
+  page: Type.Optional(Type.Integer({ description: 'The page of a PDF. Default 1.' })),
   expires: Type.Integer(),
   signature: Type.String(),
 });

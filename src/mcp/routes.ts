@@ -27,7 +27,6 @@ type McpDeps = {
  */
 export function registerMcpRoutes(api: Api, deps: McpDeps): { stopWaiting(): void } {
   const waiting = new Set<AbortController>();
-  const shares = deps.waits;
   const common = {
     method: 'POST',
     protocol: 'json-or-events',
@@ -47,11 +46,7 @@ export function registerMcpRoutes(api: Api, deps: McpDeps): { stopWaiting(): voi
     // Loaded on first use: the protocol's library costs 36 MiB and a sixth of a second.
     const { countWaits, handleMcpRequest } = await import('./server.ts');
     const waits = countWaits(request.body);
-    if (waits > 0) {
-      shares.take(app, waits);
-      if (reply.raw.closed) shares.release(app, waits);
-      else reply.raw.once('close', () => shares.release(app, waits));
-    }
+    if (waits > 0) deps.waits.takeUntilClosed(reply.raw, app, waits);
     const long = await shareLongArguments(request.body, app);
     const gone = new AbortController();
     const patience = new AbortController();

@@ -25,6 +25,7 @@ const elsewhere: [RegExp, string][] = [
   [/^(uploadFile|createUpload|appendToUpload)$/, 'files.upload sends them'],
   [/^(uploadFileByUrl|postInbound)$/, 'their URL is the credential: any program calls it as it is'],
   [/^(download|fetch)[A-Z]\w+$/, 'their URLs are in responses; files.content follows that of a file'],
+  [/^exportUser$/, 'users.export has the archive'],
   [/^get(Metrics|OpenApi)$/, 'they are not JSON for programs of users'],
   [/^removeNamedTeamMember$/, 'the older form of removeTeamMember'],
 ];

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { catalogue } from '../../src/erasures/catalogue.ts';
+import { exportSteps } from '../../src/erasures/export-steps.ts';
+import { exported, leftOut, omittedEverywhere } from '../../src/erasures/exported.ts';
 import { contentsOfSource } from '../../src/erasures/of-source.ts';
 import { propertyOfUser, tracesOfUser } from '../../src/erasures/of-user.ts';
 import type { ErasureRow } from '../../src/erasures/store.ts';
@@ -54,4 +56,46 @@ test('what follows another row has a foreign key or a trigger that deletes it', 
     [],
   );
   assert.ok(!follows('audit_entries'));
+});
+
+/** Read with the rows above them, by export.ts. */
+const readBelow = ['automation_run_entries', 'automation_run_output', 'knowledge_texts'];
+const subject = { appId: 'a', subjectId: 'u' };
+
+test('the archive of a user has every table that an erasure touches, or says why not', () => {
+  const touched = Object.keys(catalogue).filter((name) => catalogue[name] !== 'others');
+  const named = [...Object.keys(exported), ...Object.values(leftOut).flat()];
+  assert.deepEqual(named.sort(), touched.sort(), 'Add the table to src/erasures/exported.ts.');
+});
+
+test('every table of the archive is read, and so is all that an erasure deletes of the user', () => {
+  const read = [...exportSteps(subject, null).map(({ table }) => table), ...readBelow];
+  assert.deepEqual(read.sort(), Object.keys(exported).sort());
+  const deleted = [...tracesOfUser(subject), ...propertyOfUser(subject)].map(({ table }) => table);
+  const reasons = Object.values(leftOut).flat();
+  assert.deepEqual(
+    deleted.filter((table) => !read.includes(table) && !reasons.includes(table)),
+    [],
+  );
+});
+
+test('no file of the archive has a secret, and every column that it leaves out exists', () => {
+  const columnsOf = (name: string) =>
+    [...(tables.find((table) => table.name === name)?.text ?? '').matchAll(/^ {2}([a-z]\w*) ([a-z]+)/gm)].map(
+      ([, column = '', type]) => ({ column, type }),
+    );
+  const wrong = Object.entries(exported).flatMap(([name, { omit = [], hex = [] }]) => {
+    const columns = columnsOf(name);
+    const secret = columns.filter(
+      ({ column, type }) =>
+        type !== 'bytea' &&
+        /password|secret|digest|hash|challenge|blob_key|epoch/.test(column) &&
+        !omit.includes(column),
+    );
+    const missing = [...omit, ...hex].filter((each) => !columns.some(({ column }) => column === each));
+    const twice = omit.filter((each) => omittedEverywhere.includes(each));
+    return [...secret.map(({ column }) => column), ...missing, ...twice].map((column) => `${name}.${column}`);
+  });
+  assert.deepEqual(wrong, []);
+  assert.ok(columnsOf('users').some(({ column, type }) => column === 'password_hash' && type === 'text'));
 });

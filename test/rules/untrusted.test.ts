@@ -11,6 +11,7 @@ const isParser = ({ name }: Source) => /^src\/content\/(?:parse|picture)\//.test
 const decompressors: Record<string, string> = {
   'src/http/body/body.ts': 'undoes the Content-Encoding of request bodies, within the bound of their route',
   'src/http/openapi/site.ts': 'the pages that the package itself contains',
+  'src/lib/zip-writer.ts': 'only compresses',
   'src/backup/parts.ts': "reads and writes the operator's own backups",
 };
 

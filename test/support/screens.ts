@@ -54,7 +54,13 @@ export function screensOf(ids: {
   return {
     ...{ overview: '/overview', files: '/files', file: `/files/${one.file}`, extractions: '/extractions' },
     ...{ extraction: `/extractions/${one.extraction}`, knowledge: '/knowledge', source: `/knowledge/${one.source}` },
-    ...{ search: '/knowledge/search', document: `/knowledge/documents/${one.document}`, kv: '/kv', config: '/config' },
+    ...{
+      search: '/knowledge/search',
+      answers: '/answers',
+      document: `/knowledge/documents/${one.document}`,
+      kv: '/kv',
+      config: '/config',
+    },
     ...{ automations: '/automations', automation: `/automations/${one.automation}`, runs: '/runs' },
     'automation-definition': `/automations/${one.automation}?tab=definition`,
     ...{ run: `/runs/${runs.completed}`, 'run-failed': `/runs/${runs.failed}`, 'run-waiting': `/runs/${runs.waiting}` },

@@ -17,9 +17,9 @@ import { orgs } from './generated/orgs.ts';
 import { server } from './generated/server.ts';
 import { teams } from './generated/teams.ts';
 import { threads } from './generated/threads.ts';
-import { users } from './generated/users.ts';
 import { knowledge } from './knowledge.ts';
 import { runs } from './runs.ts';
+import { users } from './users.ts';
 import { webhooks } from './webhooks.ts';
 
 /**

@@ -1,4 +1,4 @@
-import { sessionHeaders } from './client.ts';
+import { ApiError, type OperationName, readError, sessionHeaders, unreachable } from './client.ts';
 
 /**
  * Reads Server-Sent Events with fetch, which unlike EventSource sends headers. Reconnects until `signal` aborts or
@@ -17,6 +17,27 @@ export async function readEvents<T>(url: string, onData: OnData<T>, signal: Abor
     }
     if (!signal.aborted) await pause(retryMs * 2 ** failures);
   }
+}
+
+/**
+ * Sends a request whose response is a stream of events, once. Throws ApiError if the server refuses it or breaks off.
+ * @param onData receives the JSON of each event and its name; returns true after the last one
+ */
+export async function requestEvents<T>(
+  operation: OperationName,
+  body: unknown,
+  onData: OnData<T>,
+  signal: AbortSignal,
+): Promise<void> {
+  const [method = 'POST', url = '/'] = operation.split(' ');
+  const headers = { ...sessionHeaders(url), 'content-type': 'application/json', accept: 'text/event-stream' };
+  const onBroken = (error: unknown) => {
+    throw signal.aborted || error instanceof ApiError ? error : unreachable();
+  };
+  const response = await fetch(url, { method, headers, body: JSON.stringify(body), signal }).catch(onBroken);
+  if (!response.ok || !response.body)
+    throw readError(response.status, await response.text(), response.headers.get('x-request-id') ?? undefined);
+  if (!(await readBody(response.body, onData).catch(onBroken))) throw unreachable();
 }
 
 type OnData<T> = (data: T, event: string) => boolean;

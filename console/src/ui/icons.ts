@@ -36,6 +36,7 @@ export { default as MessagesSquare } from 'lucide-react/icons/messages-square';
 export { default as Plus } from 'lucide-react/icons/plus';
 export { default as Search } from 'lucide-react/icons/search';
 export { default as Sparkles } from 'lucide-react/icons/sparkles';
+export { default as TextQuote } from 'lucide-react/icons/text-quote';
 export { default as TimerReset } from 'lucide-react/icons/timer-reset';
 export { default as Users } from 'lucide-react/icons/users';
 export { default as UsersRound } from 'lucide-react/icons/users-round';

@@ -1,9 +1,10 @@
 import { memo } from 'react';
 import './markdown.css';
-import Markdown, { type Components } from 'react-markdown';
+import Markdown, { type Components, type Options } from 'react-markdown';
 import remarkGfm from 'remark-gfm';
 import { Scroll } from './scroll.tsx';
 
+type MarkdownPlugins = NonNullable<Options['remarkPlugins']>;
 type Node = { type: string; value?: string; children?: Node[]; data?: { hProperties: Record<string, string> } };
 
 /** Turns the page comments of extractions into labelled rules, and hides other comments. */
@@ -39,11 +40,16 @@ const components: Components = {
   ),
 };
 
-/** Renders Markdown as React elements. HTML in the text is shown as text. */
-export const MarkdownText = memo(({ text }: { text: string }) => (
-  <div className="markdown">
-    <Markdown remarkPlugins={plugins} components={components}>
-      {text}
-    </Markdown>
-  </div>
-));
+/** Renders Markdown as React elements. HTML in the text is shown as text. `more` marks parts of it. */
+export const MarkdownText = memo(
+  ({ text, more }: { text: string; more?: { plugins: MarkdownPlugins; components: Components } }) => (
+    <div className="markdown">
+      <Markdown
+        remarkPlugins={more ? [...plugins, ...more.plugins] : plugins}
+        components={more ? { ...components, ...more.components } : components}
+      >
+        {text}
+      </Markdown>
+    </div>
+  ),
+);

@@ -65,6 +65,11 @@ export function ResourcePage<T extends RowData>({
   );
 }
 
+/** What the console says after the action on a button. */
+const said: Record<string, string> = {
+  ...{ Delete: 'Deleted.', Remove: 'Removed.', Revoke: 'Revoked.', Disconnect: 'Disconnected.' },
+};
+
 /** A button that deletes after a confirmation. If `perform` returns a function, that restores what was deleted. */
 export function DeleteButton({
   title,
@@ -85,7 +90,7 @@ export function DeleteButton({
   const [asking, setAsking] = useState(false);
   const remove = useAction(async () => {
     const undo = await perform();
-    toast('Deleted.', 'good', typeof undo === 'function' ? (undo as () => Promise<unknown>) : undefined);
+    toast(said[label] ?? 'Done.', 'good', typeof undo === 'function' ? (undo as () => Promise<unknown>) : undefined);
   });
   return (
     <>

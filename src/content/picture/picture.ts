@@ -6,15 +6,21 @@ import { boundPicture } from './bounds.ts';
 import { decodePicture, encodePicture, pictureKind } from './codecs.ts';
 import { type RgbaImage, shrink, turnUpright } from './shrink.ts';
 
-export type PictureRequest = { width: number; format: PictureFormat };
+export type PictureRequest = {
+  width: number;
+  format: PictureFormat;
+  /** The page of a PDF, from 1. Default 1. */
+  page?: number | undefined;
+};
 export type SmallPicture = { width: number; height: number; bytes: Uint8Array };
 
 /**
- * Returns a picture, or the first page of a PDF, at most this wide, upright and without metadata. Never enlarges a
+ * Returns a picture, or a page of a PDF, at most this wide, upright and without metadata. Never enlarges a
  * picture. Runs in a parser process. Throws ParseError.
  */
-export async function makePicture(bytes: Uint8Array, { width, format }: PictureRequest): Promise<SmallPicture> {
-  const picture = await readPixels(bytes, width);
+export async function makePicture(bytes: Uint8Array, request: PictureRequest): Promise<SmallPicture> {
+  const { format } = request;
+  const picture = await readPixels(bytes, request);
   try {
     return { width: picture.width, height: picture.height, bytes: await encodePicture(picture, format) };
   } catch (error) {
@@ -22,10 +28,11 @@ export async function makePicture(bytes: Uint8Array, { width, format }: PictureR
   }
 }
 
-async function readPixels(bytes: Uint8Array, width: number): Promise<RgbaImage> {
+async function readPixels(bytes: Uint8Array, { width, page = 1 }: PictureRequest): Promise<RgbaImage> {
   const kind = pictureKind(bytes);
   if (kind === undefined) throw unsupported('Only PNG, JPEG, WebP, GIF and PDF can be shown as a picture.');
-  if (kind === 'pdf') return readPage(bytes, width);
+  if (kind === 'pdf') return readPage(bytes, width, page);
+  if (page > 1) throw failed('Only a PDF has pages.');
   const bounded = boundPicture(bytes, parseLimits.smallPicturePixelsMax);
   let picture: RgbaImage;
   try {
@@ -42,11 +49,12 @@ async function readPixels(bytes: Uint8Array, width: number): Promise<RgbaImage> 
   return turnUpright(shrink(picture, across, down), orientation);
 }
 
-async function readPage(bytes: Uint8Array, width: number): Promise<RgbaImage> {
+async function readPage(bytes: Uint8Array, width: number, number: number): Promise<RgbaImage> {
   const document = await openPdf(bytes);
   try {
-    const picture = document.withPage(0, (page) => page.renderColour(width, pagePixelsMax));
-    if (!picture) throw failed('The first page of the PDF cannot be rendered.');
+    if (number > document.pageCount) throw failed(`The PDF has ${document.pageCount} pages.`);
+    const picture = document.withPage(number - 1, (page) => page.renderColour(width, pagePixelsMax));
+    if (!picture) throw failed(`Page ${number} of the PDF cannot be rendered.`);
     return picture;
   } finally {
     document.close();

@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import { Shares } from '../../fairness/shares.ts';
 import { AppError } from '../../lib/errors.ts';
 
@@ -23,6 +24,13 @@ export class AppShares {
     const ofApp = this.#shares.of(appId);
     if (!this.#shares.fits(appId, count)) throw ofApp > 0 ? this.#shareUsed(ofApp) : this.#allUsed();
     this.#shares.add(appId, count);
+  }
+
+  /** The same, until the response ends. */
+  takeUntilClosed(response: ServerResponse, appId: string, count = 1): void {
+    this.take(appId, count);
+    if (response.closed) this.release(appId, count);
+    else response.once('close', () => this.release(appId, count));
   }
 
   release(appId: string, count = 1): void {

@@ -8,6 +8,8 @@ export type Protocol =
   | 'metrics'
   /** A table of comma-separated values. */
   | 'csv'
+  /** A ZIP archive that is written while it is sent. */
+  | 'archive'
   /** JSON or events, whichever the client accepts. */
   | 'json-or-events'
   /** The JSON of one resource, with an entity tag. */

@@ -76,7 +76,8 @@ type Topic = { kind: string; appId: string; id: string; streams: Set<Stream> };
 
 export class StreamHub {
   readonly #options: StreamHubOptions;
-  readonly #shares: AppShares;
+  /** The places of open streams, which long responses of other kinds take too. */
+  readonly shares: AppShares;
   /** Requests that wait for a change without a stream. */
   readonly waits: ChangeWaits;
   readonly #unread: UnreadBytes;
@@ -98,7 +99,7 @@ export class StreamHub {
 
   constructor(options: StreamHubOptions) {
     this.#options = options;
-    this.#shares = options.budget.streams;
+    this.shares = options.budget.streams;
     this.waits = new ChangeWaits(options.budget.waits);
     this.#unread = new UnreadBytes({
       memory: options.budget.unread,
@@ -236,7 +237,7 @@ export class StreamHub {
     accepts: (entry: LogEntry) => boolean = () => true,
   ): FastifyReply {
     const endsNow = request.method === 'HEAD' || this.#closed;
-    if (!endsNow) this.#shares.take(appId);
+    if (!endsNow) this.shares.take(appId);
     const headers = { ...(reply.getHeaders() as OutgoingHttpHeaders), ...streamHeaders };
     reply.hijack();
     const response = reply.raw;
@@ -272,7 +273,7 @@ export class StreamHub {
     describe: (error: unknown) => ServerEvent,
   ): WorkStream {
     if (this.#closed) throw endings.drained();
-    this.#shares.take(appId);
+    this.shares.take(appId);
     const opened = { appId, topic: '', kind: 'work', id: '', version: undefined, accepts: () => true };
     const stream = this.#add(request, reply.raw, opened, () => work.wake());
     const work = new WorkStream(reply, stream.outlet, describe);
@@ -492,7 +493,7 @@ export class StreamHub {
 
   #forget(stream: Stream): void {
     if (!this.#byAge.delete(stream)) return;
-    this.#shares.release(stream.appId);
+    this.shares.release(stream.appId);
     for (const bucket of this.#buckets) bucket.delete(stream);
     const topic = this.#topics.get(stream.topic);
     topic?.streams.delete(stream);

@@ -176,6 +176,19 @@ test('an erasure that is interrupted after each of its transactions deletes and 
       insert into kv_entries (app_id, user_id, key, sandbox_id, id, value)
       select ${appId}::uuid, ${user.uuid}::uuid, 'k' || n, '00000000-0000-0000-0000-000000000000', gen_random_uuid(), 'v'
       from generate_series(1, ${rows}::integer) n`;
+    // A run of the user with more children than a batch has, each of which started another.
+    const nobody = '00000000-0000-0000-0000-000000000000';
+    await idle.db`
+      with automation as (
+        insert into automations (app_id, id, sandbox_id, name, type)
+        values (${appId}, gen_random_uuid(), ${nobody}, 'family', 'invoked') returning id),
+      family as (select n, gen_random_uuid() as id, case when n <= 121 then 1 else n - 120 end as parent
+        from generate_series(1, 241) n)
+      insert into automation_runs (app_id, id, sandbox_id, automation_id, type, status, payload, parent_run_id,
+        invoked_by_user_id)
+      select ${appId}, f.id, ${nobody}, automation.id, 'invoked', 'completed', '{}',
+        case when f.n > 1 then p.id end, case when f.n = 1 then ${user.uuid}::uuid end
+      from family f join family p on p.n = f.parent, automation`;
     for (let i = 0; i < 3; i += 1)
       await idle.api('POST', '/api/v1/files', {
         token: user.token,
@@ -188,14 +201,19 @@ test('an erasure that is interrupted after each of its transactions deletes and 
     const id = parseId('erasure', body.id) ?? '';
     const { services } = idle;
     const ledger = createLedger({ db: idle.db, secrets: services.secrets, clock: services.clock });
-    const deps = { db: idle.db, ledger, services: { embedderUrl: undefined, tracesUrl: undefined } };
+    const deps = {
+      db: idle.db,
+      clock: services.clock,
+      ledger,
+      services: { embedderUrl: undefined, tracesUrl: undefined },
+    };
     let interruptions = 0;
     for (let isDone = false; !isDone; ) {
       const stop = new AbortController();
       const erasure = await findErasureById(idle.db, appId, id);
       assert.ok(erasure);
       // Aborted from the start: the work throws after the first transaction that deletes something.
-      if (interruptions < 12) stop.abort(new Error('stop'));
+      if (interruptions < 30) stop.abort(new Error('stop'));
       await eraseRows(deps, erasure, stop.signal).then(
         () => {
           isDone = true;
@@ -205,9 +223,11 @@ test('an erasure that is interrupted after each of its transactions deletes and 
         },
       );
     }
-    assert.ok(interruptions >= 5, `${interruptions} interruptions`);
+    assert.ok(interruptions >= 10, `${interruptions} interruptions`);
     const counts = (await findErasureById(idle.db, appId, id))?.counts;
-    assert.deepEqual([counts?.key_value_entries, counts?.files, counts?.users], [rows, 3, 1]);
+    assert.deepEqual([counts?.key_value_entries, counts?.files, counts?.users, counts?.runs], [rows, 3, 1, 241]);
+    const [left] = await idle.db`select count(*)::integer as runs from automation_runs where app_id = ${appId}`;
+    assert.equal(left?.runs, 0);
   } finally {
     await idle.close();
   }
@@ -224,7 +244,10 @@ test('after ANALYZE and VACUUM FULL, the data files have nothing of an erased us
   await eraseAndWait({ user: user.id });
   // Statistics of the planner repeat common values. They are in a table of their own, which is rewritten afterwards.
   await server.db`analyze`;
-  await server.db`vacuum full`;
-  await server.db`checkpoint`;
-  assert.deepEqual(await marks.findDataFiles(mark), []);
+  // While a statement that began earlier runs, `vacuum` keeps what it may still see.
+  await until(async () => {
+    await server.db`vacuum full`;
+    await server.db`checkpoint`;
+    return (await marks.findDataFiles(mark)).length === 0;
+  });
 });

@@ -5,7 +5,7 @@ import { deleteUnusedPictures, insertPicture } from '../../../src/files/picture-
 import { findFile } from '../../../src/files/store.ts';
 import { ManualClock } from '../../../src/lib/clock.ts';
 import { parseId } from '../../../src/lib/ids.ts';
-import { pdf } from '../../support/documents.ts';
+import { pdf, pdfOfPages } from '../../support/documents.ts';
 import type { FileBody } from '../../support/files.ts';
 import { halves } from '../../support/pictures.ts';
 import { type ErrorBody, startTestServer } from '../../support/server.ts';
@@ -87,6 +87,33 @@ test('the size is signed: a URL opens one picture of one file, until it expires'
   const again = (await urlOf(id)) ?? '';
   await api('DELETE', `/api/v1/files/${id}`, key);
   assert.equal((await fetch(again)).status, 404);
+});
+
+test('any page of a PDF has a picture, whose number is signed', async () => {
+  const id = await store(pdfOfPages([['Ships'], ['Ships', 'come in']]), 'application/pdf');
+  const sizes = [];
+  for (const page of ['', '&page=1', '&page=2']) {
+    const response = await fetch((await urlOf(id, `width=256&format=png${page}`)) ?? '');
+    assert.deepEqual([response.status, response.headers.get('content-type')], [200, 'image/png']);
+    sizes.push((await response.arrayBuffer()).byteLength);
+  }
+  assert.equal(sizes[0], sizes[1]);
+  assert.ok((sizes[2] ?? 0) > (sizes[1] ?? 0), 'more is written on the second page');
+  const second = (await urlOf(id, 'width=256&page=2')) ?? '';
+  for (const page of ['1', '3', '02', 'two']) assert.equal((await fetch(changed(second, { page }))).status, 403, page);
+  const etag = (await fetch(second)).headers.get('etag') ?? '';
+  assert.equal((await fetch(second, { headers: { 'if-none-match': etag } })).status, 304);
+  // Only the first page is cached.
+  assert.deepEqual(await cached(id), [256]);
+  for (const file of [id, await store(png, 'image/png')]) {
+    const missing = await fetch((await urlOf(file, 'width=256&page=3')) ?? '');
+    assert.deepEqual([missing.status, await codeOf(missing)], [422, 'extraction_failed']);
+  }
+  for (const query of ['page=2', 'width=64&page=0', 'width=64&page=10001', 'width=64&page=1.5'])
+    assert.equal((await api('GET', `/api/v1/files/${id}?${query}`, key)).status, 422, query);
+  // In a list, `page` is the page of the list.
+  const { body: list } = await api<{ data: WithPicture[] }>('GET', '/api/v1/files?width=64&page=2', key);
+  assert.deepEqual(list.data, []);
 });
 
 test('a picture is created once: later requests read the cache, and a client that has it gets 304', async () => {

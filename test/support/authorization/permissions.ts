@@ -42,6 +42,7 @@ export function permissionExpectations(make: Fixtures['make'], ofApp: Row[]): Re
     },
     'GET /api/v1/erasures/:erasure': { table: ofApp, make: make.erasure },
     'GET /api/v1/erasures/:erasure/certificate': { table: ofApp, make: make.erasure },
+    'GET /api/v1/users/:user/export': { table: ofApp, make: make.spareUser },
     'GET /api/v1/identity_issuers': { table: keysOnly },
     'POST /api/v1/identity_issuers': {
       table: keysOnly,

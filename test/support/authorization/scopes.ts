@@ -44,7 +44,7 @@ const beyondOne = new Set([
   'POST /v1/vector_stores/:source/files',
   'POST /v1/vector_stores/:source/file_batches',
 ]);
-const exceptions: Record<string, string> = { 'agents/:agent/search': 'knowledge' };
+const exceptions: Record<string, string> = { 'agents/:agent/search': 'knowledge', 'users/:user/export': 'app' };
 const searches = /search$|^automations\/check$|^citations\/verify$/;
 const root = /^(?:\/api)?\/v1\//;
 

@@ -116,6 +116,7 @@ async function recordGroups(recorder: Recorder, user: string): Promise<void> {
 
 async function recordErasures(recorder: Recorder): Promise<void> {
   const { body: user } = await recorder.send<{ id: string }>('createUser', { body: { email: 'leaving@example.com' } });
+  await recorder.record('exportUser', { path: { user: user.id } });
   const erasure = await recorder.record('createErasure', { body: { user: user.id } });
   const ofErasure = { path: { erasure: erasure.id } };
   await until(async () => {

@@ -14,7 +14,11 @@ export function SearchPage() {
             .
           </>
         }
-      />
+      >
+        <Link href="/answers" className="button plain">
+          Ask a question
+        </Link>
+      </PageHead>
       <SearchPlayground />
     </>
   );

@@ -69,6 +69,9 @@ function SourceBody({ source, onChange }: { source: KnowledgeSource; onChange: (
           </>
         }
       >
+        <Link href={`/answers?sources=${source.id}`} className="button plain">
+          Ask a question
+        </Link>
         {pushed ? (
           <Button kind="primary" onClick={() => setAdding(true)}>
             Add a document

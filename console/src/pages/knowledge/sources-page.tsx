@@ -76,6 +76,9 @@ export function SourcesPage() {
         <Link href="/knowledge/search" className="button plain">
           Search everything
         </Link>
+        <Link href="/answers" className="button plain">
+          Ask a question
+        </Link>
         <Button kind="primary" onClick={() => setCreating(true)}>
           New source
         </Button>

@@ -24,10 +24,10 @@ from .generated.orgs import AsyncOrgsOperations
 from .generated.server import AsyncServerOperations
 from .generated.teams import AsyncTeamsOperations
 from .generated.threads import AsyncThreadsOperations
-from .generated.users import AsyncUsersOperations
 from .groups import AsyncExtractions, AsyncKnowledge, AsyncRuns, AsyncWebhooks
 from .runtime import Http, TokenSource
 from .session import AsyncSession
+from .users import AsyncUsers
 
 
 class AsyncQuarry:
@@ -80,7 +80,7 @@ class AsyncQuarry:
         self.erasures = AsyncErasuresOperations(connection)
         self.teams = AsyncTeamsOperations(connection)
         self.threads = AsyncThreadsOperations(connection)
-        self.users = AsyncUsersOperations(connection)
+        self.users = AsyncUsers(connection)
         self.webhooks = AsyncWebhooks(connection)
 
     async def __aenter__(self) -> AsyncQuarry:

@@ -25,10 +25,10 @@ from .generated.orgs import OrgsOperations
 from .generated.server import ServerOperations
 from .generated.teams import TeamsOperations
 from .generated.threads import ThreadsOperations
-from .generated.users import UsersOperations
 from .groups import Extractions, Knowledge, Runs, Webhooks
 from .runtime import Http, TokenSource
 from .session import Session
+from .users import Users
 
 
 class Quarry:
@@ -81,7 +81,7 @@ class Quarry:
         self.erasures = ErasuresOperations(connection)
         self.teams = TeamsOperations(connection)
         self.threads = ThreadsOperations(connection)
-        self.users = UsersOperations(connection)
+        self.users = Users(connection)
         self.webhooks = Webhooks(connection)
 
     def __enter__(self) -> Quarry:

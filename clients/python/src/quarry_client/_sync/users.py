@@ -1,0 +1,30 @@
+# Written by scripts/python-client.ts. Do not edit: npm run clients
+"""Users, and everything that is stored about one."""
+
+from __future__ import annotations
+
+from typing import Iterator, Optional
+
+import httpx
+
+from .._shared import Request, path
+from ..errors import QuarryError
+from .generated.users import UsersOperations
+from .runtime import CallOptions, check
+
+
+class Users(UsersOperations):
+    """Users, and everything that is stored about one."""
+
+    def export(self, user: str, *, options: Optional[CallOptions] = None) -> Iterator[bytes]:
+        """Everything about a user as a ZIP archive, in pieces. Without its last file, `export.json`, it is incomplete."""
+        request = Request("GET", path("/api/v1/users/{}/export", user), streamed=True)
+        response = self._connection.request(request, options)
+        try:
+            for piece in response.iter_bytes():
+                check(options)
+                yield piece
+        except httpx.TransportError as cause:
+            raise QuarryError("unreachable", "The response broke off.") from cause
+        finally:
+            response.close()
