@@ -5231,6 +5231,7 @@ class CreateAutomationRequest(TypedDict):
     concurrency: NotRequired[Optional[CreateAutomationRequestConcurrency]]
     """Limits active runs with the same value in their payload."""
     rate: NotRequired[Optional[CreateAutomationRequestRate]]
+    """How many runs may start in a time. The others wait for their turn."""
     timeout_seconds: NotRequired[Optional[int]]
     """How many seconds a run may take."""
     retention: NotRequired[Optional[CreateAutomationRequestRetention]]
@@ -5324,6 +5325,7 @@ class UpdateAutomationRequest(TypedDict):
     concurrency: NotRequired[Optional[UpdateAutomationRequestConcurrency]]
     """Limits active runs with the same value in their payload."""
     rate: NotRequired[Optional[UpdateAutomationRequestRate]]
+    """How many runs may start in a time. The others wait for their turn."""
     timeout_seconds: NotRequired[Optional[int]]
     """How many seconds a run may take."""
     retention: NotRequired[Optional[UpdateAutomationRequestRetention]]

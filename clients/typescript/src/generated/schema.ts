@@ -4322,6 +4322,7 @@ key: string;
 /** How many runs with the same value may be active at the same time. */
 limit: number;
 } | null | undefined;
+/** How many runs may start in a time. The others wait for their turn. */
 rate?: {
 /** How many runs may start in this time. */
 limit: number;
@@ -4397,6 +4398,7 @@ key: string;
 /** How many runs with the same value may be active at the same time. */
 limit: number;
 } | null | undefined;
+/** How many runs may start in a time. The others wait for their turn. */
 rate?: {
 /** How many runs may start in this time. */
 limit: number;

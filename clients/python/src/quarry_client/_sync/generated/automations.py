@@ -60,6 +60,7 @@ class AutomationsOperations:
         :param max_concurrent_runs: How many runs may be active at the same time.
         :param max_pending_runs: How many runs may wait for their turn. Beyond it, invocations are 429.
         :param concurrency: Limits active runs with the same value in their payload.
+        :param rate: How many runs may start in a time. The others wait for their turn.
         :param timeout_seconds: How many seconds a run may take.
         :param retention: How long runs are kept after their end. Without it, as the app says.
         :param metadata: Stored as given; replaces the whole map.
@@ -137,6 +138,7 @@ class AutomationsOperations:
         :param max_concurrent_runs: How many runs may be active at the same time.
         :param max_pending_runs: How many runs may wait for their turn. Beyond it, invocations are 429.
         :param concurrency: Limits active runs with the same value in their payload.
+        :param rate: How many runs may start in a time. The others wait for their turn.
         :param timeout_seconds: How many seconds a run may take.
         :param retention: How long runs are kept after their end. Without it, as the app says.
         :param metadata: Stored as given; replaces the whole map.
