@@ -26,7 +26,7 @@ test('a user signs in, allows an assistant a part of what it asks for, sees it a
   const flow = new AssistantFlow(it.server, app.publishableKey, '');
   const clientId = await flow.register({ client_name: 'Research helper' });
   const query = flow.parameters(clientId, { scope: 'files knowledge kv:read' });
-  const page = await it.open(`/oauth/${app.publishableKey}/authorize?${query}`);
+  let page = await it.open(`/oauth/${app.publishableKey}/authorize?${query}`);
   await page.getByText('An assistant wants to connect. Sign in as a user of the app.').waitFor();
   await page.getByLabel('E-mail').fill('ada@example.com');
   await page.getByLabel('Password').fill(password);
@@ -44,6 +44,8 @@ test('a user signs in, allows an assistant a part of what it asks for, sees it a
   const got = await flow.exchange(clientId, back.get('code') ?? '');
   assert.deepEqual([got.status, got.body.scope], [200, 'knowledge:read kv:read']);
 
+  // In another tab: nobody listens at the callback, and its error page would interrupt the next navigation.
+  page = await page.context().newPage();
   await page.goto('/console/keys');
   const row = page.getByRole('row', { name: /Research helper/ });
   await row.waitFor();

@@ -55,6 +55,22 @@ test('the editor completes and explains members, kinds and nodes, in YAML and in
   await offers('user');
 });
 
+test('a key that is typed between a redraw of the page and its effects stays in the text', async () => {
+  const page = await it.openAsDeveloper(app, '/console/automations/new');
+  const editor = page.getByRole('textbox', { name: 'Definition' });
+  await editor.click();
+  await page.keyboard.press('Control+End');
+  await page.evaluate(`{
+    const status = document.querySelector('.toolbar [role=status]');
+    const type = (text) => document.execCommand('insertText', false, text);
+    const redrawn = new MutationObserver(() => { redrawn.disconnect(); type('second'); });
+    redrawn.observe(status, { childList: true, characterData: true, subtree: true });
+    type('# first ');
+  }`);
+  await page.getByText('Not saved').waitFor();
+  await editor.getByText('# first second').waitFor();
+});
+
 test('the graph is beside the text: each shows the place of the other, and a mistake leaves the last graph', async () => {
   const page = await it.openAsDeveloper(app, '/console/automations/new');
   const editor = page.getByRole('textbox', { name: 'Definition' });

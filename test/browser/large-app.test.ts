@@ -33,7 +33,7 @@ const pages: Record<string, string> = {
 async function visit(page: Page, path: string): Promise<void> {
   await page.evaluate(`history.pushState(null, '', '/console${path}')`);
   await page.locator('table.list tbody tr, .counts, .quotas').first().waitFor();
-  await page.locator('.skeleton').waitFor({ state: 'detached' });
+  await page.locator('.skeleton').first().waitFor({ state: 'detached' });
 }
 
 /** Tables that are wider than their place: cells beyond the edge are out of sight. */

@@ -129,7 +129,7 @@ const pages: Record<string, [path: string, sign: string]> = {
 async function visit(page: Page, [path, sign]: [string, string]): Promise<void> {
   await page.evaluate(`history.pushState(null, '', '/console${path}')`);
   await page.locator('main#content').getByText(sign).first().waitFor({ state: 'attached' });
-  await page.locator('.skeleton:not(.design *)').waitFor({ state: 'detached' });
+  await page.locator('.skeleton:not(.design *)').first().waitFor({ state: 'detached' });
 }
 
 /** Words in the rendered page with less contrast to what is behind them than WCAG 2.1 AA asks for (1.4.3). */

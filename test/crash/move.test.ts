@@ -73,7 +73,12 @@ test('an app moves between cells under load and kills, and everything acknowledg
     const [row] = await db<{ cell: Cell }[]>`select cell from cell_apps where app_id = ${appId}`;
     cell = row?.cell ?? cell;
   };
-  const connection = () => ({ baseUrl: servers.get(cell)?.baseUrl ?? '', key });
+  const connection = () => {
+    const chosen = cell;
+    // These servers know nothing of each other. In a process of cells, the server itself asks the directory.
+    const hasMoved = () => learn().then(() => cell !== chosen);
+    return { baseUrl: servers.get(chosen)?.baseUrl ?? '', key, hasMoved };
+  };
   const fixture = await createFixture(connection());
   const ledger = new Ledger();
   const learning = (async () => {

@@ -72,7 +72,8 @@ export async function createResources(server: TestServer, outside: Outside): Pro
   const agent = await post('/agents', { name: 'Agent', user: user.id });
   const file = await post('/files', { filename: 'a.txt', content_type: 'text/plain', data: 'VGV4dC4=', user: user.id });
   await api('PUT', '/api/v1/secrets/NAME', { key, body: { value: 'x' } });
-  await api('PUT', '/api/v1/kv/kept', { key, body: { value: 'x', user: user.id } });
+  for (const name of ['kept', 'spare'])
+    await api('PUT', `/api/v1/kv/${name}`, { key, body: { value: 'x', user: user.id } });
   await create(`/teams/${team}/members`, { user: user.id, role: 'owner' });
   const knowledge = await createKnowledge(server, create, key, user.id);
   const automations = await createAutomations(world, create);
@@ -150,6 +151,7 @@ export async function createResources(server: TestServer, outside: Outside): Pro
       developerUpdateAgent: { agent: await spareAgent('Another') },
       getKey: { key: await post('/keys', { type: 'publishable' }) },
       getConfig: { agent },
+      getKvEntry: { key: 'kept' },
       appendToUpload: { upload: await upload() },
       getAssistantRequest: { request: assistants.request },
       ...openai.others,
@@ -198,7 +200,7 @@ export async function createResources(server: TestServer, outside: Outside): Pro
       addTeamMember: { agent },
       developerAddTeamMember: { agent: await spareAgent('Other') },
       removeNamedTeamMember: { agent },
-      createKvEntry: { user: user.id },
+      createKvEntry: { key: 'created', user: user.id },
       putKvEntry: { user: user.id },
       incrementKvEntry: { key: 'count', user: user.id },
       batchKvEntries: { user: user.id },
@@ -211,6 +213,8 @@ export async function createResources(server: TestServer, outside: Outside): Pro
       createExtraction: { file },
       createAutomation: { user: user.id, type: 'invoked' },
       createWebhook: hook,
+      // Either a text or quotes.
+      verifyCitations: { text: 'Text.' },
     },
   };
 }
@@ -257,6 +261,11 @@ async function createAutomations({ server, app, user }: World, create: Create) {
     await create(`/automation_runs/${id}/cancel`);
     return id;
   };
+  const { id: worked } = await client.createAutomation({ user: user.id });
+  const claimed = async () => {
+    await client.invoke(worked);
+    return create(`/automations/${worked}/claim`, { lease_seconds: 600 }).then(({ id }) => id);
+  };
   const { id: waiting } = await client.createAutomation({
     workflow: graphOf(
       { id: 'start', kind: 'trigger', on_success: 'wait' },
@@ -277,6 +286,8 @@ async function createAutomations({ server, app, user }: World, create: Create) {
       getAutomationVersion: { automation: waiting, version: '1' },
       cancelAutomationRun: { automation_run: await run() },
       developerCancelAutomationRun: { automation_run: await run() },
+      reportAutomationRun: { automation_run: await claimed() },
+      developerReportAutomationRun: { automation_run: await claimed() },
       retryAutomationRun: { automation_run: await ended() },
       developerRetryAutomationRun: { automation_run: await ended() },
       signalAutomationRun: { automation_run: await signalled(), name: 'NAME' },

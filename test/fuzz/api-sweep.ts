@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import addFormats from 'ajv-formats';
 import { actionOf } from '../../src/audit/log.ts';
@@ -116,7 +117,7 @@ export async function sweepApi({ server, outside, oneOf, seed = 0 }: SweepOption
   // An awkward value may change what the plain request of another operation needs.
   // They take a form or a query as a whole, which test/api/mcp/oauth.test.ts writes.
   for (const name of ['authorizeAssistant', 'exchangeAssistantToken', 'revokeAssistantToken']) succeeded.add(name);
-  await sendAll(plainOf(list()));
+  await sendAll(plainOf(list(), seed));
   await sendAll(chooseAwkward(list(), oneOf, seed));
   for (const methods of Object.values(document.paths))
     for (const [method, { operationId }] of Object.entries(methods))
@@ -126,9 +127,12 @@ export async function sweepApi({ server, outside, oneOf, seed = 0 }: SweepOption
   return report;
 }
 
-/** The plain request of each operation. */
-function* plainOf(cases: Generator<Case>): Generator<Case> {
-  for (const each of cases) if (each.isPlain) yield each;
+/** The plain request of each operation, in an order that the seed decides: none may need another one first. */
+function* plainOf(cases: Generator<Case>, seed: number): Generator<Case> {
+  const plain = [...cases].filter(({ isPlain }) => isPlain);
+  const place = ({ name }: Case, at: number) => createHash('sha1').update(`${seed} ${at} ${name}`).digest('hex');
+  const placed = plain.map((each, at) => ({ each, place: place(each, at) }));
+  for (const { each } of placed.sort((a, b) => (a.place < b.place ? -1 : 1))) yield each;
 }
 
 /** One of every `oneOf` requests with an awkward value. */

@@ -17,6 +17,7 @@ const needed: Record<string, (known: Known) => object> = {
   extract_url: () => ({ url: 'https://host.invalid/' }),
   ingest: () => ({ text: 'Text.' }),
   kv_batch: () => ({ operations: [{ op: 'get', key: 'kept' }] }),
+  kv_delete: () => ({ key: 'spare' }),
   kv_get: () => ({ key: 'kept' }),
   kv_increment: () => ({ key: 'count' }),
   search_knowledge: ({ source }) => ({ source }),

@@ -50,6 +50,18 @@ test('generated cases come from the seed of the run', () => {
   assert.ok(!generatesUnseeded({ name: 'test/unit/a.test.ts', text: "import fc from '../support/fast-check.ts';" }));
 });
 
+/** Node runs the first tests while the file still waits, so what stands below is not defined yet. */
+const waitsBelowTests = ({ text }: Source) =>
+  /^test\([\s\S]*^(?:(?:const|let) [^=]*= )?await /m.test(text.replace(/`[^`]*`/g, ''));
+
+test('what a test file waits for stands above its tests', () => {
+  const wrong = readSources('test').filter(waitsBelowTests);
+  assert.deepEqual(namesOf(wrong), [], 'Move the statement above the first test.');
+
+  assert.ok(waitsBelowTests({ name: 'a.test.ts', text: "test('a', () => {});\nconst own = await read();\n" }));
+  assert.ok(!waitsBelowTests({ name: 'a.test.ts', text: "const own = await read();\ntest('a', () => {});\n" }));
+});
+
 /** Template literals that ask for sessions or locks of the whole server, not of one database or session. */
 const asksWholeServer = ({ text }: Source) =>
   (text.match(/`[^`]*\bpg_(?:stat_activity|locks)\b[^`]*`/g) ?? []).some(

@@ -2,7 +2,12 @@ import assert from 'node:assert/strict';
 import { type ApiResponse, sendRequest } from './request.ts';
 
 /** How a client reaches the server, which may be a different process after each kill. */
-export type Connection = { baseUrl: string; key: string };
+export type Connection = {
+  baseUrl: string;
+  key: string;
+  /** Whether the app has left this server since the connection was chosen. */
+  hasMoved?: () => Promise<boolean>;
+};
 
 /** What clients were told, and what may have happened without a response. */
 export class Ledger {
@@ -61,17 +66,19 @@ export async function createFixture({ baseUrl, key }: Connection): Promise<Fixtu
 
 /**
  * The response of a request that took effect, or undefined if that is unknown. A failure without a response, or with
- * a 503 as documented, counts as a retry. Any other failure is an error.
+ * a 503 as documented, counts as a retry, and so does what a server says of an app that has left it. Any other failure
+ * is an error.
  */
 export async function sendCounted<T>(
-  { baseUrl, key }: Connection,
+  { baseUrl, key, hasMoved }: Connection,
   ledger: Ledger,
   request: { method: string; path: string; wanted: number; body?: unknown; headers?: Record<string, string> },
 ): Promise<ApiResponse<T> | undefined> {
   const { method, path, wanted, body, headers = {} } = request;
   const options = { key, headers, ...(body === undefined ? {} : { body }) };
   const response = await sendRequest<T>(baseUrl, method, `/api/v1${path}`, options).catch(() => undefined);
-  if (response === undefined || (response.status === 503 && response.headers.get('retry-after') !== null)) {
+  const isTold = response?.status === 503 && response.headers.get('retry-after') !== null;
+  if (response === undefined || isTold || (response.status !== wanted && (await hasMoved?.()))) {
     ledger.retries += 1;
     await new Promise((resolve) => setTimeout(resolve, retryMs));
     return undefined;

@@ -57,6 +57,8 @@ export async function startProvider({ redirectUris }: { redirectUris: string[] }
       },
       { ...base, client_id: 'mcp', token_endpoint_auth_method: 'none', redirect_uris: [redirectUris[1]] },
     ],
+    // A test may make much else between the code and its exchange.
+    ttl: { AuthorizationCode: 600 },
     pkce: { required: () => true },
     findAccount: (_context: object, id: string) => ({ accountId: id, claims: () => ({ sub: id, name: id }) }),
     features: {

@@ -50,6 +50,8 @@ export default function CodeEditor({
   const view = useRef<EditorView>(undefined);
   const latest = useRef({ onChange, onCursor, findMistakes });
   latest.current = { onChange, onCursor, findMistakes };
+  /** Texts that the editor has handed over and that have not come back as `value`. */
+  const handedOver = useRef<string[]>([]);
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: the value goes in below, without a new editor
   useEffect(() => {
@@ -80,7 +82,9 @@ export default function CodeEditor({
           EditorView.updateListener.of(({ docChanged, selectionSet, state }) => {
             if (docChanged || selectionSet) latest.current.onCursor?.(state.selection.main.head);
             if (!docChanged) return;
-            latest.current.onChange(state.doc.toString());
+            const text = state.doc.toString();
+            handedOver.current.push(text);
+            latest.current.onChange(text);
             // A dialog detects typing through the events of its fields.
             host.current?.dispatchEvent(new Event('input', { bubbles: true }));
           }),
@@ -93,7 +97,10 @@ export default function CodeEditor({
 
   useEffect(() => {
     const editor = view.current;
-    if (!editor || editor.state.doc.toString() === value) return;
+    // A text that comes back while the next keys are already typed must not undo them.
+    const came = handedOver.current.lastIndexOf(value);
+    if (came >= 0) handedOver.current.splice(0, came + 1);
+    if (!editor || came >= 0 || editor.state.doc.toString() === value) return;
     editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: value } });
   }, [value]);
 

@@ -7,6 +7,14 @@ import { until } from '../../support/until.ts';
 
 const { db, drop } = await createTestDatabase();
 after(drop);
+const own = await readMigrations();
+const last = own.at(-1)?.version ?? 0;
+
+function next({ sql, servesFrom }: { sql: string; servesFrom?: number }): Migration {
+  return { version: last + 1, name: 'next.sql', checksum: 'x', sql, servesFrom };
+}
+
+const firstOldChecksum = '373ea1a461a092e84b792ef16e72c67777cfa80203dd1678201c4d223ef653f7';
 
 test('a credential leads to its app, and no other app can have the same one', async () => {
   const [first, second] = [1, 2].map((n) => `00000000-0000-7000-8000-00000000000${n}`) as [string, string];
@@ -106,12 +114,3 @@ test('a migration that waits for a table lets its queries pass', async () => {
     await dropShared();
   }
 });
-
-const own = await readMigrations();
-const last = own.at(-1)?.version ?? 0;
-
-function next({ sql, servesFrom }: { sql: string; servesFrom?: number }): Migration {
-  return { version: last + 1, name: 'next.sql', checksum: 'x', sql, servesFrom };
-}
-
-const firstOldChecksum = '373ea1a461a092e84b792ef16e72c67777cfa80203dd1678201c4d223ef653f7';

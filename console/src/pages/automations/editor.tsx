@@ -1,4 +1,4 @@
-import { lazy, Suspense, useState } from 'react';
+import { lazy, Suspense, useRef, useState } from 'react';
 import { useLocation } from 'wouter';
 import { call } from '../../api/client.ts';
 import type { Automation } from '../../api/generated.ts';
@@ -41,6 +41,8 @@ export default function DefinitionEditor({
   const [testing, setTesting] = useState<Automation>();
   const [cursor, setCursor] = useState(0);
   const [shown, setShown] = useState<{ offset: number }>();
+  const latestText = useRef(text);
+  latestText.current = text;
   const isChanged = text !== saved;
   useUnsaved(isChanged);
 
@@ -74,7 +76,8 @@ export default function DefinitionEditor({
     const checked = call('POST /api/v1/automations/check', { body: { text: now } });
     // If the check fails to reach the server, saving reports why.
     const { problems: found } = await checked.catch(() => ({ problems: [] }));
-    setProblems(found);
+    // An earlier check may end after a later one.
+    if (now === latestText.current) setProblems(found);
     const lines = now.split('\n');
     return found.map(({ line, column, node, message }) => {
       const before = lines.slice(0, line - 1).reduce((sum, one) => sum + one.length + 1, 0);
