@@ -37,6 +37,7 @@ export type Call = {
   body: Schema | undefined;
   /** Whether the body has required members. */
   bodyIsRequired: boolean;
+  /** The body of the response, or the data of an event. */
   result: Schema | undefined;
   /** A list by page or by cursor, with its items; a stream of events; or one response. */
   kind: 'pages' | 'cursor' | 'stream' | 'one';
@@ -60,7 +61,7 @@ export function readCalls({ paths, components: { schemas } }: OpenApi, groups: G
       const { path, method, operation } = found;
       const given = (place: string) => (operation.parameters ?? []).filter((parameter) => parameter.in === place);
       const success = Object.entries(operation.responses).find(([status]) => status.startsWith('2'))?.[1].content ?? {};
-      const result = success['application/json']?.schema;
+      const result = (success['text/event-stream'] ?? success['application/json'])?.schema;
       const body =
         method === 'delete' && given('query').length > 0
           ? undefined

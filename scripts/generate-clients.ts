@@ -71,7 +71,7 @@ function methodOf(call: Call): string {
   const passed = body !== undefined ? 'body' : query.length > 0 ? 'query' : 'undefined';
   const resultType = result === undefined ? 'void' : typeOf(result, inGroup);
   const list = `(${parameters.join(', ')})`;
-  if (kind === 'stream') return `${list}: EventStream => c.stream(${path}, ${passed}, options)`;
+  if (kind === 'stream') return `${list}: EventStream<${resultType}> => c.stream(${path}, ${passed}, options)`;
   if (kind === 'pages' || kind === 'cursor')
     return `${list}: Pages<${typeOf(item ?? {}, inGroup)}, ${resultType}> => c.list(${path}, ${passed}, options)`;
   if (method === 'GET') return `${list}: Promise<${resultType}> => c.get(${path}, ${passed}, options)`;

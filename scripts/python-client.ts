@@ -29,13 +29,6 @@ const waiting: Record<string, { name: string; until: string; words: string }> = 
   'knowledge.ingest': { name: 'add', until: 'ingestion_end', words: 'Ingest content, and wait until it can be found' },
 };
 
-/** What the events of a stream carry, where it is a resource. */
-const streamed: Record<string, string> = {
-  'extractions.stream': 'Extraction',
-  'knowledge.streamIngestion': 'KnowledgeIngestion',
-  'runs.stream': 'AutomationRun',
-};
-
 /** The generated files of the Python client, by path below `clients/python/src/quarry_client`. */
 export function pythonFiles(document: OpenApi, groups: Groups): Map<string, string> {
   const calls = readCalls(document, groups);
@@ -155,7 +148,7 @@ function methodOf(call: Call, names: TypeNames, waits?: { name: string; until: s
     return [signature, words, ...lines.map((line) => `        ${line}`)].join('\n');
   };
   if (kind === 'stream')
-    return define(false, `AsyncEventStream[${types(streamed[`${call.group}.${call.name}`])}]`, [
+    return define(false, `AsyncEventStream[${names.ofEvents(result ?? {})}]`, [
       `return AsyncEventStream(self._connection, ${path}, ${content}, options)`,
     ]);
   if (kind === 'pages' || kind === 'cursor')
@@ -171,8 +164,6 @@ function methodOf(call: Call, names: TypeNames, waits?: { name: string; until: s
     waits === undefined ? 'return response' : `return await ${waits.until}(self._connection, response, options)`;
   return define(true, resultType, [`response: ${resultType} = ${sending}`, ending]);
 }
-
-const types = (name: string | undefined) => (name === undefined ? 'Any' : `types.${name}`);
 
 const givenOf = (list: Argument[]) =>
   list.length === 0

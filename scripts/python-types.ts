@@ -9,6 +9,8 @@ type Member = { name: string; sent: string; type: string; required: boolean; wor
 export type TypeNames = {
   typeOf(schema: Schema): string;
   inParameter(schema: Schema): string;
+  /** The type of the data of events: of several kinds, which mypy does not tell apart, it is Any. */
+  ofEvents(schema: Schema): string;
   /** The members of a body. */
   members(body: Schema): Member[];
 };
@@ -26,6 +28,7 @@ export function pythonTypes(
   const names: TypeNames = {
     typeOf: (schema) => typeOf(schema, '', 'types.'),
     inParameter: (schema) => (typeOf(schema, '', '') === 'Any' ? 'str' : typeOf(schema, '', 'types.')),
+    ofEvents: (schema) => (schemas[nameOf(schema) ?? '']?.anyOf ? 'Any' : typeOf(schema, '', 'types.')),
     members(body) {
       const name = nameOf(body) ?? '';
       const { properties = {}, required = [] } = schemas[name] ?? {};

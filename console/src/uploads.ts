@@ -1,6 +1,6 @@
 import { useSyncExternalStore } from 'react';
 import type { ApiError } from './api/client.ts';
-import type { File as StoredFile } from './api/generated.ts';
+import type { StoredFile } from './api/generated.ts';
 import { uploadFile } from './api/upload.ts';
 import { asApiError } from './ui/query.ts';
 

@@ -40,6 +40,7 @@ import {
   listRunsQuery,
   listVisibleRunsQuery,
   retrySchema,
+  runOutputSchema,
   runPageSchema,
   runSchema,
   secretListSchema,
@@ -280,7 +281,7 @@ function registerRunReading(api: Api, { runs, streams }: AutomationRouteDeps): v
     description:
       'Server-Sent Events: `run_update` with the run, immediately and at every change of its status. The stream ends when the run ends. With `Last-Event-ID`, it first sends every later change, each with the run as it was then.',
     params,
-    responses: { 200: Type.String({ description: 'text/event-stream' }) },
+    responses: { 200: ref(runSchema) },
     async handler({ caller, params: given, request, reply }) {
       const run = await runs.getStreamable(caller, given.automation_run);
       return streams.open(request, reply, 'run', run.appId, run.id);
@@ -296,7 +297,7 @@ function registerRunReading(api: Api, { runs, streams }: AutomationRouteDeps): v
     description:
       'Server-Sent Events: `ready`, then `generation_started`, `generation_text` and `generation_ended` of each `generate` node, from the beginning or after `Last-Event-ID`. Ends with the run.',
     params,
-    responses: { 200: Type.String({ description: 'text/event-stream' }) },
+    responses: { 200: ref(runOutputSchema) },
     async handler({ caller, params: given, request, reply }) {
       const run = await runs.getOutput(caller, given.automation_run);
       return streams.open(request, reply, outputTopic, run.appId, run.id);

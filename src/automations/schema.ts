@@ -1,6 +1,7 @@
 import { type Static, Type } from 'typebox';
 import { freeMap, ref, strict } from '../http/route/route.ts';
 import { jsonBytes } from '../http/route/validation.ts';
+import { streamPositionSchema } from '../http/streams/schema.ts';
 import { limits } from '../lib/limits.ts';
 import { mapOf } from '../lib/map-schema.ts';
 import { runRetentionSchema } from '../tenancy/run-retention.ts';
@@ -37,7 +38,27 @@ const concurrency = strict(
       description: 'How many runs with the same value may be active at the same time.',
     }),
   },
-  { description: 'Limits active runs with the same value in their payload. Only with a workflow graph.' },
+  { description: 'Limits active runs with the same value in their payload. Only with a workflow.' },
+);
+
+const rate = strict(
+  {
+    limit: Type.Integer({ minimum: 1, maximum: 10_000, description: 'How many runs may start in this time.' }),
+    per: Type.String({
+      pattern: '^[1-9][0-9]{0,4}[smhd]$',
+      description: 'The time: seconds, minutes, hours or a day, such as `30s`, `1m`, `12h` or `1d`, which is the most.',
+    }),
+    key: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 200,
+        pattern: '^[^.]+(\\.[^.]+)*$',
+        description:
+          'The path of a member of the payload: each of its values has a limit of its own. The same as that of `concurrency`, if both have one.',
+      }),
+    ),
+  },
+  { description: 'Limits how many runs start in any time of this length. The others wait. Only with a workflow.' },
 );
 
 export const automationSchema = Type.Object(
@@ -68,6 +89,7 @@ export const automationSchema = Type.Object(
     max_concurrent_runs: Type.Optional(Type.Integer()),
     max_pending_runs: Type.Optional(Type.Integer()),
     concurrency: Type.Optional(concurrency),
+    rate: Type.Optional(rate),
     timeout_seconds: Type.Optional(Type.Integer()),
     retention: Type.Optional(runRetentionSchema),
     next_run_at: optionalText,
@@ -120,6 +142,7 @@ const settings = {
   max_concurrent_runs: Type.Optional(nullable(Type.Integer({ minimum: 1, maximum: 100_000 }))),
   max_pending_runs: Type.Optional(nullable(Type.Integer({ minimum: 1, maximum: 1_000_000 }))),
   concurrency: Type.Optional(nullable(concurrency)),
+  rate: Type.Optional(nullable(rate)),
   timeout_seconds: Type.Optional(nullable(Type.Integer({ minimum: 1, maximum: 366 * 24 * 3_600 }))),
   retention: Type.Optional(nullable(runRetentionSchema)),
   metadata: Type.Optional(freeMap('Stored as given; replaces the whole map.')),
@@ -173,6 +196,20 @@ const waitingFor = Type.Object(
   },
   { description: 'What the run waits for; absent if it does not wait.' },
 );
+
+const generationPartSchema = Type.Object(
+  {
+    node_id: Type.String({ description: 'The node that calls the model.' }),
+    command_id: Type.String({ description: 'The command of the journal.' }),
+    attempt: Type.Integer({ description: 'The attempt of the command.' }),
+    text: Type.Optional(Type.String({ description: 'The next part of the text. Only in `generation_text`.' })),
+  },
+  { $id: 'GenerationPart', description: 'The data of `generation_started`, `generation_text` and `generation_ended`.' },
+);
+export const runOutputSchema = Type.Union([ref(generationPartSchema), ref(streamPositionSchema)], {
+  $id: 'AutomationRunOutput',
+  description: 'The data of an event of the stream of outputs.',
+});
 
 export const runSchema = Type.Object(
   {

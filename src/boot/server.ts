@@ -117,7 +117,7 @@ export async function createServer(
   const { fastify, api } = await createHttpServer({ ...http, connections, front, hasMoved: cells?.hasMoved });
   // A worker serves only health and metrics.
   const servesApi = config.role !== 'worker';
-  if (servesApi && isHome) await collectOpenApi(fastify, api, webhookMessages);
+  if (servesApi && isHome) collectOpenApi(fastify, api, webhookMessages);
   registerHealthRoutes(api, {
     ...services,
     metrics: metricsOfProcess,

@@ -153,7 +153,8 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
   const direct = openDatabase(directTarget, { poolSize: directPoolSize, applicationName: 'quarry-direct', timeoutMs });
   started.add('direct database connections', () => direct.end({ timeout: databaseEndSeconds }));
   const migrations = await readMigrations();
-  for (const name of await migrate(direct, migrations)) log.info({ migration: name }, 'Migration applied');
+  const applied = await migrate(direct, migrations);
+  if (applied.length > 0) log.info({ migrations: applied.length, last: applied.at(-1) }, 'Migrations applied');
   await saveDefaultLimits(direct, {
     file_bytes: config.quotaFileBytes || undefined,
     documents: config.quotaDocuments || undefined,

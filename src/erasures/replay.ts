@@ -23,7 +23,7 @@ export async function replayErasures({ db, secrets, clock }: ReplayDeps, directo
     await db.begin((tx) => startErasure(tx, order));
     const erasure = await findErasureById(db, order.appId, order.id);
     if (erasure === undefined || erasure.status === 'done') continue;
-    await eraseRows({ db, ledger, services }, erasure, new AbortController().signal);
+    await eraseRows({ db, clock, ledger, services }, erasure, new AbortController().signal);
     replayed += 1;
   }
   return replayed;

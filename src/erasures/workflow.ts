@@ -6,7 +6,7 @@ import { taskNames } from '../jobs/task-names.ts';
 import type { JobContext } from '../jobs/workers.ts';
 import { type ErasedDocuments, eraseDocumentRows } from '../knowledge/documents/erase.ts';
 import { signingKeys } from '../ledger/keys.ts';
-import type { Ledger } from '../ledger/seal.ts';
+import type { Ledger, RemovedRun } from '../ledger/seal.ts';
 import { signStatement } from '../ledger/statement.ts';
 import type { Clock } from '../lib/clock.ts';
 import { found } from '../lib/errors.ts';
@@ -32,7 +32,7 @@ export type EraseDeps = {
 };
 
 /** What deleting rows needs: a restore has no parsers and no blobs yet. */
-type EraseRowsDeps = Pick<EraseDeps, 'db' | 'ledger' | 'services'>;
+type EraseRowsDeps = Pick<EraseDeps, 'db' | 'clock' | 'ledger' | 'services'>;
 
 const runsBatch = 50;
 const blobsBatch = 100;
@@ -70,7 +70,8 @@ export async function eraseRows(deps: EraseRowsDeps, erasure: store.ErasureRow, 
   else await eraseDocument(db, erasure);
 }
 
-async function eraseUser({ db, ledger }: EraseRowsDeps, erasure: store.ErasureRow, signal: AbortSignal): Promise<void> {
+async function eraseUser(deps: EraseRowsDeps, erasure: store.ErasureRow, signal: AbortSignal): Promise<void> {
+  const { db, ledger } = deps;
   const { appId, subjectId } = erasure;
   await ledger.noteDeletion(erasure, { kind: 'user', id: subjectId });
   await deleteAll(db, erasure, tracesOfUser(erasure), signal);
@@ -83,7 +84,7 @@ async function eraseUser({ db, ledger }: EraseRowsDeps, erasure: store.ErasureRo
       await eraseSource(db, erasure, id, signal);
     }
   }
-  await repeat(() => deleteRuns(db, ledger, erasure), signal);
+  await repeat(() => deleteRuns(deps, erasure), signal);
   await repeat(() => db.begin((tx) => deleteUploads(tx, erasure)), signal);
   const mine = (each: Db) => ownedByUser(each, erasure);
   const ofConfigs = (each: Db) =>
@@ -126,13 +127,13 @@ async function repeat(batch: () => Promise<boolean>, signal: AbortSignal): Promi
   while (await batch()) signal.throwIfAborted();
 }
 
-/** Deletes a batch of runs with their journals. The signed ledger says which, so that a verification expects it. */
-async function deleteRuns(db: Database, ledger: Ledger, erasure: store.ErasureRow): Promise<boolean> {
+/** Deletes a batch of runs with their journals. The signed ledger says which, as for runs that retention deletes. */
+async function deleteRuns({ db, ledger, clock }: EraseRowsDeps, erasure: store.ErasureRow): Promise<boolean> {
   const { appId } = erasure;
-  const runs = await db<{ id: string }[]>`
+  const found = await db<{ id: string }[]>`
     select t.id from automation_runs t where t.app_id = ${appId} and ${runOfUser(db, erasure)} limit ${runsBatch}`;
-  if (runs.length === 0) return false;
-  const ids = runs.map(({ id }) => id);
+  if (found.length === 0) return false;
+  const ids = found.map(({ id }) => id);
   // The runs that these started are found by their parents. The last of them is passed on before a parent is deleted.
   const passOn = async (tx: Transaction) => {
     const children = await tx`
@@ -142,9 +143,12 @@ async function deleteRuns(db: Database, ledger: Ledger, erasure: store.ErasureRo
     return children.count;
   };
   if ((await db.begin(passOn)) === runsBatch) return true;
-  await ledger.noteDeletion(erasure, { kind: 'runs', id: erasure.subjectId, runs: ids });
   await db.begin(async (tx) => {
     await passOn(tx);
+    const runs = await tx<RemovedRun[]>`
+      select id, sequence, link, coalesce(completed_at, ${clock.now()}) as at from automation_runs
+      where app_id = ${appId} and id = any(${ids}::uuid[]) order by id for update`;
+    if (runs.length > 0) await ledger.noteRemovedRuns(tx, erasure, runs);
     const [entries] = await tx<[{ total: number }]>`
       select count(*)::integer as total from automation_run_entries
       where app_id = ${appId} and run_id = any(${ids}::uuid[])`;

@@ -1,7 +1,7 @@
-import { Type } from 'typebox';
-import { type Api, everyCaller } from '../http/route/route.ts';
+import { type Api, everyCaller, ref } from '../http/route/route.ts';
 import type { StreamHub } from '../http/streams/sse.ts';
 import { eventsTopic } from './log.ts';
+import { streamedEventSchema } from './schema.ts';
 import type { EventService } from './service.ts';
 
 export function registerEventRoutes(api: Api, { events, streams }: { events: EventService; streams: StreamHub }): void {
@@ -14,7 +14,7 @@ export function registerEventRoutes(api: Api, { events, streams }: { events: Eve
     summary: 'Follow events',
     description:
       'Server-Sent Events: first `ready`, after which no event is missed; then an `event` for each event that is visible to the caller, with its `id`, `type`, `timestamp`, `sequence` and `data`. With `Last-Event-ID`, the stream continues after that event. `reset` means that events in between are no longer kept: read the current state again.',
-    responses: { 200: Type.String({ description: 'text/event-stream' }) },
+    responses: { 200: ref(streamedEventSchema) },
     async handler({ caller, request, reply }) {
       await events.follow(caller, request.headers['last-event-id'] !== undefined);
       return streams.open(request, reply, eventsTopic, caller.appId, caller.sandboxId);

@@ -1,4 +1,6 @@
 import { type TSchema, Type } from 'typebox';
+import { ref } from '../http/route/route.ts';
+import { streamPositionSchema } from '../http/streams/schema.ts';
 
 const text = (description: string) => Type.String({ description });
 const optional = (description: string) => Type.Optional(text(description));
@@ -113,3 +115,18 @@ export const webhookMessages = Object.entries(ownEvents).map(([event, { summary,
     data: payload,
   }),
 }));
+
+const loggedEventSchema = Type.Object(
+  {
+    id: text('The event (`evt_…`).'),
+    type: text('The name of the event.'),
+    timestamp: text('When it happened, in ISO 8601.'),
+    sequence: Type.Integer({ minimum: 1, description: 'Its number in production or in the sandbox.' }),
+    data: Type.Unknown({ description: 'The payload, as in the message to a webhook.' }),
+  },
+  { $id: 'LoggedEvent', description: 'The data of the event `event`.' },
+);
+export const streamedEventSchema = Type.Union([ref(loggedEventSchema), ref(streamPositionSchema)], {
+  $id: 'StreamedEvent',
+  description: 'The data of an event of the stream.',
+});

@@ -93,7 +93,7 @@ export function registerExtractionRoutes(
     summary: 'Follow an extraction',
     description: 'Server-Sent Events: `extraction_update` with the extraction, without its outputs, at each change.',
     params,
-    responses: { 200: Type.Any({ description: 'text/event-stream' }) },
+    responses: { 200: ref(extractionSchema) },
     handler: async ({ caller, params: { extraction }, request, reply }) =>
       streams.open(request, reply, extractionTopic, caller.appId, await extractions.follow(caller, extraction)),
   });

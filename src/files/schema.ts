@@ -79,7 +79,7 @@ export const fileSchema = Type.Object(
     created_at: Type.String(),
     updated_at: Type.String(),
   },
-  { $id: 'File', description: 'A stored file.' },
+  { $id: 'StoredFile', description: 'A stored file.' },
 );
 
 const filename = Type.String({

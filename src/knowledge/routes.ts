@@ -252,7 +252,7 @@ function registerIngestionRoutes(api: Api, { db, knowledge, streams }: Deps): vo
     summary: 'Follow an ingestion',
     description: 'Server-Sent Events: `ingestion_update` with the ingestion at each change, until it has ended.',
     params: Type.Object({ ingestion: Type.String() }),
-    responses: { 200: Type.Any({ description: 'text/event-stream' }) },
+    responses: { 200: ref(schema.ingestionSchema) },
     handler: async ({ caller, params, request, reply }) => {
       const { id } = await knowledge.ingestions.get(caller, params.ingestion);
       return streams.open(request, reply, ingestionTopic, caller.appId, id);

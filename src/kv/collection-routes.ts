@@ -1,4 +1,3 @@
-import { Type } from 'typebox';
 import type { Db } from '../db/database.ts';
 import { textBudget } from '../http/body/budgets.ts';
 import { type Api, everyCaller, ref } from '../http/route/route.ts';
@@ -9,6 +8,7 @@ import {
   incrementKvBody,
   kvBatchBody,
   kvBatchResponse,
+  kvChangeSchema,
   kvEntrySchema,
   kvPrefixPage,
   kvPrefixQuery,
@@ -88,7 +88,7 @@ export function registerKvCollectionRoutes(
     description:
       'Server-Sent Events: first `ready`, after which no change is missed; then `put` with the entry, `delete` and `expire` with the key, in the order of their commits. With `Last-Event-ID`, continues after that event. `reset` means that changes in between are no longer kept (1,000 for each user): read the entries again. Without `key` and `prefix`, follows all entries.',
     query: kvWatchQuery,
-    responses: { 200: Type.String({ description: 'text/event-stream' }) },
+    responses: { 200: ref(kvChangeSchema) },
     async handler({ caller, query, request, reply }) {
       const { key, prefix } = query;
       if (key !== undefined && prefix !== undefined) throw invalidField('prefix', 'cannot be combined with key');

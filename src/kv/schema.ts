@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { pageOf, pageQuery } from '../http/route/pages.ts';
 import { ref, strict } from '../http/route/route.ts';
+import { streamPositionSchema } from '../http/streams/schema.ts';
 
 const timestamp = (description: string) => Type.String({ format: 'date-time', description });
 
@@ -16,6 +17,25 @@ const entryMembers = {
 export const kvEntrySchema = Type.Object(entryMembers, {
   $id: 'KvEntry',
   description: 'A string stored under a key for one user.',
+});
+
+const kvPutSchema = Type.Object(
+  {
+    ...entryMembers,
+    value: Type.Union([Type.String(), Type.Null()], {
+      description: 'The value; null if it has over 64 KiB and has already been overwritten.',
+    }),
+    etag: Type.String({ description: 'The entity tag of the entry.' }),
+  },
+  { $id: 'KvPut', description: 'The data of the event `put`.' },
+);
+const kvRemovalSchema = Type.Object(
+  { user: entryMembers.user, key: entryMembers.key },
+  { $id: 'KvRemoval', description: 'The data of the events `delete` and `expire`.' },
+);
+export const kvChangeSchema = Type.Union([ref(kvPutSchema), ref(kvRemovalSchema), ref(streamPositionSchema)], {
+  $id: 'KvChange',
+  description: 'The data of an event of a watch.',
 });
 
 const kvListEntrySchema = Type.Object(

@@ -32,7 +32,7 @@ export class Removals {
     return at < (await this.#before);
   }
 
-  /** Whether the segment states that retention removed this run. */
+  /** Whether the segment states that retention or an erasure removed this run. */
   async coversRun(segment: number | null, run: string): Promise<boolean> {
     if (segment === null) return false;
     let runs = this.#removed.get(segment);
@@ -44,11 +44,11 @@ export class Removals {
     return (await runs).has(run);
   }
 
-  /** Those of these automations and runs that a deletion removed. Removed automations took their runs along. */
-  async findDeleted(ids: readonly string[]): Promise<Set<string>> {
+  /** Those of these automations that a deletion removed, with their runs. */
+  async findDeleted(automations: readonly string[]): Promise<Set<string>> {
     const deleted = new Set<string>();
-    for (let from = 0; from < ids.length; from += automationsAtOnce) {
-      const asked = ids.slice(from, from + automationsAtOnce);
+    for (let from = 0; from < automations.length; from += automationsAtOnce) {
+      const asked = automations.slice(from, from + automationsAtOnce);
       for (const note of await store.listDeletions(this.#db, this.#scope, asked)) {
         if (!this.#isSigned(note)) continue;
         const { automations: named } = readDetail<{ automations?: string[] | null }>(note);

@@ -184,8 +184,6 @@ export function createLedger({ db, secrets, clock }: { db: Database; secrets: Se
 
   async function describe(scope: Scope, removed: Removed) {
     const { kind, id } = removed;
-    // A statement names runs in the same place as automations: the ids of both are unique.
-    if (kind === 'runs') return { kind, id, automations: [...removed.runs] };
     if (kind === 'sandbox') return { kind, id, automations: null };
     if (kind === 'automation') return { kind, id, automations: [id] };
     const owner = kind === 'team' ? { team: id } : { user: id };
@@ -194,9 +192,7 @@ export function createLedger({ db, secrets, clock }: { db: Database; secrets: Se
 }
 
 /** A run that is removed, with its journal's last link. */
-type RemovedRun = { id: string; sequence: number; link: Buffer | null; at: Date };
+export type RemovedRun = { id: string; sequence: number; link: Buffer | null; at: Date };
 
-/** What is deleted, together with the automations that it owns; or single runs of an erased user. */
-type Removed =
-  | { kind: 'automation' | 'team' | 'user' | 'sandbox'; id: string }
-  | { kind: 'runs'; id: string; runs: readonly string[] };
+/** What is deleted, together with the automations that it owns. */
+type Removed = { kind: 'automation' | 'team' | 'user' | 'sandbox'; id: string };

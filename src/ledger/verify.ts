@@ -139,7 +139,7 @@ async function checkList(
   const ids = items.map(({ id }) => id);
   const runs = kind === 'runs' ? await store.findExistingRuns(db, scope, ids) : new Set(ids);
   const gone = [...rows.values()].filter(({ id }) => !runs.has(id));
-  const deleted = await removals.findDeleted([...new Set(gone.flatMap((row) => [automationOf(row), row.id]))]);
+  const deleted = await removals.findDeleted([...new Set(gone.map(automationOf))]);
   for (const item of items) {
     counts.records += 1;
     const row = rows.get(`${item.id}/${item.sequence}`);
@@ -161,8 +161,7 @@ async function checkList(
       );
     else if (row.segment !== number) report('moved', `The record claims to be in segment ${row.segment}.`);
     else if (!runs.has(item.id)) {
-      const isStated = deleted.has(automationOf(row)) || deleted.has(item.id);
-      if (isStated || (await removals.coversRun(row.removedIn, item.id))) counts.removed += 1;
+      if (deleted.has(automationOf(row)) || (await removals.coversRun(row.removedIn, item.id))) counts.removed += 1;
       else report('removed', 'The run and its journal were removed.');
     }
   }

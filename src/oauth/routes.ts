@@ -110,6 +110,7 @@ function registerTokenRoutes(api: Api, oauth: OauthService): void {
     description: `RFC 6749, as a form. A code and a refresh token work once: the second use ends the connection. ${onlyIfOn}`,
     params,
     rawBody: formType,
+    rawBodySchema: ref(schema.tokenFormSchema),
     errors,
     responses: { 200: ref(schema.mcpTokenSchema) },
     handler: ({ params: { key }, request }) => oauth.exchange(key, request.ip, () => readForm(request)),
@@ -124,6 +125,7 @@ function registerTokenRoutes(api: Api, oauth: OauthService): void {
     description: `RFC 7009, as a form: \`token\` and \`client_id\`. Also returns 200 for an unknown token. ${onlyIfOn}`,
     params,
     rawBody: formType,
+    rawBodySchema: ref(schema.revocationFormSchema),
     errors,
     responses: { 200: Type.Object({}) },
     handler: async ({ params: { key }, request }) => {

@@ -107,6 +107,26 @@ export const registeredClientSchema = Type.Object(
   { $id: 'RegisteredClient', description: 'A client of the authorization server (RFC 7591).' },
 );
 
+/** The fields of the form, for the reference: the service reads and checks them. */
+export const tokenFormSchema = Type.Object(
+  {
+    grant_type: Type.Enum(['authorization_code', 'refresh_token'], { description: 'What is exchanged.' }),
+    client_id: text('The client that the code or the refresh token was issued to.'),
+    code: Type.Optional(text('The code. Only with `authorization_code`.')),
+    code_verifier: Type.Optional(text('The verifier of the code challenge. Only with `authorization_code`.')),
+    redirect_uri: Type.Optional(text('The address that the code was sent to. Only with `authorization_code`.')),
+    refresh_token: Type.Optional(text('The refresh token. Only with `refresh_token`.')),
+    scope: Type.Optional(text('Fewer scopes than were granted, separated by spaces. Only with `refresh_token`.')),
+    resource: Type.Optional(text('The MCP endpoint, as the metadata names it.')),
+  },
+  { $id: 'AssistantTokenForm', description: 'The form that exchanges a code or a refresh token.' },
+);
+
+export const revocationFormSchema = Type.Object(
+  { token: text('An access token or a refresh token.'), client_id: text('The client that the token was issued to.') },
+  { $id: 'AssistantRevocationForm', description: 'The form that ends the connection of an assistant.' },
+);
+
 export const mcpTokenSchema = Type.Object(
   {
     access_token: text('mat_…, for the MCP endpoint alone.'),

@@ -26,6 +26,14 @@ const formFileSchema = strict({
   content_type: Type.String({ maxLength: 255, pattern: mediaTypePattern }),
 });
 const formFieldsSchema = strict({ purpose: Type.Enum([...purposes]) });
+/** The whole form, for the reference. */
+const formSchema = Type.Object(
+  {
+    file: Type.String({ format: 'binary', description: 'The bytes, with a filename and a media type.' }),
+    purpose: Type.Enum([...purposes], { description: 'What the file is for.' }),
+  },
+  { $id: 'OpenAIFileForm', description: 'A file with its purpose.' },
+);
 
 type FileRouteDeps = { blobs: BlobStore; files: FileService; knowledge: Knowledge };
 
@@ -41,6 +49,7 @@ export function registerFileRoutes(api: Api, { blobs, files, knowledge }: FileRo
       'A form with the fields `file` and `purpose`: assistants, user_data or vision. The purpose is stored in `provider_metadata`. Other purposes and an expiry return 400.',
     headers: Type.Object(organization),
     rawBody: 'multipart/form-data',
+    rawBodySchema: ref(formSchema),
     responses: { 200: ref(fileObjectSchema) },
     handler: async ({ caller, request }) => {
       const org = readOrganization(request);

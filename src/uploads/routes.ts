@@ -58,6 +58,7 @@ export function registerUploadRoutes(api: Api, { uploads, resumableBytesMax }: U
       'upload-checksum': checksum,
     }),
     rawBody: bodyType,
+    rawBodyIsOptional: true,
     responses: { 201: ref(uploadSchema) },
     handler: async ({ caller, request, reply }) => {
       const upload = await translateDisconnect(request, async () => {

@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
+import { unzipSync } from 'fflate';
 import packageFile from '../../package.json' with { type: 'json' };
 import { writeCredentialsFile } from '../../src/boot/credentials-file.ts';
 import { type CallOptions, type CommandResult, callQuarry, runQuarry, startQuarry } from '../support/command.ts';
@@ -344,6 +345,31 @@ test('a developer token acts in the app that --app names', async () => {
   assert.equal(without.code, 1);
   assert.match(without.stderr, /--app or QUARRY_APP/);
   assert.equal((await quarry([...args, '--app', otherApp.app.id])).code, 0);
+});
+
+test('erase waits and writes the signed certificate, and users export writes an archive', async () => {
+  const user = await provision.user(app);
+  const archive = join(directory, 'user.zip');
+  const exported = await quarry(['users', 'export', user.id, '--out', archive]);
+  assert.equal(exported.code, 0, exported.stderr);
+  const files = unzipSync(readFileSync(archive));
+  assert.deepEqual(JSON.parse(Buffer.from(files['export.json'] ?? '').toString()).user, user.id);
+  const again = await quarry(['users', 'export', user.id, '--out', archive]);
+  assert.deepEqual([again.code, again.stderr.includes('already exists')], [2, true]);
+
+  const unasked = await quarry(['erase', '--user', user.id]);
+  assert.deepEqual([unasked.code, unasked.stderr.includes('--yes')], [2, true]);
+  assert.equal((await quarry(['erase', '--yes'])).code, 2);
+  assert.equal((await quarry(['erase', '--user', user.id, '--source', 'x', '--yes'])).code, 2);
+  const out = join(directory, 'certificate.json');
+  const erased = await quarry(['erase', '--user', user.id, '--yes', '--out', out]);
+  assert.equal(erased.code, 0, erased.stderr);
+  const certificate = JSON.parse(readFileSync(out, 'utf8'));
+  assert.deepEqual([certificate.statement.user, certificate.statement.removed.users], [user.id, 1]);
+  const body = { type: 'knowledge/documents', org: org.id };
+  const source = await server.api<{ id: string }>('POST', '/api/v1/knowledge_sources', { key: app.secretKey, body });
+  const [printed] = jsonOf(await quarry(['erase', '--source', source.body.id, '--yes', '--json']));
+  assert.deepEqual((printed?.statement as { source?: string } | undefined)?.source, source.body.id);
 });
 
 test('wrong use exits with 2 and says what to do; nothing is sent', async () => {

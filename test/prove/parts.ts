@@ -155,6 +155,10 @@ export function listParts(length: Length, seed: number): Part[] {
       command: ['test/fuzz/run.ts', '--each', of(25, 5_000), '--seed', String(seed)],
       env: {},
     },
+    tests('generators', 'clients made by three generators, and the calls of a small application with each', [
+      'test/prove/generators.test.ts',
+    ]),
+    tests('runtimes', 'the TypeScript client in Deno and Bun', ['test/prove/runtimes.test.ts']),
     tests('renderer', `${of(40, 1_000)} hostile pages in a Chromium`, ['test/browser/renderer-fuzz.test.ts'], {
       RENDER_PAGES: of(40, 1_000),
     }),

@@ -12,7 +12,7 @@ const loadedLater = [
     '@modelcontextprotocol/server',
     '@node-rs/argon2',
   ],
-  ...['commander', 'htmlparser2', 'jose', 'jsonata', 'papaparse', 'playwright-core', 'postal-mime'],
+  ...['@fastify/swagger', 'commander', 'htmlparser2', 'jose', 'jsonata', 'papaparse', 'playwright-core', 'postal-mime'],
   ...['snowball-stemmers', 'tinyld'],
   ...['typebox/value', 'undici', 'yaml', 'yauzl'],
 ];

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { Database } from '../../src/db/database.ts';
+import type { Database, Db, Statement } from '../../src/db/database.ts';
 import type { ServedProcess } from './serve.ts';
 import { until } from './until.ts';
 
@@ -7,19 +7,19 @@ const lockKey = 4711;
 
 /**
  * Kills a server in the middle of a transaction, when it is about to update this column, and waits until PostgreSQL
- * has ended its sessions.
+ * has ended its sessions. `when` chooses the rows, as the condition of a trigger.
  * @param send sends the request whose transaction that is, and may not get a response
  */
 export async function killInWrite(
   db: Database,
   server: ServedProcess,
-  { table, column }: { table: string; column: string },
+  { table, column, when }: { table: string; column: string; when?: (db: Db) => Statement },
   send: () => Promise<unknown>,
 ): Promise<void> {
   await db`create or replace function wait_here() returns trigger language plpgsql as
     'begin perform pg_advisory_xact_lock(4711); return new; end'`;
   await db`create trigger wait_here before update of ${db(column)} on ${db(table)}
-    for each row execute function wait_here()`;
+    for each row ${when === undefined ? db`` : db`when (${when(db)})`} execute function wait_here()`;
   const lock = await db.reserve();
   await lock`select pg_advisory_lock(${lockKey})`;
   const lost = send().catch(() => undefined);

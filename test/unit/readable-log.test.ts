@@ -17,7 +17,7 @@ test('warnings show their members, and errors their stack', () => {
   assert.equal(format(warning), `${shown}  warn  No such setting  name=QUARRY_PROT limit={"max":2}`);
   const failure = { level: 'error', time, pid: 1, err: { message: 'gone', stack: 'Error: gone\n    at a.ts:1' } };
   assert.equal(format({ ...failure, msg: 'Failed' }), `${shown}  error  Failed\n    Error: gone\n        at a.ts:1`);
-  assert.equal(format({ level: 'info', time, migration: '0001.sql', msg: 'Migration applied' }), undefined);
+  assert.equal(format({ level: 'info', time, migrations: 1, msg: 'Migrations applied' }), undefined);
 });
 
 test('what is not JSON stays, without what moves the cursor', () => {

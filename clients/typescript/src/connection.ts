@@ -110,13 +110,13 @@ export class Connection {
   }
 
   /** Server-Sent Events. A broken connection is opened again after the last event received. */
-  stream(path: string, query?: object, options: CallOptions = {}): EventStream {
+  stream<Data>(path: string, query?: object, options: CallOptions = {}): EventStream<Data> {
     const open = async (lastEventId: string | undefined, signal: AbortSignal) => {
       const headers = { ...options.headers, accept: 'text/event-stream', 'last-event-id': lastEventId };
       const response = await this.request({ method: 'GET', path, query }, { ...options, headers, signal });
       return readEvents(response.body as ReadableStream<Uint8Array>);
     };
-    return new EventStream(open, options.signal);
+    return new EventStream<Data>(open, options.signal);
   }
 
   /** The response, once its status is a success. The body has not been read, and has no deadline. */

@@ -2,7 +2,6 @@ import type { CallOptions, Connection } from './connection.ts';
 import { extractions as operations } from './generated/extractions.ts';
 import type { CreateExtractionRequest, Extraction, ExtractionOutput } from './generated/schema.ts';
 import { type DataOf, type DataSchema, jsonSchemaOf } from './schemas.ts';
-import type { EventStream } from './streams.ts';
 import { waitByStream } from './wait.ts';
 
 type WithData<S> = Omit<Extraction, 'outputs'> & {
@@ -12,14 +11,11 @@ type WithData<S> = Omit<Extraction, 'outputs'> & {
 /** Text from documents, pages and sites. */
 export const extractions = (c: Connection) => {
   const own = operations(c);
-  const stream = (extraction: string, options?: CallOptions) =>
-    own.stream(extraction, options) as EventStream<Extraction>;
   /** Waits until the extraction has ended, done or failed. */
   const waitFor = (extraction: string, options?: CallOptions): Promise<Extraction> =>
-    waitByStream(stream(extraction, options), () => own.get(extraction, options), hasEnded, options?.signal);
+    waitByStream(own.stream(extraction, options), () => own.get(extraction, options), hasEnded, options?.signal);
   return {
     ...own,
-    stream,
     waitFor,
     /**
      * Creates an extraction and waits for its end. With a `schema`, a JSON Schema or a library's schema that knows its

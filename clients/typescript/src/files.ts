@@ -1,7 +1,7 @@
 import type { CallOptions, Connection } from './connection.ts';
 import { QuarryError } from './errors.ts';
 import { files as operations } from './generated/files.ts';
-import type { File as StoredFile, Upload } from './generated/schema.ts';
+import type { StoredFile, Upload } from './generated/schema.ts';
 import { pause } from './wait.ts';
 
 /** What to upload: a path (not in browsers), a Blob or File, or a stream of a known `size`. */

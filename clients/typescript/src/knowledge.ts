@@ -2,25 +2,21 @@ import type { CallOptions, Connection } from './connection.ts';
 import { type Connector, connector } from './connector.ts';
 import { knowledge as operations } from './generated/knowledge.ts';
 import type { IngestIntoKnowledgeSourceRequest, KnowledgeIngestion } from './generated/schema.ts';
-import type { EventStream } from './streams.ts';
 import { waitByStream } from './wait.ts';
 
 /** Sources, ingestion, documents and search. */
 export const knowledge = (c: Connection) => {
   const own = operations(c);
-  const streamIngestion = (ingestion: string, options?: CallOptions) =>
-    own.streamIngestion(ingestion, options) as EventStream<KnowledgeIngestion>;
   /** Waits until the ingestion has ended: succeeded or failed. */
   const waitFor = (ingestion: string, options?: CallOptions): Promise<KnowledgeIngestion> =>
     waitByStream(
-      streamIngestion(ingestion, options),
+      own.streamIngestion(ingestion, options),
       () => own.getIngestion(ingestion, options),
       hasEnded,
       options?.signal,
     );
   return {
     ...own,
-    streamIngestion,
     waitFor,
     /** A program that fills this source from another system: `connector(source, mailbox).run('full')`. */
     connector: (source: string, subject: Connector) => connector(c, source, subject),

@@ -1,6 +1,6 @@
 import type { HttpResponse } from 'tus-js-client';
 import { call, readError, sessionHeaders, unreachable, urlOf } from './client.ts';
-import type { File as StoredFile } from './generated.ts';
+import type { StoredFile } from './generated.ts';
 
 /** Larger files are sent as resumable uploads, so that a broken connection does not restart them. */
 const resumableBytesMin = 32 * 1024 * 1024;

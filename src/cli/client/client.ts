@@ -66,6 +66,8 @@ export type Client = {
   events(path: string, options?: { query?: Query; lastEventId?: string | undefined }): AsyncGenerator<ServerEvent>;
   /** Sends JSON-RPC to the MCP endpoint, and yields the messages of the response. Throws ApiError. */
   converse(body: string, headers: Record<string, string>, signal: AbortSignal): AsyncGenerator<unknown>;
+  /** The bytes of a response that is not JSON. Throws ApiError. */
+  readBytes(path: string): Promise<AsyncIterable<Uint8Array>>;
   /** The bytes behind a signed URL, requested without a credential. */
   download(url: string): Promise<AsyncIterable<Uint8Array>>;
 };
@@ -188,6 +190,12 @@ function createClient(
       } catch (error) {
         throw error instanceof ApiError ? error : describeConnectionError(error, base.origin);
       }
+    },
+
+    async readBytes(path) {
+      const response = await open('GET', path, {});
+      if (response.statusCode >= 400) throw readApiError(response.statusCode, await response.body.text());
+      return response.body;
     },
 
     async download(url: string) {

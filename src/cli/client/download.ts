@@ -34,7 +34,7 @@ export async function download(session: Session, named: string, { out }: Downloa
 }
 
 /** Writes a new file. Throws UsageError if it exists, and deletes it when writing fails. */
-async function writeWhole(path: string, chunks: AsyncIterable<Uint8Array>): Promise<void> {
+export async function writeWhole(path: string, chunks: AsyncIterable<Uint8Array>): Promise<void> {
   const file = await open(path, 'wx').catch((error: NodeJS.ErrnoException) => {
     throw new UsageError(error.code === 'EEXIST' ? `${path} already exists.` : `${path} cannot be written.`);
   });

@@ -4,6 +4,7 @@ import { addDevelopCommands } from '../develop/commands.ts';
 import { addActionCommands } from './action-commands.ts';
 import { formatExamples, type Run, withConnection } from './command-parts.ts';
 import type { DownloadOptions } from './download.ts';
+import { addErasureCommands } from './erasure-commands.ts';
 import type { EvalOptions } from './eval.ts';
 import type { EventWatchOptions } from './events.ts';
 import type { ExtractOptions } from './extract.ts';
@@ -36,6 +37,7 @@ export function addPeopleCommands(program: Command, setCode: SetCode): void {
   addRunCommands(program, run);
   addTokenCommands(program, run);
   addActionCommands(program, run);
+  addErasureCommands(program, run);
   addOtherCommands(program, run);
   addEventCommands(program, run);
   addDevelopCommands(program, run, setCode);

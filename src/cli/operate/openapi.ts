@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { createServer } from '../../boot/server.ts';
 import { createUnconnectedServices } from '../../boot/services.ts';
 import { readConfig } from '../../config/config.ts';
-import { openApiDocument } from '../../http/openapi/openapi.ts';
 import { createLogger } from '../../lib/log.ts';
 
 /** Prints the OpenAPI document; needs neither a database nor settings. */
@@ -14,7 +13,7 @@ export async function run(options: { out?: string | boolean | undefined }): Prom
   try {
     const { fastify } = await createServer(services);
     await fastify.ready();
-    const text = `${JSON.stringify(openApiDocument(fastify), null, 2)}\n`;
+    const text = `${JSON.stringify(await fastify.writeOpenApi(), null, 2)}\n`;
     if (typeof options.out === 'string') writeFileSync(options.out, text);
     else process.stdout.write(text);
     return 0;

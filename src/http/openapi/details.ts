@@ -97,7 +97,7 @@ const protocols: Record<Protocol, Details> = {
     responseHeaders: ['ETag', 'Last-Modified', 'Accept-Ranges'],
     requestHeaders: ['Range', 'If-Range', 'If-None-Match', 'If-Modified-Since'],
   },
-  events: { content: events, requestHeaders: ['Last-Event-ID'] },
+  events: { requestHeaders: ['Last-Event-ID'] },
   metrics: { content: { 'text/plain': { schema: text } } },
   archive: { content: { 'application/zip': { schema: { type: 'string', format: 'binary' } } } },
   csv: { content: { 'text/csv': { schema: text } } },
@@ -231,8 +231,12 @@ function describeSuccess(operation: Operation, route: RouteInfo): void {
   if (requestContent !== undefined)
     operation.requestBody = { required: true, content: structuredClone(requestContent) };
   const names = ['X-Request-Id', ...responseHeaders, ...(route.idempotency === 'kept' ? ['Idempotency-Replayed'] : [])];
+  if (route.bytesAreOptional && operation.requestBody !== undefined) operation.requestBody.required = false;
   for (const [status, response] of Object.entries(operation.responses)) {
     if (!status.startsWith('2')) continue;
+    // The schema of a stream is that of the data of its events, which generated clients parse.
+    const eventData = route.protocol === 'events' ? response.content?.['application/json'] : undefined;
+    if (eventData !== undefined) response.content = { 'text/event-stream': eventData };
     if (response.description === undescribed) response.description = successes[status] ?? 'The request succeeded.';
     if (status === '204') delete response.content;
     else if (content !== undefined) response.content = structuredClone(content);
@@ -350,6 +354,12 @@ function referHeaders(names: readonly string[]): Record<string, unknown> {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 
+/** The data of the last event of a recorded stream. */
+function lastEventData(stream: string): unknown {
+  const data = stream.split('\n').findLast((line) => line.startsWith('data: '));
+  return data === undefined ? undefined : JSON.parse(data.slice('data: '.length));
+}
+
 /** Adds references to the operation's examples. The path for developers uses the examples of its `/api/v1` twin. */
 function addExamples(
   operation: Operation,
@@ -373,7 +383,9 @@ function addExamples(
     refer(operation.requestBody?.content['application/json'], 'Request', request);
     for (const [status, value] of Object.entries(responses)) {
       const { content } = operation.responses[status] ?? {};
-      refer(content?.['application/json'] ?? content?.['text/event-stream'], status, value);
+      const stream = typeof value === 'string' ? content?.['text/event-stream'] : undefined;
+      if (stream === undefined) refer(content?.['application/json'], status, value);
+      else refer(stream, status, lastEventData(value as string));
     }
   }
 }

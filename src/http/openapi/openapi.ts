@@ -1,5 +1,4 @@
-import swagger from '@fastify/swagger';
-import type { FastifyContextConfig, FastifyInstance, FastifySchema } from 'fastify';
+import type { FastifyContextConfig, FastifyInstance, FastifySchema, RouteOptions } from 'fastify';
 import { type TObject, Type } from 'typebox';
 import { defined } from '../../lib/defined.ts';
 import { mapOf } from '../../lib/map-schema.ts';
@@ -35,13 +34,34 @@ const tags: Record<string, string> = {
   [twinsTag]: 'Operations of `/api/v1` again, under a path that names the app, for developers.',
 };
 
-/** Collects every route registered after this call into one OpenAPI 3.1 document. */
-export async function collectOpenApi(
-  fastify: FastifyInstance,
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** The OpenAPI document of all routes, as plain data, with members in the order of registration. */
+    writeOpenApi(): Promise<unknown>;
+  }
+}
+
+/** Collects every route registered after this call for one OpenAPI 3.1 document. */
+export function collectOpenApi(fastify: FastifyInstance, api: Api, messages: readonly WebhookMessage[]): void {
+  const collected: RouteOptions[] = [];
+  fastify.addHook('onRoute', (route) => {
+    if (route.method !== 'HEAD') collected.push(route);
+  });
+  fastify.decorate('writeOpenApi', () => writeDocument(fastify, collected, api, messages));
+}
+
+/** Writes the document with a server that handles nothing, because the code for it is large and an idle process needs none. */
+async function writeDocument(
+  served: FastifyInstance,
+  collected: readonly RouteOptions[],
   api: Api,
   messages: readonly WebhookMessage[],
-): Promise<void> {
-  await fastify.register(swagger, {
+): Promise<unknown> {
+  const [{ fastify }, { default: swagger }] = await Promise.all([import('fastify'), import('@fastify/swagger')]);
+  const writer = fastify({ exposeHeadRoutes: false });
+  writer.setValidatorCompiler(() => () => true);
+  writer.setSerializerCompiler(() => JSON.stringify);
+  await writer.register(swagger, {
     openapi: {
       openapi: '3.1.0',
       info: {
@@ -87,17 +107,25 @@ export async function collectOpenApi(
       url: url.replace(/\*$/, ':path'),
     }),
   });
+  for (const schema of Object.values(served.getSchemas())) writer.addSchema(schema);
+  for (const { method, url, schema = {}, config = {} } of collected)
+    writer.route({ method, url, schema, config, handler: () => null });
+  await writer.ready();
+  return JSON.parse(JSON.stringify(writer.swagger()));
 }
 
 /** Adds the description of a body without a schema, and of its headers. */
 function withRawBody(schema: FastifySchema, config: FastifyContextConfig | undefined): FastifySchema {
   if (config?.rawBody === undefined) return schema;
   return Object.assign({}, schema, {
-    consumes: [config.rawBody],
-    body: { type: 'string', format: 'binary', description: 'The bytes.' },
+    // Generated clients send the first type unless they are told another one.
+    consumes: config.rawBody === '*/*' ? ['application/octet-stream', '*/*'] : [config.rawBody],
+    body: config.rawBodySchema ?? bytesSchema,
     ...defined({ headers: config.headers }),
   });
 }
+
+const bytesSchema = { type: 'string', format: 'binary', description: 'The bytes.' };
 
 /** Adds the Idempotency-Key header to a POST whose response is stored for retries. */
 function withKey(schema: FastifySchema, config: FastifyContextConfig | undefined): FastifySchema {
@@ -113,13 +141,8 @@ const keySchema = Type.String({
     'Makes the request safe to repeat: within 24 hours, the same key and body return the first response, without a second effect.',
 });
 
-/** The document as plain data, with members in the order of registration. */
-export function openApiDocument(fastify: FastifyInstance): unknown {
-  return JSON.parse(JSON.stringify(fastify.swagger()));
-}
-
 export function registerOpenApiRoute(api: Api, fastify: FastifyInstance): void {
-  let document: string | undefined;
+  let document: Promise<string> | undefined;
   api.public({
     method: 'GET',
     path: '/openapi.json',
@@ -129,9 +152,9 @@ export function registerOpenApiRoute(api: Api, fastify: FastifyInstance): void {
     description:
       'This OpenAPI 3.1 document describes the installation that serves it. `openapi.json` in the package is the same document.',
     responses: { 200: mapOf(Type.Unknown()) },
-    handler: ({ reply }) => {
-      document ??= `${JSON.stringify(openApiDocument(fastify), null, 2)}\n`;
-      return reply.type('application/json; charset=utf-8').send(document);
+    handler: async ({ reply }) => {
+      document ??= fastify.writeOpenApi().then((written) => `${JSON.stringify(written, null, 2)}\n`);
+      return reply.type('application/json; charset=utf-8').send(await document);
     },
   });
 }

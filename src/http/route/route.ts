@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type Static, type TObject, type TSchema, Type } from 'typebox';
 import { preferReplica } from '../../db/database.ts';
+import { defined } from '../../lib/defined.ts';
 import { AppError } from '../../lib/errors.ts';
 import { limits } from '../../lib/limits.ts';
 import { mapOf } from '../../lib/map-schema.ts';
@@ -9,6 +10,7 @@ import type { Credential } from '../../tenancy/credential.ts';
 import { hasScope, type KeyArea, type ScopeNeed } from '../../tenancy/key-scopes.ts';
 import { type BodyBudget, bodyBudgets } from '../body/budgets.ts';
 import type { RouteGroup } from '../limits/rate-limits.ts';
+import { areaOf } from './areas.ts';
 import type { AuditMode, AuditNote, Auditor } from './audit.ts';
 import { type Idempotency, type IdempotencyCaller, type IdempotencyMode, usableKey } from './idempotency-key.ts';
 import { listItemSchema, sendList } from './lists.ts';
@@ -47,6 +49,8 @@ export type RouteInfo = {
   takesJson: boolean;
   /** Whether the handler reads a body of any type. */
   takesBytes: boolean;
+  /** Whether that body may be absent. */
+  bytesAreOptional: boolean;
   protocol: Protocol | undefined;
   idempotency: IdempotencyMode | undefined;
   /** The name of the route's error schema. */
@@ -78,6 +82,10 @@ type RouteDefinition<C, P extends TSchema, Q extends TSchema, B extends TSchema>
   uncheckedQuery?: boolean;
   /** The media type of a body that is not JSON. The body is not parsed; the handler reads `request.raw`. */
   rawBody?: string;
+  /** What the body contains, for the reference. By default bytes. */
+  rawBodySchema?: TSchema;
+  /** Whether the raw body may be absent. */
+  rawBodyIsOptional?: boolean;
   /** Whether the route serves stored content of users, which may have a separate origin. */
   servesContent?: boolean;
   /** What the route sends or accepts other than JSON, for the reference. */
@@ -124,6 +132,7 @@ declare module 'fastify' {
     rateGroup?: RouteGroup;
     /** The media types of a body that the handler reads itself, and the headers that go with it. */
     rawBody?: string;
+    rawBodySchema?: TSchema;
     /** Absent if no route matched: the smallest budget then applies. */
     budget?: BodyBudget;
     headers?: TObject;
@@ -236,6 +245,7 @@ export class Api {
       need: needOf(access, definition),
       takesJson: definition.body !== undefined,
       takesBytes: definition.rawBody !== undefined,
+      bytesAreOptional: definition.rawBodyIsOptional ?? false,
       idempotency: method === 'POST' ? documentedMode(definition) : undefined,
       errors: definition.errors?.$id ?? 'Error',
     });
@@ -255,13 +265,16 @@ export class Api {
           ...(method === 'POST' ? { idempotency: documentedMode(definition) } : {}),
           keyInPath: definition.keyInPath ?? false,
           keyAsBearer: definition.keyAsBearer ?? false,
-          ...(definition.challenge === undefined ? {} : { challenge: definition.challenge }),
           servesContent: definition.servesContent ?? false,
           changesRights: definition.changesRights ?? false,
           ...needOf(access, definition),
           ...(access.kind === 'public' || access.kind === 'key' ? {} : { rateGroup: rateGroupOf(definition) }),
-          ...(definition.rawBody === undefined ? {} : { rawBody: definition.rawBody }),
-          ...(definition.headers === undefined ? {} : { headers: definition.headers }),
+          ...defined({
+            challenge: definition.challenge,
+            rawBody: definition.rawBody,
+            rawBodySchema: definition.rawBodySchema,
+            headers: definition.headers,
+          }),
         },
         schema: {
           operationId,
@@ -348,29 +361,6 @@ function defaultBudget(access: Access, { body }: { body?: TSchema }): BodyBudget
   return isOpen || body === undefined ? bodyBudgets.small : bodyBudgets.plain;
 }
 
-/** The area of each tag. Requests of MCP tools are checked one by one. */
-const areas: Record<string, KeyArea | undefined> = {
-  Files: 'files',
-  Extractions: 'extractions',
-  Config: 'extractions',
-  ...{ Knowledge: 'knowledge', Threads: 'knowledge', Installations: 'knowledge', Answers: 'knowledge' },
-  Automations: 'automations',
-  'Key-value storage': 'kv',
-  Webhooks: 'webhooks',
-  ...{
-    Organisations: 'people',
-    Users: 'people',
-    Teams: 'people',
-    Erasures: 'app',
-    Groups: 'people',
-    Agents: 'people',
-    'Sign-in': 'people',
-  },
-  Models: 'app',
-  ...{ Apps: 'app', Jobs: 'app', Audit: 'app' },
-  Server: undefined,
-};
-
 function needOf(
   access: Access,
   {
@@ -382,8 +372,7 @@ function needOf(
   }: Pick<RouteDefinition<unknown, TSchema, TSchema, TSchema>, 'tag' | 'method' | 'rateGroup' | 'reads' | 'area'>,
 ): ScopeNeed | undefined {
   if (access.kind !== 'app') return undefined;
-  if (own === undefined && !(tag in areas)) throw new Error(`Add an area of key scopes for the tag "${tag}".`);
-  const area = own ?? areas[tag];
+  const area = own ?? areaOf(tag);
   return area === undefined ? undefined : { area, reads: reads ?? (method === 'GET' || rateGroup === 'search') };
 }
 

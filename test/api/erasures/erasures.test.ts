@@ -201,7 +201,12 @@ test('an erasure that is interrupted after each of its transactions deletes and 
     const id = parseId('erasure', body.id) ?? '';
     const { services } = idle;
     const ledger = createLedger({ db: idle.db, secrets: services.secrets, clock: services.clock });
-    const deps = { db: idle.db, ledger, services: { embedderUrl: undefined, tracesUrl: undefined } };
+    const deps = {
+      db: idle.db,
+      clock: services.clock,
+      ledger,
+      services: { embedderUrl: undefined, tracesUrl: undefined },
+    };
     let interruptions = 0;
     for (let isDone = false; !isDone; ) {
       const stop = new AbortController();

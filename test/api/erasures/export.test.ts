@@ -73,6 +73,9 @@ test('the archive of a user has all that an erasure deletes of them, and nothing
     select digest from personal_tokens where user_id = ${user.uuid}`;
   assert.ok(!archive.names.some((name) => text(name).includes(digest.toString('hex'))));
 
+  const read = await server.db`select 1 from audit_entries where action = 'exportUser' and resource = ${user.id}`;
+  assert.equal(read.length, 1, 'the audit log says who read the archive');
+
   const ordered = await server.api<{ id: string }>('POST', '/api/v1/erasures', { key, body: { user: user.id } });
   const path = `/api/v1/erasures/${ordered.body.id}`;
   type Erasure = { status: string; removed: Record<string, number> };

@@ -204,6 +204,30 @@ class Citation(TypedDict):
 
 
 
+class GenerationPart(TypedDict):
+    """The data of `generation_started`, `generation_text` and `generation_ended`."""
+
+    node_id: str
+    """The node that calls the model."""
+    command_id: str
+    """The command of the journal."""
+    attempt: int
+    """The attempt of the command."""
+    text: NotRequired[str]
+    """The next part of the text. Only in `generation_text`."""
+
+
+
+class StreamPosition(TypedDict):
+    """The data of the events `ready` and `reset`."""
+
+    position: int
+    """The position in the stream."""
+    message: NotRequired[str]
+    """Why events are missing. Only in `reset`."""
+
+
+
 class AutomationRunSummaryError(TypedDict):
     """Why it failed."""
 
@@ -540,7 +564,23 @@ class Erasure(TypedDict):
 
 
 
-class FileAcl(TypedDict):
+class LoggedEvent(TypedDict):
+    """The data of the event `event`."""
+
+    id: str
+    """The event (`evt_…`)."""
+    type: str
+    """The name of the event."""
+    timestamp: str
+    """When it happened, in ISO 8601."""
+    sequence: int
+    """Its number in production or in the sandbox."""
+    data: Any
+    """The payload, as in the message to a webhook."""
+
+
+
+class StoredFileAcl(TypedDict):
     """Who may read and change it, apart from its owner."""
 
     grants: List[Grant]
@@ -548,7 +588,7 @@ class FileAcl(TypedDict):
 
 
 
-class File(TypedDict):
+class StoredFile(TypedDict):
     """A stored file."""
 
     id: str
@@ -582,7 +622,7 @@ class File(TypedDict):
     """The agent that owns it, or that it is about."""
     sandbox: NotRequired[str]
     """The sandbox (`sbx_…`); absent in production."""
-    acl: NotRequired[FileAcl]
+    acl: NotRequired[StoredFileAcl]
     """Who may read and change it, apart from its owner."""
     provider_metadata: Dict[str, Any]
     """A free key-value map for the program that stored the file."""
@@ -658,12 +698,12 @@ class ExtractionOutput(TypedDict):
     """The pages whose text was recognised by OCR."""
     truncated: NotRequired[bool]
     """The document or page exceeds a limit, and the rest was not read."""
-    file: NotRequired[File]
+    file: NotRequired[StoredFile]
     data: NotRequired[Any]
     """With a schema: the data, valid against it. For pages of a site and attachments, it is only in data_file."""
     spans: NotRequired[List[ExtractionOutputSpans]]
     """Positions of the values of data in the Markdown, in UTF-16 code units. A value that does not occur there has no span."""
-    data_file: NotRequired[File]
+    data_file: NotRequired[StoredFile]
     data_error: NotRequired[ExtractionOutputDataError]
     """Why there is no data."""
     created_at: str
@@ -782,6 +822,36 @@ class SearchHit(TypedDict):
     """The hit and its neighbours as one passage of the document."""
     explain: NotRequired[Dict[str, Any]]
     """How the score came about, if the search asked for it."""
+
+
+
+class KvPut(TypedDict):
+    """The data of the event `put`."""
+
+    user: str
+    """The owner of the entry."""
+    key: str
+    """The key of the entry."""
+    value: Optional[str]
+    """The value; null if it has over 64 KiB and has already been overwritten."""
+    created_at: str
+    """When the key was first written."""
+    updated_at: str
+    """When the value was last written."""
+    expires_at: NotRequired[str]
+    """When the entry expires. Absent if it does not."""
+    etag: str
+    """The entity tag of the entry."""
+
+
+
+class KvRemoval(TypedDict):
+    """The data of the events `delete` and `expire`."""
+
+    user: str
+    """The owner of the entry."""
+    key: str
+    """The key of the entry."""
 
 
 
@@ -1809,6 +1879,8 @@ class Extraction(TypedDict):
     """When it last changed, in ISO 8601."""
 
 
+KvChange = Union["KvPut", "KvRemoval", "StreamPosition"]
+
 
 class WebhookWarnings(TypedDict):
     field: str
@@ -2138,6 +2210,8 @@ class ModelUsage(TypedDict):
     """What they cost, in millionths of a currency unit."""
 
 
+StreamedEvent = Union["LoggedEvent", "StreamPosition"]
+
 
 class KnowledgeSourceLearnedModel(TypedDict):
     status: Literal["ready", "over_quota"]
@@ -2391,12 +2465,24 @@ class KnowledgeSync(TypedDict):
 
 
 class AutomationConcurrency(TypedDict):
-    """Limits active runs with the same value in their payload. Only with a workflow graph."""
+    """Limits active runs with the same value in their payload. Only with a workflow."""
 
     key: str
     """The path of a member of the payload, such as `customer.id`."""
     limit: int
     """How many runs with the same value may be active at the same time."""
+
+
+
+class AutomationRate(TypedDict):
+    """Limits how many runs start in any time of this length. The others wait. Only with a workflow."""
+
+    limit: int
+    """How many runs may start in this time."""
+    per: str
+    """The time: seconds, minutes, hours or a day, such as `30s`, `1m`, `12h` or `1d`, which is the most."""
+    key: NotRequired[str]
+    """The path of a member of the payload: each of its values has a limit of its own. The same as that of `concurrency`, if both have one."""
 
 
 
@@ -2464,7 +2550,9 @@ class Automation(TypedDict):
     max_pending_runs: NotRequired[int]
     """How many runs may wait for their turn. Beyond it, invocations are 429."""
     concurrency: NotRequired[AutomationConcurrency]
-    """Limits active runs with the same value in their payload. Only with a workflow graph."""
+    """Limits active runs with the same value in their payload. Only with a workflow."""
+    rate: NotRequired[AutomationRate]
+    """Limits how many runs start in any time of this length. The others wait. Only with a workflow."""
     timeout_seconds: NotRequired[int]
     """How many seconds a run may take."""
     retention: NotRequired[AutomationRetention]
@@ -2536,6 +2624,8 @@ class RunJournalPage(TypedDict):
     resume_cursor: NotRequired[str]
     """The position after the last entry returned, also on the last page."""
 
+
+AutomationRunOutput = Union["GenerationPart", "StreamPosition"]
 
 
 class ClaimedAutomationRunError(TypedDict):
@@ -4134,10 +4224,10 @@ class CreateFileRequest(TypedDict):
 
 
 
-class FilePage(Page):
+class StoredFilePage(Page):
     """One page of a list."""
 
-    data: List[File]
+    data: List[StoredFile]
     """The entries."""
 
 
@@ -5074,12 +5164,24 @@ class AbortKnowledgeSyncRequest(TypedDict):
 
 
 class CreateAutomationRequestConcurrency(TypedDict):
-    """Limits active runs with the same value in their payload. Only with a workflow graph."""
+    """Limits active runs with the same value in their payload. Only with a workflow."""
 
     key: str
     """The path of a member of the payload, such as `customer.id`."""
     limit: int
     """How many runs with the same value may be active at the same time."""
+
+
+
+class CreateAutomationRequestRate(TypedDict):
+    """Limits how many runs start in any time of this length. The others wait. Only with a workflow."""
+
+    limit: int
+    """How many runs may start in this time."""
+    per: str
+    """The time: seconds, minutes, hours or a day, such as `30s`, `1m`, `12h` or `1d`, which is the most."""
+    key: NotRequired[str]
+    """The path of a member of the payload: each of its values has a limit of its own. The same as that of `concurrency`, if both have one."""
 
 
 
@@ -5128,6 +5230,8 @@ class CreateAutomationRequest(TypedDict):
     """How many runs may wait for their turn. Beyond it, invocations are 429."""
     concurrency: NotRequired[Optional[CreateAutomationRequestConcurrency]]
     """Limits active runs with the same value in their payload."""
+    rate: NotRequired[Optional[CreateAutomationRequestRate]]
+    """How many runs may start in a time. The others wait for their turn."""
     timeout_seconds: NotRequired[Optional[int]]
     """How many seconds a run may take."""
     retention: NotRequired[Optional[CreateAutomationRequestRetention]]
@@ -5154,12 +5258,24 @@ class AutomationPage(Page):
 
 
 class UpdateAutomationRequestConcurrency(TypedDict):
-    """Limits active runs with the same value in their payload. Only with a workflow graph."""
+    """Limits active runs with the same value in their payload. Only with a workflow."""
 
     key: str
     """The path of a member of the payload, such as `customer.id`."""
     limit: int
     """How many runs with the same value may be active at the same time."""
+
+
+
+class UpdateAutomationRequestRate(TypedDict):
+    """Limits how many runs start in any time of this length. The others wait. Only with a workflow."""
+
+    limit: int
+    """How many runs may start in this time."""
+    per: str
+    """The time: seconds, minutes, hours or a day, such as `30s`, `1m`, `12h` or `1d`, which is the most."""
+    key: NotRequired[str]
+    """The path of a member of the payload: each of its values has a limit of its own. The same as that of `concurrency`, if both have one."""
 
 
 
@@ -5208,6 +5324,8 @@ class UpdateAutomationRequest(TypedDict):
     """How many runs may wait for their turn. Beyond it, invocations are 429."""
     concurrency: NotRequired[Optional[UpdateAutomationRequestConcurrency]]
     """Limits active runs with the same value in their payload."""
+    rate: NotRequired[Optional[UpdateAutomationRequestRate]]
+    """How many runs may start in a time. The others wait for their turn."""
     timeout_seconds: NotRequired[Optional[int]]
     """How many seconds a run may take."""
     retention: NotRequired[Optional[UpdateAutomationRequestRetention]]

@@ -6,5 +6,5 @@ export const events = (c: Connection) => ({
   /** Emit an event that may start automations. */
   emit: (body: S.EmitEventRequest, options?: CallOptions): Promise<S.EmitEventResponse> => c.postOnce('/api/v1/events', body, options),
   /** Follow events. */
-  stream: (options?: CallOptions): EventStream => c.stream('/api/v1/events/stream', undefined, options),
+  stream: (options?: CallOptions): EventStream<S.StreamedEvent> => c.stream('/api/v1/events/stream', undefined, options),
 });

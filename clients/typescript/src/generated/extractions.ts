@@ -17,5 +17,5 @@ agent?: string | undefined; }, options?: CallOptions): Pages<S.Extraction, S.Ext
   /** Cancel and delete an extraction. */
   delete: (extraction: string, options?: CallOptions): Promise<void> => c.send('DELETE', path`/api/v1/extractions/${extraction}`, undefined, options),
   /** Follow an extraction. */
-  stream: (extraction: string, options?: CallOptions): EventStream => c.stream(path`/api/v1/extractions/${extraction}/stream`, undefined, options),
+  stream: (extraction: string, options?: CallOptions): EventStream<S.Extraction> => c.stream(path`/api/v1/extractions/${extraction}/stream`, undefined, options),
 });

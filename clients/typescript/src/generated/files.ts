@@ -4,7 +4,7 @@ import type * as S from './schema.ts';
 
 export const files = (c: Connection) => ({
   /** Upload a file. */
-  create: (body: S.CreateFileRequest, options?: CallOptions): Promise<S.File> => c.postOnce('/api/v1/files', body, options),
+  create: (body: S.CreateFileRequest, options?: CallOptions): Promise<S.StoredFile> => c.postOnce('/api/v1/files', body, options),
   /** List files. */
   list: (query?: { /** Page number, from 1. Default 1. */
 page?: number | undefined; /** Entries per page. Default 25; more than 100 counts as 100. */
@@ -18,14 +18,14 @@ user?: string | undefined; /** A MIME type, or a family such as `image/*`. */
 content_type?: string | undefined; /** Only names with this prefix, such as `reports/`. */
 prefix?: string | undefined; /** The order; with `-`, the largest or newest first. Default `-created_at`. */
 sort?: 'created_at' | '-created_at' | 'filename' | '-filename' | 'size' | '-size' | undefined; /** Part of the filename, case-insensitive. */
-search?: string | undefined; }, options?: CallOptions): Pages<S.File, S.FilePage> => c.list('/api/v1/files', query, options),
+search?: string | undefined; }, options?: CallOptions): Pages<S.StoredFile, S.StoredFilePage> => c.list('/api/v1/files', query, options),
   /** Get a file with a fresh download URL. */
   get: (file: string, query?: { /** Adds `picture_url` to pictures and PDFs. The small picture is at most this many pixels wide. */
 width?: 64 | 128 | 256 | 512 | 1024 | 2048 | undefined; /** Format of `picture_url`. Default `webp`. */
 format?: 'webp' | 'jpeg' | 'png' | undefined; /** The page of a PDF that `picture_url` shows, from 1. Default 1. */
-page?: number | undefined; }, options?: CallOptions): Promise<S.File> => c.get(path`/api/v1/files/${file}`, query, options),
+page?: number | undefined; }, options?: CallOptions): Promise<S.StoredFile> => c.get(path`/api/v1/files/${file}`, query, options),
   /** Update a file’s name, metadata, sharing or access list. */
-  update: (file: string, body?: S.UpdateFileRequest, options?: CallOptions): Promise<S.File> => c.send('PATCH', path`/api/v1/files/${file}`, body, options),
+  update: (file: string, body?: S.UpdateFileRequest, options?: CallOptions): Promise<S.StoredFile> => c.send('PATCH', path`/api/v1/files/${file}`, body, options),
   /** Delete a file and its contents. */
   delete: (file: string, options?: CallOptions): Promise<void> => c.send('DELETE', path`/api/v1/files/${file}`, undefined, options),
   /** Create a URL for uploading one file without a credential. */

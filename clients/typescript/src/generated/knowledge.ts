@@ -43,7 +43,7 @@ page_size?: number | undefined; }, options?: CallOptions): Pages<S.KnowledgeInge
   /** Get an ingestion. */
   getIngestion: (ingestion: string, options?: CallOptions): Promise<S.KnowledgeIngestion> => c.get(path`/api/v1/knowledge_ingestions/${ingestion}`, undefined, options),
   /** Follow an ingestion. */
-  streamIngestion: (ingestion: string, options?: CallOptions): EventStream => c.stream(path`/api/v1/knowledge_ingestions/${ingestion}/stream`, undefined, options),
+  streamIngestion: (ingestion: string, options?: CallOptions): EventStream<S.KnowledgeIngestion> => c.stream(path`/api/v1/knowledge_ingestions/${ingestion}/stream`, undefined, options),
   /** List documents. */
   listDocuments: (query?: { /** Page number, from 1. Default 1. */
 page?: number | undefined; /** Entries per page. Default 25; more than 100 counts as 100. */

@@ -34,5 +34,5 @@ user?: string | undefined; }, options?: CallOptions): Pages<S.KvEntry, S.ListKvE
   watch: (query?: { /** Only this key. */
 key?: string | undefined; /** Only keys with this literal prefix. */
 prefix?: string | undefined; /** The user (`usr_…`). Required for developers and secret keys, ignored for end users. */
-user?: string | undefined; }, options?: CallOptions): EventStream => c.stream('/api/v1/kv_watch', query, options),
+user?: string | undefined; }, options?: CallOptions): EventStream<S.KvChange> => c.stream('/api/v1/kv_watch', query, options),
 });

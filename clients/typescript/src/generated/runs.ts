@@ -20,9 +20,9 @@ after_cursor?: string | undefined; }, options?: CallOptions): Pages<S.Automation
 limit?: number | undefined; /** The `after_cursor` of the previous page. */
 after_cursor?: string | undefined; }, options?: CallOptions): Pages<S.WorkflowJournalEntry, S.RunJournalPage> => c.list(path`/api/v1/automation_runs/${automationRun}/journal`, query, options),
   /** Follow the status of an invoked run. */
-  stream: (automationRun: string, options?: CallOptions): EventStream => c.stream(path`/api/v1/automation_runs/${automationRun}/stream`, undefined, options),
+  stream: (automationRun: string, options?: CallOptions): EventStream<S.AutomationRun> => c.stream(path`/api/v1/automation_runs/${automationRun}/stream`, undefined, options),
   /** Follow the texts that the language model writes for a run. */
-  streamOutput: (automationRun: string, options?: CallOptions): EventStream => c.stream(path`/api/v1/automation_runs/${automationRun}/output_stream`, undefined, options),
+  streamOutput: (automationRun: string, options?: CallOptions): EventStream<S.AutomationRunOutput> => c.stream(path`/api/v1/automation_runs/${automationRun}/output_stream`, undefined, options),
   /** Cancel a run that has not ended. */
   cancel: (automationRun: string, options?: CallOptions): Promise<S.AutomationRun> => c.postOnce(path`/api/v1/automation_runs/${automationRun}/cancel`, undefined, options),
   /** Start a new run from one that has ended, from its beginning or from a node. */

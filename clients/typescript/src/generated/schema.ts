@@ -164,6 +164,26 @@ end_page?: number | undefined;
 content: string;
 };
 
+/** The data of `generation_started`, `generation_text` and `generation_ended`. */
+export type GenerationPart = {
+/** The node that calls the model. */
+node_id: string;
+/** The command of the journal. */
+command_id: string;
+/** The attempt of the command. */
+attempt: number;
+/** The next part of the text. Only in `generation_text`. */
+text?: string | undefined;
+};
+
+/** The data of the events `ready` and `reset`. */
+export type StreamPosition = {
+/** The position in the stream. */
+position: number;
+/** Why events are missing. Only in `reset`. */
+message?: string | undefined;
+};
+
 /** A run in the list of all runs, without payload and result. */
 export type AutomationRunSummary = {
 /** atr_… */
@@ -450,8 +470,22 @@ created_at: string;
 completed_at?: string | undefined;
 };
 
+/** The data of the event `event`. */
+export type LoggedEvent = {
+/** The event (`evt_…`). */
+id: string;
+/** The name of the event. */
+type: string;
+/** When it happened, in ISO 8601. */
+timestamp: string;
+/** Its number in production or in the sandbox. */
+sequence: number;
+/** The payload, as in the message to a webhook. */
+data: unknown;
+};
+
 /** A stored file. */
-export type File = {
+export type StoredFile = {
 /** fil_… */
 id: string;
 /** The name of the file. */
@@ -530,7 +564,7 @@ confidence: number;
 } | undefined;
 /** The document or page exceeds a limit, and the rest was not read. */
 truncated?: boolean | undefined;
-file?: File | undefined;
+file?: StoredFile | undefined;
 /** With a schema: the data, valid against it. For pages of a site and attachments, it is only in data_file. */
 data?: unknown | undefined;
 /** Positions of the values of data in the Markdown, in UTF-16 code units. A value that does not occur there has no span. */
@@ -542,7 +576,7 @@ start: number;
 /** The end of the value (exclusive). */
 end: number;
 }> | undefined;
-data_file?: File | undefined;
+data_file?: StoredFile | undefined;
 /** Why there is no data. */
 data_error?: {
 /** A stable code for programs. */
@@ -650,6 +684,32 @@ end_page?: number | undefined;
 } | undefined;
 /** How the score came about, if the search asked for it. */
 explain?: Record<string, unknown> | undefined;
+};
+
+/** The data of the event `put`. */
+export type KvPut = {
+/** The owner of the entry. */
+user: string;
+/** The key of the entry. */
+key: string;
+/** The value; null if it has over 64 KiB and has already been overwritten. */
+value: string | null;
+/** When the key was first written. */
+created_at: string;
+/** When the value was last written. */
+updated_at: string;
+/** When the entry expires. Absent if it does not. */
+expires_at?: string | undefined;
+/** The entity tag of the entry. */
+etag: string;
+};
+
+/** The data of the events `delete` and `expire`. */
+export type KvRemoval = {
+/** The owner of the entry. */
+user: string;
+/** The key of the entry. */
+key: string;
 };
 
 /** An entry in a list. Includes the user for developers and secret keys. */
@@ -1504,6 +1564,9 @@ created_at: string;
 updated_at: string;
 };
 
+/** The data of an event of a watch. */
+export type KvChange = KvPut | KvRemoval | StreamPosition;
+
 /** A URL that receives events. */
 export type Webhook = {
 /** whk_… */
@@ -1788,6 +1851,9 @@ completion_tokens: number;
 cost: number;
 };
 
+/** The data of an event of the stream. */
+export type StreamedEvent = LoggedEvent | StreamPosition;
+
 /** Where knowledge comes from: documents, a page, a site, a file. */
 export type KnowledgeSource = {
 /** cso_… */
@@ -2061,12 +2127,21 @@ sandbox?: string | undefined;
 max_concurrent_runs?: number | undefined;
 /** How many runs may wait for their turn. Beyond it, invocations are 429. */
 max_pending_runs?: number | undefined;
-/** Limits active runs with the same value in their payload. Only with a workflow graph. */
+/** Limits active runs with the same value in their payload. Only with a workflow. */
 concurrency?: {
 /** The path of a member of the payload, such as `customer.id`. */
 key: string;
 /** How many runs with the same value may be active at the same time. */
 limit: number;
+} | undefined;
+/** Limits how many runs start in any time of this length. The others wait. Only with a workflow. */
+rate?: {
+/** How many runs may start in this time. */
+limit: number;
+/** The time: seconds, minutes, hours or a day, such as `30s`, `1m`, `12h` or `1d`, which is the most. */
+per: string;
+/** The path of a member of the payload: each of its values has a limit of its own. The same as that of `concurrency`, if both have one. */
+key?: string | undefined;
 } | undefined;
 /** How many seconds a run may take. */
 timeout_seconds?: number | undefined;
@@ -2140,6 +2215,9 @@ has_more: boolean;
 /** The position after the last entry returned, also on the last page. */
 resume_cursor?: string | undefined;
 };
+
+/** The data of an event of the stream of outputs. */
+export type AutomationRunOutput = GenerationPart | StreamPosition;
 
 /** A run that an external worker has claimed. */
 export type ClaimedAutomationRun = {
@@ -3407,9 +3485,9 @@ share?: boolean | undefined;
 };
 
 /** One page of a list. */
-export type FilePage = Page & {
+export type StoredFilePage = Page & {
 /** The entries. */
-data: Array<File>;
+data: Array<StoredFile>;
 };
 
 export type UpdateFileRequest = {
@@ -4244,6 +4322,15 @@ key: string;
 /** How many runs with the same value may be active at the same time. */
 limit: number;
 } | null | undefined;
+/** How many runs may start in a time. The others wait for their turn. */
+rate?: {
+/** How many runs may start in this time. */
+limit: number;
+/** The time: seconds, minutes, hours or a day, such as `30s`, `1m`, `12h` or `1d`, which is the most. */
+per: string;
+/** The path of a member of the payload: each of its values has a limit of its own. The same as that of `concurrency`, if both have one. */
+key?: string | undefined;
+} | null | undefined;
 /** How many seconds a run may take. */
 timeout_seconds?: number | null | undefined;
 /** How long runs are kept after their end. Without it, as the app says. */
@@ -4310,6 +4397,15 @@ concurrency?: {
 key: string;
 /** How many runs with the same value may be active at the same time. */
 limit: number;
+} | null | undefined;
+/** How many runs may start in a time. The others wait for their turn. */
+rate?: {
+/** How many runs may start in this time. */
+limit: number;
+/** The time: seconds, minutes, hours or a day, such as `30s`, `1m`, `12h` or `1d`, which is the most. */
+per: string;
+/** The path of a member of the payload: each of its values has a limit of its own. The same as that of `concurrency`, if both have one. */
+key?: string | undefined;
 } | null | undefined;
 /** How many seconds a run may take. */
 timeout_seconds?: number | null | undefined;

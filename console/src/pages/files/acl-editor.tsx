@@ -1,6 +1,6 @@
 import { useState } from 'react';
 import { call } from '../../api/client.ts';
-import type { Grant, File as StoredFile } from '../../api/generated.ts';
+import type { Grant, StoredFile } from '../../api/generated.ts';
 import { PrincipalPicker } from '../../principals/picker.tsx';
 import { PrincipalName } from '../../principals/principal-name.tsx';
 import './acl-editor.css';

@@ -1,7 +1,7 @@
 import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import { call } from '../../api/client.ts';
-import type { File as StoredFile } from '../../api/generated.ts';
+import type { StoredFile } from '../../api/generated.ts';
 import { Owner } from '../../principals/principal-name.tsx';
 import { Button } from '../../ui/button.tsx';
 import { Json } from '../../ui/code.tsx';

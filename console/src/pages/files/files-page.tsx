@@ -1,6 +1,6 @@
 import { Link } from 'wouter';
 import { call } from '../../api/client.ts';
-import type { File as StoredFile } from '../../api/generated.ts';
+import type { StoredFile } from '../../api/generated.ts';
 import { PrincipalPicker } from '../../principals/picker.tsx';
 import { Owner } from '../../principals/principal-name.tsx';
 import { useSession } from '../../session.tsx';

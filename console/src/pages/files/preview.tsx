@@ -1,6 +1,6 @@
 import { type ReactNode, useEffect, useState } from 'react';
 import { ApiError } from '../../api/client.ts';
-import type { File as StoredFile } from '../../api/generated.ts';
+import type { StoredFile } from '../../api/generated.ts';
 import { Code } from '../../ui/code.tsx';
 import './preview.css';
 import { bytes } from '../../ui/format.ts';

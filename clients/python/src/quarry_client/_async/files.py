@@ -47,7 +47,7 @@ class AsyncFiles(AsyncFilesOperations):
         owner: Optional[FileOwner] = None,
         on_progress: Optional[Progress] = None,
         options: Optional[CallOptions] = None,
-    ) -> types.File:
+    ) -> types.StoredFile:
         """Stores a file. Files over 8 MiB are sent in pieces, and continue after a broken connection.
 
         :param source: A path, bytes, or a file that is open for reading bytes.
@@ -119,7 +119,7 @@ class _Upload:
         self._on_progress = on_progress
         self._options = options
 
-    async def send(self, size: Optional[int]) -> types.File:
+    async def send(self, size: Optional[int]) -> types.StoredFile:
         known = await in_thread(lambda: _size_of(self._source)) if size is None else size
         first = await self._read(PIECE_BYTES + 1 if known is None else min(known, PIECE_BYTES + 1))
         if len(first) <= PIECE_BYTES:
@@ -140,14 +140,14 @@ class _Upload:
             count -= len(part)
         return b"".join(parts)
 
-    async def _send_whole(self, content: bytes) -> types.File:
+    async def _send_whole(self, content: bytes) -> types.StoredFile:
         headers = {"content-type": self._content_type, "x-filename": quote(self._filename, safe="")}
         request = Request("POST", "/api/v1/files/uploads", self._owner, headers, content=content, keyed=True)
-        stored: types.File = json_of(await self._connection.request(request, self._options))
+        stored: types.StoredFile = json_of(await self._connection.request(request, self._options))
         self._report(len(content), len(content))
         return stored
 
-    async def _send_in_pieces(self, piece: bytes, size: int) -> types.File:
+    async def _send_in_pieces(self, piece: bytes, size: int) -> types.StoredFile:
         """By tus: creates an upload, and appends pieces to what is stored."""
         upload = await self._create(size)
         place = path("/api/v1/uploads/{}", upload["id"])
@@ -173,7 +173,7 @@ class _Upload:
                 start, piece = offset, await self._read(min(PIECE_BYTES, size - offset))
                 if not piece:
                     raise ValueError(f"The source ended after {offset} of {size} bytes.")
-        found: types.File = await self._connection.call(
+        found: types.StoredFile = await self._connection.call(
             "GET", path("/api/v1/files/{}", upload["file"]), options=self._options
         )
         return found

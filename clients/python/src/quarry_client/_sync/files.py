@@ -48,7 +48,7 @@ class Files(FilesOperations):
         owner: Optional[FileOwner] = None,
         on_progress: Optional[Progress] = None,
         options: Optional[CallOptions] = None,
-    ) -> types.File:
+    ) -> types.StoredFile:
         """Stores a file. Files over 8 MiB are sent in pieces, and continue after a broken connection.
 
         :param source: A path, bytes, or a file that is open for reading bytes.
@@ -120,7 +120,7 @@ class _Upload:
         self._on_progress = on_progress
         self._options = options
 
-    def send(self, size: Optional[int]) -> types.File:
+    def send(self, size: Optional[int]) -> types.StoredFile:
         known = in_thread(lambda: _size_of(self._source)) if size is None else size
         first = self._read(PIECE_BYTES + 1 if known is None else min(known, PIECE_BYTES + 1))
         if len(first) <= PIECE_BYTES:
@@ -141,14 +141,14 @@ class _Upload:
             count -= len(part)
         return b"".join(parts)
 
-    def _send_whole(self, content: bytes) -> types.File:
+    def _send_whole(self, content: bytes) -> types.StoredFile:
         headers = {"content-type": self._content_type, "x-filename": quote(self._filename, safe="")}
         request = Request("POST", "/api/v1/files/uploads", self._owner, headers, content=content, keyed=True)
-        stored: types.File = json_of(self._connection.request(request, self._options))
+        stored: types.StoredFile = json_of(self._connection.request(request, self._options))
         self._report(len(content), len(content))
         return stored
 
-    def _send_in_pieces(self, piece: bytes, size: int) -> types.File:
+    def _send_in_pieces(self, piece: bytes, size: int) -> types.StoredFile:
         """By tus: creates an upload, and appends pieces to what is stored."""
         upload = self._create(size)
         place = path("/api/v1/uploads/{}", upload["id"])
@@ -174,7 +174,7 @@ class _Upload:
                 start, piece = offset, self._read(min(PIECE_BYTES, size - offset))
                 if not piece:
                     raise ValueError(f"The source ended after {offset} of {size} bytes.")
-        found: types.File = self._connection.call(
+        found: types.StoredFile = self._connection.call(
             "GET", path("/api/v1/files/{}", upload["file"]), options=self._options
         )
         return found

@@ -26,7 +26,7 @@ class AsyncFilesOperations:
         user: Maybe[str] = OMIT,
         share: Maybe[bool] = OMIT,
         options: Optional[CallOptions] = None,
-    ) -> types.File:
+    ) -> types.StoredFile:
         """Upload a file.
 
         :param filename: The filename with its extension.
@@ -38,7 +38,7 @@ class AsyncFilesOperations:
         :param user: Owner. Default: the calling user, unless a team is named.
         :param share: Make the file public at a permanent URL. Images only.
         """
-        response: types.File = await self._connection.call("POST", "/api/v1/files", body=given(filename=filename, content_type=content_type, data=data, acl=acl, agent=agent, org=org, team=team, user=user, share=share), keyed=True, options=options)
+        response: types.StoredFile = await self._connection.call("POST", "/api/v1/files", body=given(filename=filename, content_type=content_type, data=data, acl=acl, agent=agent, org=org, team=team, user=user, share=share), keyed=True, options=options)
         return response
 
     def list(
@@ -57,7 +57,7 @@ class AsyncFilesOperations:
         sort: Maybe[Literal["created_at", "-created_at", "filename", "-filename", "size", "-size"]] = OMIT,
         search: Maybe[str] = OMIT,
         options: Optional[CallOptions] = None,
-    ) -> AsyncPages[types.File, types.FilePage]:
+    ) -> AsyncPages[types.StoredFile, types.StoredFilePage]:
         """List files.
 
         :param page: Page number, from 1. Default 1.
@@ -83,14 +83,14 @@ class AsyncFilesOperations:
         format: Maybe[Literal["webp", "jpeg", "png"]] = OMIT,
         page: Maybe[int] = OMIT,
         options: Optional[CallOptions] = None,
-    ) -> types.File:
+    ) -> types.StoredFile:
         """Get a file with a fresh download URL.
 
         :param width: Adds `picture_url` to pictures and PDFs. The small picture is at most this many pixels wide.
         :param format: Format of `picture_url`. Default `webp`.
         :param page: The page of a PDF that `picture_url` shows, from 1. Default 1.
         """
-        response: types.File = await self._connection.call("GET", path("/api/v1/files/{}", file), query=given(width=width, format=format, page=page), options=options)
+        response: types.StoredFile = await self._connection.call("GET", path("/api/v1/files/{}", file), query=given(width=width, format=format, page=page), options=options)
         return response
 
     async def update(
@@ -102,14 +102,14 @@ class AsyncFilesOperations:
         share: Maybe[bool] = OMIT,
         acl: Maybe[types.AclInput] = OMIT,
         options: Optional[CallOptions] = None,
-    ) -> types.File:
+    ) -> types.StoredFile:
         """Update a file’s name, metadata, sharing or access list.
 
         :param filename: The filename with its extension.
         :param provider_metadata: Replaces the whole map.
         :param share: Whether the public URL of the picture works.
         """
-        response: types.File = await self._connection.call("PATCH", path("/api/v1/files/{}", file), body=given(filename=filename, provider_metadata=provider_metadata, share=share, acl=acl), options=options)
+        response: types.StoredFile = await self._connection.call("PATCH", path("/api/v1/files/{}", file), body=given(filename=filename, provider_metadata=provider_metadata, share=share, acl=acl), options=options)
         return response
 
     async def delete(self, file: str, options: Optional[CallOptions] = None) -> None:
