@@ -39,6 +39,7 @@ export function presentAutomation(row: FullAutomation) {
       max_concurrent_runs: row.maxConcurrentRuns,
       max_pending_runs: row.maxPendingRuns,
       concurrency: row.concurrency,
+      rate: row.rate,
       timeout_seconds: row.timeoutSeconds,
       retention: row.retention,
       next_run_at: row.nextTickAt && iso(row.nextTickAt),

@@ -38,7 +38,27 @@ const concurrency = strict(
       description: 'How many runs with the same value may be active at the same time.',
     }),
   },
-  { description: 'Limits active runs with the same value in their payload. Only with a workflow graph.' },
+  { description: 'Limits active runs with the same value in their payload. Only with a workflow.' },
+);
+
+const rate = strict(
+  {
+    limit: Type.Integer({ minimum: 1, maximum: 10_000, description: 'How many runs may start in this time.' }),
+    per: Type.String({
+      pattern: '^[1-9][0-9]{0,4}[smhd]$',
+      description: 'The time: seconds, minutes, hours or a day, such as `30s`, `1m`, `12h` or `1d`, which is the most.',
+    }),
+    key: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 200,
+        pattern: '^[^.]+(\\.[^.]+)*$',
+        description:
+          'The path of a member of the payload: each of its values has a limit of its own. The same as that of `concurrency`, if both have one.',
+      }),
+    ),
+  },
+  { description: 'Limits how many runs start in any time of this length. The others wait. Only with a workflow.' },
 );
 
 export const automationSchema = Type.Object(
@@ -69,6 +89,7 @@ export const automationSchema = Type.Object(
     max_concurrent_runs: Type.Optional(Type.Integer()),
     max_pending_runs: Type.Optional(Type.Integer()),
     concurrency: Type.Optional(concurrency),
+    rate: Type.Optional(rate),
     timeout_seconds: Type.Optional(Type.Integer()),
     retention: Type.Optional(runRetentionSchema),
     next_run_at: optionalText,
@@ -121,6 +142,7 @@ const settings = {
   max_concurrent_runs: Type.Optional(nullable(Type.Integer({ minimum: 1, maximum: 100_000 }))),
   max_pending_runs: Type.Optional(nullable(Type.Integer({ minimum: 1, maximum: 1_000_000 }))),
   concurrency: Type.Optional(nullable(concurrency)),
+  rate: Type.Optional(nullable(rate)),
   timeout_seconds: Type.Optional(nullable(Type.Integer({ minimum: 1, maximum: 366 * 24 * 3_600 }))),
   retention: Type.Optional(nullable(runRetentionSchema)),
   metadata: Type.Optional(freeMap('Stored as given; replaces the whole map.')),

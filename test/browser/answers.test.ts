@@ -107,7 +107,7 @@ test('an answer arrives with its citations, which open the passage and the place
   const sheet = passage.getByRole('img', { name: 'Page 2 of rules.pdf' });
   await sheet.waitFor();
   await passage.locator('.pdf-box').first().waitFor();
-  await page.waitForFunction(`document.querySelector('.pdf-sheet img').naturalWidth > 0`);
+  await sheet.evaluate((picture) => (picture as unknown as { decode(): Promise<void> }).decode());
   // The box covers the line, which begins 60 points from the left and 132 from the upper edge of 612 by 792.
   const [box, whole] = [await passage.locator('.pdf-box').first().boundingBox(), await sheet.boundingBox()];
   assert.ok(box && whole);

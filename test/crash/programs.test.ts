@@ -2,34 +2,61 @@ import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
+import { chmodSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { findCluster } from '../../src/db/embedded.ts';
+import { findPostmaster } from '../../src/db/postmaster.ts';
 import { AutomationsClient } from '../support/automations.ts';
+import { openBreakingProxy } from '../support/breaking-proxy.ts';
 import { basicEnvironment } from '../support/command.ts';
 import { programOf } from '../support/programs.ts';
+import { type ApiOptions, type ApiResponse, sendRequest } from '../support/request.ts';
 import { reportProgress } from '../support/rounds.ts';
-import { startTestServer } from '../support/server.ts';
+import { startServe } from '../support/serve.ts';
 
 /*
- * Workers of workflows in code are killed at random moments. `npm run crash` makes 50 kills and 500 runs; npm test makes a
- * short round.
+ * Workers of workflows in code, the server and its PostgreSQL are killed in turn at random moments. `npm run crash` makes
+ * 50 kills and 500 runs; npm test makes a short round.
  */
-const kills = Number(process.env.CRASH_KILLS ?? 3);
-const runCount = Number(process.env.CRASH_RUNS ?? 15);
+const kills = Number(process.env.CRASH_KILLS ?? 1);
+const runCount = Number(process.env.CRASH_RUNS ?? 8);
 const workerFile = fileURLToPath(new URL('../support/workflow-worker.ts', import.meta.url));
 const workerCount = 2;
+const patienceMs = 60_000;
+const victims = ['worker', 'postgres', 'server'] as const;
 
-const server = await startTestServer();
-const app = await server.provision.app();
+const dataDir = mkdtempSync(join(tmpdir(), 'quarry-crash-programs-'));
+chmodSync(dataDir, 0o755);
+const serve = () => startServe({ QUARRY_DATA_DIR: dataDir, QUARRY_LOG_LEVEL: 'silent' });
+let server = await serve();
+/** Workers keep its address when the server gets another one. */
+const proxy = await openBreakingProxy(server.baseUrl);
+const { secret_key: secretKey } = JSON.parse(readFileSync(join(dataDir, 'credentials.json'), 'utf8')) as {
+  secret_key: string;
+};
 const workers = new Set<ChildProcess>();
 after(async () => {
   for (const one of workers) one.kill('SIGKILL');
-  await server.close();
+  await proxy.close();
+  await server.stop();
+  rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 });
 });
 
+/** Repeats a request until the server has answered it. */
+async function api<T>(method: string, path: string, options?: ApiOptions): Promise<ApiResponse<T>> {
+  for (const endMs = performance.now() + patienceMs; ; await wait(50)) {
+    const answer = await sendRequest<T>(server.baseUrl, method, path, options).catch(() => undefined);
+    if (answer !== undefined && answer.status < 500) return answer;
+    if (performance.now() > endMs) throw new Error(`${method} ${path}: ${answer?.text ?? 'no response'}`);
+  }
+}
+
 async function startWorker(): Promise<void> {
-  const one = spawn(process.execPath, [workerFile, server.baseUrl, app.secretKey, 'flow'], {
+  const one = spawn(process.execPath, [workerFile, proxy.url, secretKey, 'flow'], {
     stdio: ['ignore', 'pipe', 'inherit'],
     env: basicEnvironment(),
   });
@@ -37,26 +64,39 @@ async function startWorker(): Promise<void> {
   workers.add(one);
 }
 
-test('killed workers lose no step, and the result of each is recorded once', { timeout: 1_800_000 }, async () => {
-  const client = new AutomationsClient(server, app);
+async function kill(victim: (typeof victims)[number]): Promise<void> {
+  if (victim === 'worker') {
+    const [one] = workers;
+    assert.ok(one);
+    workers.delete(one);
+    one.kill('SIGKILL');
+    return startWorker();
+  }
+  if (victim === 'server') await server.kill();
+  else process.kill(findPostmaster(findCluster(realpathSync(dataDir)))?.pid ?? 0, 'SIGKILL');
+  await server.ended;
+  server = await serve();
+  proxy.target = server.baseUrl;
+}
+
+test('whatever is killed, no step is lost, and the result of each is recorded once', {
+  timeout: 1_800_000,
+}, async () => {
+  const client = new AutomationsClient({ api }, { secretKey });
   const { id } = await client.createAutomation({ lookup_key: 'flow', workflow: programOf('flow') });
   await Promise.all(Array.from({ length: workerCount }, startWorker));
   const ids: string[] = [];
   const invoking = (async () => {
     for (let n = 0; n < runCount; n++) {
-      const { id: run } = await client.invoke(id);
+      const { id: run } = await client.invoke(id, { idempotency_key: `run-${n}` });
       ids.push(run);
       await client.call('POST', `/automation_runs/${run}/signal`, { name: 'go', payload: n });
     }
   })();
-  for (let kill = 1; kill <= kills; kill++) {
+  for (let n = 1; n <= kills; n++) {
     await wait(randomInt(200, 1_500));
-    const [victim] = workers;
-    assert.ok(victim);
-    workers.delete(victim);
-    victim.kill('SIGKILL');
-    await startWorker();
-    reportProgress(kill, kills, 'kills');
+    await kill(victims[n % victims.length] ?? 'worker');
+    reportProgress(n, kills, 'kills');
   }
   await invoking;
   for (const [n, run] of ids.entries()) {

@@ -47,10 +47,10 @@ const ends = new Set(['completed', 'failed', 'cancelled']);
 const endTimeoutMs = 60_000;
 
 export class AutomationsClient {
-  readonly #server: TestServer;
+  readonly #server: Pick<TestServer, 'api'>;
   readonly #app: Pick<TestApp, 'secretKey'>;
 
-  constructor(server: TestServer, app: Pick<TestApp, 'secretKey'>) {
+  constructor(server: Pick<TestServer, 'api'>, app: Pick<TestApp, 'secretKey'>) {
     this.#server = server;
     this.#app = app;
   }

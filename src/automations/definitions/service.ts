@@ -16,6 +16,7 @@ import { checkRetention } from '../../tenancy/run-retention.ts';
 import type { Secrets } from '../../tenancy/secrets.ts';
 import { ExpressionError, type Expressions } from '../engine/expressions.ts';
 import { checkExpression, ExpressionSyntaxError } from '../engine/template.ts';
+import { perMs, type Rate } from '../runs/rate-store.ts';
 import { queuePendingRuns } from '../runs/turn-store.ts';
 import type { automationCreateSchema, automationUpdateSchema } from '../schema.ts';
 import { checkGraphInSteps, isProgram } from './graph.ts';
@@ -77,6 +78,7 @@ export function createAutomationService({ db, clock, secrets, ledger, expression
       timeoutSeconds: valueAfterPatch(input.timeout_seconds, row.timeoutSeconds),
       metadata: input.metadata === undefined ? row.metadata : JSON.stringify(input.metadata),
       concurrency: input.concurrency === undefined ? row.concurrency : toJson(input.concurrency),
+      rate: input.rate === undefined ? row.rate : toJson(input.rate),
       retention: input.retention === undefined ? row.retention : toJson(input.retention),
     };
     if (input.run_as_user !== undefined)
@@ -88,6 +90,7 @@ export function createAutomationService({ db, clock, secrets, ledger, expression
       throw invalidField('run_as_agent', 'cannot be combined with run_as_user');
     if (input.input_schema !== undefined) next.inputSchema = toJson(input.input_schema);
     checkRetention('retention', input.retention);
+    checkRate(next);
     checkStart(next);
     next.nextTickAt =
       next.status === 'running' && next.schedule !== null
@@ -202,7 +205,7 @@ export function createAutomationService({ db, clock, secrets, ledger, expression
         },
         input,
       );
-      requireGraphForKey(row, input.workflow ?? null);
+      requireJournalForTurns(row, input.workflow ?? null);
       await requireGraphScopes(db, caller, { ...row, workflow: input.workflow });
       await uniqueKey(() =>
         db.begin(async (tx) => {
@@ -241,11 +244,12 @@ export function createAutomationService({ db, clock, secrets, ledger, expression
           if (row.schedule === present.schedule && row.timezone === present.timezone)
             row.nextTickAt = present.nextTickAt;
           const workflow = input.workflow === undefined ? present.workflow : input.workflow;
-          requireGraphForKey(row, workflow);
+          requireJournalForTurns(row, workflow);
           await requireGraphScopes(tx, caller, { ...row, workflow });
           await writeGraph(tx, caller, row, input.workflow, present);
           await store.updateAutomation(tx, row);
-          if (row.concurrency !== toJson(present.concurrency)) await queuePendingRuns(tx, row.appId, row.id, null);
+          if (row.concurrency !== toJson(present.concurrency) || row.rate !== toJson(present.rate))
+            await queuePendingRuns(tx, row.appId, row.id, null);
           else if (row.maxConcurrentRuns !== present.maxConcurrentRuns)
             await queuePendingRuns(tx, row.appId, row.id, row.maxConcurrentRuns);
         }),
@@ -312,6 +316,7 @@ const blank: Omit<AutomationValues, 'appId' | 'sandboxId' | 'id' | 'name' | 'typ
   timeoutSeconds: null,
   retention: null,
   concurrency: null,
+  rate: null,
   metadata: '{}',
   nextTickAt: null,
 };
@@ -329,6 +334,7 @@ function valuesOf(row: FullAutomation): AutomationValues {
     inputSchema: toJson(row.inputSchema),
     retention: toJson(row.retention),
     concurrency: toJson(row.concurrency),
+    rate: toJson(row.rate),
     metadata: JSON.stringify(row.metadata),
   };
 }
@@ -341,10 +347,22 @@ function valueAfterPatch<T>(input: T | null | undefined, present: T | null): T |
   return input === undefined ? present : input;
 }
 
-/** A limit by a value of the payload is kept by the engine, which executes graphs. */
-function requireGraphForKey({ concurrency }: AutomationValues, workflow: unknown): void {
-  if (concurrency !== null && (workflow === null || workflow === undefined || isProgram(workflow)))
-    throw invalidField('concurrency', 'is only for automations with a workflow graph');
+/** Only runs with a journal wait for a turn of their own. */
+function requireJournalForTurns({ concurrency, rate }: AutomationValues, workflow: unknown): void {
+  if (workflow !== null && workflow !== undefined) return;
+  if (concurrency !== null) throw invalidField('concurrency', 'is only for automations with a workflow');
+  if (rate !== null) throw invalidField('rate', 'is only for automations with a workflow');
+}
+
+const rateMsMax = 24 * 3_600_000;
+
+function checkRate(row: AutomationValues): void {
+  if (row.rate === null) return;
+  const rate = JSON.parse(row.rate) as Rate;
+  if (perMs(rate) > rateMsMax) throw invalidField('rate.per', 'must be at most 1d');
+  const concurrency = row.concurrency === null ? null : (JSON.parse(row.concurrency) as { key: string });
+  if (concurrency !== null && rate.key !== undefined && rate.key !== concurrency.key)
+    throw invalidField('rate.key', 'must be the key of concurrency, or be left out');
 }
 
 /** Requires the members that start runs of this type, and refuses those of other types. */

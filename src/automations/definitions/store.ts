@@ -4,6 +4,7 @@ import { type Caller, canSeeWholeApp, type Scope } from '../../tenancy/caller.ts
 import type { KeyScope } from '../../tenancy/key-scopes.ts';
 import type { RunRetention } from '../../tenancy/run-retention.ts';
 import { inScope, ownedVisible } from '../../tenancy/visible.ts';
+import type { Rate } from '../runs/rate-store.ts';
 
 /** SQL for automations, their graphs, and the app's secrets. */
 
@@ -38,6 +39,8 @@ export type AutomationRow = {
   maxPendingRuns: number | null;
   /** How many runs with the same value at this path of their payload may be active. */
   concurrency: { key: string; limit: number } | null;
+  /** How many runs may start in a time, in all or with the same value in their payload. */
+  rate: Rate | null;
   timeoutSeconds: number | null;
   /** How long its runs are kept; null: as the app says. */
   retention: RunRetention | null;
@@ -51,11 +54,12 @@ export type FullAutomation = AutomationRow & { workflow: unknown; graphScopes: K
 
 export type AutomationValues = Omit<
   AutomationRow,
-  'createdAt' | 'updatedAt' | 'agentId' | 'metadata' | 'inputSchema' | 'retention' | 'concurrency'
+  'createdAt' | 'updatedAt' | 'agentId' | 'metadata' | 'inputSchema' | 'retention' | 'concurrency' | 'rate'
 > & {
   metadata: string;
   retention: string | null;
   concurrency: string | null;
+  rate: string | null;
   inputSchema: string | null;
 };
 
@@ -84,13 +88,13 @@ export async function insertAutomation(db: Db, row: AutomationValues): Promise<v
   await db`
     insert into automations (app_id, id, sandbox_id, name, lookup_key, description, type, status, trigger, filter, schedule,
       timezone, graph_version, input_schema, invoke_auth, run_as_user_id, run_as_agent_id, org_id, team_id, user_id,
-      max_concurrent_runs, max_pending_runs, timeout_seconds, retention, concurrency, metadata, next_tick_at)
+      max_concurrent_runs, max_pending_runs, timeout_seconds, retention, concurrency, rate, metadata, next_tick_at)
     values (${row.appId}, ${row.id}, ${row.sandboxId}, ${row.name}, ${row.lookupKey}, ${row.description}, ${row.type},
       ${row.status}, ${row.trigger}, ${row.filter}, ${row.schedule}, ${row.timezone}, ${row.graphVersion},
       ${row.inputSchema}::text::json, ${row.invokeAuth}, ${row.runAsUserId}, ${row.runAsAgentId}, ${row.orgId},
       ${row.teamId}, ${row.userId}, ${row.maxConcurrentRuns}, ${row.maxPendingRuns}, ${row.timeoutSeconds},
-      ${row.retention}::text::jsonb, ${row.concurrency}::text::jsonb, ${row.metadata}::text::jsonb,
-      ${row.nextTickAt})`;
+      ${row.retention}::text::jsonb, ${row.concurrency}::text::jsonb, ${row.rate}::text::jsonb,
+      ${row.metadata}::text::jsonb, ${row.nextTickAt})`;
 }
 
 export async function updateAutomation(db: Db, row: AutomationValues): Promise<void> {
@@ -99,6 +103,7 @@ export async function updateAutomation(db: Db, row: AutomationValues): Promise<v
   await db`
     update automations set ${db(changed)}, input_schema = ${row.inputSchema}::text::json,
       retention = ${row.retention}::text::jsonb, concurrency = ${row.concurrency}::text::jsonb,
+      rate = ${row.rate}::text::jsonb,
       metadata = ${row.metadata}::text::jsonb, updated_at = now()
     where app_id = ${row.appId} and id = ${row.id}`;
 }

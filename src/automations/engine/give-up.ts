@@ -30,6 +30,6 @@ export async function giveUpRun(deps: AdvanceDeps, key: { appId: string; runId: 
       wakeTimer: null,
       now,
     });
-    await turns.queueNextPending(tx, row.appId, row.automationId);
+    await turns.queueNextPending(tx, row, now);
   });
 }

@@ -224,10 +224,10 @@ export class RunJournal {
     // A pending run may already have entries, which it keeps from another run.
     const begins = this.row.status === 'pending' && !this.#hasBegun;
     const ended = append.status !== 'running';
-    if (begins && !(await turns.mayStartRun(tx, this.row))) return false;
+    if (begins && (await turns.takeTurnOf(tx, this.row, append.now)) !== 'now') return false;
     if (ended) await turns.lockLimit(tx, appId, automationId);
     const written = await store.appendEntries(tx, append);
-    if (written && ended) await turns.queueNextPending(tx, appId, automationId);
+    if (written && ended) await turns.queueNextPending(tx, this.row, append.now);
     return written;
   }
 

@@ -168,8 +168,9 @@ export class ProgramJournal {
     const dueMs = ended ? undefined : nextDueMs(state, row.timeoutSeconds);
     const waitingFor = waiting ? describeWait(state.open.values()) : null;
     const sleep = { waiting, waitingFor, wakeAt: dueMs === undefined ? null : new Date(dueMs), wakeTimer: null };
-    if (drafts.length === 0) {
-      if (!ended && (waiting !== row.waiting || dueMs !== row.wakeAt?.getTime()))
+    if (drafts.length === 0 && state.status === row.status) {
+      // A run that waits for its turn is woken when that comes.
+      if (!ended && state.status !== 'pending' && (waiting !== row.waiting || dueMs !== row.wakeAt?.getTime()))
         await runStore.sleepRun(tx, row, row.sequence, sleep);
       return;
     }
@@ -202,9 +203,9 @@ export class ProgramJournal {
   }
 
   /** Ends what the run leaves behind: its work, its place under the automation's limit, and children that it waited for. */
-  async #end({ tx, row, work }: ProgramChange): Promise<void> {
+  async #end({ tx, row, work, now }: ProgramChange): Promise<void> {
     work.readyAt = null;
-    await turns.queueNextPending(tx, row.appId, row.automationId);
+    await turns.queueNextPending(tx, row, now);
     for (const id of await runStore.listChildRuns(tx, row)) await this.#deps.cancelRun(tx, row.appId, id);
   }
 }

@@ -332,8 +332,17 @@ async function claimRun(
   if (!isReady || change.hasEnded) return 'lost';
   change.isByHolder = true;
   const isNew = state.status === 'pending';
-  if (isNew && row.limited && !(await turns.mayStartRun(tx, row))) return 'full';
-  if (isNew) change.add([draftEntry(change.around, 'run_started', { payload: change.around.input ?? null })]);
+  const turn = isNew && row.limited ? await turns.takeTurnOf(tx, row, now) : 'now';
+  if (turn === 'full') return 'full';
+  if (turn === 'later') {
+    // It is offered again when its turn comes.
+    work.readyAt = null;
+    return 'lost';
+  }
+  if (isNew && state.sequence === 0)
+    change.add([draftEntry(change.around, 'run_started', { payload: change.around.input ?? null })]);
+  // A run that keeps steps of another one has its first entry.
+  state.status = 'running';
   const claim = newUuid();
   Object.assign(work, {
     ...{ claim, leaseSeconds: input.lease_seconds, codeVersion: input.code_version },

@@ -105,6 +105,8 @@ export async function listOldRuns(
     from automation_runs r
     where r.app_id = ${appId} and r.automation_id = ${id} and ${ofKind(db, old.failed)}
       and r.created_at < ${old.endedBefore} and r.completed_at < ${old.endedBefore} and (${isAged} or ${isSurplus})
+      -- A rate counts the runs that started in a time, which is at most a day.
+      and (r.rate_key is null or r.started_at is null or r.started_at < ${old.endedBefore}::timestamptz - interval '1 day')
       ${after === undefined ? db`` : db`and (r.created_at, r.id) > (${after.createdAt}::timestamptz, ${after.id}::uuid)`}
     order by r.created_at, r.id limit ${countMax} ${lock ? db`for update of r skip locked` : db``}`;
 }

@@ -1,6 +1,6 @@
 import { AppError, invalidField } from '../../lib/errors.ts';
 import { formatId } from '../../lib/ids.ts';
-import { type Graph, graphLimits } from '../definitions/graph.ts';
+import { graphLimits } from '../definitions/graph.ts';
 import { isDeeperThan } from '../engine/draft-entries.ts';
 import type { DraftEntry, EntryMetadata, JournalEntry } from '../engine/journal.ts';
 import type { SecretValues } from '../engine/secret-values.ts';
@@ -24,17 +24,20 @@ export function copyEntries(
   });
 }
 
-/** Replaces the recorded outputs of these nodes: of each, the last one that is kept. Throws 422 and 409. */
+/**
+ * Replaces the recorded outputs of these nodes: of each, the last one that is kept. Throws 422 and 409.
+ * @param nodes the ids of the workflow's nodes, or of the steps of a program
+ */
 export function replaceOutputs(
   kept: readonly JournalEntry[],
   outputs: Readonly<Record<string, unknown>>,
-  graph: Graph,
+  nodes: { has(id: string): boolean },
   secrets: SecretValues,
 ): JournalEntry[] {
   const replaced = new Map<number, unknown>();
   for (const [nodeId, output] of Object.entries(outputs)) {
     const field = `outputs.${nodeId}`;
-    if (!graph.nodes.has(nodeId)) throw invalidField(field, 'does not name a node of the workflow');
+    if (!nodes.has(nodeId)) throw invalidField(field, 'does not name a node of the workflow');
     const ends = kept.filter((entry) => entry.type === 'node_completed' && entry.nodeId === nodeId);
     const last = ends.at(-1);
     if (!last) throw invalidField(field, 'has no recorded output that the new run keeps');

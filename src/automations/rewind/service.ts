@@ -5,12 +5,15 @@ import { AppError, type FieldError, found, invalidField } from '../../lib/errors
 import { formatId } from '../../lib/ids.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import { intersectScopes, type KeyScope } from '../../tenancy/key-scopes.ts';
+import type { Secrets } from '../../tenancy/secrets.ts';
 import { type Graph, graphLimits, isProgram } from '../definitions/graph.ts';
 import type { AutomationService } from '../definitions/service.ts';
 import type { AutomationRow } from '../definitions/store.ts';
 import * as definitionStore from '../definitions/store.ts';
 import type { JournalEntry } from '../engine/journal.ts';
 import { SecretValues } from '../engine/secret-values.ts';
+import { wrapSecrets } from '../programs/fragments.ts';
+import { insertFragments, listFragments } from '../programs/store.ts';
 import { keepRun } from '../retention/store.ts';
 import { chooseIdentity, requireRunning } from '../runs/invoker.ts';
 import * as runStore from '../runs/store.ts';
@@ -19,6 +22,7 @@ import { wrongState } from '../runs/wrong-state.ts';
 import type { retrySchema } from '../schema.ts';
 import { copyEntries, replaceOutputs } from './copy.ts';
 import { described, foldKept, planRewind, type RewindFrom, RewindMismatch } from './plan.ts';
+import { keepSteps } from './program.ts';
 
 type RetryDeps = {
   db: Database;
@@ -28,6 +32,7 @@ type RetryDeps = {
   newRun(automation: AutomationRow, more: Partial<NewRun> & { payload: unknown }): NewRun;
   checkPayload(automation: AutomationRow, payload: unknown): Promise<void>;
   loadGraph(run: RunRow): Promise<Graph>;
+  secrets: Secrets;
 };
 
 type RetryInput = NonNullable<Static<typeof retrySchema>>;
@@ -76,6 +81,8 @@ export function createRetries(deps: RetryDeps) {
       if (!isTerminal(run)) throw wrongState(run, 'cannot be retried before it has ended');
       const automation = await automations.getDefinition(caller, formatId('automation', run.automationId));
       requireRunning(automation);
+      if (input.from !== undefined && run.program)
+        return rewindProgram(deps, again, caller, run, automation, input.from, input);
       if (input.from !== undefined) return rewind(deps, again, caller, run, automation, input.from, input);
       if (input.payload !== undefined) await requirePayload(automation, input.payload);
       const payload = input.payload === undefined ? {} : { payload: input.payload };
@@ -103,7 +110,7 @@ async function rewind(
   wanted: NonNullable<RetryInput['from']>,
   { outputs = {}, workflow_version: version }: RetryInput,
 ): Promise<RunRow> {
-  if (run.graphVersion === null || run.program) throw invalidField('from', 'is only for runs of a workflow graph');
+  if (run.graphVersion === null) throw invalidField('from', 'is only for runs of a workflow');
   const old = await loadGraph(run);
   const graphVersion = version ?? run.graphVersion;
   const written = version === undefined ? undefined : await definitionStore.findGraphVersion(db, automation, version);
@@ -111,16 +118,9 @@ async function rewind(
     throw invalidField('workflow_version', 'is not a version of the automation’s graph');
   const graph = await loadGraph({ ...run, graphVersion });
   const entries = (await runStore.listEntries(db, run)).map(runStore.readEntry);
-  const from = readFrom(wanted, run, entries, old);
+  const from = readFrom(wanted, run, entries, old.nodes);
   const { kept, open } = planRewind(entries, from);
-  const secrets = automations.openSecrets(
-    Object.fromEntries(
-      Object.keys(outputs).length === 0
-        ? []
-        : (await automations.listSecrets(caller)).map(({ name, value }) => [name, value.toString('base64')]),
-    ),
-  );
-  const edited = replaceOutputs(kept, outputs, old, new SecretValues(secrets));
+  const edited = replaceOutputs(kept, outputs, old.nodes, await secretsIn(automations, caller, outputs));
   const now = clock.now();
   const drafts = copyEntries(edited, { runId: run.id, open, now });
   const numbered = drafts.map((draft, index) => ({ ...draft, sequence: index + 1 }));
@@ -139,6 +139,48 @@ async function rewind(
     found(await keepRun(tx, run));
     const row = await runStore.insertRun(tx, next);
     await writeCopied(tx, row, drafts, now);
+    return found(await runStore.findRun(tx, row.appId, row.id));
+  });
+}
+
+/** The values of secrets to find in these outputs. */
+async function secretsIn(automations: AutomationService, caller: Caller, outputs: object): Promise<SecretValues> {
+  const rows = Object.keys(outputs).length === 0 ? [] : await automations.listSecrets(caller);
+  const wrapped = Object.fromEntries(rows.map(({ name, value }) => [name, value.toString('base64')]));
+  return new SecretValues(automations.openSecrets(wrapped));
+}
+
+/** A new run of a program with the steps that the old one had done. The program executes the others. */
+async function rewindProgram(
+  { db, clock, secrets, automations }: RetryDeps,
+  again: (caller: Caller, run: RunRow, automation: AutomationRow, more: Partial<NewRun>) => NewRun,
+  caller: Caller,
+  run: RunRow,
+  automation: AutomationRow,
+  wanted: NonNullable<RetryInput['from']>,
+  { outputs = {}, workflow_version: version }: RetryInput,
+): Promise<RunRow> {
+  if (version !== undefined) throw invalidField('workflow_version', 'is only for runs of a workflow graph');
+  const entries = (await runStore.listEntries(db, run)).map(runStore.readEntry);
+  const steps = new Set(entries.flatMap(({ nodeId }) => nodeId ?? []));
+  const kept = keepSteps(entries, readFrom(wanted, run, entries, steps));
+  const values = await secretsIn(automations, caller, outputs);
+  const edited = replaceOutputs(kept, outputs, steps, values);
+  const now = clock.now();
+  const drafts = copyEntries(edited, { runId: run.id, open: new Set(), now });
+  const fragments = new Map((await listFragments(db, run, 0, run.sequence)).map((one) => [one.sequence, one.secrets]));
+  const kepts = edited.flatMap(({ sequence, record }, index) => {
+    const { replaced, redacted } = record.metadata ?? {};
+    const names = (redacted ?? []).map(({ secret }) => secret);
+    const own = replaced === true ? wrapSecrets(secrets, values.valuesOf(names)) : fragments.get(sequence);
+    return names.length === 0 || own === undefined ? [] : [{ sequence: index + 1, secrets: own }];
+  });
+  const next = again(caller, run, automation, { graphVersion: run.graphVersion, program: true });
+  return db.begin(async (tx) => {
+    found(await keepRun(tx, run));
+    const row = await runStore.insertRun(tx, next);
+    await writeCopied(tx, row, drafts, now);
+    await insertFragments(tx, row, kepts);
     return found(await runStore.findRun(tx, row.appId, row.id));
   });
 }
@@ -171,13 +213,13 @@ function readFrom(
   wanted: NonNullable<RetryInput['from']>,
   run: RunRow,
   entries: readonly JournalEntry[],
-  graph: Graph,
+  nodes: { has(id: string): boolean },
 ): RewindFrom {
   if (wanted === 'failure') {
     if (run.status === 'completed') throw invalidField('from', 'the run has not failed');
     return 'failure';
   }
-  if (!graph.nodes.has(wanted.node)) throw invalidField('from.node', 'does not name a node of the workflow');
+  if (!nodes.has(wanted.node)) throw invalidField('from.node', 'does not name a node of the workflow');
   const starts = entries.filter(({ type, nodeId }) => type === 'node_started' && nodeId === wanted.node);
   if (wanted.sequence !== undefined) {
     if (!starts.some(({ sequence }) => sequence === wanted.sequence))

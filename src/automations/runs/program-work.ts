@@ -32,11 +32,7 @@ export function createProgramWork({ db, clock, automations, get }: ProgramWorkDe
           'The runs of this automation are executed by its workflow, not by an external worker.',
         );
       return db.begin(async (tx) => {
-        if (
-          maxConcurrentRuns !== null &&
-          !(await turns.mayStartRun(tx, { appId, automationId: id, concurrencyKey: null }))
-        )
-          return undefined;
+        if (maxConcurrentRuns !== null && !(await turns.hasRoom(tx, { appId, id }))) return undefined;
         const row = await claimRun(tx, { appId, id }, clock.now(), leaseSeconds);
         if (row) await runStore.announceRun(tx, row);
         return row;

@@ -21,7 +21,6 @@ import { type Child, NodeFailure } from '../nodes/kind.ts';
 import { createRetries } from '../rewind/service.ts';
 import type { invokeSchema, listVisibleRunsQuery } from '../schema.ts';
 import { requireBacklogRoom } from './backlog.ts';
-import { concurrencyKeyOf } from './concurrency.ts';
 import { readCursor, writeCursor } from './cursor.ts';
 import { claimInvocation } from './invocation-store.ts';
 import { digestInvocation, findInvocation, getInvokedRun } from './invocations.ts';
@@ -30,6 +29,7 @@ import { createProgramWork } from './program-work.ts';
 import { appendSignal } from './signals.ts';
 import * as runStore from './store.ts';
 import { type EntryRow, isTerminal, type NewRun, type RunRow } from './store.ts';
+import { turnKeysOf } from './turn-keys.ts';
 import * as turns from './turn-store.ts';
 import { findVisibleRun, listRuns, listVisibleRuns, type RunFilter, type RunSummaryRow } from './visible-store.ts';
 import { wrongState } from './wrong-state.ts';
@@ -121,7 +121,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
       teamId: automation.teamId,
       userId: automation.userId,
       timeoutSeconds: automation.timeoutSeconds,
-      concurrencyKey: concurrencyKeyOf(automation, more.payload),
+      ...turnKeysOf(automation, more.payload),
       createdAt: clock.now(),
       ...more,
     };
@@ -154,7 +154,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
       wakeTimer: null,
       now,
     });
-    await turns.queueNextPending(tx, appId, row.automationId);
+    await turns.queueNextPending(tx, row, now);
     for (const child of await runStore.listChildRuns(tx, row)) await cancelTree(tx, appId, child);
     return runStore.findRun(tx, appId, id);
   }
@@ -318,7 +318,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
       });
     },
 
-    ...createRetries({ db, clock, automations, get, newRun, checkPayload, loadGraph }),
+    ...createRetries({ db, clock, secrets, automations, get, newRun, checkPayload, loadGraph }),
 
     /** Stores a signal for the run, which may already wait for it or do so later. */
     async signal(caller: Caller, id: string, name: string, payload: unknown): Promise<RunRow> {

@@ -52,6 +52,8 @@ export type RunRow = {
   timeoutSeconds: number | null;
   /** The digest of the value of its payload that limits it together with others; null without such a limit. */
   concurrencyKey: Buffer | null;
+  /** What the rate of its automation counts it with. */
+  rateKey: Buffer | null;
   sequence: number;
   /** The link of the journal's entry `linked` (`src/ledger/`). */
   link: Buffer | null;
@@ -129,6 +131,7 @@ export type NewRun = Pick<RunRow, 'appId' | 'sandboxId' | 'automationId' | 'grap
   userId?: string | null;
   timeoutSeconds?: number | null;
   concurrencyKey?: Buffer | null;
+  rateKey?: Buffer | null;
   /** For a run that failed before it started: the reason. */
   error?: { code: string; message: string } | null;
   createdAt: Date;
@@ -146,7 +149,7 @@ export async function insertRun(db: Db, run: NewRun): Promise<RunRow> {
       insert into automation_runs (app_id, id, sandbox_id, automation_id, graph_version, program, type, status, input,
         payload, participants, error, event_id, scheduled_at, depth, event_depth, tree_id, parent_run_id, parent_command_id, retried_from,
         invoked_by_user_id, invoked_by_agent_id, acts_as_user_id, acts_as_agent_id, scopes, org_id, team_id, user_id,
-        timeout_seconds, concurrency_key, traceparent, completed_at, created_at, updated_at)
+        timeout_seconds, concurrency_key, rate_key, traceparent, completed_at, created_at, updated_at)
       values (${run.appId}, ${run.id}, ${run.sandboxId}, ${run.automationId}, ${run.graphVersion}, ${run.program}, ${run.type}, ${status},
         ${run.input === undefined ? null : JSON.stringify(run.input)}::text::json, ${JSON.stringify(run.payload ?? null)}::text::json,
         ${run.participants ? JSON.stringify(run.participants) : null}::text::json,
@@ -156,7 +159,7 @@ export async function insertRun(db: Db, run: NewRun): Promise<RunRow> {
         ${run.invokedByUserId ?? null}, ${run.invokedByAgentId ?? null}, ${run.actsAsUserId ?? null},
         ${run.actsAsAgentId ?? null}, ${run.scopes ? [...run.scopes] : null}::text[],
         ${run.orgId ?? null}, ${run.teamId ?? null}, ${run.userId ?? null}, ${run.timeoutSeconds ?? null},
-        ${run.concurrencyKey ?? null}, ${currentTraceparent() ?? null}, ${run.error ? run.createdAt : null}, ${run.createdAt}, ${run.createdAt})
+        ${run.concurrencyKey ?? null}, ${run.rateKey ?? null}, ${currentTraceparent() ?? null}, ${run.error ? run.createdAt : null}, ${run.createdAt}, ${run.createdAt})
       returning *),
     job as (
       select add_job('advance_run', json_strip_nulls(json_build_object('appId', made.app_id, 'runId', made.id,
@@ -185,7 +188,7 @@ export type WorkRow = RunRow & {
 
 export async function findWork(db: Db, appId: string, id: string): Promise<WorkRow | undefined> {
   const [row] = await db<WorkRow[]>`
-    select r.*, (a.max_concurrent_runs is not null or a.concurrency is not null) as limited,
+    select r.*, (a.max_concurrent_runs is not null or a.concurrency is not null or a.rate is not null) as limited,
       r.tree_id is not null
         or exists (select 1 from automation_run_trees t where t.app_id = r.app_id and t.id = r.id) as in_tree,
       ${secretsVersion(db, 'r')} as secrets_version,
@@ -323,6 +326,8 @@ export async function appendEntries(db: Db, append: Append): Promise<boolean> {
         waiting_for = ${toJson(append.waitingFor ?? null)}::text::json, wake_at = ${append.wakeAt}, wake_timer = ${toJson(append.wakeTimer)}::text::json, lease_until = null,
         result = coalesce(${append.result === undefined ? null : JSON.stringify(append.result)}::text::json, r.result),
         error = coalesce(${append.error === undefined ? null : JSON.stringify(append.error)}::text::json, r.error),
+        -- It has not started, so a rate does not count it.
+        rate_key = case when old.status = 'pending' and ${status} = 'cancelled' then null else r.rate_key end,
         started_at = case when ${status} = 'pending' then r.started_at else coalesce(r.started_at, ${now}) end,
         completed_at = ${ended ? now : null},
         version = r.version + case when old.status = ${status} then 0 else 1 end,

@@ -263,6 +263,7 @@ const movers: Record<Kind, (job: Job) => Promise<void>> = {
       'max_concurrent_runs',
       'max_pending_runs',
       'concurrency',
+      'rate',
       'timeout_seconds',
       'retention',
       'metadata',

@@ -71,7 +71,14 @@ export const kinds: readonly Kind[] = [
     defaults: {
       ...{ description: null, trigger: null, filter: null, schedule: null, timezone: 'UTC', workflow: null },
       ...{ input_schema: null, invoke_auth: 'any', run_as_user: null, run_as_agent: null, max_concurrent_runs: null },
-      ...{ max_pending_runs: null, concurrency: null, timeout_seconds: null, retention: null, metadata: {} },
+      ...{
+        max_pending_runs: null,
+        concurrency: null,
+        rate: null,
+        timeout_seconds: null,
+        retention: null,
+        metadata: {},
+      },
     },
     fixed: ['type', 'team', 'user', 'org'],
     names: { team: 'team', user: 'user', org: 'org', run_as_user: 'user', run_as_agent: 'agent' },

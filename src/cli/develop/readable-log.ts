@@ -14,7 +14,7 @@ const colours = { fatal: 'red', error: 'red', warn: 'yellow', info: 'cyan', debu
 export function formatLogLine(text: string, { ownIds, isColoured }: { ownIds: string; isColoured: boolean }) {
   const line = readLine(text);
   if (line === undefined) return sanitizeForTerminal(text);
-  if (String(line.requestId ?? '').startsWith(ownIds) || line.migration !== undefined) return undefined;
+  if (String(line.requestId ?? '').startsWith(ownIds) || line.migrations !== undefined) return undefined;
   const paint = (style: Parameters<typeof styleText>[0], part: string) =>
     isColoured ? styleText(style, part, { validateStream: false }) : part;
   const head = paint('dim', formatTime(line.time));

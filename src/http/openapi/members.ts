@@ -226,6 +226,7 @@ const members: Record<string, string> = {
   lookup_key: 'A name for programs, unique in the app or sandbox.',
   concurrency: 'Limits active runs with the same value in their payload.',
   max_concurrent_runs: 'How many runs may be active at the same time.',
+  rate: 'How many runs may start in a time. The others wait for their turn.',
   max_pending_runs: 'How many runs may wait for their turn. Beyond it, invocations are 429.',
   retention: 'How long runs are kept after their end. Without it, as the app says.',
   run_retention: 'How long runs of automations without `retention` are kept after their end.',

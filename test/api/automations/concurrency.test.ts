@@ -2,10 +2,12 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { parseId } from '../../../src/lib/ids.ts';
 import { AutomationsClient, graphOf } from '../../support/automations.ts';
+import { ProgramWorker, programOf } from '../../support/programs.ts';
 import { type ErrorBody, startTestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 
-const server = await startTestServer();
+let offsetMs = 0;
+const server = await startTestServer({ clock: { now: () => new Date(Date.now() + offsetMs) } });
 after(() => server.close());
 const app = await server.provision.app();
 const client = new AutomationsClient(server, app);
@@ -140,18 +142,137 @@ test('a higher limit, or none, starts the runs that wait', async () => {
   for (const run of runs) await end(run);
 });
 
-test('`concurrency` is refused without a graph, and with a path or limit that is not one', async () => {
+test('`concurrency` and `rate` are refused without a workflow, and with members that are not right', async () => {
   const create = async (body: Record<string, unknown>) => {
     const refused = await client.call<ErrorBody>('POST', '/automations', { name: 'x', type: 'invoked', ...body });
     assert.equal(refused.status, 422, refused.text);
     return refused.body.error.fields?.[0]?.field;
   };
-  const program = { kind: 'WorkflowProgram', version: 1, name: 'x' };
+  const rate = { limit: 1, per: '1m' };
   assert.equal(await create({ concurrency: perCustomer }), 'concurrency');
-  assert.equal(await create({ concurrency: perCustomer, workflow: program }), 'concurrency');
-  assert.equal(await create({ concurrency: { key: 'a..b', limit: 1 }, workflow: waiting }), 'concurrency.key');
-  assert.equal(await create({ concurrency: { key: 'a', limit: 0 }, workflow: waiting }), 'concurrency.limit');
-  const automation = await client.createAutomation({ workflow: waiting, concurrency: perCustomer });
-  const changed = await client.call<ErrorBody>('PATCH', `/automations/${automation.id}`, { workflow: program });
+  assert.equal(await create({ rate }), 'rate');
+  const cases: [Record<string, unknown>, string][] = [
+    [{ concurrency: { key: 'a..b', limit: 1 } }, 'concurrency.key'],
+    [{ concurrency: { key: 'a', limit: 0 } }, 'concurrency.limit'],
+    [{ rate: { ...rate, limit: 0 } }, 'rate.limit'],
+    [{ rate: { ...rate, per: '0s' } }, 'rate.per'],
+    [{ rate: { ...rate, per: '25h' } }, 'rate.per'],
+    [{ rate: { ...rate, key: 'a.' } }, 'rate.key'],
+    [{ rate: { ...rate, key: 'a' }, concurrency: perCustomer }, 'rate.key'],
+  ];
+  for (const [members, field] of cases) assert.equal(await create({ workflow: waiting, ...members }), field);
+  const automation = await client.createAutomation({ workflow: waiting, rate });
+  const changed = await client.call<ErrorBody>('PATCH', `/automations/${automation.id}`, { workflow: null });
   assert.equal(changed.status, 422, changed.text);
+});
+
+/** Moves the clock and does the server's check for due runs. */
+async function pass(seconds: number): Promise<void> {
+  offsetMs += seconds * 1_000;
+  await server.server.work.ticker.tick();
+}
+
+const instant = graphOf({ id: 'a', kind: 'transform', value: 1 });
+const statuses = (runs: readonly string[]) => Promise.all(runs.map(async (id) => (await client.run(id)).status));
+
+test('a rate delays runs and drops none: they start in their order, also behind one that is cancelled', async () => {
+  const automation = await client.createAutomation({
+    ...{ workflow: instant, rate: { limit: 2, per: '30m' }, max_pending_runs: 5 },
+  });
+  const runs: string[] = [];
+  for (let n = 0; n < 2; n++) {
+    runs.push(await invoke(automation, n));
+    await client.waitForEnd(runs[n] ?? '');
+  }
+  for (let n = 2; n < 7; n++) runs.push(await invoke(automation, n));
+  const [, , third = '', fourth = '', ...rest] = runs as [string, string, ...string[]];
+  const refused = await client.call<ErrorBody>('POST', `/automations/${automation.id}/invoke`, {});
+  assert.deepEqual([refused.status, refused.body.error.code], [429, 'rate_limited']);
+  await pass(1_500);
+  assert.deepEqual(await statuses([third, fourth]), ['pending', 'pending']);
+  await client.call('POST', `/automation_runs/${third}/cancel`);
+  await pass(301);
+  await client.waitForEnd(fourth);
+  await client.waitForEnd(rest[0] ?? '');
+  assert.deepEqual(await statuses(rest.slice(1)), ['pending', 'pending']);
+  await pass(1_801);
+  for (const run of rest) assert.equal((await client.waitForEnd(run)).status, 'completed');
+  const { body } = await client.call<{ rate: unknown }>('GET', `/automations/${automation.id}`);
+  assert.deepEqual(body.rate, { limit: 2, per: '30m' });
+});
+
+test('a rate with a key counts each value, and a run that another limit delays stops no other', async () => {
+  const keyed = await client.createAutomation({
+    ...{ workflow: instant, rate: { limit: 1, per: '30m', key: 'customer.id' }, max_concurrent_runs: 1 },
+  });
+  const a1 = await invoke(keyed, 'a');
+  await client.waitForEnd(a1);
+  const [a2, b1] = [await invoke(keyed, 'a'), await invoke(keyed, 'b')];
+  await client.waitForEnd(b1);
+  assert.deepEqual(await statuses([a2]), ['pending']);
+  const none = await client.call('PATCH', `/automations/${keyed.id}`, { rate: null });
+  assert.deepEqual([none.status, none.body.rate], [200, undefined]);
+  await client.waitForEnd(a2);
+  const both = await client.createAutomation({
+    ...{ workflow: waiting, rate: { limit: 3, per: '30m' }, concurrency: perCustomer },
+  });
+  const c1 = await invoke(both, 'c');
+  await untilActive([c1], [c1]);
+  const [c2, d1, e1, f1] = [
+    await invoke(both, 'c'),
+    await invoke(both, 'd'),
+    await invoke(both, 'e'),
+    await invoke(both, 'f'),
+  ];
+  await untilActive([c1, c2, d1, e1, f1], [c1, d1, e1]);
+  await pass(1_801);
+  await untilActive([c1, c2, d1, e1, f1], [c1, d1, e1, f1]);
+  await end(c1);
+  await untilActive([c2], [c2]);
+});
+
+test('many runs at the same time never start faster than the rate, and all complete', async () => {
+  const limit = 5;
+  const automation = await client.createAutomation({ workflow: instant, rate: { limit, per: '30m', key: 'n' } });
+  const runs = await Promise.all(
+    Array.from({ length: 40 }, (_, n) => client.invoke(automation.id, { payload: { n: n % 2 } })),
+  );
+  const find = () => server.db<{ n: number; startedAt: Date | null; status: string }[]>`
+    select (payload ->> 'n')::integer as n, started_at, status from automation_runs
+    where automation_id = ${parseId('automation', automation.id) ?? ''}`;
+  for (let done = 1; done <= 4; done++) {
+    await until(async () => (await find()).filter(({ status }) => status === 'completed').length === 10 * done);
+    await pass(1_801);
+  }
+  assert.equal(runs.length, 40);
+  const starts = (await find()).map(({ n, startedAt }) => ({ n, at: startedAt?.getTime() ?? 0 }));
+  for (const { n, at } of starts) {
+    const count = starts.filter((one) => one.n === n && one.at > at - 1_800_000 && one.at <= at).length;
+    assert.ok(count <= limit, `${count} runs of ${n} had started within half an hour`);
+  }
+});
+
+test('the limits hold for runs of programs, which workers are offered when their turn comes', async () => {
+  const worker = new ProgramWorker(client);
+  const patiently = { wait_seconds: 30, lease_seconds: 3_600 };
+  const started = async (automation: { id: string }, count: number) =>
+    Promise.all(Array.from({ length: count }, async () => (await worker.take(automation.id, patiently)).run));
+  const rated = await client.createAutomation({ workflow: programOf('x'), rate: { limit: 2, per: '30m' } });
+  const runs: string[] = [];
+  for (let n = 0; n < 4; n++) runs.push(await invoke(rated, n));
+  assert.deepEqual((await started(rated, 2)).sort(), runs.slice(0, 2).sort());
+  assert.equal((await worker.claim(rated.id)).status, 204);
+  const next = worker.take(rated.id, patiently);
+  await pass(1_801);
+  assert.equal((await next).run, runs[2]);
+  assert.equal((await worker.take(rated.id, patiently)).run, runs[3]);
+  const keyed = await client.createAutomation({ workflow: programOf('x'), concurrency: perCustomer });
+  const [a1, a2, b1] = [await invoke(keyed, 'a'), await invoke(keyed, 'a'), await invoke(keyed, 'b')];
+  const work = await worker.take(keyed.id, patiently);
+  assert.equal(work.run, a1);
+  assert.equal((await worker.take(keyed.id, patiently)).run, b1);
+  assert.equal((await worker.claim(keyed.id)).status, 204);
+  const waitingForA = worker.take(keyed.id, patiently);
+  await work.write([{ type: 'run_completed' }]);
+  assert.equal((await waitingForA).run, a2);
 });

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { AutomationsClient, entryTypes, graphOf, type Run } from '../../support/automations.ts';
+import { completed, ProgramWorker, programOf, started } from '../../support/programs.ts';
 import { type ErrorBody, startTestServer } from '../../support/server.ts';
 
 const server = await startTestServer();
@@ -272,4 +273,83 @@ test('the time limit of a run counts from its rewind', async () => {
   assert.ok(types.includes('timer_fired b'));
   await client.call('POST', `/automation_runs/${again.id}/signal`, { name: 'go' });
   assert.equal((await client.waitForEnd(again.id)).status, 'completed');
+});
+
+/** A claimed run of a program, which the steps up to `b` have written. */
+async function startProgram(options: { payload?: unknown } = {}) {
+  const { id } = await client.createAutomation({ workflow: programOf('x') });
+  await client.invoke(id, { payload: { n: 1 } });
+  const work = await worker.take(id, { wait_seconds: 30 });
+  await work.write([
+    ...[started('a', { retry: { max_attempts: 3, initial_seconds: 0 } }), completed('a', options.payload ?? 1)],
+    ...[started('go', { kind: 'signal', name: 'go' }), started('left/b'), started('right/b')],
+  ]);
+  await client.call('POST', `/automation_runs/${work.run}/signal`, { name: 'go', payload: 7 });
+  work.sequence = (await work.write([])).sequence;
+  await work.write([completed('right/b', 'right')]);
+  return { id, work };
+}
+const worker = new ProgramWorker(client);
+const failed = (node_id: string) => ({ type: 'node_failed', node_id, error: { code: 'x', message: '' } });
+
+test('a run of a program continues before a step or at its failure, and keeps what other branches had done', async () => {
+  const { id, work } = await startProgram();
+  await work.write([failed('left/b'), started('handled'), completed('handled'), started('c'), failed('c')]);
+  assert.equal((await retry(work.run, { from: 'failure' })).status, 409, 'an active run');
+  await work.write([{ type: 'run_failed', error: { code: 'x', message: 'No.' } }]);
+  const cases: [unknown, string[]][] = [
+    ['failure', ['a', 'go', 'left/b', 'right/b', 'handled']],
+    [{ node: 'handled' }, ['a', 'go', 'left/b', 'right/b']],
+    [{ node: 'left/b' }, ['a']],
+  ];
+  for (const [from, steps] of cases) {
+    const again = await retry(work.run, { from });
+    assert.equal(again.status, 201, again.text);
+    assert.deepEqual([again.body.status, again.body.retried_from], ['pending', work.run]);
+    const next = await worker.take(id, { wait_seconds: 30 });
+    assert.equal(next.run, again.body.id);
+    const entries = next.claimed.journal;
+    assert.equal(entries[0]?.type, 'run_started');
+    assert.equal(entries.filter(({ type }) => type === 'run_started').length, 1);
+    const ended = entries.filter(({ type }) => type === 'node_completed' || type === 'node_failed');
+    assert.deepEqual(new Set(entries.flatMap(({ node_id }) => node_id ?? [])), new Set(steps));
+    assert.equal(ended.length, steps.length);
+    assert.ok(entries.every(({ record }) => record.metadata?.copied_from !== undefined));
+    assert.equal((await client.run(next.run)).status, 'running');
+    await next.write([started('new'), completed('new'), { type: 'run_completed', payload: from }]);
+    assert.equal((await client.run(next.run)).status, 'completed');
+  }
+  const proof = await client.call('GET', '/ledger/verification');
+  assert.doesNotMatch(proof.text, /"(broken|altered|missing)"/);
+});
+
+test('outputs of steps are replaced, secrets reach the worker of the new run, and wrong places are 422', async () => {
+  const token = 'correct horse battery staple';
+  await client.call('PUT', '/secrets/TOKEN', { value: token });
+  const { id, work } = await startProgram({ payload: { token } });
+  await work.write([completed('left/b'), { type: 'run_completed' }]);
+  const from = { node: 'right/b' };
+  const outputs = { go: { by: 'hand', token } };
+  const again = await retry(work.run, { from: { node: 'left/b' }, outputs: { a: { edited: token } } });
+  assert.equal(again.status, 201, again.text);
+  const next = await worker.take(id, { wait_seconds: 30 });
+  const output = (node: string, journal = next.claimed.journal) =>
+    journal.find(({ type, node_id }) => type === 'node_completed' && node_id === node)?.record.payload;
+  assert.deepEqual(output('a'), { edited: token });
+  assert.doesNotMatch(JSON.stringify(await client.journal(next.run)), /battery/);
+  await next.write([{ type: 'run_completed' }]);
+  assert.equal((await retry(work.run, { from })).status, 201);
+  assert.deepEqual(output('a', (await worker.take(id, { wait_seconds: 30 })).claimed.journal), { token });
+  const wrong: [object, string][] = [
+    [{ from: { node: 'nowhere' } }, 'from.node'],
+    [{ from: { node: 'a', sequence: 3 } }, 'from.sequence'],
+    [{ from: 'failure' }, 'from'],
+    [{ from, outputs }, 'outputs.go'],
+    [{ from, workflow_version: 1 }, 'workflow_version'],
+  ];
+  for (const [body, field] of wrong) {
+    const refused = await retry(work.run, body);
+    assert.equal(refused.status, 422, refused.text);
+    assert.equal(refused.body.error?.fields[0]?.field, field);
+  }
 });

@@ -111,7 +111,7 @@ const references: Record<string, Reference | readonly Reference[]> = {
 const plainText = new Set(
   `body body.acl.add.actions body.acl.grants.actions body.add.actions body.grants.actions body.namespace body.external_id
   query.namespace query.external_id body.audience body.checksum body.claims.name
-  body.claims.groups.claim body.concurrency.key
+  body.claims.groups.claim body.concurrency.key body.rate.key body.rate.per
   body.claims.org.claim body.claims.role.claim body.claims.teams.claim body.console.client_id
   body.console.client_secret body.issuer body.jwks_url body.content body.content.content_type
   body.content.data body.content.filename body.content_type body.data body.description body.destination_path
@@ -131,6 +131,7 @@ const plainText = new Set(
   body.upserts.content.filename body.upserts.external_id body.upserts.metadata.* body.upserts.source_url body.upserts.title
   body.after_cursor body.automations body.claim body.code_version body.entries.automation body.entries.error.code
   body.entries.error.message body.entries.name body.entries.node_id body.entries.payload body.entries.until
+  body.entries.question body.entries.users body.entries.teams body.entries.org
   body.release.workflow_changed.expected body.release.workflow_changed.found
   body.attributes.* body.chunking_strategy body.files.attributes.* body.files.chunking_strategy body.filters.*
   query.after query.before

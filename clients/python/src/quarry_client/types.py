@@ -2465,12 +2465,24 @@ class KnowledgeSync(TypedDict):
 
 
 class AutomationConcurrency(TypedDict):
-    """Limits active runs with the same value in their payload. Only with a workflow graph."""
+    """Limits active runs with the same value in their payload. Only with a workflow."""
 
     key: str
     """The path of a member of the payload, such as `customer.id`."""
     limit: int
     """How many runs with the same value may be active at the same time."""
+
+
+
+class AutomationRate(TypedDict):
+    """Limits how many runs start in any time of this length. The others wait. Only with a workflow."""
+
+    limit: int
+    """How many runs may start in this time."""
+    per: str
+    """The time: seconds, minutes, hours or a day, such as `30s`, `1m`, `12h` or `1d`, which is the most."""
+    key: NotRequired[str]
+    """The path of a member of the payload: each of its values has a limit of its own. The same as that of `concurrency`, if both have one."""
 
 
 
@@ -2538,7 +2550,9 @@ class Automation(TypedDict):
     max_pending_runs: NotRequired[int]
     """How many runs may wait for their turn. Beyond it, invocations are 429."""
     concurrency: NotRequired[AutomationConcurrency]
-    """Limits active runs with the same value in their payload. Only with a workflow graph."""
+    """Limits active runs with the same value in their payload. Only with a workflow."""
+    rate: NotRequired[AutomationRate]
+    """Limits how many runs start in any time of this length. The others wait. Only with a workflow."""
     timeout_seconds: NotRequired[int]
     """How many seconds a run may take."""
     retention: NotRequired[AutomationRetention]
@@ -5150,12 +5164,24 @@ class AbortKnowledgeSyncRequest(TypedDict):
 
 
 class CreateAutomationRequestConcurrency(TypedDict):
-    """Limits active runs with the same value in their payload. Only with a workflow graph."""
+    """Limits active runs with the same value in their payload. Only with a workflow."""
 
     key: str
     """The path of a member of the payload, such as `customer.id`."""
     limit: int
     """How many runs with the same value may be active at the same time."""
+
+
+
+class CreateAutomationRequestRate(TypedDict):
+    """Limits how many runs start in any time of this length. The others wait. Only with a workflow."""
+
+    limit: int
+    """How many runs may start in this time."""
+    per: str
+    """The time: seconds, minutes, hours or a day, such as `30s`, `1m`, `12h` or `1d`, which is the most."""
+    key: NotRequired[str]
+    """The path of a member of the payload: each of its values has a limit of its own. The same as that of `concurrency`, if both have one."""
 
 
 
@@ -5204,6 +5230,8 @@ class CreateAutomationRequest(TypedDict):
     """How many runs may wait for their turn. Beyond it, invocations are 429."""
     concurrency: NotRequired[Optional[CreateAutomationRequestConcurrency]]
     """Limits active runs with the same value in their payload."""
+    rate: NotRequired[Optional[CreateAutomationRequestRate]]
+    """How many runs may start in a time. The others wait for their turn."""
     timeout_seconds: NotRequired[Optional[int]]
     """How many seconds a run may take."""
     retention: NotRequired[Optional[CreateAutomationRequestRetention]]
@@ -5230,12 +5258,24 @@ class AutomationPage(Page):
 
 
 class UpdateAutomationRequestConcurrency(TypedDict):
-    """Limits active runs with the same value in their payload. Only with a workflow graph."""
+    """Limits active runs with the same value in their payload. Only with a workflow."""
 
     key: str
     """The path of a member of the payload, such as `customer.id`."""
     limit: int
     """How many runs with the same value may be active at the same time."""
+
+
+
+class UpdateAutomationRequestRate(TypedDict):
+    """Limits how many runs start in any time of this length. The others wait. Only with a workflow."""
+
+    limit: int
+    """How many runs may start in this time."""
+    per: str
+    """The time: seconds, minutes, hours or a day, such as `30s`, `1m`, `12h` or `1d`, which is the most."""
+    key: NotRequired[str]
+    """The path of a member of the payload: each of its values has a limit of its own. The same as that of `concurrency`, if both have one."""
 
 
 
@@ -5284,6 +5324,8 @@ class UpdateAutomationRequest(TypedDict):
     """How many runs may wait for their turn. Beyond it, invocations are 429."""
     concurrency: NotRequired[Optional[UpdateAutomationRequestConcurrency]]
     """Limits active runs with the same value in their payload."""
+    rate: NotRequired[Optional[UpdateAutomationRequestRate]]
+    """How many runs may start in a time. The others wait for their turn."""
     timeout_seconds: NotRequired[Optional[int]]
     """How many seconds a run may take."""
     retention: NotRequired[Optional[UpdateAutomationRequestRetention]]

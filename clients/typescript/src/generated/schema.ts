@@ -2127,12 +2127,21 @@ sandbox?: string | undefined;
 max_concurrent_runs?: number | undefined;
 /** How many runs may wait for their turn. Beyond it, invocations are 429. */
 max_pending_runs?: number | undefined;
-/** Limits active runs with the same value in their payload. Only with a workflow graph. */
+/** Limits active runs with the same value in their payload. Only with a workflow. */
 concurrency?: {
 /** The path of a member of the payload, such as `customer.id`. */
 key: string;
 /** How many runs with the same value may be active at the same time. */
 limit: number;
+} | undefined;
+/** Limits how many runs start in any time of this length. The others wait. Only with a workflow. */
+rate?: {
+/** How many runs may start in this time. */
+limit: number;
+/** The time: seconds, minutes, hours or a day, such as `30s`, `1m`, `12h` or `1d`, which is the most. */
+per: string;
+/** The path of a member of the payload: each of its values has a limit of its own. The same as that of `concurrency`, if both have one. */
+key?: string | undefined;
 } | undefined;
 /** How many seconds a run may take. */
 timeout_seconds?: number | undefined;
@@ -4313,6 +4322,15 @@ key: string;
 /** How many runs with the same value may be active at the same time. */
 limit: number;
 } | null | undefined;
+/** How many runs may start in a time. The others wait for their turn. */
+rate?: {
+/** How many runs may start in this time. */
+limit: number;
+/** The time: seconds, minutes, hours or a day, such as `30s`, `1m`, `12h` or `1d`, which is the most. */
+per: string;
+/** The path of a member of the payload: each of its values has a limit of its own. The same as that of `concurrency`, if both have one. */
+key?: string | undefined;
+} | null | undefined;
 /** How many seconds a run may take. */
 timeout_seconds?: number | null | undefined;
 /** How long runs are kept after their end. Without it, as the app says. */
@@ -4379,6 +4397,15 @@ concurrency?: {
 key: string;
 /** How many runs with the same value may be active at the same time. */
 limit: number;
+} | null | undefined;
+/** How many runs may start in a time. The others wait for their turn. */
+rate?: {
+/** How many runs may start in this time. */
+limit: number;
+/** The time: seconds, minutes, hours or a day, such as `30s`, `1m`, `12h` or `1d`, which is the most. */
+per: string;
+/** The path of a member of the payload: each of its values has a limit of its own. The same as that of `concurrency`, if both have one. */
+key?: string | undefined;
 } | null | undefined;
 /** How many seconds a run may take. */
 timeout_seconds?: number | null | undefined;

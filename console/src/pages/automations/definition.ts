@@ -13,6 +13,7 @@ const editable = [
     'max_concurrent_runs',
     'max_pending_runs',
     'concurrency',
+    'rate',
     'timeout_seconds',
     'retention',
     'metadata',

@@ -33,6 +33,7 @@ class AsyncAutomationsOperations:
         max_concurrent_runs: Maybe[Optional[int]] = OMIT,
         max_pending_runs: Maybe[Optional[int]] = OMIT,
         concurrency: Maybe[Optional[types.CreateAutomationRequestConcurrency]] = OMIT,
+        rate: Maybe[Optional[types.CreateAutomationRequestRate]] = OMIT,
         timeout_seconds: Maybe[Optional[int]] = OMIT,
         retention: Maybe[Optional[types.CreateAutomationRequestRetention]] = OMIT,
         metadata: Maybe[Dict[str, Any]] = OMIT,
@@ -59,6 +60,7 @@ class AsyncAutomationsOperations:
         :param max_concurrent_runs: How many runs may be active at the same time.
         :param max_pending_runs: How many runs may wait for their turn. Beyond it, invocations are 429.
         :param concurrency: Limits active runs with the same value in their payload.
+        :param rate: How many runs may start in a time. The others wait for their turn.
         :param timeout_seconds: How many seconds a run may take.
         :param retention: How long runs are kept after their end. Without it, as the app says.
         :param metadata: Stored as given; replaces the whole map.
@@ -66,7 +68,7 @@ class AsyncAutomationsOperations:
         :param team: The team (`tea_…`).
         :param user: The user (`usr_…`).
         """
-        response: types.Automation = await self._connection.call("POST", "/api/v1/automations", body=given(name=name, lookup_key=lookup_key, description=description, trigger=trigger, filter=filter, schedule=schedule, timezone=timezone, workflow=workflow, input_schema=input_schema, invoke_auth=invoke_auth, run_as_user=run_as_user, run_as_agent=run_as_agent, max_concurrent_runs=max_concurrent_runs, max_pending_runs=max_pending_runs, concurrency=concurrency, timeout_seconds=timeout_seconds, retention=retention, metadata=metadata, type=type, org=org, team=team, user=user), keyed=True, options=options)
+        response: types.Automation = await self._connection.call("POST", "/api/v1/automations", body=given(name=name, lookup_key=lookup_key, description=description, trigger=trigger, filter=filter, schedule=schedule, timezone=timezone, workflow=workflow, input_schema=input_schema, invoke_auth=invoke_auth, run_as_user=run_as_user, run_as_agent=run_as_agent, max_concurrent_runs=max_concurrent_runs, max_pending_runs=max_pending_runs, concurrency=concurrency, rate=rate, timeout_seconds=timeout_seconds, retention=retention, metadata=metadata, type=type, org=org, team=team, user=user), keyed=True, options=options)
         return response
 
     def list(
@@ -113,6 +115,7 @@ class AsyncAutomationsOperations:
         max_concurrent_runs: Maybe[Optional[int]] = OMIT,
         max_pending_runs: Maybe[Optional[int]] = OMIT,
         concurrency: Maybe[Optional[types.UpdateAutomationRequestConcurrency]] = OMIT,
+        rate: Maybe[Optional[types.UpdateAutomationRequestRate]] = OMIT,
         timeout_seconds: Maybe[Optional[int]] = OMIT,
         retention: Maybe[Optional[types.UpdateAutomationRequestRetention]] = OMIT,
         metadata: Maybe[Dict[str, Any]] = OMIT,
@@ -135,11 +138,12 @@ class AsyncAutomationsOperations:
         :param max_concurrent_runs: How many runs may be active at the same time.
         :param max_pending_runs: How many runs may wait for their turn. Beyond it, invocations are 429.
         :param concurrency: Limits active runs with the same value in their payload.
+        :param rate: How many runs may start in a time. The others wait for their turn.
         :param timeout_seconds: How many seconds a run may take.
         :param retention: How long runs are kept after their end. Without it, as the app says.
         :param metadata: Stored as given; replaces the whole map.
         """
-        response: types.Automation = await self._connection.call("PATCH", path("/api/v1/automations/{}", automation), body=given(name=name, lookup_key=lookup_key, description=description, trigger=trigger, filter=filter, schedule=schedule, timezone=timezone, workflow=workflow, input_schema=input_schema, invoke_auth=invoke_auth, run_as_user=run_as_user, run_as_agent=run_as_agent, max_concurrent_runs=max_concurrent_runs, max_pending_runs=max_pending_runs, concurrency=concurrency, timeout_seconds=timeout_seconds, retention=retention, metadata=metadata), options=options)
+        response: types.Automation = await self._connection.call("PATCH", path("/api/v1/automations/{}", automation), body=given(name=name, lookup_key=lookup_key, description=description, trigger=trigger, filter=filter, schedule=schedule, timezone=timezone, workflow=workflow, input_schema=input_schema, invoke_auth=invoke_auth, run_as_user=run_as_user, run_as_agent=run_as_agent, max_concurrent_runs=max_concurrent_runs, max_pending_runs=max_pending_runs, concurrency=concurrency, rate=rate, timeout_seconds=timeout_seconds, retention=retention, metadata=metadata), options=options)
         return response
 
     async def delete(self, automation: str, options: Optional[CallOptions] = None) -> None:
