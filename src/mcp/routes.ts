@@ -69,6 +69,8 @@ export function registerMcpRoutes(api: Api, deps: McpDeps): { stopWaiting(): voi
       onError: (error) => request.log.error({ err: error }, 'A tool failed'),
       onRefusal: (error) => request.log.debug({ err: error }, 'MCP request refused'),
     });
+    // Only the server knows whether the connection stays open.
+    response.headers.delete('connection');
     reply.code(response.status).headers(Object.fromEntries(response.headers));
     if (response.body === null) return reply.send('');
     if (!response.headers.get('content-type')?.startsWith('text/event-stream'))

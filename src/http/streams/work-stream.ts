@@ -103,7 +103,6 @@ export const streamHeaders = {
   'content-type': 'text/event-stream; charset=utf-8',
   'cache-control': 'no-cache, no-transform',
   'x-accel-buffering': 'no',
-  connection: 'keep-alive',
 };
 
 /** Why the work of a request ends before its end. */

@@ -85,6 +85,28 @@ test('a connection serves 1,000 requests, and announces its end with the last on
   assert.match(text.slice(text.lastIndexOf('HTTP/1.1')), /\r\nconnection: close\r\n/i);
 });
 
+test('the last response announces the end of the connection, whatever kind of response it is', async () => {
+  const { secretKey } = await server.provision.app();
+  const listTools = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} });
+  const lasts = {
+    stream: 'GET /api/v1/events/stream HTTP/1.1\r\nhost: a\r\n',
+    mcp: `POST /mcp HTTP/1.1\r\nhost: a\r\naccept: application/json, text/event-stream\r\ncontent-type: application/json\r\ncontent-length: ${listTools.length}\r\n`,
+  };
+  for (const [kind, last] of Object.entries(lasts)) {
+    const socket = open(server);
+    let text = '';
+    socket.on('data', (chunk: Buffer) => {
+      text += chunk.toString();
+    });
+    socket.write(`${health.repeat(999)}${last}x-api-key: ${secretKey}\r\n\r\n${kind === 'mcp' ? listTools : ''}`);
+    const head = () =>
+      /HTTP\/1\.1 \d+ [^\r]*\r\n(?:(?!\r\n\r\n)[\s\S])*text\/event-stream[\s\S]*?\r\n\r\n/.exec(text)?.[0];
+    await until(() => head() !== undefined);
+    socket.destroy();
+    assert.match(head() ?? '', /\r\nconnection: close\r\n/i, kind);
+  }
+});
+
 test('on localhost, the connections of each address are served and limited alike', async () => {
   const local = await startTestServer({ env: { HOST: 'localhost' } });
   try {
