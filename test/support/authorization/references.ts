@@ -35,7 +35,9 @@ export const operations = Object.entries(document.paths).flatMap(([path, methods
 
 function membersOf({ requestBody, parameters = [] }: Operation): Set<string> {
   const members = new Set<string>();
-  for (const { schema } of Object.values(requestBody?.content ?? {})) walk(schema, 'body', members);
+  // The fields of forms name no resources: `file` is the bytes.
+  const body = requestBody?.content['application/json'];
+  if (body !== undefined) walk(body.schema, 'body', members);
   for (const { name, in: place, schema } of parameters) if (place === 'query') walk(schema, `query.${name}`, members);
   return members;
 }
