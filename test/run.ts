@@ -139,7 +139,7 @@ async function main(args: string[]): Promise<number> {
 function testArguments(files: string[], options: string[]): string[] {
   // A test that waits for a timeout, a start or the database leaves its core to others. With more files at a time, tests
   // that wait for something within seconds fail.
-  const concurrency = Math.min(8, availableParallelism() + 2);
+  const concurrency = Math.min(8, availableParallelism() + 1);
   return ['--test', `--test-concurrency=${concurrency}`, `--test-timeout=${testTimeoutMs}`, ...options, ...files];
 }
 
