@@ -46,8 +46,9 @@ export class ProgramWorker {
     });
   }
 
+  /** Waits for a run: one that another transaction has locked is passed over. */
   async take(automation: string, more: Record<string, unknown> = {}): Promise<Work> {
-    const claimed = await this.claim(automation, more);
+    const claimed = await this.claim(automation, { wait_seconds: 30, ...more });
     if (claimed.status !== 200) throw new Error(`${claimed.status} ${claimed.text}`);
     return new Work(this.client, claimed.body);
   }
