@@ -16,7 +16,7 @@ test('text that is not saved survives links, the back button, Escape and the end
   const menu = page.getByRole('navigation', { name: 'Sections' });
   await menu.getByRole('link', { name: 'Automations' }).click();
   await page.getByRole('link', { name: 'New automation' }).first().click();
-  const editor = page.getByRole('textbox', { name: 'Definition' });
+  const editor = page.locator('.cm-editor').getByRole('textbox', { name: 'Definition' });
   const write = async (text: string) => {
     await editor.click();
     await page.keyboard.press('Control+a');

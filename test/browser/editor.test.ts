@@ -12,7 +12,7 @@ const client = new AutomationsClient(it.server, app);
 
 test('the editor completes and explains members, kinds and nodes, in YAML and in JSON', async () => {
   const page = await it.openAsDeveloper(app, '/console/automations/new');
-  const editor = page.getByRole('textbox', { name: 'Definition' });
+  const editor = page.locator('.cm-editor').getByRole('textbox', { name: 'Definition' });
   const options = page.locator('.cm-tooltip-autocomplete').getByRole('option');
   const offer = (name: string) => options.filter({ hasText: new RegExp(`^${name}`) }).first();
   const offers = (name: string) => offer(name).waitFor();
@@ -57,7 +57,7 @@ test('the editor completes and explains members, kinds and nodes, in YAML and in
 
 test('a key that is typed between a redraw of the page and its effects stays in the text', async () => {
   const page = await it.openAsDeveloper(app, '/console/automations/new');
-  const editor = page.getByRole('textbox', { name: 'Definition' });
+  const editor = page.locator('.cm-editor').getByRole('textbox', { name: 'Definition' });
   await editor.click();
   await page.keyboard.press('Control+End');
   await page.evaluate(`{
@@ -73,7 +73,7 @@ test('a key that is typed between a redraw of the page and its effects stays in 
 
 test('the graph is beside the text: each shows the place of the other, and a mistake leaves the last graph', async () => {
   const page = await it.openAsDeveloper(app, '/console/automations/new');
-  const editor = page.getByRole('textbox', { name: 'Definition' });
+  const editor = page.locator('.cm-editor').getByRole('textbox', { name: 'Definition' });
   const graph = page.getByRole('region', { name: 'Graph of the definition' });
   await graph.getByRole('button', { name: 'greet transform' }).click();
   await page.locator('.cm-activeLine').getByText('id: greet').waitFor();
