@@ -7,6 +7,7 @@ import type { AuditActor } from '../http/route/audit.ts';
 import { page, pageOf, pageRequest } from '../http/route/pages.ts';
 import { iso } from '../http/route/present.ts';
 import { type Api, everyCaller, ref } from '../http/route/route.ts';
+import { defined } from '../lib/defined.ts';
 import { found, invalidField, notFound } from '../lib/errors.ts';
 import { formatId } from '../lib/ids.ts';
 import { limits } from '../lib/limits.ts';
@@ -71,7 +72,7 @@ export function registerFileRoutes(api: Api, deps: FileRouteDeps): void {
       const request = pageRequest(query);
       const [rows, total] = await files.list(caller, request, query);
       const { width, format } = query;
-      const picture = readPictureQuery({ ...(width && { width }), ...(format && { format }) });
+      const picture = readPictureQuery(defined({ width, format }));
       return page(request, await Promise.all(rows.map((row) => present(row, picture))), total);
     },
   });

@@ -1,17 +1,11 @@
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { findCredentialsFile } from '../../src/boot/credentials-file.ts';
-import { type Db, openDatabase, production } from '../../src/db/database.ts';
+import { type Db, production } from '../../src/db/database.ts';
 import { parseId } from '../../src/lib/ids.ts';
-import { createTestDatabase } from '../support/database.ts';
 import { killInWrite } from '../support/kill-in-write.ts';
-import { sendRequest } from '../support/request.ts';
-import { startServe } from '../support/serve.ts';
-import { openTcpProxy } from '../support/tcp-proxy.ts';
+import { startKillableServer } from '../support/killable-server.ts';
 import { until } from '../support/until.ts';
 
 const entries = 5_000;
@@ -20,43 +14,25 @@ const mark = 'zyxwmarkcrash';
 /** Further kills at any moment, after one in the middle of a batch that follows others. */
 const rounds = Number(process.env.CRASH_ROUNDS ?? 0);
 
-const dataDir = mkdtempSync(join(tmpdir(), 'quarry-crash-erasures-'));
-const { target, drop } = await createTestDatabase();
-const proxy = await openTcpProxy(target);
-after(async () => {
-  await proxy.close();
-  await drop();
-  rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 });
-});
+const server = await startKillableServer('erasures');
+after(() => server.close());
+const { db, send, appId, dataDir } = server;
 
 type Erasure = { id: string; status: string; removed: Record<string, number> };
 
 test('an erasure whose server is killed in and between its batches deletes everything and counts it once', async () => {
-  const db = openDatabase(target, { poolSize: 3, applicationName: 'quarry-test' });
-  const secret = randomBytes(32).toString('hex');
-  const env = { QUARRY_DATA_DIR: dataDir, QUARRY_SECRET: secret, QUARRY_LOG_LEVEL: 'silent', DATABASE_URL: proxy.url };
-  let serve = await startServe(env);
-  try {
-    const credentials = findCredentialsFile(dataDir);
-    assert.ok(credentials);
-    const appId = parseId('app', credentials.app) ?? '';
-    const send = <T>(method: string, path: string, body?: unknown) =>
-      sendRequest<T>(serve.baseUrl, method, `/api/v1${path}`, {
-        key: credentials.secret_key,
-        ...(body === undefined ? {} : { body }),
-      });
-    const user = (await send<{ id: string }>('POST', '/users', { name: mark, email: 'a@example.com' })).body.id;
-    for (let file = 0; file < 3; file += 1) {
-      const data = Buffer.from(`${mark} ${file}`).toString('base64');
-      const body = { filename: 'a.txt', content_type: 'text/plain', data, user };
-      assert.equal((await send('POST', '/files', body)).status, 201);
-    }
-    await db`
+  const user = (await send<{ id: string }>('POST', '/users', { name: mark, email: 'a@example.com' })).body.id;
+  for (let file = 0; file < 3; file += 1) {
+    const data = Buffer.from(`${mark} ${file}`).toString('base64');
+    const body = { filename: 'a.txt', content_type: 'text/plain', data, user };
+    assert.equal((await send('POST', '/files', body)).status, 201);
+  }
+  await db`
       insert into kv_entries (app_id, user_id, key, sandbox_id, id, value)
       select ${appId}::uuid, ${parseId('user', user)}::uuid, 'k' || n, ${production}::uuid, gen_random_uuid(),
         to_json(${mark}::text)::text
       from generate_series(1, ${entries}::integer) n`;
-    await db`
+  await db`
       with automation as (
         insert into automations (app_id, id, sandbox_id, name, type)
         values (${appId}, gen_random_uuid(), ${production}, 'of the app', 'invoked') returning id)
@@ -65,54 +41,46 @@ test('an erasure whose server is killed in and between its batches deletes every
         json_build_object('mark', ${mark}::text), ${parseId('user', user)}::uuid
       from automation, generate_series(1, ${runs}::integer)`;
 
-    let id = '';
-    const order = async () => {
-      id = (await send<Erasure>('POST', '/erasures', { user })).body.id;
-    };
-    const when = (each: Db) => each`old.counts ? 'key_value_entries'`;
-    await killInWrite(db, serve, { table: 'erasures', column: 'counts', when }, order);
-    const find = async () => {
-      const [row] = await db<{ status: string; counts: Record<string, number> }[]>`
+  let id = '';
+  const order = async () => {
+    id = (await send<Erasure>('POST', '/erasures', { user })).body.id;
+  };
+  const when = (each: Db) => each`old.counts ? 'key_value_entries'`;
+  await killInWrite(db, server.serve, { table: 'erasures', column: 'counts', when }, order);
+  const find = async () => {
+    const [row] = await db<{ status: string; counts: Record<string, number> }[]>`
         select status, counts from erasures where app_id = ${appId} and id = ${parseId('erasure', id)}`;
-      assert.ok(row);
-      return { ...row, total: Object.values(row.counts).reduce((sum, count) => sum + count, 0) };
-    };
-    const { counts } = await find();
-    const [left] = await db<[{ rows: number }]>`select count(*)::integer as rows from kv_entries`;
-    assert.equal(
-      left.rows + (counts.key_value_entries ?? 0),
-      entries,
-      'a batch and its count are kept or lost together',
-    );
-    assert.ok(left.rows > 0 && left.rows < entries);
-    for (let round = 0; round < rounds; round += 1) {
-      const before = await find();
-      serve = await startServe(env);
-      await until(async () => (await find()).total > before.total || (await find()).status === 'done');
-      await serve.kill();
-    }
-
-    serve = await startServe(env);
-    await until(async () => (await find()).status === 'done');
-    const { removed } = (await send<Erasure>('GET', `/erasures/${id}`)).body;
-    assert.deepEqual([removed.users, removed.files, removed.key_value_entries, removed.runs], [1, 3, entries, runs]);
-    type Certificate = { statement: { removed: unknown } };
-    const certificate = (await send<Certificate>('GET', `/erasures/${id}/certificate`)).body;
-    assert.deepEqual(certificate.statement.removed, removed);
-    for (const table of ['users', 'files', 'kv_entries', 'automation_runs', 'doomed_blobs']) {
-      const [left] = await db<[{ rows: number }]>`
-        select count(*)::integer as rows from ${db(table)} t where t.app_id = ${appId} and t::text like ${`%${mark}%`}`;
-      assert.equal(left.rows, 0, table);
-    }
-    const blobs = readdirSync(join(dataDir, 'blobs'), { recursive: true, withFileTypes: true })
-      .filter((entry) => entry.isFile())
-      .filter((entry) => readFileSync(join(entry.parentPath, entry.name)).includes(mark));
-    assert.deepEqual(blobs, []);
-    await send('GET', '/ledger');
-    const verified = await send<{ problems: { kind: string }[] }>('GET', '/ledger/verification');
-    assert.deepEqual(verified.body.problems, []);
-  } finally {
-    await serve.stop();
-    await db.end({ timeout: 5 });
+    assert.ok(row);
+    return { ...row, total: Object.values(row.counts).reduce((sum, count) => sum + count, 0) };
+  };
+  const { counts } = await find();
+  const [left] = await db<[{ rows: number }]>`select count(*)::integer as rows from kv_entries`;
+  assert.equal(left.rows + (counts.key_value_entries ?? 0), entries, 'a batch and its count are kept or lost together');
+  assert.ok(left.rows > 0 && left.rows < entries);
+  for (let round = 0; round < rounds; round += 1) {
+    const before = await find();
+    await server.restart();
+    await until(async () => (await find()).total > before.total || (await find()).status === 'done');
+    await server.serve.kill();
   }
+
+  await server.restart();
+  await until(async () => (await find()).status === 'done');
+  const { removed } = (await send<Erasure>('GET', `/erasures/${id}`)).body;
+  assert.deepEqual([removed.users, removed.files, removed.key_value_entries, removed.runs], [1, 3, entries, runs]);
+  type Certificate = { statement: { removed: unknown } };
+  const certificate = (await send<Certificate>('GET', `/erasures/${id}/certificate`)).body;
+  assert.deepEqual(certificate.statement.removed, removed);
+  for (const table of ['users', 'files', 'kv_entries', 'automation_runs', 'doomed_blobs']) {
+    const [left] = await db<[{ rows: number }]>`
+        select count(*)::integer as rows from ${db(table)} t where t.app_id = ${appId} and t::text like ${`%${mark}%`}`;
+    assert.equal(left.rows, 0, table);
+  }
+  const blobs = readdirSync(join(dataDir, 'blobs'), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .filter((entry) => readFileSync(join(entry.parentPath, entry.name)).includes(mark));
+  assert.deepEqual(blobs, []);
+  await send('GET', '/ledger');
+  const verified = await send<{ problems: { kind: string }[] }>('GET', '/ledger/verification');
+  assert.deepEqual(verified.body.problems, []);
 });

@@ -1,121 +1,91 @@
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { findCredentialsFile } from '../../src/boot/credentials-file.ts';
-import { openDatabase, production } from '../../src/db/database.ts';
+import { production } from '../../src/db/database.ts';
 import { decodeItems } from '../../src/ledger/encoding.ts';
 import { listSegments } from '../../src/ledger/store.ts';
-import { parseId } from '../../src/lib/ids.ts';
 import { Secrets } from '../../src/tenancy/secrets.ts';
-import { createTestDatabase } from '../support/database.ts';
 import { killInWrite } from '../support/kill-in-write.ts';
+import { startKillableServer } from '../support/killable-server.ts';
 import { verifyAll } from '../support/ledger.ts';
-import { sendRequest } from '../support/request.ts';
-import { startServe } from '../support/serve.ts';
-import { openTcpProxy } from '../support/tcp-proxy.ts';
 import { until } from '../support/until.ts';
 
 const runCount = 300;
 /** Kills of the server, each while it deletes runs, and ends of its sessions. */
 const rounds = Number(process.env.QUARRY_CRASH_ROUNDS ?? 6);
 
-const dataDir = mkdtempSync(join(tmpdir(), 'quarry-crash-retention-'));
-const { target, drop } = await createTestDatabase();
-const proxy = await openTcpProxy(target);
-after(async () => {
-  await proxy.close();
-  await drop();
-  rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 });
-});
+const server = await startKillableServer('retention');
+after(() => server.close());
+const { db, send, appId, secret } = server;
 
 test('however often the server is killed while it deletes runs, each is whole, or gone and stated in the ledger', async () => {
-  const db = openDatabase(target, { poolSize: 3, applicationName: 'quarry-test' });
-  const secret = randomBytes(32).toString('hex');
-  const env = { QUARRY_DATA_DIR: dataDir, QUARRY_SECRET: secret, QUARRY_LOG_LEVEL: 'silent', DATABASE_URL: proxy.url };
-  let serve = await startServe(env);
-  try {
-    const credentials = findCredentialsFile(dataDir);
-    assert.ok(credentials);
-    const scope = { appId: parseId('app', credentials.app) ?? '', sandboxId: production };
-    const send = <T>(method: string, path: string, body?: unknown) =>
-      sendRequest<T>(serve.baseUrl, method, `/api/v1${path}`, {
-        key: credentials.secret_key,
-        ...(body === undefined ? {} : { body }),
-      });
-    const nodes = [{ id: 'a', kind: 'transform', value: 1 }];
-    const workflow = { kind: 'WorkflowGraph', version: 1, start_node: 'a', nodes };
-    const created = await send<{ id: string }>('POST', '/automations', { name: 'x', type: 'invoked', workflow });
-    const automation = `/automations/${created.body.id}`;
-    await send('POST', `${automation}/activate`);
-    for (let run = 0; run < runCount; run += 1) await send('POST', `${automation}/invoke`, {});
-    const countEnded = async () => (await db`select 1 from automation_runs where status = 'completed'`).length;
-    await until(async () => (await countEnded()) === runCount);
-    const made = new Set((await db<{ id: string }[]>`select id from automation_runs`).map(({ id }) => id));
-    // A run for each day, up to so many days ago.
-    await db`
+  const scope = { appId, sandboxId: production };
+  const nodes = [{ id: 'a', kind: 'transform', value: 1 }];
+  const workflow = { kind: 'WorkflowGraph', version: 1, start_node: 'a', nodes };
+  const created = await send<{ id: string }>('POST', '/automations', { name: 'x', type: 'invoked', workflow });
+  const automation = `/automations/${created.body.id}`;
+  await send('POST', `${automation}/activate`);
+  for (let run = 0; run < runCount; run += 1) await send('POST', `${automation}/invoke`, {});
+  const countEnded = async () => (await db`select 1 from automation_runs where status = 'completed'`).length;
+  await until(async () => (await countEnded()) === runCount);
+  const made = new Set((await db<{ id: string }[]>`select id from automation_runs`).map(({ id }) => id));
+  // A run for each day, up to so many days ago.
+  await db`
       update automation_runs r set created_at = now() - make_interval(days => place::integer + 2),
         completed_at = now() - make_interval(days => place::integer + 2)
       from (select id, row_number() over (order by id) as place from automation_runs) o where o.id = r.id`;
 
-    /** Every run has its whole journal, or no trace and one statement. Returns how many are left. */
-    const check = async (): Promise<number> => {
-      const listed = (await listSegments(db, scope, 0, 10_000))
-        .filter(({ kind }) => kind === 'retention')
-        .flatMap(({ list }) => decodeItems(list ?? Buffer.alloc(0)).map(({ id }) => id));
-      assert.equal(new Set(listed).size, listed.length);
-      const runs = await db<{ id: string; sequence: number; entries: number }[]>`
+  /** Every run has its whole journal, or no trace and one statement. Returns how many are left. */
+  const check = async (): Promise<number> => {
+    const listed = (await listSegments(db, scope, 0, 10_000))
+      .filter(({ kind }) => kind === 'retention')
+      .flatMap(({ list }) => decodeItems(list ?? Buffer.alloc(0)).map(({ id }) => id));
+    assert.equal(new Set(listed).size, listed.length);
+    const runs = await db<{ id: string; sequence: number; entries: number }[]>`
         select r.id, r.sequence, (select count(*) from automation_run_entries e where e.run_id = r.id) as entries
         from automation_runs r`;
-      const left = new Set(runs.map(({ id }) => id));
-      assert.deepEqual(new Set(listed), made.difference(left));
-      for (const { sequence, entries } of runs) assert.equal(entries, sequence);
-      const orphans = await db`
+    const left = new Set(runs.map(({ id }) => id));
+    assert.deepEqual(new Set(listed), made.difference(left));
+    for (const { sequence, entries } of runs) assert.equal(entries, sequence);
+    const orphans = await db`
         select 1 from automation_run_entries e where not exists (select from automation_runs r where r.id = e.run_id)`;
-      assert.equal(orphans.length, 0);
-      return left.size;
-    };
-    const prune = async () => {
-      await db`select add_job('sweep_runs', '{}')`;
-    };
-    const keep = (days: number) => send('PATCH', automation, { retention: { days } });
+    assert.equal(orphans.length, 0);
+    return left.size;
+  };
+  const prune = async () => {
+    await db`select add_job('sweep_runs', '{}')`;
+  };
+  const keep = (days: number) => send('PATCH', automation, { retention: { days } });
 
-    await keep(runCount - 20);
-    // Its statement is written, and nothing is deleted yet.
-    await killInWrite(db, serve, { table: 'run_anchors', column: 'removed_in' }, prune);
-    assert.equal(await check(), runCount);
-    serve = await startServe(env);
+  await keep(runCount - 20);
+  // Its statement is written, and nothing is deleted yet.
+  await killInWrite(db, server.serve, { table: 'run_anchors', column: 'removed_in' }, prune);
+  assert.equal(await check(), runCount);
+  await server.restart();
+  await prune();
+  await until(async () => (await countEnded()) < runCount);
+
+  for (let round = 1; round <= rounds; round += 1) {
+    const before = await check();
+    await keep(Math.max(1, before - 30));
     await prune();
-    await until(async () => (await countEnded()) < runCount);
-
-    for (let round = 1; round <= rounds; round += 1) {
-      const before = await check();
-      await keep(Math.max(1, before - 30));
-      await prune();
-      await new Promise((resolve) => setTimeout(resolve, Math.random() * 60));
-      if (round % 3 === 0)
-        await db`
+    await new Promise((resolve) => setTimeout(resolve, Math.random() * 60));
+    if (round % 3 === 0)
+      await db`
           select pg_terminate_backend(pid) from pg_stat_activity
           where application_name = 'quarry' and datname = current_database()`;
-      else {
-        await serve.kill();
-        const sessions = () => db`
+    else {
+      await server.serve.kill();
+      const sessions = () => db`
           select 1 from pg_stat_activity where application_name = 'quarry' and datname = current_database()`;
-        await until(async () => (await sessions()).length === 0);
-        await check();
-        serve = await startServe(env);
-      }
+      await until(async () => (await sessions()).length === 0);
+      await check();
+      await server.restart();
     }
-    await keep(50);
-    await prune();
-    await until(async () => (await countEnded()) <= 50);
-    await check();
-    await send('GET', '/ledger');
-    assert.deepEqual((await verifyAll(db, new Secrets(secret), scope)).problems, []);
-  } finally {
-    await serve.stop();
-    await db.end({ timeout: 5 });
   }
+  await keep(50);
+  await prune();
+  await until(async () => (await countEnded()) <= 50);
+  await check();
+  await send('GET', '/ledger');
+  assert.deepEqual((await verifyAll(db, new Secrets(secret), scope)).problems, []);
 });

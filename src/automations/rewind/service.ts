@@ -37,6 +37,23 @@ type RetryDeps = {
 
 type RetryInput = NonNullable<Static<typeof retrySchema>>;
 
+/** Where a new run continues an old one, and what it changes. */
+type Rewind = {
+  caller: Caller;
+  run: RunRow;
+  automation: AutomationRow;
+  from: NonNullable<RetryInput['from']>;
+  outputs: Record<string, unknown>;
+  version: number | undefined;
+};
+
+/** What a new run has from an old one. */
+type Kept = {
+  drafts: ReturnType<typeof copyEntries>;
+  run: Pick<NewRun, 'graphVersion'> & Partial<Pick<NewRun, 'program'>>;
+  fragments: Parameters<typeof insertFragments>[2];
+};
+
 /** Starts of a node that a 422 lists. */
 const startsShownMax = 1_000;
 
@@ -70,6 +87,16 @@ export function createRetries(deps: RetryDeps) {
     await deps.checkPayload(automation, payload);
   }
 
+  async function startFrom({ caller, run, automation }: Rewind, kept: Kept, now: Date): Promise<RunRow> {
+    return db.begin(async (tx) => {
+      found(await keepRun(tx, run));
+      const row = await runStore.insertRun(tx, again(caller, run, automation, kept.run));
+      await writeCopied(tx, row, kept.drafts, now);
+      await insertFragments(tx, row, kept.fragments);
+      return found(await runStore.findRun(tx, row.appId, row.id));
+    });
+  }
+
   return {
     /**
      * Starts a new run from one that has ended: with the automation's current graph and from the beginning, or with
@@ -81,9 +108,13 @@ export function createRetries(deps: RetryDeps) {
       if (!isTerminal(run)) throw wrongState(run, 'cannot be retried before it has ended');
       const automation = await automations.getDefinition(caller, formatId('automation', run.automationId));
       requireRunning(automation);
-      if (input.from !== undefined && run.program)
-        return rewindProgram(deps, again, caller, run, automation, input.from, input);
-      if (input.from !== undefined) return rewind(deps, again, caller, run, automation, input.from, input);
+      if (input.from !== undefined) {
+        const { from, outputs = {}, workflow_version: version } = input;
+        const rewind = { caller, run, automation, from, outputs, version };
+        const now = deps.clock.now();
+        const kept = await (run.program ? keepOfProgram(deps, rewind, now) : keepOfGraph(deps, rewind, now));
+        return startFrom(rewind, kept, now);
+      }
       if (input.payload !== undefined) await requirePayload(automation, input.payload);
       const payload = input.payload === undefined ? {} : { payload: input.payload };
       return db.begin(async (tx) => {
@@ -101,15 +132,11 @@ function checkMembers({ from, payload, outputs, workflow_version }: RetryInput):
   if (workflow_version !== undefined) throw invalidField('workflow_version', 'needs from');
 }
 
-async function rewind(
-  { db, clock, automations, loadGraph }: RetryDeps,
-  again: (caller: Caller, run: RunRow, automation: AutomationRow, more: Partial<NewRun>) => NewRun,
-  caller: Caller,
-  run: RunRow,
-  automation: AutomationRow,
-  wanted: NonNullable<RetryInput['from']>,
-  { outputs = {}, workflow_version: version }: RetryInput,
-): Promise<RunRow> {
+async function keepOfGraph(
+  { db, automations, loadGraph }: RetryDeps,
+  { caller, run, automation, from: wanted, outputs, version }: Rewind,
+  now: Date,
+): Promise<Kept> {
   if (run.graphVersion === null) throw invalidField('from', 'is only for runs of a workflow');
   const old = await loadGraph(run);
   const graphVersion = version ?? run.graphVersion;
@@ -121,7 +148,6 @@ async function rewind(
   const from = readFrom(wanted, run, entries, old.nodes);
   const { kept, open } = planRewind(entries, from);
   const edited = replaceOutputs(kept, outputs, old.nodes, await secretsIn(automations, caller, outputs));
-  const now = clock.now();
   const drafts = copyEntries(edited, { runId: run.id, open, now });
   const numbered = drafts.map((draft, index) => ({ ...draft, sequence: index + 1 }));
   const mismatch = (message: string) =>
@@ -134,13 +160,7 @@ async function rewind(
     if (error instanceof RewindMismatch) throw mismatch(error.message);
     throw error;
   }
-  const next = again(caller, run, automation, { graphVersion });
-  return db.begin(async (tx) => {
-    found(await keepRun(tx, run));
-    const row = await runStore.insertRun(tx, next);
-    await writeCopied(tx, row, drafts, now);
-    return found(await runStore.findRun(tx, row.appId, row.id));
-  });
+  return { drafts, run: { graphVersion }, fragments: [] };
 }
 
 /** The values of secrets to find in these outputs. */
@@ -150,39 +170,27 @@ async function secretsIn(automations: AutomationService, caller: Caller, outputs
   return new SecretValues(automations.openSecrets(wrapped));
 }
 
-/** A new run of a program with the steps that the old one had done. The program executes the others. */
-async function rewindProgram(
-  { db, clock, secrets, automations }: RetryDeps,
-  again: (caller: Caller, run: RunRow, automation: AutomationRow, more: Partial<NewRun>) => NewRun,
-  caller: Caller,
-  run: RunRow,
-  automation: AutomationRow,
-  wanted: NonNullable<RetryInput['from']>,
-  { outputs = {}, workflow_version: version }: RetryInput,
-): Promise<RunRow> {
+/** The steps that the old run had done. The program executes the others. */
+async function keepOfProgram(
+  { db, secrets, automations }: RetryDeps,
+  { caller, run, from: wanted, outputs, version }: Rewind,
+  now: Date,
+): Promise<Kept> {
   if (version !== undefined) throw invalidField('workflow_version', 'is only for runs of a workflow graph');
   const entries = (await runStore.listEntries(db, run)).map(runStore.readEntry);
   const steps = new Set(entries.flatMap(({ nodeId }) => nodeId ?? []));
   const kept = keepSteps(entries, readFrom(wanted, run, entries, steps));
   const values = await secretsIn(automations, caller, outputs);
   const edited = replaceOutputs(kept, outputs, steps, values);
-  const now = clock.now();
   const drafts = copyEntries(edited, { runId: run.id, open: new Set(), now });
-  const fragments = new Map((await listFragments(db, run, 0, run.sequence)).map((one) => [one.sequence, one.secrets]));
-  const kepts = edited.flatMap(({ sequence, record }, index) => {
+  const recorded = new Map((await listFragments(db, run, 0, run.sequence)).map((one) => [one.sequence, one.secrets]));
+  const fragments = edited.flatMap(({ sequence, record }, index) => {
     const { replaced, redacted } = record.metadata ?? {};
     const names = (redacted ?? []).map(({ secret }) => secret);
-    const own = replaced === true ? wrapSecrets(secrets, values.valuesOf(names)) : fragments.get(sequence);
+    const own = replaced === true ? wrapSecrets(secrets, values.valuesOf(names)) : recorded.get(sequence);
     return names.length === 0 || own === undefined ? [] : [{ sequence: index + 1, secrets: own }];
   });
-  const next = again(caller, run, automation, { graphVersion: run.graphVersion, program: true });
-  return db.begin(async (tx) => {
-    found(await keepRun(tx, run));
-    const row = await runStore.insertRun(tx, next);
-    await writeCopied(tx, row, drafts, now);
-    await insertFragments(tx, row, kepts);
-    return found(await runStore.findRun(tx, row.appId, row.id));
-  });
+  return { drafts, run: { graphVersion: run.graphVersion, program: true }, fragments };
 }
 
 /** Entries that one statement writes. */

@@ -9,32 +9,45 @@ export type DownloadOptions = { out?: string };
 
 /** `quarry files download <file>`: writes it to a file of its name, to `--out`, or with `--out -` to standard output. */
 export async function download(session: Session, named: string, { out }: DownloadOptions): Promise<number> {
-  const { client, progress } = session;
+  const { client } = session;
   const id = await findId(client, 'file', named);
   const file = await client.send<StoredFile>('GET', `/files/${encodeURIComponent(id)}`);
   const bytes = await client.download(file.url);
+  // A filename from the server must not escape this directory.
+  const path = out ?? file.filename.replaceAll(/[/\\\p{Cc}]/gu, '-').replace(/^\.+$/, 'file');
+  await receive(session, file.filename, bytes, { path, size: file.size });
+  return 0;
+}
+
+/** Writes what arrives to a new file, or with the path `-` to standard output, and shows its progress. */
+export async function receive(
+  session: Session,
+  name: string,
+  bytes: AsyncIterable<Uint8Array>,
+  { path, size }: { path: string; size?: number },
+): Promise<void> {
   let received = 0;
   const started = performance.now();
   async function* counted() {
     for await (const chunk of bytes) {
       received += chunk.length;
-      const transfer = describeTransfer(received, file.size, performance.now() - started);
-      progress.show(`${file.filename} ${transfer}`, file.size === 0 ? undefined : received / file.size);
+      const transfer = describeTransfer(received, size, performance.now() - started);
+      session.progress.show(`${name} ${transfer}`, size ? received / size : undefined);
       yield chunk;
     }
   }
-  if (out === '-') for await (const chunk of counted()) await session.print(chunk);
+  if (path === '-') for await (const chunk of counted()) await session.print(chunk);
   else {
-    // A filename from the server must not escape this directory.
-    const path = out ?? file.filename.replaceAll(/[/\\\p{Cc}]/gu, '-').replace(/^\.+$/, 'file');
     await writeWhole(path, counted());
-    session.say(`${path}  ${describeTransfer(received, file.size, 0)}`);
+    session.say(`${path}  ${describeTransfer(received, size ?? received, 0)}`);
   }
-  return 0;
 }
 
 /** Writes a new file. Throws UsageError if it exists, and deletes it when writing fails. */
-export async function writeWhole(path: string, chunks: AsyncIterable<Uint8Array>): Promise<void> {
+export async function writeWhole(
+  path: string,
+  chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+): Promise<void> {
   const file = await open(path, 'wx').catch((error: NodeJS.ErrnoException) => {
     throw new UsageError(error.code === 'EEXIST' ? `${path} already exists.` : `${path} cannot be written.`);
   });

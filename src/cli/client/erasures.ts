@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { UsageError } from '../errors.ts';
-import { writeWhole } from './download.ts';
+import { receive, writeWhole } from './download.ts';
 import { findId } from './names.ts';
-import { describeTransfer } from './progress.ts';
 import { confirm } from './prompt.ts';
 import type { Session } from './session.ts';
 
@@ -32,7 +31,7 @@ export async function erase(session: Session, options: EraseOptions): Promise<nu
   const body = { [kind]: id, ...(options.files ? { files: true } : {}) };
   let erasure = await client.send<Erasure>('POST', '/erasures', { body });
   const path = `/erasures/${erasure.id}`;
-  session.onInterrupt(`The server goes on. Read ${path} and ${path}/certificate.`);
+  session.onInterrupt(`The erasure continues on the server. When it is done, ${path}/certificate has its certificate.`);
   while (erasure.status !== 'done') {
     const rows = Object.values(erasure.removed).reduce((sum, count) => sum + count, 0);
     progress.show(`${erasure.id} running, ${rows} rows deleted`);
@@ -42,34 +41,16 @@ export async function erase(session: Session, options: EraseOptions): Promise<nu
   const certificate = await client.send<object>('GET', `${path}/certificate`);
   const text = `${JSON.stringify(certificate, null, session.json ? undefined : 2)}\n`;
   if (options.out === undefined) await session.print(text);
-  else await writeWhole(options.out, once(Buffer.from(text)));
+  else await writeWhole(options.out, [Buffer.from(text)]);
   session.say(`${erasure.id} done${options.out === undefined ? '' : `, certificate in ${options.out}`}`);
   return 0;
 }
 
 /** `quarry users export <user>`: writes everything about a user to a new file, or to standard output. */
 export async function exportUser(session: Session, named: string, { out }: { out?: string }): Promise<number> {
-  const { client, progress } = session;
+  const { client } = session;
   const id = await findId(client, 'user', named);
   const archive = await client.readBytes(`/users/${encodeURIComponent(id)}/export`);
-  const started = performance.now();
-  let received = 0;
-  async function* counted() {
-    for await (const chunk of archive) {
-      received += chunk.length;
-      progress.show(`${id} ${describeTransfer(received, undefined, performance.now() - started)}`);
-      yield chunk;
-    }
-  }
-  if (out === '-') for await (const chunk of counted()) await session.print(chunk);
-  else {
-    const path = out ?? `${id}.zip`;
-    await writeWhole(path, counted());
-    session.say(`${path}  ${describeTransfer(received, received, 0)}`);
-  }
+  await receive(session, id, archive, { path: out ?? `${id}.zip` });
   return 0;
-}
-
-async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
-  yield bytes;
 }

@@ -1,19 +1,12 @@
 import { useState } from 'react';
 import { Link } from 'wouter';
 import { ApiError, call } from '../../api/client.ts';
-import type { Citation } from '../../api/generated.ts';
+import type { AnswerSentence, Citation } from '../../api/generated.ts';
 import { useApi, useLoad } from '../../ui/query.ts';
 import { Shown } from '../../ui/shown.tsx';
 
-type Box = {
-  page: number;
-  left: number;
-  top: number;
-  right: number;
-  bottom: number;
-  page_width: number;
-  page_height: number;
-};
+type Place = NonNullable<AnswerSentence['quotes'][number]['places']>[number];
+type Box = NonNullable<Place['boxes']>[number];
 type Located = { file: string; filename: string; boxes: Box[]; pages: number[] };
 
 const quoteCharactersMax = 10_000;

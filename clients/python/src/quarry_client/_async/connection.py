@@ -100,6 +100,20 @@ class AsyncConnection:
             await pause(seconds, options)
             attempt += 1
 
+    async def pieces(
+        self, request: Request, options: Optional[CallOptions] = None, authenticates: bool = True
+    ) -> AsyncIterator[bytes]:
+        """The body of a streamed response in pieces, as they arrive."""
+        response = await self.request(request, options, authenticates)
+        try:
+            async for piece in response.aiter_bytes():
+                check(options)
+                yield piece
+        except httpx.TransportError as cause:
+            raise QuarryError("unreachable", "The response broke off.") from cause
+        finally:
+            await response.aclose()
+
     async def _attempt(
         self, request: Request, options: CallOptions, token: Optional[str], key: Optional[str]
     ) -> httpx.Response:

@@ -101,6 +101,20 @@ class Connection:
             pause(seconds, options)
             attempt += 1
 
+    def pieces(
+        self, request: Request, options: Optional[CallOptions] = None, authenticates: bool = True
+    ) -> Iterator[bytes]:
+        """The body of a streamed response in pieces, as they arrive."""
+        response = self.request(request, options, authenticates)
+        try:
+            for piece in response.iter_bytes():
+                check(options)
+                yield piece
+        except httpx.TransportError as cause:
+            raise QuarryError("unreachable", "The response broke off.") from cause
+        finally:
+            response.close()
+
     def _attempt(
         self, request: Request, options: CallOptions, token: Optional[str], key: Optional[str]
     ) -> httpx.Response:

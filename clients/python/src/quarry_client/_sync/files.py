@@ -9,14 +9,12 @@ import os
 from typing import IO, Iterator, Callable, Dict, Optional, TypedDict, Union
 from urllib.parse import quote, urlsplit
 
-import httpx
-
 from .. import types
 from .._shared import Request, path
 from ..errors import QuarryError
 from .connection import Connection, json_of
 from .generated.files import FilesOperations
-from .runtime import CallOptions, check, in_thread, pause
+from .runtime import CallOptions, in_thread, pause
 
 # Larger files are sent in pieces, each of which is repeated alone when the connection breaks.
 PIECE_BYTES = 8 * 1024 * 1024
@@ -73,32 +71,21 @@ class Files(FilesOperations):
         self, file: str, *, range: Optional[str] = None, options: Optional[CallOptions] = None
     ) -> bytes:
         """The contents of a file, or a part of them: `range` is such as `bytes=0-1023`."""
-        response = self._open(file, range, options)
-        try:
-            return response.read()
-        except httpx.TransportError as cause:
-            raise QuarryError("unreachable", "The response broke off.") from cause
-        finally:
-            response.close()
+        request = self._content_request(file, range, options)
+        pieces = self._connection.pieces(request, options, authenticates=False)
+        return b"".join([piece for piece in pieces])
 
     def iter_content(self, file: str, *, options: Optional[CallOptions] = None) -> Iterator[bytes]:
         """The contents of a file in pieces, for files that do not fit into memory."""
-        response = self._open(file, None, options)
-        try:
-            for piece in response.iter_bytes():
-                check(options)
-                yield piece
-        except httpx.TransportError as cause:
-            raise QuarryError("unreachable", "The response broke off.") from cause
-        finally:
-            response.close()
+        request = self._content_request(file, None, options)
+        for piece in self._connection.pieces(request, options, authenticates=False):
+            yield piece
 
-    def _open(self, file: str, range: Optional[str], options: Optional[CallOptions]) -> httpx.Response:
+    def _content_request(self, file: str, range: Optional[str], options: Optional[CallOptions]) -> Request:
         url = urlsplit((self.get(file, options=options))["url"])
         headers = {} if range is None else {"range": range}
         # By way of the connection, whose base URL the caller can reach.
-        request = Request("GET", f"{url.path}?{url.query}", headers=headers, streamed=True)
-        return self._connection.request(request, options, authenticates=False)
+        return Request("GET", f"{url.path}?{url.query}", headers=headers, streamed=True)
 
 
 class _Upload:

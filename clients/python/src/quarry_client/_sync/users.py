@@ -5,12 +5,9 @@ from __future__ import annotations
 
 from typing import Iterator, Optional
 
-import httpx
-
 from .._shared import Request, path
-from ..errors import QuarryError
 from .generated.users import UsersOperations
-from .runtime import CallOptions, check
+from .runtime import CallOptions
 
 
 class Users(UsersOperations):
@@ -19,12 +16,5 @@ class Users(UsersOperations):
     def export(self, user: str, *, options: Optional[CallOptions] = None) -> Iterator[bytes]:
         """Everything about a user as a ZIP archive, in pieces. Without its last file, `export.json`, it is incomplete."""
         request = Request("GET", path("/api/v1/users/{}/export", user), streamed=True)
-        response = self._connection.request(request, options)
-        try:
-            for piece in response.iter_bytes():
-                check(options)
-                yield piece
-        except httpx.TransportError as cause:
-            raise QuarryError("unreachable", "The response broke off.") from cause
-        finally:
-            response.close()
+        for piece in self._connection.pieces(request, options):
+            yield piece
