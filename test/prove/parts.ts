@@ -158,6 +158,12 @@ export function listParts(length: Length, seed: number): Part[] {
     tests('generators', 'clients made by three generators, and the calls of a small application with each', [
       'test/prove/generators.test.ts',
     ]),
+    tests(
+      'console',
+      'every screen of the console at four widths in both themes, and with axe on a desktop and a phone',
+      ['layout', 'screens', 'rows'].map((name) => `test/browser/${name}.test.ts`),
+      { QUARRY_SCREENS: '1' },
+    ),
     tests('guides', 'each guide in a shell of its own', ['test/api/http/docs.test.ts'], { QUARRY_GUIDES: 'each' }),
     tests('package', 'the package as npm packs and installs it, its add-ons and its bundles', [
       'test/prove/package.test.ts',

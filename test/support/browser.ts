@@ -10,6 +10,7 @@ import {
 } from 'playwright-core';
 import { requireProgram } from '../../scripts/setup.ts';
 import type { TestApp } from './provisioner.ts';
+import { unusedFeatures } from './renderer.ts';
 import { startTestServer, type TestServer, type TestServerOptions } from './server.ts';
 import { findShared } from './shared.ts';
 import { projectRoot, readProjectFile } from './source.ts';
@@ -18,7 +19,7 @@ import { projectRoot, readProjectFile } from './source.ts';
  * With QUARRY_SCREENSHOTS=1, tests take screenshots: those that docs/console.md shows go to docs/images, the others
  * to a folder that git ignores. Without it, only the pages of failed tests are captured.
  */
-const takesPictures = process.env.QUARRY_SCREENSHOTS !== undefined || process.env.QUARRY_LOOK !== undefined;
+export const takesPictures = process.env.QUARRY_SCREENSHOTS !== undefined || process.env.QUARRY_LOOK !== undefined;
 const scratch = join(projectRoot, 'test/output/screenshots');
 const documented = join(projectRoot, 'docs/images');
 const shown = new Set<string | undefined>(
@@ -56,6 +57,12 @@ export class ConsoleTest {
 
   /** Opens a page in a new browser profile, with nobody signed in. */
   async open(path: string, view: View = 'desktop', options: BrowserContextOptions = {}): Promise<Page> {
+    const page = await (await this.#createProfile(view, options)).newPage();
+    await page.goto(path);
+    return page;
+  }
+
+  async #createProfile(view: View, options: BrowserContextOptions): Promise<BrowserContext> {
     const context = await this.#browser.newContext({
       baseURL: this.server.baseUrl,
       locale: 'en-GB',
@@ -72,16 +79,18 @@ export class ConsoleTest {
       const refusal = /status of 4\d\d/.test(message.text());
       if (message.type() === 'error' && !refusal) this.problems.push(`${message.text()} (${message.location().url})`);
     });
-    const page = await context.newPage();
-    await page.goto(path);
-    return page;
+    return context;
   }
 
   /** The same, signed in as the developer of the app, with the app selected. */
   async openAsDeveloper(app: TestApp, path: string, view: View = 'desktop', options: BrowserContextOptions = {}) {
-    const page = await this.open(path, view, options);
-    await page.getByLabel('Developer token', { exact: true }).fill(app.developerToken);
-    await page.getByRole('button', { name: 'Sign in' }).click();
+    const context = await this.#createProfile(view, options);
+    // The form would take longer than most pages. Its tests are in sign-in.test.ts.
+    const session = new URL('/console/session', new URL(path, this.server.baseUrl)).href;
+    const signedIn = await context.request.post(session, { data: { developer_token: app.developerToken } });
+    if (!signedIn.ok()) throw new Error(`The sign-in returned ${signedIn.status()}: ${await signedIn.text()}`);
+    const page = await context.newPage();
+    await page.goto(path);
     await page.locator('main#content').waitFor();
     return page;
   }
@@ -123,13 +132,31 @@ function openBrowser(): OpenBrowser {
   return { launched, close: () => launched.then((browser) => browser.close()) };
 }
 
+/** What Playwright disables: its list is replaced by the one here. */
+const unusedByTests = [
+  ...['PaintHolding', 'HttpsUpgrades', 'HttpsFirstBalancedModeAutoEnable', 'ThirdPartyStoragePartitioning'],
+  ...['AvoidUnnecessaryBeforeUnloadCheckSync', 'DestroyProfileOnBrowserClose', 'AvoidCorsURLLoaderRestartOnRedirect'],
+  ...[
+    'MediaRouter',
+    'LensOverlay',
+    'OptimizationHints',
+    'NetworkTimeServiceQuerying',
+    'PreconnectToSearch',
+    'AimEnabled',
+  ],
+];
+
 async function launch(): Promise<Browser> {
   return chromium.launch({
     executablePath: requireProgram('browser'),
     headless: true,
     args: [
       ...['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking'],
-      ...['--disable-component-update', '--disable-sync'],
+      ...[
+        '--disable-component-update',
+        '--disable-sync',
+        `--disable-features=${[...unusedFeatures, ...unusedByTests].join()}`,
+      ],
     ],
   });
 }
