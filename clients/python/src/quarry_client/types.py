@@ -4656,6 +4656,8 @@ class ListKnowledgeSourceKindsResponseData(TypedDict):
     """A text for people."""
     payload_schema: Dict[str, Any]
     """JSON Schema of `payload`."""
+    credentials_schema: NotRequired[Dict[str, Any]]
+    """JSON Schema of `credentials`. Absent: pulls of this kind use none."""
 
 
 

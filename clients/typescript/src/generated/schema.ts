@@ -3860,6 +3860,8 @@ label: string;
 description: string;
 /** JSON Schema of `payload`. */
 payload_schema: Record<string, unknown>;
+/** JSON Schema of `credentials`. Absent: pulls of this kind use none. */
+credentials_schema?: Record<string, unknown> | undefined;
 }>;
 };
 
