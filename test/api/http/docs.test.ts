@@ -102,7 +102,7 @@ async function createGuide(): Promise<string> {
 }
 
 for (const page of pages)
-  test(`what ${page} shows works as it is written`, { timeout: 240_000 }, async () => {
+  test(`what ${page} shows works as it is written`, async () => {
     const directory = await createGuide();
     try {
       const steps = stepsOf(readPage(page)).filter(isRun(page)).map(here);
@@ -124,7 +124,7 @@ for (const page of pages)
   });
 
 test('the guides work one after the other in one shell, and leave nothing that git would add', {
-  timeout: 300_000,
+  timeout: 1_200_000,
 }, async () => {
   const directory = await createGuide();
   try {
@@ -132,7 +132,7 @@ test('the guides work one after the other in one shell, and leave nothing that g
     const steps = ['docs/quickstart.md', ...pages.filter((page) => !withoutOpening.includes(page))].flatMap((page) =>
       stepsOf(readPage(page)).map(here),
     );
-    const { code, errors, outputs } = await runSteps(directory, [], steps, { timeoutMs: 280_000, picks });
+    const { code, errors, outputs } = await runSteps(directory, [], steps, { timeoutMs: 900_000, picks });
     const failed = code === 0 ? -1 : outputs.findLastIndex((output) => output !== undefined);
     assert.equal(code, 0, `${steps[failed]?.heading}: ${errors}\n${outputs[failed] ?? ''}`);
     const left = readdirSync(directory).filter(
@@ -144,7 +144,7 @@ test('the guides work one after the other in one shell, and leave nothing that g
   }
 });
 
-test('the programs of the guides have no type errors', { timeout: 120_000 }, async () => {
+test('the programs of the guides have no type errors', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'quarry-guide-'));
   try {
     createClone(directory, {});
