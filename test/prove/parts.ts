@@ -173,6 +173,10 @@ export function listParts(length: Length, seed: number): Part[] {
     tests('generators', 'clients made by three generators, and the calls of a small application with each', [
       'test/prove/generators.test.ts',
     ]),
+    tests('guides', 'each guide in a shell of its own', ['test/api/http/docs.test.ts'], { QUARRY_GUIDES: 'each' }),
+    tests('package', 'the package as npm packs and installs it, its add-ons and its bundles', [
+      'test/prove/package.test.ts',
+    ]),
     tests('runtimes', 'the TypeScript client in Deno and Bun', ['test/prove/runtimes.test.ts']),
     tests('renderer', `${of(40, 1_000)} hostile pages in a Chromium`, ['test/browser/renderer-fuzz.test.ts'], {
       RENDER_PAGES: of(40, 1_000),
