@@ -7,7 +7,7 @@ import { PendingFor } from '../runs/pending-for.tsx';
 const pollMs = 2_000;
 
 /** The limits of an automation in words; none for an automation without limits. */
-export function limitsOf({ max_concurrent_runs, max_pending_runs, concurrency, rate }: Automation): string[] {
+function limitsOf({ max_concurrent_runs, max_pending_runs, concurrency, rate }: Automation): string[] {
   const lines: string[] = [];
   if (rate)
     lines.push(
