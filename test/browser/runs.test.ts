@@ -172,7 +172,7 @@ test('a run that a limit delays says why, and a node of a language model shows i
       ['refund', {}],
     ]),
   };
-  model.script = (_request, number) => (number === 1 ? calls : 'A pen is 2.50.');
+  model.script = ({ messages }) => (messages.some(({ role }) => role === 'tool') ? 'A pen is 2.50.' : calls);
   const ask = { id: 'ask', kind: 'generate', messages: [{ role: 'user', content: 'What is a pen?' }] };
   const run = await client.runGraph(graphOf({ ...ask, tools: [{ automation: 'price' }] }), {});
   await page.goto(`/console/runs/${run.id}`);
