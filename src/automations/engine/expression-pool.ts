@@ -19,11 +19,10 @@ const environment = defined({ NODE_COMPILE_CACHE: compileCacheDirectory && dirna
 const outOfMemory = new Set(['SIGABRT', 'SIGTRAP', 'SIGILL']);
 const waitingMax = 10_000;
 const checkMs = 50;
-/**
- * If a process's processor time is unknown, its work may take this many times as long by the wall clock; if it is known,
- * the square of that, for a process that gets no processor.
- */
+/** If a process's processor time is unknown, its work may take this many times as long by the wall clock. */
 const wallFactor = 5;
+/** After this time, work that has not had its processor time is given up: the machine is too busy, or it hangs. */
+const startedMsMax = 300_000;
 
 type Work = {
   /** The app that the work belongs to. */
@@ -35,7 +34,7 @@ type Work = {
   killAfterMs: number;
 };
 
-type Task = Work & { resolve(reply: ExpressionReply): void };
+type Task = Work & { resolve(reply: ExpressionReply): void; reject(error: AppError): void };
 type Child = {
   process: ChildProcess;
   ready: Promise<void>;
@@ -61,7 +60,7 @@ export class ExpressionPool {
   #waiting = 0;
   #closed = false;
 
-  /** Throws AppError `unavailable` if too much work of this lane waits. */
+  /** Throws AppError `unavailable` if too much work of this lane waits, or if it got too little processor time. */
   run(task: Work): Promise<ExpressionReply> {
     if (this.#closed) return Promise.resolve(closing);
     return new Promise((resolve, reject) => {
@@ -69,7 +68,7 @@ export class ExpressionPool {
       if (ofLane >= waitingMax - this.#waiting) return reject(tooMany());
       this.#waiting += 1;
       this.#waitingOf.set(task.lane, ofLane + 1);
-      this.#place({ ...task, resolve });
+      this.#place({ ...task, resolve, reject });
       this.#dispatch();
     });
   }
@@ -131,14 +130,19 @@ export class ExpressionPool {
     child.process.send(task.request);
   }
 
-  #endLate(child: Child, { killAfterMs }: Task): void {
+  #endLate(child: Child, task: Task): void {
+    const { killAfterMs } = task;
     const wallMs = performance.now() - child.startedMs;
-    const usedMs = processorMs(child);
-    const late =
-      usedMs === undefined || child.startedProcessorMs === undefined
+    const ranMs = processorMs(child);
+    const isLate =
+      ranMs === undefined || child.startedProcessorMs === undefined
         ? wallMs > killAfterMs * wallFactor
-        : usedMs - child.startedProcessorMs > killAfterMs || wallMs > killAfterMs * wallFactor ** 2;
-    if (late) this.#replace(child, { problem: 'took longer than its deadline', limit: true });
+        : ranMs - child.startedProcessorMs > killAfterMs;
+    if (isLate) this.#replace(child, { problem: 'took longer than its deadline', limit: true });
+    else if (wallMs > startedMsMax) {
+      task.reject(tooBusy());
+      this.#replace(child, closing);
+    }
   }
 
   #finish(child: Child, reply: ExpressionReply): void {
@@ -213,6 +217,11 @@ function placeOf({ lane, turn }: { lane: string; turn: string }): string {
 function tooMany(): AppError {
   const message = 'Too many expressions are waiting. Try again in a moment.';
   return new AppError('unavailable', message, { headers: { 'retry-after': '5' } });
+}
+
+function tooBusy(): AppError {
+  const message = 'The server is too busy to evaluate this. Try again in a moment.';
+  return new AppError('unavailable', message, { headers: { 'retry-after': '30' } });
 }
 
 const closing: ExpressionReply = { problem: 'came while the server was closing' };
