@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { isAbsolute } from 'node:path';
+import * as forms from './forms.ts';
 import { isLoopback } from './loopback.ts';
 import { modelSettings } from './models.ts';
 import {
@@ -22,7 +23,7 @@ import {
   text,
   url,
 } from './values.ts';
-import { extractorTypes, webSettings } from './web.ts';
+import { webSettings } from './web.ts';
 
 export { ConfigError };
 
@@ -31,7 +32,7 @@ export { ConfigError };
  * docs/configuration.md lists the same names, which a test checks.
  */
 const settings = {
-  host: text('HOST', '127.0.0.1', 'Address to listen on. A public one needs QUARRY_SECRET.'),
+  host: text('HOST', '127.0.0.1', 'Address to listen on. A public one needs QUARRY_SECRET.', forms.host),
   port: integer('PORT', 8080, { min: 0, max: 65_535 }, 'Port to listen on; 0 picks a free port.'),
   role: oneOf(
     'QUARRY_ROLE',
@@ -57,14 +58,20 @@ const settings = {
     'Second origin of this server that serves only the contents of files.',
   ),
   dataDir: path('QUARRY_DATA_DIR', './data', 'Directory of the embedded database, blobs, secret and credentials.'),
-  databaseUrl: secretText('DATABASE_URL', 'URL of an external PostgreSQL 15 or newer. Unset: the embedded one.'),
+  databaseUrl: secretText(
+    'DATABASE_URL',
+    'URL of an external PostgreSQL 15 or newer. Unset: the embedded one.',
+    forms.postgresUrl,
+  ),
   databaseDirectUrl: secretText(
     'DATABASE_DIRECT_URL',
     'URL of the database without a transaction pooler, for LISTEN and locks.',
+    forms.postgresUrl,
   ),
   databaseReplicaUrl: secretText(
     'DATABASE_REPLICA_URL',
     'URL of a streaming replica for searches and lists, used while it is up to date.',
+    forms.postgresUrl,
   ),
   cells: secretText(
     'QUARRY_CELLS',
@@ -91,13 +98,23 @@ const settings = {
     ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'],
     'Lowest log level that is written.',
   ),
-  corsOrigins: list('QUARRY_CORS_ORIGINS', ['*'], 'Comma-separated origins that browsers may call from; * for any.'),
+  corsOrigins: list(
+    'QUARRY_CORS_ORIGINS',
+    ['*'],
+    'Comma-separated origins that browsers may call from; * for any.',
+    forms.origin,
+  ),
   mcpOauth: boolean(
     'QUARRY_MCP_OAUTH',
     false,
     'Let assistants sign users in to the MCP endpoint by OAuth, with this server as the authorization server.',
   ),
-  trustProxy: list('QUARRY_TRUST_PROXY', [], 'Addresses or CIDRs of proxies whose X-Forwarded-* headers are trusted.'),
+  trustProxy: list(
+    'QUARRY_TRUST_PROXY',
+    [],
+    'Addresses or CIDRs of proxies whose X-Forwarded-* headers are trusted.',
+    forms.proxy,
+  ),
   bodyBytesMax: integer(
     'QUARRY_BODY_BYTES_MAX',
     48 * 1024 * 1024,
@@ -183,6 +200,7 @@ const settings = {
     'QUARRY_OCR_LANGUAGES',
     ['eng'],
     'Languages of scans and pictures, as Tesseract names them (eng,deu,jpn), the most frequent first.',
+    forms.ocrLanguage,
   ),
   ocrDataDir: text(
     'QUARRY_OCR_DATA_DIR',
@@ -238,8 +256,8 @@ const settings = {
   ),
   blobStore: oneOf('QUARRY_BLOB_STORE', 'disk', ['disk', 's3'], 'Where file contents are kept.'),
   s3Endpoint: url('QUARRY_S3_ENDPOINT', undefined, 'Endpoint of an S3-compatible service; unset for AWS.'),
-  s3Region: text('QUARRY_S3_REGION', 'us-east-1', 'S3 region.'),
-  s3Bucket: text('QUARRY_S3_BUCKET', undefined, 'S3 bucket; required when the blob store is s3.'),
+  s3Region: text('QUARRY_S3_REGION', 'us-east-1', 'S3 region.', forms.s3Name),
+  s3Bucket: text('QUARRY_S3_BUCKET', undefined, 'S3 bucket; required when the blob store is s3.', forms.s3Name),
   s3PathStyle: boolean('QUARRY_S3_PATH_STYLE', false, 'Put the bucket in the path instead of the host name.'),
   s3Presign: boolean(
     'QUARRY_S3_PRESIGN',
@@ -261,6 +279,7 @@ const settings = {
     'QUARRY_BACKUP_S3_REGION',
     undefined,
     'For backups: a region to use instead of QUARRY_S3_REGION.',
+    forms.s3Name,
   ),
   backupS3AccessKeyId: secretText('QUARRY_BACKUP_S3_ACCESS_KEY_ID', 'For backups: other credentials.'),
   backupS3SecretAccessKey: secretText('QUARRY_BACKUP_S3_SECRET_ACCESS_KEY', 'For backups: other credentials.'),
@@ -313,7 +332,11 @@ const settings = {
     'Sandboxes that an app may have; 0 for no limit.',
   ),
   metricsPort: port('QUARRY_METRICS_PORT', 'Separate port for /metrics, on the same address. Unset: the main port.'),
-  metricsToken: secretText('QUARRY_METRICS_TOKEN', 'Bearer token required by /metrics. Unset: no token is required.'),
+  metricsToken: secretText(
+    'QUARRY_METRICS_TOKEN',
+    'Bearer token required by /metrics. Unset: no token is required.',
+    forms.headerToken,
+  ),
   otlpEndpoint: url(
     'OTEL_EXPORTER_OTLP_ENDPOINT',
     undefined,
@@ -333,8 +356,8 @@ const settings = {
   ),
   auditDays: integer('QUARRY_AUDIT_DAYS', 90, { min: 1, max: 36_500 }, 'Retention of the audit log, in days.'),
   apiUrl: url('QUARRY_API_URL', undefined, 'For commands that call a server: its base URL.'),
-  apiKey: secretText('QUARRY_API_KEY', 'For commands that call a server: an API key.'),
-  apiToken: secretText('QUARRY_TOKEN', 'For commands that call a server: a bearer token.'),
+  apiKey: secretText('QUARRY_API_KEY', 'For commands that call a server: an API key.', forms.headerToken),
+  apiToken: secretText('QUARRY_TOKEN', 'For commands that call a server: a bearer token.', forms.headerToken),
   apiApp: text('QUARRY_APP', undefined, 'For commands that call a server: the app that a developer token acts in.'),
   profile: text(
     'QUARRY_PROFILE',
@@ -384,10 +407,12 @@ export function choosesDataDir(env: Record<string, string | undefined> = process
   return isAbsolute(env[settings.dataDir.variable]?.trim() ?? '');
 }
 
+/** Every setting's variable. */
+export const settingNames: readonly string[] = Object.values<Setting<unknown>>(settings).map((each) => each.variable);
+
 /** Variables that look like settings but are not, usually because of a typo. They cause a warning at start. */
 export function unknownSettings(env: Record<string, string | undefined> = process.env): string[] {
-  const known = new Set(Object.values<Setting<unknown>>(settings).map((setting) => setting.variable));
-  return Object.keys(env).filter((name) => name.startsWith('QUARRY_') && !known.has(name));
+  return Object.keys(env).filter((name) => name.startsWith('QUARRY_') && !settingNames.includes(name));
 }
 
 /** Rules that involve more than one setting. */
@@ -440,14 +465,6 @@ function checkTogether(config: Config): string[] {
     problems.push('QUARRY_LLM_URL and QUARRY_LLM_MODEL must be set together');
   if (config.embedModelDimensions !== undefined && config.embedModelDimensions < config.embedDimensions)
     problems.push('QUARRY_EMBED_MODEL_DIMENSIONS must not be less than QUARRY_EMBED_DIMENSIONS');
-  const notType = config.extractorTypes.filter((name) => !extractorTypes.includes(name));
-  if (notType.length > 0)
-    problems.push(
-      `QUARRY_EXTRACTOR_TYPES must name types such as ${extractorTypes.join(', ')}, not "${notType.join(', ')}"`,
-    );
-  const notLanguage = config.ocrLanguages.filter((name) => !/^[A-Za-z][A-Za-z0-9_]{1,40}$/.test(name));
-  if (notLanguage.length > 0 || config.ocrLanguages.length === 0)
-    problems.push(`QUARRY_OCR_LANGUAGES must name languages such as eng, not "${notLanguage.join(', ')}"`);
   return problems;
 }
 

@@ -13,12 +13,23 @@ export class EnvFile {
     this.#path = path;
   }
 
-  /** Reads the file again. Without a file, it adds nothing. */
-  load(): void {
-    for (const name of this.#added) delete process.env[name];
+  /** Reads the file again. Without a file, it adds nothing. If `check` throws, the variables stay as they were. */
+  load(check: () => void = () => {}): void {
+    const before = this.#added.map((name): [string, string] => [name, process.env[name] ?? '']);
     const text = existsSync(this.#path) ? readFileSync(this.#path, 'utf8') : '';
-    const read = Object.entries(parseEnv(text)).filter(([name]) => process.env[name] === undefined);
-    for (const [name, value] of read) process.env[name] = value;
-    this.#added = read.map(([name]) => name);
+    this.#replace(Object.entries(parseEnv(text)).map(([name, value]) => [name, value ?? '']));
+    try {
+      check();
+    } catch (error) {
+      this.#replace(before);
+      throw error;
+    }
+  }
+
+  #replace(variables: [name: string, value: string][]): void {
+    for (const name of this.#added) delete process.env[name];
+    const added = variables.filter(([name]) => process.env[name] === undefined);
+    for (const [name, value] of added) process.env[name] = value;
+    this.#added = added.map(([name]) => name);
   }
 }

@@ -1,3 +1,4 @@
+import { headerToken } from './forms.ts';
 import { boolean, integer, oneOf, optionalInteger, secretText, text, url } from './values.ts';
 
 /** The settings for models: embeddings, the language model, reranking. Part of the settings in `config.ts`. */
@@ -9,7 +10,7 @@ export const modelSettings = {
     'How texts are turned into vectors.',
   ),
   embedUrl: url('QUARRY_EMBED_URL', undefined, 'Base URL of an OpenAI-compatible service, up to and including /v1.'),
-  embedKey: secretText('QUARRY_EMBED_KEY', 'Key of the embedding service.'),
+  embedKey: secretText('QUARRY_EMBED_KEY', 'Key of the embedding service.', headerToken),
   embedModel: text('QUARRY_EMBED_MODEL', undefined, 'Embedding model: its name, or the directory of a local one.'),
   embedDimensions: integer(
     'QUARRY_EMBED_DIMENSIONS',
@@ -58,7 +59,7 @@ export const modelSettings = {
     'Base URL of an OpenAI-compatible chat completions server, up to and including /v1.',
   ),
   llmModel: text('QUARRY_LLM_MODEL', undefined, 'Language model, as its server names it.'),
-  llmKey: secretText('QUARRY_LLM_KEY', "Key of the language model's server."),
+  llmKey: secretText('QUARRY_LLM_KEY', "Key of the language model's server.", headerToken),
   modelsFile: text(
     'QUARRY_MODELS_FILE',
     undefined,
@@ -100,7 +101,7 @@ export const modelSettings = {
     'Time that one request of a structured extraction may take, in seconds.',
   ),
   rerankUrl: url('QUARRY_RERANK_URL', undefined, 'URL of a reranking service, with its path: …/rerank.'),
-  rerankKey: secretText('QUARRY_RERANK_KEY', 'Key of the reranking service.'),
+  rerankKey: secretText('QUARRY_RERANK_KEY', 'Key of the reranking service.', headerToken),
   rerankModel: text(
     'QUARRY_RERANK_MODEL',
     undefined,

@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import type { Form } from './forms.ts';
 
 type Read<T> = { value: T } | { problem: string };
 export type Setting<T> = {
@@ -9,14 +10,33 @@ export type Setting<T> = {
   read(raw: string): Read<T>;
 };
 
-export function text(variable: string, fallback: string, description: string): Setting<string>;
-export function text(variable: string, fallback: undefined, description: string): Setting<string | undefined>;
-export function text(variable: string, fallback: string | undefined, description: string): Setting<string | undefined> {
-  return { variable, fallback, description, read: (raw) => ({ value: raw }) };
+export function text(variable: string, fallback: string, description: string, form?: Form): Setting<string>;
+export function text(
+  variable: string,
+  fallback: undefined,
+  description: string,
+  form?: Form,
+): Setting<string | undefined>;
+export function text(
+  variable: string,
+  fallback: string | undefined,
+  description: string,
+  form?: Form,
+): Setting<string | undefined> {
+  const read = (raw: string): Read<string> =>
+    form === undefined || form.accepts(raw)
+      ? { value: raw }
+      : { problem: `must be ${form.words}, such as ${form.example}, not "${raw}"` };
+  return { variable, fallback, description, read };
 }
 
-export function secretText(variable: string, description: string): Setting<string | undefined> {
-  return { variable, fallback: undefined, description, secret: true, read: (raw) => ({ value: raw }) };
+/** A text that is never shown, even if it is not valid. */
+export function secretText(variable: string, description: string, form?: Form): Setting<string | undefined> {
+  const read = (raw: string): Read<string> =>
+    form === undefined || form.accepts(raw)
+      ? { value: raw }
+      : { problem: `must be ${form.words}, such as ${form.example}` };
+  return { variable, fallback: undefined, description, secret: true, read };
 }
 
 export function path(variable: string, fallback: string, description: string): Setting<string> {
@@ -29,9 +49,9 @@ export function url(variable: string, fallback: undefined, description: string):
     fallback,
     description,
     read: (raw) =>
-      URL.canParse(raw) && /^https?:$/.test(new URL(raw).protocol)
+      /^https?:\/\//i.test(raw) && URL.canParse(raw)
         ? { value: raw.replace(/\/+$/, '') }
-        : { problem: `must be an http or https URL, not "${raw}"` },
+        : { problem: `must be an http or https URL, such as https://quarry.example.com, not "${raw}"` },
   };
 }
 
@@ -49,7 +69,7 @@ export function integer(
       const value = Number(raw);
       return /^-?\d+$/.test(raw) && value >= range.min && value <= range.max
         ? { value }
-        : { problem: `must be a whole number from ${range.min} to ${range.max}, not "${raw}"` };
+        : { problem: `must be a whole number from ${range.min} to ${range.max}, such as ${fallback}, not "${raw}"` };
     },
   };
 }
@@ -63,7 +83,7 @@ export function ratio(variable: string, fallback: number, description: string): 
       const value = Number(raw);
       return /^\d*\.?\d+$/.test(raw) && value <= 1
         ? { value }
-        : { problem: `must be a number from 0 to 1, not "${raw}"` };
+        : { problem: `must be a number from 0 to 1, such as 0.1, not "${raw}"` };
     },
   };
 }
@@ -122,17 +142,18 @@ export function boolean(variable: string, fallback: boolean, description: string
   };
 }
 
-export function list(variable: string, fallback: string[], description: string): Setting<string[]> {
+export function list(variable: string, fallback: string[], description: string, form: Form): Setting<string[]> {
   return {
     variable,
     fallback,
     description,
-    read: (raw) => ({
-      value: raw
-        .split(',')
-        .map((item) => item.trim())
-        .filter((item) => item !== ''),
-    }),
+    read: (raw) => {
+      const value = raw.split(',').map((item) => item.trim());
+      const wrong = value.find((item) => !form.accepts(item));
+      if (wrong === undefined) return { value };
+      const what = wrong === '' ? 'has an empty item' : `has "${wrong}"`;
+      return { problem: `must be a list with commas, each ${form.words}, such as ${form.example}, but ${what}` };
+    },
   };
 }
 

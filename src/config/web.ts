@@ -1,7 +1,8 @@
+import { contact, headerToken, host, nameOf, target } from './forms.ts';
 import { integer, list, oneOf, secretText, text, url } from './values.ts';
 
 /** The types of documents that an extractor may read. */
-export const extractorTypes = ['pdf', 'docx', 'pptx', 'xlsx', 'odt', 'ods', 'odp', 'epub', 'rtf', 'image'];
+const extractorTypes = ['pdf', 'docx', 'pptx', 'xlsx', 'odt', 'ods', 'odp', 'epub', 'rtf', 'image'];
 
 /** The settings for requests to other hosts: fetches, the renderer and crawls. */
 export const webSettings = {
@@ -9,11 +10,13 @@ export const webSettings = {
     'QUARRY_FETCH_ALLOW',
     [],
     'CIDRs, addresses and host names (*.name for subdomains) that may be fetched in addition to the public internet.',
+    target,
   ),
   fetchContact: text(
     'QUARRY_FETCH_CONTACT',
     undefined,
     'E-mail address or URL in the User-Agent, for owners of crawled sites.',
+    contact,
   ),
   renderer: url(
     'QUARRY_RENDERER',
@@ -24,6 +27,7 @@ export const webSettings = {
     'QUARRY_RENDERER_PROXY_HOST',
     '127.0.0.1',
     'Address of this machine that the renderer can reach; its pages use the network through a proxy there.',
+    host,
   ),
   rendererPages: integer(
     'QUARRY_RENDERER_PAGES',
@@ -42,8 +46,9 @@ export const webSettings = {
     'QUARRY_EXTRACTOR_TYPES',
     ['pdf'],
     `Types that the extractor reads: ${extractorTypes.join(', ')}.`,
+    nameOf(extractorTypes),
   ),
-  extractorKey: secretText('QUARRY_EXTRACTOR_KEY', 'Key of the extractor.'),
+  extractorKey: secretText('QUARRY_EXTRACTOR_KEY', 'Key of the extractor.', headerToken),
   extractorSeconds: integer(
     'QUARRY_EXTRACTOR_SECONDS',
     60,

@@ -82,7 +82,7 @@ export function createRegistry({ db, secrets, resolve, operator, allow, dataDir 
     if (given !== undefined) return { alias: null, models: [operatorModelOf(given)] };
     const members = operator.aliases.get(name);
     if (members !== undefined) return { alias: name, models: await findModels(scope, members) };
-    throw invalidField('model', 'names no model or alias of this app');
+    throw invalidField('model', 'names no model or alias: GET /api/v1/available_models lists them');
   }
 
   return {
@@ -98,7 +98,10 @@ export function createRegistry({ db, secrets, resolve, operator, allow, dataDir 
       const chosen = await (name === undefined ? findDefault(scope, wanted) : findNamed(scope, wanted));
       const models = chosen.models.filter((model) => !model.needsKey || model.key !== undefined);
       if (models.length === 0)
-        throw invalidField('model', 'has no key: set the key of the model, or of one of the alias');
+        throw invalidField(
+          'model',
+          chosen.alias === null ? 'has no key: set it with the model' : 'is an alias of models that all have no key',
+        );
       return { ...chosen, models };
     },
 

@@ -1,3 +1,4 @@
+import { isHeaderToken } from '../config/forms.ts';
 import type { Fetcher } from '../content/fetch/guarded-fetch.ts';
 import type { Database, Db } from '../db/database.ts';
 import type { PageRequest } from '../http/route/pages.ts';
@@ -59,11 +60,17 @@ export function createModelService({ db, clock, secrets, fetcher, operator }: Mo
     }
   }
 
+  function requireKeyForHeader(key: string | null | undefined): void {
+    if (typeof key === 'string' && !isHeaderToken(key))
+      throw invalidField('key', 'must be printable ASCII without spaces, because it is sent in a header');
+  }
+
   return {
     async create(caller: Caller, input: ModelCreate): Promise<ModelRow> {
       const url = input.url ?? defaultUrls[input.provider];
       if (url === undefined) throw invalidField('url', `is required for the provider ${input.provider}`);
       requireSafeUrl(url);
+      requireKeyForHeader(input.key);
       const { appId, sandboxId } = caller;
       const message = `There can be at most ${modelsMax} models.`;
       return db.begin(async (tx) => {
@@ -93,6 +100,7 @@ export function createModelService({ db, clock, secrets, fetcher, operator }: Mo
     /** A URL of another host removes the key: it was given for the host before. */
     async update(caller: Caller, id: string, change: ModelUpdate): Promise<ModelRow> {
       if (change.url !== undefined) requireSafeUrl(change.url);
+      requireKeyForHeader(change.key);
       return db.begin(async (tx) => {
         const row = found(await store.lockModel(tx, caller, pathId('model', id)));
         if (change.name !== undefined && change.name !== row.name)

@@ -46,6 +46,8 @@ export type OauthDeps = {
 
 const codeMs = 120_000;
 const refreshMs = 30 * 24 * 3_600_000;
+/** For how long the last refresh may be repeated, in case that its response was lost. */
+const repeatMs = 30_000;
 const grantsMax = 100;
 const stateCharactersMax = 2_000;
 /** Assistants in a data centre share an address. */
@@ -123,16 +125,20 @@ export function createOauthService(deps: OauthDeps) {
     throw invalidGrant();
   }
 
-  async function issue(row: store.GrantRow, tx: Db, scopes: readonly KeyScope[]) {
+  /** Replaces the grant's code or refresh token by this one. */
+  async function issue(row: store.GrantRow, tx: Db, scopes: readonly KeyScope[], refreshToken: string) {
     const now = clock.now();
-    const refreshToken = mintRefreshToken(secrets, row.id);
     await store.renewGrant(tx, row, {
       refreshDigest: digest(refreshToken),
       now,
       expiresAt: new Date(now.getTime() + refreshMs),
     });
+    return respondWithTokens(row, scopes, refreshToken);
+  }
+
+  async function respondWithTokens(row: store.GrantRow, scopes: readonly KeyScope[], refreshToken: string) {
     return {
-      access_token: await mintMcpToken(secrets, { appId: row.appId, grantId: row.id, scopes }, now),
+      access_token: await mintMcpToken(secrets, { appId: row.appId, grantId: row.id, scopes }, clock.now()),
       token_type: 'Bearer' as const,
       expires_in: mcpTokenSeconds,
       refresh_token: refreshToken,
@@ -154,7 +160,7 @@ export function createOauthService(deps: OauthDeps) {
       const verifier = given.get('code_verifier') ?? '';
       const challenge = createHash('sha256').update(verifier).digest('base64url');
       if (!/^[\w.~-]{43,128}$/.test(verifier) || challenge !== row.codeChallenge) throw invalidGrant();
-      return issue(row, tx, row.scopes);
+      return issue(row, tx, row.scopes, mintRefreshToken(secrets, row.id, randomBytes(32)));
     });
   }
 
@@ -163,15 +169,20 @@ export function createOauthService(deps: OauthDeps) {
     const grantId = readGrantId(token, 'mrt_');
     if (grantId === undefined) throw invalidGrant();
     return withGrant(place, grantId, async (row, tx) => {
-      const isCurrent = row.refreshDigest !== null && isEqual(digest(token), row.refreshDigest);
+      const isOwn = isOwnRefreshToken(secrets, token);
+      const next = successorOf(secrets, grantId, token);
+      const isCurrent = isDigestOf(token, row.refreshDigest);
+      const isRepeat =
+        isOwn && isDigestOf(next, row.refreshDigest) && clock.now().getTime() < row.usedAt.getTime() + repeatMs;
       // An older token of this grant, used again. Anyone could invent another one.
-      if (!isCurrent && isOwnRefreshToken(secrets, token)) return undefined;
-      if (!isCurrent || row.expiresAt <= clock.now()) throw invalidGrant();
+      if (!isCurrent && isOwn && !(isRepeat && isClientOf(place, row, given))) return undefined;
+      if (!(isCurrent || isRepeat) || row.expiresAt <= clock.now()) throw invalidGrant();
       requireSameClient(place, row, given);
       const wanted = readScopes(given.get('scope'));
       if (!coversScopes(row.scopes, wanted ?? row.scopes))
         throw oauthError('invalid_scope', 'The scope was not granted.');
-      return issue(row, tx, wanted ?? row.scopes);
+      const scopes = wanted ?? row.scopes;
+      return isRepeat ? respondWithTokens(row, scopes, next) : issue(row, tx, scopes, next);
     });
   }
 
@@ -284,7 +295,10 @@ export function createOauthService(deps: OauthDeps) {
       return { url: respond(pending, { code }), grantId: id };
     },
 
-    /** Exchanges a code or a refresh token. Each works once; a second use ends the grant with all its tokens. */
+    /**
+     * Exchanges a code or a refresh token. Each works once; a second use ends the grant with all its tokens, unless it
+     * may be a repeated request.
+     */
     async exchange(key: string, address: string, readForm: () => Promise<Parameters>) {
       const place = await placeOf(key);
       await takeTurn('token', address, turnsPerMinute.token);
@@ -369,10 +383,18 @@ function requireSameClient(place: Place, row: store.GrantRow, given: Parameters)
 
 const secretCharacters = 43;
 
-/** `mrt_`, the grant, a secret, and a signature by which an older token is recognised without a row. */
-function mintRefreshToken(secrets: Secrets, grantId: string): string {
-  const text = `mrt_${formatId('assistant', grantId).slice(4)}${randomBytes(32).toString('base64url')}`;
+/** `mrt_`, the grant, a secret of 32 bytes, and a signature by which an older token is recognised without a row. */
+function mintRefreshToken(secrets: Secrets, grantId: string, secret: Buffer): string {
+  const text = `mrt_${formatId('assistant', grantId).slice(4)}${secret.toString('base64url')}`;
   return `${text}${secrets.sign('mcp-token', text).toString('base64url')}`;
+}
+
+/**
+ * The one token that can follow this one. Only the server can compute it, and a repeated request gets the same, so that a
+ * connection never has two.
+ */
+function successorOf(secrets: Secrets, grantId: string, token: string): string {
+  return mintRefreshToken(secrets, grantId, secrets.sign('mcp-token', `after ${token}`));
 }
 
 function isOwnRefreshToken(secrets: Secrets, token: string): boolean {
@@ -393,6 +415,10 @@ async function grantOf(secrets: Secrets, token: string, place: Place, now: Date)
   if (!isMcpToken(token)) return undefined;
   const claims = await readMcpToken(secrets, token, now).catch(() => undefined);
   return claims?.appId === place.appId ? claims.grantId : undefined;
+}
+
+function isDigestOf(token: string, stored: Buffer | null): boolean {
+  return stored !== null && isEqual(digest(token), stored);
 }
 
 function isEqual(a: Buffer, b: Buffer): boolean {

@@ -103,6 +103,12 @@ test('files are applied at each save, mistakes and runs are shown, and the serve
   assert.match(again.stdout, /"result":"Hi Cy"/, again.stderr);
 
   shown = dev.count();
+  save('.env', 'QUARRY_AUDIT=loud\n');
+  await dev.line(({ level, msg }) => level === 'error' && /QUARRY_AUDIT must be one of off/.test(msg ?? ''), shown);
+  const kept = await quarry('runs', 'invoke', 'greet', '--payload', '{"name": "Eve"}', '--json');
+  assert.match(kept.stdout, /"result":"Hi Eve"/, 'a mistake in .env changes nothing');
+
+  shown = dev.count();
   save('.env', 'GREETING=Good day\n');
   save('app/automations/greet.yaml', greet('$' + '{env:GREETING}'));
   await dev.line(({ msg }) => msg === '.env changed: restarting the server', shown);

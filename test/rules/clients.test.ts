@@ -30,6 +30,14 @@ const elsewhere: [RegExp, string][] = [
   [/^removeNamedTeamMember$/, 'the older form of removeTeamMember'],
 ];
 
+test('the guides of the clients name every group', () => {
+  for (const page of ['docs/typescript.md', 'docs/python.md']) {
+    const [, names = ''] = /grouped as the API is: ([^.]*)\./.exec(readProjectFile(page)) ?? [];
+    const named = [...names.matchAll(/`(\w+)`/g)].map(([, name]) => name);
+    assert.deepEqual(named.sort(), Object.keys(groups).sort(), page);
+  }
+});
+
 test('the clients have every operation, or say here why not', () => {
   const grouped = Object.values(groups).flatMap((methods) => Object.values(methods));
   assert.deepEqual(grouped.length, new Set(grouped).size, 'an operation has one name');

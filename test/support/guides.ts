@@ -90,8 +90,7 @@ type PageResult = { code: number | null; errors: string; outputs: (string | unde
 /**
  * Runs the steps of a page one after another in one shell, after `before`. Stops at the first command that fails;
  * steps that did not begin have no output.
- * @param options.picks makes `pick` and `npx quarry` run without starting Node; without it, both are those of the
- * page
+ * @param options.picks makes `pick` and `quarry` run without starting Node; without it, both are those of the page
  */
 export async function runSteps(
   directory: string,
@@ -106,7 +105,8 @@ export async function runSteps(
     ...steps.map((step, at) => `{ :\n${commandsOf(directory, step, at)}\n} > ${outputOf(at)}`),
   ]
     .join('\n')
-    .replace(plainPick, picks === undefined ? strictPick : picks.command);
+    .replace(plainPick, picks === undefined ? strictPick : picks.command)
+    .replace(plainQuarry, picks === undefined ? plainQuarry : quickQuarry);
   const file = join(directory, 'page.sh');
   writeFileSync(file, script);
   const path = `${join(projectRoot, 'node_modules', '.bin')}:${process.env.PATH}`;
@@ -140,6 +140,10 @@ export async function runSteps(
   return { code, errors, outputs };
 }
 
+/** The pages' own `quarry`, and one that does not start another Node before the command. */
+const plainQuarry = 'node "$CLONE/bin/quarry.js"';
+const quickQuarry = 'npx quarry';
+
 /** The pages' way to read a member of a response, and a variant that fails if the member is missing. */
 const plainPick = 'node -p "JSON.parse(fs.readFileSync(0)).$1"';
 const strictPick =
@@ -170,7 +174,7 @@ export async function startPickServer(): Promise<PickServer> {
   };
 }
 
-const pageTimeoutMs = 150_000;
+const pageTimeoutMs = 600_000;
 
 /** Strips the types of a program here, because Node would load its compiler for each of them. */
 function commandsOf(directory: string, { language, text: shown }: Step, at: number): string {

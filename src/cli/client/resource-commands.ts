@@ -70,10 +70,15 @@ function addList(parent: Command, kind: string, resource: Resource, run: Run): v
 
 function addCreate(parent: Command, kind: string, resource: Resource, run: Run): void {
   if (resource.create === undefined) return;
-  const { member, example, owners } = resource.create;
+  const { member, about, example, second, owners } = resource.create;
+  const examples = [example, ...(second === undefined ? [] : [second])];
   const command = withConnection(parent.command(`create <${member}>`))
-    .description(kind === 'files' ? 'upload a file' : `create ${withArticle(kind)} and print its id`)
-    .addHelpText('after', formatExamples([`quarry ${kind} create ${example}`]));
+    .description(
+      kind === 'files'
+        ? 'upload a file'
+        : `create ${withArticle(kind)} and print its id${about === undefined ? '' : `; ${about}`}`,
+    )
+    .addHelpText('after', formatExamples(examples.map((each) => `quarry ${kind} create ${each}`)));
   for (const owner of owners) command.option(`--${owner} <${owner}>`, `of this ${ownerWords[owner]}`);
   if (kind === 'files') {
     command.action(async (path: string, options: ClientOptions & UploadOptions) => {

@@ -15,18 +15,27 @@ export type Resource = {
   /** Verbs that the API does not offer, or that another command handles. */
   without?: readonly Verb[];
   /** The member that `create` takes as its argument, and the members that it adds. */
-  create?: { member: string; example: string; owners: readonly Owner[]; defaults?: Record<string, unknown> };
+  create?: {
+    member: string;
+    about?: string;
+    example: string;
+    second?: string;
+    owners: readonly Owner[];
+    defaults?: Record<string, unknown>;
+  };
 };
 
 export const resources: Record<string, Resource> = {
   sources: {
     path: '/knowledge_sources',
     named: 'source',
-    columns: ['id', 'type', 'lookup_key', 'metadata.name', 'state', 'updated_at'],
+    columns: ['id', 'type', 'lookup_key', 'metadata.name', 'state', 'updated_at', 'payload.url'],
     filters: ['org', 'agent'],
     create: {
       member: 'type',
+      about: 'the types are those of `quarry sources kinds`',
       example: `knowledge/documents --org "My org" --set metadata='{"name": "Handbook"}'`,
+      second: `scrape/site --user ada@example.com --set payload='{"url": "https://example.com/docs/"}'`,
       owners: ['user', 'org', 'team', 'agent'],
     },
   },

@@ -1,5 +1,5 @@
 import { looksLikeId } from '../../lib/ids.ts';
-import { UsageError } from '../errors.ts';
+import { ApiError, UsageError } from '../errors.ts';
 import { readJsonObject } from './ingest.ts';
 import { findLocalFile, readAll } from './local-file.ts';
 import { findId, findOwners } from './names.ts';
@@ -62,12 +62,24 @@ export async function create(
     ...pick(await findOwners(session.client, options), owners),
     [member]: argument,
   };
-  const thing = await session.client.send<Thing>('POST', path, { body });
+  const thing = await session.client.send<Thing>('POST', path, { body }).catch((error: unknown) => {
+    throw namesOptions(error, owners);
+  });
   await session.print(session.json ? jsonLine(thing) : `${thing.id}\n`);
   if (!session.json && typeof thing.secret === 'string')
     session.say(`Its secret, which is not shown again: ${thing.secret}`);
   reportWarnings(session, thing);
   return 0;
+}
+
+/** Adds to a refusal of members which options set them. */
+function namesOptions(error: unknown, owners: readonly Owner[]): unknown {
+  if (!(error instanceof ApiError)) return error;
+  const refused = owners.filter((owner) => error.fields.some(({ field }) => field === owner));
+  if (refused.length === 0) return error;
+  const { status, isSent, fields } = error;
+  const options = refused.map((owner) => `--${owner}`).join(', ');
+  return new ApiError(status, `${error.message}\nSet by: ${options}.`, { isSent, fields });
 }
 
 /** Says on standard error what in the request looks like a mistake. */

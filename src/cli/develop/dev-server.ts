@@ -42,12 +42,12 @@ export class DevServer {
     while (!signal.aborted) {
       const { how, code, isReady } = await this.#serve();
       if (signal.aborted) break;
+      wasReady ||= isReady;
       if (this.#isRestarting) {
         this.#isRestarting = false;
         continue;
       }
-      if (!isReady && !wasReady) return code;
-      wasReady = true;
+      if (!wasReady) return code;
       pauseMs = isReady ? firstPauseMs : Math.min(lastPauseMs, pauseMs * 2);
       onCrash(how);
       await sleep(pauseMs, undefined, { signal }).catch(() => {});
@@ -57,7 +57,8 @@ export class DevServer {
 
   /** Stops the server and starts it with the present environment. */
   restart(): void {
-    this.#isRestarting = true;
+    // Without a child, the next one is about to start, with the present environment.
+    this.#isRestarting = this.#child !== undefined;
     if (this.#child) stop(this.#child);
   }
 

@@ -32,7 +32,7 @@ const envFile = '.env';
  */
 export async function dev(directory: string, options: DevOptions): Promise<number> {
   const env = new EnvFile(envFile);
-  env.load();
+  env.load(readConfig);
   const { signal, onForce } = listenForStop();
   const output = createOutput();
   const app = new AppInFiles(directory, options, output, signal);
@@ -55,7 +55,12 @@ export async function dev(directory: string, options: DevOptions): Promise<numbe
         await app.apply();
         continue;
       }
-      env.load();
+      try {
+        env.load(readConfig);
+      } catch (error) {
+        output.say('error', `${envFile} is not used until it is corrected. ${describeError(error)}`);
+        continue;
+      }
       output.say('info', `${envFile} changed: restarting the server`);
       server.restart();
     }

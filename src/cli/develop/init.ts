@@ -11,6 +11,9 @@ const templates = fileURLToPath(new URL('../../../examples/starter/', import.met
 /** The program itself: `npx quarry` would look for it in the new directory, then in npm's registry. */
 const program = fileURLToPath(new URL('../../../bin/quarry.js', import.meta.url));
 
+/** The clients, which a clone has and the package has not. */
+const clients = fileURLToPath(new URL('../../../clients/', import.meta.url));
+
 /** Files whose names npm would change or leave out. */
 const names: { [template: string]: string } = { gitignore: '.gitignore', env: '.env' };
 
@@ -37,11 +40,16 @@ function listFiles(root: string): { path: string; name: string }[] {
 
 function nextSteps(directory: string, language: string): string {
   const client = language === 'python' ? 'docs/python.md#install' : 'docs/typescript.md#install';
+  const install =
+    language === 'python'
+      ? `pip install ${clients}python   # best in an environment: python3 -m venv .venv && . .venv/bin/activate`
+      : `npm install "$(npm pack --silent ${clients}typescript)"`;
   const runtime = language === 'python' ? 'Python 3.9 or newer' : 'Node 22.18 or newer';
   const ask = language === 'python' ? 'python3 main.py' : 'npm run ask';
   return [
     `Wrote a starter to ${directory}. Its README.md says what is where. Next:`,
     ...(directory === '.' ? [] : [`  cd ${directory}`]),
+    ...(existsSync(clients) ? [`  ${install}`] : []),
     `  quarry dev            # runs a server that follows app/`,
     `  ${ask.padEnd(20)}  # in a second terminal, with ${runtime} and the client (${client})`,
     `If your shell does not find quarry, write ${program}.`,

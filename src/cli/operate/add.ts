@@ -32,12 +32,15 @@ export async function add(given: string[], options: AddOptions): Promise<number>
   if (names.length === 0) return list(dataDir);
   if (options.save !== undefined) return await save(names, resolve(options.save));
   const place = options.program ? programAddOns : addOnsIn(dataDir);
-  for (const name of names) {
+  const missing = options.program ? names : names.filter((name) => !isPartOfProgram(name));
+  for (const name of names.filter((each) => !missing.includes(each)))
+    process.stdout.write(`${name}: part of this installation, so there is nothing to install\n`);
+  for (const name of missing) {
     const isInstalled = existsSync(join(place, addOnDirectoryName(name)));
     if (!isInstalled) await installAddOn(name, place, options.from);
     process.stdout.write(`${name}: ${isInstalled ? 'is installed already' : 'installed'}\n`);
   }
-  process.stdout.write('A server that is running uses it after a restart.\n');
+  if (missing.length > 0) process.stdout.write('A server that is running uses it after a restart.\n');
   return 0;
 }
 

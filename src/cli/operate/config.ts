@@ -1,4 +1,5 @@
-import { describeConfig, readConfig, unknownSettings } from '../../config/config.ts';
+import { describeConfig, readConfig } from '../../config/config.ts';
+import { warnOfUnknownSettings } from './unknown-settings.ts';
 
 /** `quarry config`: prints the effective settings. Warns of variables that look like settings and are none. */
 export async function run(options: { json?: string | boolean | undefined }): Promise<number> {
@@ -10,7 +11,6 @@ export async function run(options: { json?: string | boolean | undefined }): Pro
           `${variable.padEnd(26)} ${value === '' ? '(unset)' : value}${source === 'environment' ? '' : '  (default)'}`,
       );
   process.stdout.write(`${lines.join('\n')}\n`);
-  for (const name of unknownSettings())
-    process.stderr.write(`${name} looks like a setting, but no such setting exists.\n`);
+  for (const { name, warning } of warnOfUnknownSettings()) process.stderr.write(`${name}: ${warning}\n`);
   return 0;
 }

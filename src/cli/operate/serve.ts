@@ -2,7 +2,7 @@ import cluster from 'node:cluster';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { findCredentialsFile } from '../../boot/credentials-file.ts';
-import { type Config, readConfig, unknownSettings } from '../../config/config.ts';
+import { type Config, readConfig } from '../../config/config.ts';
 import { signInUrl } from '../../console/sign-in-links.ts';
 import { killEmbeddedPostgres, startEmbeddedPostgres } from '../../db/embedded.ts';
 import { createLogger, type Logger } from '../../lib/log.ts';
@@ -10,6 +10,7 @@ import { describePlan, isSupervised, type Plan, planProcesses } from '../../supe
 import { traceIds } from '../../tracing/trace.ts';
 import type { Serving } from '../develop/dev-server.ts';
 import { formatGreeting, maySignInByLink } from './greeting.ts';
+import { warnOfUnknownSettings } from './unknown-settings.ts';
 
 type Running = {
   started: { url: string; baseUrl: string; credentials: string | undefined; signInCode: string | undefined };
@@ -22,8 +23,7 @@ export async function run({ only }: { only?: string | boolean | undefined } = {}
   if (cluster.isWorker) return runSupervised();
   const config = readConfig(undefined, typeof only === 'string' ? { QUARRY_ROLE: only } : {});
   const log = createLogger(config.logLevel, config.otlpEndpoint === undefined ? undefined : traceIds);
-  for (const name of unknownSettings())
-    log.warn({ name }, 'This variable looks like a setting, but no such setting exists');
+  for (const { name, warning } of warnOfUnknownSettings()) log.warn({ name }, warning);
   // Registered before anything starts, so that a stop during startup leaves nothing running.
   const stop = listenForStop(() => forceExit(config.dataDir));
 

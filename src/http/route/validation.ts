@@ -3,6 +3,7 @@ import addFormats from 'ajv-formats';
 import type { Static, TSchema } from 'typebox';
 import { AppError, type FieldError } from '../../lib/errors.ts';
 import { limits } from '../../lib/limits.ts';
+import { findNearest } from '../../lib/nearest.ts';
 import { findTextProblem } from '../body/unicode.ts';
 
 type JsonSchema = {
@@ -75,6 +76,8 @@ function createAjv(allErrors: boolean): Ajv {
     useDefaults: false,
     removeAdditional: false,
     allowUnionTypes: true,
+    // Errors have the schema beside them, which names the members that there are.
+    verbose: true,
     // The schemas are our own and typed. Checking them against the meta-schema would take longer than compiling them.
     validateSchema: false,
   });
@@ -174,8 +177,9 @@ function describeErrors(errors: ErrorObject[]): FieldError[] {
       path.push(String(error.params.missingProperty));
       message = 'is required';
     } else if (error.keyword === 'additionalProperties' || error.keyword === 'unevaluatedProperties') {
-      path.push(String(error.params.additionalProperty ?? error.params.unevaluatedProperty));
-      message = 'is not a known member of this request';
+      const name = String(error.params.additionalProperty ?? error.params.unevaluatedProperty);
+      path.push(name);
+      message = `is not a known member of this request${nearestMember(name, error.parentSchema as JsonSchema)}`;
     } else if (error.keyword === 'enum') {
       message = `must be one of ${(error.params.allowedValues as unknown[]).map(String).join(', ')}`;
     } else if (error.keyword === 'const') {
@@ -189,6 +193,12 @@ function describeErrors(errors: ErrorObject[]): FieldError[] {
 }
 
 const fieldErrorsMax = 50;
+
+/** The member that was probably meant. A long name would take long to compare, and a short one resembles many. */
+function nearestMember(name: string, { properties = {} }: JsonSchema): string {
+  const nearest = name.length < 4 || name.length > 100 ? undefined : findNearest(name, Object.keys(properties));
+  return nearest === undefined ? '' : `; did you mean ${nearest}?`;
+}
 
 function unescapePointer(segment: string): string {
   return segment.replaceAll('~1', '/').replaceAll('~0', '~');

@@ -105,7 +105,7 @@ export function createSourceService({ db, clock, secrets, checkUrl }: SourceDeps
       ownedBy?: Owned,
     ): Promise<store.SourceView> {
       if (!findCreatableKind(input.type))
-        throw invalidField('type', 'must be a type that GET /api/v1/knowledge_sources/kinds lists');
+        throw invalidField('type', `must be one of ${creatableKinds.map(({ type }) => type).join(', ')}`);
       checkLookupKey(caller, input.lookup_key);
       checkMetadata(input.metadata);
       const owned = ownedBy ?? (await resolveOwner(db, caller, input));

@@ -89,6 +89,11 @@ test('unknown members, wrong types and nulls are 422 that names them; nothing is
     ['body', true],
   ] as const)
     await refusedField(field, 'POST', '/api/v1/orgs', { key, body: JSON.stringify(body) });
+  const mistyped = await api<ErrorBody>('POST', '/api/v1/orgs', { key, body: { name: 'x', sluug: 'y', own: 1 } });
+  assert.deepEqual(
+    mistyped.body.error.fields.map(({ message }) => message),
+    ['is not a known member of this request; did you mean slug?', 'is not a known member of this request'],
+  );
   await refusedField('body', 'POST', '/api/v1/orgs', { key });
   await refusedField('max_pages', 'POST', '/api/v1/extractions', {
     key,

@@ -191,6 +191,45 @@ test('a refresh token works once; an old one ends the connection, an invented on
   assert.equal((await flow.call(next.body.access_token)).status, 401);
 });
 
+test('a refresh whose response was lost can be repeated for 30 seconds, until its successor is used', async () => {
+  const { clientId, tokens } = await flow.connect('kv');
+  const old = tokens.refresh_token;
+  // Both requests of a client that sends two get the same, so that it may keep either.
+  const both = await Promise.all([flow.refresh(clientId, old), flow.refresh(clientId, old)]);
+  assert.deepEqual(
+    both.map(({ status }) => status),
+    [200, 200],
+  );
+  ahead += 10_000;
+  const third = await flow.refresh(clientId, old, { scope: 'kv:read' });
+  assert.deepEqual([third.status, third.body.scope], [200, 'kv:read']);
+  assert.equal(new Set([...both, third].map(({ body }) => body.refresh_token)).size, 1);
+  assert.notEqual(third.body.refresh_token, old);
+  assert.equal((await flow.call(third.body.access_token)).status, 200);
+  assert.equal((await flow.refresh(clientId, old, { scope: 'files' })).body.error, 'invalid_scope');
+  const next = await flow.refresh(clientId, third.body.refresh_token);
+  assert.equal(next.status, 200);
+  // Its successor was used, so this is not the client whose response was lost.
+  assert.equal((await flow.refresh(clientId, old)).body.error, 'invalid_grant');
+  assert.equal((await flow.call(next.body.access_token)).status, 401);
+  assert.equal((await flow.refresh(clientId, next.body.refresh_token)).body.error, 'invalid_grant');
+});
+
+test('a refresh repeated later, or by another client, ends the connection', async () => {
+  for (const [wait, other] of [
+    [31_000, false],
+    [0, true],
+  ] as const) {
+    const { clientId, tokens } = await flow.connect('kv');
+    const next = await flow.refresh(clientId, tokens.refresh_token);
+    ahead += wait;
+    const by = other ? await flow.register() : clientId;
+    assert.equal((await flow.refresh(by, tokens.refresh_token)).body.error, 'invalid_grant');
+    assert.equal((await flow.refresh(clientId, next.body.refresh_token)).body.error, 'invalid_grant');
+    assert.equal((await flow.call(next.body.access_token)).status, 401);
+  }
+});
+
 test('a connection that is not used for 30 days ends, and its row is deleted', async () => {
   const { clientId, tokens } = await flow.connect();
   ahead += 29 * day;

@@ -119,6 +119,25 @@ test('a model must be on the public internet unless the operator allows its addr
   }
 });
 
+test('a key that no header can carry is refused, and a server without the model says what to check', async () => {
+  const { id, name } = await createModel({ key: 'good' });
+  for (const key of ['sk-…', 'sk 1', 'sk-1\n']) {
+    const body = { name: 'odd', provider: 'openai', model: 'm', url: first.url, key };
+    for (const [method, path, sent] of [
+      ['POST', '/api/v1/models', body],
+      ['PATCH', `/api/v1/models/${id}`, { key }],
+    ] as const) {
+      const refused = await api<{ error: { fields: { field: string }[] } }>(method, path, {
+        key: app.secretKey,
+        body: sent,
+      });
+      assert.deepEqual([refused.status, refused.body.error.fields[0]?.field], [422, 'key'], refused.text);
+    }
+  }
+  first.script = () => ({ status: 404 });
+  assert.match((await generate(name)).error?.message ?? '', /404: check the URL, .* and the name of the model/);
+});
+
 test('a name is unique among models and aliases, and an alias lists models only', async () => {
   const { name } = await createModel();
   const alias = await createAlias([name]);
@@ -153,7 +172,7 @@ test('an alias tries its next model when one is busy or fails, and the record na
 });
 
 test('an alias tries its next model when one is silent for too long', async () => {
-  const one = await createModel({ timeout_seconds: 1 });
+  const one = await createModel({ timeout_seconds: 3 });
   const other = await createModel({ url: second.url });
   const alias = await createAlias([one.name, other.name]);
   first.script = () => ({

@@ -41,9 +41,13 @@ export function refusedStatus(status: number, body: string): LlmError {
   const cause = new Error(body.slice(0, 500));
   if (status === 401 || status === 403)
     return new LlmError('llm_failed', 'The provider of the language model refused the key.', noUsage, cause);
+  if (status === 404) return new LlmError('llm_failed', notFound, noUsage, cause);
   const triesOthers = status === 429 || status === 408 || status >= 500 || tooLong.test(body);
   return new LlmError('llm_failed', `The language model returned status ${status}.`, noUsage, cause, triesOthers);
 }
+
+const notFound =
+  "The language model's server returned status 404: check the URL, up to and including the version, and the name of the model.";
 
 /** Matches messages of servers whose context is too small for a request. */
 const tooLong = /context[_ ](?:length|window)|maximum context|prompt is too long|too many tokens|exceeds the maximum/i;
