@@ -5,7 +5,7 @@ import { rightsOf, userName } from './readers.ts';
 import type { Stream, StreamSource, Topic } from './stream.ts';
 
 /** The open streams, which their hub changes. */
-export type OpenStreams = {
+type OpenStreams = {
   streams: ReadonlySet<Stream>;
   topics: ReadonlyMap<string, Topic>;
   sources: ReadonlyMap<string, StreamSource | LogSource>;
