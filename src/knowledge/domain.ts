@@ -26,7 +26,7 @@ import { createKnowledgeWork, leaseSeconds } from './ingestion/workflow.ts';
 import { createPermissions } from './permissions/service.ts';
 import { deleteUnusedAcls } from './permissions/store.ts';
 import { openSearchIndex } from './search/search.ts';
-import { createSearchService } from './search/service.ts';
+import { createSearchService, type ObservedSearch } from './search/service.ts';
 import { createInboundService } from './sources/inbound.ts';
 import { messageKeptMs } from './sources/inbound-signing.ts';
 import { deleteInboundMessages } from './sources/inbound-store.ts';
@@ -71,6 +71,8 @@ type KnowledgeDeps = {
   queryEmbeddingMs: number;
   reranker: Reranker | undefined;
   rerankPassages: number;
+  /** Counts a search. */
+  observeSearch: (search: ObservedSearch) => void;
   bodyBytesMax: number;
   /** Memory of a process that learns from a source, in MiB; 0 learns nothing. */
   learnMemoryMb: number;
@@ -166,7 +168,9 @@ export function createKnowledge(deps: KnowledgeDeps) {
     documents: createDocumentService({ db, sources, permissions, ingestions }),
     boxes: createBoxes(deps),
     attachments: createAttachmentService({ db, sources, ingestions }),
-    search: createSearchService({ db, sources, index, reranker: deps.reranker }),
+    search: createSearchService({
+      ...{ db, sources, index, reranker: deps.reranker, observe: deps.observeSearch },
+    }),
     syncs: createSyncService({ db, clock, sources, addJob }),
     erased: createErasedDocuments(db, work.compactSource),
     inbound: createInboundService({ ...deps, sources, ingestions }),

@@ -14,13 +14,17 @@ import type { Fragment } from './store.ts';
 
 const resultsDefault = 20;
 
+/** A search that has ended, for the metrics. */
+export type ObservedSearch = { mode: string; seconds: number; withoutVectors: boolean; withoutReranker: boolean };
+
 export function createSearchService(deps: {
   db: Database;
   sources: SourceService;
   index: SearchIndex;
   reranker: Reranker | undefined;
+  observe(search: ObservedSearch): void;
 }) {
-  const { db, sources, index } = deps;
+  const { db, sources, index, observe } = deps;
 
   async function run(caller: Caller, where: Fragment, input: Static<typeof searchSchema>): Promise<SearchResult> {
     if (input.rerank === true && deps.reranker === undefined)
@@ -43,7 +47,15 @@ export function createSearchService(deps: {
         highlights: input.highlights === true,
       },
     };
-    return trace('retrieval', { attributes }, () => index.search(search));
+    const startedAt = performance.now();
+    const result = await trace('retrieval', { attributes }, () => index.search(search));
+    observe({
+      mode,
+      seconds: (performance.now() - startedAt) / 1_000,
+      withoutVectors: result.vectorsUnavailable !== undefined,
+      withoutReranker: result.rerankUnavailable !== undefined,
+    });
+    return result;
   }
 
   function ofTypes({ source_types: types = [] }: Static<typeof agentSearchSchema>): Fragment {
