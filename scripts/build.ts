@@ -15,6 +15,7 @@ import { brotliCompressSync } from 'node:zlib';
 /*
  * Compiles src/ into dist/, which is what the npm package and the image contain: Node runs no TypeScript below
  * node_modules. `npm pack` runs this; a clone runs its source and needs none of it.
+ * With --without-site, what it compiles lacks the documentation site, whose compression takes longer than all else.
  * Types are checked by `npm run check`: checking them here as well would take ten times as long as compiling.
  */
 const root = join(import.meta.dirname, '..');
@@ -32,8 +33,9 @@ copyFileSync(join(root, 'src/http/openapi/examples.json'), join(output, 'http/op
 // The documentation with its reference. Only its compressed form is shipped: the server decompresses for the few clients
 // that need it.
 const site = join(root, 'site/dist');
-if (!existsSync(site)) console.log('The documentation site is not built. `npm run site` builds it.');
-for (const name of !existsSync(site) ? [] : readdirSync(site, { recursive: true, encoding: 'utf8' })) {
+const isWithSite = !process.argv.includes('--without-site') && existsSync(site);
+if (!isWithSite) console.log('The documentation site is left out. `npm run site` builds it.');
+for (const name of !isWithSite ? [] : readdirSync(site, { recursive: true, encoding: 'utf8' })) {
   const target = join(output, 'http/openapi/site', name);
   if (statSync(join(site, name)).isDirectory()) continue;
   // Every server has its own.

@@ -71,8 +71,9 @@ test('changes of others appear by themselves, entries expire when they should, a
   await entry('live/a').waitFor();
   await put('live/a', { value: 'seen' });
   await page.getByRole('cell', { name: 'seen' }).waitFor();
-  await put('live/brief', { ttl_seconds: 8 });
+  await put('live/brief', { ttl_seconds: 3_600 });
   await entry('live/brief').waitFor();
+  await put('live/brief', { ttl_seconds: 1 });
   await entry('live/brief').waitFor({ state: 'detached' });
 
   // An edit keeps the expiry, or changes it.

@@ -54,7 +54,8 @@ async function ask(
   const run = more.invoker
     ? (await as<Run>(more.invoker, 'POST', `/automations/${id}/invoke`, body)).body
     : await client.invoke(id, body);
-  await client.waitUntilWaiting(run.id);
+  // Its deadline may have passed already.
+  await client.waitUntil(run.id, (_run, { data }) => data.some(({ type }) => type === 'signal_waiting'));
   const { body: found } = await client.call<{ data: Approval[] }>('GET', `/approvals?run=${run.id}`);
   const approval = found.data[0];
   assert.ok(approval, JSON.stringify(found));

@@ -22,8 +22,8 @@ import { startTestServer } from '../../support/server.ts';
 import { projectRoot } from '../../support/source.ts';
 
 /*
- * What the guides say is run as they say it: each page in a shell of its own, in a directory like a clone, with a new
- * app. https://example.com is a site of this machine here.
+ * What the guides say is run as they say it, in a directory like a clone, with a new app: one after the other in one shell,
+ * and by `npm run prove` each page in a shell of its own. https://example.com is a site of this machine here.
  */
 
 const pages = [
@@ -101,50 +101,57 @@ async function createGuide(): Promise<string> {
   return directory;
 }
 
-for (const page of pages)
-  test(`what ${page} shows works as it is written`, { timeout: 240_000 }, async () => {
-    const directory = await createGuide();
-    try {
-      const steps = stepsOf(readPage(page)).filter(isRun(page)).map(here);
-      assert.ok(steps.length > 0, 'A guide shows something that can be run.');
-      const before = withoutOpening.includes(page) ? [] : opening;
-      const options = asDefined.includes(page) ? {} : { picks };
-      const { code, errors, outputs } = await runSteps(directory, before, steps, options);
-      const failed = code === 0 ? -1 : outputs.findLastIndex((output) => output !== undefined);
-      assert.equal(code, 0, `${page}:${steps[failed]?.line ?? ' the opening'}: ${errors}\n${outputs[failed] ?? ''}`);
-      for (const [at, step] of steps.entries())
-        if (step.output !== undefined)
-          assert.ok(
-            matchesShown(outputs[at] ?? '', step.output.replaceAll('https://example.com', site.origin)),
-            `${page}:${step.line} prints\n${outputs[at]}`,
-          );
-    } finally {
-      rmSync(directory, { recursive: true, force: true, maxRetries: 5 });
-    }
+/** `npm test` runs the README by itself and the guides in one shell; `npm run prove` also runs each page by itself. */
+const isWhole = process.env.QUARRY_GUIDES === 'each';
+
+for (const page of isWhole ? pages : ['README.md'])
+  test(`what ${page} shows works as it is written`, async () => {
+    const before = withoutOpening.includes(page) ? [] : opening;
+    await runHere(before, stepsOfPage(page), asDefined.includes(page) ? {} : { picks });
   });
 
-test('the guides work one after the other in one shell, and leave nothing that git would add', {
-  timeout: 300_000,
+test('the guides work one after the other in one shell, show what they print, and leave nothing that git would add', {
+  timeout: 1_200_000,
 }, async () => {
+  // The page of the command lists all that a user has.
+  const first = ['docs/quickstart.md', 'docs/cli.md'];
+  const inOrder = [...first, ...pages.filter((page) => !first.includes(page) && !withoutOpening.includes(page))];
+  const { left } = await runHere([], inOrder.flatMap(stepsOfPage), { timeoutMs: 900_000, picks });
+  assert.deepEqual(left, []);
+});
+
+/** A step that knows its page. */
+type PageStep = Step & { page: string };
+
+function stepsOfPage(page: string): PageStep[] {
+  const steps = stepsOf(readPage(page)).filter(isRun(page)).map(here);
+  assert.ok(steps.length > 0, `${page} shows something that can be run.`);
+  return steps.map((step) => ({ ...step, page }));
+}
+
+/** Runs the steps in a new directory and compares what they print. Returns the names of the files that they leave. */
+async function runHere(before: Step[], steps: PageStep[], options: Parameters<typeof runSteps>[3]) {
   const directory = await createGuide();
   try {
-    const before = readdirSync(directory).sort();
-    const steps = ['docs/quickstart.md', ...pages.filter((page) => !withoutOpening.includes(page))].flatMap((page) =>
-      stepsOf(readPage(page)).map(here),
-    );
-    const { code, errors, outputs } = await runSteps(directory, [], steps, { timeoutMs: 280_000, picks });
+    const names = readdirSync(directory);
+    const { code, errors, outputs } = await runSteps(directory, before, steps, options);
     const failed = code === 0 ? -1 : outputs.findLastIndex((output) => output !== undefined);
-    assert.equal(code, 0, `${steps[failed]?.heading}: ${errors}\n${outputs[failed] ?? ''}`);
-    const left = readdirSync(directory).filter(
-      (name) => !before.includes(name) && !/^(step-\d+\.(js|py|out)|page\.sh)$/.test(name),
-    );
-    assert.deepEqual(left, []);
+    const place = steps[failed] === undefined ? 'the opening' : `${steps[failed].page}:${steps[failed].line}`;
+    assert.equal(code, 0, `${place}: ${errors}\n${outputs[failed] ?? ''}`);
+    const differing = steps.flatMap(({ page, line, output = '…' }, at) => {
+      const printed = outputs[at] ?? '';
+      const isShown = matchesShown(printed, output.replaceAll('https://example.com', site.origin));
+      return isShown ? [] : [`${page}:${line} prints\n${printed}`];
+    });
+    assert.deepEqual(differing, []);
+    const ours = /^(step-\d+\.(js|py|out)|page\.sh)$/;
+    return { left: readdirSync(directory).filter((name) => !names.includes(name) && !ours.test(name)) };
   } finally {
     rmSync(directory, { recursive: true, force: true, maxRetries: 5 });
   }
-});
+}
 
-test('the programs of the guides have no type errors', { timeout: 120_000 }, async () => {
+test('the programs of the guides have no type errors', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'quarry-guide-'));
   try {
     createClone(directory, {});
