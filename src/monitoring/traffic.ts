@@ -3,7 +3,6 @@ import { BlobChecksumMismatch, BlobMissing, type BlobStore, BlobTooLarge } from 
 import { FetchError } from '../content/fetch/errors.ts';
 import type { Fetcher } from '../content/fetch/guarded-fetch.ts';
 import type { Metrics } from '../http/metrics.ts';
-import type { ObservedSearch } from '../knowledge/search/service.ts';
 
 const buckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
@@ -72,6 +71,9 @@ function outcomeOf(error: unknown): string {
   if (error instanceof BlobMissing) return 'missing';
   return error instanceof BlobTooLarge || error instanceof BlobChecksumMismatch ? 'refused' : 'failed';
 }
+
+/** A search that has ended. */
+export type ObservedSearch = { mode: string; seconds: number; withoutVectors: boolean; withoutReranker: boolean };
 
 /** Returns the function that counts a search. */
 export function observeSearches(metrics: Metrics): (search: ObservedSearch) => void {

@@ -2,6 +2,7 @@ import type { Static } from 'typebox';
 import type { Reranker } from '../../content/models/reranker.ts';
 import type { Database } from '../../db/database.ts';
 import { invalidField } from '../../lib/errors.ts';
+import type { ObservedSearch } from '../../monitoring/traffic.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import { getPathAgent } from '../../tenancy/references.ts';
 import { trace } from '../../tracing/trace.ts';
@@ -13,9 +14,6 @@ import type { SearchIndex, SearchResult } from './search.ts';
 import type { Fragment } from './store.ts';
 
 const resultsDefault = 20;
-
-/** A search that has ended, for the metrics. */
-export type ObservedSearch = { mode: string; seconds: number; withoutVectors: boolean; withoutReranker: boolean };
 
 export function createSearchService(deps: {
   db: Database;
