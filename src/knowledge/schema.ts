@@ -123,6 +123,9 @@ export const sourceKindListSchema = Type.Object({
       label: text,
       description: text,
       payload_schema: mapOf(Type.Unknown(), { description: 'JSON Schema of `payload`.' }),
+      credentials_schema: Type.Optional(
+        mapOf(Type.Unknown(), { description: 'JSON Schema of `credentials`. Absent: pulls of this kind use none.' }),
+      ),
     }),
   ),
 });
