@@ -26,7 +26,13 @@ import {
 import { messageBody } from './present.ts';
 import { noteFailure, noteSuccess } from './store.ts';
 
-type WebhookWorkDeps = { db: Database; clock: Clock; secrets: Secrets; fetcher: Fetcher };
+type WebhookWorkDeps = {
+  db: Database;
+  clock: Clock;
+  secrets: Secrets;
+  fetcher: Fetcher;
+  observe(outcome: string, seconds: number): void;
+};
 
 /** Concurrent requests of one process to one webhook. */
 const requestsMax = 8;
@@ -134,7 +140,9 @@ async function attempt(deps: WebhookWorkDeps, delivery: ClaimedDelivery, signal:
     await returnClaim(db, delivery, clock.now());
     throw signal.reason;
   }
-  const record: Attempt = { at: iso(at), duration_ms: Math.round(performance.now() - startedAt), ...outcome };
+  const tookMs = performance.now() - startedAt;
+  deps.observe(outcome.error?.code ?? 'delivered', tookMs / 1_000);
+  const record: Attempt = { at: iso(at), duration_ms: Math.round(tookMs), ...outcome };
   const webhook = { appId: delivery.appId, id: delivery.webhookId };
   const now = clock.now();
   if (outcome.error === undefined) {

@@ -49,7 +49,7 @@ test('entries are written, found, changed and deleted; a concurrent change is no
   });
   assert.equal(await dialog.getByLabel('Value').textContent(), '{"metres":91}');
   await dialog.getByRole('button', { name: 'Save' }).click();
-  await dialog.getByText('It was changed meanwhile').waitFor();
+  await dialog.getByText('It was changed while you were editing.').waitFor();
   await dialog.getByText('{"metres":120}').waitFor();
   await it.picture(page, 'kv-conflict');
   await dialog.getByRole('button', { name: 'Overwrite with mine' }).click();
