@@ -181,7 +181,7 @@ test('approvals of a cancelled run, and of branches that a failure ends, are can
         on_error: 'next',
         nodes: [
           { id: 'ask', kind: 'approve', question: 'Sure?', users: [people.boss.id] },
-          { id: 'late', kind: 'wait_for_signal', name: 'never', timeout_seconds: 1 },
+          { id: 'late', kind: 'wait_for_signal', name: 'never', timeout_seconds: 5 },
         ],
       },
       { id: 'next', kind: 'wait_for_signal', name: 'go' },

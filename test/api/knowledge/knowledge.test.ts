@@ -101,6 +101,13 @@ test('PATCH replaces the given members and keeps the others; an empty one change
     [changed.body.metadata, changed.body.payload, changed.body.state],
     [{ b: 2 }, { note: 'x' }, 'active'],
   );
+  assert.equal(changed.body.warnings, undefined);
+  const odd = await app.send<Json>('PATCH', `/knowledge_sources/${source}`, {
+    payload: { languag: 'german', note: 1 },
+  });
+  assert.deepEqual(odd.body.warnings, [
+    { field: 'payload.languag', message: 'languag is stored, but not used; did you mean language?' },
+  ]);
 });
 
 test('the list filters by type, owner, scope and search, newest first, with true totals', async () => {

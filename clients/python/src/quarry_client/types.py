@@ -2263,6 +2263,14 @@ class KnowledgeSourceHeldDeletions(TypedDict):
 
 
 
+class KnowledgeSourceWarnings(TypedDict):
+    field: str
+    """The member of the request, such as `payload.max_pagess`."""
+    message: str
+    """What looks like a mistake, for people."""
+
+
+
 class KnowledgeSourceStatisticsLastIngestion(TypedDict):
     status: Literal["pending", "running", "awaiting_callback", "succeeded", "failed"]
     """The status."""
@@ -2322,6 +2330,8 @@ class KnowledgeSource(TypedDict):
     """Whether pulls sign in with stored credentials."""
     held_deletions: Optional[KnowledgeSourceHeldDeletions]
     """Deletions that wait for a person, because the listing was empty or they are more than half of the source. A pull with `confirm_deletions` carries them out. Not shown to users and agents if some documents of the source are restricted."""
+    warnings: NotRequired[List[KnowledgeSourceWarnings]]
+    """Members of the payload that are not used and resemble members that are. Present only in the response that creates or changes the source."""
     statistics: NotRequired[KnowledgeSourceStatistics]
     """Only in lists with `include=statistics`."""
 

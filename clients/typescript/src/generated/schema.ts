@@ -1928,6 +1928,13 @@ of: number;
 /** When the pull found this. */
 since: string;
 } | null;
+/** Members of the payload that are not used and resemble members that are. Present only in the response that creates or changes the source. */
+warnings?: Array<{
+/** The member of the request, such as `payload.max_pagess`. */
+field: string;
+/** What looks like a mistake, for people. */
+message: string;
+}> | undefined;
 /** Only in lists with `include=statistics`. */
 statistics?: {
 /** Number of documents. */
