@@ -1,6 +1,6 @@
 import type { CrawlSink } from './crawls/types.ts';
 import type { LogSource } from './http/streams/log-stream.ts';
-import type { StreamSource } from './http/streams/sse.ts';
+import type { StreamSource } from './http/streams/stream.ts';
 import type { TaskName } from './jobs/task-names.ts';
 import type { Recurring, Task } from './jobs/workers.ts';
 

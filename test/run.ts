@@ -51,8 +51,8 @@ const longest = [
 ];
 /** They start embedded databases. */
 const serving = ['test/crash', 'test/cli'];
-/** Three times what the longest test, the authorization matrix, takes on a busy machine of two cores. */
-const testTimeoutMs = 420_000;
+/** Six times what the longest test, the authorization matrix, takes on a busy machine of two cores. */
+const testTimeoutMs = 900_000;
 /** The database is thrown away, so it need not survive a power cut. Crash tests start their own, durable one. */
 const fastSettings = {
   ...{ fsync: 'off', full_page_writes: 'off', synchronous_commit: 'off', max_connections: '400' },

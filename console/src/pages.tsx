@@ -1,4 +1,4 @@
-import { type ComponentType, lazy, Suspense } from 'react';
+import { type ComponentType, lazy, memo, Suspense, useDeferredValue } from 'react';
 import { Link, Redirect, Route, Switch, useLocation } from 'wouter';
 import { useSession } from './session.tsx';
 import { Boundary } from './ui/boundary.tsx';
@@ -56,17 +56,24 @@ const routes: [path: string, component: ReturnType<typeof page>][] = [
   ['/issuers', page(() => import('./pages/app/issuers-page.tsx'), 'IssuersPage')],
   ['/usage', page(() => import('./pages/app/usage-page.tsx'), 'UsagePage')],
   ['/audit', page(() => import('./pages/app/audit-page.tsx'), 'AuditPage')],
+  ['/erasures', page(() => import('./pages/erasures/erasures-page.tsx'), 'ErasuresPage')],
+  ['/erasures/:id', page(() => import('./pages/erasures/erasure-page.tsx'), 'ErasurePage')],
   ['/jobs', page(() => import('./pages/jobs/jobs-page.tsx'), 'JobsPage')],
   ['/sandboxes', page(() => import('./pages/app/sandboxes-page.tsx'), 'SandboxesPage')],
   ['/apps', page(() => import('./pages/app/apps-page.tsx'), 'AppsPage')],
 ];
 
-/** A page belongs to a place and a resource. It is mounted again when either changes. */
-export function Pages() {
+/**
+ * A page belongs to a place and a resource. It is mounted again when either changes: first the menu is painted with an
+ * empty page, so that a click is answered before the new page is drawn.
+ */
+export const Pages = memo(function Pages() {
   const { place, isDeveloper } = useSession();
   const key = `${place.app}/${place.sandbox}/${place.org}`;
   const [location] = useLocation();
+  const drawn = useDeferredValue(location);
   const home = isDeveloper ? '/overview' : '/files';
+  if (drawn !== location) return <div className="skeleton" role="status" aria-label="Loading" />;
   return (
     <Boundary key={location}>
       <Suspense fallback={<Skeleton />}>
@@ -93,4 +100,4 @@ export function Pages() {
       </Suspense>
     </Boundary>
   );
-}
+});

@@ -1,4 +1,5 @@
-import { Link } from 'wouter';
+import { useEffect, useRef } from 'react';
+import { Link, useLocation } from 'wouter';
 import { Button, IconButton } from './ui/button.tsx';
 import { bytes, duration } from './ui/format.ts';
 import { X } from './ui/icons.ts';
@@ -7,9 +8,16 @@ import { Progress } from './ui/progress.tsx';
 import { dismissUpload, isActive, type Upload, useUploads } from './uploads.ts';
 import './uploads-tray.css';
 
-/** Shows the uploads on every page until they are dismissed. */
+/** Shows the uploads on every page. Those that are finished leave with the page on which that was seen. */
 export function UploadsTray() {
   const uploads = useUploads();
+  const [location] = useLocation();
+  const latest = useRef(uploads);
+  latest.current = uploads;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only another page removes them
+  useEffect(() => {
+    for (const { id, done } of latest.current) if (done) dismissUpload(id);
+  }, [location]);
   if (uploads.length === 0) return null;
   return (
     <ul className="uploads" aria-label="Uploads">

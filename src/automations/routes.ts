@@ -255,7 +255,11 @@ function registerRunReading(api: Api, { runs, streams }: AutomationRouteDeps): v
       description: 'Its status, payload and result. 404 if the caller may not see the run.',
       params: path === legacyRun ? Type.Object({ app: Type.String(), automation_run: Type.String() }) : params,
       responses: { 200: ref(runSchema) },
-      handler: async ({ caller, params: given }) => presentRun(await runs.get(caller, given.automation_run)),
+      async handler({ caller, params: given }) {
+        const run = await runs.get(caller, given.automation_run);
+        const pendingFor = await runs.pendingFor(run);
+        return { ...presentRun(run), ...(pendingFor === undefined ? {} : { pending_for: pendingFor }) };
+      },
     });
     api.app(callers, {
       method: 'GET',

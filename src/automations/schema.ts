@@ -197,6 +197,25 @@ const waitingFor = Type.Object(
   { description: 'What the run waits for; absent if it does not wait.' },
 );
 
+const pendingFor = Type.Object(
+  {
+    limit: Type.Enum(['max_concurrent_runs', 'concurrency', 'rate'], {
+      description: 'The limit of the automation that delays the run.',
+    }),
+    until: Type.Optional(
+      Type.String({
+        description:
+          'When the rate lets it start, if the runs ahead of it start as soon as they may. Another limit may delay it further.',
+      }),
+    ),
+    ahead: Type.Integer({ description: 'The number of runs that start before it, counted up to 10,000.' }),
+  },
+  {
+    description:
+      'Why a run with a workflow has not started yet. Only in the response of GET of one run, and only if a limit delays it.',
+  },
+);
+
 const generationPartSchema = Type.Object(
   {
     node_id: Type.String({ description: 'The node that calls the model.' }),
@@ -234,6 +253,7 @@ export const runSchema = Type.Object(
       Type.Integer({ description: 'The version of the graph that the run started with; absent without one.' }),
     ),
     waiting_for: Type.Optional(waitingFor),
+    pending_for: Type.Optional(pendingFor),
     org: optionalText,
     team: optionalText,
     user: optionalText,

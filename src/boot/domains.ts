@@ -39,6 +39,7 @@ import { createRunTools } from '../mcp/run-tools.ts';
 import { createModels } from '../models/domain.ts';
 import { observeModelCalls } from '../monitoring/model-calls.ts';
 import { createSetAsideJobService } from '../monitoring/service.ts';
+import { observeDeliveries, observeSearches } from '../monitoring/traffic.ts';
 import { createOauth } from '../oauth/domain.ts';
 import { createResponseSweep } from '../openai/responses/domain.ts';
 import { createOrgService } from '../orgs/service.ts';
@@ -173,6 +174,7 @@ export function createDomains(
     queryEmbeddingMs: config.embedQueryMs,
     reranker: services.process.reranker,
     rerankPassages: config.rerankPassages,
+    observeSearch: observeSearches(services.metrics),
     bodyBytesMax: config.bodyBytesMax,
   });
   const { inbound } = knowledge.service;
@@ -214,7 +216,7 @@ export function createDomains(
   );
 
   const models = createModels({ ...base, fetcher, operator: llm.operator, daysKept: config.modelCallDays });
-  const webhooks = createWebhooks({ ...base, fetcher });
+  const webhooks = createWebhooks({ ...base, fetcher, observe: observeDeliveries(services.metrics) });
   const events = createEvents({ ...base, streamSecondsMax: config.streamSeconds, onLogged: webhooks.onLogged });
   const erasures = createErasures({
     ...base,

@@ -25,6 +25,7 @@ import type { Clock } from '../lib/clock.ts';
 import { limits } from '../lib/limits.ts';
 import type { Logger } from '../lib/log.ts';
 import { createLlmSlots } from '../llm/service.ts';
+import { observeBlobs, observeFetcher } from '../monitoring/traffic.ts';
 
 /** What a process has once, however many cells it serves: these budgets must not multiply with them. */
 export type ProcessParts = {
@@ -67,12 +68,13 @@ type Options = {
 /** Starts what the process has once. */
 export async function startProcessParts(config: Config, log: Logger, options: Options): Promise<ProcessParts> {
   const { clock, metrics, onStarted } = options;
-  const blobs = await openBlobStore(config);
+  const blobs = observeBlobs(metrics, await openBlobStore(config));
   onStarted('blob store', () => blobs.close());
   const parser = options.parser ?? openParsers(config, log);
   if (options.parser === undefined) onStarted('parser pool', () => parser.close());
   const resolve = options.resolve ?? createSystemResolver();
-  const fetcher = createFetcher({ allow: config.fetchAllow, contact: config.fetchContact, resolve });
+  const { fetchAllow: allow, fetchContact: contact } = config;
+  const fetcher = observeFetcher(metrics, createFetcher({ allow, contact, resolve }));
   onStarted('connections to sites', () => fetcher.close());
   const renderer = openRenderer(config, fetcher, log);
   if (renderer !== undefined) onStarted('renderer', () => renderer.close());

@@ -21,7 +21,12 @@ export const host: Form = {
 export const origin: Form = {
   words: 'an origin without a path, or *',
   example: 'https://app.example.com',
-  accepts: (text) => text === '*' || (/^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text),
+  // Apps and extensions have schemes of their own.
+  accepts: (text) =>
+    text === '*' ||
+    (/^https?:/.test(text)
+      ? URL.canParse(text) && new URL(text).origin === text
+      : /^[a-z][a-z0-9+.-]*:\/\/[^/?#@\s]+$/.test(text)),
 };
 
 export const proxy: Form = {

@@ -1,5 +1,5 @@
 import type { Db } from '../db/database.ts';
-import type { StreamSource } from '../http/streams/sse.ts';
+import type { StreamSource } from '../http/streams/stream.ts';
 import type { Snapshot } from '../http/streams/versions.ts';
 import { filterExisting } from '../tenancy/visible.ts';
 import { presentSummary } from './present.ts';

@@ -12,6 +12,7 @@ import { taskNames } from '../jobs/task-names.ts';
 import type { JobContext, Recurring } from '../jobs/workers.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/log.ts';
+import type { ObservedSearch } from '../monitoring/traffic.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
 import { createAttachmentService } from './attached-files/service.ts';
 import { createBoxes } from './documents/boxes.ts';
@@ -71,6 +72,8 @@ type KnowledgeDeps = {
   queryEmbeddingMs: number;
   reranker: Reranker | undefined;
   rerankPassages: number;
+  /** Counts a search. */
+  observeSearch: (search: ObservedSearch) => void;
   bodyBytesMax: number;
   /** Memory of a process that learns from a source, in MiB; 0 learns nothing. */
   learnMemoryMb: number;
@@ -166,7 +169,9 @@ export function createKnowledge(deps: KnowledgeDeps) {
     documents: createDocumentService({ db, sources, permissions, ingestions }),
     boxes: createBoxes(deps),
     attachments: createAttachmentService({ db, sources, ingestions }),
-    search: createSearchService({ db, sources, index, reranker: deps.reranker }),
+    search: createSearchService({
+      ...{ db, sources, index, reranker: deps.reranker, observe: deps.observeSearch },
+    }),
     syncs: createSyncService({ db, clock, sources, addJob }),
     erased: createErasedDocuments(db, work.compactSource),
     inbound: createInboundService({ ...deps, sources, ingestions }),

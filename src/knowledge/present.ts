@@ -6,6 +6,8 @@ import type { Grant } from '../tenancy/visible.ts';
 import type { DocumentContent } from './documents/service.ts';
 import type { ChunkRow, DocumentView } from './documents/store.ts';
 import type { IngestionView } from './ingestion/store.ts';
+import { findMistypedMembers } from './kinds/index.ts';
+import type { Payload } from './kinds/payload.ts';
 import type { SearchHit } from './search/results.ts';
 import type { ContextRow } from './search/results-store.ts';
 import type { SearchResult } from './search/search.ts';
@@ -38,6 +40,12 @@ export function presentSource(row: SourceView) {
     thread: row.threadId && formatId('thread', row.threadId),
     user: row.userId && formatId('user', row.userId),
   };
+}
+
+/** A source that was created or changed with this payload, with what in it looks like a mistake. */
+export function presentWrittenSource(row: SourceView, payload: Payload | null | undefined) {
+  const warnings = findMistypedMembers(row.type, payload);
+  return { ...presentSource(row), ...(warnings.length === 0 ? {} : { warnings }) };
 }
 
 /** A source of a list, with its statistics if the caller asked for them. */

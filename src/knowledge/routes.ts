@@ -15,6 +15,7 @@ import {
   presentListedSource,
   presentSearch,
   presentSource,
+  presentWrittenSource,
 } from './present.ts';
 import * as schema from './schema.ts';
 import { registerSyncRoutes } from './sync-routes.ts';
@@ -76,7 +77,8 @@ function registerSourceRoutes(api: Api, { db, knowledge }: Deps): void {
     body: schema.sourceCreateSchema,
     budget: bodyBudgets.map,
     responses: { 201: ref(schema.sourceSchema) },
-    handler: async ({ caller, body }) => presentSource(await knowledge.sources.create(db, caller, body)),
+    handler: async ({ caller, body }) =>
+      presentWrittenSource(await knowledge.sources.create(db, caller, body), body.payload),
   });
 
   api.app(everyCaller, {
@@ -104,7 +106,7 @@ function registerSourceRoutes(api: Api, { db, knowledge }: Deps): void {
     budget: bodyBudgets.map,
     responses: { 200: ref(schema.sourceSchema) },
     handler: async ({ caller, params, body }) =>
-      presentSource(await knowledge.sources.update(caller, params.source, body)),
+      presentWrittenSource(await knowledge.sources.update(caller, params.source, body), body.payload),
   });
 
   api.app(everyCaller, {

@@ -89,6 +89,18 @@ export const sourceSchema = Type.Object(
           'Deletions that wait for a person, because the listing was empty or they are more than half of the source. A pull with `confirm_deletions` carries them out. Not shown to users and agents if some documents of the source are restricted.',
       },
     ),
+    warnings: Type.Optional(
+      Type.Array(
+        Type.Object({
+          field: Type.String({ description: 'The member of the request, such as `payload.max_pagess`.' }),
+          message: Type.String({ description: 'What looks like a mistake, for people.' }),
+        }),
+        {
+          description:
+            'Members of the payload that are not used and resemble members that are. Present only in the response that creates or changes the source.',
+        },
+      ),
+    ),
     statistics: Type.Optional(
       Type.Object(
         {
@@ -111,6 +123,9 @@ export const sourceKindListSchema = Type.Object({
       label: text,
       description: text,
       payload_schema: mapOf(Type.Unknown(), { description: 'JSON Schema of `payload`.' }),
+      credentials_schema: Type.Optional(
+        mapOf(Type.Unknown(), { description: 'JSON Schema of `credentials`. Absent: pulls of this kind use none.' }),
+      ),
     }),
   ),
 });

@@ -15,6 +15,15 @@ export function findNearest(word: string, words: Iterable<string>): string | und
   return nearest;
 }
 
+/**
+ * Words to put after a problem with `name`, if it is probably one of `names`. A long name would take long to compare, and
+ * a short one resembles many.
+ */
+export function suggestNearest(name: string, names: Iterable<string>): string {
+  const nearest = name.length < 4 || name.length > 100 ? undefined : findNearest(name, names);
+  return nearest === undefined ? '' : `; did you mean ${nearest}?`;
+}
+
 function distanceOf(a: string, b: string): number {
   let above = Array.from({ length: b.length + 1 }, (_, at) => at);
   for (let row = 1; row <= a.length; row++) {

@@ -24,6 +24,7 @@ type Snapshot = {
   work: store.Group[];
   connections: store.Group[];
   workers: number;
+  lanes: store.Lanes;
   /** How long the read waited for a connection. */
   waitSeconds: number;
 };
@@ -70,6 +71,18 @@ export function registerMonitoring(deps: MonitoringDeps): void {
     'quarry_workers',
     'Processes that run background jobs',
     one(({ workers }) => workers),
+    'first',
+  );
+  metrics.gauge(
+    'quarry_job_lanes',
+    'Apps with background jobs that are due',
+    one(({ lanes }) => lanes.lanes),
+    'first',
+  );
+  metrics.gauge(
+    'quarry_job_lane_largest',
+    'Due background jobs of the app that has most',
+    one(({ lanes }) => lanes.largest),
     'first',
   );
 
@@ -125,7 +138,10 @@ export function registerParserMetrics(metrics: Metrics, parser: ParserPool): voi
   );
 }
 
-const emptySnapshot: Snapshot = { jobs: [], work: [], connections: [], workers: 0, waitSeconds: 0 };
+const emptySnapshot: Snapshot = {
+  ...{ jobs: [], work: [], connections: [], workers: 0, waitSeconds: 0 },
+  lanes: { lanes: 0, largest: 0 },
+};
 
 /** Reads the database once for all metrics and for all scrapes within a few seconds. Undefined if the read fails. */
 function cacheSnapshot({ db, log, keptMs = keptMsDefault }: MonitoringDeps): () => Promise<Snapshot | undefined> {
@@ -148,12 +164,13 @@ async function readSnapshot(db: Database): Promise<Snapshot> {
   return db.begin('read only', async (tx) => {
     const waitSeconds = (performance.now() - askedAt) / 1_000;
     await tx`select set_config('statement_timeout', ${String(statementTimeoutMs)}, true)`;
-    const [jobs, work, connections, workers] = await Promise.all([
+    const [jobs, work, connections, workers, lanes] = await Promise.all([
       store.countJobs(tx),
       store.countWork(tx),
       store.countConnections(tx),
       countWorkers(tx),
+      store.countLanes(tx),
     ]);
-    return { jobs, work, connections, workers, waitSeconds };
+    return { jobs, work, connections, workers, lanes, waitSeconds };
   });
 }

@@ -6,6 +6,9 @@ import type { Scope } from '../tenancy/caller.ts';
 /** A count by kind and state, and the age of the oldest in seconds. */
 export type Group = { kind: string; state: string; count: number; oldestSeconds: number };
 
+/** Apps with due jobs, and the due jobs of the app that has most. */
+export type Lanes = { lanes: number; largest: number };
+
 /** The maximum number of rows counted of each kind. Higher counts are cut off. */
 const rowsMax = 10_000;
 const jobsMax = 100_000;
@@ -20,6 +23,18 @@ export function countJobs(tx: Transaction): Promise<Group[]> {
         case when locked_at is not null then locked_at when run_at > now() then now() else run_at end as since
       from jobs limit ${jobsMax}) jobs
     group by kind, state`;
+}
+
+/** Counts the apps that have due jobs, and the due jobs of the one that has most. */
+export async function countLanes(tx: Transaction): Promise<Lanes> {
+  const [found] = await tx<[Lanes]>`
+    select count(*) as lanes, coalesce(max(jobs), 0) as largest
+    from (
+      select app_id, count(*) as jobs
+      from (select app_id from jobs where locked_at is null and attempts < max_attempts and run_at <= now()
+        limit ${jobsMax}) due
+      group by app_id) lanes`;
+  return found;
 }
 
 /** Counts work in progress on behalf of users. */
@@ -49,6 +64,12 @@ export function countWork(tx: Transaction): Promise<Group[]> {
       union all
       -- The embedder rejected them permanently.
       (select 'document', 'refused', refused_at from knowledge_embedding_refusals where retry_at is null limit ${rowsMax})
+      union all
+      -- Those of paused webhooks wait for a person.
+      (select 'webhook_delivery', case when d.next_attempt_at <= now() then 'due' else 'scheduled' end,
+          least(d.next_attempt_at, now())
+        from webhook_deliveries d join webhooks w on w.app_id = d.app_id and w.id = d.webhook_id and w.status = 'active'
+        where d.state = 'pending' limit ${rowsMax})
       union all
       (select 'blob', 'to_delete', due_at from doomed_blobs where due_at < now() limit ${rowsMax})) work
     group by kind, state`;

@@ -17,7 +17,14 @@ import { addDeliverJob, createWebhookWork, deliverEvents } from './workflow.ts';
  * - `delivery-store.ts` keeps deliveries and their attempts; `store.ts` the webhooks.
  */
 
-type WebhooksDeps = { db: Database; clock: Clock; secrets: Secrets; fetcher: Fetcher };
+type WebhooksDeps = {
+  db: Database;
+  clock: Clock;
+  secrets: Secrets;
+  fetcher: Fetcher;
+  /** Counts an attempt, with how it ended. */
+  observe(outcome: string, seconds: number): void;
+};
 
 /** `onLogged` queues logged events for webhooks. */
 export function createWebhooks(deps: WebhooksDeps): Domain<WebhookService> & { onLogged: OnLogged } {

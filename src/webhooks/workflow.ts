@@ -26,11 +26,18 @@ import {
 import { messageBody } from './present.ts';
 import { noteFailure, noteSuccess } from './store.ts';
 
-type WebhookWorkDeps = { db: Database; clock: Clock; secrets: Secrets; fetcher: Fetcher };
+type WebhookWorkDeps = {
+  db: Database;
+  clock: Clock;
+  secrets: Secrets;
+  fetcher: Fetcher;
+  observe(outcome: string, seconds: number): void;
+};
 
 /** Concurrent requests of one process to one webhook. */
 const requestsMax = 8;
-const timeoutMs = 15_000;
+/** Tests of what other deliveries do meanwhile lengthen the time. */
+export const deliveryBounds = { timeoutMs: 15_000 };
 /** If an attempt is not recorded after this time, its process has died, and the delivery is due again. */
 const claimMs = 30_000;
 const secondMs = 1_000;
@@ -133,7 +140,9 @@ async function attempt(deps: WebhookWorkDeps, delivery: ClaimedDelivery, signal:
     await returnClaim(db, delivery, clock.now());
     throw signal.reason;
   }
-  const record: Attempt = { at: iso(at), duration_ms: Math.round(performance.now() - startedAt), ...outcome };
+  const tookMs = performance.now() - startedAt;
+  deps.observe(outcome.error?.code ?? 'delivered', tookMs / 1_000);
+  const record: Attempt = { at: iso(at), duration_ms: Math.round(tookMs), ...outcome };
   const webhook = { appId: delivery.appId, id: delivery.webhookId };
   const now = clock.now();
   if (outcome.error === undefined) {
@@ -171,7 +180,7 @@ async function send(
       body,
       lane: delivery.appId,
       redirect: 'manual',
-      timeoutMs,
+      timeoutMs: deliveryBounds.timeoutMs,
       signal,
       bytesMax: Number.POSITIVE_INFINITY,
       headers: {

@@ -1,17 +1,26 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { after, afterEach, test } from 'node:test';
+import { unzipSync } from 'fflate';
+import type { Certificate } from '../../src/erasures/store.ts';
+import { findSigner } from '../../src/ledger/statement.ts';
 import { ConsoleTest } from '../support/browser.ts';
 import { choosePrincipal, loadApp } from '../support/console.ts';
 import { startSite } from '../support/fixture-site.ts';
+import { startGitServer } from '../support/git-server.ts';
 import { knowledgeOf } from '../support/knowledge.ts';
 
 const site = await startSite({
   '/': `<!doctype html><title>Pilot book</title><main><h1>Pilot book</h1><p>${'Pilots board at the outer buoy. '.repeat(12)}</p></main>`,
 });
+const repository = await startGitServer({
+  authorization: `Basic ${Buffer.from('x-access-token:tide-token').toString('base64')}`,
+});
 const it = await ConsoleTest.start({ env: { QUARRY_FETCH_ALLOW: '127.0.0.1' } });
 after(async () => {
   await it.close();
   await site.close();
+  repository.close();
 });
 afterEach(it.closePages);
 const app = await loadApp(it.server);
@@ -140,4 +149,88 @@ test('a page of the web is ingested before one’s eyes; the form comes from the
   await page.getByRole('dialog').getByRole('button', { name: 'Delete it' }).click();
   await page.getByRole('heading', { name: 'Knowledge' }).waitFor();
   await it.picture(page, 'knowledge');
+});
+
+test('a repository is set up with a token, its failed pull is explained, and deletions wait for a person', async () => {
+  const page = await it.openAsDeveloper(app, '/console/knowledge');
+  const org = await it.server.provision.org(app);
+  repository.commit({ 'docs/tides.md': '# Tides', 'docs/wind.md': '# Wind', 'docs/ice.md': '# Ice', 'x.ts': '1' });
+  await page.getByRole('button', { name: 'New source' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByRole('radio', { name: 'Git repository' }).check();
+  await dialog.getByLabel('Name', { exact: true }).fill('Handbook');
+  await dialog.getByLabel('URL', { exact: true }).fill(repository.url);
+  await dialog.getByLabel('Include paths (optional)').fill('docs/*');
+  await dialog.getByLabel('Token (optional)').fill('wrong');
+  await dialog.getByLabel('Owner').click();
+  await page.getByPlaceholder('Name, e-mail or id').fill(org.id);
+  await page.getByRole('option').first().click();
+  await dialog.getByRole('button', { name: 'Create the source' }).click();
+  await page.getByRole('button', { name: 'Read it now' }).click();
+  await page.getByText('The repository needs other credentials.').waitFor();
+
+  await page.getByRole('tab', { name: 'Settings' }).click();
+  await page.getByText('Pulls sign in with stored credentials.').waitFor();
+  assert.equal(await page.getByLabel('Token (optional)').inputValue(), '');
+  assert.equal(await page.getByLabel('Include paths (optional)').inputValue(), 'docs/*');
+  await page.getByLabel('Token (optional)').fill('tide-token');
+  await page.getByRole('button', { name: 'Replace the credentials' }).click();
+  await page.getByRole('button', { name: 'Replace the credentials', disabled: true }).waitFor();
+  await page.getByRole('button', { name: 'Read it now' }).click();
+  // Only then does the next pull start another ingestion.
+  await page.getByRole('tab', { name: 'Ingestions' }).click();
+  await page.getByRole('table', { name: 'Ingestions' }).getByText('Succeeded').waitFor();
+  await page.getByRole('tab', { name: 'Documents' }).click();
+  await page.getByRole('link', { name: 'tides.md' }).waitFor();
+  assert.equal(await page.getByRole('link', { name: 'x.ts' }).count(), 0);
+
+  repository.commit({ 'docs/tides.md': null, 'docs/wind.md': null });
+  await page.getByRole('button', { name: 'Read it now' }).click();
+  await page.getByText('2 documents would be deleted, of 3.').waitFor();
+  await page.getByRole('tab', { name: 'Ingestions' }).click();
+  await page.getByText('2 deletions held').waitFor();
+  await page.getByRole('row').filter({ hasText: 'Failed' }).getByRole('button', { name: /^…/ }).click();
+  await dialog.getByText('fetch_failed').waitFor();
+  await dialog.getByText('Close', { exact: true }).click();
+  await page.getByRole('button', { name: 'Delete 2 documents…' }).click();
+  await dialog.getByRole('button', { name: 'Delete 2 documents', exact: true }).click();
+  await page.getByText('2 documents would be deleted, of 3.').waitFor({ state: 'detached' });
+  await page.getByRole('tab', { name: 'Documents' }).click();
+  await page.getByRole('link', { name: 'tides.md' }).waitFor({ state: 'detached' });
+  await page.getByRole('link', { name: 'ice.md' }).waitFor();
+});
+
+test('a user is exported, then erased after the name was typed, and shown as done only when the server says so', async () => {
+  const { provision, db } = it.server;
+  const user = await provision.user(app);
+  await db`update users set email = 'ada@harbour.example' where id = ${user.uuid}`;
+  const page = await it.openAsDeveloper(app, `/console/users/${user.id}`);
+  const exported = page.waitForEvent('download');
+  await page.getByRole('button', { name: 'Export everything' }).click();
+  const entries = unzipSync(readFileSync(await (await exported).path()));
+  assert.ok(entries['export.json'] !== undefined, Object.keys(entries).join());
+
+  let isHeld = true;
+  await page.route('**/api/v1/erasures/ers_*', async (route) => {
+    const response = await route.fetch();
+    const json = (await response.json()) as object;
+    await route.fulfill({ response, json: isHeld ? { ...json, status: 'running', completed_at: undefined } : json });
+  });
+  await page.getByRole('button', { name: 'Erase…' }).click();
+  const dialog = page.getByRole('dialog');
+  const erase = dialog.getByRole('button', { name: 'Erase the user' });
+  await dialog.getByLabel('Type “ada@harbour.example” to confirm').fill('ada@harbour');
+  assert.equal(await erase.isDisabled(), true);
+  await dialog.getByLabel('Type “ada@harbour.example” to confirm').fill('ada@harbour.example');
+  await erase.click();
+  await page.getByText('The server deletes in the background').waitFor();
+  assert.equal(await page.getByText('The signed certificate').count(), 0);
+  isHeld = false;
+  const saved = page.waitForEvent('download');
+  await page.getByRole('button', { name: 'Download the certificate' }).click();
+  const certificate = JSON.parse(readFileSync(await (await saved).path(), 'utf8')) as Certificate;
+  assert.ok(findSigner('quarry:erasure:1', certificate));
+  assert.equal(certificate.statement.user, user.id);
+  await page.getByRole('navigation', { name: 'Breadcrumbs' }).getByRole('link', { name: 'Erasures' }).click();
+  await page.getByRole('link', { name: `User …${user.id.slice(-8)}` }).waitFor();
 });

@@ -49,7 +49,7 @@ test('entries are written, found, changed and deleted; a concurrent change is no
   });
   assert.equal(await dialog.getByLabel('Value').textContent(), '{"metres":91}');
   await dialog.getByRole('button', { name: 'Save' }).click();
-  await dialog.getByText('It was changed meanwhile').waitFor();
+  await dialog.getByText('It was changed while you were editing.').waitFor();
   await dialog.getByText('{"metres":120}').waitFor();
   await it.picture(page, 'kv-conflict');
   await dialog.getByRole('button', { name: 'Overwrite with mine' }).click();
@@ -71,8 +71,9 @@ test('changes of others appear by themselves, entries expire when they should, a
   await entry('live/a').waitFor();
   await put('live/a', { value: 'seen' });
   await page.getByRole('cell', { name: 'seen' }).waitFor();
-  await put('live/brief', { ttl_seconds: 8 });
+  await put('live/brief', { ttl_seconds: 3_600 });
   await entry('live/brief').waitFor();
+  await put('live/brief', { ttl_seconds: 1 });
   await entry('live/brief').waitFor({ state: 'detached' });
 
   // An edit keeps the expiry, or changes it.

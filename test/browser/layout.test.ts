@@ -122,6 +122,7 @@ const pages: Record<string, [path: string, sign: string]> = {
   'audit-credentials': ['/audit?tab=credentials', 'Refused'],
   sandboxes: ['/sandboxes', 'Rehearsal'],
   apps: ['/apps', 'Harbour authority'],
+  erasures: ['/erasures', 'Nothing was erased yet'],
   jobs: ['/jobs', 'poisoned'],
 };
 

@@ -2,9 +2,10 @@ import assert from 'node:assert/strict';
 import { after, afterEach, test } from 'node:test';
 import { readHeadFiles } from '../../src/cli/ledger-report.ts';
 import { parseId } from '../../src/lib/ids.ts';
+import { AutomationsClient, graphOf } from '../support/automations.ts';
 import { ConsoleTest, scrollsSideways } from '../support/browser.ts';
 import { loadApp } from '../support/console.ts';
-import { chatEvent, startLanguageModel } from '../support/language-model.ts';
+import { chatEvent, startLanguageModel, toolCallEvents } from '../support/language-model.ts';
 
 const model = await startLanguageModel();
 const it = await ConsoleTest.start({ env: { QUARRY_LLM_URL: model.url, QUARRY_LLM_MODEL: 'pilot' } });
@@ -141,6 +142,48 @@ test('the text of a language model is shown while it is written, from a template
   finish();
   await page.getByText('"topic": "delivery"').first().waitFor();
   await text.waitFor({ state: 'detached' });
+});
+
+test('a run that a limit delays says why, and a node of a language model shows its calls of tools', async () => {
+  const client = new AutomationsClient(it.server, app);
+  const wait = graphOf({ id: 'w', kind: 'wait_for_signal', name: 'go' });
+  const limits = { rate: { limit: 1, per: '1d' }, concurrency: { key: 'ship', limit: 1 } };
+  const limited = await client.createAutomation({ name: 'Send letters', workflow: wait, ...limits });
+  const payload = { ship: 'Alba' };
+  const active = await client.invoke(limited.id, { payload });
+  await client.waitUntilWaiting(active.id);
+  await client.invoke(limited.id, { payload });
+  const last = await client.invoke(limited.id, { payload: { ship: 'Boreas' } });
+  const page = await it.openAsDeveloper(app, `/console/automations/${limited.id}`);
+  await page.getByText('At most 1 run starts in any day.').waitFor();
+  await page.getByText('At most 1 run active for each ship.').waitFor();
+  await page.getByRole('link', { name: '2 runs wait for their turn' }).waitFor();
+  await page.getByText('a run with the same value in its payload ends').waitFor();
+  await page.goto(`/console/runs/${last.id}`);
+  const why = page.getByRole('region', { name: 'Has not started' });
+  await why.getByText('waits for the rate of its automation').waitFor();
+  await why.getByText('1 run is ahead of it.').waitFor();
+
+  const price = graphOf({ id: 'done', kind: 'complete', result: { cents: 250 } });
+  await client.createAutomation({ name: 'Price', lookup_key: 'price', description: 'Prices.', workflow: price });
+  const calls = {
+    raw: toolCallEvents([
+      ['price', { article: 'pen' }],
+      ['refund', {}],
+    ]),
+  };
+  model.script = ({ messages }) => (messages.some(({ role }) => role === 'tool') ? 'A pen is 2.50.' : calls);
+  const ask = { id: 'ask', kind: 'generate', messages: [{ role: 'user', content: 'What is a pen?' }] };
+  const run = await client.runGraph(graphOf({ ...ask, tools: [{ automation: 'price' }] }), {});
+  await page.goto(`/console/runs/${run.id}`);
+  await page.getByRole('button', { name: 'ask generate · done' }).click();
+  const panel = page.getByRole('region', { name: 'Node ask', exact: true });
+  await panel.getByLabel('Arguments of price').getByText('"article": "pen"').waitFor();
+  await panel.getByLabel('Result of price').getByText('"cents": 250').waitFor();
+  await panel.getByText('unknown_tool').waitFor();
+  await panel.getByText('10 in, 5 out').nth(1).waitFor();
+  await panel.getByRole('button', { name: 'Details' }).click();
+  await page.getByRole('region', { name: 'Node ask/price' }).waitFor();
 });
 
 test('"Verify" says that nothing was changed, then which entry was, and the downloaded head is one that quarry verify reads', async () => {

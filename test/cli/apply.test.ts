@@ -152,9 +152,12 @@ test('--prune deletes what apply created, and nothing else', async () => {
 test('an organisation is created, renamed and exported, and --prune never deletes it', async () => {
   const own = write({
     'orgs/harbour.yaml': 'slug: harbour\nname: Harbour\n',
-    'sources/berths.yaml': 'lookup_key: berths\ntype: knowledge/documents\norg: harbour\n',
+    'sources/berths.yaml': 'lookup_key: berths\ntype: knowledge/documents\norg: harbour\npayload:\n  languag: german\n',
   });
-  assert.equal((await quarry(['apply', own])).code, 0);
+  const made = await quarry(['apply', own]);
+  assert.equal(made.code, 0);
+  const warned = /^Warning: .*berths\.yaml:5:3: languag is stored, but not used; did you mean language\?$/m;
+  assert.match(made.stderr, warned);
   write({ 'orgs/harbour.yaml': 'slug: harbour\nname: The harbour\n' }, own);
   const renamed = await quarry(['apply', own]);
   assert.match(renamed.stdout, /~ org {9}harbour .*\n {4}name: "Harbour" → "The harbour"/, renamed.stderr);
@@ -188,6 +191,7 @@ test('mistakes are shown as file:line:col, and nothing is written', async () => 
   write(
     {
       'quarry.yaml': 'name: shop\nnames: 1\n',
+      'source/other.yaml': 'any',
       'webhooks/token.yaml':
         'lookup_key: token\nurl: http://127.0.0.1:4999/?t=sk_abcdefghijklmnopqrstuvwx\nevents: []\n',
       'sources/second.yaml': files['sources/handbook.yaml'],
@@ -203,6 +207,7 @@ test('mistakes are shown as file:line:col, and nothing is written', async () => 
   const lines = refused.stderr.split('\n').map((line) => line.replace(`${root}/`, ''));
   for (const line of [
     /^quarry\.yaml:2:1: names is not a known member/,
+    /^source:1:1: is not read; did you mean sources\?/,
     /^webhooks\/token\.yaml:2:1: url is a secret: write \$\{env:NAME\}/,
     /^webhooks\/token\.yaml:3:1: events/,
     /^sources\/second\.yaml:1:1: "handbook" is also in /,

@@ -134,7 +134,7 @@ test('extract reads a page, and a site page by page or into a directory', async 
   assert.match(gone.stderr, /ext_\w+ failed: /);
 });
 
-test('Ctrl-C ends the wait quietly and says what continues', { timeout: 60_000 }, async () => {
+test('Ctrl-C ends the wait quietly and says what continues', async () => {
   const slow = await startSite({ '/': responses.silent });
   const { child, ended } = startQuarry(['extract', `${slow.origin}/`], { env });
   await slow.waitForRequest('/');
@@ -145,7 +145,7 @@ test('Ctrl-C ends the wait quietly and says what continues', { timeout: 60_000 }
   assert.match(err, /^ext_\w+ continues on the server and stores its pages as files there\.\n$/);
 });
 
-test('Ctrl-C ends a wait for input, too', { timeout: 60_000 }, async () => {
+test('Ctrl-C ends a wait for input, too', async () => {
   const silent = createServer();
   silent.listen(0, '127.0.0.1');
   await once(silent, 'listening');

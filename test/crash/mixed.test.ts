@@ -99,7 +99,7 @@ async function killVictim(
       : descendantsOf(server.pid).filter((pid) => commandOf(pid).includes('parse/pool'));
   const chance = random();
   // A parser that has ended is replaced after a while.
-  for (const deadline = Date.now() + 30_000; Date.now() < deadline; ) {
+  for (const deadline = Date.now() + 300_000; Date.now() < deadline; ) {
     const candidates = listCandidates();
     const pid = candidates[Math.floor(chance * candidates.length)];
     if (pid !== undefined && isKilled(pid)) return;

@@ -17,6 +17,7 @@ import { programOf } from '../support/programs.ts';
 import { type ApiOptions, type ApiResponse, sendRequest } from '../support/request.ts';
 import { reportProgress } from '../support/rounds.ts';
 import { startServe } from '../support/serve.ts';
+import { startWatch } from '../support/speed.ts';
 
 /*
  * Workers of workflows in code, the server and its PostgreSQL are killed in turn at random moments. `npm run crash` makes
@@ -26,7 +27,7 @@ const kills = Number(process.env.CRASH_KILLS ?? 1);
 const runCount = Number(process.env.CRASH_RUNS ?? 8);
 const workerFile = fileURLToPath(new URL('../support/workflow-worker.ts', import.meta.url));
 const workerCount = 2;
-const patienceMs = 60_000;
+const patienceMs = 300_000;
 const victims = ['worker', 'postgres', 'server'] as const;
 
 const dataDir = mkdtempSync(join(tmpdir(), 'quarry-crash-programs-'));
@@ -48,10 +49,10 @@ after(async () => {
 
 /** Repeats a request until the server has answered it. */
 async function api<T>(method: string, path: string, options?: ApiOptions): Promise<ApiResponse<T>> {
-  for (const endMs = performance.now() + patienceMs; ; await wait(50)) {
+  for (const watch = startWatch(); ; await wait(50)) {
     const answer = await sendRequest<T>(server.baseUrl, method, path, options).catch(() => undefined);
     if (answer !== undefined && answer.status < 500) return answer;
-    if (performance.now() > endMs) throw new Error(`${method} ${path}: ${answer?.text ?? 'no response'}`);
+    if (watch.passedMs() > patienceMs) throw new Error(`${method} ${path}: ${answer?.text ?? 'no response'}`);
   }
 }
 

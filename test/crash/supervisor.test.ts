@@ -9,6 +9,7 @@ import { after, before, test } from 'node:test';
 import { runQuarry } from '../support/command.ts';
 import { findFreePort } from '../support/free-port.ts';
 import { type ServedProcess, startServe } from '../support/serve.ts';
+import { startWatch } from '../support/speed.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'quarry-supervisor-'));
 chmodSync(root, 0o755);
@@ -69,7 +70,7 @@ const pollMs = 20;
 const startsOf = (name: string) => logged('Process started').filter(({ process }) => process === name);
 
 async function until(condition: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  for (const deadline = Date.now() + 60_000; !(await condition()); )
+  for (const deadline = Date.now() + 300_000; !(await condition()); )
     if (Date.now() > deadline) assert.fail(`${what} did not happen:\n${server.output()}`);
     else await new Promise((resolve) => setTimeout(resolve, pollMs));
 }
@@ -197,7 +198,7 @@ test('a revoked key is refused by every process', async () => {
 });
 
 test('a rate limit holds over all processes together', async () => {
-  const startedAt = performance.now();
+  const watch = startWatch();
   const statuses: number[] = [];
   for (let i = 0; i < 12; i++)
     statuses.push(
@@ -206,7 +207,7 @@ test('a rate limit holds over all processes together', async () => {
       )),
     );
   const passed = statuses.filter((status) => status !== 429).length;
-  const filled = ((performance.now() - startedAt) / 60_000) * writesPerMinute;
+  const filled = (watch.passedMs() / 60_000) * writesPerMinute;
   // Each process may exceed the limit by its credit, one hundredth.
   assert.ok(passed <= writesPerMinute + filled + 2 * Math.ceil(writesPerMinute / 100), `${passed} passed`);
   assert.ok(passed >= writesPerMinute * 0.9, `${passed} passed`);
@@ -239,14 +240,14 @@ test('SIGTERM finishes requests in progress within ten seconds and leaves no pro
   await once(sent, 'continue');
   const pids = descendants(server.pid);
   assert.ok(pids.length >= 4);
-  const askedAt = performance.now();
+  const asked = startWatch();
   const stopped = server.stop();
   sent.end(JSON.stringify({ name: 'Late' }));
   const [response] = await once(sent, 'response');
   response.resume();
   assert.equal(response.statusCode, 201);
   assert.equal(await stopped, 0);
-  assert.ok(performance.now() - askedAt < 10_000);
+  asked.within(10_000, 'The end of all processes');
   assert.deepEqual(pids.filter(isRunning), []);
 });
 

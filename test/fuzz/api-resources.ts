@@ -446,7 +446,7 @@ async function setJobsAside({ server: { api, services }, app }: World): Promise<
 }
 
 async function waitUntil(holds: () => Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + 60_000;
+  const deadline = Date.now() + 300_000;
   await until(async () => {
     if (Date.now() > deadline) throw new Error('The document was not indexed in time.');
     return holds();

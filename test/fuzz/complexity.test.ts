@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
-import { after, test } from 'node:test';
+import { after } from 'node:test';
 import { startSite } from '../support/fixture-site.ts';
 import { longestTurnMs } from '../support/loop-meter.ts';
 import { startProvider } from '../support/oidc-provider.ts';
 import { startTestServer } from '../support/server.ts';
+import { speedTest } from '../support/speed.ts';
 import { judge, measureComplexity } from './complexity.ts';
 import { createStories } from './complexity-stored.ts';
 
@@ -12,7 +13,7 @@ import { createStories } from './complexity-stored.ts';
 const oneOf = Number(process.env.COMPLEXITY_ONE_OF ?? 400);
 const seed = Number(process.env.FUZZ_SEED ?? randomInt(2 ** 31));
 
-test('a function that takes the square of its text is found, and one that only takes long', async () => {
+speedTest('a function that takes the square of its text is found, and one that only takes long', async () => {
   const turnOf = (work: () => void) => () => longestTurnMs(async () => work());
   const square = (length: number) => () => {
     const seen: number[] = [];
@@ -30,7 +31,7 @@ test('a function that takes the square of its text is found, and one that only t
   assert.equal((await judge(turnOf(busy(1)), turnOf(busy(4)))).problem, undefined);
 });
 
-test('no request keeps the event loop busy, or takes more than its size', async (context) => {
+speedTest('no request keeps the event loop busy, or takes more than its size', async (context) => {
   const server = await startTestServer({
     logLevel: 'silent',
     env: {
@@ -63,7 +64,7 @@ test('no request keeps the event loop busy, or takes more than its size', async 
   assert.ok(pairs > 50 || process.env.COMPLEXITY_ONLY !== undefined);
 });
 
-test('no stored text keeps the event loop busy when it is read later', async (context) => {
+speedTest('no stored text keeps the event loop busy when it is read later', async (context) => {
   const server = await startTestServer({ logLevel: 'silent' });
   after(() => server.close());
   const problems: string[] = [];

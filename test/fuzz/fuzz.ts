@@ -3,6 +3,7 @@ import { ParseError } from '../../src/content/parse/types.ts';
 import type { Logger } from '../../src/lib/log.ts';
 import type { SampleDocument } from '../support/documents.ts';
 import { reportProgress } from '../support/rounds.ts';
+import { startWatch } from '../support/speed.ts';
 import { Mutator } from './mutate.ts';
 
 type FuzzOptions = {
@@ -81,7 +82,7 @@ async function consume(
   report: FuzzReport,
 ): Promise<void> {
   for (const { name, filename, bytes, isPicture } of cases) {
-    const started = performance.now();
+    const watch = startWatch();
     let outcome = 'document';
     const noteEnd = (message: string): void => {
       if (/crash|memory|within/.test(message)) report.processesEnded.push(`${name}: ${message}`);
@@ -98,11 +99,11 @@ async function consume(
       if (!(error instanceof ParseError)) report.problems.push(`${name}: ${String(error)}`);
       else noteEnd(error.message);
     }
-    const tookMs = Math.round(performance.now() - started);
+    const tookMs = Math.round(watch.passedMs());
     report.files += 1;
     if (report.files % filesPerReport === 0) reportProgress(report.files, options.files, 'damaged files');
     report.outcomes[outcome] = (report.outcomes[outcome] ?? 0) + 1;
     if (tookMs > report.slowestMs) Object.assign(report, { slowestMs: tookMs, slowestFile: name });
-    if (tookMs > options.deadlineMs + graceMs) report.problems.push(`${name}: took ${tookMs} ms`);
+    if (watch.isLate(options.deadlineMs + graceMs)) report.problems.push(`${name}: took ${tookMs} ms`);
   }
 }

@@ -8,6 +8,7 @@ import { createLogger } from '../../src/lib/log.ts';
 import { responses, type SitePages, startSite } from '../support/fixture-site.ts';
 import { startChromium } from '../support/renderer.ts';
 import { reportProgress } from '../support/rounds.ts';
+import { startWatch } from '../support/speed.ts';
 import { type HostilePage, hostilePages } from './hostile-pages.ts';
 import { Mutator } from './mutate.ts';
 
@@ -71,7 +72,7 @@ export async function fuzzRenderer({ pages, seed, timeoutMs }: RenderFuzzOptions
           const page = hostile.next().value as HostilePage;
           ways.set(path, page);
           drawing.add(page.name);
-          const startedMs = performance.now();
+          const watch = startWatch();
           const outcome = await draw(path).then(
             () => 'page',
             (error: unknown) => {
@@ -79,10 +80,10 @@ export async function fuzzRenderer({ pages, seed, timeoutMs }: RenderFuzzOptions
               return error instanceof Error ? error.message : String(error);
             },
           );
-          const tookMs = Math.round(performance.now() - startedMs);
+          const tookMs = Math.round(watch.passedMs());
           report.outcomes[outcome] = (report.outcomes[outcome] ?? 0) + 1;
           if (tookMs > report.slowestMs) Object.assign(report, { slowestMs: tookMs, slowestPage: page.name });
-          if (tookMs > timeoutMs + graceMs) report.problems.push(`${page.name}: took ${tookMs} ms`);
+          if (watch.isLate(timeoutMs + graceMs)) report.problems.push(`${page.name}: took ${tookMs} ms`);
           drawing.delete(page.name);
           if (report.pages % pagesPerReport === 0) reportProgress(report.pages, pages, 'hostile pages');
         }
@@ -173,12 +174,11 @@ async function lookInside(address: string): Promise<Inside> {
  * the next page.
  */
 async function waitUntilEmpty(address: string, before: Inside): Promise<string | undefined> {
-  const startedMs = performance.now();
-  for (;;) {
+  for (const watch = startWatch(); ; ) {
     const now = await lookInside(address);
     const isEmpty = now.contexts <= before.contexts && now.pages <= before.pages;
     if (isEmpty && now.processes <= before.processes + 1) return undefined;
-    if (performance.now() - startedMs > leftMsMax) return JSON.stringify({ before, now });
+    if (watch.passedMs() > leftMsMax) return JSON.stringify({ before, now });
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
 }

@@ -1,3 +1,5 @@
+import { namesOf, readSources, type Source } from '../support/source.ts';
+
 /** One part of the proof: what is run, and how often. */
 export type Part = {
   name: string;
@@ -14,6 +16,15 @@ const minutesMs = 60_000;
 /** Two parts run at a time. More load makes documents time out that are small. */
 const longConcurrency = '--test-concurrency=2';
 const testTimeout = `--test-timeout=${180 * minutesMs}`;
+
+/** The tests that judge times. Complexity has a part of its own. */
+function speedFiles(): string[] {
+  const judges = ({ name, text }: Source) =>
+    /^test\/(?!rules\/|fuzz\/).*\.test\.ts$/.test(name) &&
+    /\b(?:speedTest|inShortTurns|within)\(/.test(text) &&
+    text.includes('support/speed.ts');
+  return namesOf(readSources('test').filter(judges));
+}
 
 /** The parts in the order in which they run. The seed decides what happens in each part. */
 export function listParts(length: Length, seed: number): Part[] {
@@ -147,13 +158,17 @@ export function listParts(length: Length, seed: number): Part[] {
       'complexity',
       `one of ${of(40, 1)} of all parameters, headers, queries, members, arguments and raw bodies with texts built to be expensive, in two sizes up to the limit of the route`,
       ['test/fuzz/complexity.test.ts'],
-      { COMPLEXITY_ONE_OF: of(40, 1) },
+      { COMPLEXITY_ONE_OF: of(40, 1), PROVE_SPEED: '1' },
     ),
+    // One file at a time: they compete for the processors.
+    tests('speed', 'how long things take, which `npm test` does not judge', [...speedFiles(), '--test-concurrency=1'], {
+      PROVE_SPEED: '1',
+    }),
     {
       name: 'mutants',
       what: `${of(25, 5_000)} damaged files of every format`,
       command: ['test/fuzz/run.ts', '--each', of(25, 5_000), '--seed', String(seed)],
-      env: {},
+      env: { PROVE_SPEED: '1' },
     },
     tests('generators', 'clients made by three generators, and the calls of a small application with each', [
       'test/prove/generators.test.ts',
@@ -171,6 +186,7 @@ export function listParts(length: Length, seed: number): Part[] {
     tests('runtimes', 'the TypeScript client in Deno and Bun', ['test/prove/runtimes.test.ts']),
     tests('renderer', `${of(40, 1_000)} hostile pages in a Chromium`, ['test/browser/renderer-fuzz.test.ts'], {
       RENDER_PAGES: of(40, 1_000),
+      PROVE_SPEED: '1',
     }),
     {
       name: 'supply-chain',

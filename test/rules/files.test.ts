@@ -80,3 +80,38 @@ test('tests count the sessions and locks of their own database', () => {
   assert.ok(asksWholeServer({ name: 'test/api/a.test.ts', text: text('') }));
   assert.ok(!asksWholeServer({ name: 'test/api/a.test.ts', text: text(' and pid = 1') }));
 });
+
+/** They run what `npm run prove` judges, or measure for `speed.ts`. */
+const mayMeasure = /^test\/(?:prove\/|support\/(?:speed|loop-meter)\.ts|fuzz\/complexity(?:\.test)?\.ts)/;
+const judgesTime = ({ name, text }: Source) =>
+  !mayMeasure.test(name) &&
+  name !== 'test/rules/files.test.ts' &&
+  (/\bperformance\.now\(|\bhrtime\b|[cC]puUsage\(|\blongestTurnMs\b|Date\.now\(\) - started/.test(text) ||
+    /assert[^;]*passedMs\(\) <[^;]*;/.test(text));
+
+test('no test of `npm test` judges how long something takes', () => {
+  const wrong = readSources('test').filter(judgesTime);
+  assert.deepEqual(
+    namesOf(wrong),
+    [],
+    'Count turns, rows or requests, or use speedTest or startWatch of test/support/speed.ts.',
+  );
+
+  const judging = (text: string) => judgesTime({ name: 'test/unit/a.test.ts', text });
+  assert.ok(judging('const started = performance.now();'));
+  assert.ok(judging('assert.ok(watch.passedMs() < 500);'));
+  assert.ok(!judging('assert.ok(watch.passedMs() >= 290);\nwatch.within(500, "The end");'));
+});
+
+const endsEarly = ({ text }: Source) =>
+  [...text.matchAll(/^(?:test\(|speedTest\().*\{\s*timeout: ([\d_]+)/gm)].some(
+    ([, ms = '']) => Number(ms.replaceAll('_', '')) < 300_000,
+  );
+
+test('no test ends for a timeout of its own that a slow machine would reach', () => {
+  const wrong = readSources('test').filter(endsEarly);
+  assert.deepEqual(namesOf(wrong), [], 'Leave it to the timeout of test/run.ts.');
+
+  assert.ok(endsEarly({ name: 'test/unit/a.test.ts', text: "test('a', { timeout: 60_000 }, async () => {" }));
+  assert.ok(!endsEarly({ name: 'test/unit/a.test.ts', text: "test('a', { timeout: 600_000 }, async () => {" }));
+});

@@ -44,7 +44,7 @@ export function graphOf(...nodes: Record<string, unknown>[]) {
 }
 
 const ends = new Set(['completed', 'failed', 'cancelled']);
-const endTimeoutMs = 60_000;
+const endTimeoutMs = 300_000;
 
 export class AutomationsClient {
   readonly #server: Pick<TestServer, 'api'>;

@@ -25,7 +25,7 @@ const documented = join(projectRoot, 'docs/images');
 const shown = new Set<string | undefined>(
   [...readProjectFile('docs/console.md').matchAll(/\]\(images\/([\w-]+)\.png\)/g)].map((match) => match[1]),
 );
-const waitMs = 60_000;
+const waitMs = 180_000;
 
 type View = 'desktop' | 'phone';
 const views: Record<View, BrowserContextOptions> = {

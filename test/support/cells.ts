@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -88,11 +89,16 @@ export async function startInCell(options: CellOptions): Promise<TestServer> {
   }
 }
 
-/** Starts a server with the cell `eu1` in the directory's database, and `eu2` in another one. */
-export async function startTwoCells(env: Record<string, string> = {}) {
-  const [first, second] = await Promise.all([createTestDatabase(), createTestDatabase()]);
-  const dataDir = mkdtempSync(join(tmpdir(), 'quarry-cells-test-'));
-  const config = readTestConfig(dataDir, env);
+type Cells = { first: TestDatabase; second: TestDatabase; dataDir: string; secret: string };
+
+/**
+ * Starts a server with the cell `eu1` in the directory's database, and `eu2` in another one. Its worker takes any move
+ * that nobody works on: a test that moves an app itself starts it with `withoutWorkers`.
+ * @param beside another process of the same installation, which removes the databases.
+ */
+export async function startTwoCells(env: Record<string, string> = {}, beside?: Cells) {
+  const { first, second, dataDir, secret } = beside ?? (await createCells());
+  const config = readTestConfig(dataDir, { QUARRY_SECRET: secret, ...env });
   const home = await createServices(config, createLogger('silent'), {
     ...{ database: first.target, directDatabase: first.target, cell: 'eu1', parser: findParsers(config) },
   });
@@ -107,14 +113,24 @@ export async function startTwoCells(env: Record<string, string> = {}) {
   await home.startWorkers(server.work);
   home.setReady();
   return {
-    ...{ home, cells, baseUrl, first, second },
+    ...{ home, cells, baseUrl, first, second, dataDir, secret },
     api: <T = Record<string, unknown>>(method: string, path: string, options?: ApiOptions) =>
       sendRequest<T>(baseUrl, method, path, options),
     async close() {
       await Promise.all([server.close(), cells.close()]);
       await home.close();
+      if (beside !== undefined) return;
       await Promise.all([first.drop(), second.drop()]);
       rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 });
     },
   };
+}
+
+/** Settings of a process that runs no jobs and continues no moves. */
+export const withoutWorkers = { QUARRY_JOB_WORKERS: '0' };
+
+async function createCells(): Promise<Cells> {
+  const [first, second] = await Promise.all([createTestDatabase(), createTestDatabase()]);
+  const dataDir = mkdtempSync(join(tmpdir(), 'quarry-cells-test-'));
+  return { first, second, dataDir, secret: randomBytes(32).toString('hex') };
 }

@@ -176,8 +176,8 @@ const openArea: Record<AreaName, (connection: () => Connection, ledger: Ledger) 
 
 /** The pause between the requests of work that takes several requests. */
 const pauseMs = 50;
-const deliveryMsMax = 120_000;
-const trainingMsMax = 240_000;
+const deliveryMsMax = 300_000;
+const trainingMsMax = 600_000;
 const batchItems = 100;
 const topics = ['river', 'mountain', 'harbour', 'garden', 'railway', 'bridge', 'castle'];
 

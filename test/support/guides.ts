@@ -174,7 +174,7 @@ export async function startPickServer(): Promise<PickServer> {
   };
 }
 
-const pageTimeoutMs = 150_000;
+const pageTimeoutMs = 600_000;
 
 /** Strips the types of a program here, because Node would load its compiler for each of them. */
 function commandsOf(directory: string, { language, text: shown }: Step, at: number): string {

@@ -17,7 +17,7 @@ export function knowledgeOf(server: TestServer, auth: Auth) {
     server.api<T>(method, `/api/v1${path}`, { ...auth, ...(body === undefined ? {} : { body }) });
 
   async function waitForIngestion(id: string): Promise<TestIngestion> {
-    const deadline = Date.now() + 60_000;
+    const deadline = Date.now() + 300_000;
     for (;;) {
       const { body } = await send<TestIngestion>('GET', `/knowledge_ingestions/${id}`);
       if (body.status === 'succeeded' || body.status === 'failed') return body;

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { startWatch } from './speed.ts';
 
 /** One response to a concurrent caller. */
 type Attempt = { status: number; body?: unknown; text?: string };
@@ -29,9 +30,9 @@ export type LimitCase = {
 export async function tryLimit({ limit, max, attempts, prepare, refusal, slack }: LimitCase): Promise<void> {
   const { attempt, held, heldMax = max, end } = await prepare();
   try {
-    const startedAt = performance.now();
+    const watch = startWatch();
     const responses = await Promise.all(Array.from({ length: attempts }, (_, number) => attempt(number)));
-    const more = slack?.(performance.now() - startedAt) ?? 0;
+    const more = slack?.(watch.passedMs()) ?? 0;
     const refused = responses.filter(({ status }) => status === refusal.status);
     const passed = attempts - refused.length;
     assert.ok(

@@ -1,5 +1,5 @@
 import { request } from 'node:http';
-import { type Dispatcher, request as send } from 'undici';
+import { Agent, type Dispatcher, request as send } from 'undici';
 
 export type ApiOptions = {
   /** An API key, sent as x-api-key. */
@@ -20,6 +20,12 @@ export type ApiResponse<T> = {
   text: string;
   bytes: Buffer;
 };
+
+/** By itself, undici waits ten seconds for a connection. */
+const patientMs = 900_000;
+const patient = new Agent({
+  ...{ connect: { timeout: patientMs }, headersTimeout: patientMs, bodyTimeout: patientMs },
+});
 
 /** The body of an error response. */
 export type ErrorBody = {
@@ -45,6 +51,7 @@ export async function sendRequest<T = Record<string, unknown>>(
   const { body, signal } = options;
   const payload = typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body);
   const response = await send(`${baseUrl}${path}`, {
+    dispatcher: patient,
     method: method as Dispatcher.HttpMethod,
     headers: headersOf(options),
     ...(body === undefined ? {} : { body: payload }),

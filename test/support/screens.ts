@@ -70,6 +70,7 @@ export function screensOf(ids: {
     ...{ orgs: '/orgs', org: `/orgs/${one.org}`, teams: '/teams', team: `/teams/${one.team}`, agents: '/agents' },
     ...{ agent: `/agents/${one.agent}`, threads: '/threads', thread: `/threads/${one.thread}`, keys: '/keys' },
     ...{ installations: '/installations', issuers: '/issuers', usage: '/usage', audit: '/audit', jobs: '/jobs' },
+    erasures: '/erasures',
     ...{ sandboxes: '/sandboxes', apps: '/apps', design: '/design' },
   };
 }

@@ -89,7 +89,7 @@ export async function startServe(
 const cachedParsers = new URL('cached-parsers.ts', import.meta.url).href;
 const parsersOnDemand = new URL('parsers-on-demand.ts', import.meta.url).href;
 const mainFile = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
-const startTimeoutMs = 60_000;
+const startTimeoutMs = 300_000;
 const readyPollMs = 20;
 
 /** A test that fails must not leave its servers behind. */

@@ -75,7 +75,11 @@ test('values that look right are refused where they are not', () => {
 test('values of every form are accepted', () => {
   const right: Record<string, string[]> = {
     HOST: ['0.0.0.0', '::', '::1', 'localhost', 'db_1.internal'],
-    QUARRY_CORS_ORIGINS: ['*', 'https://a.example, http://localhost:3000'],
+    QUARRY_CORS_ORIGINS: [
+      '*',
+      'https://a.example, http://localhost:3000',
+      'capacitor://localhost,chrome-extension://abc',
+    ],
     QUARRY_TRUST_PROXY: ['loopback,10.0.0.0/8,::1/128,192.0.2.1'],
     QUARRY_FETCH_ALLOW: ['10.20.0.0/16, wiki.corp,*.intra.example,[::1],fd00::/8,LOCALHOST'],
     QUARRY_FETCH_CONTACT: ['crawler@example.com', 'https://example.com/bot'],

@@ -5,7 +5,7 @@ import { LongTextReader } from '../../src/http/body/long-text.ts';
 import { AppError } from '../../src/lib/errors.ts';
 import { limits } from '../../src/lib/limits.ts';
 import fc from '../support/fast-check.ts';
-import { longestTurnMs } from '../support/loop-meter.ts';
+import { inShortTurns } from '../support/speed.ts';
 
 const valuesMax = 150_000;
 const read = (text: string) => parseJson(Buffer.from(text), valuesMax);
@@ -76,9 +76,7 @@ test('what is left of a body without its long strings is limited, and read in tu
   assert.equal(((await end(texts(100, 80_000))) as string[]).length, 100);
   const numbers = Array.from({ length: valuesMax - 2 }, (_, index) => (index + 0.5) / 7.3);
   const body = JSON.stringify({ numbers });
-  let best = Number.POSITIVE_INFINITY;
-  for (let tries = 0; tries < 3; tries++) best = Math.min(best, await longestTurnMs(() => end(body)));
-  assert.ok(best < 50, `${best} ms`);
+  await inShortTurns(50, 'numbers', () => end(body));
   assert.deepEqual(await end(body), { numbers });
 });
 

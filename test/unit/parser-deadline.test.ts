@@ -18,7 +18,7 @@ function holdTime({ mock }: TestContext) {
   return { now: () => nowMs, pass };
 }
 
-test('time without a processor does not count towards a deadline, up to four times its length', (context) => {
+test('time without a processor does not count towards a deadline, up to ten times its length', (context) => {
   const { now, pass } = holdTime(context);
   const ends: [who: string, atMs: number][] = [];
   /** A deadline of 100 ms of a process that runs, and waits for a processor, for these shares of the time. */
@@ -30,7 +30,7 @@ test('time without a processor does not count towards a deadline, up to four tim
   run('half', 0.5, 0.5);
   run('alone', 1, 0);
   run('asleep', 0, 0);
-  pass(1_000);
+  pass(2_000);
   const early = 2;
   const [alone, asleep, half, starved] = ends;
   assert.deepEqual(
@@ -42,7 +42,7 @@ test('time without a processor does not count towards a deadline, up to four tim
   );
   assert.deepEqual([half?.[0], starved?.[0]], ['half', 'starved']);
   assert.ok(Math.abs((half?.[1] ?? 0) - 150) <= early, `${half}`);
-  assert.ok(Math.abs((starved?.[1] ?? 0) - 400) <= early, `${starved}`);
+  assert.ok(Math.abs((starved?.[1] ?? 0) - 1_000) <= early, `${starved}`);
 });
 
 test('a process whose own threads compete for a processor gets no more time than it leaves unused', (context) => {

@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { parseSitemap } from '../../src/content/parse/web/sitemap.ts';
 import { walkSitemaps } from '../../src/crawls/sitemaps.ts';
+import { speedTest, startWatch } from '../support/speed.ts';
 
 async function walk(files: Record<string, string | Uint8Array>, pagesMax = 100) {
   const loaded: string[] = [];
@@ -54,18 +55,13 @@ test('the walk ends on junk, loops, endless nesting and page limits', async () =
   assert.deepEqual(unclosed.urls, []);
 });
 
-test('blanks without end cost no more than their number', async () => {
+speedTest('blanks without end cost no more than their number', async () => {
   const bytes = gzipSync(Buffer.alloc(50 * 1024 * 1024, ' '));
-  // Processor time: what else runs on the machine does not count.
-  const tookMs = (since?: NodeJS.CpuUsage) => {
-    const { user, system } = process.cpuUsage(since);
-    return (user + system) / 1_000;
-  };
-  const started = process.cpuUsage();
+  const watch = startWatch();
   await parseSitemap(gzipSync(Buffer.alloc(5 * 1024 * 1024, ' ')), 10);
-  const tenth = tookMs(started);
+  const tenth = watch.passedMs();
   assert.deepEqual(await parseSitemap(bytes, 10), []);
-  const whole = tookMs(started) - tenth;
+  const whole = watch.passedMs() - tenth;
   assert.ok(whole < 50 * Math.max(tenth, 5), `${whole} ms for ten times what took ${tenth} ms`);
 });
 

@@ -1,23 +1,23 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import { sharedBytesPerSecond, Turns } from '../../src/http/limits/turns.ts';
+import { speedTest, startWatch } from '../support/speed.ts';
 
 const pieces = 4;
 const pieceMs = 40;
 
 /** Milliseconds until the last of some large pieces of one app has had its turn. */
 async function takeTurns(turns: Turns, app: string): Promise<number> {
-  const startedMs = performance.now();
+  const watch = startWatch();
   for (let n = 0; n <= pieces; n++)
     await turns.run(
       app,
       () => {},
       () => (sharedBytesPerSecond * pieceMs) / 1_000,
     );
-  return performance.now() - startedMs;
+  return watch.passedMs();
 }
 
-test('large pieces of an app are paced only while another app sends requests', async () => {
+speedTest('large pieces of an app are paced only while another app sends requests', async () => {
   const turns = new Turns();
   turns.noteRequest('large');
   // The machine may be busy for as long as a pause would take, but not each time.

@@ -98,6 +98,26 @@ export async function exchange<K extends OperationName>(
   throw readError(response.status, text, response.headers.get('x-request-id') ?? undefined);
 }
 
+/** Downloads what an operation returns as bytes. Reports how many have arrived; a broken connection is an error. */
+export async function download(
+  operation: OperationName,
+  path: Record<string, string>,
+  { signal, onBytes }: { signal: AbortSignal; onBytes: (bytes: number) => void },
+): Promise<Blob> {
+  const template = operation.split(' ')[1] ?? '/';
+  const response = await send(urlOf(template, path), { headers: sessionHeaders(template), signal });
+  if (!response.ok || response.body === null) throw readError(response.status, await response.text());
+  let arrived = 0;
+  const counting = new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>({
+    transform(chunk, controller) {
+      arrived += chunk.byteLength;
+      onBytes(arrived);
+      controller.enqueue(chunk);
+    },
+  });
+  return await new Response(response.body.pipeThrough(counting)).blob();
+}
+
 /** Parses an error response. Notifies the session's provider when the session has ended. */
 export function readError(status: number, text: string, requestId?: string): ApiError {
   if (status === 401 && connection.csrf !== undefined) connection.onSignedOut();

@@ -4,6 +4,7 @@ import { call, type Result } from '../api/client.ts';
 import { Button } from '../ui/button.tsx';
 import { ErrorNotice } from '../ui/notice.tsx';
 import { useAction } from '../ui/query.ts';
+import { saveJson } from '../ui/save.ts';
 import { Time } from '../ui/time.tsx';
 
 type Problem = Result<'GET /api/v1/ledger/verification'>['problems'][number];
@@ -81,10 +82,5 @@ function Place({ problem: { chain, record, segment } }: { problem: Problem }) {
 }
 
 function saveHead(head: Result<'GET /api/v1/ledger'>): void {
-  const url = URL.createObjectURL(new Blob([`${JSON.stringify(head, null, 2)}\n`], { type: 'application/json' }));
-  const link = document.createElement('a');
-  link.href = url;
-  link.download = `ledger-head-${head.segment}.json`;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+  saveJson(`ledger-head-${head.segment}.json`, head);
 }

@@ -36,7 +36,9 @@ export function Dialog({
     else onClose();
   };
   const noteTyping = (event: FormEvent) => {
-    const { type } = event.target as HTMLInputElement;
+    const { type, dataset } = event.target as HTMLInputElement;
+    // A typed confirmation is nothing to keep.
+    if ('confirms' in dataset) return;
     if (typed.current || type === 'checkbox' || type === 'radio' || type === 'search') return;
     typed.current = true;
     setTyped(true);
@@ -106,6 +108,7 @@ export function Form({
   error,
   shownFields,
   danger = false,
+  ready = true,
   children,
 }: {
   onSubmit: () => void;
@@ -116,6 +119,8 @@ export function Form({
   /** Fields whose error is shown next to their control. */
   shownFields?: string[];
   danger?: boolean;
+  /** Whether the form can be sent. */
+  ready?: boolean;
   children: ReactNode;
 }) {
   const close = useContext(CloseContext);
@@ -131,7 +136,7 @@ export function Form({
       <ErrorNotice error={error} {...(shownFields === undefined ? {} : { shownFields })} />
       <div className="form-actions">
         {onCancel ? <Button onClick={close ?? onCancel}>Cancel</Button> : null}
-        <Button type="submit" kind={danger ? 'danger' : 'primary'} busy={busy}>
+        <Button type="submit" kind={danger ? 'danger' : 'primary'} busy={busy} disabled={!ready}>
           {submit}
         </Button>
       </div>

@@ -12,6 +12,7 @@ export { default as ChevronsUpDown } from 'lucide-react/icons/chevrons-up-down';
 export { default as Circle } from 'lucide-react/icons/circle';
 export { default as Copy } from 'lucide-react/icons/copy';
 export { default as Download } from 'lucide-react/icons/download';
+export { default as Eraser } from 'lucide-react/icons/eraser';
 export { default as File } from 'lucide-react/icons/file';
 export { default as FileArchive } from 'lucide-react/icons/file-archive';
 export { default as FileAudio } from 'lucide-react/icons/file-audio';

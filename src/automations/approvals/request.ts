@@ -46,7 +46,7 @@ export async function prepareApproval(
     await expressions.checkSchema(run.appId, form, {}, run.automationId);
   } catch (error) {
     if (!(error instanceof ExpressionError)) throw error;
-    throw invalid(`form is not a valid JSON Schema: ${error.message}`);
+    throw invalid(`form is not a valid JSON Schema: ${error.message.replace(/\.$/, '')}`);
   }
   const users = await known(db, run, 'user', members.users ?? []);
   const teams = await known(db, run, 'team', members.teams ?? []);

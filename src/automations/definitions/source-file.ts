@@ -1,6 +1,7 @@
-import type { TSchema } from 'typebox';
+import type { TObject, TSchema } from 'typebox';
 import { Value } from 'typebox/value';
 import { checkSchedule, ScheduleError } from '../../lib/cron.ts';
+import { suggestNearest } from '../../lib/nearest.ts';
 import { checkExpression, ExpressionSyntaxError } from '../engine/template.ts';
 import { automationCreateSchema } from '../schema.ts';
 import { checkGraph } from './graph.ts';
@@ -66,10 +67,17 @@ export function checkMembers(schema: TSchema, value: unknown): ValueProblem[] {
         problems.push({ path: [...path, name], message: `${name} is missing` });
     else if (error.keyword === 'additionalProperties')
       for (const name of parameters.additionalProperties as string[])
-        problems.push({ path: [...path, name], message: `${name} is not a known member` });
+        problems.push({
+          path: [...path, name],
+          message: `${name} is not a known member${path.length > 0 ? '' : suggestNearest(name, membersOf(schema))}`,
+        });
     else if (error.keyword !== 'boolean') problems.push({ path, message: `${path.join('.')} ${error.message}` });
   }
   return problems;
+}
+
+function membersOf(schema: TSchema): string[] {
+  return Object.keys((schema as Partial<TObject>).properties ?? {});
 }
 
 function checkTexts({ schedule, timezone, filter }: Record<string, unknown>): ValueProblem[] {

@@ -20,10 +20,14 @@ const outOfMemory = new Set(['SIGABRT', 'SIGTRAP', 'SIGILL']);
 const waitingMax = 10_000;
 const checkMs = 50;
 /**
- * If a process's processor time is unknown, its work may take this many times as long by the wall clock; if it is known,
- * the square of that, for a process that gets no processor.
+ * Work that checks no clock (a regular expression, a native loop) ends with its process after this processor time. Tests
+ * of what other work does meanwhile lengthen it.
  */
+export const killAfterMs: Record<ExpressionRequest['kind'], number> = { expression: 200, schema: 1_000, file: 5_000 };
+/** If a process's processor time is unknown, its work may take this many times as long by the wall clock. */
 const wallFactor = 5;
+/** If it is known, this many times as long, apart from the time in which the process waited for a processor. */
+const pausedFactor = 25;
 
 type Work = {
   /** The app that the work belongs to. */
@@ -31,8 +35,6 @@ type Work = {
   /** Work of an app with the same name takes turns, one piece at a time: that of an automation, or of a schema. */
   turn: string;
   request: ExpressionRequest;
-  /** The process is killed after this much processor time: running code may never check a clock. */
-  killAfterMs: number;
 };
 
 type Task = Work & { resolve(reply: ExpressionReply): void };
@@ -43,9 +45,12 @@ type Child = {
   /** The app that it last worked for. */
   lane: string | undefined;
   startedMs: number;
-  startedProcessorMs: number | undefined;
+  startedUse: Use | undefined;
   timer: NodeJS.Timeout | undefined;
 };
+
+/** How long a process has run, and has waited for a processor. */
+type Use = { ranMs: number; waitedMs: number };
 
 /**
  * Runs tenants' expressions, schemas and texts in child processes. A child is not enough: V8 ends the whole process
@@ -126,18 +131,19 @@ export class ExpressionPool {
     await child.ready;
     if (child.task !== task) return;
     child.startedMs = performance.now();
-    child.startedProcessorMs = processorMs(child);
+    child.startedUse = readUse(child);
     child.timer = setInterval(() => this.#endLate(child, task), checkMs);
     child.process.send(task.request);
   }
 
-  #endLate(child: Child, { killAfterMs }: Task): void {
+  #endLate(child: Child, { request }: Task): void {
+    const limitMs = killAfterMs[request.kind];
     const wallMs = performance.now() - child.startedMs;
-    const usedMs = processorMs(child);
+    const [before, now] = [child.startedUse, readUse(child)];
     const late =
-      usedMs === undefined || child.startedProcessorMs === undefined
-        ? wallMs > killAfterMs * wallFactor
-        : usedMs - child.startedProcessorMs > killAfterMs || wallMs > killAfterMs * wallFactor ** 2;
+      before === undefined || now === undefined
+        ? wallMs > limitMs * wallFactor
+        : now.ranMs - before.ranMs > limitMs || wallMs - (now.waitedMs - before.waitedMs) > limitMs * pausedFactor;
     if (late) this.#replace(child, { problem: 'took longer than its deadline', limit: true });
   }
 
@@ -175,7 +181,7 @@ export class ExpressionPool {
       task: undefined,
       lane: undefined,
       startedMs: performance.now(),
-      startedProcessorMs: undefined,
+      startedUse: undefined,
       timer: undefined,
     };
     forked.on('message', (reply: ExpressionReply | ProcessReady) => {
@@ -217,10 +223,11 @@ function tooMany(): AppError {
 
 const closing: ExpressionReply = { problem: 'came while the server was closing' };
 
-/** The processor time that a child's main thread has used, which Linux reports. */
-function processorMs({ process: { pid } }: Child): number | undefined {
+/** What Linux reports of a child's main thread. */
+function readUse({ process: { pid } }: Child): Use | undefined {
   try {
-    return Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ', 1)[0]) / 1e6;
+    const [ran, waited] = readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ', 2);
+    return { ranMs: Number(ran) / 1e6, waitedMs: Number(waited) / 1e6 };
   } catch {
     return undefined;
   }

@@ -12,6 +12,7 @@ export type ExpressionRequest =
   | { kind: 'expression'; expression: string; input: string; bindings: string }
   | { kind: 'schema'; schema: string; value: string }
   | { kind: 'file'; text: string };
+type ExpressionOf<Kind extends ExpressionRequest['kind']> = Extract<ExpressionRequest, { kind: Kind }>;
 /** `limit`: a limit ended the work, and would end it again. */
 export type ExpressionReply = { json: string | undefined } | { problem: string; limit?: boolean };
 /** Sent once the process has loaded its imports. */
@@ -24,10 +25,13 @@ enableLinearPatterns();
 const resultCharactersMax = 4 * 1024 * 1024;
 const compiledMax = 500;
 const guardrails = { timeout: expressionDeadlineMs, stack: 1_000, sequence: 1_000_000 };
+/**
+ * JSONata's deadline is one of the wall clock. An expression that met it without having had the processor for that time
+ * is evaluated again without: the pool ends this process by the processor time that it has used.
+ */
+const untimed = { ...guardrails, timeout: 0 };
 /** JSONata's codes for errors raised by its guardrails. */
 const limitCodes = new Set(['D1011', 'D1012', 'D2014']);
-/** The guardrails use the wall clock: on a busy machine the deadline may pass before the process has used its time. */
-const triesMax = 5;
 const compiled = new Map<string, jsonata.Expression>();
 
 process.on('message', async (request: ExpressionRequest) => {
@@ -57,7 +61,7 @@ async function checkFile(text: string): Promise<ExpressionReply> {
   return { json: JSON.stringify(readAutomationFile(text).problems) };
 }
 
-async function evaluate(request: Extract<ExpressionRequest, { kind: 'expression' }>): Promise<ExpressionReply> {
+async function evaluate(request: ExpressionOf<'expression'>): Promise<ExpressionReply> {
   let expression = compiled.get(request.expression);
   if (!expression) {
     expression = jsonata(request.expression, guardrails);
@@ -71,17 +75,17 @@ async function evaluate(request: Extract<ExpressionRequest, { kind: 'expression'
   return { json };
 }
 
-/** Repeats an evaluation that the wall clock ended before this process had used that much processor time. */
-async function evaluateInTime(expression: jsonata.Expression, request: { input: string; bindings: string }) {
-  for (let tries = 1; ; tries++) {
-    const before = process.threadCpuUsage?.();
-    try {
-      return (await expression.evaluate(JSON.parse(request.input), JSON.parse(request.bindings))) as unknown;
-    } catch (error) {
-      const used = before && process.threadCpuUsage(before);
-      const usedMs = used ? (used.user + used.system) / 1_000 : expressionDeadlineMs;
-      if (codeOf(error) !== 'D1012' || tries >= triesMax || usedMs > 0.7 * expressionDeadlineMs) throw error;
-    }
+async function evaluateInTime(expression: jsonata.Expression, request: ExpressionOf<'expression'>) {
+  const evaluateWith = async (prepared: jsonata.Expression) =>
+    (await prepared.evaluate(JSON.parse(request.input), JSON.parse(request.bindings))) as unknown;
+  const before = process.threadCpuUsage?.();
+  try {
+    return await evaluateWith(expression);
+  } catch (error) {
+    const used = before && process.threadCpuUsage(before);
+    const usedMs = used ? (used.user + used.system) / 1_000 : expressionDeadlineMs;
+    if (codeOf(error) !== 'D1012' || usedMs > 0.7 * expressionDeadlineMs) throw error;
+    return await evaluateWith(jsonata(request.expression, untimed));
   }
 }
 
@@ -94,7 +98,7 @@ const ajv = new Ajv2020({
 const validators = new Map<string, ReturnType<typeof ajv.compile>>();
 
 /** Checks a value against a user's JSON Schema. It runs here because its patterns are as dangerous as expressions. */
-function checkSchema(request: Extract<ExpressionRequest, { kind: 'schema' }>): ExpressionReply {
+function checkSchema(request: ExpressionOf<'schema'>): ExpressionReply {
   let validate = validators.get(request.schema);
   if (!validate) {
     const schema = JSON.parse(request.schema) as Record<string, unknown>;

@@ -47,10 +47,6 @@ export type Expressions = {
   close(): Promise<void>;
 };
 
-/** Work that checks no clock (a regular expression, a native loop) ends with its process after this processor time. */
-const expressionKillMs = 200;
-const schemaKillMs = 1_000;
-const fileKillMs = 5_000;
 /** Characters that an expression can read. They are serialised, and more would exceed the memory of its process. */
 const bindingsCharactersMax = 16 * 1024 * 1024;
 
@@ -73,7 +69,7 @@ export function createExpressions(): Expressions {
         bindings: serializeBindings(bindings, expression),
       } as const;
       const json = readReply(
-        await pool.run({ lane, turn: automation ?? expression, request, killAfterMs: expressionKillMs }),
+        await pool.run({ lane, turn: automation ?? expression, request }),
         `The expression "${shorten(expression)}"`,
       );
       return json === undefined ? undefined : JSON.parse(json);
@@ -81,11 +77,11 @@ export function createExpressions(): Expressions {
     async checkSchema(lane, schema, value, automation) {
       const request = { kind: 'schema', schema: JSON.stringify(schema), value: JSON.stringify(value ?? null) } as const;
       const turn = automation ?? createHash('sha256').update(request.schema).digest('base64');
-      const json = readReply(await pool.run({ lane, turn, request, killAfterMs: schemaKillMs }), 'The schema');
+      const json = readReply(await pool.run({ lane, turn, request }), 'The schema');
       return JSON.parse(json ?? '[]') as SchemaProblem[];
     },
     async checkFile(lane, text) {
-      const reply = await pool.run({ lane, turn: 'files', request: { kind: 'file', text }, killAfterMs: fileKillMs });
+      const reply = await pool.run({ lane, turn: 'files', request: { kind: 'file', text } });
       return JSON.parse(readReply(reply, 'The text') ?? '[]') as FileProblem[];
     },
     mustWait: (lane, automation) => pool.mustWait(lane, automation),

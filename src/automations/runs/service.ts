@@ -25,6 +25,7 @@ import { readCursor, writeCursor } from './cursor.ts';
 import { claimInvocation } from './invocation-store.ts';
 import { digestInvocation, findInvocation, getInvokedRun } from './invocations.ts';
 import { chooseIdentity, hidesPayloads, invokedBy, requireInvokeAuth, requireRunning } from './invoker.ts';
+import { findPendingFor, type PendingFor } from './pending.ts';
 import { createProgramWork } from './program-work.ts';
 import { appendSignal } from './signals.ts';
 import * as runStore from './store.ts';
@@ -160,6 +161,12 @@ export function createRunService({ db, clock, secrets, expressions, automations,
   }
 
   return {
+    /** Why a pending run has not started; undefined if no limit delays it. */
+    async pendingFor(run: RunRow): Promise<PendingFor | undefined> {
+      if (run.status !== 'pending' || run.graphVersion === null) return undefined;
+      return findPendingFor(db, run, clock.now());
+    },
+
     get,
     newRun,
     checkPayload,

@@ -35,6 +35,8 @@ const sourceKeptMs = 10_000;
 /** Tables with at most this many rows of the app are compared once more while it is frozen. */
 const frozenCompareRowsMax = 50_000;
 
+const jobs = { name: 'jobs', appColumn: 'app_id' };
+
 type Run = {
   options: MoveOptions;
   session: Session;
@@ -155,6 +157,8 @@ async function prepare(run: Run): Promise<void> {
   await installFence(pair.target, move, 'target', tables);
   await run.at('target fenced');
   for (const table of tables) await deleteRows(pair.target, table, move.appId);
+  // A worker that was paused may have added one after the app had left this cell: jobs refer to nothing.
+  await deleteRows(pair.target, jobs, move.appId);
   await installFence(pair.source, move, 'source', tables);
   await advance(run, 'copying');
 }
@@ -269,7 +273,7 @@ async function removeCopy(run: Run, session: Session): Promise<void> {
     await deleteRows(session, table, move.appId);
     await run.at(`deleted ${table.name}`);
   }
-  await deleteRows(session, { name: 'jobs', appColumn: 'app_id' }, move.appId);
+  await deleteRows(session, jobs, move.appId);
   await removeFence(session, move);
 }
 

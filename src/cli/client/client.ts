@@ -319,10 +319,8 @@ function readApiError(status: number, text: string): ApiError {
   }
   const { code, message, fields = [] } = body.error ?? {};
   const words = message ?? 'The response is not from a Quarry server. Check the URL.';
-  // Several members may have one problem.
-  const whys = [...new Set(fields.map((each) => each.message))];
-  const namesOf = (why: string) => fields.filter((each) => each.message === why).map(({ field }) => field);
-  const named = whys.length > 1 ? whys.map((why) => `\n  ${namesOf(why).join(', ')}: ${why}`).join('') : '';
+  const isTold = fields.every(({ field }) => words.includes(field));
+  const named = isTold ? '' : fields.map(({ field, message: why }) => `\n  ${field}: ${why}`).join('');
   const next = code === undefined ? undefined : nextSteps[code];
   return new ApiError(status, `${status}: ${words}${named}${next === undefined ? '' : `\n${next}`}`, { fields });
 }

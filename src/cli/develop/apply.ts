@@ -80,6 +80,9 @@ export async function execute(session: Session, plan: Plan): Promise<Problem[]> 
     for (const step of plan.steps) {
       const { kind, key } = step;
       const done = await run(session, step).catch((error: unknown) => explain(error, step));
+      if (step.action !== 'delete')
+        for (const { field, message } of done.warnings ?? [])
+          session.say(`Warning: ${describeProblem(placeOf(step, field, message))}`);
       if (step.action === 'create') change.created.set(`${kind} ${key}`, { kind, key, id: done.id });
       if (step.action === 'delete') change.deleted.add(`${kind} ${key}`);
       if (done.hidden !== undefined) change.fingerprints[`${kind} ${key}`] = fingerprint(done.hidden);
@@ -106,16 +109,18 @@ class Refusal extends Error {
 function explain(error: unknown, step: Step): never {
   if (!(error instanceof ApiError) || error.status === 0 || step.action === 'delete') throw error;
   const { described, file } = step;
-  const places = error.fields.map(({ field, message }) => ({
-    ...(described?.locate(field.split('.')) ?? { line: 1, column: 1 }),
-    file,
-    message: `${field} ${message}`,
-  }));
+  const places = error.fields.map(({ field, message }) => placeOf(step, field, `${field} ${message}`));
   const whole = { ...(described?.locate([]) ?? { line: 1, column: 1 }), file, message: error.message };
   throw new Refusal(places.length > 0 ? places : [whole]);
 }
 
-type Done = { id: string; hidden?: string | undefined };
+function placeOf({ described, file }: Exclude<Step, { action: 'delete' }>, field: string, message: string): Problem {
+  return { ...(described?.locate(field.split('.')) ?? { line: 1, column: 1 }), file, message };
+}
+
+/** `warnings` are what in the request looks like a mistake. */
+type Done = { id: string; hidden?: string | undefined; warnings?: Warning[] | undefined };
+type Warning = { field: string; message: string };
 
 async function run(session: Session, step: Step): Promise<Done> {
   const { client } = session;
@@ -137,7 +142,7 @@ async function run(session: Session, step: Step): Promise<Done> {
 async function create(session: Session, described: Described): Promise<Done> {
   const { kind, key } = described;
   const { status, ...body } = await valuesFor(session.client, described);
-  const made = await session.client.send<Values & { id: string }>('POST', kind.path, { body });
+  const made = await session.client.send<Values & { id: string; warnings?: Warning[] }>('POST', kind.path, { body });
   const wanted = status ?? withDefaults(kind, {}).status;
   if (kind.status && wanted !== kind.status.initial) await setStatus(session.client, described, made.id, wanted);
   if (typeof made.secret === 'string')
@@ -146,7 +151,7 @@ async function create(session: Session, described: Described): Promise<Done> {
         ? `The signing secret of webhook ${key} is ${made.secret}. It is not shown again.`
         : `webhook ${key} has a new signing secret: \`quarry webhooks rotate-secret ${key}\` shows another one`,
     );
-  return { id: made.id, hidden: splitWriteOnly(kind, body).hidden };
+  return { id: made.id, hidden: splitWriteOnly(kind, body).hidden, warnings: made.warnings };
 }
 
 async function update(session: Session, step: Step & { action: 'update' }): Promise<Done> {
@@ -156,9 +161,12 @@ async function update(session: Session, step: Step & { action: 'update' }): Prom
   const values = withDefaults(kind, await valuesFor(session.client, described));
   const changed = new Set(changes.map(({ path }) => path.split('.')[0] ?? ''));
   const body = Object.fromEntries([...changed].filter((name) => name !== 'status').map((name) => [name, values[name]]));
-  if (Object.keys(body).length > 0) await session.client.send('PATCH', `${kind.path}/${id}`, { body });
+  const sent =
+    Object.keys(body).length === 0
+      ? undefined
+      : await session.client.send<{ warnings?: Warning[] }>('PATCH', `${kind.path}/${id}`, { body });
   if (changed.has('status')) await setStatus(session.client, described, id, values.status);
-  return { id, hidden: splitWriteOnly(kind, values).hidden };
+  return { id, hidden: splitWriteOnly(kind, values).hidden, warnings: sent?.warnings };
 }
 
 /** The values of the request. By now, the sources that it names exist. */

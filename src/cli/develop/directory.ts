@@ -2,6 +2,7 @@ import { type Dirent, existsSync, lstatSync, readdirSync, readFileSync } from 'n
 import { join, relative, sep } from 'node:path';
 import { type Position, readLocatedText } from '../../automations/definitions/located-text.ts';
 import { limits } from '../../lib/limits.ts';
+import { suggestNearest } from '../../lib/nearest.ts';
 import { UsageError } from '../errors.ts';
 import { type Kind, kinds, type Values, writeOnly } from './kinds.ts';
 import { mapStrings, referencesIn, replaceReferences, takesEnvironment, withoutEnvironment } from './references.ts';
@@ -46,9 +47,21 @@ export function readDirectory(root: string, environment: Environment): Directory
       .filter((path) => /\.(?:ya?ml|json)$/.test(path))
       .flatMap((path) => readResource(kind, path, environment, problems)),
   );
-  problems.push(...findDuplicates(resources));
+  problems.push(...findDuplicates(resources), ...findMistypedFolders(root));
   const configs = listFiles(join(root, 'configs')).flatMap((path) => readConfig(join(root, 'configs'), path, problems));
   return { name: readName(root, problems), resources, configs, problems };
+}
+
+/** Folders that are not read, and whose names are nearly those of folders that are. Others may be anything. */
+function findMistypedFolders(root: string): Problem[] {
+  const read = ['configs', ...kinds.map((kind) => kind.folder)];
+  const others = readdirSync(root, { withFileTypes: true }).filter(
+    (entry) => entry.isDirectory() && !read.includes(entry.name),
+  );
+  return others.flatMap(({ name }) => {
+    const hint = suggestNearest(name, read);
+    return hint === '' ? [] : [{ file: join(root, name), line: 1, column: 1, message: `is not read${hint}` }];
+  });
 }
 
 /** The name under which `apply` records what it created: that of `quarry.yaml`, or `default`. */

@@ -42,8 +42,8 @@ function nextSteps(directory: string, language: string): string {
   const client = language === 'python' ? 'docs/python.md#install' : 'docs/typescript.md#install';
   const install =
     language === 'python'
-      ? `pip install ${clients}python   # best in an environment: python3 -m venv .venv && . .venv/bin/activate`
-      : `npm install "$(npm pack --silent ${clients}typescript)"`;
+      ? `pip install "${clients}python"   # best in an environment: python3 -m venv .venv && . .venv/bin/activate`
+      : `npm install "$(npm pack --silent '${clients}typescript')"`;
   const runtime = language === 'python' ? 'Python 3.9 or newer' : 'Node 22.18 or newer';
   const ask = language === 'python' ? 'python3 main.py' : 'npm run ask';
   return [

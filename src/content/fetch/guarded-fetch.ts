@@ -76,14 +76,15 @@ export type Fetcher = {
   close(): Promise<void>;
 };
 
-const fetchLimits = {
+/** Tests of what other requests do meanwhile lengthen the times. */
+export const fetchLimits = {
   bytesMax: 20 * 1024 * 1024,
   timeoutMs: 30_000,
   connectTimeoutMs: 10_000,
   redirectsMax: 10,
   headerBytesMax: 64 * 1024,
   turns: { requestsMax: 4_000, ofAppMax: 1_000, ofHostMax: 1_000, ofAppAtHostMax: 250 },
-} as const;
+};
 
 /** The encodings that the parser processes can decode, in order of preference. */
 const acceptEncoding = 'gzip, br, zstd, deflate';

@@ -3,7 +3,7 @@ import addFormats from 'ajv-formats';
 import type { Static, TSchema } from 'typebox';
 import { AppError, type FieldError } from '../../lib/errors.ts';
 import { limits } from '../../lib/limits.ts';
-import { findNearest } from '../../lib/nearest.ts';
+import { suggestNearest } from '../../lib/nearest.ts';
 import { findTextProblem } from '../body/unicode.ts';
 
 type JsonSchema = {
@@ -179,7 +179,8 @@ function describeErrors(errors: ErrorObject[]): FieldError[] {
     } else if (error.keyword === 'additionalProperties' || error.keyword === 'unevaluatedProperties') {
       const name = String(error.params.additionalProperty ?? error.params.unevaluatedProperty);
       path.push(name);
-      message = `is not a known member of this request${nearestMember(name, error.parentSchema as JsonSchema)}`;
+      const { properties = {} } = error.parentSchema as JsonSchema;
+      message = `is not a known member of this request${suggestNearest(name, Object.keys(properties))}`;
     } else if (error.keyword === 'enum') {
       message = `must be one of ${(error.params.allowedValues as unknown[]).map(String).join(', ')}`;
     } else if (error.keyword === 'const') {
@@ -193,12 +194,6 @@ function describeErrors(errors: ErrorObject[]): FieldError[] {
 }
 
 const fieldErrorsMax = 50;
-
-/** The member that was probably meant. A long name would take long to compare, and a short one resembles many. */
-function nearestMember(name: string, { properties = {} }: JsonSchema): string {
-  const nearest = name.length < 4 || name.length > 100 ? undefined : findNearest(name, Object.keys(properties));
-  return nearest === undefined ? '' : `; did you mean ${nearest}?`;
-}
 
 function unescapePointer(segment: string): string {
   return segment.replaceAll('~1', '/').replaceAll('~0', '~');

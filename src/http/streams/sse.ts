@@ -3,13 +3,15 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Db } from '../../db/database.ts';
 import { systemClock } from '../../lib/clock.ts';
 import type { UserCaller } from '../../tenancy/caller.ts';
-import { hasExpired, type Identified } from '../../tenancy/credential.ts';
+import { hasExpired } from '../../tenancy/credential.ts';
 import type { AppShares } from '../limits/app-shares.ts';
 import { ChangeWaits } from './change-waits.ts';
 import type { StreamHubOptions } from './hub-options.ts';
-import { type Log, type LogEntry, type LogSource, notAPosition, type Sight, sendLog } from './log-stream.ts';
-import { rightsOf, userName } from './readers.ts';
-import { type Outlet, UnreadBytes } from './unread-bytes.ts';
+import { type Log, type LogEntry, type LogSource, notAPosition, sendLog } from './log-stream.ts';
+import { ReaderChecks } from './reader-checks.ts';
+import { userName } from './readers.ts';
+import type { Stream, StreamSource, Topic } from './stream.ts';
+import { UnreadBytes } from './unread-bytes.ts';
 import { type Snapshot, updatesFor } from './versions.ts';
 import { endings, type ServerEvent, streamHeaders, WorkStream } from './work-stream.ts';
 
@@ -20,13 +22,6 @@ import { endings, type ServerEvent, streamHeaders, WorkStream } from './work-str
  * One LISTEN connection per process serves all streams. A change is loaded once for all streams, and many changes
  * with one query.
  */
-
-export type StreamSource = Sight & {
-  /** The SSE event name. */
-  event: string;
-  /** Returns the current state of these resources of one app. Missing ones are omitted. */
-  load(appId: string, ids: readonly string[]): Promise<Snapshot[]>;
-};
 
 /**
  * How often readers' credentials and rights are checked: a reader who loses them is cut off in less than two seconds.
@@ -51,28 +46,8 @@ export function topicOf(kind: string, appId: string, id: string): string {
   return `${kind}/${appId}/${id}`;
 }
 
-type Stream = Identified & {
-  response: ServerResponse;
-  outlet: Outlet;
-  appId: string;
-  topic: string;
-  kind: string;
-  id: string;
-  /** The version that the reader saw last, or that its `Last-Event-ID` names. */
-  version: number | undefined;
-  /** True until the first state is sent. */
-  fresh: boolean;
-  openedAtMs: number;
-  /** For a log: whether the stream sends this entry. */
-  accepts: (entry: LogEntry) => boolean;
-  /** Present if the stream shows the work of one request instead of a resource. */
-  work?: WorkStream;
-};
-
 /** What opens a stream: the rest follows. */
 type Opened = Pick<Stream, 'appId' | 'topic' | 'kind' | 'id' | 'version' | 'accepts'>;
-
-type Topic = { kind: string; appId: string; id: string; streams: Set<Stream> };
 
 export class StreamHub {
   readonly #options: StreamHubOptions;
@@ -93,14 +68,18 @@ export class StreamHub {
   /** Open streams, oldest first, and the timer that ends the oldest. */
   readonly #byAge = new Set<Stream>();
   #ageTimer: NodeJS.Timeout | undefined;
+  readonly #readers: ReaderChecks;
   #readersTimer: NodeJS.Timeout | undefined;
-  #checking = false;
   #unlisten: (() => Promise<void>) | undefined;
 
   constructor(options: StreamHubOptions) {
     this.#options = options;
     this.shares = options.budget.streams;
     this.waits = new ChangeWaits(options.budget.waits);
+    this.#readers = new ReaderChecks(options, {
+      ...{ streams: this.#byAge, topics: this.#topics, sources: this.#sources },
+      end: (stream) => this.#end(stream),
+    });
     this.#unread = new UnreadBytes({
       memory: options.budget.unread,
       stalledMs: options.stalledMs ?? stalledMsMax.usual,
@@ -131,22 +110,9 @@ export class StreamHub {
     this.#readersTimer.unref();
   }
 
-  /** Ends the streams of readers whose credential has ended, or who may no longer see the resource, or if it is gone. */
-  async endRevoked(): Promise<void> {
-    const { findEnded, log } = this.#options;
-    if (findEnded === undefined || this.#checking || this.size === 0) return;
-    this.#checking = true;
-    try {
-      for (const stream of await findEnded([...this.#byAge])) this.#end(stream);
-      await this.#endGone();
-      await this.#endHidden();
-      await this.#endHiddenWork();
-    } catch (error) {
-      // The state is unknown now. The next check follows in a second.
-      log.warn({ err: error }, 'Could not check the readers of streams');
-    } finally {
-      this.#checking = false;
-    }
+  /** Ends the streams of readers who may no longer read them. */
+  endRevoked(): Promise<void> {
+    return this.#readers.endRevoked();
   }
 
   /** The apps whose resources are streamed. */
@@ -157,55 +123,6 @@ export class StreamHub {
   /** Ends the streams of an app. Its clients reconnect. */
   endApp(appId: string): void {
     for (const stream of [...this.#byAge]) if (stream.appId === appId) this.#end(stream, retryMs.expired);
-  }
-
-  /** A resource that goes with its owner, such as an extraction with its agent, announces nothing. */
-  async #endGone(): Promise<void> {
-    for (const [kind, topics] of Map.groupBy(this.#topics.values(), (topic) => topic.kind)) {
-      const existing = await this.#sources.get(kind)?.filterExisting?.(topics);
-      if (existing === undefined) continue;
-      const ids = new Set(existing);
-      for (const { id, streams } of topics) if (!ids.has(id)) for (const stream of [...streams]) this.#end(stream);
-    }
-  }
-
-  /**
-   * The owner of a streamed resource never changes, so a reader loses sight of it only when their own rights change, or
-   * by its grants. Visibility is checked again only then, or if it has grants.
-   */
-  async #endHidden(): Promise<void> {
-    const byUser = Map.groupBy(
-      [...this.#byAge].filter((stream) => stream.identity.kind === 'user'),
-      ({ identity }) => userName(identity as UserCaller),
-    );
-    const readers = [...byUser.values()].map((streams) => streams[0]?.identity as UserCaller);
-    const users = readers.length === 0 ? [] : await this.#options.loadUsers?.(readers);
-    for (const user of users ?? []) {
-      if (user === undefined) continue;
-      const rights = rightsOf(user);
-      const changed = (byUser.get(userName(user)) ?? []).filter(
-        ({ identity, kind }) => rightsOf(identity as UserCaller) !== rights || this.#sources.get(kind)?.hasGrants,
-      );
-      for (const [kind, streams] of Map.groupBy(changed, ({ kind }) => kind)) {
-        const seen = new Set(
-          await this.#sources.get(kind)?.filterVisible(user, [...new Set(streams.map(({ id }) => id))]),
-        );
-        for (const stream of streams) {
-          stream.identity = user;
-          if (stream.work === undefined && !seen.has(stream.id)) this.#end(stream);
-        }
-      }
-    }
-  }
-
-  /** What the work of a request shows may be hidden at any time, whatever its reader's own rights. */
-  async #endHiddenWork(): Promise<void> {
-    const works = [...this.#byAge].filter(({ work }) => work !== undefined);
-    await Promise.all(
-      works.map(async (stream) => {
-        if (!(await stream.work?.isVisible(stream.identity))) this.#end(stream);
-      }),
-    );
   }
 
   /** The number of resources that are streamed. */

@@ -1,5 +1,5 @@
 import type { Db } from '../../db/database.ts';
-import type { StreamSource } from '../../http/streams/sse.ts';
+import type { StreamSource } from '../../http/streams/stream.ts';
 import type { Snapshot } from '../../http/streams/versions.ts';
 import { presentIngestion } from '../present.ts';
 import { filterVisibleIngestions, listIngestionsById } from './store.ts';

@@ -1,5 +1,6 @@
 import { AppError, type FieldError } from '../../lib/errors.ts';
 import { limits } from '../../lib/limits.ts';
+import { suggestNearest } from '../../lib/nearest.ts';
 import { documents } from './documents.ts';
 import { fileDocument } from './file-document.ts';
 import { gitRepository } from './git-repository.ts';
@@ -38,13 +39,32 @@ export function listMissingForPull(kind: SourceKind, payload: Payload | null): s
   return required.filter((member) => names(member).every((name) => payload?.[name] === undefined));
 }
 
+/** Members of a payload that the kind does not know, and whose names are nearly those of members that it knows. */
+export function findMistypedMembers(type: string, payload: Payload | null | undefined): FieldError[] {
+  const kind = findCreatableKind(type);
+  if (!kind || !payload) return [];
+  const known = membersOf(kind);
+  return Object.keys(payload)
+    .filter((member) => !known.includes(member))
+    .slice(0, mistypedMax)
+    .flatMap((member) => {
+      const hint = suggestNearest(member, known);
+      return hint === '' ? [] : [{ field: `payload.${member}`, message: `${member} is stored, but not used${hint}` }];
+    });
+}
+
+const mistypedMax = 100;
+
+function membersOf(kind: SourceKind): string[] {
+  return ['schedule', ...Object.keys(kind.payload.properties), ...Object.keys(kind.aliases ?? {})];
+}
+
 /** 422 on each known member of the payload that is invalid. Unknown members are allowed. */
 export function checkPayload(kind: SourceKind, payload: Payload, checkUrl: UrlCheck): void {
   const fields: FieldError[] = [];
   if (Buffer.byteLength(JSON.stringify(payload)) > limits.metadataBytesMax)
     fields.push({ field: 'payload', message: `is larger than ${limits.metadataBytesMax} bytes` });
-  const known = ['schedule', ...Object.keys(kind.payload.properties), ...Object.keys(kind.aliases ?? {})];
-  for (const member of new Set(known)) {
+  for (const member of new Set(membersOf(kind))) {
     if (payload[member] === undefined) continue;
     const schema = kind.payload.properties[kind.aliases?.[member] ?? member];
     const message = findProblem(member, schema, payload[member], checkUrl);

@@ -2,6 +2,7 @@ import type { Static } from 'typebox';
 import type { Reranker } from '../../content/models/reranker.ts';
 import type { Database } from '../../db/database.ts';
 import { invalidField } from '../../lib/errors.ts';
+import type { ObservedSearch } from '../../monitoring/traffic.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import { getPathAgent } from '../../tenancy/references.ts';
 import { trace } from '../../tracing/trace.ts';
@@ -19,8 +20,9 @@ export function createSearchService(deps: {
   sources: SourceService;
   index: SearchIndex;
   reranker: Reranker | undefined;
+  observe(search: ObservedSearch): void;
 }) {
-  const { db, sources, index } = deps;
+  const { db, sources, index, observe } = deps;
 
   async function run(caller: Caller, where: Fragment, input: Static<typeof searchSchema>): Promise<SearchResult> {
     if (input.rerank === true && deps.reranker === undefined)
@@ -43,7 +45,15 @@ export function createSearchService(deps: {
         highlights: input.highlights === true,
       },
     };
-    return trace('retrieval', { attributes }, () => index.search(search));
+    const startedAt = performance.now();
+    const result = await trace('retrieval', { attributes }, () => index.search(search));
+    observe({
+      mode,
+      seconds: (performance.now() - startedAt) / 1_000,
+      withoutVectors: result.vectorsUnavailable !== undefined,
+      withoutReranker: result.rerankUnavailable !== undefined,
+    });
+    return result;
   }
 
   function ofTypes({ source_types: types = [] }: Static<typeof agentSearchSchema>): Fragment {

@@ -1,10 +1,10 @@
-import type { Static } from 'typebox';
+import { type Static, type TSchema, Type } from 'typebox';
 import { isHeaderToken } from '../../config/forms.ts';
 import { invalidField } from '../../lib/errors.ts';
 import type { Secrets } from '../../tenancy/secrets.ts';
 import type { SourceKind } from '../kinds/kind.ts';
 import type { Payload } from '../kinds/payload.ts';
-import type { credentialsSchema } from '../schema.ts';
+import { credentialsSchema } from '../schema.ts';
 import type { SourceRow } from './store.ts';
 
 export type Credentials = Static<typeof credentialsSchema>;
@@ -51,4 +51,10 @@ export function authorizationOf({ username, password, token }: Credentials): Rec
 /** Scheme, host and port of the address in `url`. */
 export function urlOrigin(payload: Payload | null): string | undefined {
   return typeof payload?.url === 'string' && URL.canParse(payload.url) ? new URL(payload.url).origin : undefined;
+}
+
+/** The schema of these members of credentials. */
+export function credentialsSchemaOf(members: readonly string[]): TSchema {
+  const known = Object.entries(credentialsSchema.properties).filter(([name]) => members.includes(name));
+  return Type.Object(Object.fromEntries(known));
 }

@@ -17,7 +17,7 @@ import { fileDocument, payloadFile } from '../kinds/file-document.ts';
 import { checkPayload, creatableKinds, findCreatableKind } from '../kinds/index.ts';
 import { nextRun, type Payload, type UrlCheck } from '../kinds/payload.ts';
 import type { sourceCreateSchema, sourceListQuery, sourceUpdateSchema } from '../schema.ts';
-import { nextCredentials } from './credentials.ts';
+import { credentialsSchemaOf, nextCredentials } from './credentials.ts';
 import * as store from './store.ts';
 
 type SourceDeps = { db: Database; clock: Clock; secrets: Secrets; checkUrl: UrlCheck };
@@ -67,6 +67,7 @@ export function createSourceService({ db, clock, secrets, checkUrl }: SourceDeps
         label: kind.label,
         description: kind.description,
         payload_schema: kind.payload,
+        ...(kind.credentials ? { credentials_schema: credentialsSchemaOf(kind.credentials.members) } : {}),
       })),
     }),
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { FailureCounter } from '../../../src/audit/failures.ts';
 import type { AuditEntry } from '../../../src/audit/store.ts';
+import { ManualClock } from '../../../src/lib/clock.ts';
 import { hashPassword } from '../../../src/users/passwords.ts';
 import type { TestApp } from '../../support/provisioner.ts';
 import { startTestServer } from '../../support/server.ts';
@@ -19,7 +20,9 @@ type Entry = {
 };
 type Use = { credential: string; kind: string; requests: number; refused: number };
 
-const server = await startTestServer({ env: { QUARRY_TRUST_PROXY: '127.0.0.1' }, logLevel: 'fatal' });
+/** All attempts are within a minute. */
+const clock = new ManualClock();
+const server = await startTestServer({ clock, env: { QUARRY_TRUST_PROXY: '127.0.0.1' }, logLevel: 'fatal' });
 after(() => server.close());
 const { api, provision, db } = server;
 const password = 'correct horse battery';

@@ -54,7 +54,8 @@ async function ask(
   const run = more.invoker
     ? (await as<Run>(more.invoker, 'POST', `/automations/${id}/invoke`, body)).body
     : await client.invoke(id, body);
-  await client.waitUntilWaiting(run.id);
+  // Its deadline may have passed already.
+  await client.waitUntil(run.id, (_run, { data }) => data.some(({ type }) => type === 'signal_waiting'));
   const { body: found } = await client.call<{ data: Approval[] }>('GET', `/approvals?run=${run.id}`);
   const approval = found.data[0];
   assert.ok(approval, JSON.stringify(found));
@@ -180,7 +181,7 @@ test('approvals of a cancelled run, and of branches that a failure ends, are can
         on_error: 'next',
         nodes: [
           { id: 'ask', kind: 'approve', question: 'Sure?', users: [people.boss.id] },
-          { id: 'late', kind: 'wait_for_signal', name: 'never', timeout_seconds: 1 },
+          { id: 'late', kind: 'wait_for_signal', name: 'never', timeout_seconds: 5 },
         ],
       },
       { id: 'next', kind: 'wait_for_signal', name: 'go' },

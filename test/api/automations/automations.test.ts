@@ -407,7 +407,7 @@ test('an automation whose identity is deleted is paused with the reason, and run
 });
 
 async function waitUntil(holds: () => Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + 60_000;
+  const deadline = Date.now() + 300_000;
   while (Date.now() < deadline) {
     if (await holds()) return;
     await new Promise((resolve) => setTimeout(resolve, 25));

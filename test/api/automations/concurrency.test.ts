@@ -15,6 +15,8 @@ const client = new AutomationsClient(server, app);
 const waiting = graphOf({ id: 'w', kind: 'wait_for_signal', name: 'go' });
 const perCustomer = { key: 'customer.id', limit: 1 };
 
+type Pending = { pending_for?: { limit: string; until?: string; ahead: number } };
+
 async function invoke(automation: { id: string }, customer: unknown): Promise<string> {
   return (await client.invoke(automation.id, { payload: { customer: { id: customer } } })).id;
 }
@@ -41,6 +43,8 @@ test('one run of each customer is active, also while it waits, and the others st
   await untilActive([a1, b1], [a1, b1]);
   const [a2, a3] = [await invoke(automation, 'a'), await invoke(automation, 'a')];
   await untilActive([a1, b1, a2, a3], [a1, b1]);
+  const { body: held } = await client.call<Pending>('GET', `/automation_runs/${a3}`);
+  assert.deepEqual(held.pending_for, { limit: 'concurrency', ahead: 1 });
   await end(a1);
   await untilActive([b1, a2, a3], [b1, a2]);
   await client.call('POST', `/automation_runs/${a2}/cancel`);
@@ -186,6 +190,11 @@ test('a rate delays runs and drops none: they start in their order, also behind 
   }
   for (let n = 2; n < 7; n++) runs.push(await invoke(automation, n));
   const [, , third = '', fourth = '', ...rest] = runs as [string, string, ...string[]];
+  // Two runs a half hour: the fifth that waits is in the third half hour after the first.
+  const { body: last } = await client.call<Pending>('GET', `/automation_runs/${runs.at(-1)}`);
+  const { body: began } = await client.call<{ started_at: string }>('GET', `/automation_runs/${runs[0]}`);
+  const thirdRound = new Date(Date.parse(began.started_at) + 3 * 1_800_000).toISOString();
+  assert.deepEqual(last.pending_for, { limit: 'rate', until: thirdRound, ahead: 4 });
   const refused = await client.call<ErrorBody>('POST', `/automations/${automation.id}/invoke`, {});
   assert.deepEqual([refused.status, refused.body.error.code], [429, 'rate_limited']);
   await pass(1_500);

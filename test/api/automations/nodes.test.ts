@@ -312,7 +312,7 @@ async function firstRun(
   automation: string,
   isWanted: (payload: Record<string, unknown>) => boolean = () => true,
 ): Promise<Run> {
-  const deadline = Date.now() + 60_000;
+  const deadline = Date.now() + 300_000;
   for (;;) {
     const { data } = (await client.call<{ data: Run[] }>('GET', `/automations/${automation}/runs`)).body;
     const run = data.find((one) => isWanted(one.payload as Record<string, unknown>));

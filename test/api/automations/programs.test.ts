@@ -3,6 +3,7 @@ import { after, before, test } from 'node:test';
 import { AutomationsClient, entryTypes, graphOf } from '../../support/automations.ts';
 import { codeOf, completed, ProgramWorker, programOf, started } from '../../support/programs.ts';
 import { type ApiResponse, startTestServer, type TestServer } from '../../support/server.ts';
+import { startWatch } from '../../support/speed.ts';
 
 let server: TestServer;
 let client: AutomationsClient;
@@ -331,15 +332,15 @@ test('cancelling ends the run and its children, and reaches the worker while it 
 
 test('a waiting claim gets a run as soon as it is invoked, and only one of many does', async () => {
   const id = await program();
-  const claims = Array.from({ length: 4 }, () => worker.claim(id, { wait_seconds: 5 }));
+  const claims = Array.from({ length: 4 }, () => worker.claim(id, { wait_seconds: 10 }));
   await new Promise((resolve) => setTimeout(resolve, 300));
-  const before = performance.now();
+  const watch = startWatch();
   await client.invoke(id);
   const taken = await Promise.race(
     claims.map((claim) => claim.then(({ status }) => (status === 200 ? status : new Promise(() => {})))),
   );
   assert.equal(taken, 200);
-  assert.ok(performance.now() - before < 4_000);
+  watch.within(4_000, 'The claim');
   const statuses = (await Promise.all(claims)).map(({ status }) => status).sort();
   assert.deepEqual(statuses, [200, 204, 204, 204]);
 });
@@ -348,7 +349,7 @@ test('runs that wait for an expired claim are offered to a waiting worker', asyn
   const id = await program();
   await client.invoke(id);
   await worker.take(id, { lease_seconds: 1 });
-  const next = await worker.claim(id, { wait_seconds: 10 });
+  const next = await worker.claim(id, { wait_seconds: 30 });
   assert.equal(next.status, 200);
 });
 

@@ -85,7 +85,7 @@ const counts = { rewinds: 0, kept: 0, openItems: 0, children: 0, signals: 0, fai
 
 /** Sends a signal whenever the run waits for one. */
 async function complete(id: string): Promise<{ run: Run; journal: Entry[] }> {
-  const deadline = Date.now() + 60_000;
+  const deadline = Date.now() + 300_000;
   for (let sent = 0; Date.now() < deadline; ) {
     const run = (await client.run(id)) as Run & { waiting_for?: { kind: string } };
     if (['completed', 'failed'].includes(run.status)) return { run, journal: await client.journal(id) };
@@ -179,7 +179,7 @@ async function rewind(old: Ended, { at, failure, repair }: Rewind, broken: boole
 }
 
 test('runs that continue others keep what was finished, once, and end as the model says', {
-  timeout: 240_000 * modelTimes,
+  timeout: 600_000 * modelTimes,
 }, async (context) => {
   await fc.assert(
     fc.asyncProperty(

@@ -176,7 +176,7 @@ test('signals that a kept node took are kept, unread ones are not', async () => 
   const { id: automation } = await client.createAutomation({
     workflow: graphOf(
       { id: 'one', kind: 'wait_for_signal', name: 'go', on_success: 'two' },
-      { id: 'two', kind: 'wait_for_signal', name: 'go', timeout_seconds: 1, on_timeout: 'late', on_success: 'end' },
+      { id: 'two', kind: 'wait_for_signal', name: 'go', timeout_seconds: 5, on_timeout: 'late', on_success: 'end' },
       { id: 'end', kind: 'complete', result: { one: '{{$nodes.one}}', two: '{{$nodes.two}}' } },
       { id: 'late', kind: 'complete', result: { one: '{{$nodes.one}}', late: true } },
     ),
@@ -258,7 +258,7 @@ test('a rewound run of an automation with a limit waits for its turn', async () 
 
 test('the time limit of a run counts from its rewind', async () => {
   const { id } = await client.createAutomation({
-    timeout_seconds: 2,
+    timeout_seconds: 6,
     workflow: graphOf(
       { id: 'a', kind: 'transform', value: 1, on_success: 'b' },
       { id: 'b', kind: 'wait', seconds: 1, on_success: 'c' },

@@ -59,7 +59,7 @@ test('a run executes its nodes and keeps a journal of them', async () => {
   assert.equal(entry.body.value, 'seen');
 });
 
-test('a wait is woken at its time, and the run shows running while its journal waits', async () => {
+test('a wait is woken at its time', async () => {
   const { id } = await client.createAutomation({
     workflow: graphOf(
       { id: 'w', kind: 'wait', seconds: 2, on_success: 'd' },
@@ -67,8 +67,6 @@ test('a wait is woken at its time, and the run shows running while its journal w
     ),
   });
   const { id: runId } = await client.invoke(id);
-  const waiting = await client.waitUntilWaiting(runId);
-  assert.equal(waiting.status, 'running');
   const run = await client.waitForEnd(runId);
   assert.deepEqual(run.result, { ok: 1 });
   const journal = await client.journal(runId);
@@ -90,7 +88,7 @@ test('many runs that are due together are all woken, each once', async () => {
     ),
   });
   const runs = await Promise.all(Array.from({ length: 250 }, () => client.invoke(id)));
-  for (const run of runs) await client.waitUntilWaiting(run.id);
+  for (const run of runs) assert.equal((await client.waitUntilWaiting(run.id)).status, 'running');
   await server.db`update automation_runs set wake_at = now() where waiting and automation_id = ${parseId('automation', id) ?? ''}`;
   for (const run of runs) assert.match(String((await client.waitForEnd(run.id)).result), /^\d{4}-/);
   const counted = await server.db`

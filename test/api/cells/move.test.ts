@@ -37,6 +37,8 @@ test('an app with rows in every table is moved with each of them, and leaves not
     [],
     'every table of apps has rows',
   );
+  // A worker of the target has added it late, after the app was there before.
+  await addJob(target.db, 'late', { appId }, { key: 'a key', runAt: new Date('2040-01-01T00:00:00Z') });
   await pair.addMove(appId);
   const row = await continueMove({ directory, sourceKeptMs: 0, appId });
   assert.equal(row.step, 'done');

@@ -44,8 +44,9 @@ const withoutAddresses = (body: unknown, baseUrl: string) =>
   JSON.parse(
     JSON.stringify(body)
       .replaceAll(baseUrl, 'http://server')
-      .replaceAll(/(token|expires|signature)=[^"&]+/g, '$1=…')
-      .replaceAll(/"last_used_at":(?:"[^"]*"|null)/g, '"last_used_at":"…"'),
+      .replaceAll(/(token|expires|signature)=[^"&]+/g, '$1=…'),
+    // It is written some seconds after a use, such as these reads.
+    (name, value) => (name === 'last_used_at' ? undefined : value),
   );
 
 test('every resource of an app is the same in another cell, with its credentials, and its work continues', async () => {

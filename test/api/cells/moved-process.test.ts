@@ -3,11 +3,12 @@ import { after, test } from 'node:test';
 import { continueMove } from '../../../src/cells/move/move.ts';
 import { newUuid } from '../../../src/lib/ids.ts';
 import { type App, addDeveloper, createApp, directoryOf } from '../../support/cells/tenants.ts';
-import { startTwoCells } from '../../support/cells.ts';
+import { startTwoCells, withoutWorkers } from '../../support/cells.ts';
 import { EventStream } from '../../support/event-stream.ts';
+import { until } from '../../support/until.ts';
 
 /** One process that serves both cells while apps move between them. */
-const server = await startTwoCells();
+const server = await startTwoCells(withoutWorkers);
 after(() => server.close());
 const { api, cells } = server;
 const directory = directoryOf(server);
@@ -28,11 +29,18 @@ function put({ secret: key }: App, user: string, name: string) {
 /** Moves the app while the process hears nothing about it, as one that was paused or has lost the directory. */
 async function moveUnheard(app: App): Promise<void> {
   const caches = [cells.directory, server.home.credentials, cells.opened.get('eu2')?.services.credentials];
-  for (const cache of caches) if (cache !== undefined) cache.forget = () => {};
+  let announced = 0;
+  for (const cache of caches)
+    if (cache !== undefined)
+      cache.forget = () => {
+        if (cache === cells.directory) announced += 1;
+      };
   try {
     await directory.addMove(app.uuid, other(app.cell));
     const { step } = await continueMove({ directory, appId: app.uuid, sourceKeptMs: 0 });
     assert.equal(step, 'done');
+    // Of the start and of the switch.
+    await until(() => announced === 2);
   } finally {
     for (const cache of caches) Reflect.deleteProperty(cache ?? {}, 'forget');
   }
@@ -58,7 +66,8 @@ test('a process follows an app to another cell: writes pause and succeed again, 
         assert.ok(Number(refused.headers.get('retry-after')) > 0);
       },
     });
-    assert.equal((await put(app, user, 'after')).status, 200);
+    // The process hears of the switch a moment later.
+    await until(async () => (await put(app, user, 'after')).status === 200);
     assert.equal(await stream.next(), undefined, 'the stream on the source has ended');
     const resumed = await EventStream.open(path, { 'x-api-key': app.secret, 'last-event-id': String(shown.id) });
     assert.equal((await resumed.take()).event, 'ready');

@@ -3,12 +3,19 @@ import { after, test } from 'node:test';
 import { abortMove, continueMove } from '../../../src/cells/move/move.ts';
 import { runMover } from '../../support/cells/run-mover.ts';
 import { addDeveloper, createApp, directoryOf } from '../../support/cells/tenants.ts';
-import { startTwoCells } from '../../support/cells.ts';
+import { startTwoCells, withoutWorkers } from '../../support/cells.ts';
 import { until } from '../../support/until.ts';
 
-/** A process with workers, beside commands that move apps and die. */
-const server = await startTwoCells();
-after(() => server.close());
+/**
+ * Commands that move apps and die, beside a process without workers. Then one with workers starts, which would otherwise
+ * take a move before its command does.
+ */
+const server = await startTwoCells(withoutWorkers);
+let worker: typeof server | undefined;
+after(async () => {
+  await worker?.close();
+  await server.close();
+});
 const { api, first, second } = server;
 const directory = directoryOf(server);
 const token = await addDeveloper(server);
@@ -40,17 +47,13 @@ async function ended(appId: string): Promise<{ step: string; cell: string }> {
   return found ?? assert.fail();
 }
 
-for (const killAt of ['copied users', 'frozen', 'switched'])
-  test(`a worker continues a move whose command was killed at "${killAt}"`, async () => {
+test('workers continue moves whose commands were killed, and open an app whose move was aborted elsewhere', async () => {
+  const killed = [];
+  for (const killAt of ['copied users', 'frozen', 'switched']) {
     const app = await createMovedApp();
-    assert.equal(await runMover({ directory: first.target, cells, appId: app.uuid, killAt }), undefined);
-    await until(async () => (await put(app.secret, app.user)).status === 200);
-    const { step, cell } = await ended(app.uuid);
-    assert.deepEqual([step, cell], ['done', other(app.cell)]);
-    assert.equal((await put(app.secret, app.user)).status, 200);
-  });
-
-test('a move is aborted while another process works on it, and a worker opens the app where it was', async () => {
+    assert.equal(await runMover({ directory: first.target, cells, appId: app.uuid, killAt }), undefined, killAt);
+    killed.push({ ...app, killAt });
+  }
   const app = await createMovedApp();
   let aborted: unknown;
   const moved = continueMove({
@@ -62,7 +65,12 @@ test('a move is aborted while another process works on it, and a worker opens th
   });
   await assert.rejects(moved, /Another process has changed the move/);
   assert.match(String(aborted), /Another process is working on the move/);
-  const { step, cell } = await ended(app.uuid);
-  assert.deepEqual([step, cell], ['aborted', app.cell]);
-  assert.equal((await put(app.secret, app.user)).status, 200);
+
+  worker = await startTwoCells({}, server);
+  for (const { uuid, cell, secret, user, killAt } of killed) {
+    assert.deepEqual(await ended(uuid), { step: 'done', cell: other(cell) }, killAt);
+    await until(async () => (await put(secret, user)).status === 200);
+  }
+  assert.deepEqual(await ended(app.uuid), { step: 'aborted', cell: app.cell });
+  await until(async () => (await put(app.secret, app.user)).status === 200);
 });

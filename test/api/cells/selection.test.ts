@@ -20,7 +20,7 @@ const directory = mkdtempSync(join(tmpdir(), 'quarry-cells-selection-'));
 after(() => rmSync(directory, { recursive: true }));
 
 test('requests of every kind work with two cells', {
-  timeout: 300_000,
+  timeout: 1_800_000,
   skip: testsCells && 'All of these tests run with two cells already.',
 }, async () => {
   // With NODE_TEST_CONTEXT, the runner would take this for one of its own test files.

@@ -231,17 +231,19 @@ test('an automation is run to its end, and a run that an event started is awaite
 
 test('waiting looks again and again while the app has no stream left', async () => {
   let refused = 0;
-  const refuse = ({ url }: Request) => {
-    if (!url.endsWith('/stream')) return undefined;
+  const refuse = async ({ url }: Request) => {
+    const [, run] = /\/automation_runs\/(\w+)\/stream$/.exec(url) ?? [];
+    if (run === undefined) return undefined;
     refused += 1;
+    await quarry.runs.signal(run, { name: 'go' });
     return failed(429, 'rate_limited');
   };
   const client = watched(refuse, { retries: 0 });
   const { id } = await client.automations.create({
     ...{ name: 'Short', type: 'invoked' },
-    // The run still waits when the client first looks.
+    // The run waits until the client has looked.
     workflow: graph([
-      { id: 'first', kind: 'wait', seconds: 0.3, on_success: 'last' },
+      { id: 'first', kind: 'wait_for_signal', name: 'go', on_success: 'last' },
       { id: 'last', kind: 'transform', value: 'Bergen' },
     ]),
   });

@@ -23,7 +23,7 @@ before(async () => {
   proxy = await SilentProxy.open(database.target);
   server = await startTestServer({
     installed: { target: proxy.url, db: database.db, dataDir, secret: randomBytes(32).toString('hex') },
-    env: { QUARRY_DB_TIMEOUT_SECONDS: '1', QUARRY_DB_POOL: '2' },
+    env: { QUARRY_DB_TIMEOUT_SECONDS: '3', QUARRY_DB_POOL: '2' },
     logLevel: 'silent',
   });
   app = await server.provision.app();
@@ -68,9 +68,7 @@ test('requests succeed when the network has forgotten the connections', async ()
   assert.equal((await server.api('GET', '/api/v1/users', { key: app.secretKey })).status, 200);
 });
 
-test('jobs run soon when the network has forgotten the connections of the queue in the middle of a statement', {
-  timeout: 40_000,
-}, async () => {
+test('jobs run soon when the network has forgotten the connections of the queue in the middle of a statement', async () => {
   // The queue has connections again, of which one gets the next statement.
   await runJob();
   proxy.silence({ requests: false });

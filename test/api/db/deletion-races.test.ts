@@ -222,9 +222,7 @@ test('a file that is deleted during a large PATCH of it stays deleted', async ()
   assert.equal((await server.api('GET', `/api/v1/files/${id}`, { key })).status, 404);
 });
 
-test('a source or its owner is deleted while contents are pushed, without a deadlock', {
-  timeout: 60_000,
-}, async () => {
+test('a source or its owner is deleted while contents are pushed, without a deadlock', async () => {
   // Longer than the test may take: a deadlock would show as its timeout.
   const name = (await server.db<{ name: string }[]>`select current_database() as name`)[0]?.name ?? '';
   await server.db`alter database ${server.db(name)} set deadlock_timeout = '10min'`;

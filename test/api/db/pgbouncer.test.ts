@@ -46,7 +46,7 @@ test('the pooler gives a connection to each transaction, not to each client', as
   }
 });
 
-test('requests, jobs and streams work behind PgBouncer in transaction mode', { timeout: 170_000 }, async () => {
+test('requests, jobs and streams work behind PgBouncer in transaction mode', async () => {
   // With NODE_TEST_CONTEXT, the runner would take this for one of its own test files.
   const { NODE_TEST_CONTEXT: _, ...inherited } = process.env;
   const env = { ...inherited, [poolerVariable]: String(pooler.port) };

@@ -59,7 +59,7 @@ let made: Promise<ReleasedDatabase> | undefined;
 
 for (const version of new Set([...listReleases(), release.version])) {
   const isMade = version === release.version && (isRecording || !release.released);
-  test(`a database of ${version} with data in every domain is upgraded and served`, { timeout: 120_000 }, async () => {
+  test(`a database of ${version} with data in every domain is upgraded and served`, async () => {
     const old = await (isMade ? getMade() : loadRelease(version));
     assert.deepEqual(
       Object.keys(old.rows).filter((table) => old.rows[table] === '' && !(table in emptyTables)),

@@ -286,13 +286,11 @@ async function assertNothingLeft(status: number, code: string | string[], file: 
     { destination_kind: 'config', destination_path: 'failed' },
   ]) {
     const before = await listLeftovers();
-    const started = Date.now();
     const answer = await extract<ErrorBody>({ file, ...destination });
     assert.equal(answer.status, status, answer.text.slice(0, 300));
     assert.ok([code].flat().includes(answer.body.error.code), answer.text);
     assert.ok(answer.body.error.message.length > 10);
     assert.ok(!/\/work|\/src|node_modules|at .*:\d+/.test(answer.text), answer.text);
-    assert.ok(Date.now() - started < 30_000);
     assert.deepEqual(await listLeftovers(), before);
   }
   assert.equal(

@@ -13,19 +13,20 @@ const samplePdf = (): Buffer => Buffer.from(writeSamplePdf());
 /** Documents that another server reads, and what happens when it does not. */
 
 const service: ExtractorService = await startExtractorService();
-const open = (kind: string): Promise<TestServer> =>
+const open = (kind: string, seconds = 600): Promise<TestServer> =>
   startTestServer({
     env: {
       QUARRY_EXTRACTOR_URL: service.url,
       QUARRY_EXTRACTOR_KIND: kind,
       QUARRY_EXTRACTOR_KEY: 'extractor-key',
-      QUARRY_EXTRACTOR_SECONDS: '1',
+      QUARRY_EXTRACTOR_SECONDS: String(seconds),
     },
   });
-const [docling, tika] = [await open('docling'), await open('tika')];
+const [docling, tika, hasty] = [await open('docling'), await open('tika'), await open('docling', 1)];
 after(async () => {
   await docling.close();
   await tika.close();
+  await hasty.close();
   await service.close();
 });
 
@@ -108,7 +109,7 @@ const failures: [string, TestServer, (response: ServerResponse) => void][] = [
   ['no JSON', docling, returns(200, json, 'null')],
   ['a part', docling, returns(200, json, success({ html_content: html }, 'partial_success'))],
   ['too much', docling, returns(200, json, Buffer.alloc(33 * 1024 * 1024, 32))],
-  ['nothing in time', docling, () => {}],
+  ['nothing in time', hasty, () => {}],
   ['a broken connection', docling, (response) => response.destroy()],
   ['a compressed response', tika, returns(200, 'text/html', html, { 'content-encoding': 'gzip' })],
   ['nothing', tika, returns(204, 'text/html', '')],

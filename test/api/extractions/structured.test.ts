@@ -374,7 +374,7 @@ test('errors and invalid responses of the server fail the extraction with a code
 });
 
 test('a request that takes too long is aborted and fails with timeout; a slow one that writes is waited for', async () => {
-  const fresh = await startTestServer({ env: { ...settings, QUARRY_LLM_REQUEST_SECONDS: '1' }, logLevel: 'fatal' });
+  const fresh = await startTestServer({ env: { ...settings, QUARRY_LLM_REQUEST_SECONDS: '3' }, logLevel: 'fatal' });
   try {
     const by = await fresh.provision.app();
     const closed: Promise<unknown>[] = [];

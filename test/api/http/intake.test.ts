@@ -49,8 +49,7 @@ function begin(path: string, headers: Record<string, string>, length: number, se
 const held = () => server.server.fastify.intake.heldBytes;
 
 async function waitUntil(holds: () => boolean | Promise<boolean>): Promise<void> {
-  for (const deadline = performance.now() + 30_000; !(await holds()); ) {
-    assert.ok(performance.now() < deadline, 'it did not come about');
+  while (!(await holds())) {
     await new Promise((resolve) => setTimeout(resolve, 10));
     await api('GET', '/healthz');
   }

@@ -189,7 +189,7 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
 const { numRuns, seed } = modelRuns(3);
 
 test('responses with hidden documents equal those of a source that never had them', {
-  timeout: 600_000,
+  timeout: 1_800_000,
 }, async (context) => {
   let [responses, hidden] = [0, 0];
   await fc.assert(
@@ -219,7 +219,7 @@ test('a document that is ingested again does not reveal a hidden one', async () 
   await twins.compare();
 });
 
-test('what a source has learned says nothing about hidden documents', { timeout: 300_000 }, async () => {
+test('what a source has learned says nothing about hidden documents', { timeout: 1_800_000 }, async () => {
   const twins = await Twins.create();
   const text = (i: number) => {
     const half = i % 2 === 0 ? ['rose', 'tulip', 'spade', 'soil'] : ['road', 'lorry', 'bridge', 'asphalt'];

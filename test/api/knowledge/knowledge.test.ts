@@ -18,15 +18,16 @@ async function refused(method: string, path: string, body: unknown, as = app) {
 }
 
 test('the kinds list names what can be created, each with a JSON Schema, and no server-driven kind', async () => {
-  const { body } = await app.send<{ data: { type: string; payload_schema: Json }[] }>(
-    'GET',
-    '/knowledge_sources/kinds',
-  );
+  const { body } = await app.send<{
+    data: { type: string; payload_schema: Json; credentials_schema?: { properties: Json } }[];
+  }>('GET', '/knowledge_sources/kinds');
   assert.deepEqual(
     body.data.map((kind) => kind.type),
     [...['knowledge/documents', 'scrape/site', 'web/link', 'web/feed', 'git/repository', 's3/bucket'], 'file/document'],
   );
   for (const kind of body.data) assert.equal(kind.payload_schema.type, 'object');
+  const credentials = body.data.map(({ credentials_schema: one }) => one && Object.keys(one.properties).length);
+  assert.deepEqual(credentials, [undefined, undefined, undefined, 3, 3, 3, undefined]);
 });
 
 test('a source response has every member, null where it has no value', async () => {
@@ -100,6 +101,13 @@ test('PATCH replaces the given members and keeps the others; an empty one change
     [changed.body.metadata, changed.body.payload, changed.body.state],
     [{ b: 2 }, { note: 'x' }, 'active'],
   );
+  assert.equal(changed.body.warnings, undefined);
+  const odd = await app.send<Json>('PATCH', `/knowledge_sources/${source}`, {
+    payload: { languag: 'german', note: 1 },
+  });
+  assert.deepEqual(odd.body.warnings, [
+    { field: 'payload.languag', message: 'languag is stored, but not used; did you mean language?' },
+  ]);
 });
 
 test('the list filters by type, owner, scope and search, newest first, with true totals', async () => {

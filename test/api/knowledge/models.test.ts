@@ -24,7 +24,7 @@ const server = await startTestServer({
     QUARRY_RERANK_URL: reranking.url,
     QUARRY_RERANK_MODEL: 'rerank-test',
     QUARRY_RERANK_KEY: 'rerank-key',
-    QUARRY_RERANK_MS: '1500',
+    QUARRY_RERANK_MS: '4000',
   },
 });
 after(async () => {
@@ -130,7 +130,7 @@ test('when the reranker is late, the response has the previous order and says so
   for (const text of ['Skuas chase skuas.', 'Skuas: best.']) await app.push(source, text);
   const before = contents(await search(source, { query: 'skuas', rerank: false }));
   const failures: [() => void, RegExp][] = [
-    [() => Object.assign(reranking, { silent: true }), /not reranked within 1500 ms/],
+    [() => Object.assign(reranking, { silent: true }), /not reranked within 4000 ms/],
     [() => Object.assign(reranking, { broken: { status: 503, body: '' } }), /status 503/],
     [() => Object.assign(reranking, { broken: { status: 200, body: '{"results": []}' } }), /a score per text/],
     [() => Object.assign(reranking, { broken: { status: 200, body: 'null' } }), /a score per text/],

@@ -5,6 +5,7 @@ import { startKv } from '../../support/kv.ts';
 import { impossible, isLinearizable, type RecordedOperation } from '../../support/linearizability.ts';
 import { modelSeed } from '../../support/rounds.ts';
 import { type ApiOptions, sendExactPath, startTestServer } from '../../support/server.ts';
+import { startWatch } from '../../support/speed.ts';
 
 /*
  * Several clients of one user write, read and delete the same few keys at the same time, through two processes on one
@@ -42,6 +43,7 @@ test('one order explains the responses to clients that write the same keys concu
 });
 
 async function runSchedule(steps: Step[][], hint: string): Promise<void> {
+  const watch = startWatch();
   const app = await kv.provision.app();
   const { token } = await kv.createUser(app);
   const histories = new Map<string, RecordedOperation<State>[]>(keys.map((key) => [key, []]));
@@ -52,9 +54,9 @@ async function runSchedule(steps: Step[][], hint: string): Promise<void> {
       for (const [index, { do: action, key }] of line.entries()) {
         const value = `${client}.${index}`;
         const lastTag = lastTags.get(key);
-        const sentAt = performance.now();
+        const sentAt = watch.passedMs();
         const { apply, tag } = await perform(baseUrl, { token }, action, key, value, lastTag);
-        histories.get(key)?.push({ sentAt, answeredAt: performance.now(), apply });
+        histories.get(key)?.push({ sentAt, answeredAt: watch.passedMs(), apply });
         if (tag !== undefined) lastTags.set(key, tag);
       }
     }),

@@ -139,7 +139,7 @@ test('an old client also calls tools and gets progress', async () => {
   const told: string[] = [];
   const progressed: number[] = [];
   const result = await client.callTool(
-    { name: 'extract_url', arguments: { url: `${site.origin}/slow`, wait_seconds: 1 } },
+    { name: 'extract_url', arguments: { url: `${site.origin}/slow`, wait_seconds: 4 } },
     {
       onprogress: ({ message, progress }) => {
         told.push(message ?? '');
@@ -452,7 +452,7 @@ test('input that violates the protocol is refused without harm', async () => {
   }
 });
 
-test('a stopping server returns partial results to waiting tools', { timeout: 30_000 }, async () => {
+test('a stopping server returns partial results to waiting tools', async () => {
   const other = await startTestServer({ env: { QUARRY_FETCH_ALLOW: '127.0.0.1' } });
   const tenant = await other.provision.app();
   const client = new Client({ name: 'test', version: '1' });

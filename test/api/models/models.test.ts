@@ -172,7 +172,7 @@ test('an alias tries its next model when one is busy or fails, and the record na
 });
 
 test('an alias tries its next model when one is silent for too long', async () => {
-  const one = await createModel({ timeout_seconds: 1 });
+  const one = await createModel({ timeout_seconds: 3 });
   const other = await createModel({ url: second.url });
   const alias = await createAlias([one.name, other.name]);
   first.script = () => ({

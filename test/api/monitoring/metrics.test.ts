@@ -4,9 +4,11 @@ import { Metrics } from '../../../src/http/metrics.ts';
 import { addJob } from '../../../src/jobs/queue.ts';
 import { newUuid } from '../../../src/lib/ids.ts';
 import { registerMonitoring, registerParserMetrics } from '../../../src/monitoring/register.ts';
+import { htmlPage, startSite } from '../../support/fixture-site.ts';
 import { startTestServer } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
 
-const server = await startTestServer({ env: { QUARRY_EMBEDDER: 'lexical' } });
+const server = await startTestServer({ env: { QUARRY_EMBEDDER: 'lexical', QUARRY_FETCH_ALLOW: '127.0.0.1' } });
 after(() => server.close());
 const { api, provision, db, services } = server;
 const app = await provision.app();
@@ -87,6 +89,50 @@ test('requests are counted by route and class of status, errors by code, and no 
   assert.deepEqual([request('2xx'), request('4xx')], [1, 1]);
   assert.equal(series.get(`quarry_http_errors_total{method="GET",route="${route}",code="not_found"}`), 1);
   for (const secret of [org.body.id, app.app.id, app.app.uuid, app.secretKey]) assert.ok(!text.includes(secret));
+});
+
+test('deliveries, requests to sites, searches, contents of files and lanes of jobs are counted', async () => {
+  const key = app.secretKey;
+  const site = await startSite({ '/hook': htmlPage('Received') });
+  try {
+    for (const path of ['/hook', '/missing']) {
+      const body = { url: `${site.origin}${path}`, events: ['order.paid'] };
+      assert.equal((await api('POST', '/api/v1/webhooks', { key, body })).status, 201);
+    }
+    assert.equal((await api('POST', '/api/v1/events', { key, body: { name: 'order.paid' } })).status, 201);
+    const user = await provision.user(app);
+    const body = { type: 'knowledge/documents', user: user.id };
+    const source = await api<{ id: string }>('POST', '/api/v1/knowledge_sources', { key, body });
+    const search = { query: 'anything', mode: 'fulltext' };
+    await api('POST', `/api/v1/knowledge_sources/${source.body.id}/search`, { key, body: search });
+    await api('POST', '/api/v1/files/uploads', { key, body: 'Text.', headers: { 'content-type': 'text/plain' } });
+
+    const read = async () => readSeries((await api('GET', '/metrics')).text);
+    const attempts = (series: Map<string, number>, outcome: string) =>
+      series.get(`quarry_webhook_attempt_duration_seconds_count{outcome="${outcome}"}`) ?? 0;
+    await until(async () => {
+      const series = await read();
+      return attempts(series, 'delivered') === 1 && attempts(series, 'refused') >= 1;
+    });
+    const series = await read();
+    const atLeastOne = [
+      'quarry_fetch_duration_seconds_count{outcome="2xx"}',
+      'quarry_fetch_duration_seconds_count{outcome="4xx"}',
+      'quarry_search_duration_seconds_count{mode="fulltext"}',
+      'quarry_blob_duration_seconds_count{store="disk",operation="put",outcome="succeeded"}',
+    ];
+    for (const name of atLeastOne) assert.ok((series.get(name) ?? 0) >= 1, name);
+    const now = await measure();
+    // The refused delivery waits for its next attempt, which may be due by now.
+    const waiting = ['due', 'scheduled'].map(
+      (state) => now.get(`quarry_work{kind="webhook_delivery",state="${state}"}`) ?? 0,
+    );
+    assert.deepEqual(waiting.sort(), [0, 1]);
+    // The job that no process takes.
+    assert.ok((now.get('quarry_job_lanes') ?? 0) >= 1 && (now.get('quarry_job_lane_largest') ?? 0) >= 1);
+  } finally {
+    await site.close();
+  }
 });
 
 test('scrapes query the database once in a few seconds, however frequent they are', async () => {

@@ -3,13 +3,13 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, test } from 'node:test';
-import { setTimeout } from 'node:timers/promises';
 import { ManualClock } from '../../../src/lib/clock.ts';
 import { formatId, newUuid, parseId } from '../../../src/lib/ids.ts';
 import { AutomationsClient, graphOf } from '../../support/automations.ts';
 import { EventStream } from '../../support/event-stream.ts';
 import { knowledgeOf } from '../../support/knowledge.ts';
 import { startTestServer } from '../../support/server.ts';
+import { startWatch } from '../../support/speed.ts';
 import { startIssuer } from '../../support/token-issuer.ts';
 
 /*
@@ -28,8 +28,6 @@ after(async () => {
 });
 const app = await provision.app();
 const endsWithinMs = 2_000;
-/** A stream that does not end fails its test after this time. */
-const waitMs = 5_000;
 
 async function trust(owner = app): Promise<string> {
   const body = { issuer: issuer.issuer, audience, create_users: true };
@@ -47,12 +45,10 @@ async function open(path: string, headers: Record<string, string>): Promise<Even
 
 /** The stream ends in time and sends nothing more. */
 async function endsSilently(name: string, stream: EventStream): Promise<void> {
-  const started = performance.now();
-  const next = stream.next();
-  await Promise.race([next, setTimeout(waitMs, undefined, { ref: false })]);
-  const tookMs = performance.now() - started;
-  assert.ok(tookMs < endsWithinMs, `${name}: the stream was open for ${Math.round(tookMs)} ms more`);
-  assert.equal(await next, undefined, `${name}: the stream sent another event`);
+  const watch = startWatch();
+  const next = await stream.next();
+  watch.within(endsWithinMs, `The end of ${name}`);
+  assert.equal(next, undefined, `${name}: the stream sent another event`);
 }
 
 /** An ingestion of the team that does not end. */

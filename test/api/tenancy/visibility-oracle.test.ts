@@ -74,7 +74,7 @@ type FileRow = Scope & Row & { id: string; grants: Grant[] };
 type AgentRow = Scope & Agent;
 type World = { callers: Caller[]; agents: AgentRow[]; files: FileRow[] };
 
-test('the model and the SQL conditions agree on who sees what', { timeout: 120_000 * modelTimes }, async () => {
+test('the model and the SQL conditions agree on who sees what', { timeout: 600_000 * modelTimes }, async () => {
   const seen = { owned: 0, agents: 0, read: 0, write: 0, checked: 0 };
   await fc.assert(
     fc.asyncProperty(fc.array(tenant, arrayOfLength(scopesCount)), async (tenants) => {

@@ -59,6 +59,9 @@ export function allowsOperation(scope: string, method: string, path: string): bo
   return path.startsWith('/mcp') || (!beyondOne.has(`${method} ${path}`) && allows(scope, needOf(method, path)));
 }
 
+/** Whether several scopes together allow an operation that none of them allows alone. */
+export const needsSeveral = (method: string, path: string): boolean => beyondOne.has(`${method} ${path}`);
+
 function needOf(method: string, path: string): Need {
   const rest = path.replace(root, '');
   const reads = (method === 'GET' || (method === 'POST' && searches.test(rest))) && !rest.endsWith('/inbound_url');

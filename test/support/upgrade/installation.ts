@@ -58,7 +58,7 @@ export async function useInstallation(
   }
   async function until(path: string, isWanted: (body: Json) => boolean): Promise<Json> {
     let body: Json = {};
-    for (const deadline = Date.now() + 60_000; Date.now() < deadline; ) {
+    for (const deadline = Date.now() + 300_000; Date.now() < deadline; ) {
       body = await send<Json>('GET', path);
       if (isWanted(body)) return body;
       await new Promise((resolve) => setTimeout(resolve, 25));

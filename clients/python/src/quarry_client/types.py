@@ -272,6 +272,18 @@ class AutomationRunSummaryWaitingFor(TypedDict):
 
 
 
+class AutomationRunSummaryPendingFor(TypedDict):
+    """Why a run with a workflow has not started yet. Only in the response of GET of one run, and only if a limit delays it."""
+
+    limit: Literal["max_concurrent_runs", "concurrency", "rate"]
+    """The limit of the automation that delays the run."""
+    until: NotRequired[str]
+    """When the rate lets it start, if the runs ahead of it start as soon as they may. Another limit may delay it further."""
+    ahead: int
+    """The number of runs that start before it, counted up to 10,000."""
+
+
+
 class AutomationRunSummary(TypedDict):
     """A run in the list of all runs, without payload and result."""
 
@@ -299,6 +311,8 @@ class AutomationRunSummary(TypedDict):
     """The version of the graph that the run started with; absent without one."""
     waiting_for: NotRequired[AutomationRunSummaryWaitingFor]
     """What the run waits for; absent if it does not wait."""
+    pending_for: NotRequired[AutomationRunSummaryPendingFor]
+    """Why a run with a workflow has not started yet. Only in the response of GET of one run, and only if a limit delays it."""
     org: NotRequired[str]
     """The organisation (`org_…`)."""
     team: NotRequired[str]
@@ -420,6 +434,18 @@ class AutomationRunWaitingFor(TypedDict):
 
 
 
+class AutomationRunPendingFor(TypedDict):
+    """Why a run with a workflow has not started yet. Only in the response of GET of one run, and only if a limit delays it."""
+
+    limit: Literal["max_concurrent_runs", "concurrency", "rate"]
+    """The limit of the automation that delays the run."""
+    until: NotRequired[str]
+    """When the rate lets it start, if the runs ahead of it start as soon as they may. Another limit may delay it further."""
+    ahead: int
+    """The number of runs that start before it, counted up to 10,000."""
+
+
+
 class AutomationRun(TypedDict):
     """One run of an automation."""
 
@@ -453,6 +479,8 @@ class AutomationRun(TypedDict):
     """The version of the graph that the run started with; absent without one."""
     waiting_for: NotRequired[AutomationRunWaitingFor]
     """What the run waits for; absent if it does not wait."""
+    pending_for: NotRequired[AutomationRunPendingFor]
+    """Why a run with a workflow has not started yet. Only in the response of GET of one run, and only if a limit delays it."""
     org: NotRequired[str]
     """The organisation (`org_…`)."""
     team: NotRequired[str]
@@ -2235,6 +2263,14 @@ class KnowledgeSourceHeldDeletions(TypedDict):
 
 
 
+class KnowledgeSourceWarnings(TypedDict):
+    field: str
+    """The member of the request, such as `payload.max_pagess`."""
+    message: str
+    """What looks like a mistake, for people."""
+
+
+
 class KnowledgeSourceStatisticsLastIngestion(TypedDict):
     status: Literal["pending", "running", "awaiting_callback", "succeeded", "failed"]
     """The status."""
@@ -2294,6 +2330,8 @@ class KnowledgeSource(TypedDict):
     """Whether pulls sign in with stored credentials."""
     held_deletions: Optional[KnowledgeSourceHeldDeletions]
     """Deletions that wait for a person, because the listing was empty or they are more than half of the source. A pull with `confirm_deletions` carries them out. Not shown to users and agents if some documents of the source are restricted."""
+    warnings: NotRequired[List[KnowledgeSourceWarnings]]
+    """Members of the payload that are not used and resemble members that are. Present only in the response that creates or changes the source."""
     statistics: NotRequired[KnowledgeSourceStatistics]
     """Only in lists with `include=statistics`."""
 
@@ -2672,6 +2710,18 @@ class ClaimedAutomationRunWaitingFor(TypedDict):
 
 
 
+class ClaimedAutomationRunPendingFor(TypedDict):
+    """Why a run with a workflow has not started yet. Only in the response of GET of one run, and only if a limit delays it."""
+
+    limit: Literal["max_concurrent_runs", "concurrency", "rate"]
+    """The limit of the automation that delays the run."""
+    until: NotRequired[str]
+    """When the rate lets it start, if the runs ahead of it start as soon as they may. Another limit may delay it further."""
+    ahead: int
+    """The number of runs that start before it, counted up to 10,000."""
+
+
+
 class ClaimedAutomationRun(TypedDict):
     """A run that an external worker has claimed."""
 
@@ -2705,6 +2755,8 @@ class ClaimedAutomationRun(TypedDict):
     """The version of the graph that the run started with; absent without one."""
     waiting_for: NotRequired[ClaimedAutomationRunWaitingFor]
     """What the run waits for; absent if it does not wait."""
+    pending_for: NotRequired[ClaimedAutomationRunPendingFor]
+    """Why a run with a workflow has not started yet. Only in the response of GET of one run, and only if a limit delays it."""
     org: NotRequired[str]
     """The organisation (`org_…`)."""
     team: NotRequired[str]
@@ -4656,6 +4708,8 @@ class ListKnowledgeSourceKindsResponseData(TypedDict):
     """A text for people."""
     payload_schema: Dict[str, Any]
     """JSON Schema of `payload`."""
+    credentials_schema: NotRequired[Dict[str, Any]]
+    """JSON Schema of `credentials`. Absent: pulls of this kind use none."""
 
 
 

@@ -239,6 +239,15 @@ expected: unknown;
 found: unknown;
 } | undefined;
 } | undefined;
+/** Why a run with a workflow has not started yet. Only in the response of GET of one run, and only if a limit delays it. */
+pending_for?: {
+/** The limit of the automation that delays the run. */
+limit: 'max_concurrent_runs' | 'concurrency' | 'rate';
+/** When the rate lets it start, if the runs ahead of it start as soon as they may. Another limit may delay it further. */
+until?: string | undefined;
+/** The number of runs that start before it, counted up to 10,000. */
+ahead: number;
+} | undefined;
 /** The organisation (`org_…`). */
 org?: string | undefined;
 /** The team (`tea_…`). */
@@ -370,6 +379,15 @@ expected: unknown;
 /** What the code asked for instead. */
 found: unknown;
 } | undefined;
+} | undefined;
+/** Why a run with a workflow has not started yet. Only in the response of GET of one run, and only if a limit delays it. */
+pending_for?: {
+/** The limit of the automation that delays the run. */
+limit: 'max_concurrent_runs' | 'concurrency' | 'rate';
+/** When the rate lets it start, if the runs ahead of it start as soon as they may. Another limit may delay it further. */
+until?: string | undefined;
+/** The number of runs that start before it, counted up to 10,000. */
+ahead: number;
 } | undefined;
 /** The organisation (`org_…`). */
 org?: string | undefined;
@@ -1910,6 +1928,13 @@ of: number;
 /** When the pull found this. */
 since: string;
 } | null;
+/** Members of the payload that are not used and resemble members that are. Present only in the response that creates or changes the source. */
+warnings?: Array<{
+/** The member of the request, such as `payload.max_pagess`. */
+field: string;
+/** What looks like a mistake, for people. */
+message: string;
+}> | undefined;
 /** Only in lists with `include=statistics`. */
 statistics?: {
 /** Number of documents. */
@@ -2279,6 +2304,15 @@ expected: unknown;
 /** What the code asked for instead. */
 found: unknown;
 } | undefined;
+} | undefined;
+/** Why a run with a workflow has not started yet. Only in the response of GET of one run, and only if a limit delays it. */
+pending_for?: {
+/** The limit of the automation that delays the run. */
+limit: 'max_concurrent_runs' | 'concurrency' | 'rate';
+/** When the rate lets it start, if the runs ahead of it start as soon as they may. Another limit may delay it further. */
+until?: string | undefined;
+/** The number of runs that start before it, counted up to 10,000. */
+ahead: number;
 } | undefined;
 /** The organisation (`org_…`). */
 org?: string | undefined;
@@ -3860,6 +3894,8 @@ label: string;
 description: string;
 /** JSON Schema of `payload`. */
 payload_schema: Record<string, unknown>;
+/** JSON Schema of `credentials`. Absent: pulls of this kind use none. */
+credentials_schema?: Record<string, unknown> | undefined;
 }>;
 };
 

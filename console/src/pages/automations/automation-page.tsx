@@ -16,6 +16,7 @@ import { Time } from '../../ui/time.tsx';
 import { RunList } from '../runs/runs-page.tsx';
 import { Graph } from './graph.tsx';
 import { InvokeForm, suggestPayload } from './invoke-form.tsx';
+import { Limits } from './limits.tsx';
 
 const DefinitionEditor = lazy(() => import('./editor.tsx'));
 const Versions = lazy(() => import('./versions.tsx'));
@@ -154,6 +155,7 @@ function Overview({ automation }: { automation: Automation }) {
       <section className="card" aria-label="Graph">
         <Graph workflow={automation.workflow} />
       </section>
+      <Limits automation={automation} />
       <h2>Runs</h2>
       <RunList automation={automation.id} empty={empty} />
     </>

@@ -5,6 +5,7 @@ import { Button } from '../../ui/button.tsx';
 import { bytes, count } from '../../ui/format.ts';
 import { ErrorNotice } from '../../ui/notice.tsx';
 import { useAction } from '../../ui/query.ts';
+import { saveFile } from '../../ui/save.ts';
 import { State } from '../../ui/state.tsx';
 import { type Column, DataTable } from '../../ui/table.tsx';
 import { toast } from '../../ui/toast.tsx';
@@ -119,10 +120,5 @@ async function downloadZip(outputs: ExtractionOutput[]): Promise<void> {
     const name = contents[file.filename] === undefined ? file.filename : `${id} ${file.filename}`;
     contents[name] = bytesOf;
   }
-  const url = URL.createObjectURL(new Blob([zipSync(contents) as BlobPart], { type: 'application/zip' }));
-  const link = document.createElement('a');
-  link.href = url;
-  link.download = 'extraction.zip';
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+  saveFile('extraction.zip', new Blob([zipSync(contents) as BlobPart], { type: 'application/zip' }));
 }

@@ -18,6 +18,7 @@ import { Shown } from '../../ui/shown.tsx';
 import { Pager } from '../../ui/table.tsx';
 import { Tabs } from '../../ui/tabs.tsx';
 import { Time } from '../../ui/time.tsx';
+import { EraseButton } from '../erasures/erase-button.tsx';
 import './search.css';
 import { sourceName } from './source-name.ts';
 
@@ -50,6 +51,7 @@ export function DocumentPage({ id }: { id: string }) {
             >
               Searches no longer find it. A source that reads the web ingests it again with its next pull.
             </DeleteButton>
+            <EraseButton kind="document" id={found.id} name={found.title ?? found.id} />
           </PageHead>
           <Tabs<Tab>
             label="Parts of the document"

@@ -2,7 +2,7 @@ import type { ApiError } from '../../api/client.ts';
 import { Field, fieldError } from '../../ui/field.tsx';
 
 /** The typed values by member, as text until parsed by the schema. */
-type Typed = Record<string, string | boolean>;
+export type Typed = Record<string, string | boolean>;
 export const emptyPayload: Typed = {};
 
 type Member = {
@@ -12,6 +12,8 @@ type Member = {
   description?: string;
   minimum?: number;
   maximum?: number;
+  maxLength?: number;
+  pattern?: string;
   default?: unknown;
   enum?: unknown[];
 };
@@ -26,19 +28,22 @@ export function SchemaFields({
   values,
   error,
   of = 'payload',
+  secret = false,
   onChange,
 }: {
   schema: Record<string, unknown>;
   values: Typed;
   error: ApiError | undefined;
   of?: string;
+  /** Whether the values are secrets. They are not shown while they are typed. */
+  secret?: boolean;
   onChange: (values: Typed) => void;
 }) {
   return membersOf(schema).map(([name, member, required]) => (
     <Field
       key={name}
       label={`${member.title ?? labelOf(name)}${required ? '' : ' (optional)'}`}
-      hint={member.description}
+      hint={member.description?.replace(/`(\w+)`/g, (_, other: string) => `“${labelOf(other)}”`)}
       error={fieldError(error, `${of}.${name}`)}
     >
       {(id, described) => {
@@ -86,18 +91,46 @@ export function SchemaFields({
           <input
             id={id}
             {...described}
-            type={numeric ? 'number' : member.format === 'uri' ? 'url' : 'text'}
+            type={numeric ? 'number' : member.format === 'uri' ? 'url' : secret ? 'password' : 'text'}
+            {...(secret ? { autoComplete: 'new-password' } : {})}
+            {...(member.maxLength === undefined ? {} : { maxLength: member.maxLength })}
             required={required}
             {...(member.minimum === undefined ? {} : { min: member.minimum })}
             {...(member.maximum === undefined ? {} : { max: member.maximum })}
             {...(member.default === undefined ? {} : { placeholder: String(member.default) })}
             value={text}
-            onChange={(event) => set(event.target.value)}
+            onChange={(event) => {
+              const { target } = event;
+              const fits = target.value === '' || member.pattern === undefined || fitsPattern(target.value, member);
+              target.setCustomValidity(fits ? '' : 'The server would refuse this value.');
+              set(target.value);
+            }}
           />
         );
       }}
     </Field>
   ));
+}
+
+function fitsPattern(value: string, { pattern = '' }: Member): boolean {
+  return new RegExp(pattern).test(value);
+}
+
+/** The form's values of a stored payload. */
+export function typedOf(schema: Record<string, unknown>, payload: Record<string, unknown>): Typed {
+  const entries = membersOf(schema).flatMap(([name, { type }]): [string, string | boolean][] => {
+    const value = payload[name];
+    if (value === undefined || value === null) return [];
+    if (type === 'boolean') return [[name, value === true]];
+    return [[name, Array.isArray(value) ? value.join('\n') : String(value)]];
+  });
+  return Object.fromEntries(entries);
+}
+
+/** The stored payload without the members that the form has. */
+export function otherMembers(schema: Record<string, unknown>, payload: Record<string, unknown>) {
+  const known = new Set(membersOf(schema).map(([name]) => name));
+  return Object.fromEntries(Object.entries(payload).filter(([name]) => !known.has(name)));
 }
 
 /** The payload with the types of the schema. Empty fields are omitted. */
@@ -131,5 +164,5 @@ function membersOf(schema: Record<string, unknown>): Members {
 
 function labelOf(name: string): string {
   const words = name.replaceAll('_', ' ');
-  return words === 'url' ? 'URL' : words.charAt(0).toUpperCase() + words.slice(1);
+  return words === 'url' ? 'URL' : (words.charAt(0).toUpperCase() + words.slice(1)).replace(/ id$/, ' ID');
 }

@@ -8,7 +8,7 @@ import { forEachOf } from '../../ui/bulk.ts';
 import { BulkButton } from '../../ui/bulk-button.tsx';
 import { Button } from '../../ui/button.tsx';
 import { Id } from '../../ui/copy.tsx';
-import { bytes, count } from '../../ui/format.ts';
+import { bytes } from '../../ui/format.ts';
 import { ErrorNotice } from '../../ui/notice.tsx';
 import { Empty, PageHead } from '../../ui/page.tsx';
 import { PagedTable } from '../../ui/paged-table.tsx';
@@ -21,6 +21,7 @@ import type { Column } from '../../ui/table.tsx';
 import { Tabs } from '../../ui/tabs.tsx';
 import { Time } from '../../ui/time.tsx';
 import { AddDocument, DropDocuments } from './add-documents.tsx';
+import { HeldDeletions, Ingestions, isActive, statsText } from './ingestions.tsx';
 import { SearchPlayground } from './search-playground.tsx';
 import { sourceName } from './source-name.ts';
 import { Settings } from './source-settings.tsx';
@@ -45,7 +46,7 @@ function SourceBody({ source, onChange }: { source: KnowledgeSource; onChange: (
     [ingestions, 'newest', source.id],
     async () => {
       const found = await call(ingestions, { path, query: { page_size: 1 } });
-      refresh('GET /api/v1/knowledge_documents');
+      refresh('GET /api/v1/knowledge_documents', 'GET /api/v1/knowledge_sources/{source}');
       return found;
     },
     { poll: ({ data }) => (isActive(data[0]) ? firstPollMs : undefined) },
@@ -83,6 +84,7 @@ function SourceBody({ source, onChange }: { source: KnowledgeSource; onChange: (
         )}
       </PageHead>
       <ErrorNotice error={pull.error} />
+      <HeldDeletions source={source} onPull={newest.reload} />
       {active && (isActive(active) || active.status === 'failed') ? <Watched ingestion={active} /> : null}
       {source.learned_model?.status === 'over_quota' ? (
         <div className="notice">
@@ -127,10 +129,6 @@ function SourceBody({ source, onChange }: { source: KnowledgeSource; onChange: (
   );
 }
 
-function isActive(ingestion: KnowledgeIngestion | undefined): boolean {
-  return ingestion !== undefined && ['pending', 'running', 'awaiting_callback'].includes(ingestion.status);
-}
-
 function Watched({ ingestion }: { ingestion: KnowledgeIngestion }) {
   const { stats, error, status } = ingestion;
   if (status === 'failed')
@@ -139,7 +137,7 @@ function Watched({ ingestion }: { ingestion: KnowledgeIngestion }) {
         <p>
           <strong>The last ingestion failed.</strong> {String(error?.message ?? '')}
         </p>
-        <p>Correct the problem under Settings or in the document, then start it again.</p>
+        <p>Correct the problem under Settings or in the document, then start it again. Ingestions has the details.</p>
       </div>
     );
   return (
@@ -150,13 +148,6 @@ function Watched({ ingestion }: { ingestion: KnowledgeIngestion }) {
       </p>
     </section>
   );
-}
-
-function statsText(stats: Record<string, unknown>): string {
-  const number = (name: string) => Number(stats[name] ?? 0);
-  const parts = [count(number('documents'), 'document'), count(number('chunks'), 'chunk'), bytes(number('bytes'))];
-  if (number('pages') > 0) parts.unshift(count(number('pages'), 'page'));
-  return parts.join(' · ');
 }
 
 const documentColumns: Column<KnowledgeDocument>[] = [
@@ -238,36 +229,5 @@ function Documents({ source, onAdd }: { source: KnowledgeSource; onAdd: (() => v
         }
       />
     </>
-  );
-}
-
-const ingestionColumns: Column<KnowledgeIngestion>[] = [
-  { id: 'id', name: 'Ingestion', look: 'main', cell: ({ id }) => <Id id={id} /> },
-  { id: 'status', name: 'Status', sort: ({ status }) => status, cell: ({ status }) => <State value={status} /> },
-  {
-    id: 'result',
-    name: 'Result',
-    cell: ({ error, stats }) => (
-      <span className="faint">{error ? String(error.message ?? error.code) : statsText(stats)}</span>
-    ),
-  },
-  { id: 'started', name: 'Started', sort: (one) => one.created_at, cell: (one) => <Time at={one.created_at} /> },
-];
-
-function Ingestions({ source }: { source: string }) {
-  const [{ page }, change] = useFilters({ page: '1' });
-  const poll = ({ data }: { data: KnowledgeIngestion[] }) => (data.some(isActive) ? firstPollMs : undefined);
-  const loaded = useApi(ingestions, { path: { source }, query: { page: pageNumber(page) } }, { poll, keep: true });
-  return (
-    <PagedTable
-      label="Ingestions"
-      loaded={loaded}
-      columns={ingestionColumns}
-      rowId={({ id }) => id}
-      onPage={(next) => change({ page: String(next) })}
-      empty={
-        <Empty title="Nothing has been ingested yet">Each push and each pull is listed here with its result.</Empty>
-      }
-    />
   );
 }

@@ -1,16 +1,21 @@
 import { useState } from 'react';
 import { useLocation } from 'wouter';
-import { call } from '../../api/client.ts';
+import { call, type Item } from '../../api/client.ts';
 import type { KnowledgeSource } from '../../api/generated.ts';
+import { useSession } from '../../session.tsx';
 import { Button } from '../../ui/button.tsx';
 import { Form } from '../../ui/dialog.tsx';
 import { CodeField, Field } from '../../ui/field.tsx';
 import { parseObject } from '../../ui/json.ts';
 import { ErrorNotice } from '../../ui/notice.tsx';
-import { optimistically, refresh, useAction } from '../../ui/query.ts';
+import { optimistically, refresh, useAction, useApi } from '../../ui/query.ts';
 import { DeleteButton } from '../../ui/resource-page.tsx';
+import { Skeleton } from '../../ui/shown.tsx';
 import { useUnsaved } from '../../ui/unsaved.ts';
+import { EraseButton } from '../erasures/erase-button.tsx';
+import { addressOf, CredentialsSetting } from './credentials.tsx';
 import { InboundUrl } from './inbound-url.tsx';
+import { otherMembers, readPayload, SchemaFields, typedOf } from './schema-form.tsx';
 import { sourceName } from './source-name.ts';
 
 const patch = 'PATCH /api/v1/knowledge_sources/{source}';
@@ -24,6 +29,7 @@ export function Settings({
   onChange: (source: KnowledgeSource) => void;
 }) {
   const [, navigate] = useLocation();
+  const { isDeveloper } = useSession();
   const path = { source: source.id };
   const pause = useAction(() => {
     const state = source.state === 'active' ? ('paused' as const) : ('active' as const);
@@ -32,13 +38,7 @@ export function Settings({
   return (
     <div className="stack">
       <Name source={source} onChange={onChange} />
-      <JsonSetting
-        name="payload"
-        label="Payload"
-        hint="What the source reads, and how, as JSON."
-        source={source}
-        onChange={onChange}
-      />
+      <Reading source={source} onChange={onChange} />
       <JsonSetting
         name="metadata"
         label="Metadata"
@@ -75,6 +75,18 @@ export function Settings({
           </DeleteButton>
         </div>
       </section>
+      {isDeveloper ? (
+        <section className="card">
+          <h2>Erase</h2>
+          <p className="hint">
+            This deletes the same and every trace of it in indexes, models and stored answers, and ends with a signed
+            certificate.
+          </p>
+          <div>
+            <EraseButton kind="source" id={source.id} name={sourceName(source)} />
+          </div>
+        </section>
+      ) : null}
     </div>
   );
 }
@@ -98,6 +110,77 @@ function Name({ source, onChange }: { source: KnowledgeSource; onChange: (source
             <input id={id} {...described} required value={name} onChange={(event) => setName(event.target.value)} />
           )}
         </Field>
+      </Form>
+    </section>
+  );
+}
+
+/** What the source reads: a form by the schema of its kind, or JSON for a kind without one. */
+function Reading({ source, onChange }: { source: KnowledgeSource; onChange: (source: KnowledgeSource) => void }) {
+  const kinds = useApi('GET /api/v1/knowledge_sources/kinds');
+  const kind = kinds.data?.data.find(({ type }) => type === source.type);
+  const json = (
+    <JsonSetting
+      name="payload"
+      label="Payload"
+      hint="What the source reads, and how, as JSON."
+      source={source}
+      onChange={onChange}
+    />
+  );
+  if (kinds.loading) return <Skeleton rows={4} />;
+  if (!kind) return json;
+  return (
+    <>
+      <PayloadSetting key={JSON.stringify(source.payload)} kind={kind} source={source} onChange={onChange} />
+      {kind.credentials_schema ? (
+        <CredentialsSetting schema={kind.credentials_schema} source={source} onChange={onChange} />
+      ) : null}
+      <details className="as-json">
+        <summary>The payload as JSON</summary>
+        {json}
+      </details>
+    </>
+  );
+}
+
+function PayloadSetting({
+  kind: { label, payload_schema: schema },
+  source,
+  onChange,
+}: {
+  kind: Item<'GET /api/v1/knowledge_sources/kinds'>;
+  source: KnowledgeSource;
+  onChange: (source: KnowledgeSource) => void;
+}) {
+  const stored = source.payload ?? {};
+  const [typed, setTyped] = useState(() => typedOf(schema, stored));
+  const payload = { ...otherMembers(schema, stored), ...readPayload(schema, typed) };
+  const isChanged =
+    JSON.stringify(readPayload(schema, typedOf(schema, stored))) !== JSON.stringify(readPayload(schema, typed));
+  useUnsaved(isChanged);
+  const save = useAction(async () => onChange(await call(patch, { path: { source: source.id }, body: { payload } })), {
+    say: 'Saved.',
+    refresh: ['GET /api/v1/knowledge_sources'],
+  });
+  return (
+    <section className="card">
+      <h2>What it reads: {label}</h2>
+      <Form
+        submit="Save what it reads"
+        busy={save.busy}
+        error={save.error}
+        shownFields={Object.keys(typed).map((member) => `payload.${member}`)}
+        onSubmit={() => save.run()}
+      >
+        <div className="row">
+          <SchemaFields schema={schema} values={typed} error={save.error} onChange={setTyped} />
+        </div>
+        {source.has_credentials && addressOf(payload) !== addressOf(stored) ? (
+          <p className="notice warning">
+            The stored credentials belong to another address: saving clears them. Enter them again afterwards.
+          </p>
+        ) : null}
       </Form>
     </section>
   );

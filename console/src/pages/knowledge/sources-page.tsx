@@ -18,6 +18,7 @@ import { State } from '../../ui/state.tsx';
 import type { Column } from '../../ui/table.tsx';
 import { Time } from '../../ui/time.tsx';
 import { ownerMember } from '../people/agents-page.tsx';
+import { CredentialFields, credentialsMember } from './credentials.tsx';
 import { emptyPayload, readPayload, SchemaFields } from './schema-form.tsx';
 import { sourceName } from './source-name.ts';
 
@@ -153,6 +154,7 @@ function NewSource({ kinds, onClose }: { kinds: Kind[]; onClose: () => void }) {
   const [owner, setOwner] = useState(isDeveloper ? (place.org ?? '') : (session.user?.id ?? ''));
   const kind = kinds.find((one) => one.type === type);
   const [payload, setPayload] = useState(emptyPayload);
+  const [credentials, setCredentials] = useState(emptyPayload);
 
   const create = useAction(
     async () => {
@@ -161,6 +163,7 @@ function NewSource({ kinds, onClose }: { kinds: Kind[]; onClose: () => void }) {
           type,
           ...ownerMember(owner),
           payload: readPayload(kind?.payload_schema ?? {}, payload),
+          ...credentialsMember(kind?.credentials_schema, credentials),
           ...(name === '' ? {} : { metadata: { name } }),
         },
       });
@@ -175,7 +178,11 @@ function NewSource({ kinds, onClose }: { kinds: Kind[]; onClose: () => void }) {
         submit="Create the source"
         busy={create.busy}
         error={create.error}
-        shownFields={['org', 'team', 'user', 'agent', ...Object.keys(payload).map((member) => `payload.${member}`)]}
+        shownFields={[
+          ...['org', 'team', 'user', 'agent'],
+          ...Object.keys(payload).map((member) => `payload.${member}`),
+          ...Object.keys(credentials).map((member) => `credentials.${member}`),
+        ]}
         onSubmit={() => create.run()}
         onCancel={onClose}
       >
@@ -190,6 +197,7 @@ function NewSource({ kinds, onClose }: { kinds: Kind[]; onClose: () => void }) {
                 onChange={() => {
                   setType(one.type);
                   setPayload(emptyPayload);
+                  setCredentials(emptyPayload);
                 }}
               />
               <span>
@@ -211,6 +219,14 @@ function NewSource({ kinds, onClose }: { kinds: Kind[]; onClose: () => void }) {
             values={payload}
             error={create.error}
             onChange={setPayload}
+          />
+        ) : null}
+        {kind?.credentials_schema ? (
+          <CredentialFields
+            schema={kind.credentials_schema}
+            values={credentials}
+            error={create.error}
+            onChange={setCredentials}
           />
         ) : null}
         <Field

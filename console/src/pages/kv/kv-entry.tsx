@@ -188,8 +188,8 @@ function EditForm({
       {conflict ? (
         <div className="notice warning" role="alert">
           <p>
-            <strong>It was changed meanwhile</strong> while you were editing. Both values are below: use theirs, or
-            overwrite it with yours.
+            <strong>It was changed while you were editing.</strong> Both values are below: use theirs, or overwrite it
+            with yours.
           </p>
           <div className="panes">
             <div>

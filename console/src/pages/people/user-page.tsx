@@ -11,6 +11,8 @@ import { refresh, useApi } from '../../ui/query.ts';
 import { DeleteButton } from '../../ui/resource-page.tsx';
 import { Shown } from '../../ui/shown.tsx';
 import { Time } from '../../ui/time.tsx';
+import { EraseButton } from '../erasures/erase-button.tsx';
+import { ExportButton } from '../erasures/export-button.tsx';
 import { Assistants } from '../keys/assistants.tsx';
 import { Tokens } from '../keys/tokens.tsx';
 import { userFields } from './users-page.tsx';
@@ -68,6 +70,17 @@ export function UserPage({ id }: { id: string }) {
             <Tokens user={id} />
           </section>
           <Assistants user={id} />
+          <section className="card">
+            <h2>Everything about this user</h2>
+            <p className="hint">
+              The export is a ZIP archive of all that is stored about the user. An erasure deletes all of it, in
+              indexes, journals and stored responses too, and ends with a signed certificate.
+            </p>
+            <div className="toolbar">
+              <ExportButton user={found.id} />
+              <EraseButton kind="user" id={found.id} name={found.email ?? found.name ?? found.id} />
+            </div>
+          </section>
           {editing ? (
             <FormDialog
               title="Edit the user"

@@ -1,4 +1,5 @@
 import { Link } from 'wouter';
+import { useSession } from '../../session.tsx';
 import { Button } from '../../ui/button.tsx';
 import { Json } from '../../ui/code.tsx';
 import { Id } from '../../ui/copy.tsx';
@@ -7,18 +8,27 @@ import { Details } from '../../ui/page.tsx';
 import { State } from '../../ui/state.tsx';
 import { Time } from '../../ui/time.tsx';
 import type { Execution, Waiting } from './run-state.ts';
+import { ModelCalls, ToolCalls } from './tool-calls.tsx';
 
 /** What one execution of a node received, returned, waits for and failed with. */
 export function NodePanel({
+  run,
   execution,
+  executions,
+  onChoose,
   onAgain,
   onClose,
 }: {
+  run: string;
   execution: Execution;
+  /** All of the run, among them the calls of tools of this one. */
+  executions: Execution[];
+  onChoose: (command: string) => void;
   /** Offers to run again from this node; absent where that is not possible. */
   onAgain: (() => void) | undefined;
   onClose: () => void;
 }) {
+  const { isDeveloper } = useSession();
   const { nodeId, index, state, attempts, startedAt, endedAt, input, output, error } = execution;
   return (
     <section className="card" aria-label={`Node ${nodeId}`}>
@@ -64,6 +74,8 @@ export function NodePanel({
           <Json value={input} label={`Input of ${nodeId}`} />
         </>
       )}
+      <ToolCalls execution={execution} executions={executions} onChoose={onChoose} />
+      {isDeveloper && mayHaveCalled(execution) ? <ModelCalls run={run} node={nodeId} /> : null}
       {output === undefined ? null : (
         <>
           <h3>Output</h3>
@@ -72,6 +84,12 @@ export function NodePanel({
       )}
     </section>
   );
+}
+
+/** A node that has asked a language model, or asks one now: only `generate` nodes have messages and usage. */
+function mayHaveCalled({ input, output }: Execution): boolean {
+  const has = (value: unknown, member: string) => typeof value === 'object' && value !== null && member in value;
+  return has(input, 'messages') || has(output, 'usage');
 }
 
 export function Waits({ waits }: { waits: Waiting }) {

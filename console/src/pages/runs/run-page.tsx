@@ -1,4 +1,4 @@
-import { useEffect, useMemo, useState } from 'react';
+import { useEffect, useMemo, useRef, useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import { type ApiError, call, urlOf } from '../../api/client.ts';
 import type { AutomationRun } from '../../api/generated.ts';
@@ -24,6 +24,7 @@ import { Time } from '../../ui/time.tsx';
 import { Graph } from '../automations/graph.tsx';
 import { Timeline } from './journal.tsx';
 import { NodePanel, Waits } from './node-panel.tsx';
+import { PendingFor } from './pending-for.tsx';
 import { RunAgain } from './run-again.tsx';
 import { type Execution, foldRun, isOver } from './run-state.ts';
 import { type Journal, useJournal } from './use-journal.ts';
@@ -35,17 +36,21 @@ const pollMs = 700;
 /** One run, live: what it waits for, its graph, its waterfall, and its journal. */
 export function RunPage({ id }: { id: string }) {
   const path = { automation_run: id };
-  // Only invoked runs have a stream. Others are polled.
-  const poll = (found: AutomationRun) => (found.type !== 'invoked' && !isOver(found) ? pollMs : undefined);
+  // Only invoked runs have a stream, and it does not say why a run is pending. Others are polled.
+  const poll = (found: AutomationRun) =>
+    (found.type !== 'invoked' || found.status === 'pending') && !isOver(found) ? pollMs : undefined;
   const run = useApi('GET /api/v1/automation_runs/{automation_run}', { path }, { poll });
   const { data, replace } = run;
+  const latest = useRef(data);
+  latest.current = data;
   const streamed = data?.type === 'invoked' && !isOver(data);
   useEffect(() => {
     if (!streamed) return;
     const ended = new AbortController();
     const url = urlOf('/api/v1/automation_runs/{automation_run}/stream', { automation_run: id });
     const onData = (now: AutomationRun) => {
-      replace(now);
+      const { pending_for } = latest.current ?? {};
+      replace(now.status === 'pending' && pending_for !== undefined ? { ...now, pending_for } : now);
       return isOver(now);
     };
     void readEvents<AutomationRun>(url, onData, ended.signal);
@@ -110,7 +115,8 @@ function RunBody({
         }
         lead={
           <>
-            <State value={shown} /> · started <Time at={run.created_at} /> · {took(run)} ·{' '}
+            <State value={shown} /> · {run.status === 'pending' ? 'created' : 'started'} <Time at={run.created_at} /> ·{' '}
+            {run.started_at === undefined ? null : `${took(run)} · `}
             <Id id={run.id} label={`…${run.id.slice(-8)}`} />
             {run.retried_from === undefined ? null : (
               <>
@@ -146,6 +152,7 @@ function RunBody({
       </PageHead>
       <ErrorNotice error={retry.error} />
       {run.error ? <Failure error={run.error} /> : null}
+      {run.status === 'pending' ? <Pending run={run} /> : null}
       {waits.length > 0 ? <WaitList waits={waits} /> : null}
       {over ? <Retries run={run.id} /> : null}
       <Progress
@@ -208,6 +215,16 @@ function Retries({ run }: { run: string }) {
         </span>
       ))}
     </p>
+  );
+}
+
+/** Why a run has not started. */
+function Pending({ run: { pending_for, workflow_version } }: { run: AutomationRun }) {
+  if (pending_for === undefined && workflow_version !== undefined) return null;
+  return (
+    <section className="notice warning" aria-label="Has not started">
+      <p>This run {pending_for ? <PendingFor pending={pending_for} /> : 'waits until a worker of yours claims it.'}</p>
+    </section>
   );
 }
 
@@ -338,7 +355,10 @@ function Progress({
       <div className="stack">
         {chosen ? (
           <NodePanel
+            run={run.id}
             execution={chosen}
+            executions={executions}
+            onChoose={setCommand}
             onAgain={onAgain && (() => onAgain(chosen))}
             onClose={() => setCommand(undefined)}
           />

@@ -23,10 +23,15 @@ export type Execution = {
   waits: Waiting | undefined;
   /** Runs, extractions and ingestions that the node has started. */
   children: string[];
+  /** The responses in which a language model asked for calls of tools. */
+  turns: { text: string; tool_calls: ToolCall[] }[];
   input: unknown;
   output: unknown;
   error: { code?: string; message?: string } | undefined;
 };
+
+/** A call that a model asked for; `error` if it was not made. */
+export type ToolCall = { id: string; name: string; arguments: string; error?: { code: string; message: string } };
 
 type RunState = {
   executions: Execution[];
@@ -66,7 +71,7 @@ function applyEntry(byCommand: Map<string, Execution>, entry: WorkflowJournalEnt
       byCommand.set(command_id, {
         ...{ commandId: command_id, nodeId: node_id, parent: metadata.parent_command_id, index: metadata.index },
         ...{ state: 'running', attempts: metadata.attempt ?? 1, startedAt: created_at, endedAt: undefined },
-        ...{ waits: undefined, children: [], input, output: undefined, error: undefined },
+        ...{ waits: undefined, children: [], turns: [], input, output: undefined, error: undefined },
       });
     return;
   }
@@ -75,6 +80,9 @@ function applyEntry(byCommand: Map<string, Execution>, entry: WorkflowJournalEnt
   const payload = (record.payload ?? {}) as { name?: string; id?: string; approval?: string; fires_at?: string };
   const until = payload.fires_at === undefined ? {} : { until: payload.fires_at };
   switch (type) {
+    case 'tool_calls_received':
+      execution.turns.push(readTurn(record.payload));
+      return;
     case 'timer_started':
       wait(execution, { kind: 'time', ...until });
       return;
@@ -105,6 +113,12 @@ function applyEntry(byCommand: Map<string, Execution>, entry: WorkflowJournalEnt
     }
     default:
   }
+}
+
+/** Who may not see the contents of the journal gets no payload. */
+function readTurn(payload: unknown): Execution['turns'][number] {
+  const { text = '', tool_calls = [] } = (payload ?? {}) as Partial<Execution['turns'][number]>;
+  return { text, tool_calls };
 }
 
 type Metadata = { attempt?: number; parent_command_id?: string; index?: number; will_retry?: boolean };

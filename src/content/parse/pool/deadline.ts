@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
 /** A deadline is stretched to at most this many times its length, however long the process waits. */
-const stretchMax = 4;
+const stretchMax = 10;
 /** The use of processors is first read after this time, which most documents do not take. */
 const firstReadingMs = 1_000;
 
