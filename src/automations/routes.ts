@@ -257,7 +257,7 @@ function registerRunReading(api: Api, { runs, streams }: AutomationRouteDeps): v
       responses: { 200: ref(runSchema) },
       async handler({ caller, params: given }) {
         const run = await runs.get(caller, given.automation_run);
-        const pendingFor = await runs.pendingFor(run);
+        const pendingFor = await runs.pendingFor(caller, run);
         return { ...presentRun(run), ...(pendingFor === undefined ? {} : { pending_for: pendingFor }) };
       },
     });

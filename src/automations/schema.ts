@@ -212,7 +212,7 @@ const pendingFor = Type.Object(
   },
   {
     description:
-      'Why a run with a workflow has not started yet. Only in the response of GET of one run, and only if a limit delays it.',
+      'Why a run with a workflow has not started yet. Only in the response of GET of one run to a secret key or developer, and only if a limit delays it.',
   },
 );
 

@@ -161,9 +161,12 @@ export function createRunService({ db, clock, secrets, expressions, automations,
   }
 
   return {
-    /** Why a pending run has not started; undefined if no limit delays it. */
-    async pendingFor(run: RunRow): Promise<PendingFor | undefined> {
-      if (run.status !== 'pending' || run.graphVersion === null) return undefined;
+    /**
+     * Why a pending run has not started; undefined if no limit delays it. It counts the runs of others, so only those who
+     * see the whole app learn it.
+     */
+    async pendingFor(caller: Caller, run: RunRow): Promise<PendingFor | undefined> {
+      if (run.status !== 'pending' || run.graphVersion === null || !canSeeWholeApp(caller)) return undefined;
       return findPendingFor(db, run, clock.now());
     },
 

@@ -37,7 +37,8 @@ async function end(run: string): Promise<void> {
 }
 
 test('one run of each customer is active, also while it waits, and the others start in their order', async () => {
-  const automation = await client.createAutomation({ workflow: waiting, concurrency: perCustomer });
+  const owner = await server.provision.user(app);
+  const automation = await client.createAutomation({ workflow: waiting, concurrency: perCustomer, user: owner.id });
   const [a1, b1] = [await invoke(automation, 'a'), await invoke(automation, 'b')];
   // Jobs of runs that are invoked together may start in another order.
   await untilActive([a1, b1], [a1, b1]);
@@ -45,6 +46,9 @@ test('one run of each customer is active, also while it waits, and the others st
   await untilActive([a1, b1, a2, a3], [a1, b1]);
   const { body: held } = await client.call<Pending>('GET', `/automation_runs/${a3}`);
   assert.deepEqual(held.pending_for, { limit: 'concurrency', ahead: 1 });
+  // It counts runs that a user may not see.
+  const asUser = await server.api<Pending>('GET', `/api/v1/automation_runs/${a3}`, { token: owner.token });
+  assert.deepEqual([asUser.status, asUser.body.pending_for], [200, undefined]);
   await end(a1);
   await untilActive([b1, a2, a3], [b1, a2]);
   await client.call('POST', `/automation_runs/${a2}/cancel`);

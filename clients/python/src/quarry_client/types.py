@@ -273,7 +273,7 @@ class AutomationRunSummaryWaitingFor(TypedDict):
 
 
 class AutomationRunSummaryPendingFor(TypedDict):
-    """Why a run with a workflow has not started yet. Only in the response of GET of one run, and only if a limit delays it."""
+    """Why a run with a workflow has not started yet. Only in the response of GET of one run to a secret key or developer, and only if a limit delays it."""
 
     limit: Literal["max_concurrent_runs", "concurrency", "rate"]
     """The limit of the automation that delays the run."""
@@ -312,7 +312,7 @@ class AutomationRunSummary(TypedDict):
     waiting_for: NotRequired[AutomationRunSummaryWaitingFor]
     """What the run waits for; absent if it does not wait."""
     pending_for: NotRequired[AutomationRunSummaryPendingFor]
-    """Why a run with a workflow has not started yet. Only in the response of GET of one run, and only if a limit delays it."""
+    """Why a run with a workflow has not started yet. Only in the response of GET of one run to a secret key or developer, and only if a limit delays it."""
     org: NotRequired[str]
     """The organisation (`org_…`)."""
     team: NotRequired[str]
@@ -435,7 +435,7 @@ class AutomationRunWaitingFor(TypedDict):
 
 
 class AutomationRunPendingFor(TypedDict):
-    """Why a run with a workflow has not started yet. Only in the response of GET of one run, and only if a limit delays it."""
+    """Why a run with a workflow has not started yet. Only in the response of GET of one run to a secret key or developer, and only if a limit delays it."""
 
     limit: Literal["max_concurrent_runs", "concurrency", "rate"]
     """The limit of the automation that delays the run."""
@@ -480,7 +480,7 @@ class AutomationRun(TypedDict):
     waiting_for: NotRequired[AutomationRunWaitingFor]
     """What the run waits for; absent if it does not wait."""
     pending_for: NotRequired[AutomationRunPendingFor]
-    """Why a run with a workflow has not started yet. Only in the response of GET of one run, and only if a limit delays it."""
+    """Why a run with a workflow has not started yet. Only in the response of GET of one run to a secret key or developer, and only if a limit delays it."""
     org: NotRequired[str]
     """The organisation (`org_…`)."""
     team: NotRequired[str]
@@ -2711,7 +2711,7 @@ class ClaimedAutomationRunWaitingFor(TypedDict):
 
 
 class ClaimedAutomationRunPendingFor(TypedDict):
-    """Why a run with a workflow has not started yet. Only in the response of GET of one run, and only if a limit delays it."""
+    """Why a run with a workflow has not started yet. Only in the response of GET of one run to a secret key or developer, and only if a limit delays it."""
 
     limit: Literal["max_concurrent_runs", "concurrency", "rate"]
     """The limit of the automation that delays the run."""
@@ -2756,7 +2756,7 @@ class ClaimedAutomationRun(TypedDict):
     waiting_for: NotRequired[ClaimedAutomationRunWaitingFor]
     """What the run waits for; absent if it does not wait."""
     pending_for: NotRequired[ClaimedAutomationRunPendingFor]
-    """Why a run with a workflow has not started yet. Only in the response of GET of one run, and only if a limit delays it."""
+    """Why a run with a workflow has not started yet. Only in the response of GET of one run to a secret key or developer, and only if a limit delays it."""
     org: NotRequired[str]
     """The organisation (`org_…`)."""
     team: NotRequired[str]

@@ -239,7 +239,7 @@ expected: unknown;
 found: unknown;
 } | undefined;
 } | undefined;
-/** Why a run with a workflow has not started yet. Only in the response of GET of one run, and only if a limit delays it. */
+/** Why a run with a workflow has not started yet. Only in the response of GET of one run to a secret key or developer, and only if a limit delays it. */
 pending_for?: {
 /** The limit of the automation that delays the run. */
 limit: 'max_concurrent_runs' | 'concurrency' | 'rate';
@@ -380,7 +380,7 @@ expected: unknown;
 found: unknown;
 } | undefined;
 } | undefined;
-/** Why a run with a workflow has not started yet. Only in the response of GET of one run, and only if a limit delays it. */
+/** Why a run with a workflow has not started yet. Only in the response of GET of one run to a secret key or developer, and only if a limit delays it. */
 pending_for?: {
 /** The limit of the automation that delays the run. */
 limit: 'max_concurrent_runs' | 'concurrency' | 'rate';
@@ -2305,7 +2305,7 @@ expected: unknown;
 found: unknown;
 } | undefined;
 } | undefined;
-/** Why a run with a workflow has not started yet. Only in the response of GET of one run, and only if a limit delays it. */
+/** Why a run with a workflow has not started yet. Only in the response of GET of one run to a secret key or developer, and only if a limit delays it. */
 pending_for?: {
 /** The limit of the automation that delays the run. */
 limit: 'max_concurrent_runs' | 'concurrency' | 'rate';
