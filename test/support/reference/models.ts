@@ -5,7 +5,13 @@ import type { Recorder } from './recorder.ts';
 export async function recordModels(recorder: Recorder): Promise<void> {
   const { id } = await recorder.record('createModel', {
     body: {
-      ...{ name: 'small', provider: 'anthropic', model: 'claude-haiku-4-5', key: 'sk-ant-…', context_tokens: 200_000 },
+      ...{
+        name: 'small',
+        provider: 'anthropic',
+        model: 'claude-haiku-4-5',
+        key: 'sk-ant-4f1c29',
+        context_tokens: 200_000,
+      },
       prices: { input: 1_000_000, output: 5_000_000 },
     },
   });
