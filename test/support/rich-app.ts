@@ -4,6 +4,7 @@ import { AutomationsClient, graphOf } from './automations.ts';
 import { startLanguageModel } from './language-model.ts';
 import type { TestApp } from './provisioner.ts';
 import type { TestServer } from './server.ts';
+import { until } from './until.ts';
 
 /** The ids in the addresses of a rich app's pages. */
 type RichApp = Record<
@@ -130,7 +131,7 @@ async function fillKnowledge(server: TestServer, app: TestApp, create: Create, o
   for (const [at, title] of ['Berth fees', 'Pilotage', 'Dangerous goods', 'Waste and ballast water'].entries())
     await ingest(source, title, rules.replace('Berth fees', `${title} ${at}`));
   await ingest(sources[1], 'Declaring goods', rules.replace('Berth fees', 'Declaring goods'));
-  await settle(server, async () => {
+  await until(async () => {
     const found = await server.api<{ total_entries: number }>('GET', '/api/v1/knowledge_documents', {
       key: app.secretKey,
     });
@@ -142,12 +143,6 @@ async function fillKnowledge(server: TestServer, app: TestApp, create: Create, o
   const extraction = await create('/extractions', { file: files[1], destination_kind: 'storage' });
   await create('/extractions', { url: 'https://nowhere.invalid/handbook', mode: 'link', destination_kind: 'storage' });
   return { file: files[0] ?? '', source, document: documents.body.data[0]?.id ?? '', extraction };
-}
-
-async function settle(_server: TestServer, isDone: () => Promise<boolean>): Promise<void> {
-  for (const deadline = Date.now() + 300_000; Date.now() < deadline; await new Promise((next) => setTimeout(next, 100)))
-    if (await isDone()) return;
-  throw new Error('The sample was not ready in five minutes.');
 }
 
 const done = { id: 'done', kind: 'complete', result: { ok: true } };
