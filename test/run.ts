@@ -46,8 +46,6 @@ const longest = [
   'test/api/db/previous-release.test.ts',
   'test/fuzz/api.test.ts',
   'test/crash/mixed.test.ts',
-  'test/cli/package.test.ts',
-  'test/fuzz/complexity.test.ts',
 ];
 /** They start embedded databases. */
 const serving = ['test/crash', 'test/cli'];
