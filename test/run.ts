@@ -42,11 +42,7 @@ const alone = new Set([
   'test/cli/package.test.ts',
 ]);
 /** Of the files that run by themselves, those that take longest, in order: they start first. */
-const longest = [
-  'test/api/db/previous-release.test.ts',
-  'test/fuzz/api.test.ts',
-  'test/crash/mixed.test.ts',
-];
+const longest = ['test/api/db/previous-release.test.ts', 'test/fuzz/api.test.ts', 'test/crash/mixed.test.ts'];
 /** They start embedded databases. */
 const serving = ['test/crash', 'test/cli'];
 /** Six times what the longest test, the authorization matrix, takes on a busy machine of two cores. */

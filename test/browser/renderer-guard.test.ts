@@ -264,7 +264,8 @@ test('a page that never rests ends with its time', async () => {
 });
 
 test('a page that navigates without end is read where it stops', async () => {
-  const renderer = rendererWith({ bounds: { navigationsMax: 3 } });
+  // Time enough to reach the bound on any machine.
+  const renderer = rendererWith({ timeoutMs: 300_000, bounds: { navigationsMax: 3 } });
   const [, , left] = await Promise.all([
     ...['/again', '/reload'].map(async (path) => {
       const { html, truncated } = await draw(path, { renderer, lane: path });
