@@ -5,6 +5,7 @@ import { freeMap, ref, strict } from '../http/route/route.ts';
 import { documentTextKeyword } from '../http/route/validation.ts';
 import { limits } from '../lib/limits.ts';
 import { mapOf } from '../lib/map-schema.ts';
+import { warningsOf } from '../lib/warnings-schema.ts';
 import { lookupKeyFilter, lookupKeyInput } from '../tenancy/lookup-keys.ts';
 import { aclSchema } from './permissions/schema.ts';
 
@@ -90,15 +91,9 @@ export const sourceSchema = Type.Object(
       },
     ),
     warnings: Type.Optional(
-      Type.Array(
-        Type.Object({
-          field: Type.String({ description: 'The member of the request, such as `payload.max_pagess`.' }),
-          message: Type.String({ description: 'What looks like a mistake, for people.' }),
-        }),
-        {
-          description:
-            'Members of the payload that are not used and resemble members that are. Present only in the response that creates or changes the source.',
-        },
+      warningsOf(
+        'payload.max_pagess',
+        'Members of the payload that are not used and resemble members that are. Present only in the response that creates or changes the source.',
       ),
     ),
     statistics: Type.Optional(

@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { strict } from '../http/route/route.ts';
 import { limits } from '../lib/limits.ts';
+import { warningsOf } from '../lib/warnings-schema.ts';
 import { lookupKeyFilter, lookupKeyInput } from '../tenancy/lookup-keys.ts';
 
 const optionalText = Type.Optional(Type.String());
@@ -37,15 +38,9 @@ export const webhookSchema = Type.Object(
       Type.String({ description: 'Until this time, deliveries are also signed with the previous secret.' }),
     ),
     warnings: Type.Optional(
-      Type.Array(
-        Type.Object({
-          field: Type.String({ description: 'The member of the request, such as `events.0`.' }),
-          message: Type.String({ description: 'What looks like a mistake, for people.' }),
-        }),
-        {
-          description:
-            'Names in `events` that nothing has emitted so far, with the nearest name that is. Present only in the response that creates or changes the webhook.',
-        },
+      warningsOf(
+        'events.0',
+        'Names in `events` that nothing has emitted so far, with the nearest name that is. Present only in the response that creates or changes the webhook.',
       ),
     ),
     created_at: Type.String(),
