@@ -125,7 +125,7 @@ export function createDomains(
     userBytesMax: config.kvUserBytesMax,
   };
 
-  const { expressions } = services.process;
+  const { expressions, timeouts } = services.process;
   const llm = createLlm({
     ...{ db, secrets, clock, config, log, resolve, checkSchema: expressions.checkSchema },
     slots: services.process.llmSlots,
@@ -216,7 +216,7 @@ export function createDomains(
   );
 
   const models = createModels({ ...base, fetcher, operator: llm.operator, daysKept: config.modelCallDays });
-  const webhooks = createWebhooks({ ...base, fetcher, observe: observeDeliveries(services.metrics) });
+  const webhooks = createWebhooks({ ...base, fetcher, timeouts, observe: observeDeliveries(services.metrics) });
   const events = createEvents({ ...base, streamSecondsMax: config.streamSeconds, onLogged: webhooks.onLogged });
   const erasures = createErasures({
     ...base,

@@ -1,10 +1,10 @@
-import { isHeaderToken } from '../config/forms.ts';
 import type { Fetcher } from '../content/fetch/guarded-fetch.ts';
 import type { Database, Db } from '../db/database.ts';
 import type { PageRequest } from '../http/route/pages.ts';
 import { readTime } from '../http/route/times.ts';
 import type { Clock } from '../lib/clock.ts';
 import { AppError, found, invalidField } from '../lib/errors.ts';
+import { requireHeaderToken } from '../lib/header-token.ts';
 import { type IdKind, newUuid } from '../lib/ids.ts';
 import type { AliasRow, ModelRow } from '../llm/model-store.ts';
 import { defaultUrls, type OperatorModels } from '../llm/operator-models.ts';
@@ -60,17 +60,12 @@ export function createModelService({ db, clock, secrets, fetcher, operator }: Mo
     }
   }
 
-  function requireKeyForHeader(key: string | null | undefined): void {
-    if (typeof key === 'string' && !isHeaderToken(key))
-      throw invalidField('key', 'must be printable ASCII without spaces, because it is sent in a header');
-  }
-
   return {
     async create(caller: Caller, input: ModelCreate): Promise<ModelRow> {
       const url = input.url ?? defaultUrls[input.provider];
       if (url === undefined) throw invalidField('url', `is required for the provider ${input.provider}`);
       requireSafeUrl(url);
-      requireKeyForHeader(input.key);
+      requireHeaderToken('key', input.key);
       const { appId, sandboxId } = caller;
       const message = `There can be at most ${modelsMax} models.`;
       return db.begin(async (tx) => {
@@ -100,7 +95,7 @@ export function createModelService({ db, clock, secrets, fetcher, operator }: Mo
     /** A URL of another host removes the key: it was given for the host before. */
     async update(caller: Caller, id: string, change: ModelUpdate): Promise<ModelRow> {
       if (change.url !== undefined) requireSafeUrl(change.url);
-      requireKeyForHeader(change.key);
+      requireHeaderToken('key', change.key);
       return db.begin(async (tx) => {
         const row = found(await store.lockModel(tx, caller, pathId('model', id)));
         if (change.name !== undefined && change.name !== row.name)
