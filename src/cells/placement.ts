@@ -67,7 +67,7 @@ export function createPlacement({ directory, set }: { directory: Database; set: 
 
     async list(developerId, page) {
       const [rows, total] = await store.listPlacedApps(directory, developerId, page);
-      return [rows.map((row) => ({ ...row, runRetention: null })), total];
+      return [rows.map((row) => ({ ...row, runRetention: null, assistants: true })), total];
     },
 
     rename: (row) => store.updatePlacedApp(directory, row),
