@@ -1,5 +1,4 @@
 import { isIP } from 'node:net';
-import { isHeaderToken } from '../lib/header-token.ts';
 
 /** What the text of a setting must look like, in words that follow "must be", with an example. */
 export type Form = { words: string; example: string; accepts(text: string): boolean };
@@ -49,6 +48,11 @@ export const headerToken: Form = {
   example: 'sk-4f1c29',
   accepts: isHeaderToken,
 };
+
+/** Whether a key can be sent in a header. */
+export function isHeaderToken(text: string): boolean {
+  return /^[\x21-\x7e]+$/.test(text);
+}
 
 export const contact: Form = {
   words: 'an e-mail address or a URL, in ASCII',

@@ -1,6 +1,6 @@
 import { type Static, type TSchema, Type } from 'typebox';
 import { invalidField } from '../../lib/errors.ts';
-import { requireHeaderToken } from '../../lib/header-token.ts';
+import { requireHeaderToken } from '../../tenancy/header-token.ts';
 import type { Secrets } from '../../tenancy/secrets.ts';
 import type { SourceKind } from '../kinds/kind.ts';
 import type { Payload } from '../kinds/payload.ts';
