@@ -20,6 +20,8 @@ export type AppService = ReturnType<typeof createAppService>;
 export type AppPlacement = {
   create(app: { id: string; developerId: string; name: string; capabilityKey: Buffer }): Promise<store.AppRow>;
   list(developerId: string, page: PageRequest): Promise<[store.AppRow[], number]>;
+  /** The ids of a developer's apps, at most so many. */
+  listIds(developerId: string, max: number): Promise<string[]>;
   rename(row: store.AppRow): Promise<void>;
 };
 

@@ -4,7 +4,14 @@ import type { FirstPlace } from '../apps/bootstrap.ts';
 import { CellSet, type Injected, type OpenCell } from '../cells/cell-set.ts';
 import { Directory } from '../cells/directory.ts';
 import { createFront } from '../cells/front.ts';
-import { CellRefused, claimCell, prepareDirectory, refuseForeign, requireCellSecret } from '../cells/identity.ts';
+import {
+  CellRefused,
+  claimCell,
+  prepareDirectory,
+  refuseForeign,
+  refuseStrayApps,
+  requireCellSecret,
+} from '../cells/identity.ts';
 import { Directory as MoveDirectory } from '../cells/move/directory.ts';
 import { resumeMoves } from '../cells/move/resume.ts';
 import { type CellMembership, createPlacement } from '../cells/placement.ts';
@@ -57,6 +64,10 @@ export async function prepareCells(home: Services, cells: readonly CellSettings[
     async ownsApp(appId) {
       const place = await directory.find(appId);
       return place?.cell === name && place.state === 'here';
+    },
+    async databaseElsewhere(appId) {
+      const place = await directory.find(appId);
+      return place === undefined || place.cell === name ? undefined : set.get(place.cell).db;
     },
   });
   const opened = new Map<string, CellParts>();
@@ -177,6 +188,7 @@ async function openCell(
   try {
     await claimCell(home.db, services.db, { name, installation });
     await requireCellSecret(services.db, name, services.secrets);
+    await refuseStrayApps(home.db, services.db, name);
     if (home.config.secretPrevious !== undefined) await rewrapKeys(services.db, services.secrets);
     server = await createServer(services, { cells: membership });
     const { fastify, work } = server;

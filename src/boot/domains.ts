@@ -195,7 +195,10 @@ export function createDomains(
   });
   const auditing = createAudit({ db, clock, audit, ledger: ledger.service, daysKept: config.auditDays });
   const usage = createUsage(base);
-  const consoleSessions = createConsole({ ...base, auth: auth.service, users, sessions });
+  const consoleSessions = createConsole({
+    ...{ ...base, auth: auth.service, users, sessions },
+    placement: cells?.placement,
+  });
   const kv = createKv({ db, limits: kvLimits, streamSecondsMax: config.streamSeconds });
   const nodeDomains = createNodeDomains({
     ...fileDeps,

@@ -12,6 +12,11 @@ export type CellMembership = {
   placement: AppPlacement;
   /** Whether the app is in this cell and is not being moved. */
   ownsApp(appId: string): Promise<boolean>;
+  /**
+   * The database of an app of another cell; undefined for one of this cell. Throws 503 while that cell cannot be used.
+   * A developer's request to the directory's server may concern apps of every cell.
+   */
+  databaseElsewhere(appId: string): Promise<Database | undefined>;
   /** Whether the app of a failed request has moved to another cell. The next request is sent there. */
   hasMoved(request: IncomingMessage, app: string | undefined): Promise<boolean>;
 };
@@ -69,6 +74,8 @@ export function createPlacement({ directory, set }: { directory: Database; set: 
       const [rows, total] = await store.listPlacedApps(directory, developerId, page);
       return [rows.map((row) => ({ ...row, runRetention: null })), total];
     },
+
+    listIds: (developerId, max) => store.listPlacedIds(directory, developerId, max),
 
     rename: (row) => store.updatePlacedApp(directory, row),
   };

@@ -222,3 +222,14 @@ test('an app in a cell that this process does not serve is 503 with the reason',
   assert.equal(refused.status, 503);
   assert.match(refused.body.error.message, /does not serve the cell/);
 });
+
+test('what a developer does is logged where each of their apps is: its creation, and each sign-in to the console', async () => {
+  const opened = await api<{ csrf_token: string }>('POST', '/console/session', { body: { developer_token: token } });
+  assert.equal(opened.status, 201, opened.text);
+  for (const { id } of [here, away])
+    await until(async () => {
+      const { body } = await api<{ data: { action: string }[] }>('GET', `${developerApps}/${id}/audit`, { token });
+      const actions = body.data.map(({ action }) => action);
+      return actions.includes('createApp') && actions.includes('openConsoleSession');
+    });
+});
