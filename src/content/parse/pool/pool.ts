@@ -262,19 +262,18 @@ export class ParserPool {
     type Value = Pick<PreparedText, 'lines' | 'language' | 'chunks'> & { hashes: string[]; bundleChunks: number[] };
     const { hashes, bundleChunks, ...value } = reply.value as Value;
     const blobs = reply.blobs.map((blob) => Buffer.from(blob.buffer, blob.byteOffset, blob.byteLength));
-    if (blobs.length !== bundleChunks.length + hashes.length)
+    const [vectors, codes] = blobs.slice(bundleChunks.length);
+    if (vectors === undefined || codes === undefined || blobs.length !== bundleChunks.length + 2)
       throw new Error('The parser process returned a different number of parts than it names.');
-    const vectors = blobs.slice(bundleChunks.length);
+    const part = (all: Buffer, i: number) =>
+      all.subarray((all.length / hashes.length) * i, (all.length / hashes.length) * (i + 1));
     return {
       ...value,
       bundles: bundleChunks.flatMap((chunkCount, i) => {
         const content = blobs[i];
         return content ? [{ chunkCount, content }] : [];
       }),
-      vectors: hashes.flatMap((hash, i) => {
-        const vector = vectors[i];
-        return vector ? [[hash, vector] satisfies [string, Buffer]] : [];
-      }),
+      vectors: hashes.map((hash, i) => [hash, { vector: part(vectors, i), code: part(codes, i) }]),
     };
   }
 
