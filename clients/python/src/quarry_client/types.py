@@ -559,6 +559,8 @@ class App(TypedDict):
     """The name."""
     run_retention: NotRequired[AppRunRetention]
     """How long runs of automations without `retention` are kept after their end. Absent in lists, and if they are kept for ever."""
+    assistants: NotRequired[bool]
+    """`false` if no assistant may connect to the app by OAuth. Absent if they may, and in lists."""
     created_at: str
     """When it was created, in ISO 8601."""
     updated_at: str
@@ -3682,6 +3684,8 @@ class UpdateAppRequest(TypedDict):
     """The app’s own limits, at most those set by the operator of the server; null removes one. They apply to production and to each sandbox separately."""
     run_retention: NotRequired[Optional[UpdateAppRequestRunRetention]]
     """How long runs of automations without `retention` are kept after their end."""
+    assistants: NotRequired[bool]
+    """Whether assistants may connect to the MCP endpoint by OAuth, where the server runs with `QUARRY_MCP_OAUTH`. `false` also disconnects those that are."""
 
 
 

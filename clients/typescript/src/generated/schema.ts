@@ -458,6 +458,8 @@ failed_days?: number | undefined;
 /** How many failed runs of each automation are kept, the newest. Default: `runs`. */
 failed_runs?: number | undefined;
 } | undefined;
+/** `false` if no assistant may connect to the app by OAuth. Absent if they may, and in lists. */
+assistants?: boolean | undefined;
 /** When it was created, in ISO 8601. */
 created_at: string;
 /** When it last changed, in ISO 8601. */
@@ -3040,6 +3042,8 @@ failed_days?: number | undefined;
 /** How many failed runs of each automation are kept, the newest. Default: `runs`. */
 failed_runs?: number | undefined;
 } | null | undefined;
+/** Whether assistants may connect to the MCP endpoint by OAuth, where the server runs with `QUARRY_MCP_OAUTH`. `false` also disconnects those that are. */
+assistants?: boolean | undefined;
 };
 
 export type CreateSandboxRequest = {
