@@ -13,6 +13,7 @@ import { stopOrphan } from '../src/db/postmaster.ts';
 import { createLogger } from '../src/lib/log.ts';
 import { writeBatch, writeSingle } from './support/batch-program.ts';
 import { fillParserCache } from './support/cached-parsers.ts';
+import { testsCells } from './support/cells-of-process.ts';
 import { clusterVariable, copyClusterOf } from './support/cluster.ts';
 import { administrate, runVariable, templateDatabase } from './support/database.ts';
 import { poolerVariable, startPooler } from './support/pooler.ts';
@@ -43,6 +44,11 @@ const alone = new Set([
 ]);
 /** Of the files that run by themselves, those that take longest, in order: they start first. */
 const longest = ['test/api/db/previous-release.test.ts', 'test/fuzz/api.test.ts', 'test/crash/mixed.test.ts'];
+/** They look at the one database of a server, or start cells themselves, so they do not run with two cells. */
+const withoutCells = [
+  ...['test/api/cells/', 'test/api/db/', 'test/api/automations/fair-shares.test.ts'],
+  ...['test/crash/cells-start.test.ts', 'test/crash/move.test.ts', 'test/crash/move-steps.test.ts'],
+];
 /** They start embedded databases. */
 const serving = ['test/crash', 'test/cli'];
 /** Six times what the longest test, the authorization matrix, takes on a busy machine of two cores. */
@@ -173,8 +179,9 @@ function selectFiles(selected: string[]): string[] {
     if (!existsSync(path)) throw new Error(`There is no test ${path}.`);
     return statSync(path).isDirectory() ? testFilesIn(path) : [relative(root, realpathSync(path))];
   });
-  if (files.length === 0) throw new Error('There are no test files there.');
-  return files;
+  const chosen = testsCells ? files.filter((file) => !withoutCells.some((part) => file.startsWith(part))) : files;
+  if (chosen.length === 0) throw new Error('There are no test files there.');
+  return chosen;
 }
 
 function testFilesIn(directory: string): string[] {

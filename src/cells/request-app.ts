@@ -19,12 +19,25 @@ const apiPaths =
 
 /** Whether a request may belong to an app. */
 export function mayNameApp(url: string): boolean {
-  return apiPaths.test(url);
+  return apiPaths.test(plain(url));
+}
+
+/** The target as the router reads it: without an origin, and with ordinary characters unescaped in its path. */
+function plain(url: string): string {
+  if (url.startsWith('/') && !url.includes('%')) return url;
+  const target = url.replace(/^[a-z][\w+.-]*:\/\/[^/?#]*/i, '');
+  const end = target.indexOf('?');
+  const path = end < 0 ? target : target.slice(0, end);
+  const unescaped = path.replace(/%([0-9a-f]{2})/gi, (escaped, code: string) => {
+    const character = String.fromCharCode(Number.parseInt(code, 16));
+    return /[\w.~-]/.test(character) ? character : escaped;
+  });
+  return end < 0 ? unescaped : unescaped + target.slice(end);
 }
 
 /** Reads the app of a request in the same order in which the routes read its credentials. */
 export function nameApp(request: Request, readers: Readers): NamedApp {
-  const url = request.url ?? '/';
+  const url = plain(request.url ?? '/');
   return nameByPath(url, request, readers) ?? nameByHeaders(request) ?? nameByKeyInPath(url);
 }
 

@@ -7,6 +7,7 @@ import { digest, generateCredential } from '../../../src/tenancy/secrets.ts';
 import { startTwoCells } from '../../support/cells.ts';
 import { administrate } from '../../support/database.ts';
 import { EventStream } from '../../support/event-stream.ts';
+import { sendRaw } from '../../support/raw-request.ts';
 import type { ErrorBody } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 
@@ -119,6 +120,10 @@ test('signed, permanent and upload URLs of a file, inbound URLs and MCP lead to 
     assert.equal(file.status, 201, file.text);
     const pathOf = (url: string) => url.slice(new URL(url).origin.length);
     assert.equal((await api('GET', pathOf(file.body.url))).text, 'a,b\n1,2\n');
+    for (const spelling of ['/%61pi/v1/files/', 'http://elsewhere.test/api/v1/fil%65s/']) {
+      const request = `GET ${spelling}${file.body.id} HTTP/1.1\r\nhost: a\r\nx-api-key: ${key}\r\nconnection: close\r\n\r\n`;
+      assert.match(await sendRaw(server.baseUrl, request), /^HTTP\/1\.1 200 /, spelling);
+    }
     const link = await api<{ url: string }>('POST', '/api/v1/files/upload_urls', {
       key,
       body: { filename: 'b.txt', content_type: 'text/plain' },
