@@ -19,7 +19,7 @@ import { type CellSettings, cellsFile, readCells } from '../cells/settings.ts';
 import { hasApp, insertOwnApps, listUnknownCells } from '../cells/store.ts';
 import { ConfigError, runsJobs } from '../config/config.ts';
 import { openDatabase } from '../db/database.ts';
-import { SchemaMismatchError } from '../db/migrate.ts';
+import { canServe, SchemaMismatchError } from '../db/migrate.ts';
 import { BlobStoreMismatchError } from '../files/store-identity.ts';
 import type { Front } from '../http/front.ts';
 import { readPendingApp } from '../identity/sign-in.ts';
@@ -204,13 +204,19 @@ async function openCell(
         fastify.routing(request, response);
       },
       inject: (request) => injectInto(fastify, request),
-      check: () => services.direct`select 1`,
+      check: () => requireServable(services, name),
       close,
     };
   } catch (error) {
     await close();
     throw error;
   }
+}
+
+/** Rejects once a newer release has taken away from the database what this one uses. */
+async function requireServable({ direct, schemaVersion }: Services, name: string): Promise<void> {
+  if (!(await canServe(direct, schemaVersion)))
+    throw new SchemaMismatchError(`The database of the cell ${name} is newer than this release.`);
 }
 
 /** The cell in the directory's own database, which the server of the process serves. */

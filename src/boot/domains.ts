@@ -125,7 +125,7 @@ export function createDomains(
     userBytesMax: config.kvUserBytesMax,
   };
 
-  const { expressions } = services.process;
+  const { expressions, timeouts } = services.process;
   const llm = createLlm({
     ...{ db, secrets, clock, config, log, resolve, checkSchema: expressions.checkSchema },
     slots: services.process.llmSlots,
@@ -219,7 +219,7 @@ export function createDomains(
   );
 
   const models = createModels({ ...base, fetcher, operator: llm.operator, daysKept: config.modelCallDays });
-  const webhooks = createWebhooks({ ...base, fetcher, observe: observeDeliveries(services.metrics) });
+  const webhooks = createWebhooks({ ...base, fetcher, timeouts, observe: observeDeliveries(services.metrics) });
   const events = createEvents({ ...base, streamSecondsMax: config.streamSeconds, onLogged: webhooks.onLogged });
   const erasures = createErasures({
     ...base,
@@ -268,7 +268,11 @@ export function createDomains(
     llm,
     contextTokens: config.llmContextTokens,
     requestMsMax: config.llmRequestSeconds * 1000,
-    apps: createAppService({ ...base, placement: cells?.placement }),
+    apps: createAppService({
+      ...base,
+      placement: cells?.placement,
+      disconnectAssistants: oauth.service.disconnectAll,
+    }),
     usage: usage.service,
     setAsideJobs: createSetAsideJobService(base),
     auditing: auditing.service,
@@ -278,7 +282,7 @@ export function createDomains(
     externalSignIn: createExternalSignIn({ ...base, fetcher, keys: services.issuerKeys }),
     auth: auth.service,
     oauth: oauth.service,
-    mcpOauth: config.mcpOauth,
+    signsInAssistants: oauth.service.isOn,
     consoleSessions: consoleSessions.service,
     orgs: createOrgService({ db, files: files.service }),
     teams: createTeamService(base),

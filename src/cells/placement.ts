@@ -72,7 +72,7 @@ export function createPlacement({ directory, set }: { directory: Database; set: 
 
     async list(developerId, page) {
       const [rows, total] = await store.listPlacedApps(directory, developerId, page);
-      return [rows.map((row) => ({ ...row, runRetention: null })), total];
+      return [rows.map((row) => ({ ...row, runRetention: null, assistants: true })), total];
     },
 
     listIds: (developerId, max) => store.listPlacedIds(directory, developerId, max),
