@@ -120,6 +120,9 @@ export async function createPrograms({ server, app }: World) {
         ...{ claim: written.claimed.claim, after_sequence: written.sequence },
         entries: [{ type: 'node_started', node_id: 'a', kind: 'step' }],
       },
+      // Their credential is the claim of a message: without it, they are 401.
+      readClaimedRun: {},
+      appendClaimedRun: { after_sequence: 1, entries: [] },
     },
   };
 }

@@ -208,6 +208,7 @@ test('a route takes bodies of 64 KiB and 2,000 values at most, or is listed here
     ['emitEvent', 'payload'],
     ['reportAutomationRun', 'result'],
     ['appendRunEntries', 'outputs of steps'],
+    ['appendClaimedRun', 'outputs of steps'],
     ['callMcp', 'what its tools take'],
     ['callAppMcp', 'what its tools take'],
   ]);
