@@ -4,6 +4,7 @@ import type { Domain } from '../domain.ts';
 import type { OnLogged } from '../events/log.ts';
 import { taskNames } from '../jobs/task-names.ts';
 import type { Clock } from '../lib/clock.ts';
+import type { Timeouts } from '../lib/timeouts.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
 import { createWebhookService, type WebhookService } from './service.ts';
 import { addDeliverJob, createWebhookWork, deliverEvents } from './workflow.ts';
@@ -28,6 +29,7 @@ type WebhooksDeps = {
   offerRun: Parameters<typeof createWebhookWork>[0]['offerRun'];
   /** Programs whose runs functions execute. */
   programs: Parameters<typeof createWebhookService>[0]['programs'];
+  timeouts: Readonly<Timeouts>;
   /** Counts an attempt, with how it ended. */
   observe(outcome: string, seconds: number): void;
 };

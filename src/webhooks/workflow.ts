@@ -10,6 +10,7 @@ import { taskNames } from '../jobs/task-names.ts';
 import type { Clock } from '../lib/clock.ts';
 import { defined } from '../lib/defined.ts';
 import { formatId } from '../lib/ids.ts';
+import type { Timeouts } from '../lib/timeouts.ts';
 import type { Scope } from '../tenancy/caller.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
 import { signedHeaders } from '../tenancy/signed-messages.ts';
@@ -36,13 +37,12 @@ type WebhookWorkDeps = {
   fetcher: Fetcher;
   /** What to add to the message of an event that wakes a function; undefined if its claim is over. */
   offerRun(appId: string, eventId: string): Promise<WakeOffer | undefined>;
+  timeouts: Readonly<Timeouts>;
   observe(outcome: string, seconds: number): void;
 };
 
 /** Concurrent requests of one process to one webhook. */
 const requestsMax = 8;
-/** Tests of what other deliveries do meanwhile lengthen the time. */
-export const deliveryBounds = { timeoutMs: 15_000 };
 /** If an attempt is not recorded after this time, its process has died, and the delivery is due again. */
 const claimMs = 30_000;
 /** A function may work until it responds. */
@@ -176,7 +176,7 @@ const claimOver = { code: 'claim_over', message: 'The run has ended, or its clai
 
 /** Returns undefined if the process stops meanwhile. The body of the response is never read. */
 async function send(
-  { fetcher, secrets, offerRun }: WebhookWorkDeps,
+  { fetcher, secrets, offerRun, timeouts }: WebhookWorkDeps,
   delivery: ClaimedDelivery,
   now: Date,
   signal: AbortSignal,
@@ -193,7 +193,7 @@ async function send(
       body,
       lane: delivery.appId,
       redirect: 'manual',
-      timeoutMs: wakes ? hosting.timeoutMs : deliveryBounds.timeoutMs,
+      timeoutMs: wakes ? hosting.timeoutMs : timeouts.deliveryMs,
       signal,
       bytesMax: Number.POSITIVE_INFINITY,
       headers: {

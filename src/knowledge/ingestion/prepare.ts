@@ -77,7 +77,7 @@ export async function prepareInput(
 ): Promise<PreparedInput> {
   const { db, embedder } = deps;
   const old = input.documentId === null ? undefined : await findDocumentById(db, source.appId, input.documentId);
-  const vectors = old ? await readKnownVectors(db, old, embedder.model) : new Map<string, Buffer>();
+  const vectors: KnownVectors = old ? await readKnownVectors(db, old, embedder.model) : new Map();
   const { embedded: tokens, ...prepared } = await prepareDocument(
     deps,
     {
