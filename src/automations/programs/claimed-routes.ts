@@ -1,3 +1,4 @@
+import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { bodyBudgets } from '../../http/body/budgets.ts';
 import { iso } from '../../http/route/present.ts';
@@ -16,6 +17,7 @@ export function registerClaimedRoutes(
   const common = {
     method: 'POST',
     tag: 'Automations',
+    admit: (request: FastifyRequest) => void wakes.read(request.headers.authorization),
     headers: Type.Object({
       authorization: Type.Optional(
         Type.String({ description: '`Bearer rct_…`: the `claim` of the message that woke the function.' }),

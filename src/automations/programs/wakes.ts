@@ -105,6 +105,17 @@ export function createProgramWakes(deps: WakeDeps) {
     return 'woken';
   }
 
+  /** What a token names. Throws 401 for anything else than a token of this installation. */
+  function read(authorization: string | undefined): { appId: string; runId: string; claim: string } {
+    if (authorization === undefined)
+      throw new AppError('unauthenticated', 'Send the claim as a bearer token: Authorization: Bearer rct_….');
+    const text = /^Bearer +rct_(\S+)$/i.exec(authorization.trim())?.[1] ?? '';
+    const [appId, runId, claim] = readSignedIds(secrets, purpose, text, 3) ?? [];
+    if (appId === undefined || runId === undefined || claim === undefined)
+      throw new AppError('invalid_credentials', 'The claim is not valid.');
+    return { appId, runId, claim };
+  }
+
   return {
     /** The automations with these ids or lookup keys. Throws 422 unless a program executes the runs of each. */
     async check(caller: Caller, names: readonly string[]): Promise<string[]> {
@@ -138,15 +149,13 @@ export function createProgramWakes(deps: WakeDeps) {
       };
     },
 
-    /** The run of a token, if the claim is still valid. Throws 401 for anything else than a token of this installation. */
+    read,
+
+    /** The run of a token. */
     async open(authorization: string | undefined): Promise<{ run: runStore.RunRow; claim: string }> {
-      if (authorization === undefined)
-        throw new AppError('unauthenticated', 'Send the claim as a bearer token: Authorization: Bearer rct_….');
-      const text = /^Bearer +rct_(\S+)$/i.exec(authorization.trim())?.[1] ?? '';
-      const [appId, runId, claim] = readSignedIds(secrets, purpose, text, 3) ?? [];
-      const run = appId && runId ? await runStore.findRun(db, appId, runId) : undefined;
-      if (run === undefined || claim === undefined)
-        throw new AppError('invalid_credentials', 'The claim is not valid.');
+      const { appId, runId, claim } = read(authorization);
+      const run = await runStore.findRun(db, appId, runId);
+      if (run === undefined) throw new AppError('invalid_credentials', 'The claim is not valid.');
       return { run, claim };
     },
 
