@@ -16,7 +16,9 @@ import { RunSecrets } from './engine/run-secrets.ts';
 import { TreeBudget } from './engine/tree-budget.ts';
 import { type AutomationWorkflow, createAutomationWorkflow, createGraphLoader } from './engine/workflow.ts';
 import { createNodeServices, type NodeDomains } from './nodes/services.ts';
+import { ProgramJournal } from './programs/journal.ts';
 import { createProgramService } from './programs/service.ts';
+import { createProgramWakes, type ProgramHosts } from './programs/wakes.ts';
 import { pruneRuns } from './retention/prune.ts';
 import { outputLog, outputTopic } from './runs/output.ts';
 import { createRunService } from './runs/service.ts';
@@ -40,6 +42,8 @@ import { runStream } from './runs/stream.ts';
 
 /** How often runs that are kept no longer are deleted. */
 const retention = { task: taskNames.sweepRuns, everySeconds: 3_600 };
+/** How often functions are woken again for runs that they have not continued. */
+const idleWakes = { task: taskNames.wakeIdlePrograms, everySeconds: 5 };
 
 type AutomationsDeps = {
   db: Database;
@@ -56,6 +60,8 @@ type AutomationsDeps = {
   runTokensMax: number;
   version: string;
   baseUrl: () => string;
+  /** Webhooks that wake functions. */
+  hosts: ProgramHosts;
   deleteExtractions: Parameters<typeof pruneRuns>[0]['deleteExtractions'];
 };
 
@@ -72,11 +78,16 @@ export function createAutomations(deps: AutomationsDeps, domains: NodeDomains) {
   const treeBudget = new TreeBudget(db, clock);
   const worker = `${hostname()}/${process.pid}/${randomBytes(3).toString('hex')}`;
   const environment = { worker, version: deps.version };
-  const programs = createProgramService({
-    ...{ db, clock, log, secrets, expressions, streams: deps.streams, automations, runs, treeBudget, environment },
-    runSecrets,
+  const journal = new ProgramJournal({
+    ...{ db, clock, secrets, treeBudget, environment, runSecrets },
     cancelRun: runs.cancelTree,
   });
+  const programs = createProgramService({
+    ...{ db, clock, log, secrets, expressions, streams: deps.streams, automations, runs, treeBudget, environment },
+    ...{ runSecrets, cancelRun: runs.cancelTree, journal },
+  });
+  const { baseUrl, hosts } = deps;
+  const wakes = createProgramWakes({ db, clock, secrets, baseUrl, automations, journal, hosts });
   const nodes = createNodeServices({ db, log, llm, runTokensMax, runs, domains, expressions });
   const workflow = createAutomationWorkflow({
     db,
@@ -96,16 +107,17 @@ export function createAutomations(deps: AutomationsDeps, domains: NodeDomains) {
   });
   const approvals = createApprovalService({ db, clock, secrets, expressions, baseUrl: deps.baseUrl });
   return {
-    service: { automations, runs, programs, approvals },
+    service: { automations, runs, programs, wakes, approvals },
     tasks: {
       ...workflow.tasks,
+      ...wakes.tasks,
       [retention.task]: async (_payload, { signal }) => {
         const { deleteExtractions } = deps;
         const pruned = await pruneRuns({ db, clock, ledger, deleteExtractions }, { signal });
         if (pruned.runs > 0) log.info(pruned, 'Deleted old runs');
       },
     },
-    recurring: [retention],
+    recurring: [retention, idleWakes],
     streams: { run: runStream(db), [outputTopic]: outputLog(db) },
     /** Checks every second for due runs and schedules. */
     ticker: workflow,

@@ -18,8 +18,10 @@ import {
   presentSecret,
   presentVersion,
 } from './present.ts';
+import { registerClaimedRoutes } from './programs/claimed-routes.ts';
 import { registerProgramRoutes } from './programs/routes.ts';
 import type { ProgramService } from './programs/service.ts';
+import type { ProgramWakes } from './programs/wakes.ts';
 import { outputTopic } from './runs/output.ts';
 import type { RunService } from './runs/service.ts';
 import {
@@ -58,6 +60,7 @@ type AutomationRouteDeps = {
   automations: AutomationService;
   runs: RunService;
   programs: ProgramService;
+  wakes: ProgramWakes;
   streams: StreamHub;
 };
 
@@ -69,6 +72,7 @@ export function registerAutomationRoutes(api: Api, deps: AutomationRouteDeps): v
   registerRunChanges(api, deps);
   registerWorkRoutes(api, deps);
   registerProgramRoutes(api, deps);
+  registerClaimedRoutes(api, deps);
   registerSecrets(api, deps);
 }
 

@@ -51,6 +51,7 @@ import { createUploads } from '../uploads/domain.ts';
 import { createUsage } from '../usage/domain.ts';
 import { createUserService } from '../users/service.ts';
 import { createWebhooks } from '../webhooks/domain.ts';
+import { programHosts } from '../webhooks/hosts.ts';
 import { createNodeDomains } from './node-domains.ts';
 import type { Services } from './services.ts';
 
@@ -214,12 +215,17 @@ export function createDomains(
     {
       ...{ ...services, ledger: ledger.service, version, expressions, llm, runTokensMax: config.llmRunTokens },
       deleteExtractions: deleteEndedExtractions,
+      hosts: programHosts,
     },
     nodeDomains,
   );
 
   const models = createModels({ ...base, fetcher, operator: llm.operator, daysKept: config.modelCallDays });
-  const webhooks = createWebhooks({ ...base, fetcher, timeouts, observe: observeDeliveries(services.metrics) });
+  const { wakes } = automations.service;
+  const webhooks = createWebhooks({
+    ...{ ...base, fetcher, timeouts, observe: observeDeliveries(services.metrics) },
+    ...{ offerRun: wakes.offer, programs: wakes },
+  });
   const events = createEvents({ ...base, streamSecondsMax: config.streamSeconds, onLogged: webhooks.onLogged });
   const erasures = createErasures({
     ...base,

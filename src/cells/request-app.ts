@@ -87,6 +87,8 @@ function nameByHeaders({ headers }: Request): NamedApp {
 function nameByBearer(authorization: string, app: string | string[] | undefined): NamedApp {
   const token = /^Bearer +(\S+)$/i.exec(authorization.trim())?.[1] ?? '';
   if (token.startsWith('dvt_')) return nameByAppHeader(app);
+  // The claim of a run is the credential of a function.
+  if (token.startsWith('rct_')) return named(appInBytes(token.slice('rct_'.length)));
   return /^(?:sat|sk|pk)_/.test(token) ? credential(token) : named(appInJwt(token));
 }
 

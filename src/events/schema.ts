@@ -75,6 +75,15 @@ const budget = Type.Object({
   tokens: Type.Integer({ description: 'Tokens used, with those reserved by calls in progress.' }),
   cost: Type.Integer({ description: 'Money used, in millionths of a currency unit.' }),
 });
+const readyRun = Type.Object({
+  run: text('The run (`atr_…`).'),
+  automation: text('Its automation.'),
+  workflow: text('The name of its program.'),
+  lookup_key: Type.Optional(text('The lookup key of the automation.')),
+  claim: Type.Optional(text('The credential for the run, `rct_…`. Only in the message itself.')),
+  lease_until: Type.Optional(text('When the claim expires. Only in the message itself.')),
+  url: Type.Optional(text('Where the claim is used, `…/api/v1/claimed_run`. Only in the message itself.')),
+});
 const testPayload = Type.Object({ webhook: text('The webhook (`whk_…`).') });
 
 /** The events that Quarry emits by itself, and the payload of each. Programs emit others under names of their own. */
@@ -93,6 +102,10 @@ const ownEvents: Record<string, { summary: string; payload: TSchema }> = {
   'approval.requested': { summary: 'A run asks people and waits for an answer', payload: requested },
   'approval.answered': { summary: 'An approval was answered', payload: answered },
   'model_budget.reached': { summary: 'A budget for language models has reached a limit', payload: budget },
+  'automation_run.ready': {
+    summary: 'A run of a workflow in code has work: sent to the webhook of its function alone',
+    payload: readyRun,
+  },
   'webhook.test': { summary: 'Sent by the test of a webhook, to that webhook alone', payload: testPayload },
 };
 

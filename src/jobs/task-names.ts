@@ -35,6 +35,8 @@ export const taskNames = {
   sweepResponses: 'sweep_responses',
   sweepUploads: 'sweep_uploads',
   sweepUsage: 'sweep_usage',
+  wakeIdlePrograms: 'wake_idle_programs',
+  wakePrograms: 'wake_programs',
 } as const;
 
 export type TaskName = (typeof taskNames)[keyof typeof taskNames];

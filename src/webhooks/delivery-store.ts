@@ -28,6 +28,8 @@ export type DeliveryRow = {
 };
 
 export type DeliveryKey = { appId: string; webhookId: string };
+/** A webhook with deliveries to send. `hosts`: it wakes a function. */
+export type DueWebhook = DeliveryKey & { hosts: boolean };
 
 /** A delivery that this process is attempting. */
 export type ClaimedDelivery = DeliveryKey & {
@@ -56,17 +58,18 @@ export async function queueDeliveries(
   { appId, sandboxId }: Scope,
   { after, last }: Positions,
   now: Date,
-): Promise<string[]> {
-  const rows = await tx<{ webhookId: string }[]>`
+): Promise<DueWebhook[]> {
+  return tx<DueWebhook[]>`
     with queued as (
       insert into webhook_deliveries (app_id, id, webhook_id, event_id, sequence, next_attempt_at, created_at, updated_at)
       select e.app_id, new_uuid(), w.id, e.id, e.position, ${now}, ${now}, ${now}
       from events e join webhooks w on w.app_id = e.app_id and w.sandbox_id = e.sandbox_id
       where e.app_id = ${appId} and e.sandbox_id = ${sandboxId} and e.position > ${after} and e.position <= ${last}
         and (w.id = e.webhook_id or e.webhook_id is null and (e.name = any(w.events) or '*' = any(w.events)))
-      returning webhook_id)
-    select distinct webhook_id from queued`;
-  return rows.map(({ webhookId }) => webhookId);
+      returning app_id, webhook_id)
+    select w.app_id, w.id as webhook_id, w.automations is not null as hosts
+    from (select distinct app_id, webhook_id from queued) q
+    join webhooks w on w.app_id = q.app_id and w.id = q.webhook_id`;
 }
 
 /** Claims due deliveries of an active webhook for one attempt. After `claimedUntil`, another process may repeat it. */
@@ -106,6 +109,20 @@ export async function endAttempt(
     where app_id = ${delivery.appId} and id = ${delivery.id} and attempts = ${delivery.attempts} and state = 'pending'`;
 }
 
+/** Records that an event had no effect, although its receiver had accepted it. */
+export async function failDelivery(
+  db: Db,
+  webhook: { appId: string; id: string },
+  eventId: string,
+  attempt: Attempt,
+  now: Date,
+): Promise<void> {
+  await db`
+    update webhook_deliveries set state = 'failed', updated_at = ${now},
+      log = log || ${JSON.stringify(attempt)}::text::jsonb
+    where app_id = ${webhook.appId} and webhook_id = ${webhook.id} and event_id = ${eventId} and state = 'delivered'`;
+}
+
 /** Undoes a claim whose attempt was interrupted: the delivery is due again, and the attempt does not count. */
 export async function returnClaim(db: Db, delivery: ClaimedDelivery, now: Date): Promise<void> {
   await db`
@@ -114,9 +131,9 @@ export async function returnClaim(db: Db, delivery: ClaimedDelivery, now: Date):
 }
 
 /** Active webhooks with a due delivery. */
-export async function listDueWebhooks(db: Db, now: Date): Promise<DeliveryKey[]> {
-  return db<DeliveryKey[]>`
-    select w.app_id, w.id as webhook_id from webhooks w
+export async function listDueWebhooks(db: Db, now: Date): Promise<DueWebhook[]> {
+  return db<DueWebhook[]>`
+    select w.app_id, w.id as webhook_id, w.automations is not null as hosts from webhooks w
     where w.status = 'active' and ${isInUse(db, 'w.app_id')} and exists (
       select 1 from webhook_deliveries d
       where d.app_id = w.app_id and d.webhook_id = w.id and d.state = 'pending' and d.next_attempt_at <= ${now})`;

@@ -15,6 +15,8 @@ import { addDeliverJob, createWebhookWork, deliverEvents } from './workflow.ts';
  * - When events are numbered (events/log.ts), `workflow.ts` queues a delivery for each webhook that wants them, in the same
  *   transaction, and a job for each webhook that sends what is due.
  * - An attempt is signed (Standard Webhooks) and sent by the guarded fetch; a failed one is due again after growing waits.
+ * - A webhook with `automations` wakes a function instead: `hosts.ts` writes an event for it alone, which is delivered in
+ *   the same way, with a claim on the run (automations/programs/wakes.ts).
  * - `delivery-store.ts` keeps deliveries and their attempts; `store.ts` the webhooks.
  */
 
@@ -23,6 +25,10 @@ type WebhooksDeps = {
   clock: Clock;
   secrets: Secrets;
   fetcher: Fetcher;
+  /** What the message that wakes a function for a run has besides the event; undefined if its claim is over. */
+  offerRun: Parameters<typeof createWebhookWork>[0]['offerRun'];
+  /** Programs whose runs functions execute. */
+  programs: Parameters<typeof createWebhookService>[0]['programs'];
   timeouts: Readonly<Timeouts>;
   /** Counts an attempt, with how it ended. */
   observe(outcome: string, seconds: number): void;

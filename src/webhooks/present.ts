@@ -14,6 +14,7 @@ export function presentWebhook(row: WebhookRow & { plainSecret?: string; warning
       lookup_key: row.lookupKey,
       description: row.description,
       events: row.events,
+      automations: row.automations?.map((id) => formatId('automation', id)),
       status: row.status,
       paused_reason: pausedReason(row),
       failing_since: row.failingSince && iso(row.failingSince),
@@ -27,14 +28,14 @@ export function presentWebhook(row: WebhookRow & { plainSecret?: string; warning
   };
 }
 
-function pausedReason({ pausedReason: reason, failingSince }: WebhookRow): string | null {
+function pausedReason({ pausedReason: reason, failingSince, automations }: WebhookRow): string | null {
   switch (reason) {
     case 'request':
       return 'It was paused by request.';
     case 'gone':
       return 'The receiver returned 410 Gone.';
     case 'failing':
-      return `No delivery has succeeded since ${failingSince ? iso(failingSince) : 'it was created'}.`;
+      return `No ${automations === null ? 'delivery has succeeded' : 'run was continued'} since ${failingSince ? iso(failingSince) : 'it was created'}.`;
     case null:
       return null;
   }
@@ -57,15 +58,17 @@ export function presentDelivery(row: DeliveryRow) {
   });
 }
 
-/** The body of a delivery. The payload is JSON as stored, so that every attempt has the same bytes. */
-export function messageBody(event: {
-  eventId: string;
-  name: string;
-  sequence: number;
-  payload: string;
-  emittedAt: Date;
-}): string {
+/**
+ * The body of a delivery. The payload is JSON as stored, so that every attempt has the same bytes. `more` is added to
+ * the payload, an object.
+ */
+export function messageBody(
+  event: { eventId: string; name: string; sequence: number; payload: string; emittedAt: Date },
+  more: object = {},
+): string {
   const { eventId, name, sequence, payload, emittedAt } = event;
   const id = formatId('event', eventId);
-  return `${JSON.stringify({ id, type: name, timestamp: iso(emittedAt), sequence }).slice(0, -1)},"data":${payload}}`;
+  const data =
+    Object.keys(more).length === 0 ? payload : JSON.stringify({ ...(JSON.parse(payload) as object), ...more });
+  return `${JSON.stringify({ id, type: name, timestamp: iso(emittedAt), sequence }).slice(0, -1)},"data":${data}}`;
 }

@@ -13,6 +13,13 @@ const events = Type.Array(Type.String({ minLength: 1, maxLength: 200 }), {
   uniqueItems: true,
   description: 'Names of events, or `*` for all.',
 });
+const automations = Type.Array(Type.String({ minLength: 1, maxLength: 300 }), {
+  minItems: 1,
+  maxItems: 100,
+  uniqueItems: true,
+  description:
+    'Ids or lookup keys of automations whose workflow is a program. Instead of events, the URL receives a message when a run of them has work. Not together with `events`.',
+});
 const description = Type.String({ maxLength: limits.nameCharactersMax });
 
 export const webhookSchema = Type.Object(
@@ -24,10 +31,18 @@ export const webhookSchema = Type.Object(
     lookup_key: optionalText,
     description: optionalText,
     events: Type.Array(Type.String()),
+    automations: Type.Optional(
+      Type.Array(Type.String(), {
+        description: 'The automations for whose runs a function is woken, instead of events.',
+      }),
+    ),
     status: Type.Enum(['active', 'paused']),
     paused_reason: optionalText,
     failing_since: Type.Optional(
-      Type.String({ description: 'The time of the first failed attempt since the last success.' }),
+      Type.String({
+        description:
+          'The time of the first failed attempt since the last success. With `automations`, a success is that the function wrote something.',
+      }),
     ),
     secret: Type.Optional(
       Type.String({
@@ -51,13 +66,15 @@ export const webhookSchema = Type.Object(
 
 export const webhookCreateSchema = strict({
   url,
-  events,
+  events: Type.Optional(events),
+  automations: Type.Optional(automations),
   lookup_key: lookupKeyInput,
   description: Type.Optional(description),
 });
 export const webhookUpdateSchema = strict({
   url: Type.Optional(url),
   events: Type.Optional(events),
+  automations: Type.Optional(automations),
   lookup_key: lookupKeyInput,
   description: Type.Optional(Type.Union([description, Type.Null()])),
 });

@@ -13,7 +13,7 @@ import { pathId } from '../tenancy/references.ts';
 import { requireRoom } from '../tenancy/room.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
 import { generateWebhookSecret } from '../tenancy/signed-messages.ts';
-import { type DeliveryRow, findDelivery, listDeliveries, restartDelivery } from './delivery-store.ts';
+import { type DeliveryRow, type DueWebhook, findDelivery, listDeliveries, restartDelivery } from './delivery-store.ts';
 import {
   type listDeliveriesQuery,
   secretOverlapSecondsDefault,
@@ -22,6 +22,7 @@ import {
   type webhookUpdateSchema,
 } from './schema.ts';
 import * as store from './store.ts';
+import { wakeEventName } from './wake-messages.ts';
 import { findUnknownEvents } from './warnings.ts';
 
 type WebhookDeps = {
@@ -31,7 +32,13 @@ type WebhookDeps = {
   fetcher: Pick<Fetcher, 'check'>;
   onLogged: OnLogged;
   /** Queues the job that sends the due deliveries of a webhook. */
-  deliver(db: Db, webhook: { appId: string; webhookId: string }): Promise<void>;
+  deliver(db: Db, webhook: DueWebhook): Promise<void>;
+  programs: {
+    /** The ids of automations whose runs a program executes. */
+    check(caller: Caller, names: readonly string[]): Promise<string[]>;
+    /** Wakes the function of a webhook for all runs that wait for it. */
+    restart(tx: Db, host: Pick<store.WebhookRow, 'appId' | 'id' | 'automations'>): Promise<void>;
+  };
 };
 
 /** Webhooks of production, and of each sandbox. */
@@ -41,7 +48,7 @@ const testEventName = 'webhook.test';
 
 export type WebhookService = ReturnType<typeof createWebhookService>;
 
-export function createWebhookService({ db, clock, secrets, fetcher, onLogged, deliver }: WebhookDeps) {
+export function createWebhookService({ db, clock, secrets, fetcher, onLogged, deliver, programs }: WebhookDeps) {
   async function get(caller: Caller, id: string): Promise<store.WebhookRow> {
     return found(await store.findWebhook(db, caller, pathId('webhook', id)));
   }
@@ -62,9 +69,12 @@ export function createWebhookService({ db, clock, secrets, fetcher, onLogged, de
 
     /** Returns the row and its secret, which is shown only here. */
     async create(caller: Caller, input: Static<typeof webhookCreateSchema>) {
-      const { url, events, description = null, lookup_key: lookupKey = null } = input;
+      const { url, events = [], description = null, lookup_key: lookupKey = null } = input;
+      if ((input.events === undefined) === (input.automations === undefined))
+        throw invalidField('events', 'or automations must be given, and not both');
       checkLookupKey(caller, input.lookup_key);
       requireSafeUrl(url);
+      const automations = input.automations === undefined ? null : await programs.check(caller, input.automations);
       const plainSecret = generateWebhookSecret();
       const secret = secrets.wrap(Buffer.from(plainSecret));
       const write = async (tx: Db) => {
@@ -74,8 +84,10 @@ export function createWebhookService({ db, clock, secrets, fetcher, onLogged, de
         await requireRoom(tx, room, () => store.countWebhooks(tx, caller));
         // The webhook begins after the events that the log has now.
         found(await lockLog(tx, caller));
-        const values = { id: newUuid(), url, lookupKey, description, events, secret, now: clock.now() };
-        return store.insertWebhook(tx, caller, values);
+        const values = { id: newUuid(), url, lookupKey, description, events, automations, secret, now: clock.now() };
+        const row = await store.insertWebhook(tx, caller, values);
+        await programs.restart(tx, row);
+        return row;
       };
       const row = await uniqueKey(() => db.begin(write));
       return { ...row, plainSecret, warnings: await findUnknownEvents(db, caller, events) };
@@ -87,10 +99,20 @@ export function createWebhookService({ db, clock, secrets, fetcher, onLogged, de
     async update(caller: Caller, id: string, change: Static<typeof webhookUpdateSchema>) {
       if (change.url !== undefined) requireSafeUrl(change.url);
       checkLookupKey(caller, change.lookup_key);
-      const { lookup_key: lookupKey, ...rest } = change;
-      const next = { ...rest, lookupKey };
-      const update = () => store.updateWebhook(db, caller, pathId('webhook', id), next, clock.now());
-      const row = found(await uniqueKey(update));
+      const { automations: isHost } = await get(caller, id);
+      const wrong = isHost === null ? 'automations' : 'events';
+      if (change[wrong] !== undefined)
+        throw invalidField(wrong, 'cannot be given to a webhook that was created without');
+      const { lookup_key: lookupKey, automations: names, ...rest } = change;
+      const automations = names === undefined ? undefined : await programs.check(caller, names);
+      const next = { ...rest, automations, lookupKey };
+      const update = () =>
+        db.begin(async (tx) => {
+          const row = found(await store.updateWebhook(tx, caller, pathId('webhook', id), next, clock.now()));
+          await programs.restart(tx, row);
+          return row;
+        });
+      const row = await uniqueKey(update);
       return { ...row, warnings: await findUnknownEvents(db, caller, change.events ?? []) };
     },
 
@@ -102,11 +124,12 @@ export function createWebhookService({ db, clock, secrets, fetcher, onLogged, de
       return found(await store.setWebhookStatus(db, caller, pathId('webhook', id), 'paused', clock.now()));
     },
 
-    /** Resumes deliveries, including those of events of the pause. */
+    /** Resumes deliveries, including those of events of the pause, and wakes a function for all runs that wait. */
     async resume(caller: Caller, id: string): Promise<store.WebhookRow> {
       return db.begin(async (tx) => {
         const row = found(await store.setWebhookStatus(tx, caller, pathId('webhook', id), 'active', clock.now()));
-        await deliver(tx, { appId: row.appId, webhookId: row.id });
+        await deliver(tx, keyOf(row));
+        await programs.restart(tx, row);
         return row;
       });
     },
@@ -133,24 +156,25 @@ export function createWebhookService({ db, clock, secrets, fetcher, onLogged, de
         now: clock.now(),
       };
       return db.begin(async (tx) => {
-        await store.insertTestEvent(tx, webhook, event);
+        await store.insertEventFor(tx, webhook, event);
         while (await logEvents(tx, webhook, onLogged));
-        const key = { appId: webhook.appId, webhookId: webhook.id };
-        return found(await findDelivery(tx, key, { eventId: event.id }));
+        return found(await findDelivery(tx, keyOf(webhook), { eventId: event.id }));
       });
     },
 
     async listDeliveries(caller: Caller, id: string, filter: Static<typeof listDeliveriesQuery>, page: PageRequest) {
       const webhook = await get(caller, id);
-      return listDeliveries(db, { appId: webhook.appId, webhookId: webhook.id }, filter, page);
+      return listDeliveries(db, keyOf(webhook), filter, page);
     },
 
     async redeliver(caller: Caller, id: string, deliveryId: string): Promise<DeliveryRow> {
       const webhook = await get(caller, id);
-      const key = { appId: webhook.appId, webhookId: webhook.id };
+      const key = keyOf(webhook);
       const named = { id: pathId('webhookDelivery', deliveryId) };
-      found(await findDelivery(db, key, named));
+      const delivery = found(await findDelivery(db, key, named));
       await getActive(caller, id);
+      if (delivery.name === wakeEventName)
+        throw new AppError('conflict', 'A claim is offered once. Resume the webhook to wake the function again.');
       return db.begin(async (tx) => {
         found(await restartDelivery(tx, key, named.id, clock.now()));
         await deliver(tx, key);
@@ -158,6 +182,10 @@ export function createWebhookService({ db, clock, secrets, fetcher, onLogged, de
       });
     },
   };
+}
+
+function keyOf({ appId, id, automations }: store.WebhookRow): DueWebhook {
+  return { appId, webhookId: id, hosts: automations !== null };
 }
 
 function uniqueKey<T>(write: () => Promise<T>): Promise<T> {

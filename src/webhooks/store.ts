@@ -11,6 +11,8 @@ export type WebhookRow = {
   lookupKey: string | null;
   description: string | null;
   events: string[];
+  /** For whose runs a function is woken; null for a webhook that receives events. */
+  automations: string[] | null;
   status: 'active' | 'paused';
   pausedReason: 'request' | 'failing' | 'gone' | null;
   failingSince: Date | null;
@@ -24,13 +26,16 @@ export type WebhookRow = {
 export async function insertWebhook(
   db: Db,
   scope: Scope,
-  webhook: Pick<WebhookRow, 'id' | 'url' | 'lookupKey' | 'description' | 'events' | 'secret'> & { now: Date },
+  webhook: Pick<WebhookRow, 'id' | 'url' | 'lookupKey' | 'description' | 'events' | 'automations' | 'secret'> & {
+    now: Date;
+  },
 ): Promise<WebhookRow> {
-  const { id, url, lookupKey, description, events, secret, now } = webhook;
+  const { id, url, lookupKey, description, events, automations, secret, now } = webhook;
   const [row] = await db<[WebhookRow]>`
-    insert into webhooks (app_id, sandbox_id, id, url, lookup_key, description, events, secret, created_at, updated_at)
-    values (${scope.appId}, ${scope.sandboxId}, ${id}, ${url}, ${lookupKey}, ${description}, ${events}, ${secret},
-      ${now}, ${now})
+    insert into webhooks (app_id, sandbox_id, id, url, lookup_key, description, events, automations, secret,
+      created_at, updated_at)
+    values (${scope.appId}, ${scope.sandboxId}, ${id}, ${url}, ${lookupKey}, ${description}, ${events},
+      ${automations}::uuid[], ${secret}, ${now}, ${now})
     returning *`;
   return row;
 }
@@ -71,6 +76,7 @@ export async function updateWebhook(
   change: {
     url?: string | undefined;
     events?: string[] | undefined;
+    automations?: string[] | undefined;
     lookupKey?: string | null | undefined;
     description?: string | null | undefined;
   },
@@ -79,6 +85,7 @@ export async function updateWebhook(
   const [row] = await db<WebhookRow[]>`
     update webhooks w set url = coalesce(${change.url ?? null}, w.url),
       events = coalesce(${change.events ?? null}::text[], w.events),
+      automations = coalesce(${change.automations ?? null}::uuid[], w.automations),
       lookup_key = case when ${change.lookupKey !== undefined} then ${change.lookupKey ?? null} else w.lookup_key end,
       description = case when ${change.description !== undefined} then ${change.description ?? null} else w.description end,
       updated_at = ${now}
@@ -133,10 +140,22 @@ export async function listRecentEventNames(db: Db, { appId, sandboxId }: Scope):
   return rows.map(({ name }) => name);
 }
 
-/** Inserts an event for one webhook only. It starts no automation. */
-export async function insertTestEvent(
+/** The webhook, if it is active and wakes a function. */
+export async function findActiveHost(
   db: Db,
-  webhook: WebhookRow,
+  appId: string,
+  id: string,
+): Promise<{ appId: string; id: string; sandboxId: string; automations: string[] } | undefined> {
+  const [row] = await db<{ appId: string; id: string; sandboxId: string; automations: string[] }[]>`
+    select app_id, id, sandbox_id, automations from webhooks
+    where app_id = ${appId} and id = ${id} and status = 'active' and automations is not null`;
+  return row;
+}
+
+/** Inserts an event for one webhook only. It starts no automation. */
+export async function insertEventFor(
+  db: Db,
+  webhook: { appId: string; id: string; sandboxId: string },
   event: { id: string; name: string; payload: unknown; now: Date },
 ): Promise<void> {
   await db`

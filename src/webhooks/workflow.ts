@@ -8,6 +8,7 @@ import { addJob } from '../jobs/queue.ts';
 import type { JobContext } from '../jobs/task.ts';
 import { taskNames } from '../jobs/task-names.ts';
 import type { Clock } from '../lib/clock.ts';
+import { defined } from '../lib/defined.ts';
 import { formatId } from '../lib/ids.ts';
 import type { Timeouts } from '../lib/timeouts.ts';
 import type { Scope } from '../tenancy/caller.ts';
@@ -19,6 +20,7 @@ import {
   type ClaimedDelivery,
   claimDeliveries,
   type DeliveryKey,
+  type DueWebhook,
   endAttempt,
   listDueWebhooks,
   queueDeliveries,
@@ -26,12 +28,15 @@ import {
 } from './delivery-store.ts';
 import { messageBody } from './present.ts';
 import { noteFailure, noteSuccess } from './store.ts';
+import { failingBefore, retryAfterMs, type WakeOffer, wakeEventName } from './wake-messages.ts';
 
 type WebhookWorkDeps = {
   db: Database;
   clock: Clock;
   secrets: Secrets;
   fetcher: Fetcher;
+  /** What to add to the message of an event that wakes a function; undefined if its claim is over. */
+  offerRun(appId: string, eventId: string): Promise<WakeOffer | undefined>;
   timeouts: Readonly<Timeouts>;
   observe(outcome: string, seconds: number): void;
 };
@@ -40,21 +45,21 @@ type WebhookWorkDeps = {
 const requestsMax = 8;
 /** If an attempt is not recorded after this time, its process has died, and the delivery is due again. */
 const claimMs = 30_000;
-const secondMs = 1_000;
-/** The waits between the ten attempts, three days in total. Each is up to a tenth longer, at random. */
-const retrySeconds = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 73_495];
-const retriedMs = retrySeconds.reduce((sum, seconds) => sum + seconds, 0) * secondMs;
+/** A function may work until it responds. */
+const hosting = { requestsMax: 50, timeoutMs: 300_000, claimMs: 330_000 };
 
 /** Queues events for webhooks and the jobs that deliver them, in the transaction that logs the events. */
 export async function deliverEvents(tx: Db, scope: Scope, positions: Positions, now: Date): Promise<void> {
-  for (const webhookId of await queueDeliveries(tx, scope, positions, now))
-    await addDeliverJob(tx, { appId: scope.appId, webhookId });
+  for (const due of await queueDeliveries(tx, scope, positions, now)) await addDeliverJob(tx, due);
 }
 
 /** Queues a job that sends all due deliveries of a webhook. At most one job of a webhook waits at a time. */
-export function addDeliverJob(db: Db, { appId, webhookId }: DeliveryKey): Promise<void> {
-  return addJob(db, taskNames.deliverWebhook, { appId, webhookId }, { key: `webhook/${webhookId}` });
+export function addDeliverJob(db: Db, { appId, webhookId, hosts }: DueWebhook): Promise<void> {
+  const payload = { appId, webhookId, ...(hosts ? { hosts } : {}) };
+  return addJob(db, taskNames.deliverWebhook, payload, { key: `webhook/${webhookId}` });
 }
+
+type DueKey = DeliveryKey & Partial<DueWebhook>;
 
 /** The deliveries of a webhook in this process. */
 type Running = {
@@ -68,17 +73,19 @@ export function createWebhookWork(deps: WebhookWorkDeps): Tasks {
   const { db, clock } = deps;
   const byWebhook = new Map<string, Running>();
 
-  async function claim(key: DeliveryKey, rowsMax: number): Promise<ClaimedDelivery[]> {
+  async function claim(key: DueKey, rowsMax: number): Promise<ClaimedDelivery[]> {
     const now = clock.now();
-    return claimDeliveries(db, key, { rowsMax, now, claimedUntil: new Date(now.getTime() + claimMs) });
+    const untilMs = now.getTime() + (key.hosts ? hosting.claimMs : claimMs);
+    return claimDeliveries(db, key, { rowsMax, now, claimedUntil: new Date(untilMs) });
   }
 
   /** Claims as many deliveries as may be attempted now. */
-  async function claimFirst(key: DeliveryKey, running: Running): Promise<ClaimedDelivery[]> {
+  async function claimFirst(key: DueKey, running: Running): Promise<ClaimedDelivery[]> {
     const claimed: ClaimedDelivery[] = [];
-    for (let seen = -1; seen !== running.jobs && running.open < requestsMax; ) {
+    const openMax = key.hosts ? hosting.requestsMax : requestsMax;
+    for (let seen = -1; seen !== running.jobs && running.open < openMax; ) {
       seen = running.jobs;
-      const free = requestsMax - running.open;
+      const free = openMax - running.open;
       running.open += free;
       const found = await claim(key, free).finally(() => {
         running.open -= free;
@@ -90,7 +97,7 @@ export function createWebhookWork(deps: WebhookWorkDeps): Tasks {
   }
 
   /** Attempts this delivery, and then others until none is due. */
-  async function deliverUntilNoneDue(key: DeliveryKey, running: Running, first: ClaimedDelivery, signal: AbortSignal) {
+  async function deliverUntilNoneDue(key: DueKey, running: Running, first: ClaimedDelivery, signal: AbortSignal) {
     try {
       for (let next: ClaimedDelivery | undefined = first; next !== undefined; ) {
         await attempt(deps, next, signal);
@@ -105,7 +112,7 @@ export function createWebhookWork(deps: WebhookWorkDeps): Tasks {
     }
   }
 
-  async function deliverWebhook(key: DeliveryKey, { signal, waitOutside }: JobContext): Promise<void> {
+  async function deliverWebhook(key: DueKey, { signal, waitOutside }: JobContext): Promise<void> {
     const running = byWebhook.get(key.webhookId) ?? { open: 0, jobs: 0 };
     byWebhook.set(key.webhookId, running);
     running.jobs += 1;
@@ -122,7 +129,7 @@ export function createWebhookWork(deps: WebhookWorkDeps): Tasks {
   }
 
   return {
-    [taskNames.deliverWebhook]: (payload, context) => deliverWebhook(payload as DeliveryKey, context),
+    [taskNames.deliverWebhook]: (payload, context) => deliverWebhook(payload as DueKey, context),
     [taskNames.deliverDue]: async () => {
       for (const key of await listDueWebhooks(db, clock.now())) await addDeliverJob(db, key);
     },
@@ -142,36 +149,42 @@ async function attempt(deps: WebhookWorkDeps, delivery: ClaimedDelivery, signal:
   }
   const tookMs = performance.now() - startedAt;
   deps.observe(outcome.error?.code ?? 'delivered', tookMs / 1_000);
-  const record: Attempt = { at: iso(at), duration_ms: Math.round(tookMs), ...outcome };
+  const { status, error } = outcome;
+  const record: Attempt = { at: iso(at), duration_ms: Math.round(tookMs), ...defined({ status, error }) };
   const webhook = { appId: delivery.appId, id: delivery.webhookId };
   const now = clock.now();
   if (outcome.error === undefined) {
     await endAttempt(db, delivery, { state: 'delivered', nextAttemptAt: null, attempt: record, now });
-    await noteSuccess(db, webhook);
+    // A function succeeds when it writes something.
+    if (delivery.name !== wakeEventName) await noteSuccess(db, webhook);
     return;
   }
-  const wait = retrySeconds[delivery.tries - 1];
-  const waitMs = wait === undefined ? undefined : wait * secondMs * (1 + Math.random() / 10);
+  const waitMs = outcome.isOver ? undefined : retryAfterMs(delivery);
   await endAttempt(db, delivery, {
     state: waitMs === undefined ? 'failed' : 'pending',
     nextAttemptAt: waitMs === undefined ? null : new Date(now.getTime() + waitMs),
     attempt: record,
     now,
   });
-  const failingBefore = new Date(now.getTime() - retriedMs);
-  await noteFailure(db, webhook, { isGone: outcome.status === 410, failingBefore, now });
+  if (outcome.isOver) return;
+  await noteFailure(db, webhook, { isGone: outcome.status === 410, failingBefore: failingBefore(now), now });
 }
 
-type Outcome = Pick<Attempt, 'status' | 'error'>;
+/** `isOver`: there was nothing to send any more. */
+type Outcome = Pick<Attempt, 'status' | 'error'> & { isOver?: true };
+const claimOver = { code: 'claim_over', message: 'The run has ended, or its claim has, before this attempt.' };
 
 /** Returns undefined if the process stops meanwhile. The body of the response is never read. */
 async function send(
-  { fetcher, secrets, timeouts }: WebhookWorkDeps,
+  { fetcher, secrets, offerRun, timeouts }: WebhookWorkDeps,
   delivery: ClaimedDelivery,
   now: Date,
   signal: AbortSignal,
 ): Promise<Outcome | undefined> {
-  const body = messageBody(delivery);
+  const wakes = delivery.name === wakeEventName;
+  const offer = wakes ? await offerRun(delivery.appId, delivery.eventId) : {};
+  if (offer === undefined) return { error: claimOver, isOver: true };
+  const body = messageBody(delivery, offer);
   const keys = [delivery.secret, ...(delivery.previousSecret === null ? [] : [delivery.previousSecret])];
   const plainKeys = keys.map((key) => secrets.unwrap(key).plain.toString());
   try {
@@ -180,7 +193,7 @@ async function send(
       body,
       lane: delivery.appId,
       redirect: 'manual',
-      timeoutMs: timeouts.deliveryMs,
+      timeoutMs: wakes ? hosting.timeoutMs : timeouts.deliveryMs,
       signal,
       bytesMax: Number.POSITIVE_INFINITY,
       headers: {

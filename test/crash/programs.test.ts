@@ -13,6 +13,7 @@ import { findPostmaster } from '../../src/db/postmaster.ts';
 import { AutomationsClient } from '../support/automations.ts';
 import { openBreakingProxy } from '../support/breaking-proxy.ts';
 import { basicEnvironment } from '../support/command.ts';
+import { findFreePort } from '../support/free-port.ts';
 import { programOf } from '../support/programs.ts';
 import { type ApiOptions, type ApiResponse, sendRequest } from '../support/request.ts';
 import { reportProgress } from '../support/rounds.ts';
@@ -21,7 +22,8 @@ import { startWatch } from '../support/speed.ts';
 
 /*
  * Workers of workflows in code, the server and its PostgreSQL are killed in turn at random moments. `npm run crash` makes
- * 50 kills and 500 runs; npm test makes a short round.
+ * 50 kills and 500 runs; npm test makes a short round. CRASH_KILLS and CRASH_RUNS make it as long as wanted. Functions
+ * that a webhook wakes are killed in the same way, except in npm test: their claims last for 30 seconds.
  */
 const kills = Number(process.env.CRASH_KILLS ?? 1);
 const runCount = Number(process.env.CRASH_RUNS ?? 8);
@@ -32,7 +34,8 @@ const victims = ['worker', 'postgres', 'server'] as const;
 
 const dataDir = mkdtempSync(join(tmpdir(), 'quarry-crash-programs-'));
 chmodSync(dataDir, 0o755);
-const serve = () => startServe({ QUARRY_DATA_DIR: dataDir, QUARRY_LOG_LEVEL: 'silent' });
+const serve = () =>
+  startServe({ QUARRY_DATA_DIR: dataDir, QUARRY_LOG_LEVEL: 'silent', QUARRY_FETCH_ALLOW: '127.0.0.1' });
 let server = await serve();
 /** Workers keep its address when the server gets another one. */
 const proxy = await openBreakingProxy(server.baseUrl);
@@ -56,8 +59,11 @@ async function api<T>(method: string, path: string, options?: ApiOptions): Promi
   }
 }
 
-async function startWorker(): Promise<void> {
-  const one = spawn(process.execPath, [workerFile, proxy.url, secretKey, 'flow'], {
+/** What executes the runs: the arguments of its process. */
+type Executor = readonly [string, string, string];
+
+async function startWorker(executor: Executor): Promise<void> {
+  const one = spawn(process.execPath, [workerFile, ...executor], {
     stdio: ['ignore', 'pipe', 'inherit'],
     env: basicEnvironment(),
   });
@@ -65,13 +71,14 @@ async function startWorker(): Promise<void> {
   workers.add(one);
 }
 
-async function kill(victim: (typeof victims)[number]): Promise<void> {
+async function kill(victim: (typeof victims)[number], executor: Executor): Promise<void> {
   if (victim === 'worker') {
     const [one] = workers;
     assert.ok(one);
     workers.delete(one);
     one.kill('SIGKILL');
-    return startWorker();
+    await once(one, 'exit');
+    return startWorker(executor);
   }
   if (victim === 'server') await server.kill();
   else process.kill(findPostmaster(findCluster(realpathSync(dataDir)))?.pid ?? 0, 'SIGKILL');
@@ -85,18 +92,39 @@ test('whatever is killed, no step is lost, and the result of each is recorded on
 }, async () => {
   const client = new AutomationsClient({ api }, { secretKey });
   const { id } = await client.createAutomation({ lookup_key: 'flow', workflow: programOf('flow') });
-  await Promise.all(Array.from({ length: workerCount }, startWorker));
+  const executor = [proxy.url, secretKey, 'flow'] as const;
+  await Promise.all(Array.from({ length: workerCount }, () => startWorker(executor)));
+  await crash(client, id, executor);
+  for (const one of workers) one.kill('SIGKILL');
+  workers.clear();
+});
+
+test('the same for functions', {
+  timeout: 1_800_000,
+  skip: kills > 1 ? false : 'npm run crash kills functions',
+}, async () => {
+  const client = new AutomationsClient({ api }, { secretKey });
+  const { id } = await client.createAutomation({ lookup_key: 'hosted', workflow: programOf('hosted') });
+  const port = await findFreePort();
+  const url = `http://127.0.0.1:${port}/`;
+  const { body } = await client.call<{ secret: string }>('POST', '/webhooks', { url, automations: ['hosted'] });
+  const executor = [String(port), body.secret, 'hosted'] as const;
+  await startWorker(executor);
+  await crash(client, id, executor);
+});
+
+async function crash(client: AutomationsClient, id: string, executor: Executor): Promise<void> {
   const ids: string[] = [];
   const invoking = (async () => {
     for (let n = 0; n < runCount; n++) {
-      const { id: run } = await client.invoke(id, { idempotency_key: `run-${n}` });
+      const { id: run } = await client.invoke(id, { idempotency_key: `${executor[2]}-${n}` });
       ids.push(run);
       await client.call('POST', `/automation_runs/${run}/signal`, { name: 'go', payload: n });
     }
   })();
   for (let n = 1; n <= kills; n++) {
     await wait(randomInt(200, 1_500));
-    await kill(victims[n % victims.length] ?? 'worker');
+    await kill(victims[n % victims.length] ?? 'worker', executor);
     reportProgress(n, kills, 'kills');
   }
   await invoking;
@@ -117,4 +145,4 @@ test('whatever is killed, no step is lost, and the result of each is recorded on
     const commands = entries.filter(({ type, node_id: node }) => type === 'node_started' && node === 'first');
     assert.deepEqual([commands.length, commands[0]?.command_id], [1, outputs.get('first')]);
   }
-});
+}

@@ -94,7 +94,7 @@ export async function createResources(server: TestServer, outside: Outside): Pro
   const groups = await createGroups(world, create);
   const syncs = await createSyncs(world, create);
   const erasures = await createErasures(world);
-  const programs = await createPrograms(world);
+  const programs = await createPrograms(world, create);
   const approvals = await createApprovals(world, create);
   const openai = await createOpenAiThings(create, file, knowledge, user.id);
 
@@ -175,7 +175,8 @@ export async function createResources(server: TestServer, outside: Outside): Pro
       finishExternalSignIn: ['code', 'state'],
     },
     headersFor(operationId, template, callers) {
-      if (operationId in signIn.headers) return [signIn.headers[operationId] ?? {}];
+      const own: Record<string, Record<string, string>> = { ...signIn.headers, ...programs.headers };
+      if (operationId in own) return [own[operationId] ?? {}];
       if (template.startsWith('/protected/')) return [{ authorization: `Bearer ${app.developerToken}` }];
       if (template.startsWith('/api/v1/auth/')) return [{ 'x-api-key': app.publishableKey }];
       const asUser = callers.includes('user') ? [{ authorization: `Bearer ${user.token}` }] : [];

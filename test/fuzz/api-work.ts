@@ -6,6 +6,8 @@ import { ProgramWorker, programOf } from '../support/programs.ts';
 import type { TestApp, TestUser } from '../support/provisioner.ts';
 import type { TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
+import { WebhookReceiver } from '../support/webhook-receiver.ts';
+
 /* What requests about models, groups, syncs, workflows in code and approvals need. */
 
 /** Servers outside: a page to send webhooks to, an issuer of identities, and the address of a language model. */
@@ -96,7 +98,7 @@ export async function createSyncs({ user }: World, create: Create) {
   };
 }
 
-export async function createPrograms({ server, app }: World) {
+export async function createPrograms({ server, app }: World, create: Create) {
   const client = new AutomationsClient(server, app);
   const { id } = await client.createAutomation({ workflow: programOf('fuzz') });
   const worker = new ProgramWorker(client);
@@ -108,7 +110,9 @@ export async function createPrograms({ server, app }: World) {
   // A journal of one page has no cursor.
   await read.write([{ type: 'node_started', node_id: 'a', kind: 'step' }]);
   const journal = await client.call<{ after_cursor: string }>('GET', `/automation_runs/${read.run}/journal?limit=1`);
+  const [reader = '', writer = ''] = await createClaims(server, client, create);
   return {
+    headers: { readClaimedRun: { authorization: reader }, appendClaimedRun: { authorization: writer } },
     others: {
       readClaimedJournal: { automation_run: read.run },
       appendRunEntries: { automation_run: written.run },
@@ -120,8 +124,24 @@ export async function createPrograms({ server, app }: World) {
         ...{ claim: written.claimed.claim, after_sequence: written.sequence },
         entries: [{ type: 'node_started', node_id: 'a', kind: 'step' }],
       },
+      readClaimedRun: {},
+      appendClaimedRun: { after_sequence: 1, entries: [] },
     },
   };
+}
+
+/** The credentials of functions that were woken for two runs, and a long time for them. */
+async function createClaims(server: TestServer, client: AutomationsClient, create: Create): Promise<string[]> {
+  const { id } = await client.createAutomation({ workflow: programOf('fuzz-function') });
+  const receiver = await WebhookReceiver.start();
+  await create('/webhooks', { url: `${receiver.origin}/`, automations: [id] });
+  for (let n = 0; n < 2; n++) await client.invoke(id);
+  const messages = await receiver.waitFor('/', 2);
+  await receiver.close();
+  await server.db`
+    update automation_program_work set lease_seconds = 3600, lease_until = now() + interval '1 day', ready_at = now() + interval '1 day'
+    where woken_by is not null`;
+  return messages.map(({ event }) => `Bearer ${event.data.claim}`);
 }
 
 export async function createApprovals({ server, app, user }: World, create: Create) {

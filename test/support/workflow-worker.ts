@@ -1,9 +1,12 @@
 /*
  * A worker of workflows in code, as a process that tests kill. It prints a line when it has started.
- * Arguments: the URL of the server, a secret key, and the lookup key of the automation.
+ * Arguments: the URL of the server, a secret key, and the lookup key of the automation. With a port and the secret of a
+ * webhook instead of the first two, it is a function that the webhook wakes.
  */
+import { createServer } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { Quarry } from '../../clients/typescript/src/index.ts';
-import { worker, workflow } from '../../clients/typescript/src/workflows.ts';
+import { serve, worker, workflow } from '../../clients/typescript/src/workflows.ts';
 
 const [baseUrl = '', key = '', name = ''] = process.argv.slice(2);
 
@@ -25,6 +28,17 @@ const flow = workflow(name, {}, async (run) => {
   return { first, left, right, items, id: await run.id() };
 });
 
-const one = worker(new Quarry({ baseUrl, key }), [flow], { leaseSeconds: 2, concurrency: 5 });
-void one.start();
+if (/^\d+$/.test(baseUrl)) {
+  const handle = serve([flow], { secret: key });
+  const host = createServer(async (incoming, outgoing) => {
+    const headers = Object.entries(incoming.headers).map(([header, value]): [string, string] => [
+      header,
+      String(value),
+    ]);
+    const body = await text(incoming);
+    const response = await handle(new Request('http://localhost/', { method: 'POST', headers, body }));
+    outgoing.writeHead(response.status).end(await response.text());
+  });
+  await new Promise<void>((resolve) => host.listen(Number(baseUrl), '127.0.0.1', resolve));
+} else void worker(new Quarry({ baseUrl, key }), [flow], { leaseSeconds: 2, concurrency: 5 }).start();
 process.stdout.write('started\n');

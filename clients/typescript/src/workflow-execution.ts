@@ -1,6 +1,6 @@
-import type { Connection } from './connection.ts';
+import type { CallOptions, Connection } from './connection.ts';
 import { QuarryError } from './errors.ts';
-import type { AppendedWork, ClaimedWork, WorkflowJournalEntry, WorkJournalPage } from './generated/schema.ts';
+import type { AppendedWork, WorkflowJournalEntry, WorkJournalPage } from './generated/schema.ts';
 import { pause } from './wait.ts';
 
 /** A fault of the workflow's code itself, such as `duplicate_step`. */
@@ -33,10 +33,26 @@ const beatSecondsMax = 20;
 /** A promise for a run that another worker, or this one later, continues. */
 export const never = new Promise<never>(() => {});
 
+/** A claimed run: the beginning of its journal. */
+type Work = { sequence: number; journal: WorkflowJournalEntry[]; after_cursor?: string | undefined };
+/** How the holder of a claim reads and writes its run. */
+export type Claim = {
+  post<T>(path: 'entries' | 'journal', body: Json, options: CallOptions): Promise<T>;
+};
+
+/** The claim of a worker, whose key is the credential. */
+export function workerClaim(c: Connection, { run, claim }: { run: { id: string }; claim: string }): Claim {
+  const paths = { entries: 'entries', journal: 'claimed_journal' };
+  return {
+    post: (path, body, options) =>
+      c.send('POST', `/api/v1/automation_runs/${run.id}/${paths[path]}`, { claim, ...body }, options),
+  };
+}
+
 /** One claim on a run: replays what its journal has, executes what it has not, and writes that. */
 export class Execution {
-  readonly #c: Connection;
-  readonly #work: ClaimedWork;
+  readonly #claim: Claim;
+  readonly #work: Work;
   readonly #leaseMs: number;
   readonly #stopping: AbortSignal;
   readonly #ending = new AbortController();
@@ -57,8 +73,8 @@ export class Execution {
   #beat: ReturnType<typeof setTimeout> | undefined;
   #beatRequest: AbortController | undefined;
 
-  constructor(c: Connection, work: ClaimedWork, leaseSeconds: number, stopping: AbortSignal) {
-    this.#c = c;
+  constructor(claim: Claim, work: Work, leaseSeconds: number, stopping: AbortSignal) {
+    this.#claim = claim;
     this.#work = work;
     this.#leaseMs = leaseSeconds * 1_000;
     this.#stopping = stopping;
@@ -103,12 +119,11 @@ export class Execution {
   }
 
   #readPage(cursor: string): Promise<WorkJournalPage> {
-    return this.#post('claimed_journal', { claim: this.#work.claim, after_cursor: cursor });
+    return this.#post('journal', { after_cursor: cursor });
   }
 
-  #post<T>(path: string, body: Json, signal?: AbortSignal): Promise<T> {
-    const url = `/api/v1/automation_runs/${this.#work.run.id}/${path}`;
-    return this.#c.send<T>('POST', url, body, { retries: 0, signal, timeoutMs: this.#leaseMs + 30_000 });
+  #post<T>(path: 'entries' | 'journal', body: Json, signal?: AbortSignal): Promise<T> {
+    return this.#claim.post<T>(path, body, { retries: 0, signal, timeoutMs: this.#leaseMs + 30_000 });
   }
 
   /** The step of the journal, if it has one. Ends the execution if the code does not fit it. */
@@ -206,7 +221,7 @@ export class Execution {
   /** Sends one batch until there is a response: the same batch again is written once. */
   async #append(entries: readonly Json[], release: Json | undefined): Promise<AppendedWork> {
     const more = release === undefined ? {} : { release };
-    const body = () => ({ claim: this.#work.claim, after_sequence: this.#sequence, entries, ...more });
+    const body = () => ({ after_sequence: this.#sequence, entries, ...more });
     const endMs = performance.now() + this.#leaseMs;
     for (let attempt = 0; ; attempt++) {
       try {
@@ -215,7 +230,7 @@ export class Execution {
         if (!(error instanceof QuarryError)) throw error;
         // The server has added entries whose response was lost.
         if (error.code === 'conflict' && typeof error.details.sequence === 'number' && attempt < 5) {
-          const empty = { claim: this.#work.claim, after_sequence: this.#sequence, entries: [] };
+          const empty = { after_sequence: this.#sequence, entries: [] };
           this.#take(await this.#post<AppendedWork>('entries', empty));
           continue;
         }
@@ -247,7 +262,7 @@ export class Execution {
     this.#beatRequest = request;
     const seconds = Math.max(0, Math.min(beatSecondsMax, Math.floor(this.#leaseMs / 3_000)));
     try {
-      const body = { claim: this.#work.claim, after_sequence: this.#sequence, entries: [] };
+      const body = { after_sequence: this.#sequence, entries: [] };
       const heard = await this.#post<AppendedWork>(
         'entries',
         waits ? { ...body, wait_seconds: seconds } : body,

@@ -54,6 +54,13 @@ export type StepTools = {
   signal: AbortSignal;
 };
 
+/** A workflow in code: executed step by step, and continued after any crash behind the last step that ended. */
+export type Workflow = {
+  /** The lookup key or id of the automation. */
+  readonly name: string;
+  readonly body: (run: Run, input: never) => Promise<unknown>;
+};
+
 type Branch<T> = (run: Run) => Promise<T>;
 
 const outputBytesMax = 256 * 1024;

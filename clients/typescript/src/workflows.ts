@@ -3,9 +3,10 @@ import { QuarryError } from './errors.ts';
 import type { ClaimedWork } from './generated/schema.ts';
 import type { DataSchema, InputOf } from './schemas.ts';
 import { pause } from './wait.ts';
-import { Execution } from './workflow-execution.ts';
-import { Run } from './workflow-run.ts';
+import { Execution, workerClaim } from './workflow-execution.ts';
+import { Run, type Workflow } from './workflow-run.ts';
 
+export { type ServeOptions, serve } from './serve.ts';
 export { WorkflowError } from './workflow-execution.ts';
 export {
   type Answer,
@@ -14,14 +15,8 @@ export {
   StepError,
   type StepOptions,
   type StepTools,
+  type Workflow,
 } from './workflow-run.ts';
-
-/** A workflow in code: executed step by step, and continued after any crash behind the last step that ended. */
-export type Workflow = {
-  /** The lookup key or id of the automation. */
-  readonly name: string;
-  readonly body: (run: Run, input: never) => Promise<unknown>;
-};
 
 /**
  * Defines a workflow. `input`, the automation's `input_schema`, gives the input its type. The function must do everything
@@ -89,7 +84,7 @@ export function worker(
     try {
       const found = await workflowOf(work.run.automation);
       if (!found) return;
-      const execution = new Execution(c, work, leaseSeconds, stopping.signal);
+      const execution = new Execution(workerClaim(c, work), work, leaseSeconds, stopping.signal);
       await execution.execute((input) => found.body(new Run(execution, ''), input as never));
     } catch (error) {
       // The run is continued when the claim has expired.

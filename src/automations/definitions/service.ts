@@ -171,6 +171,8 @@ export function createAutomationService({ db, clock, secrets, ledger, expression
     get,
     getDefinition,
 
+    findDefinition,
+
     async findDefinitionId(scope: Scope, name: string): Promise<string | undefined> {
       return (await findDefinition(scope, name))?.id;
     },

@@ -2,10 +2,9 @@ import { Type } from 'typebox';
 import { bodyBudgets } from '../../http/body/budgets.ts';
 import { iso } from '../../http/route/present.ts';
 import { type Api, operators, ref } from '../../http/route/route.ts';
-import type { Wait } from '../../http/streams/change-waits.ts';
-import { formatId } from '../../lib/ids.ts';
-import { presentEntry, presentRun } from '../present.ts';
-import type { PageRow } from './pages.ts';
+import { formatId, parseId } from '../../lib/ids.ts';
+import { presentRun } from '../present.ts';
+import { endWithReader, presentAppended, presentPage } from './present.ts';
 import {
   appendedWorkSchema,
   appendWorkSchema,
@@ -41,8 +40,7 @@ export function registerProgramRoutes(api: Api, { programs }: { programs: Progra
           claim: formatId('claim', claimed.claim),
           lease_until: iso(claimed.leaseUntil),
           sequence: claimed.run.sequence,
-          journal: presentEntries(claimed.entries),
-          ...(claimed.cursor === undefined ? {} : { after_cursor: claimed.cursor }),
+          ...presentPage(claimed),
         };
       reply.code(204);
       return null;
@@ -61,11 +59,8 @@ export function registerProgramRoutes(api: Api, { programs }: { programs: Progra
     body: readWorkSchema,
     responses: { 200: ref(workPageSchema) },
     async handler({ caller, params: given, body }) {
-      const page = await programs.read(caller, given.automation_run, body.claim, body.after_cursor);
-      return {
-        journal: presentEntries(page.entries),
-        ...(page.cursor === undefined ? {} : { after_cursor: page.cursor }),
-      };
+      const run = await programs.getRun(caller, given.automation_run);
+      return presentPage(await programs.read(run, parseId('claim', body.claim), body.after_cursor));
     },
   });
   api.provisioning(operators, {
@@ -82,23 +77,9 @@ export function registerProgramRoutes(api: Api, { programs }: { programs: Progra
     budget: bodyBudgets.graph,
     responses: { 200: ref(appendedWorkSchema) },
     async handler({ caller, params: given, body, reply }) {
-      const appended = await programs.append(caller, given.automation_run, body, endWithReader(reply.raw));
-      return {
-        sequence: appended.sequence,
-        cancel_requested: appended.ended,
-        ...(appended.leaseUntil === null ? {} : { lease_until: iso(appended.leaseUntil) }),
-        command_ids: appended.commandIds,
-        entries: presentEntries(appended.entries),
-      };
+      const run = await programs.getRun(caller, given.automation_run);
+      const { claim, ...batch } = body;
+      return presentAppended(await programs.append(run, parseId('claim', claim), batch, endWithReader(reply.raw)));
     },
   });
-}
-
-function presentEntries(entries: readonly PageRow[]) {
-  return entries.map((entry) => presentEntry(entry, false));
-}
-
-/** Ends a wait when its reader closes the connection, so that no run is claimed for it. */
-function endWithReader(response: { once(event: 'close', listener: () => void): unknown }): (wait: Wait) => void {
-  return (wait) => response.once('close', () => wait.end());
 }

@@ -13,6 +13,8 @@ export const programLimits = {
   entriesMax: 200,
   stepIdCharactersMax: 500,
   sleepSecondsMax: 366 * 24 * 3_600,
+  /** Runs that functions of one webhook hold at the same time. */
+  wokenMax: 50,
   /** One page of a journal that a worker reads. */
   pageEntriesMax: 1_000,
   pageBytesMax: 4 * 1024 * 1024,
@@ -60,6 +62,22 @@ export const readWorkSchema = strict({
   claim,
   after_cursor: Type.String({ maxLength: 500, description: 'The `after_cursor` of the page before.' }),
 });
+export const readClaimedSchema = strict({
+  code_version: Type.Optional(bounded(200, 'The version of your code, which its entries then name.')),
+  after_cursor: Type.Optional(
+    Type.String({ maxLength: 500, description: 'The `after_cursor` of the page before. Without it: the beginning.' }),
+  ),
+});
+export const claimedJournalSchema = Type.Object(
+  {
+    run: Type.String({ description: 'The run.' }),
+    sequence: Type.Integer({ description: 'The last entry of the journal: `after_sequence` of the first batch.' }),
+    lease_until: Type.String({ description: 'When the claim expires without a request with entries.' }),
+    journal: journal('The next entries, with the secrets that redaction hides from other readers.'),
+    after_cursor: afterCursor,
+  },
+  { $id: 'ClaimedJournal', description: 'A part of the journal of the run that a function was woken for.' },
+);
 export const workPageSchema = Type.Object(
   { journal: journal('The next entries.'), after_cursor: afterCursor },
   { $id: 'WorkJournalPage', description: 'A part of the journal of a claimed run.' },
@@ -145,8 +163,7 @@ const entryInput = strict({
 });
 export type WorkerEntry = Static<typeof entryInput>;
 
-export const appendWorkSchema = strict({
-  claim,
+const batchMembers = {
   after_sequence: Type.Integer({
     minimum: 0,
     maximum: 2_147_483_647,
@@ -173,7 +190,10 @@ export const appendWorkSchema = strict({
     ),
   ),
   wait_seconds: waitSeconds('Without entries and `release`: waits this long for an entry of the server.'),
-});
+};
+export const appendWorkSchema = strict({ claim, ...batchMembers });
+/** The claim is the credential of the request. */
+export const appendClaimedSchema = strict(batchMembers);
 export type WorkBatch = Static<typeof appendWorkSchema>;
 
 export const appendedWorkSchema = Type.Object(

@@ -4,7 +4,7 @@ import type { Wait } from '../../http/streams/change-waits.ts';
 import { type StreamHub, topicOf } from '../../http/streams/sse.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { AppError, found, invalidField } from '../../lib/errors.ts';
-import { formatId, newUuid, parseId } from '../../lib/ids.ts';
+import { formatId, newUuid } from '../../lib/ids.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import { unknownReference } from '../../tenancy/references.ts';
@@ -20,12 +20,17 @@ import { loadRunCaller } from '../runs/identity.ts';
 import type { RunService } from '../runs/service.ts';
 import { requireSignalRoom } from '../runs/signals.ts';
 import * as runStore from '../runs/store.ts';
-import * as turns from '../runs/turn-store.ts';
 import { wrongState } from '../runs/wrong-state.ts';
-import { type ProgramChange, ProgramJournal, type ProgramJournalDeps, type RunKey, readyTopic } from './journal.ts';
+import { claimLost, claimRun, type HeldClaim, offer, release, renew } from './claims.ts';
+import {
+  type ProgramChange,
+  type ProgramJournal,
+  type ProgramJournalDeps,
+  type RunKey,
+  readyTopic,
+} from './journal.ts';
 import { listPage, listServerEntries, type PageRow } from './pages.ts';
 import type { WorkBatch, WorkerEntry } from './schema.ts';
-import { hasWork } from './state.ts';
 import {
   addWorkerEntry,
   checkEntries,
@@ -46,11 +51,14 @@ type ProgramDeps = ProgramJournalDeps & {
   streams: StreamHub;
   automations: AutomationService;
   runs: RunService;
+  journal: ProgramJournal;
 };
 
+/** Entries of the holder of a claim. */
+type Batch = Omit<WorkBatch, 'claim'>;
 type Claim = { automations: readonly string[]; code_version: string; lease_seconds: number };
 type Claimed = { run: runStore.RunRow; claim: string; leaseUntil: Date; entries: PageRow[]; cursor?: string };
-type Appended = {
+export type Appended = {
   sequence: number;
   ended: boolean;
   leaseUntil: Date | null;
@@ -58,8 +66,6 @@ type Appended = {
   entries: PageRow[];
 };
 
-/** Versions of the code that are kept as not fitting a journal. */
-const refusedVersionsMax = 20;
 const candidatesCount = 4;
 const lookMsMin = 20;
 
@@ -68,7 +74,7 @@ export type ProgramService = ReturnType<typeof createProgramService>;
 /** Runs that the user's program executes: workers claim them and write their journals, and the server does the waiting. */
 export function createProgramService(deps: ProgramDeps) {
   const { db, clock, log, secrets, streams, automations, runs } = deps;
-  const journal = new ProgramJournal(deps);
+  const { journal } = deps;
   /** Runs that requests of this process are claiming, so that others try the next ones. */
   const claiming = new Set<string>();
 
@@ -109,7 +115,7 @@ export function createProgramService(deps: ProgramDeps) {
     }
   }
 
-  async function describe(key: RunKey, held: { claim: string; leaseUntil: Date }): Promise<Claimed> {
+  async function describe(key: RunKey, held: HeldClaim): Promise<Claimed> {
     const run = found(await runStore.findRun(db, key.appId, key.id));
     return { run, ...held, ...(await readPage(run, 0)) };
   }
@@ -131,7 +137,7 @@ export function createProgramService(deps: ProgramDeps) {
    * Prepares the children and approvals of a batch. Not in a transaction: nothing requests a second connection while it
    * holds one.
    */
-  async function prepareSteps(run: runStore.RunRow, batch: WorkBatch): Promise<Map<number, PreparedStep>> {
+  async function prepareSteps(run: runStore.RunRow, batch: Batch): Promise<Map<number, PreparedStep>> {
     const prepared = new Map<number, PreparedStep>();
     for (const [index, entry] of batch.entries.entries()) {
       if (entry.kind !== 'child' && entry.kind !== 'approve') continue;
@@ -162,9 +168,7 @@ export function createProgramService(deps: ProgramDeps) {
     return { approval: { ...(await prepareApproval(deps, row, finder, place, { question, ...more })), expiresAt } };
   }
 
-  async function append(caller: Caller, id: string, batch: WorkBatch): Promise<Appended> {
-    const run = await getRun(caller, id);
-    const claim = parseId('claim', batch.claim);
+  async function append(run: runStore.RunRow, claim: string | undefined, batch: Batch): Promise<Appended> {
     if (claim === undefined) throw claimLost();
     checkEntries(batch.entries, clock.now());
     const digest = createHash('sha256')
@@ -189,7 +193,7 @@ export function createProgramService(deps: ProgramDeps) {
   /** Applies a batch, unless it was applied before or the run has ended. */
   async function applyBatch(
     change: ProgramChange,
-    batch: WorkBatch,
+    batch: Batch,
     by: { claim: string; digest: Buffer; prepared: Map<number, PreparedStep> },
   ): Promise<{ ended: boolean }> {
     const { work, state } = change;
@@ -220,6 +224,7 @@ export function createProgramService(deps: ProgramDeps) {
     work.batchAfter = batch.after_sequence;
     work.batchDigest = by.digest;
     work.seen = state.sequence;
+    if (batch.release?.workflow_changed === undefined) Object.assign(work, { wakes: 0, wakeAfter: null });
     if (endsItself || change.hasEnded) work.leaseUntil = null;
     else if (batch.release !== undefined) await release(change, batch.release, unseen);
     return { ended: change.hasEnded && !endsItself };
@@ -258,27 +263,52 @@ export function createProgramService(deps: ProgramDeps) {
       }
     },
 
+    getRun,
+
     /** Continues the journal of a claimed run, with the secrets that other readers do not see. */
-    async read(caller: Caller, id: string, claimText: string, cursor: string) {
-      const run = await getRun(caller, id);
+    async read(run: runStore.RunRow, claim: string | undefined, cursor?: string) {
       const work = await store.findWorkOf(db, run);
-      if (work?.claim !== parseId('claim', claimText) || work?.leaseUntil === null) throw claimLost();
-      return readPage(run, readCursor(secrets, run, cursor));
+      if (work?.claim !== claim || work?.leaseUntil === null) throw claimLost();
+      return readPage(run, cursor === undefined ? 0 : readCursor(secrets, run, cursor));
+    },
+
+    /** The journal for the holder of a claim that is a credential, which notes the version of its code. */
+    async readClaimed(run: runStore.RunRow, claim: string, input: { code_version?: string; after_cursor?: string }) {
+      const held = await journal.change(run, async (change) => {
+        requireHeld(change.work, claim, change.now);
+        if (input.code_version !== undefined) change.work.codeVersion = input.code_version;
+        change.work.seen = change.state.sequence;
+        return { leaseUntil: change.work.leaseUntil ?? change.now, sequence: change.state.sequence };
+      });
+      if (held === undefined) throw claimLost();
+      const now = { ...run, sequence: held.sequence };
+      const { after_cursor: cursor } = input;
+      return { ...held, ...(await readPage(now, cursor === undefined ? 0 : readCursor(secrets, now, cursor))) };
+    },
+
+    /** Throws unless a claim that is a credential is still valid. One that its holder has ended may repeat its last batch. */
+    async requireOpen(run: runStore.RunRow, claim: string): Promise<void> {
+      const work = await store.findWorkOf(db, run);
+      if (work?.leaseUntil !== null || work.claim !== claim) requireHeld(work, claim, clock.now());
     },
 
     /** Writes a batch of a worker. An empty one renews the claim, and may wait for what the server adds. */
-    async append(caller: Caller, id: string, batch: WorkBatch, onOpen: (wait: Wait) => void): Promise<Appended> {
+    async append(
+      run: runStore.RunRow,
+      claim: string | undefined,
+      batch: Batch,
+      onOpen: (wait: Wait) => void,
+    ): Promise<Appended> {
       const waitSeconds = batch.wait_seconds ?? 0;
-      if (waitSeconds === 0) return append(caller, id, batch);
+      if (waitSeconds === 0) return append(run, claim, batch);
       if (batch.entries.length > 0 || batch.release !== undefined)
         throw invalidField('wait_seconds', 'is only for a request without entries and release');
-      const run = await getRun(caller, id);
-      const wait = streams.waits.open(caller.appId, [topicOf('run', run.appId, run.id)]);
+      const wait = streams.waits.open(run.appId, [topicOf('run', run.appId, run.id)]);
       try {
         onOpen(wait);
         const endMs = performance.now() + waitSeconds * 1_000;
         for (;;) {
-          const appended = await append(caller, id, batch);
+          const appended = await append(run, claim, batch);
           const leftMs = endMs - performance.now();
           if (appended.ended || appended.entries.length > 0 || leftMs <= 0 || wait.hasEnded) return appended;
           await wait.next(leftMs);
@@ -322,70 +352,6 @@ export function createProgramService(deps: ProgramDeps) {
   };
 }
 
-/** Claims the run in this change, unless another worker was faster or the automation's limit is reached. */
-async function claimRun(
-  change: ProgramChange,
-  input: Claim,
-): Promise<'lost' | 'full' | { claim: string; leaseUntil: Date }> {
-  const { work, row, state, tx, now } = change;
-  const isReady = work.readyAt !== null && work.readyAt <= now && !work.refusedVersions.includes(input.code_version);
-  if (!isReady || change.hasEnded) return 'lost';
-  change.isByHolder = true;
-  const isNew = state.status === 'pending';
-  const turn = isNew && row.limited ? await turns.takeTurnOf(tx, row, now) : 'now';
-  if (turn === 'full') return 'full';
-  if (turn === 'later') {
-    // It is offered again when its turn comes.
-    work.readyAt = null;
-    return 'lost';
-  }
-  if (isNew && state.sequence === 0)
-    change.add([draftEntry(change.around, 'run_started', { payload: change.around.input ?? null })]);
-  // A run that keeps steps of another one has its first entry.
-  state.status = 'running';
-  const claim = newUuid();
-  Object.assign(work, {
-    ...{ claim, leaseSeconds: input.lease_seconds, codeVersion: input.code_version },
-    ...{ seen: state.sequence, batchAfter: null, batchDigest: null },
-  });
-  if (row.workflowChanged !== null) await store.setWorkflowChanged(tx, row, null);
-  return { claim, leaseUntil: renew(change) };
-}
-
-/** Extends the claim. Until it expires, the run is not ready for others. */
-function renew({ work, around }: ProgramChange): Date {
-  const leaseUntil = new Date(around.nowMs + (work.leaseSeconds ?? 0) * 1_000);
-  work.leaseUntil = leaseUntil;
-  work.readyAt = leaseUntil;
-  return leaseUntil;
-}
-
-/** Makes a run that nobody holds ready. A worker that holds it reads what is new with its next request. */
-function offer(change: ProgramChange): void {
-  if (!change.isClaimed && !change.hasEnded) change.work.readyAt = change.now;
-}
-
-/** Ends the claim. The run is ready again if there is something to do that the program does not know yet. */
-async function release(
-  change: ProgramChange,
-  { workflow_changed: changed }: NonNullable<WorkBatch['release']>,
-  unseen: boolean,
-): Promise<void> {
-  const { work, state, tx, row, drafts } = change;
-  const isNew = drafts.some(
-    ({ record }) => isOfServer(record.environment) && record.metadata?.duration_ms !== undefined,
-  );
-  work.leaseUntil = null;
-  work.readyAt = changed !== undefined || unseen || isNew || hasWork(state) ? change.now : null;
-  if (changed === undefined || work.codeVersion === null) return;
-  work.refusedVersions = [...work.refusedVersions, work.codeVersion].slice(-refusedVersionsMax);
-  await store.setWorkflowChanged(tx, row, { expected: changed.expected ?? null, found: changed.found ?? null });
-}
-
-function isOfServer(environment: Record<string, unknown> | undefined): boolean {
-  return environment?.code_version === undefined;
-}
-
-function claimLost(): AppError {
-  return new AppError('claim_lost', 'This claim is no longer valid: it was released, or another worker has the run.');
+function requireHeld(work: store.ProgramWork | undefined, claim: string, now: Date): void {
+  if (work?.claim !== claim || work.leaseUntil === null || work.leaseUntil <= now) throw claimLost();
 }

@@ -1,6 +1,9 @@
 /*
  * SQL for the work on runs of programs.
  * The trigger offer_program_run of automation_runs adds the row of a new run, and end_program_work closes it.
+ *
+ * Triggers of automation_program_work: wake_program_hosts_first and wake_program_hosts add the job that wakes functions,
+ * and note_woken_program ends the failures of a webhook whose function has written something.
  */
 import type { Db } from '../../db/database.ts';
 import type { ProgramEntry } from './state.ts';
@@ -15,11 +18,18 @@ export type ProgramWork = {
   seen: number;
   batchAfter: number | null;
   batchDigest: Buffer | null;
+  /** The webhook whose function has or had the claim, and the event that offered it. */
+  wokenBy: string | null;
+  wakeEvent: string | null;
+  /** How often a function was woken since it last wrote something, and when it may be woken again. */
+  wakes: number;
+  wakeAfter: Date | null;
 };
 
 export async function findWorkOf(db: Db, run: { appId: string; id: string }): Promise<ProgramWork | undefined> {
   const [row] = await db<ProgramWork[]>`
-    select ready_at, claim, lease_seconds, lease_until, code_version, refused_versions, seen, batch_after, batch_digest
+    select ready_at, claim, lease_seconds, lease_until, code_version, refused_versions, seen, batch_after, batch_digest,
+      woken_by, wake_event, wakes, wake_after
     from automation_program_work where app_id = ${run.appId} and run_id = ${run.id}`;
   return row;
 }
@@ -29,7 +39,8 @@ export async function saveWorkOf(db: Db, run: { appId: string; id: string }, wor
     update automation_program_work set ready_at = ${work.readyAt}, claim = ${work.claim}, lease_seconds = ${work.leaseSeconds},
       lease_until = ${work.leaseUntil}, code_version = ${work.codeVersion},
       refused_versions = ${work.refusedVersions}::text[], seen = ${work.seen}, batch_after = ${work.batchAfter},
-      batch_digest = ${work.batchDigest}
+      batch_digest = ${work.batchDigest}, woken_by = ${work.wokenBy}, wake_event = ${work.wakeEvent},
+      wakes = ${work.wakes}, wake_after = ${work.wakeAfter}
     where app_id = ${run.appId} and run_id = ${run.id}`;
 }
 

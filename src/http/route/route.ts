@@ -45,6 +45,8 @@ export type RouteInfo = {
   /** What the scopes of a key must allow; absent where any key is allowed. */
   need: ScopeNeed | undefined;
   budget: BodyBudget;
+  /** Whether anyone may send a body: nothing is checked before it is read. */
+  isOpen: boolean;
   /** Whether the route takes a JSON body. */
   takesJson: boolean;
   /** Whether the handler reads a body of any type. */
@@ -116,6 +118,8 @@ type RouteDefinition<C, P extends TSchema, Q extends TSchema, B extends TSchema>
   errors?: TSchema & { $id?: string };
   /** Returns the WWW-Authenticate header for a 401. */
   challenge?: (request: FastifyRequest) => string;
+  /** Of a public route with a credential of its own: throws unless the headers have it, before the body is read. */
+  admit?: (request: FastifyRequest) => void;
   /** Identifies the sender if the path is the credential. */
   idempotencyCaller?: (request: FastifyRequest) => Promise<IdempotencyCaller>;
   handler: Handler<C, P, Q, B>;
@@ -242,6 +246,7 @@ export class Api {
     const budget = { ...wantedBudget, bytesMax: Math.min(wantedBudget.bytesMax, this.#bodyBytesMax) };
     this.routes.push({
       ...{ method, path, operationId, access, budget, protocol: definition.protocol },
+      isOpen: (access.kind === 'public' || access.kind === 'key') && definition.admit === undefined,
       need: needOf(access, definition),
       takesJson: definition.body !== undefined,
       takesBytes: definition.rawBody !== undefined,
@@ -253,10 +258,12 @@ export class Api {
     const searchesOrLists = itemSchema !== undefined || definition.rateGroup === 'search';
     const wanted = auditModeOf(access, definition);
     const audit = wanted !== undefined && this.#audit?.isRecorded(wanted) ? this.#audit : undefined;
+    const { admit } = definition;
     const add = (fastify: FastifyInstance) =>
       fastify.route({
         method,
         url: path,
+        ...(admit === undefined ? {} : { onRequest: async (request: FastifyRequest) => admit(request) }),
         ...(definition.uncheckedQuery ? { validatorCompiler: () => () => true } : {}),
         config: {
           access,

@@ -76,6 +76,8 @@ const publicRoutes: Record<string, number> = {
   'POST /api/v1/inbound/:token': 404,
   'GET /api/v1/approval_links/:token': 404,
   'POST /api/v1/approval_links/:token': 422,
+  'POST /api/v1/claimed_run/journal': 401,
+  'POST /api/v1/claimed_run/entries': 401,
   'GET /api/v1/files/:file/content': 403,
   'GET /api/v1/files/:file/picture': 403,
   'GET /api/v1/files/:file/avatar': 404,

@@ -5,6 +5,7 @@ import type { TestApp } from '../provisioner.ts';
 import type { TestServer } from '../server.ts';
 import { setJobAside } from '../set-aside-job.ts';
 import { offsetType, tus, uploadHeaders } from '../uploads.ts';
+import { WebhookReceiver } from '../webhook-receiver.ts';
 import type { Recorder } from './recorder.ts';
 import { pixel, type Tenants } from './tenants.ts';
 
@@ -310,6 +311,29 @@ async function recordProgram(recorder: Recorder, client: AutomationsClient): Pro
   });
   const { resume_cursor: cursor } = (await client.journalPage(run, '?limit=1')) as { resume_cursor: string };
   await recorder.record('readClaimedJournal', { ...ofRun, body: { claim, after_cursor: cursor } });
+  await recordFunction(recorder, client);
+}
+
+/** What a function does with the claim of the message that wakes it. */
+async function recordFunction(recorder: Recorder, client: AutomationsClient): Promise<void> {
+  const workflow = { kind: 'WorkflowProgram', version: 1, name: 'remind' };
+  const { id } = await client.createAutomation({ name: 'Remind', type: 'invoked', workflow });
+  const receiver = await WebhookReceiver.start();
+  const webhook = await client.call<{ id: string }>('POST', '/webhooks', {
+    url: `${receiver.origin}/`,
+    automations: [id],
+  });
+  await client.invoke(id);
+  const [message] = await receiver.waitFor('/', 1);
+  const as = { headers: { authorization: `Bearer ${message?.event.data.claim}` } };
+  const read = await recorder.record<{ sequence: number }>('readClaimedRun', {
+    as,
+    body: { code_version: '2026-03-02' },
+  });
+  const entries = [{ type: 'run_completed', payload: { reminded: true } }];
+  await recorder.record('appendClaimedRun', { as, body: { after_sequence: read.sequence, entries } });
+  await client.call('DELETE', `/webhooks/${webhook.body.id}`);
+  await receiver.close();
 }
 
 /** Records what operators read, and the Model Context Protocol. */

@@ -16,6 +16,7 @@ from typing import (
     Awaitable,
     Callable,
     Dict,
+    Generic,
     Iterable,
     List,
     Mapping,
@@ -33,6 +34,8 @@ from .data import json_schema
 
 T = TypeVar("T")
 I = TypeVar("I")
+P = TypeVar("P")
+R = TypeVar("R")
 
 # Seconds, or text such as `10m`, `12h` or `7d`.
 Duration = Union[int, float, str, datetime.timedelta]
@@ -74,6 +77,14 @@ class Answer(TypedDict):
     at: str
     approval: str
 
+
+
+class Workflow(Generic[P, R]):
+    """A function and the automation whose runs it executes. Its annotations are the types of payload and result."""
+
+    def __init__(self, name: str, body: Callable[[Run, P], Awaitable[R]]) -> None:
+        self.name = name
+        self.body = body
 
 
 class Run:
@@ -200,9 +211,19 @@ class Run:
         answer: Answer = await self._wait(name, "approve", given)
         return answer
 
-    async def child(self, name: str, automation: str, payload: Optional[Mapping[str, Any]] = None) -> Any:
-        """Starts a run of another automation and returns its result."""
-        return await self._wait(name, "child", {"automation": automation, "payload": dict(payload or {})})
+    @overload
+    async def child(self, name: str, automation: Workflow[P, R], payload: P) -> R: ...
+
+    @overload
+    async def child(self, name: str, automation: str, payload: Optional[Mapping[str, Any]] = None) -> Any: ...
+
+    async def child(self, name: str, automation: Union[str, Workflow[Any, Any]], payload: Any = None) -> Any:
+        """Starts a run of another automation and returns its result.
+
+        :param automation: Its lookup key or id, or its workflow, whose annotations then are the types of both.
+        """
+        key = automation.name if isinstance(automation, Workflow) else automation
+        return await self._wait(name, "child", {"automation": key, "payload": dict(payload or {})})
 
     async def now(self) -> datetime.datetime:
         """The time, the same whenever the run continues."""

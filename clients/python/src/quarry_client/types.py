@@ -1939,12 +1939,14 @@ class Webhook(TypedDict):
     """A text for people."""
     events: List[str]
     """Names of events, or `*` for all."""
+    automations: NotRequired[List[str]]
+    """The automations for whose runs a function is woken, instead of events."""
     status: Literal["active", "paused"]
     """The status."""
     paused_reason: NotRequired[str]
     """Why it was paused, if the server paused it."""
     failing_since: NotRequired[str]
-    """The time of the first failed attempt since the last success."""
+    """The time of the first failed attempt since the last success. With `automations`, a success is that the function wrote something."""
     secret: NotRequired[str]
     """whsec_…: returned only in the response that creates or rotates it."""
     previous_secret_until: NotRequired[str]
@@ -2827,6 +2829,22 @@ class AppendedWork(TypedDict):
 
 
 
+class ClaimedJournal(TypedDict):
+    """A part of the journal of the run that a function was woken for."""
+
+    run: str
+    """The run."""
+    sequence: int
+    """The last entry of the journal: `after_sequence` of the first batch."""
+    lease_until: str
+    """When the claim expires without a request with entries."""
+    journal: List[WorkflowJournalEntry]
+    """The next entries, with the secrets that redaction hides from other readers."""
+    after_cursor: NotRequired[str]
+    """Continues the journal; absent if this is its end."""
+
+
+
 class Approval(TypedDict):
     """A question of a run to people. Those who answer see the question, not the run."""
 
@@ -3559,6 +3577,42 @@ class ModelBudgetReachedMessage(TypedDict):
     sequence: int
     """Its number in production or in the sandbox."""
     data: ModelBudgetReachedMessageData
+    """The entries."""
+
+
+
+class AutomationRunReadyMessageData(TypedDict):
+    """The entries."""
+
+    run: str
+    """The run (`atr_…`)."""
+    automation: str
+    """Its automation."""
+    workflow: str
+    """The name of its program."""
+    lookup_key: NotRequired[str]
+    """The lookup key of the automation."""
+    claim: NotRequired[str]
+    """The credential for the run, `rct_…`. Only in the message itself."""
+    lease_until: NotRequired[str]
+    """When the claim expires. Only in the message itself."""
+    url: NotRequired[str]
+    """Where the claim is used, `…/api/v1/claimed_run`. Only in the message itself."""
+
+
+
+class AutomationRunReadyMessage(TypedDict):
+    """A run of a workflow in code has work: sent to the webhook of its function alone: the message to webhooks."""
+
+    id: str
+    """The event (`evt_…`); the same at every attempt."""
+    type: Literal["automation_run.ready"]
+    """The name of the event."""
+    timestamp: str
+    """When it happened, in ISO 8601."""
+    sequence: int
+    """Its number in production or in the sandbox."""
+    data: AutomationRunReadyMessageData
     """The entries."""
 
 
@@ -4524,8 +4578,10 @@ class BatchKvEntriesResponse(TypedDict):
 class CreateWebhookRequest(TypedDict):
     url: str
     """The URL."""
-    events: List[str]
+    events: NotRequired[List[str]]
     """Names of events, or `*` for all."""
+    automations: NotRequired[List[str]]
+    """Ids or lookup keys of automations whose workflow is a program. Instead of events, the URL receives a message when a run of them has work. Not together with `events`."""
     lookup_key: NotRequired[Optional[str]]
     """A name for programs, unique in the app or sandbox."""
     description: NotRequired[str]
@@ -4546,6 +4602,8 @@ class UpdateWebhookRequest(TypedDict):
     """The URL."""
     events: NotRequired[List[str]]
     """Names of events, or `*` for all."""
+    automations: NotRequired[List[str]]
+    """Ids or lookup keys of automations whose workflow is a program. Instead of events, the URL receives a message when a run of them has work. Not together with `events`."""
     lookup_key: NotRequired[Optional[str]]
     """A name for programs, unique in the app or sandbox."""
     description: NotRequired[Optional[str]]
@@ -5670,6 +5728,108 @@ class AppendRunEntriesRequest(TypedDict):
 
 
 
+class ReadClaimedRunRequest(TypedDict):
+    code_version: NotRequired[str]
+    """The version of your code, which its entries then name."""
+    after_cursor: NotRequired[str]
+    """The `after_cursor` of the page before. Without it: the beginning."""
+
+
+
+class AppendClaimedRunRequestEntriesRetry(TypedDict):
+    """For kind `step`. The server schedules the next attempt."""
+
+    max_attempts: int
+    """Attempts in total, with the first one."""
+    initial_seconds: NotRequired[float]
+    """The pause before the second attempt. Default 1."""
+    factor: NotRequired[float]
+    """Multiplies each following pause. Default 2."""
+
+
+
+class AppendClaimedRunRequestEntriesError(TypedDict):
+    """Why it failed."""
+
+    code: str
+    """A stable code for programs."""
+    message: str
+    """A text for people."""
+
+
+
+class AppendClaimedRunRequestEntries(TypedDict):
+    type: Literal["node_started", "node_completed", "node_failed", "run_completed", "run_failed"]
+    """The server itself writes all other entries."""
+    node_id: NotRequired[str]
+    """The step: its scope, name and occurrence. Required for all `node_` entries."""
+    kind: NotRequired[Literal["step", "value", "sleep", "signal", "child", "approve"]]
+    """Of `node_started`: `step` is executed by the program; `value` is a recorded value; the server ends `sleep`, `signal`, `child` and `approve`."""
+    retry: NotRequired[AppendClaimedRunRequestEntriesRetry]
+    """For kind `step`. The server schedules the next attempt."""
+    seconds: NotRequired[float]
+    """For kind `sleep`."""
+    until: NotRequired[str]
+    """For kind `sleep`: an ISO 8601 time."""
+    name: NotRequired[str]
+    """For kind `signal`: the name of the signal."""
+    timeout_seconds: NotRequired[float]
+    """For kinds `signal` and `approve`: the step then fails with `timeout`."""
+    question: NotRequired[str]
+    """For kind `approve`: what people are asked."""
+    form: NotRequired[Dict[str, Any]]
+    """For kind `approve`: the JSON Schema of the answer. Default: `ok`, and an optional `comment`."""
+    users: NotRequired[List[str]]
+    """For kind `approve`: ids of users. Each of them may answer."""
+    teams: NotRequired[List[str]]
+    """For kind `approve`: ids of teams. Each of their members may answer."""
+    roles: NotRequired[List[Literal["admin", "member", "viewer"]]]
+    """For kind `approve`: those who have one of these roles in `org` may answer."""
+    org: NotRequired[str]
+    """For kind `approve`: the organization of `roles`. Default: that of the automation."""
+    exclude_invoker: NotRequired[bool]
+    """For kind `approve`: the user who invoked the run may not answer."""
+    automation: NotRequired[str]
+    """For kind `child`: the id or lookup key of an invoked automation."""
+    payload: NotRequired[Any]
+    """The output of a step, the result of the run, or the payload for a child run."""
+    error: NotRequired[AppendClaimedRunRequestEntriesError]
+    """Why it failed."""
+    retryable: NotRequired[bool]
+    """Of `node_failed`: false prevents further attempts."""
+
+
+
+class AppendClaimedRunRequestReleaseWorkflowChanged(TypedDict):
+    """The code does not fit the journal: the run waits for another version of the code."""
+
+    expected: Any
+    """What the journal has."""
+    found: Any
+    """What the code asked for instead."""
+
+
+
+class AppendClaimedRunRequestRelease(TypedDict):
+    """Ends the claim after these entries. The run is ready again when something has happened in it."""
+
+    workflow_changed: NotRequired[AppendClaimedRunRequestReleaseWorkflowChanged]
+    """The code does not fit the journal: the run waits for another version of the code."""
+
+
+
+class AppendClaimedRunRequest(TypedDict):
+    after_sequence: int
+    """The `sequence` of the last response."""
+    entries: List[AppendClaimedRunRequestEntries]
+    """One request may end a step and start the next. An empty list only renews the claim."""
+    release: NotRequired[AppendClaimedRunRequestRelease]
+    """Ends the claim after these entries. The run is ready again when something has happened in it."""
+    wait_seconds: NotRequired[int]
+    """Without entries and `release`: waits this long for an entry of the server."""
+
+
+
 class ListAppSecretsResponse(TypedDict):
     data: List[AppSecret]
     """The entries."""
@@ -5764,5 +5924,6 @@ WebhookMessage = Union[
     "ApprovalRequestedMessage",
     "ApprovalAnsweredMessage",
     "ModelBudgetReachedMessage",
+    "AutomationRunReadyMessage",
     "WebhookTestMessage",
 ]

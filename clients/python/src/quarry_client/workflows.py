@@ -13,27 +13,20 @@ from . import types
 from ._async.client import AsyncQuarry
 from ._shared import path
 from ._workflow_execution import Execution, WorkflowError
-from ._workflow_run import Answer, Retry, Run, StepError, StepTools
+from ._workflow_run import Answer, P, R, Retry, Run, StepError, StepTools, Workflow
 from .errors import QuarryError
 
 __all__ = ["Answer", "Retry", "Run", "StepError", "StepTools", "Worker", "Workflow", "WorkflowError", "workflow"]
-
-Body = Callable[[Run, Any], Awaitable[Any]]
 
 _CLAIM_SECONDS = 20
 _PAUSE_SECONDS_MAX = 15.0
 
 
-class Workflow:
-    """A function and the automation whose runs it executes."""
-
-    def __init__(self, name: str, body: Body) -> None:
-        self.name = name
-        self.body = body
-
-
-def workflow(name: str) -> Callable[[Body], Workflow]:
+def workflow(name: str) -> Callable[[Callable[[Run, P], Awaitable[R]]], Workflow[P, R]]:
     """Makes a workflow of a coroutine function that takes a `Run` and the payload.
+
+    The annotation of the payload, such as a TypedDict, and that of the result are checked where another workflow names
+    this one in `run.child`.
 
     :param name: The lookup key or id of the automation.
     """
@@ -53,7 +46,7 @@ class Worker:
     def __init__(
         self,
         quarry: AsyncQuarry,
-        workflows: Sequence[Workflow],
+        workflows: Sequence[Workflow[Any, Any]],
         *,
         code_version: str = "1",
         concurrency: int = 10,
@@ -63,7 +56,7 @@ class Worker:
         self._connection = quarry.connection
         self._workflows = list(workflows)
         # The workflow of each automation that has been seen, by the automation's id.
-        self._by_id: Dict[str, Workflow] = {}
+        self._by_id: Dict[str, Workflow[Any, Any]] = {}
         self._code_version = code_version
         self._concurrency = concurrency
         self._lease_seconds = lease_seconds
@@ -161,8 +154,8 @@ class Worker:
             # The run is continued when the claim has expired.
             self._report(error)
 
-    async def _workflow_of(self, automation: str) -> Optional[Workflow]:
-        missing: List[Workflow] = [] if automation in self._by_id else self._workflows
+    async def _workflow_of(self, automation: str) -> Optional[Workflow[Any, Any]]:
+        missing: List[Workflow[Any, Any]] = [] if automation in self._by_id else self._workflows
         for one in missing:
             found = await self._connection.call("GET", path("/api/v1/automations/{}", one.name))
             self._by_id[found["id"]] = one

@@ -35,6 +35,10 @@ after_cursor?: string | undefined; }, options?: CallOptions): Pages<S.WorkflowJo
   appendEntries: (automationRun: string, body: S.AppendRunEntriesRequest, options?: CallOptions): Promise<S.AppendedWork> => c.postOnce(path`/api/v1/automation_runs/${automationRun}/entries`, body, options),
   /** Continue to read the journal of a claimed run. */
   readClaimedJournal: (automationRun: string, body: S.ReadClaimedJournalRequest, options?: CallOptions): Promise<S.WorkJournalPage> => c.postOnce(path`/api/v1/automation_runs/${automationRun}/claimed_journal`, body, options),
+  /** Read the journal of the run that a function was woken for. */
+  readClaimedRun: (body?: S.ReadClaimedRunRequest, options?: CallOptions): Promise<S.ClaimedJournal> => c.send('POST', '/api/v1/claimed_run/journal', body, options),
+  /** Write what a function did in the run that it was woken for. */
+  appendClaimedRun: (body: S.AppendClaimedRunRequest, options?: CallOptions): Promise<S.AppendedWork> => c.send('POST', '/api/v1/claimed_run/entries', body, options),
   /** List the approvals that wait for the caller, newest first. */
   listApprovals: (query?: { /** Page number, from 1. Default 1. */
 page?: number | undefined; /** Entries per page. Default 25; more than 100 counts as 100. */

@@ -1605,11 +1605,13 @@ lookup_key?: string | undefined;
 description?: string | undefined;
 /** Names of events, or `*` for all. */
 events: Array<string>;
+/** The automations for whose runs a function is woken, instead of events. */
+automations?: Array<string> | undefined;
 /** The status. */
 status: 'active' | 'paused';
 /** Why it was paused, if the server paused it. */
 paused_reason?: string | undefined;
-/** The time of the first failed attempt since the last success. */
+/** The time of the first failed attempt since the last success. With `automations`, a success is that the function wrote something. */
 failing_since?: string | undefined;
 /** whsec_…: returned only in the response that creates or rotates it. */
 secret?: string | undefined;
@@ -2377,6 +2379,20 @@ command_ids: Record<string, string>;
 entries: Array<WorkflowJournalEntry>;
 };
 
+/** A part of the journal of the run that a function was woken for. */
+export type ClaimedJournal = {
+/** The run. */
+run: string;
+/** The last entry of the journal: `after_sequence` of the first batch. */
+sequence: number;
+/** When the claim expires without a request with entries. */
+lease_until: string;
+/** The next entries, with the secrets that redaction hides from other readers. */
+journal: Array<WorkflowJournalEntry>;
+/** Continues the journal; absent if this is its end. */
+after_cursor?: string | undefined;
+};
+
 /** A question of a run to people. Those who answer see the question, not the run. */
 export type Approval = {
 /** apr_… */
@@ -2947,6 +2963,35 @@ resets_at: string | null;
 tokens: number;
 /** Money used, in millionths of a currency unit. */
 cost: number;
+};
+};
+
+/** A run of a workflow in code has work: sent to the webhook of its function alone: the message to webhooks. */
+export type AutomationRunReadyMessage = {
+/** The event (`evt_…`); the same at every attempt. */
+id: string;
+/** The name of the event. */
+type: 'automation_run.ready';
+/** When it happened, in ISO 8601. */
+timestamp: string;
+/** Its number in production or in the sandbox. */
+sequence: number;
+/** The entries. */
+data: {
+/** The run (`atr_…`). */
+run: string;
+/** Its automation. */
+automation: string;
+/** The name of its program. */
+workflow: string;
+/** The lookup key of the automation. */
+lookup_key?: string | undefined;
+/** The credential for the run, `rct_…`. Only in the message itself. */
+claim?: string | undefined;
+/** When the claim expires. Only in the message itself. */
+lease_until?: string | undefined;
+/** Where the claim is used, `…/api/v1/claimed_run`. Only in the message itself. */
+url?: string | undefined;
 };
 };
 
@@ -3735,7 +3780,9 @@ export type CreateWebhookRequest = {
 /** The URL. */
 url: string;
 /** Names of events, or `*` for all. */
-events: Array<string>;
+events?: Array<string> | undefined;
+/** Ids or lookup keys of automations whose workflow is a program. Instead of events, the URL receives a message when a run of them has work. Not together with `events`. */
+automations?: Array<string> | undefined;
 /** A name for programs, unique in the app or sandbox. */
 lookup_key?: string | null | undefined;
 /** A text for people. */
@@ -3753,6 +3800,8 @@ export type UpdateWebhookRequest = {
 url?: string | undefined;
 /** Names of events, or `*` for all. */
 events?: Array<string> | undefined;
+/** Ids or lookup keys of automations whose workflow is a program. Instead of events, the URL receives a message when a run of them has work. Not together with `events`. */
+automations?: Array<string> | undefined;
 /** A name for programs, unique in the app or sandbox. */
 lookup_key?: string | null | undefined;
 /** A text for people. */
@@ -4678,6 +4727,83 @@ found: unknown;
 wait_seconds?: number | undefined;
 };
 
+export type ReadClaimedRunRequest = {
+/** The version of your code, which its entries then name. */
+code_version?: string | undefined;
+/** The `after_cursor` of the page before. Without it: the beginning. */
+after_cursor?: string | undefined;
+};
+
+export type AppendClaimedRunRequest = {
+/** The `sequence` of the last response. */
+after_sequence: number;
+/** One request may end a step and start the next. An empty list only renews the claim. */
+entries: Array<{
+/** The server itself writes all other entries. */
+type: 'node_started' | 'node_completed' | 'node_failed' | 'run_completed' | 'run_failed';
+/** The step: its scope, name and occurrence. Required for all `node_` entries. */
+node_id?: string | undefined;
+/** Of `node_started`: `step` is executed by the program; `value` is a recorded value; the server ends `sleep`, `signal`, `child` and `approve`. */
+kind?: 'step' | 'value' | 'sleep' | 'signal' | 'child' | 'approve' | undefined;
+/** For kind `step`. The server schedules the next attempt. */
+retry?: {
+/** Attempts in total, with the first one. */
+max_attempts: number;
+/** The pause before the second attempt. Default 1. */
+initial_seconds?: number | undefined;
+/** Multiplies each following pause. Default 2. */
+factor?: number | undefined;
+} | undefined;
+/** For kind `sleep`. */
+seconds?: number | undefined;
+/** For kind `sleep`: an ISO 8601 time. */
+until?: string | undefined;
+/** For kind `signal`: the name of the signal. */
+name?: string | undefined;
+/** For kinds `signal` and `approve`: the step then fails with `timeout`. */
+timeout_seconds?: number | undefined;
+/** For kind `approve`: what people are asked. */
+question?: string | undefined;
+/** For kind `approve`: the JSON Schema of the answer. Default: `ok`, and an optional `comment`. */
+form?: Record<string, unknown> | undefined;
+/** For kind `approve`: ids of users. Each of them may answer. */
+users?: Array<string> | undefined;
+/** For kind `approve`: ids of teams. Each of their members may answer. */
+teams?: Array<string> | undefined;
+/** For kind `approve`: those who have one of these roles in `org` may answer. */
+roles?: Array<'admin' | 'member' | 'viewer'> | undefined;
+/** For kind `approve`: the organization of `roles`. Default: that of the automation. */
+org?: string | undefined;
+/** For kind `approve`: the user who invoked the run may not answer. */
+exclude_invoker?: boolean | undefined;
+/** For kind `child`: the id or lookup key of an invoked automation. */
+automation?: string | undefined;
+/** The output of a step, the result of the run, or the payload for a child run. */
+payload?: unknown | undefined;
+/** Why it failed. */
+error?: {
+/** A stable code for programs. */
+code: string;
+/** A text for people. */
+message: string;
+} | undefined;
+/** Of `node_failed`: false prevents further attempts. */
+retryable?: boolean | undefined;
+}>;
+/** Ends the claim after these entries. The run is ready again when something has happened in it. */
+release?: {
+/** The code does not fit the journal: the run waits for another version of the code. */
+workflow_changed?: {
+/** What the journal has. */
+expected: unknown;
+/** What the code asked for instead. */
+found: unknown;
+} | undefined;
+} | undefined;
+/** Without entries and `release`: waits this long for an entry of the server. */
+wait_seconds?: number | undefined;
+};
+
 export type ListAppSecretsResponse = {
 /** The entries. */
 data: Array<AppSecret>;
@@ -4750,4 +4876,4 @@ stream?: boolean | undefined;
 };
 
 /** A message to a webhook about an event of Quarry. */
-export type WebhookMessage = FileCreatedMessage | FileUpdatedMessage | ExtractionCompletedMessage | ExtractionFailedMessage | IngestionSucceededMessage | IngestionFailedMessage | KnowledgeSourceCreatedMessage | KnowledgeSourceUpdatedMessage | KnowledgeSourceDeletedMessage | AutomationRunCompletedMessage | AutomationRunFailedMessage | ApprovalRequestedMessage | ApprovalAnsweredMessage | ModelBudgetReachedMessage | WebhookTestMessage;
+export type WebhookMessage = FileCreatedMessage | FileUpdatedMessage | ExtractionCompletedMessage | ExtractionFailedMessage | IngestionSucceededMessage | IngestionFailedMessage | KnowledgeSourceCreatedMessage | KnowledgeSourceUpdatedMessage | KnowledgeSourceDeletedMessage | AutomationRunCompletedMessage | AutomationRunFailedMessage | ApprovalRequestedMessage | ApprovalAnsweredMessage | ModelBudgetReachedMessage | AutomationRunReadyMessage | WebhookTestMessage;

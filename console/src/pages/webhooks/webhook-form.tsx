@@ -19,8 +19,10 @@ export function WebhookForm({
   const [url, setUrl] = useState(webhook?.url ?? '');
   const [description, setDescription] = useState(webhook?.description ?? '');
   const [chosen, setChosen] = useState(() => readChosen(webhook?.events ?? []));
+  // Those that wake a function have automations instead of events.
+  const wakes = webhook?.automations !== undefined;
   const save = useAction(async () => {
-    const body = { url, events: eventsOf(chosen) };
+    const body = { url, ...(wakes ? {} : { events: eventsOf(chosen) }) };
     onSaved(
       webhook
         ? await call('PATCH /api/v1/webhooks/{webhook}', {
@@ -64,7 +66,7 @@ export function WebhookForm({
             />
           )}
         </Field>
-        <EventChoice value={chosen} error={fieldError(save.error, 'events')} onChange={setChosen} />
+        {wakes ? null : <EventChoice value={chosen} error={fieldError(save.error, 'events')} onChange={setChosen} />}
       </Form>
     </Dialog>
   );

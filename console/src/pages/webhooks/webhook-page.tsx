@@ -71,7 +71,9 @@ function WebhookBody({ webhook, onChange }: { webhook: Webhook; onChange: (webho
             ['Status', <WebhookState key="status" webhook={webhook} />],
             ['Paused because', webhook.paused_reason],
             ['Failing since', webhook.failing_since ? <Time key="failing" at={webhook.failing_since} /> : null],
-            ['Events', <EventNames key="events" events={webhook.events} max={100} />],
+            webhook.automations === undefined
+              ? ['Events', <EventNames key="events" events={webhook.events} max={100} />]
+              : ['Wakes a function for runs of', webhook.automations.join(', ')],
             [
               'Old secret valid until',
               webhook.previous_secret_until ? <Time key="previous" at={webhook.previous_secret_until} /> : null,

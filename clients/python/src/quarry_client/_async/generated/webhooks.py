@@ -17,7 +17,8 @@ class AsyncWebhooksOperations:
         self,
         *,
         url: str,
-        events: List[str],
+        events: Maybe[List[str]] = OMIT,
+        automations: Maybe[List[str]] = OMIT,
         lookup_key: Maybe[Optional[str]] = OMIT,
         description: Maybe[str] = OMIT,
         options: Optional[CallOptions] = None,
@@ -26,10 +27,11 @@ class AsyncWebhooksOperations:
 
         :param url: The URL.
         :param events: Names of events, or `*` for all.
+        :param automations: Ids or lookup keys of automations whose workflow is a program. Instead of events, the URL receives a message when a run of them has work. Not together with `events`.
         :param lookup_key: A name for programs, unique in the app or sandbox.
         :param description: A text for people.
         """
-        response: types.Webhook = await self._connection.call("POST", "/api/v1/webhooks", body=given(url=url, events=events, lookup_key=lookup_key, description=description), options=options)
+        response: types.Webhook = await self._connection.call("POST", "/api/v1/webhooks", body=given(url=url, events=events, automations=automations, lookup_key=lookup_key, description=description), options=options)
         return response
 
     def list(
@@ -59,6 +61,7 @@ class AsyncWebhooksOperations:
         *,
         url: Maybe[str] = OMIT,
         events: Maybe[List[str]] = OMIT,
+        automations: Maybe[List[str]] = OMIT,
         lookup_key: Maybe[Optional[str]] = OMIT,
         description: Maybe[Optional[str]] = OMIT,
         options: Optional[CallOptions] = None,
@@ -67,10 +70,11 @@ class AsyncWebhooksOperations:
 
         :param url: The URL.
         :param events: Names of events, or `*` for all.
+        :param automations: Ids or lookup keys of automations whose workflow is a program. Instead of events, the URL receives a message when a run of them has work. Not together with `events`.
         :param lookup_key: A name for programs, unique in the app or sandbox.
         :param description: A text for people.
         """
-        response: types.Webhook = await self._connection.call("PATCH", path("/api/v1/webhooks/{}", webhook), body=given(url=url, events=events, lookup_key=lookup_key, description=description), options=options)
+        response: types.Webhook = await self._connection.call("PATCH", path("/api/v1/webhooks/{}", webhook), body=given(url=url, events=events, automations=automations, lookup_key=lookup_key, description=description), options=options)
         return response
 
     async def delete(self, webhook: str, options: Optional[CallOptions] = None) -> None:

@@ -170,6 +170,40 @@ class RunsOperations:
         response: types.WorkJournalPage = self._connection.call("POST", path("/api/v1/automation_runs/{}/claimed_journal", automation_run), body=given(claim=claim, after_cursor=after_cursor), keyed=True, options=options)
         return response
 
+    def read_claimed_run(
+        self,
+        *,
+        code_version: Maybe[str] = OMIT,
+        after_cursor: Maybe[str] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> types.ClaimedJournal:
+        """Read the journal of the run that a function was woken for.
+
+        :param code_version: The version of your code, which its entries then name.
+        :param after_cursor: The `after_cursor` of the page before. Without it: the beginning.
+        """
+        response: types.ClaimedJournal = self._connection.call("POST", "/api/v1/claimed_run/journal", body=given(code_version=code_version, after_cursor=after_cursor), options=options)
+        return response
+
+    def append_claimed_run(
+        self,
+        *,
+        after_sequence: int,
+        entries: List[types.AppendClaimedRunRequestEntries],
+        release: Maybe[types.AppendClaimedRunRequestRelease] = OMIT,
+        wait_seconds: Maybe[int] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> types.AppendedWork:
+        """Write what a function did in the run that it was woken for.
+
+        :param after_sequence: The `sequence` of the last response.
+        :param entries: One request may end a step and start the next. An empty list only renews the claim.
+        :param release: Ends the claim after these entries. The run is ready again when something has happened in it.
+        :param wait_seconds: Without entries and `release`: waits this long for an entry of the server.
+        """
+        response: types.AppendedWork = self._connection.call("POST", "/api/v1/claimed_run/entries", body=given(after_sequence=after_sequence, entries=entries, release=release, wait_seconds=wait_seconds), options=options)
+        return response
+
     def list_approvals(
         self,
         *,

@@ -1,0 +1,29 @@
+import { iso } from '../../http/route/present.ts';
+import type { Wait } from '../../http/streams/change-waits.ts';
+import { presentEntry } from '../present.ts';
+import type { PageRow } from './pages.ts';
+import type { Appended } from './service.ts';
+
+/** A part of a journal, for the holder of the claim. */
+export function presentPage({ entries, cursor }: { entries: readonly PageRow[]; cursor?: string }) {
+  return { journal: presentEntries(entries), ...(cursor === undefined ? {} : { after_cursor: cursor }) };
+}
+
+export function presentAppended(appended: Appended) {
+  return {
+    sequence: appended.sequence,
+    cancel_requested: appended.ended,
+    ...(appended.leaseUntil === null ? {} : { lease_until: iso(appended.leaseUntil) }),
+    command_ids: appended.commandIds,
+    entries: presentEntries(appended.entries),
+  };
+}
+
+function presentEntries(entries: readonly PageRow[]) {
+  return entries.map((entry) => presentEntry(entry, false));
+}
+
+/** Ends a wait when its reader closes the connection, so that no run is claimed for it. */
+export function endWithReader(response: { once(event: 'close', listener: () => void): unknown }): (wait: Wait) => void {
+  return (wait) => response.once('close', () => wait.end());
+}
