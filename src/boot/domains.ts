@@ -129,6 +129,7 @@ export function createDomains(
   const llm = createLlm({
     ...{ db, secrets, clock, config, log, resolve, checkSchema: expressions.checkSchema },
     slots: services.process.llmSlots,
+    vectorSlots: services.process.vectorSlots,
     allow: parseAllowList(config.fetchAllow),
     observe: observeModelCalls(services.metrics),
     emitReached: (tx, { payload, ...scope }) => emitEvent(tx, { ...scope, name: 'model_budget.reached', payload }),
@@ -165,6 +166,7 @@ export function createDomains(
     log,
     parser,
     embedder: services.process.embedder,
+    openEmbedder: llm.openEmbedder,
     language: config.searchLanguage,
     fetcher,
     scratchDirectory: join(config.dataDir, 'repositories'),
@@ -215,7 +217,10 @@ export function createDomains(
     nodeDomains,
   );
 
-  const models = createModels({ ...base, fetcher, operator: llm.operator, daysKept: config.modelCallDays });
+  const models = createModels({
+    ...{ ...base, fetcher, operator: llm.operator, daysKept: config.modelCallDays },
+    onChanged: knowledge.service.embedding.recheck,
+  });
   const webhooks = createWebhooks({ ...base, fetcher, observe: observeDeliveries(services.metrics) });
   const events = createEvents({ ...base, streamSecondsMax: config.streamSeconds, onLogged: webhooks.onLogged });
   const erasures = createErasures({

@@ -16,6 +16,7 @@ import { readJsonOutput } from './json-output.ts';
 import { type OperatorModelSettings, readOperatorModels } from './operator-models.ts';
 import { originOfApp } from './origin.ts';
 import { type Chosen, createRegistry, noModel } from './registry.ts';
+import { createNamedEmbedders } from './vectors.ts';
 
 export type { GenerationContext, GenerationInput, TokenBudget } from './generation.ts';
 
@@ -64,6 +65,8 @@ type LlmDeps = Pick<CompleteDeps, 'observe'> &
     config: LlmSettings;
     log: Logger;
     slots: Slots;
+    /** The requests to embedders and rerankers that a process sends concurrently. */
+    vectorSlots: Slots;
     resolve: Resolver;
     /** Hosts beyond the public internet that the models of apps may have. */
     allow: AllowList;
@@ -84,11 +87,13 @@ export function createLlm({ db, secrets, clock, config, log, slots, resolve, all
   const operator = readOperatorModels(config);
   const registry = createRegistry({ db, secrets, resolve, operator, allow, dataDir: config.dataDir });
   const budgets = createBudgets({ db, clock, emitReached: deps.emitReached });
-  const complete = createCompletion({
+  const calls = {
     ...{ db, clock, log, registry, budgets },
     keepsContents: config.modelCallContents,
     observe: deps.observe,
-  });
+  };
+  const complete = createCompletion(calls);
+  const embedders = createNamedEmbedders({ ...calls, slots: deps.vectorSlots });
 
   async function generate(chosen: Chosen, input: GenerationInput, of: GenerationContext): Promise<Generated> {
     const { schema } = input;
@@ -144,6 +149,9 @@ export function createLlm({ db, secrets, clock, config, log, slots, resolve, all
     async requireUsable(scope: Scope, name: string | undefined): Promise<void> {
       await registry.choose(scope, name);
     },
+
+    /** The embedder that a source names. Throws 422 on `embedder`. */
+    openEmbedder: embedders.open,
 
     /** The smallest context of the models that the name stands for; undefined if none is known. */
     async contextTokens(scope: Scope, name: string | undefined): Promise<number | undefined> {

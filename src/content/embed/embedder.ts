@@ -28,9 +28,16 @@ export type Embedder = {
 
 /** The embedder is down, refuses, or returns something unusable. Work that needs it waits and tries again. */
 export class EmbeddingError extends Error {
-  constructor(message: string, options?: { cause?: unknown }) {
-    super(message, options);
+  /** Whether another server of the model may succeed. */
+  readonly mayPass: boolean;
+  /** Whether the service has computed something. */
+  readonly wasCharged: boolean;
+
+  constructor(message: string, options: { cause?: unknown; mayPass?: boolean; wasCharged?: boolean } = {}) {
+    super(message, { cause: options.cause });
     this.name = 'EmbeddingError';
+    this.mayPass = options.mayPass ?? false;
+    this.wasCharged = options.wasCharged ?? false;
   }
 }
 

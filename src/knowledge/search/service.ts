@@ -24,7 +24,12 @@ export function createSearchService(deps: {
 }) {
   const { db, sources, index, observe } = deps;
 
-  async function run(caller: Caller, where: Fragment, input: Static<typeof searchSchema>): Promise<SearchResult> {
+  async function run(
+    caller: Caller,
+    where: Fragment,
+    input: Static<typeof searchSchema>,
+    embedders?: readonly (string | null)[],
+  ): Promise<SearchResult> {
     if (input.rerank === true && deps.reranker === undefined)
       throw invalidField('rerank', 'must not be true: this server has no reranker');
     const mode = input.mode ?? 'hybrid';
@@ -37,6 +42,7 @@ export function createSearchService(deps: {
       mode,
       rerank: input.rerank ?? mode === 'hybrid',
       minSimilarity: input.min_similarity,
+      ...(embedders && { embedders }),
       shape: {
         maxResults: input.max_results ?? resultsDefault,
         onePerDocument: input.group_by === 'document',
@@ -63,7 +69,7 @@ export function createSearchService(deps: {
   return {
     async searchSource(caller: Caller, id: string, input: Static<typeof searchSchema>): Promise<SearchResult> {
       const source = await sources.get(db, caller, id);
-      return run(caller, db`s.id = ${source.id}`, input);
+      return run(caller, db`s.id = ${source.id}`, input, [source.embedder?.servingName ?? null]);
     },
 
     /** Searches everything that an agent owns. Takes the id or lookup key of the agent. */

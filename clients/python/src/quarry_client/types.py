@@ -2027,6 +2027,8 @@ class Model(TypedDict):
     """The sandbox (`sbx_…`); absent in production."""
     name: str
     """The name by which requests choose it."""
+    kind: NotRequired[Literal["embedding", "rerank"]]
+    """What it is for, if not to write text: `embedding` for the vectors of sources, `rerank` for the order of results. Both need the provider `openai`."""
     provider: Literal["openai", "anthropic", "google"]
     """The protocol: `openai` for every server with chat completions, `anthropic` or `google`."""
     model: str
@@ -2041,6 +2043,10 @@ class Model(TypedDict):
     """How many tokens the model can write in one response."""
     timeout_seconds: NotRequired[int]
     """How long the model may write nothing before it is given up."""
+    dimensions: NotRequired[int]
+    """How many numbers each vector has. Required for the kind `embedding`: vectors of another length are refused."""
+    batch_texts: NotRequired[int]
+    """Of the kind `embedding`: how many texts one request may have. Default: 64."""
     modalities: List[Literal["text", "image", "file"]]
     """What the model reads."""
     prices: NotRequired[ModelPrices]
@@ -2091,6 +2097,8 @@ class ModelCall(TypedDict):
     """The name of the model; `default` is the one that the operator set."""
     alias: NotRequired[str]
     """The alias that chose the model."""
+    operation: NotRequired[Literal["embeddings", "rerank"]]
+    """What it was for, if not to write text."""
     provider: str
     """The provider of the model."""
     provider_model: str
@@ -2164,8 +2172,12 @@ class AvailableModel(_AvailableModelKeywords):
     """Whether it is used if a request names no model."""
     usable: bool
     """Whether it has the key that it needs. Of an alias, whether one of its models has."""
+    purpose: NotRequired[Literal["embedding", "rerank"]]
+    """What it is for, if not to write text."""
     provider: NotRequired[Literal["openai", "anthropic", "google"]]
     """The protocol: `openai` for every server with chat completions, `anthropic` or `google`."""
+    dimensions: NotRequired[int]
+    """How many numbers each vector has. Required for the kind `embedding`: vectors of another length are refused."""
     model: NotRequired[str]
     """The model, as its provider names it."""
     models: NotRequired[List[str]]
@@ -2330,6 +2342,8 @@ class KnowledgeSource(TypedDict):
     """Whether pulls sign in with stored credentials."""
     held_deletions: Optional[KnowledgeSourceHeldDeletions]
     """Deletions that wait for a person, because the listing was empty or they are more than half of the source. A pull with `confirm_deletions` carries them out. Not shown to users and agents if some documents of the source are restricted."""
+    embedder: NotRequired[str]
+    """The model that computes its vectors. Absent: the installation’s embedder does."""
     warnings: NotRequired[List[KnowledgeSourceWarnings]]
     """Members of the payload that are not used and resemble members that are. Present only in the response that creates or changes the source."""
     statistics: NotRequired[KnowledgeSourceStatistics]
@@ -2499,6 +2513,50 @@ class KnowledgeSync(TypedDict):
     """When it last changed, in ISO 8601."""
     completed_at: Optional[str]
     """When it ended, in ISO 8601."""
+
+
+
+class KnowledgeEmbeddingEstimate(TypedDict):
+    """What it would take to name another embedder. Only with `embedder` in the query."""
+
+    embedder: str
+    """The embedder of the estimate."""
+    documents: int
+    """How many documents would be embedded."""
+    tokens: int
+    """Tokens that they are likely to need, at four bytes a token."""
+    cost: Optional[int]
+    """What they are likely to cost, in millionths of a currency unit; null for a model without prices."""
+
+
+
+class KnowledgeEmbedding(TypedDict):
+    """The embedder of a source, and how far its vectors are."""
+
+    embedder: Optional[str]
+    """The embedder that the source names; null for the installation’s."""
+    serving: Optional[str]
+    """The embedder whose vectors searches use; null for the installation’s."""
+    status: Literal["ready", "running", "failed"]
+    """`running`: documents wait for their vectors. `failed`: the last try failed, and another one follows; searches use the vectors that there are."""
+    documents: int
+    """How many documents the source has."""
+    embedded: int
+    """How many of them have vectors of `embedder`."""
+    tokens: int
+    """Tokens that vectors have used since `embedder` was named; 0 without one."""
+    cost: int
+    """What they cost, in millionths of a currency unit."""
+    error: NotRequired[str]
+    """Why the last try failed."""
+    retry_at: NotRequired[str]
+    """When the next try is due."""
+    started_at: NotRequired[str]
+    """When `embedder` was named."""
+    completed_at: NotRequired[str]
+    """When searches began to use its vectors."""
+    estimate: NotRequired[KnowledgeEmbeddingEstimate]
+    """What it would take to name another embedder. Only with `embedder` in the query."""
 
 
 
@@ -4546,6 +4604,8 @@ class CreateModelRequestPrices(TypedDict):
 class CreateModelRequest(TypedDict):
     name: str
     """The name by which requests choose it: letters, digits and `. _ : / -`. Unique among models and aliases."""
+    kind: NotRequired[Literal["embedding", "rerank"]]
+    """What it is for, if not to write text: `embedding` for the vectors of sources, `rerank` for the order of results. Both need the provider `openai`."""
     provider: Literal["openai", "anthropic", "google"]
     """The protocol: `openai` for every server with chat completions, `anthropic` or `google`."""
     model: str
@@ -4560,6 +4620,10 @@ class CreateModelRequest(TypedDict):
     """How many tokens the model can write in one response."""
     timeout_seconds: NotRequired[int]
     """How long the model may write nothing before it is given up."""
+    dimensions: NotRequired[int]
+    """How many numbers each vector has. Required for the kind `embedding`: vectors of another length are refused."""
+    batch_texts: NotRequired[int]
+    """Of the kind `embedding`: how many texts one request may have. Default: 64."""
     modalities: NotRequired[List[Literal["text", "image", "file"]]]
     """What the model reads. Default: only text."""
     prices: NotRequired[CreateModelRequestPrices]
@@ -4600,6 +4664,10 @@ class UpdateModelRequest(TypedDict):
     """How many tokens the model can write in one response."""
     timeout_seconds: NotRequired[Optional[int]]
     """How long the model may write nothing before it is given up."""
+    dimensions: NotRequired[int]
+    """How many numbers each vector has. Required for the kind `embedding`: vectors of another length are refused."""
+    batch_texts: NotRequired[Optional[int]]
+    """Of the kind `embedding`: how many texts one request may have. Default: 64."""
     modalities: NotRequired[List[Literal["text", "image", "file"]]]
     """What the model reads. Default: only text."""
     prices: NotRequired[Optional[UpdateModelRequestPrices]]
@@ -4768,6 +4836,8 @@ class CreateKnowledgeSourceRequest(TypedDict):
     """The state."""
     thread: NotRequired[str]
     """The thread (`thr_…`)."""
+    embedder: NotRequired[str]
+    """A model for embeddings, or an alias, that computes the vectors of the source. Without one, the installation’s embedder does. Only secret keys and developers set it."""
 
 
 
@@ -4798,6 +4868,8 @@ class UpdateKnowledgeSourceRequest(TypedDict):
     """Replaces the whole map."""
     state: NotRequired[Literal["active", "paused"]]
     """The state."""
+    embedder: NotRequired[Optional[str]]
+    """A model for embeddings, or an alias, that computes the vectors of the source; null for the installation’s embedder. The vectors are computed in the background, and searches use the previous ones until all documents have theirs. Only secret keys and developers set it."""
 
 
 

@@ -1676,6 +1676,8 @@ app: string;
 sandbox: string | null;
 /** The name by which requests choose it. */
 name: string;
+/** What it is for, if not to write text: `embedding` for the vectors of sources, `rerank` for the order of results. Both need the provider `openai`. */
+kind?: 'embedding' | 'rerank' | undefined;
 /** The protocol: `openai` for every server with chat completions, `anthropic` or `google`. */
 provider: 'openai' | 'anthropic' | 'google';
 /** The model, as its provider names it. */
@@ -1690,6 +1692,10 @@ context_tokens?: number | undefined;
 output_tokens?: number | undefined;
 /** How long the model may write nothing before it is given up. */
 timeout_seconds?: number | undefined;
+/** How many numbers each vector has. Required for the kind `embedding`: vectors of another length are refused. */
+dimensions?: number | undefined;
+/** Of the kind `embedding`: how many texts one request may have. Default: 64. */
+batch_texts?: number | undefined;
 /** What the model reads. */
 modalities: Array<'text' | 'image' | 'file'>;
 /** What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens. */
@@ -1731,6 +1737,8 @@ id: string;
 model: string;
 /** The alias that chose the model. */
 alias?: string | undefined;
+/** What it was for, if not to write text. */
+operation?: 'embeddings' | 'rerank' | undefined;
 /** The provider of the model. */
 provider: string;
 /** The model, as its provider names it. */
@@ -1796,8 +1804,12 @@ from: 'app' | 'operator';
 is_default: boolean;
 /** Whether it has the key that it needs. Of an alias, whether one of its models has. */
 usable: boolean;
+/** What it is for, if not to write text. */
+purpose?: 'embedding' | 'rerank' | undefined;
 /** The protocol: `openai` for every server with chat completions, `anthropic` or `google`. */
 provider?: 'openai' | 'anthropic' | 'google' | undefined;
+/** How many numbers each vector has. Required for the kind `embedding`: vectors of another length are refused. */
+dimensions?: number | undefined;
 /** The model, as its provider names it. */
 model?: string | undefined;
 /** The names of the models of an alias. */
@@ -1928,6 +1940,8 @@ of: number;
 /** When the pull found this. */
 since: string;
 } | null;
+/** The model that computes its vectors. Absent: the installation’s embedder does. */
+embedder?: string | undefined;
 /** Members of the payload that are not used and resemble members that are. Present only in the response that creates or changes the source. */
 warnings?: Array<{
 /** The member of the request, such as `payload.max_pagess`. */
@@ -2102,6 +2116,43 @@ created_at: string;
 updated_at: string;
 /** When it ended, in ISO 8601. */
 completed_at: string | null;
+};
+
+/** The embedder of a source, and how far its vectors are. */
+export type KnowledgeEmbedding = {
+/** The embedder that the source names; null for the installation’s. */
+embedder: string | null;
+/** The embedder whose vectors searches use; null for the installation’s. */
+serving: string | null;
+/** `running`: documents wait for their vectors. `failed`: the last try failed, and another one follows; searches use the vectors that there are. */
+status: 'ready' | 'running' | 'failed';
+/** How many documents the source has. */
+documents: number;
+/** How many of them have vectors of `embedder`. */
+embedded: number;
+/** Tokens that vectors have used since `embedder` was named; 0 without one. */
+tokens: number;
+/** What they cost, in millionths of a currency unit. */
+cost: number;
+/** Why the last try failed. */
+error?: string | undefined;
+/** When the next try is due. */
+retry_at?: string | undefined;
+/** When `embedder` was named. */
+started_at?: string | undefined;
+/** When searches began to use its vectors. */
+completed_at?: string | undefined;
+/** What it would take to name another embedder. Only with `embedder` in the query. */
+estimate?: {
+/** The embedder of the estimate. */
+embedder: string;
+/** How many documents would be embedded. */
+documents: number;
+/** Tokens that they are likely to need, at four bytes a token. */
+tokens: number;
+/** What they are likely to cost, in millionths of a currency unit; null for a model without prices. */
+cost: number | null;
+} | undefined;
 };
 
 /** Defines what runs, when, as whom and in which steps. */
@@ -3749,6 +3800,8 @@ data: Array<WebhookDelivery>;
 export type CreateModelRequest = {
 /** The name by which requests choose it: letters, digits and `. _ : / -`. Unique among models and aliases. */
 name: string;
+/** What it is for, if not to write text: `embedding` for the vectors of sources, `rerank` for the order of results. Both need the provider `openai`. */
+kind?: 'embedding' | 'rerank' | undefined;
 /** The protocol: `openai` for every server with chat completions, `anthropic` or `google`. */
 provider: 'openai' | 'anthropic' | 'google';
 /** The model, as its provider names it. */
@@ -3763,6 +3816,10 @@ context_tokens?: number | undefined;
 output_tokens?: number | undefined;
 /** How long the model may write nothing before it is given up. */
 timeout_seconds?: number | undefined;
+/** How many numbers each vector has. Required for the kind `embedding`: vectors of another length are refused. */
+dimensions?: number | undefined;
+/** Of the kind `embedding`: how many texts one request may have. Default: 64. */
+batch_texts?: number | undefined;
 /** What the model reads. Default: only text. */
 modalities?: Array<'text' | 'image' | 'file'> | undefined;
 /** What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens. */
@@ -3795,6 +3852,10 @@ context_tokens?: number | null | undefined;
 output_tokens?: number | null | undefined;
 /** How long the model may write nothing before it is given up. */
 timeout_seconds?: number | null | undefined;
+/** How many numbers each vector has. Required for the kind `embedding`: vectors of another length are refused. */
+dimensions?: number | undefined;
+/** Of the kind `embedding`: how many texts one request may have. Default: 64. */
+batch_texts?: number | null | undefined;
 /** What the model reads. Default: only text. */
 modalities?: Array<'text' | 'image' | 'file'> | undefined;
 /** What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens. */
@@ -3943,6 +4004,8 @@ metadata?: Record<string, unknown> | undefined;
 state?: 'active' | 'paused' | undefined;
 /** The thread (`thr_…`). */
 thread?: string | undefined;
+/** A model for embeddings, or an alias, that computes the vectors of the source. Without one, the installation’s embedder does. Only secret keys and developers set it. */
+embedder?: string | undefined;
 };
 
 export type UpdateKnowledgeSourceRequest = {
@@ -3969,6 +4032,8 @@ payload?: Record<string, unknown> | undefined;
 metadata?: Record<string, unknown> | undefined;
 /** The state. */
 state?: 'active' | 'paused' | undefined;
+/** A model for embeddings, or an alias, that computes the vectors of the source; null for the installation’s embedder. The vectors are computed in the background, and searches use the previous ones until all documents have theirs. Only secret keys and developers set it. */
+embedder?: string | null | undefined;
 };
 
 export type GetInboundUrlResponse = {

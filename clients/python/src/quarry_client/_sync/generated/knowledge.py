@@ -109,6 +109,7 @@ class KnowledgeOperations:
         metadata: Maybe[Dict[str, Any]] = OMIT,
         state: Maybe[Literal["active", "paused"]] = OMIT,
         thread: Maybe[str] = OMIT,
+        embedder: Maybe[str] = OMIT,
         options: Optional[CallOptions] = None,
     ) -> types.KnowledgeSource:
         """Create a source.
@@ -125,8 +126,23 @@ class KnowledgeOperations:
         :param metadata: Free key-value map.
         :param state: The state.
         :param thread: The thread (`thr_…`).
+        :param embedder: A model for embeddings, or an alias, that computes the vectors of the source. Without one, the installation’s embedder does. Only secret keys and developers set it.
         """
-        response: types.KnowledgeSource = self._connection.call("POST", "/api/v1/knowledge_sources", body=given(type=type, agent=agent, team=team, user=user, org=org, parent_source=parent_source, lookup_key=lookup_key, credentials=credentials, payload=payload, metadata=metadata, state=state, thread=thread), keyed=True, options=options)
+        response: types.KnowledgeSource = self._connection.call("POST", "/api/v1/knowledge_sources", body=given(type=type, agent=agent, team=team, user=user, org=org, parent_source=parent_source, lookup_key=lookup_key, credentials=credentials, payload=payload, metadata=metadata, state=state, thread=thread, embedder=embedder), keyed=True, options=options)
+        return response
+
+    def get_embedding(
+        self,
+        source: str,
+        *,
+        embedder: Maybe[str] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> types.KnowledgeEmbedding:
+        """Get the embedder of a source and its progress.
+
+        :param embedder: Estimates what the vectors of this model or alias would use. Changes nothing.
+        """
+        response: types.KnowledgeEmbedding = self._connection.call("GET", path("/api/v1/knowledge_sources/{}/embedding", source), query=given(embedder=embedder), options=options)
         return response
 
     def get_source(self, source: str, options: Optional[CallOptions] = None) -> types.KnowledgeSource:
@@ -143,6 +159,7 @@ class KnowledgeOperations:
         payload: Maybe[Dict[str, Any]] = OMIT,
         metadata: Maybe[Dict[str, Any]] = OMIT,
         state: Maybe[Literal["active", "paused"]] = OMIT,
+        embedder: Maybe[Optional[str]] = OMIT,
         options: Optional[CallOptions] = None,
     ) -> types.KnowledgeSource:
         """Update a source.
@@ -152,8 +169,9 @@ class KnowledgeOperations:
         :param payload: Replaces the whole payload.
         :param metadata: Replaces the whole map.
         :param state: The state.
+        :param embedder: A model for embeddings, or an alias, that computes the vectors of the source; null for the installation’s embedder. The vectors are computed in the background, and searches use the previous ones until all documents have theirs. Only secret keys and developers set it.
         """
-        response: types.KnowledgeSource = self._connection.call("PATCH", path("/api/v1/knowledge_sources/{}", source), body=given(lookup_key=lookup_key, credentials=credentials, payload=payload, metadata=metadata, state=state), options=options)
+        response: types.KnowledgeSource = self._connection.call("PATCH", path("/api/v1/knowledge_sources/{}", source), body=given(lookup_key=lookup_key, credentials=credentials, payload=payload, metadata=metadata, state=state, embedder=embedder), options=options)
         return response
 
     def delete_source(self, source: str, options: Optional[CallOptions] = None) -> None:

@@ -1,0 +1,75 @@
+import { EmbeddingError } from '../content/embed/embedder.ts';
+import type { SharedEmbedder } from '../content/embed/in-lanes.ts';
+import { sentText } from '../content/embed/openai.ts';
+import type { Slots } from '../fairness/slots.ts';
+import { AppError } from '../lib/errors.ts';
+import type { Scope } from '../tenancy/caller.ts';
+import { type AccountedCall, type CallUse, createAccount } from './account.ts';
+import type { CompleteDeps } from './complete.ts';
+import { batchTextsDefault } from './operator-models.ts';
+import type { CallOrigin } from './origin.ts';
+import { type Chosen, type Prices, vectorSpace } from './registry.ts';
+
+/** For whom vectors are computed. `onUsed` is told what each request has used. */
+type EmbedContext = { origin: CallOrigin; onUsed?(use: CallUse): void };
+
+/** An embedder that a source names. `model` is the space of its vectors. */
+type NamedEmbedder = SharedEmbedder & { prices: Prices | undefined };
+
+/** Makes models for embeddings embedders, whose calls have records, budgets and spans like those of other models. */
+export function createNamedEmbedders(deps: CompleteDeps & { slots: Slots }) {
+  const { registry, slots } = deps;
+  const account = createAccount(deps);
+
+  /** Requests for vectors, with a record. Throws EmbeddingError also if a budget refuses. */
+  async function embed(chosen: Chosen, lane: string, texts: string[], of: EmbedContext, signal?: AbortSignal) {
+    if (texts.length === 0) return [];
+    const sent = texts.map(sentText);
+    const call: AccountedCall<Float32Array[]> = {
+      operation: 'embeddings',
+      texts: sent,
+      attributes: { 'gen_ai.embeddings.dimension.count': chosen.models[0]?.dimensions ?? 0 },
+      async send(model, isLast) {
+        const { vectors, tokens } = await registry.embeddings(model)(sent, signal, isLast ? undefined : 1);
+        return { value: vectors, tokens };
+      },
+      failure: (error) => (error instanceof EmbeddingError ? error : undefined),
+    };
+    try {
+      return await slots.run(lane, () => account(chosen, call, of, signal), signal);
+    } catch (error) {
+      if (error instanceof AppError) throw new EmbeddingError(error.message, { cause: error });
+      throw error;
+    }
+  }
+
+  return {
+    /**
+     * The embedder that the name stands for. Throws 422 on `embedder` if there is none that can be used. Its model is
+     * looked up again for each request, because its key may be removed meanwhile.
+     */
+    async open(scope: Scope, name: string, of: EmbedContext): Promise<NamedEmbedder> {
+      const { models } = await registry.chooseEmbedder(scope, name, 'embedder');
+      const [first] = models;
+      if (first === undefined) throw new Error('A choice has a model.');
+      const space = vectorSpace(first) ?? '';
+      return {
+        model: space,
+        dimensions: first.dimensions ?? 0,
+        local: false,
+        fusionWeight: 1,
+        similarityFloor: 0.2,
+        batchTexts: Math.min(...models.map(({ batchTexts }) => batchTexts ?? batchTextsDefault)),
+        prices: first.prices,
+        async embed(lane, texts, _purpose, signal) {
+          const chosen = await registry.chooseEmbedder(scope, name, 'embedder').catch((error: unknown) => {
+            throw error instanceof AppError ? new EmbeddingError(error.message, { cause: error }) : error;
+          });
+          if (chosen.models.some((model) => vectorSpace(model) !== space))
+            throw new EmbeddingError(`${name} has become another embedder.`);
+          return embed(chosen, lane, texts, of, signal);
+        },
+      };
+    },
+  };
+}
