@@ -167,6 +167,7 @@ export function createDomains(
     parser,
     embedder: services.process.embedder,
     openEmbedder: llm.openEmbedder,
+    openReranker: llm.openReranker,
     language: config.searchLanguage,
     fetcher,
     scratchDirectory: join(config.dataDir, 'repositories'),
@@ -220,6 +221,7 @@ export function createDomains(
   const models = createModels({
     ...{ ...base, fetcher, operator: llm.operator, daysKept: config.modelCallDays },
     onChanged: knowledge.service.embedding.recheck,
+    tryModel: llm.tryModel,
   });
   const webhooks = createWebhooks({ ...base, fetcher, observe: observeDeliveries(services.metrics) });
   const events = createEvents({ ...base, streamSecondsMax: config.streamSeconds, onLogged: webhooks.onLogged });

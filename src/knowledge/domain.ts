@@ -29,6 +29,7 @@ import { ingestionStream, ingestionTopic } from './ingestion/stream.ts';
 import { createKnowledgeWork, leaseSeconds } from './ingestion/workflow.ts';
 import { createPermissions } from './permissions/service.ts';
 import { deleteUnusedAcls } from './permissions/store.ts';
+import type { OpenReranker } from './search/rerank.ts';
 import { openSearchIndex } from './search/search.ts';
 import { createSearchService } from './search/service.ts';
 import { createInboundService } from './sources/inbound.ts';
@@ -64,6 +65,8 @@ type KnowledgeDeps = {
   embedder: SharedEmbedder;
   /** Opens a model of the registry as an embedder. */
   openEmbedder: OpenEmbedder;
+  /** Opens a model of the registry as a reranker. */
+  openReranker: OpenReranker;
   /** Language of the words in sources that do not name one. */
   language: StemLanguage;
   fetcher: Fetcher;
@@ -179,7 +182,7 @@ export function createKnowledge(deps: KnowledgeDeps) {
     boxes: createBoxes(deps),
     attachments: createAttachmentService({ db, sources, ingestions }),
     search: createSearchService({
-      ...{ db, sources, index, reranker: deps.reranker, observe: deps.observeSearch },
+      ...{ db, sources, index, reranker: deps.reranker, openReranker: deps.openReranker, observe: deps.observeSearch },
     }),
     syncs: createSyncService({ db, clock, sources, addJob }),
     erased: createErasedDocuments(db, work.compactSource),

@@ -7,7 +7,7 @@ import { limits } from '../lib/limits.ts';
 import { mapOf } from '../lib/map-schema.ts';
 import { warningsOf } from '../lib/warnings-schema.ts';
 import { lookupKeyFilter, lookupKeyInput } from '../tenancy/lookup-keys.ts';
-import { embedderChange, embedderInput } from './embedding/schema.ts';
+import { embedderChange, embedderInput, rerankModel } from './embedding/schema.ts';
 import { aclSchema } from './permissions/schema.ts';
 
 const takesDocuments = { [documentTextKeyword]: true };
@@ -361,6 +361,7 @@ const searchMembers = {
   rerank: Type.Optional(
     Type.Boolean({ description: 'Whether to rerank. Default true in mode hybrid if the server has a reranker.' }),
   ),
+  rerank_model: rerankModel,
   highlights: Type.Optional(
     Type.Boolean({ description: "Whether to return the positions of the query's words in each hit." }),
   ),

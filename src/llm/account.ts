@@ -1,4 +1,5 @@
 import { promptTokens, promptTokensMax } from '../content/models/llm/messages.ts';
+import { ModelFailure } from '../content/models/service.ts';
 import { newUuid } from '../lib/ids.ts';
 import { reserveTokens, settleTokens } from '../tenancy/quotas.ts';
 import { trace } from '../tracing/trace.ts';
@@ -11,9 +12,6 @@ import type { Chosen, Model } from './registry.ts';
 /** What a call has used, in tokens and millionths of a currency unit. */
 export type CallUse = { tokens: number; cost: number };
 
-/** A failure of a model: whether another one may succeed, and whether the provider has worked for it. */
-type CallFailure = Error & { readonly mayPass: boolean; readonly wasCharged: boolean };
-
 /** A call that returns no text. */
 export type AccountedCall<T> = {
   operation: CallOperation;
@@ -21,8 +19,6 @@ export type AccountedCall<T> = {
   texts: readonly string[];
   attributes?: Record<string, string | number>;
   send(model: Model, isLast: boolean): Promise<{ value: T; tokens: number | undefined }>;
-  /** The error as a failure of the model; undefined for any other error. */
-  failure(error: unknown): CallFailure | undefined;
 };
 
 type CallContext = { origin: CallOrigin; onUsed?(use: CallUse): void };
@@ -75,7 +71,7 @@ export function createAccount(deps: CompleteDeps) {
       try {
         return await callOne(model, isLast, alias, call, origin, used, signal);
       } catch (error) {
-        if (isLast || call.failure(error)?.mayPass !== true) throw error;
+        if (isLast || !(error instanceof ModelFailure && error.mayPass)) throw error;
         deps.log.warn({ err: error, model: model.name }, 'Another model is tried');
       }
     }
@@ -129,7 +125,7 @@ export function createAccount(deps: CompleteDeps) {
         await end(tokens, { status: 'succeeded', errorCode: null });
         return value;
       } catch (error) {
-        const failure = call.failure(error);
+        const failure = error instanceof ModelFailure ? error : undefined;
         const wasCharged = signal?.aborted || failure?.wasCharged;
         const errorCode = signal?.aborted ? 'aborted' : failure ? 'llm_failed' : 'internal_error';
         await end(wasCharged ? undefined : 0, { status: 'failed', errorCode });

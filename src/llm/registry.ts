@@ -52,9 +52,9 @@ export type Prices = { input: number; output: number };
 export type Chosen = { alias: string | null; models: Model[] };
 
 /** The kind of model that a caller needs, and the member that names it. */
-type Wanted = { kind?: ModelKind; field?: string };
+type Wanted = { kind?: ModelKind | 'any'; field?: string };
 
-const uses = { text: 'that writes text', embedding: 'for embeddings', rerank: 'for reranking' };
+const uses = { any: 'at all', chat: 'that writes text', embedding: 'for embeddings', rerank: 'for reranking' };
 
 /** Names the space of a model's vectors: only vectors of the same space are compared. Undefined for other models. */
 export function vectorSpace({ kind, provider, model, dimensions }: Model): string | undefined {
@@ -120,9 +120,9 @@ export function createRegistry({ db, secrets, resolve, operator, allow, dataDir 
       const wanted = name ?? operator.default;
       if (wanted === undefined) throw noModel();
       const chosen = await (name === undefined ? findDefault(scope, wanted) : findNamed(scope, wanted, field));
-      const ofKind = chosen.models.filter((model) => model.kind === kind);
+      const ofKind = chosen.models.filter((model) => kind === 'any' || model.kind === kind);
       if (ofKind.length === 0 && chosen.models.length > 0)
-        throw invalidField(field, `names no model ${uses[kind ?? 'text']}`);
+        throw invalidField(field, `names no model ${uses[kind ?? 'chat']}`);
       const models = ofKind.filter((model) => !model.needsKey || model.key !== undefined);
       if (models.length === 0)
         throw invalidField(

@@ -16,7 +16,8 @@ import { readJsonOutput } from './json-output.ts';
 import { type OperatorModelSettings, readOperatorModels } from './operator-models.ts';
 import { originOfApp } from './origin.ts';
 import { type Chosen, createRegistry, noModel } from './registry.ts';
-import { createNamedEmbedders } from './vectors.ts';
+import { createTrial } from './trial.ts';
+import { createNamedModels } from './vectors.ts';
 
 export type { GenerationContext, GenerationInput, TokenBudget } from './generation.ts';
 
@@ -55,7 +56,7 @@ const repairsMax = 2;
 const problemsShownMax = 20;
 const problemCharactersMax = 2_000;
 
-type LlmSettings = OperatorModelSettings & { modelCallContents: boolean; dataDir: string };
+type LlmSettings = OperatorModelSettings & { modelCallContents: boolean; dataDir: string; rerankMs: number };
 
 type LlmDeps = Pick<CompleteDeps, 'observe'> &
   Pick<BudgetDeps, 'emitReached'> & {
@@ -93,7 +94,7 @@ export function createLlm({ db, secrets, clock, config, log, slots, resolve, all
     observe: deps.observe,
   };
   const complete = createCompletion(calls);
-  const embedders = createNamedEmbedders({ ...calls, slots: deps.vectorSlots });
+  const named = createNamedModels({ ...calls, slots: deps.vectorSlots, rerankMs: config.rerankMs });
 
   async function generate(chosen: Chosen, input: GenerationInput, of: GenerationContext): Promise<Generated> {
     const { schema } = input;
@@ -151,7 +152,13 @@ export function createLlm({ db, secrets, clock, config, log, slots, resolve, all
     },
 
     /** The embedder that a source names. Throws 422 on `embedder`. */
-    openEmbedder: embedders.open,
+    openEmbedder: named.openEmbedder,
+
+    /** The reranker that a search names. Throws 422 on `rerank_model`. */
+    openReranker: named.openReranker,
+
+    /** Tries a model with one small call. */
+    tryModel: createTrial({ db, registry, complete, named }),
 
     /** The smallest context of the models that the name stands for; undefined if none is known. */
     async contextTokens(scope: Scope, name: string | undefined): Promise<number | undefined> {

@@ -1,6 +1,8 @@
 import { compact, iso, presentSandboxId } from '../http/route/present.ts';
+import { defined } from '../lib/defined.ts';
 import { formatId, type IdKind } from '../lib/ids.ts';
 import type { AliasRow, ModelRow } from '../llm/model-store.ts';
+import type { Trial } from '../llm/trial.ts';
 import type { CallRow } from './call-store.ts';
 
 export function presentModel(row: ModelRow) {
@@ -26,6 +28,10 @@ export function presentModel(row: ModelRow) {
     }),
     sandbox: presentSandboxId(row.sandboxId),
   };
+}
+
+export function presentTrial({ ok, problem, message, latencyMs, firstTokenMs }: Trial) {
+  return { ok, latency_ms: latencyMs, ...defined({ problem, message, first_token_ms: firstTokenMs }) };
 }
 
 function presentPrices({ inputPrice, outputPrice }: Pick<ModelRow, 'inputPrice' | 'outputPrice'>) {

@@ -10,6 +10,7 @@ import {
   prices,
   providers,
 } from '../llm/operator-models.ts';
+import { trialProblems } from '../llm/trial.ts';
 
 /** The schema or null, with its description. */
 const orNull = <T extends TSchema & { description?: string }>(schema: T) =>
@@ -116,6 +117,22 @@ export const modelUpdateSchema = strict({
 });
 export type ModelCreate = Static<typeof modelCreateSchema>;
 export type ModelUpdate = Static<typeof modelUpdateSchema>;
+
+export const modelTestSchema = Type.Object(
+  {
+    ok: Type.Boolean({ description: 'Whether the model did what it is for.' }),
+    problem: Type.Optional(
+      Type.Enum([...trialProblems], {
+        description:
+          '`no_key`: none is stored for the URL. `key_refused`: 401 or 403. `not_found`: 404, so the URL or the name of the model is wrong. `unreachable`: no connection. `timeout`: nothing within 20 seconds. `failed`: anything else, such as vectors of another length.',
+      }),
+    ),
+    message: Type.Optional(Type.String({ description: 'What happened, in words.' })),
+    latency_ms: Type.Integer({ description: 'How long the call took.' }),
+    first_token_ms: Type.Optional(Type.Integer({ description: 'When the first text arrived.' })),
+  },
+  { $id: 'ModelTest', description: 'What happened when a model was tried.' },
+);
 
 const members = described(aliasModels, 'Names of models, in the order in which they are tried. Aliases do not nest.');
 

@@ -9,6 +9,7 @@ import { type IdKind, newUuid } from '../lib/ids.ts';
 import type { AliasRow, ModelRow } from '../llm/model-store.ts';
 import { defaultUrls, findKindProblem, type OperatorModels } from '../llm/operator-models.ts';
 import { requiresKey, wrapKey } from '../llm/registry.ts';
+import type { Trial } from '../llm/trial.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';
 import { fieldId, pathId } from '../tenancy/references.ts';
 import { requireRoom } from '../tenancy/room.ts';
@@ -26,6 +27,8 @@ export type ModelDeps = {
   operator: OperatorModels;
   /** Called when names of a space may stand for other models. */
   onChanged(tx: Db, scope: Scope): Promise<void>;
+  /** Tries a model with one small call. */
+  tryModel(origin: Scope, name: string): Promise<Trial>;
 };
 
 /** Models, and aliases, of production and of each sandbox. */
@@ -35,7 +38,7 @@ const aliasesMax = 100;
 export type ModelService = ReturnType<typeof createModelService>;
 
 /** The models that an app brings, its aliases, and the records of calls. */
-export function createModelService({ db, clock, secrets, fetcher, operator, onChanged }: ModelDeps) {
+export function createModelService({ db, clock, secrets, fetcher, operator, onChanged, tryModel }: ModelDeps) {
   function requireSafeUrl(url: string): void {
     const checked = fetcher.check(url);
     if (!checked.ok) throw invalidField('url', checked.problem);
@@ -114,6 +117,14 @@ export function createModelService({ db, clock, secrets, fetcher, operator, onCh
         await onChanged(tx, row);
         return store.updateModel(tx, row, values, clock.now());
       });
+    },
+
+    /** Makes one small call, and says what happened. Throws 429 if a budget refuses it. */
+    async test(caller: Caller, id: string): Promise<Trial> {
+      const row = found(await store.findModel(db, caller, pathId('model', id)));
+      if (row.needsKey && row.key === null)
+        return { ok: false, problem: 'no_key', message: 'The model has no key for its URL.', latencyMs: 0 };
+      return tryModel({ appId: caller.appId, sandboxId: caller.sandboxId }, row.name);
     },
 
     async remove(caller: Caller, id: string): Promise<void> {

@@ -1,3 +1,4 @@
+import { ModelFailure } from '../models/service.ts';
 import type { StemLanguage } from '../terms.ts';
 
 /** Turns texts into vectors. One instance serves the whole process. */
@@ -27,18 +28,8 @@ export type Embedder = {
 };
 
 /** The embedder is down, refuses, or returns something unusable. Work that needs it waits and tries again. */
-export class EmbeddingError extends Error {
-  /** Whether another server of the model may succeed. */
-  readonly mayPass: boolean;
-  /** Whether the service has computed something. */
-  readonly wasCharged: boolean;
-
-  constructor(message: string, options: { cause?: unknown; mayPass?: boolean; wasCharged?: boolean } = {}) {
-    super(message, { cause: options.cause });
-    this.name = 'EmbeddingError';
-    this.mayPass = options.mayPass ?? false;
-    this.wasCharged = options.wasCharged ?? false;
-  }
+export class EmbeddingError extends ModelFailure {
+  override readonly name = 'EmbeddingError';
 }
 
 /** Scales a vector to length 1, in place. A zero vector stays zero. */

@@ -95,6 +95,7 @@ export function openAiEmbeddings(options: OpenAiOptions): EmbeddingRequest {
       if (done === tries || outcome.retryMs === undefined)
         throw new EmbeddingError(outcome.reason, {
           ...{ cause: outcome.cause, mayPass: outcome.retryMs !== undefined, wasCharged: 'wasRead' in outcome },
+          ...('status' in outcome ? { status: outcome.status } : {}),
         });
       await sleep(outcome.retryMs, signal);
     }
@@ -150,7 +151,7 @@ function readVectors(body: string, count: number, dimensions: number): Embedded 
 }
 
 /** The tokens that a service reports; undefined unless that is a count. */
-function readTokens(data: unknown): number | undefined {
+export function readTokens(data: unknown): number | undefined {
   const usage = isRecord(data) && isRecord(data.usage) ? data.usage : {};
   const tokens = usage.prompt_tokens ?? usage.total_tokens;
   return Number.isSafeInteger(tokens) && (tokens as number) >= 0 ? (tokens as number) : undefined;

@@ -1,11 +1,18 @@
 import { EmbeddingError } from '../../content/embed/embedder.ts';
 import type { SharedEmbedder } from '../../content/embed/in-lanes.ts';
 import { AppError } from '../../lib/errors.ts';
-import type { Scope } from '../../tenancy/caller.ts';
+import type { Caller, Scope } from '../../tenancy/caller.ts';
 import type { SourceEmbedder } from './store.ts';
 
 /** For whom vectors are computed. */
-type EmbeddingOrigin = Scope & { userId?: string | null; agentId?: string | null };
+export type EmbeddingOrigin = Scope & { userId?: string | null; agentId?: string | null };
+
+/** The caller of a search as an origin. */
+export function originOf(caller: Caller): EmbeddingOrigin {
+  const { appId, sandboxId } = caller;
+  const userId = caller.kind === 'user' ? caller.userId : null;
+  return { appId, sandboxId, userId, agentId: caller.kind === 'agent' ? caller.agentId : null };
+}
 
 type Use = { tokens: number; cost: number };
 

@@ -17,6 +17,12 @@ export const embedderChange = Type.Optional(
   }),
 );
 
+/** `rerank_model` of a search. */
+export const rerankModel = Type.Optional({
+  ...modelName,
+  description: 'A model for reranking, or an alias, that orders the results instead of the server’s reranker.',
+});
+
 const nameOrNull = (description: string) => Type.Union([Type.String(), Type.Null()], { description });
 
 export const embeddingSchema = Type.Object(

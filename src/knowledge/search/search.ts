@@ -4,7 +4,7 @@ import type { Reranker } from '../../content/models/reranker.ts';
 import type { Database, Transaction } from '../../db/database.ts';
 import { AppError } from '../../lib/errors.ts';
 import type { Caller } from '../../tenancy/caller.ts';
-import type { OpenEmbedder } from '../embedding/embedders.ts';
+import { type OpenEmbedder, originOf } from '../embedding/embedders.ts';
 import type { OpenCache } from '../index/cache.ts';
 import { rankByVector, type VectorCache } from '../index/vectors.ts';
 import { askBestPassages, type Feedback } from './feedback.ts';
@@ -38,6 +38,8 @@ type SearchRequest = {
   shape: ResultShape;
   /** Whether the reranker, if there is one, orders the hits. */
   rerank: boolean;
+  /** The reranker that the search names. */
+  reranker?: Reranker;
 };
 
 export type SearchResult = {
@@ -272,7 +274,7 @@ export function openSearchIndex(db: Database, embedder: SharedEmbedder, options:
 
   return {
     async search(request) {
-      const { reranker } = options;
+      const reranker = request.reranker ?? options.reranker;
       if (!request.rerank || reranker === undefined) return rank(request);
       const { maxResults } = request.shape;
       const shape = { ...request.shape, maxResults: Math.max(rerankPassages, maxResults) };
@@ -362,11 +364,8 @@ async function openByName(
   caller: Caller,
   name: string,
 ): Promise<SharedEmbedder | EmbeddingError> {
-  const { appId, sandboxId } = caller;
-  const userId = caller.kind === 'user' ? caller.userId : null;
-  const agentId = caller.kind === 'agent' ? caller.agentId : null;
   try {
-    return await openEmbedder(caller, name, { origin: { appId, sandboxId, userId, agentId } });
+    return await openEmbedder(caller, name, { origin: originOf(caller) });
   } catch (error) {
     if (error instanceof AppError) return new EmbeddingError(`${name} cannot be used: ${error.message}`);
     throw error;

@@ -3,6 +3,7 @@ import { after, beforeEach, test } from 'node:test';
 import { parseId } from '../../../src/lib/ids.ts';
 import { startEmbeddingService } from '../../support/embedding-service.ts';
 import { knowledgeOf } from '../../support/knowledge.ts';
+import { startRerankingService } from '../../support/reranking-service.ts';
 import { startTestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 
@@ -10,13 +11,14 @@ import { until } from '../../support/until.ts';
 
 const first = await startEmbeddingService();
 const second = await startEmbeddingService();
+const reranking = await startRerankingService();
 const server = await startTestServer({
   env: { QUARRY_FETCH_ALLOW: '127.0.0.1', QUARRY_EMBED_QUERY_MS: '30000' },
   logLevel: 'fatal',
 });
 after(async () => {
   await server.close();
-  await Promise.all([first.close(), second.close()]);
+  await Promise.all([first.close(), second.close(), reranking.close()]);
 });
 const { api } = server;
 const world = await server.provision.world();
@@ -295,4 +297,41 @@ test('a budget refuses vectors before they are computed, and compaction keeps th
   assert.equal(second.texts.length, before + 1);
   assert.equal((await api('DELETE', `/api/v1/model_budgets/${budget.body.id}`, { key })).status, 204);
   assert.equal((await api('DELETE', `/api/v1/knowledge_documents/${document}`, { key })).status, 204);
+});
+
+test('a search names the model that reranks, whose calls are recorded, and goes without it if it fails', async () => {
+  const url = reranking.url.replace(/\/rerank$/, '');
+  const body = { name: 'judge', kind: 'rerank', provider: 'openai', model: 'judge-1', url, key: 'own' };
+  assert.equal((await api('POST', '/api/v1/models', { key, body })).status, 201);
+  const source = await createSource();
+  await app.push(source, 'Gulls are good at stealing chips.');
+  await app.push(source, 'Gulls are the best, best at stealing chips, says who has none left of the chips.');
+  type Found = { data: { content: string; score: number }[]; rerank_unavailable?: string };
+  const path = `/api/v1/knowledge_sources/${source}/search`;
+  const ask = (more: object) =>
+    api<Found & { error: { fields: { field: string }[] } }>('POST', path, {
+      key,
+      body: { query: 'gulls chips', ...more },
+    });
+  const found = await ask({ rerank_model: 'judge', mode: 'fulltext' });
+  assert.deepEqual(
+    found.body.data.map(({ score }) => score),
+    [2, 0],
+    found.text,
+  );
+  assert.deepEqual([reranking.requests[0]?.model, reranking.requests[0]?.key], ['judge-1', 'Bearer own']);
+  const calls = await api<{ data: Call[] }>('GET', '/api/v1/model_calls?model=judge', { key });
+  assert.deepEqual([calls.body.data[0]?.operation, calls.body.data[0]?.status], ['rerank', 'succeeded']);
+  reranking.broken = { status: 400, body: '{}' };
+  const failed = await ask({ rerank_model: 'judge' });
+  assert.equal(failed.body.data.length, 2);
+  assert.match(failed.body.rerank_unavailable ?? '', /status 400/);
+  for (const more of [
+    { rerank_model: 'nobody' },
+    { rerank_model: 'writer' },
+    { rerank_model: 'judge', rerank: false },
+  ]) {
+    const refused = await ask(more);
+    assert.deepEqual([refused.status, refused.body.error.fields[0]?.field], [422, 'rerank_model'], refused.text);
+  }
 });

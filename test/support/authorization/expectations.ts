@@ -392,6 +392,7 @@ export function expectationsByRoute(
     'GET /api/v1/models/:model': { table: tenantRows('mine'), make: make.model },
     'PATCH /api/v1/models/:model': { table: tenantRows('mine'), make: make.model },
     'DELETE /api/v1/models/:model': { table: tenantRows('mine'), make: make.model, consumes: true },
+    'POST /api/v1/models/:model/test': { table: tenantRows('mine'), make: make.model },
     'GET /api/v1/available_models': { table: keysOnly },
     'GET /api/v1/model_aliases': { table: keysOnly },
     'POST /api/v1/model_aliases': {

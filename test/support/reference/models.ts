@@ -18,6 +18,10 @@ export async function recordModels(recorder: Recorder, agent: string): Promise<v
   const path = { model: id };
   await recorder.record('listModels');
   await recorder.record('getModel', { path });
+  const keyless = { name: 'keyless', provider: 'google', model: 'gemini-flash-lite' };
+  const { body: tried } = await recorder.send<{ id: string }>('createModel', { body: keyless });
+  await recorder.record('testModel', { path: { model: tried.id } });
+  await recorder.send('deleteModel', { path: { model: tried.id } });
   await recorder.record('updateModel', { path, body: { output_tokens: 8_192 } });
   const alias = await recorder.record('createModelAlias', { body: { name: 'fast', models: ['small', 'default'] } });
   const aliasPath = { model_alias: alias.id };

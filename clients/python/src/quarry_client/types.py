@@ -2148,6 +2148,22 @@ class ModelCall(TypedDict):
 
 
 
+class ModelTest(TypedDict):
+    """What happened when a model was tried."""
+
+    ok: bool
+    """Whether the model did what it is for."""
+    problem: NotRequired[Literal["no_key", "key_refused", "not_found", "unreachable", "timeout", "failed"]]
+    """`no_key`: none is stored for the URL. `key_refused`: 401 or 403. `not_found`: 404, so the URL or the name of the model is wrong. `unreachable`: no connection. `timeout`: nothing within 20 seconds. `failed`: anything else, such as vectors of another length."""
+    message: NotRequired[str]
+    """What happened, in words."""
+    latency_ms: int
+    """How long the call took."""
+    first_token_ms: NotRequired[int]
+    """When the first text arrived."""
+
+
+
 class AvailableModelPrices(TypedDict):
     """What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens."""
 
@@ -5062,6 +5078,8 @@ class SearchKnowledgeSourceRequest(TypedDict):
     """How the score came about, if the search asked for it."""
     rerank: NotRequired[bool]
     """Whether to rerank. Default true in mode hybrid if the server has a reranker."""
+    rerank_model: NotRequired[str]
+    """A model for reranking, or an alias, that orders the results instead of the server’s reranker."""
     highlights: NotRequired[bool]
     """Whether to return the positions of the query's words in each hit."""
     context: NotRequired[int]
@@ -5112,6 +5130,8 @@ class SearchKnowledgeRequest(TypedDict):
     """How the score came about, if the search asked for it."""
     rerank: NotRequired[bool]
     """Whether to rerank. Default true in mode hybrid if the server has a reranker."""
+    rerank_model: NotRequired[str]
+    """A model for reranking, or an alias, that orders the results instead of the server’s reranker."""
     highlights: NotRequired[bool]
     """Whether to return the positions of the query's words in each hit."""
     context: NotRequired[int]
@@ -5166,6 +5186,8 @@ class SearchAgentKnowledgeRequest(TypedDict):
     """How the score came about, if the search asked for it."""
     rerank: NotRequired[bool]
     """Whether to rerank. Default true in mode hybrid if the server has a reranker."""
+    rerank_model: NotRequired[str]
+    """A model for reranking, or an alias, that orders the results instead of the server’s reranker."""
     highlights: NotRequired[bool]
     """Whether to return the positions of the query's words in each hit."""
     context: NotRequired[int]

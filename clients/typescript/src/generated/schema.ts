@@ -1792,6 +1792,20 @@ created_at: string;
 ended_at?: string | undefined;
 };
 
+/** What happened when a model was tried. */
+export type ModelTest = {
+/** Whether the model did what it is for. */
+ok: boolean;
+/** `no_key`: none is stored for the URL. `key_refused`: 401 or 403. `not_found`: 404, so the URL or the name of the model is wrong. `unreachable`: no connection. `timeout`: nothing within 20 seconds. `failed`: anything else, such as vectors of another length. */
+problem?: 'no_key' | 'key_refused' | 'not_found' | 'unreachable' | 'timeout' | 'failed' | undefined;
+/** What happened, in words. */
+message?: string | undefined;
+/** How long the call took. */
+latency_ms: number;
+/** When the first text arrived. */
+first_token_ms?: number | undefined;
+};
+
 /** A model or an alias that requests of the app may name. */
 export type AvailableModel = {
 /** The name by which requests choose it. */
@@ -4192,6 +4206,8 @@ filter?: Record<string, unknown> | undefined;
 explain?: boolean | undefined;
 /** Whether to rerank. Default true in mode hybrid if the server has a reranker. */
 rerank?: boolean | undefined;
+/** A model for reranking, or an alias, that orders the results instead of the server’s reranker. */
+rerank_model?: string | undefined;
 /** Whether to return the positions of the query's words in each hit. */
 highlights?: boolean | undefined;
 /** Number of neighbouring chunks to return on either side of each hit. */
@@ -4237,6 +4253,8 @@ filter?: Record<string, unknown> | undefined;
 explain?: boolean | undefined;
 /** Whether to rerank. Default true in mode hybrid if the server has a reranker. */
 rerank?: boolean | undefined;
+/** A model for reranking, or an alias, that orders the results instead of the server’s reranker. */
+rerank_model?: string | undefined;
 /** Whether to return the positions of the query's words in each hit. */
 highlights?: boolean | undefined;
 /** Number of neighbouring chunks to return on either side of each hit. */
@@ -4286,6 +4304,8 @@ filter?: Record<string, unknown> | undefined;
 explain?: boolean | undefined;
 /** Whether to rerank. Default true in mode hybrid if the server has a reranker. */
 rerank?: boolean | undefined;
+/** A model for reranking, or an alias, that orders the results instead of the server’s reranker. */
+rerank_model?: string | undefined;
 /** Whether to return the positions of the query's words in each hit. */
 highlights?: boolean | undefined;
 /** Number of neighbouring chunks to return on either side of each hit. */

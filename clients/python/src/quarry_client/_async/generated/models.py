@@ -166,6 +166,11 @@ class AsyncModelsOperations:
         response: types.ListAvailableModelsResponse = await self._connection.call("GET", "/api/v1/available_models", options=options)
         return response
 
+    async def test(self, model: str, options: Optional[CallOptions] = None) -> types.ModelTest:
+        """Try a model."""
+        response: types.ModelTest = await self._connection.call("POST", path("/api/v1/models/{}/test", model), keyed=True, options=options)
+        return response
+
     def list_calls(
         self,
         *,

@@ -166,6 +166,11 @@ class ModelsOperations:
         response: types.ListAvailableModelsResponse = self._connection.call("GET", "/api/v1/available_models", options=options)
         return response
 
+    def test(self, model: str, options: Optional[CallOptions] = None) -> types.ModelTest:
+        """Try a model."""
+        response: types.ModelTest = self._connection.call("POST", path("/api/v1/models/{}/test", model), keyed=True, options=options)
+        return response
+
     def list_calls(
         self,
         *,
