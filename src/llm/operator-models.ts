@@ -158,5 +158,7 @@ function readModelsFile(path: string): Static<typeof fileSchema> {
       if (!names.includes(member) && member !== defaultModelName)
         throw problem(`lists ${member} in the alias ${alias}, which is none of its models`);
   if (value.default !== undefined && !all.includes(value.default)) throw problem('has a default that it does not name');
+  if (value.models.find(({ name }) => name === value.default)?.kind !== undefined)
+    throw problem('has a default that does not write text');
   return value;
 }

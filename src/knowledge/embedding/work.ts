@@ -128,7 +128,8 @@ async function finish({ db, clock }: Deps, row: store.EmbedderRow, model: string
     if (waiting > 0) return;
     const { name, space } = current;
     await store.serveEmbedder(tx, row, { name, space, pending: refused > 0, now: clock.now() });
-    if (current.servingSpace !== space) await deleteVectorsExcept(tx, row, model);
+    // Also what an embedder that was named in between has left.
+    if (current.completedAt === null || current.servingSpace !== space) await deleteVectorsExcept(tx, row, model);
   });
   await settleEmbedding(db, row.appId, row.sourceId, model);
 }
