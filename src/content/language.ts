@@ -67,16 +67,24 @@ const longTextLetters = 120;
  */
 export function detectLanguage(text: string, otherwise: StemLanguage): StemLanguage {
   const sample = takeSample(text);
-  const letters = sample.match(/\p{L}/gu) ?? [];
+  const letters = takeLetters(sample);
   if (letters.length < lettersMin) return otherwise;
   const [best] = tinyld().detectAll(sample, { only: toldApart });
   if (best === undefined || best.accuracy < accuracyMin) return otherwise;
   const found = stemmed[best.lang] ?? 'none';
+  if (found === otherwise) return found;
   const tokens = readTokens(sample, otherwise);
   const usual = shareOfStopWords(tokens, otherwise);
   const share = shareOfStopWords(tokens, found);
   const isShort = letters.length < longTextLetters && letters.every((letter) => /\p{Script=Latin}/u.test(letter));
   return (isShort ? share > usual : usual < stopWordsMax || share >= usual) ? found : otherwise;
+}
+
+/** The first letters of a text, as many as tell whether it is long. */
+function takeLetters(text: string): string[] {
+  const letters: string[] = [];
+  for (const [letter] of text.matchAll(/\p{L}/gu)) if (letters.push(letter) >= longTextLetters) break;
+  return letters;
 }
 
 /** 0 for a language without a list of stop words. */

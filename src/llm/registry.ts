@@ -119,17 +119,14 @@ export function createRegistry({ db, secrets, resolve, operator, allow, dataDir 
     async choose(scope: Scope, name: string | undefined, { kind, field = 'model' }: Wanted = {}): Promise<Chosen> {
       const wanted = name ?? operator.default;
       if (wanted === undefined) throw noModel();
-      const chosen = await (name === undefined ? findDefault(scope, wanted) : findNamed(scope, wanted, field));
-      const ofKind = chosen.models.filter((model) => kind === 'any' || model.kind === kind);
-      if (ofKind.length === 0 && chosen.models.length > 0)
-        throw invalidField(field, `names no model ${uses[kind ?? 'chat']}`);
-      const models = ofKind.filter((model) => !model.needsKey || model.key !== undefined);
-      if (models.length === 0)
-        throw invalidField(
-          field,
-          chosen.alias === null ? 'has no key: set it with the model' : 'is an alias of models that all have no key',
-        );
-      return { ...chosen, models };
+      const chosen = name === undefined ? findOperators(wanted) : await findNamed(scope, wanted, field);
+      return usable(chosen, { kind, field });
+    },
+
+    /** The models that judge the sentences of answers. */
+    chooseJudge(): Chosen {
+      if (operator.judge === undefined) throw new Error('No judge is configured.');
+      return usable(findOperators(operator.judge), {});
     },
 
     /**
@@ -141,9 +138,9 @@ export function createRegistry({ db, secrets, resolve, operator, allow, dataDir 
       const space = models.map(vectorSpace).find((each) => each !== undefined);
       if (space === undefined) throw invalidField(field, `names no model ${uses.embedding}`);
       const same = models.filter((model) => vectorSpace(model) === space);
-      const usable = same.filter((model) => !model.needsKey || model.key !== undefined);
-      if (usable.length === 0) throw invalidField(field, 'names a model that has no key: set it with the model');
-      return { alias, models: usable };
+      const withKeys = same.filter((model) => !model.needsKey || model.key !== undefined);
+      if (withKeys.length === 0) throw invalidField(field, 'names a model that has no key: set it with the model');
+      return { alias, models: withKeys };
     },
 
     /** Requests for vectors of a model. Throws 422 if its address is no longer allowed. */
@@ -187,11 +184,12 @@ export function createRegistry({ db, secrets, resolve, operator, allow, dataDir 
     return client;
   }
 
-  /** An app cannot replace what is used without a name. */
-  async function findDefault(scope: Scope, name: string): Promise<Chosen> {
+  /** Models of the operator alone: an app cannot replace what its requests do not name. */
+  function findOperators(name: string): Chosen {
     const given = operator.models.get(name);
     if (given !== undefined) return { alias: null, models: [operatorModelOf(given)] };
-    return { alias: name, models: await findModels(scope, operator.aliases.get(name) ?? []) };
+    const members = (operator.aliases.get(name) ?? []).flatMap((member) => operator.models.get(member) ?? []);
+    return { alias: name, models: members.map(operatorModelOf) };
   }
 
   function open({ id, provider, url, key, model }: Model): LlmClient {
@@ -209,6 +207,16 @@ export function createRegistry({ db, secrets, resolve, operator, allow, dataDir 
       throw error;
     }
   }
+}
+
+/** The models of the kind that have the key that they need. 422 on `field` without one. */
+function usable({ alias, models }: Chosen, { kind, field = 'model' }: Wanted): Chosen {
+  const ofKind = models.filter((model) => kind === 'any' || model.kind === kind);
+  if (ofKind.length === 0 && models.length > 0) throw invalidField(field, `names no model ${uses[kind ?? 'chat']}`);
+  const withKeys = ofKind.filter((model) => !model.needsKey || model.key !== undefined);
+  if (withKeys.length > 0) return { alias, models: withKeys };
+  const problem = alias === null ? 'has no key: set it with the model' : 'is an alias of models that all have no key';
+  throw invalidField(field, problem);
 }
 
 export function noModel(): AppError {

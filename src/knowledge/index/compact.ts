@@ -1,4 +1,3 @@
-import { signCode, unpackVector } from '../../content/embed/codes.ts';
 import type { SharedEmbedder } from '../../content/embed/in-lanes.ts';
 import type { ParserPool } from '../../content/parse/pool/pool.ts';
 import type { StemLanguage } from '../../content/terms.ts';
@@ -94,7 +93,7 @@ async function moveDocument(
     const vectorsOf = (known: KnownVectors | undefined) =>
       prepared.chunks.flatMap((chunk, i) => {
         const vector = known?.get(chunk.hash);
-        return vector ? [{ ordinal: firstOrdinal + i, vector, code: signCode(unpackVector(vector)) }] : [];
+        return vector ? [{ ordinal: firstOrdinal + i, ...vector }] : [];
       });
     const isWhole = (model: string) => vectorsOf(byModel.get(model)).length === prepared.chunks.length;
     const embeddingModel = [document.embeddingModel, embedder.model].find((model) => model !== null && isWhole(model));

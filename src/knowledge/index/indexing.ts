@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { packVector, signCode, unpackVector } from '../../content/embed/codes.ts';
+import { type PackedVector, packedCode, packWithCode, unpackVector } from '../../content/embed/codes.ts';
 import { EmbeddingError } from '../../content/embed/embedder.ts';
 import type { SharedEmbedder } from '../../content/embed/in-lanes.ts';
 import type { HeadingFragments } from '../../content/fragments.ts';
@@ -96,8 +96,8 @@ export async function prepareDocument(
   };
 }
 
-/** Packed vectors by the hash (hex) of the chunk's context. */
-export type KnownVectors = Map<string, Buffer>;
+/** Vectors by the hash (hex) of the chunk's context. */
+export type KnownVectors = Map<string, PackedVector>;
 
 /** Reads the document's current vectors of every model, for chunks that do not change. */
 export async function readKnownVectors(db: Db, document: DocumentRow): Promise<Map<string, KnownVectors>> {
@@ -107,11 +107,11 @@ export async function readKnownVectors(db: Db, document: DocumentRow): Promise<M
   const chunks = await listChunks(db, key.appId, key.sourceId, document.firstOrdinal, end);
   const hashes = new Map(chunks.map((chunk) => [chunk.ordinal, chunk.hash.toString('hex')]));
   const byModel = new Map<string, KnownVectors>();
-  for (const { ordinal, model, content } of vectors) {
+  for (const { ordinal, model, content: vector } of vectors) {
     const hash = hashes.get(ordinal);
     if (hash === undefined) continue;
-    const known = byModel.get(model) ?? new Map();
-    byModel.set(model, known.set(hash, content));
+    const known: KnownVectors = byModel.get(model) ?? new Map();
+    byModel.set(model, known.set(hash, { vector, code: packedCode(unpackVector(vector)) }));
   }
   return byModel;
 }
@@ -138,7 +138,7 @@ export async function embedChunks(
     );
     for (const [i, [hash]] of batch.entries()) {
       const vector = vectors[i];
-      if (vector) known.set(hash, packVector(vector));
+      if (vector) known.set(hash, packWithCode(vector));
     }
   }
   return missing.size;
@@ -202,7 +202,7 @@ export async function writeDocuments(
     if (old) await removeChunks(tx, key, old);
     const vectors = prepared.chunks.flatMap(({ hash }, i) => {
       const vector = write.vectors.get(hash);
-      return vector ? [{ ordinal: next + i, vector, code: signCode(unpackVector(vector)) }] : [];
+      return vector ? [{ ordinal: next + i, ...vector }] : [];
     });
     next += prepared.chunks.length;
     written.push({ write, old, aclId: facts.aclId === undefined ? (old?.aclId ?? null) : facts.aclId, vectors });
@@ -390,7 +390,7 @@ async function storeVectors(
     if (!isSame.has(document.id)) continue;
     const vector = vectors[i] ?? new Float32Array(dimensions);
     const ofDocument = stored.get(document.id) ?? [];
-    ofDocument.push({ ordinal, vector: packVector(vector), code: signCode(vector) });
+    ofDocument.push({ ordinal, ...packWithCode(vector) });
     stored.set(document.id, ofDocument);
   }
   await insertVectors(tx, key, state, model, [...stored.values()]);

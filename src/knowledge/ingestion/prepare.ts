@@ -80,7 +80,8 @@ export async function prepareInput(
 ): Promise<PreparedInput> {
   const { db, embedder } = deps;
   const old = input.documentId === null ? undefined : await findDocumentById(db, source.appId, input.documentId);
-  const vectors = (old && (await readKnownVectors(db, old)).get(embedder.model)) ?? new Map<string, Buffer>();
+  const known = old && (await readKnownVectors(db, old)).get(embedder.model);
+  const vectors: KnownVectors = known ?? new Map();
   const { embedded: tokens, ...prepared } = await prepareDocument(
     deps,
     {

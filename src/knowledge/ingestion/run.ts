@@ -10,6 +10,7 @@ import { findDocumentByBytes, updateDocumentMetadata } from '../documents/store.
 import { embedStoredDocuments, groupWrites, writeDocuments } from '../index/indexing.ts';
 import { findSourceById, type SourceRow } from '../sources/store.ts';
 import { type KnowledgeWorkDeps, queueEmbedding, queueIndexWork } from './deps.ts';
+import { FollowersChanged, isPush, takeFollowers, takeRead } from './followers.ts';
 import {
   DocumentDeleted,
   describeFailure,
@@ -51,15 +52,21 @@ export class IngestionRun {
   readonly stats: Stats = emptyStats();
   readonly #ingestion: IngestionRow;
   readonly #holder: string;
+  readonly #mayLead: boolean;
   readonly #documents: string[] = [];
   readonly #notes: Record<string, unknown> = {};
   #progressMs = 0;
 
-  constructor(deps: KnowledgeWorkDeps, ingestion: IngestionRow, holder: string, signal: AbortSignal) {
+  constructor(
+    deps: KnowledgeWorkDeps,
+    ingestion: IngestionRow,
+    { holder, signal, mayLead }: { holder: string; signal: AbortSignal; mayLead: boolean },
+  ) {
     this.deps = deps;
     this.signal = signal;
     this.#ingestion = ingestion;
     this.#holder = holder;
+    this.#mayLead = mayLead;
   }
 
   /** Runs the ingestion to its end; `pull` does the pull itself and returns its failure, if any. */
@@ -111,8 +118,7 @@ export class IngestionRun {
   }
 
   /** Reads and chunks the input, and embeds it if the embedder is in this process. Throws ParseError. */
-  async prepare(source: SourceRow, input: Input): Promise<PreparedInput> {
-    const { signal } = this;
+  async prepare(source: SourceRow, input: Input, signal = this.signal): Promise<PreparedInput> {
     return readDocument(this.deps, source, input, {
       signal,
       onProgress: (done, total) => this.#recordProgress(done, total),
@@ -162,7 +168,15 @@ export class IngestionRun {
     const items = await store.listItems(db, source.appId, this.#ingestion.id);
     const pending = items.filter((item) => item.state === 'pending');
     const ahead: Reading[] = [];
-    for (let next = 0; next < pending.length || ahead.length > 0; ) {
+    let next = 0;
+    const [only] = items.length === 1 ? pending : [];
+    if (this.#mayLead && this.#ingestion.kind === 'push' && only && isPush(only)) {
+      const first = this.#startReading(source, only);
+      ahead.push(first);
+      next = 1;
+      if (await this.#writeWithFollowers(source, first)) return;
+    }
+    for (; next < pending.length || ahead.length > 0; ) {
       for (let item = pending[next]; item && this.#mayReadAhead(ahead, item); item = pending[next]) {
         ahead.push(this.#startReading(source, item));
         next += 1;
@@ -186,8 +200,51 @@ export class IngestionRun {
     return sizes.reduce<number>((sum, size) => sum + (size ?? Number.POSITIVE_INFINITY), 0) <= readAheadBytesMax;
   }
 
-  #startReading(source: SourceRow, item: ItemRow): Reading {
-    const reading = { item, isRead: false, work: this.#readItem(source, item) };
+  /**
+   * Ends this ingestion together with the pushes that wait behind it, in one transaction. Returns false if it must be
+   * written alone: none waits, or one of the documents fails.
+   */
+  async #writeWithFollowers(source: SourceRow, first: Reading): Promise<boolean> {
+    if (!this.deps.embedder.local) return false;
+    const { appId, sourceId } = this.#ingestion;
+    const followers = takeFollowers(await store.listFollowers(this.deps.db, appId, sourceId, writtenMax - 1));
+    if (followers.length === 0) return false;
+    const stop = new AbortController();
+    const signal = AbortSignal.any([this.signal, stop.signal]);
+    const readings = followers.map((item) => this.#startReading(source, item, signal));
+    try {
+      await first.work;
+      const works = await takeRead([first, ...readings].map(({ work }) => work));
+      const [group = []] = groupWrites(takeWrites([first.item, ...followers], works));
+      if (group.length < 2) return false;
+      await this.#endTogether(source, group);
+      return true;
+    } catch (error) {
+      if (error instanceof FollowersChanged || describeFailure(error)) return false;
+      throw error;
+    } finally {
+      // Documents that take long stay queued, and are then read again.
+      stop.abort();
+    }
+  }
+
+  async #endTogether(source: SourceRow, group: readonly ItemWrite[]): Promise<void> {
+    const { appId, id } = this.#ingestion;
+    const followers = group.map(({ item }) => item.ingestionId).filter((other) => other !== id);
+    await this.write(source, group, async (tx) => {
+      if (!(await store.lockFollowers(tx, appId, followers))) throw new FollowersChanged();
+      const outcomes = group.map((write) => {
+        const stats = emptyStats();
+        addWritten(stats, write);
+        return { id: write.item.ingestionId, metadata: itemMetadata({ result: resultOf(write) }), stats };
+      });
+      await store.endPushes(tx, appId, outcomes);
+      await this.#promoteNext(tx);
+    });
+  }
+
+  #startReading(source: SourceRow, item: ItemRow, signal = this.signal): Reading {
+    const reading = { item, isRead: false, work: this.#readItem(source, item, signal) };
     // A rejection is handled once it is awaited, and must not count as unhandled before.
     reading.work.then(
       () => {
@@ -198,7 +255,7 @@ export class IngestionRun {
     return reading;
   }
 
-  async #readItem(source: SourceRow, item: ItemRow): Promise<ItemWork> {
+  async #readItem(source: SourceRow, item: ItemRow, signal = this.signal): Promise<ItemWork> {
     const { db } = this.deps;
     try {
       const input = await this.#readInput(source, item);
@@ -206,7 +263,7 @@ export class IngestionRun {
         const reused = await findDocumentByBytes(db, source.appId, source.id, hashBytes(input.bytes), item.aclId);
         if (reused !== undefined) return { kind: 'reuse', documentId: reused };
       }
-      return { kind: 'write', ready: await this.prepare(source, input) };
+      return { kind: 'write', ready: await this.prepare(source, input, signal) };
     } catch (error) {
       const failure = describeFailure(error);
       if (!failure) throw error;
@@ -307,17 +364,7 @@ export class IngestionRun {
     await this.write(source, writes, async (tx) => {
       if (kind === 'replace')
         for (const { item } of writes) if (item.hasAcl) await store.setIngestionAcl(tx, appId, id, item.aclId);
-      const results = writes.map(({ item, facts, prepared, bytes, pages, ocr }) => ({
-        ordinal: item.ordinal,
-        result: {
-          document: facts.id,
-          reused: false,
-          chunks: prepared.chunks.length,
-          bytes,
-          pages,
-          ...defined({ ocr }),
-        },
-      }));
+      const results = writes.map((write) => ({ ordinal: write.item.ordinal, result: resultOf(write) }));
       await store.finishItems(tx, appId, id, results);
     });
   }
@@ -382,12 +429,17 @@ export class IngestionRun {
     error: IngestionError | null,
     metadata: Record<string, unknown>,
   ): Promise<void> {
-    const { appId, id, sourceId } = this.#ingestion;
+    const { appId, id } = this.#ingestion;
     await this.commit(async (tx) => {
       await store.finishIngestion(tx, appId, id, { status, error, metadata, stats: this.stats });
-      const next = await store.promoteQueued(tx, appId, sourceId);
-      if (next !== undefined) await this.deps.launch(tx, appId, sourceId, next);
+      await this.#promoteNext(tx);
     });
+  }
+
+  async #promoteNext(tx: Transaction): Promise<void> {
+    const { appId, sourceId } = this.#ingestion;
+    const next = await store.promoteQueued(tx, appId, sourceId);
+    if (next !== undefined) await this.deps.launch(tx, appId, sourceId, next);
   }
 }
 
@@ -402,12 +454,28 @@ type ItemWork =
   | { kind: 'reuse'; documentId: string }
   | { kind: 'fail'; error: IngestionError };
 
+/** The documents of the first of these items, as far as they are to be written. */
+function takeWrites(items: readonly ItemRow[], works: readonly ItemWork[]): ItemWrite[] {
+  const writes: ItemWrite[] = [];
+  for (const [i, work] of works.entries()) {
+    const item = items[i];
+    if (item === undefined || work.kind !== 'write') break;
+    writes.push({ ...withNewId(work.ready), item });
+  }
+  return writes;
+}
+
+/** What an item records of its document. */
+function resultOf({ facts, prepared, bytes, pages, ocr }: PreparedInput): Record<string, unknown> {
+  return { document: facts.id, reused: false, chunks: prepared.chunks.length, bytes, pages, ...defined({ ocr }) };
+}
+
 function withNewId(ready: PreparedInput): PreparedInput {
   return ready.replaces ? ready : { ...ready, facts: { ...ready.facts, id: newUuid() } };
 }
 
 /** An item in the metadata of its ingestion. */
-export function itemMetadata(item: ItemRow): Record<string, unknown> {
+export function itemMetadata(item: Pick<ItemRow, 'result'>): Record<string, unknown> {
   const { document, reused, error, ocr } = item.result ?? {};
   if (error !== undefined) return { error };
   return { document, document_reused: reused === true, ...defined({ ocr }) };

@@ -89,7 +89,9 @@ export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch' | 'e
       ...{ ...deps, embedder: outside(embedder, controls) },
       embedderOf: async (source: SourceRow) => outside(await embedderOf(source), controls),
     };
-    const run = new IngestionRun(ofRun, ingestion, holder, stop);
+    // A request waits for its own document, not for others.
+    const mayLead = waitOutside !== undefined;
+    const run = new IngestionRun(ofRun, ingestion, { holder, signal: stop, mayLead });
     try {
       await run.work(pullSource);
       return true;
