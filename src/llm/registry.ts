@@ -52,7 +52,7 @@ export type Prices = { input: number; output: number };
 export type Chosen = { alias: string | null; models: Model[] };
 
 /** The kind of model that a caller needs, and the member that names it. */
-type Wanted = { kind?: ModelKind | 'any'; field?: string };
+type Wanted = { kind?: ModelKind | 'any' | undefined; field?: string };
 
 const uses = { any: 'at all', chat: 'that writes text', embedding: 'for embeddings', rerank: 'for reranking' };
 
