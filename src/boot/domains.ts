@@ -130,6 +130,7 @@ export function createDomains(
   const llm = createLlm({
     ...{ db, secrets, clock, config, log, resolve, checkSchema: expressions.checkSchema },
     slots: services.process.llmSlots,
+    vectorSlots: services.process.vectorSlots,
     allow: parseAllowList(config.fetchAllow),
     observe: observeModelCalls(services.metrics),
     emitReached: (tx, { payload, ...scope }) => emitEvent(tx, { ...scope, name: 'model_budget.reached', payload }),
@@ -166,6 +167,8 @@ export function createDomains(
     log,
     parser,
     embedder: services.process.embedder,
+    openEmbedder: llm.openEmbedder,
+    openReranker: llm.openReranker,
     language: config.searchLanguage,
     fetcher,
     scratchDirectory: join(config.dataDir, 'repositories'),
@@ -220,7 +223,11 @@ export function createDomains(
     nodeDomains,
   );
 
-  const models = createModels({ ...base, fetcher, operator: llm.operator, daysKept: config.modelCallDays });
+  const models = createModels({
+    ...{ ...base, fetcher, operator: llm.operator, daysKept: config.modelCallDays },
+    onChanged: knowledge.service.embedding.recheck,
+    tryModel: llm.tryModel,
+  });
   const { wakes } = automations.service;
   const webhooks = createWebhooks({
     ...{ ...base, fetcher, timeouts, observe: observeDeliveries(services.metrics) },

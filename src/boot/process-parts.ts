@@ -49,6 +49,7 @@ export type ProcessParts = {
   /** The cache of search. */
   openCache: OpenCache;
   llmSlots: Slots;
+  vectorSlots: Slots;
   crawlSlots: Slots;
   crawlBodies: BodyMemory;
   streamBudget: StreamBudget;
@@ -89,6 +90,7 @@ export async function startProcessParts(config: Config, log: Logger, options: Op
     reranker: openReranker(config, resolve),
     openCache: openCaches(config.searchCacheMb * 1024 * 1024),
     llmSlots: createLlmSlots(config.llmConcurrency),
+    vectorSlots: createLlmSlots(config.embedConcurrency),
     // Two apps can each have a whole crawl's pages active. More apps share the slots.
     crawlSlots: new Slots({ slots: 2 * config.crawlConcurrency }),
     crawlBodies: new BodyMemory(limits.crawlBodyBytesMax),

@@ -91,6 +91,7 @@ export const catalogue: Readonly<Record<string, Treatment>> = {
     'extraction_data',
     'extraction_names',
     'extraction_schemas',
+    'knowledge_embedders',
     'knowledge_embedding_refusals',
     'knowledge_pull_removals',
     'knowledge_sync_batches',

@@ -98,7 +98,7 @@ export const leftOut: Readonly<Record<string, readonly string[]>> = {
   'Made from the texts of documents, which are in the archive: the search index and what the embedder learned.': [
     ...['knowledge_bundles', 'knowledge_chunks', 'knowledge_codes', 'knowledge_dead_ranges', 'knowledge_indexes'],
     ...['knowledge_model_codes', 'knowledge_model_terms', 'knowledge_models', 'knowledge_postings'],
-    ...['knowledge_segments', 'knowledge_vectors', 'knowledge_embedding_refusals'],
+    ...['knowledge_segments', 'knowledge_vectors', 'knowledge_embedding_refusals', 'knowledge_embedders'],
   ],
   'Made from files, which are in the archive: small pictures.': ['pictures'],
   'Progress of work, whose results are in the archive.': [

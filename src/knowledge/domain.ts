@@ -5,7 +5,7 @@ import type { Reranker } from '../content/models/reranker.ts';
 import type { ParserPool } from '../content/parse/pool/pool.ts';
 import type { StemLanguage } from '../content/terms.ts';
 import type { CrawlSink } from '../crawls/types.ts';
-import type { Database } from '../db/database.ts';
+import type { Database, Db } from '../db/database.ts';
 import type { Domain, Tasks } from '../domain.ts';
 import { addJob } from '../jobs/queue.ts';
 import { taskNames } from '../jobs/task-names.ts';
@@ -18,14 +18,18 @@ import { createAttachmentService } from './attached-files/service.ts';
 import { createBoxes } from './documents/boxes.ts';
 import { createErasedDocuments } from './documents/erase.ts';
 import { createDocumentService } from './documents/service.ts';
+import type { OpenEmbedder } from './embedding/embedders.ts';
+import { createEmbeddingService } from './embedding/service.ts';
 import type { OpenCache } from './index/cache.ts';
 import type { SourceKey } from './index/store.ts';
 import { knowledgeConsumer } from './ingestion/crawl-sink.ts';
+import { queueEmbedding } from './ingestion/deps.ts';
 import { createIngestService } from './ingestion/service.ts';
 import { ingestionStream, ingestionTopic } from './ingestion/stream.ts';
 import { createKnowledgeWork, leaseSeconds } from './ingestion/workflow.ts';
 import { createPermissions } from './permissions/service.ts';
 import { deleteUnusedAcls } from './permissions/store.ts';
+import type { OpenReranker } from './search/rerank.ts';
 import { openSearchIndex } from './search/search.ts';
 import { createSearchService } from './search/service.ts';
 import { createInboundService } from './sources/inbound.ts';
@@ -59,6 +63,10 @@ type KnowledgeDeps = {
   log: Logger;
   baseUrl: () => string;
   embedder: SharedEmbedder;
+  /** Opens a model of the registry as an embedder. */
+  openEmbedder: OpenEmbedder;
+  /** Opens a model of the registry as a reranker. */
+  openReranker: OpenReranker;
   /** Language of the words in sources that do not name one. */
   language: StemLanguage;
   fetcher: Fetcher;
@@ -88,8 +96,11 @@ export function createKnowledge(deps: KnowledgeDeps) {
     const checked = fetcher.check(url);
     return checked.ok ? undefined : checked.problem;
   };
-  const work = createKnowledgeWork({ ...deps, addJob });
-  const sources = createSourceService({ db, clock, secrets: deps.secrets, checkUrl });
+  const embedders = { base: embedder, open: deps.openEmbedder };
+  const work = createKnowledgeWork({ ...deps, embedders, addJob });
+  const queue = (tx: Db, appId: string) => queueEmbedding(tx, addJob, appId);
+  const embedding = createEmbeddingService({ db, clock, ...embedders, queue });
+  const sources = createSourceService({ db, clock, secrets: deps.secrets, checkUrl, embedding });
   const onError = (error: unknown) => log.error({ err: error }, 'An ingestion was interrupted and will be resumed');
   const permissions = createPermissions({ db, sources });
   const ingestions = createIngestService({ db, sources, permissions, work, onError });
@@ -165,12 +176,13 @@ export function createKnowledge(deps: KnowledgeDeps) {
 
   const service = {
     sources,
+    embedding,
     ingestions,
     documents: createDocumentService({ db, sources, permissions, ingestions }),
     boxes: createBoxes(deps),
     attachments: createAttachmentService({ db, sources, ingestions }),
     search: createSearchService({
-      ...{ db, sources, index, reranker: deps.reranker, observe: deps.observeSearch },
+      ...{ db, sources, index, reranker: deps.reranker, openReranker: deps.openReranker, observe: deps.observeSearch },
     }),
     syncs: createSyncService({ db, clock, sources, addJob }),
     erased: createErasedDocuments(db, work.compactSource),

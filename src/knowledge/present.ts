@@ -5,6 +5,7 @@ import { formatId } from '../lib/ids.ts';
 import type { Grant } from '../tenancy/visible.ts';
 import type { DocumentContent } from './documents/service.ts';
 import type { ChunkRow, DocumentView } from './documents/store.ts';
+import type { EmbeddingStatus } from './embedding/service.ts';
 import type { IngestionView } from './ingestion/store.ts';
 import { findMistypedMembers } from './kinds/index.ts';
 import type { Payload } from './kinds/payload.ts';
@@ -39,6 +40,28 @@ export function presentSource(row: SourceView) {
     team: row.teamId && formatId('team', row.teamId, 'tea'),
     thread: row.threadId && formatId('thread', row.threadId),
     user: row.userId && formatId('user', row.userId),
+    ...defined({ embedder: row.embedder?.name ?? undefined }),
+  };
+}
+
+/** The embedder of a source, and how far its vectors are. */
+export function presentEmbedding({ row, documents, done, estimate }: EmbeddingStatus) {
+  const isRunning = row !== undefined && (row.pending || row.name !== row.servingName);
+  return {
+    embedder: row?.name ?? null,
+    serving: row?.servingName ?? null,
+    status: !isRunning ? ('ready' as const) : row.error === null ? ('running' as const) : ('failed' as const),
+    documents,
+    embedded: done,
+    tokens: row?.tokens ?? 0,
+    cost: row?.cost ?? 0,
+    ...defined({
+      error: row?.error ?? undefined,
+      retry_at: row?.retryAt ? iso(row.retryAt) : undefined,
+      started_at: row && iso(row.startedAt),
+      completed_at: row?.completedAt ? iso(row.completedAt) : undefined,
+    }),
+    ...(estimate && { estimate }),
   };
 }
 

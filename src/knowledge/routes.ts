@@ -5,6 +5,7 @@ import { page, pageOf, pageQuery, pageRequest } from '../http/route/pages.ts';
 import { type Api, everyCaller, ref } from '../http/route/route.ts';
 import type { StreamHub } from '../http/streams/sse.ts';
 import type { Knowledge } from './domain.ts';
+import { registerEmbeddingRoutes } from './embedding-routes.ts';
 import { ingestionTopic } from './ingestion/stream.ts';
 import { aclChangeSchema } from './permissions/schema.ts';
 import {
@@ -37,6 +38,7 @@ export function registerKnowledgeRoutes(api: Api, deps: Deps): void {
   registerDocumentRoutes(api, knowledge);
   registerSearchRoutes(api, knowledge);
   registerSyncRoutes(api, knowledge);
+  registerEmbeddingRoutes(api, deps);
 }
 
 function registerSourceRoutes(api: Api, { db, knowledge }: Deps): void {

@@ -7,6 +7,7 @@ import { limits } from '../lib/limits.ts';
 import { mapOf } from '../lib/map-schema.ts';
 import { warningsOf } from '../lib/warnings-schema.ts';
 import { lookupKeyFilter, lookupKeyInput } from '../tenancy/lookup-keys.ts';
+import { embedderChange, embedderInput, rerankModel } from './embedding/schema.ts';
 import { aclSchema } from './permissions/schema.ts';
 
 const takesDocuments = { [documentTextKeyword]: true };
@@ -90,6 +91,9 @@ export const sourceSchema = Type.Object(
           'Deletions that wait for a person, because the listing was empty or they are more than half of the source. A pull with `confirm_deletions` carries them out. Not shown to users and agents if some documents of the source are restricted.',
       },
     ),
+    embedder: Type.Optional(
+      Type.String({ description: 'The model that computes its vectors. Absent: the installation’s embedder does.' }),
+    ),
     warnings: Type.Optional(
       warningsOf(
         'payload.max_pagess',
@@ -161,6 +165,7 @@ export const sourceCreateSchema = strict({
   metadata,
   state: Type.Optional(stateSchema),
   thread: optionalText,
+  embedder: embedderInput,
 });
 
 export const sourceUpdateSchema = strict({
@@ -169,6 +174,7 @@ export const sourceUpdateSchema = strict({
   payload: Type.Optional(freeMap('Replaces the whole payload.')),
   metadata: Type.Optional(freeMap('Replaces the whole map.')),
   state: Type.Optional(stateSchema),
+  embedder: embedderChange,
 });
 
 export const contentSchema = strict({
@@ -355,6 +361,7 @@ const searchMembers = {
   rerank: Type.Optional(
     Type.Boolean({ description: 'Whether to rerank. Default true in mode hybrid if the server has a reranker.' }),
   ),
+  rerank_model: rerankModel,
   highlights: Type.Optional(
     Type.Boolean({ description: "Whether to return the positions of the query's words in each hit." }),
   ),

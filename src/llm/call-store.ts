@@ -4,9 +4,13 @@ import type { Model } from './registry.ts';
 
 /** SQL for the records of calls. Listing and sweeping them is in models/. */
 
+export type CallOperation = 'embeddings' | 'rerank';
+
 type NewCall = {
   id: string;
   alias: string | null;
+  /** Null: to write text. */
+  operation?: CallOperation;
   reservedTokens: number;
   reservedCost: number | null;
   prompt: string | null;
@@ -18,12 +22,12 @@ export async function insertCall(db: Db, origin: CallOrigin, model: Model, call:
   await db`
     insert into model_calls (app_id, id, sandbox_id, model, alias, model_id, provider, provider_model, reserved_tokens,
       reserved_cost, input_price, output_price, user_id, agent_id, automation_id, run_id, node_id,
-      extraction_id, prompt, created_at)
+      extraction_id, prompt, created_at, operation)
     values (${origin.appId}, ${call.id}, ${origin.sandboxId}, ${model.name}, ${call.alias}, ${model.id},
       ${model.provider}, ${model.model}, ${call.reservedTokens}, ${call.reservedCost}, ${prices?.input ?? null},
       ${prices?.output ?? null}, ${origin.userId ?? null}, ${origin.agentId ?? null},
       ${origin.automationId ?? null}, ${origin.runId ?? null}, ${origin.nodeId ?? null},
-      ${origin.extractionId ?? null}, ${call.prompt}, ${call.now})`;
+      ${origin.extractionId ?? null}, ${call.prompt}, ${call.now}, ${call.operation ?? null})`;
 }
 
 export type CallEnd = {

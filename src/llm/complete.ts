@@ -253,20 +253,20 @@ function tokensOf({ prompt_tokens: prompt, completion_tokens: completion }: Toke
 }
 
 /** Millionths of a currency unit, rounded up: a call that used anything never costs nothing. */
-function costOf(prices: Prices, { prompt, completion }: TokenCounts): number {
+export function costOf(prices: Prices, { prompt, completion }: TokenCounts): number {
   const exact = BigInt(prices.input) * BigInt(prompt) + BigInt(prices.output) * BigInt(completion);
   return Number((exact + 999_999n) / 1_000_000n);
 }
 
 /** As OpenTelemetry's conventions for generative AI (1.41.0) name providers. */
-const providerNames: Record<Model['provider'], string> = {
+export const providerNames: Record<Model['provider'], string> = {
   openai: 'openai',
   anthropic: 'anthropic',
   google: 'gcp.gemini',
 };
 
-function observeCall(
-  { observe }: CompleteDeps,
+export function observeCall(
+  { observe }: Pick<CompleteDeps, 'observe'>,
   { provider }: Model,
   usage: TokenUsage,
   { status, finishReason }: Pick<CallEnd, 'status' | 'finishReason'>,

@@ -1,7 +1,7 @@
 import type { Db } from '../db/database.ts';
 import type { Scope } from '../tenancy/caller.ts';
 import { inScope } from '../tenancy/visible.ts';
-import type { Provider } from './operator-models.ts';
+import type { ModelKind, Provider } from './operator-models.ts';
 
 /** A model of an app. `key` is wrapped. */
 export type ModelRow = {
@@ -9,6 +9,8 @@ export type ModelRow = {
   id: string;
   sandboxId: string;
   name: string;
+  /** Null: it writes text. */
+  kind: ModelKind | null;
   provider: Provider;
   model: string;
   url: string;
@@ -17,6 +19,8 @@ export type ModelRow = {
   contextTokens: number | null;
   outputTokens: number | null;
   timeoutSeconds: number | null;
+  dimensions: number | null;
+  batchTexts: number | null;
   modalities: string[];
   inputPrice: number | null;
   outputPrice: number | null;

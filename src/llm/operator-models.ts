@@ -8,6 +8,9 @@ import { mapOf } from '../lib/map-schema.ts';
 
 export const providers = ['openai', 'anthropic', 'google'] as const;
 export type Provider = (typeof providers)[number];
+/** What a model is for, if not to write text. */
+export const modelKinds = ['embedding', 'rerank'] as const;
+export type ModelKind = (typeof modelKinds)[number];
 export const modalities = ['text', 'image', 'file'] as const;
 
 const values = lazyPackage<typeof import('typebox/value')>('typebox/value');
@@ -37,7 +40,29 @@ export const modelLimits = {
   context_tokens: Type.Integer({ minimum: 256, maximum: 100_000_000 }),
   output_tokens: Type.Integer({ minimum: 1, maximum: 1_000_000 }),
   timeout_seconds: Type.Integer({ minimum: 1, maximum: 3_600 }),
+  dimensions: Type.Integer({ minimum: 1, maximum: 8_192 }),
+  batch_texts: Type.Integer({ minimum: 1, maximum: 2_048 }),
 };
+
+/** The texts of one request to a model for embeddings that sets no other number. */
+export const batchTextsDefault = 64;
+
+/** What is wrong with a model of this kind, and the member at which. */
+export function findKindProblem(model: {
+  kind?: string | null | undefined;
+  provider: Provider;
+  dimensions?: number | null | undefined;
+  batch_texts?: number | null | undefined;
+}): { field: string; problem: string } | undefined {
+  const { kind, provider, dimensions, batch_texts: batchTexts } = model;
+  if (kind && provider !== 'openai')
+    return { field: 'provider', problem: 'must be openai for a model that does not write text' };
+  if (kind === 'embedding')
+    return dimensions ? undefined : { field: 'dimensions', problem: 'is required for a model for embeddings' };
+  const problem = 'is only for models with the kind embedding';
+  if (dimensions) return { field: 'dimensions', problem };
+  return batchTexts ? { field: 'batch_texts', problem } : undefined;
+}
 
 const aliasModelsMax = 10;
 export const aliasModels = Type.Array(modelName, { minItems: 1, maxItems: aliasModelsMax, uniqueItems: true });
@@ -46,6 +71,7 @@ const optional = <T extends TSchema>(schema: T) => Type.Optional(schema);
 const operatorModel = Type.Object(
   {
     name: modelName,
+    kind: optional(Type.Enum([...modelKinds])),
     provider: Type.Enum([...providers]),
     model: Type.String({ minLength: 1, maxLength: 200 }),
     url: optional(Type.String({ minLength: 1, maxLength: 2_000, pattern: '^https?://' })),
@@ -53,6 +79,8 @@ const operatorModel = Type.Object(
     context_tokens: optional(modelLimits.context_tokens),
     output_tokens: optional(modelLimits.output_tokens),
     timeout_seconds: optional(modelLimits.timeout_seconds),
+    dimensions: optional(modelLimits.dimensions),
+    batch_texts: optional(modelLimits.batch_texts),
     modalities: optional(Type.Array(Type.Enum([...modalities]), { minItems: 1, uniqueItems: true })),
     prices: optional(prices),
   },
@@ -126,10 +154,16 @@ function readModelsFile(path: string): Static<typeof fileSchema> {
   if (all.includes(defaultModelName)) throw problem(`must not name a model "${defaultModelName}"`);
   const withoutUrl = value.models.find((each) => (each.url ?? defaultUrls[each.provider]) === undefined);
   if (withoutUrl !== undefined) throw problem(`has no url for ${withoutUrl.name}`);
+  for (const each of value.models) {
+    const wrong = findKindProblem(each);
+    if (wrong !== undefined) throw problem(`has a model ${each.name} whose ${wrong.field} ${wrong.problem}`);
+  }
   for (const [alias, members] of aliases)
     for (const member of members)
       if (!names.includes(member) && member !== defaultModelName)
         throw problem(`lists ${member} in the alias ${alias}, which is none of its models`);
   if (value.default !== undefined && !all.includes(value.default)) throw problem('has a default that it does not name');
+  if (value.models.find(({ name }) => name === value.default)?.kind !== undefined)
+    throw problem('has a default that does not write text');
   return value;
 }

@@ -1,4 +1,6 @@
 import { createHash } from 'node:crypto';
+import type { Agent } from 'undici';
+import { type EmbeddingRequest, openAiEmbeddings } from '../content/embed/openai.ts';
 import type { AllowList } from '../content/fetch/allow-list.ts';
 import { checkUrl } from '../content/fetch/check-url.ts';
 import type { Resolver } from '../content/fetch/resolver.ts';
@@ -8,17 +10,26 @@ import { sdkChat } from '../content/models/llm/sdk-client.ts';
 import { openGuardedAgent, openServiceAgent } from '../content/models/service.ts';
 import type { Database } from '../db/database.ts';
 import { AddOnMissing, openAddOn } from '../lib/add-ons.ts';
+import { defined } from '../lib/defined.ts';
 import { AppError, invalidField } from '../lib/errors.ts';
 import type { Scope } from '../tenancy/caller.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
 import { findAliasByName, listModelsByName, type ModelRow } from './model-store.ts';
-import { defaultUrls, type OperatorModel, type OperatorModels, type Provider } from './operator-models.ts';
+import {
+  defaultUrls,
+  type ModelKind,
+  type OperatorModel,
+  type OperatorModels,
+  type Provider,
+} from './operator-models.ts';
 
 /** A model that can be called. */
 export type Model = {
   name: string;
   /** The UUID of an app's own model; null for one of the operator. */
   id: string | null;
+  /** Undefined: it writes text. */
+  kind: ModelKind | undefined;
   provider: Provider;
   /** As the provider names it. */
   model: string;
@@ -28,6 +39,8 @@ export type Model = {
   contextTokens: number | undefined;
   outputTokens: number | undefined;
   timeoutMs: number | undefined;
+  dimensions: number | undefined;
+  batchTexts: number | undefined;
   modalities: readonly string[];
   prices: Prices | undefined;
 };
@@ -37,6 +50,16 @@ export type Prices = { input: number; output: number };
 
 /** The models to try, in order. `alias` is the name that chose several. */
 export type Chosen = { alias: string | null; models: Model[] };
+
+/** The kind of model that a caller needs, and the member that names it. */
+type Wanted = { kind?: ModelKind | 'any' | undefined; field?: string };
+
+const uses = { any: 'at all', chat: 'that writes text', embedding: 'for embeddings', rerank: 'for reranking' };
+
+/** Names the space of a model's vectors: only vectors of the same space are compared. Undefined for other models. */
+export function vectorSpace({ kind, provider, model, dimensions }: Model): string | undefined {
+  return kind === 'embedding' ? `${provider}:${model}:${dimensions}` : undefined;
+}
 
 type RegistryDeps = {
   db: Database;
@@ -61,6 +84,7 @@ export function createRegistry({ db, secrets, resolve, operator, allow, dataDir 
   const guarded = openGuardedAgent({ resolve, allow });
   const direct = openServiceAgent(resolve, silenceMsMax);
   const clients = new Map<string, LlmClient>();
+  const embedders = new Map<string, EmbeddingRequest>();
 
   /** The models with these names that exist, in this order. */
   async function findModels(scope: Scope, names: readonly string[]): Promise<Model[]> {
@@ -73,7 +97,7 @@ export function createRegistry({ db, secrets, resolve, operator, allow, dataDir 
     });
   }
 
-  async function findNamed(scope: Scope, name: string): Promise<Chosen> {
+  async function findNamed(scope: Scope, name: string, field: string): Promise<Chosen> {
     const [own] = await listModelsByName(db, scope, [name]);
     if (own !== undefined) return { alias: null, models: [modelOf(secrets, own)] };
     const alias = (await findAliasByName(db, scope, name))?.models;
@@ -82,43 +106,83 @@ export function createRegistry({ db, secrets, resolve, operator, allow, dataDir 
     if (given !== undefined) return { alias: null, models: [operatorModelOf(given)] };
     const members = operator.aliases.get(name);
     if (members !== undefined) return { alias: name, models: await findModels(scope, members) };
-    throw invalidField('model', 'names no model or alias: GET /api/v1/available_models lists them');
+    throw invalidField(field, 'names no model or alias: GET /api/v1/available_models lists them');
   }
 
   return {
     operator,
 
     /**
-     * The models that the name stands for: only those that have the key that they need. Without a name, the operator's
-     * default. Throws 422 on `model`, or 501 if nothing is configured.
+     * The models that the name stands for: only those of the kind that have the key that they need. Without a name, the
+     * operator's default. Throws 422 on `field`, or 501 if nothing is configured.
      */
-    async choose(scope: Scope, name: string | undefined): Promise<Chosen> {
+    async choose(scope: Scope, name: string | undefined, { kind, field = 'model' }: Wanted = {}): Promise<Chosen> {
       const wanted = name ?? operator.default;
       if (wanted === undefined) throw noModel();
-      return withKeys(name === undefined ? findOperators(wanted) : await findNamed(scope, wanted));
+      const chosen = name === undefined ? findOperators(wanted) : await findNamed(scope, wanted, field);
+      return usable(chosen, { kind, field });
     },
 
     /** The models that judge the sentences of answers. */
     chooseJudge(): Chosen {
       if (operator.judge === undefined) throw new Error('No judge is configured.');
-      return withKeys(findOperators(operator.judge));
+      return usable(findOperators(operator.judge), {});
+    },
+
+    /**
+     * The embedders that the name stands for. Vectors of different models cannot be compared, so an alias stands for
+     * its first embedder and for others of the same model. Throws 422 on `field`.
+     */
+    async chooseEmbedder(scope: Scope, name: string, field: string): Promise<Chosen> {
+      const { alias, models } = await findNamed(scope, name, field);
+      const space = models.map(vectorSpace).find((each) => each !== undefined);
+      if (space === undefined) throw invalidField(field, `names no model ${uses.embedding}`);
+      const same = models.filter((model) => vectorSpace(model) === space);
+      const withKeys = same.filter((model) => !model.needsKey || model.key !== undefined);
+      if (withKeys.length === 0) throw invalidField(field, 'names a model that has no key: set it with the model');
+      return { alias, models: withKeys };
+    },
+
+    /** Requests for vectors of a model. Throws 422 if its address is no longer allowed. */
+    embeddings(model: Model): EmbeddingRequest {
+      const { url, key, dimensions = 0, timeoutMs } = model;
+      requireAllowed(model);
+      return known(embedders, model, () =>
+        openAiEmbeddings({
+          ...{ baseUrl: url, model: model.model, dimensions, agent: model.id === null ? direct : guarded },
+          ...defined({ apiKey: key, timeoutMs }),
+        }),
+      );
+    },
+
+    /** The connections to the server of a model. Throws 422 if its address is no longer allowed. */
+    agent(model: Model): () => Agent {
+      requireAllowed(model);
+      return model.id === null ? direct : guarded;
     },
 
     /** The client of a model. Throws 422 if its address is no longer allowed. */
     client(model: Model): LlmClient {
-      if (model.id !== null) {
-        const checked = checkUrl(model.url, allow);
-        if (!checked.ok) throw invalidField('model', `has a URL that ${checked.problem}`);
-      }
-      const name = identify(model);
-      const known = clients.get(name);
-      if (known !== undefined) return known;
-      const client = open(model);
-      if (clients.size >= clientsMax) clients.delete(clients.keys().next().value ?? '');
-      clients.set(name, client);
-      return client;
+      requireAllowed(model);
+      return known(clients, model, () => open(model));
     },
   };
+
+  function requireAllowed(model: Model): void {
+    if (model.id === null) return;
+    const checked = checkUrl(model.url, allow);
+    if (!checked.ok) throw invalidField('model', `has a URL that ${checked.problem}`);
+  }
+
+  function known<T>(opened: Map<string, T>, model: Model, openNew: () => T): T {
+    const name = identify(model);
+    const before = opened.get(name);
+    if (before !== undefined) return before;
+    const client = openNew();
+    if (opened.size >= clientsMax) opened.delete(opened.keys().next().value ?? '');
+    opened.set(name, client);
+    return client;
+  }
 
   /** Models of the operator alone: an app cannot replace what its requests do not name. */
   function findOperators(name: string): Chosen {
@@ -145,11 +209,14 @@ export function createRegistry({ db, secrets, resolve, operator, allow, dataDir 
   }
 }
 
-function withKeys({ alias, models }: Chosen): Chosen {
-  const usable = models.filter((model) => !model.needsKey || model.key !== undefined);
-  if (usable.length > 0) return { alias, models: usable };
+/** The models of the kind that have the key that they need. 422 on `field` without one. */
+function usable({ alias, models }: Chosen, { kind, field = 'model' }: Wanted): Chosen {
+  const ofKind = models.filter((model) => kind === 'any' || model.kind === kind);
+  if (ofKind.length === 0 && models.length > 0) throw invalidField(field, `names no model ${uses[kind ?? 'chat']}`);
+  const withKeys = ofKind.filter((model) => !model.needsKey || model.key !== undefined);
+  if (withKeys.length > 0) return { alias, models: withKeys };
   const problem = alias === null ? 'has no key: set it with the model' : 'is an alias of models that all have no key';
-  throw invalidField('model', problem);
+  throw invalidField(field, problem);
 }
 
 export function noModel(): AppError {
@@ -160,9 +227,9 @@ export function noModel(): AppError {
 }
 
 /** Connections and what is known of a server are never shared among apps. */
-function identify({ id, provider, url, key, model }: Model): string {
+function identify({ id, provider, url, key, model, dimensions, timeoutMs }: Model): string {
   return createHash('sha256')
-    .update(JSON.stringify([id, provider, url, key, model]))
+    .update(JSON.stringify([id, provider, url, key, model, dimensions, timeoutMs]))
     .digest('base64');
 }
 
@@ -179,6 +246,11 @@ function modelOf(secrets: Secrets, row: ModelRow): Model {
     contextTokens: row.contextTokens ?? undefined,
     outputTokens: row.outputTokens ?? undefined,
     timeoutMs: row.timeoutSeconds === null ? undefined : row.timeoutSeconds * 1_000,
+    ...{
+      kind: row.kind ?? undefined,
+      dimensions: row.dimensions ?? undefined,
+      batchTexts: row.batchTexts ?? undefined,
+    },
     modalities: row.modalities,
     prices: row.inputPrice === null ? undefined : { input: row.inputPrice, output: row.outputPrice ?? 0 },
   };
@@ -192,6 +264,7 @@ function operatorModelOf(given: OperatorModel): Model {
     contextTokens: given.context_tokens,
     outputTokens: given.output_tokens,
     timeoutMs: given.timeout_seconds === undefined ? undefined : given.timeout_seconds * 1_000,
+    ...{ kind: given.kind, dimensions: given.dimensions, batchTexts: given.batch_texts },
     modalities: given.modalities ?? ['text'],
     prices: given.prices,
   };

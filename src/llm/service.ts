@@ -16,6 +16,8 @@ import { readJsonOutput } from './json-output.ts';
 import { type OperatorModelSettings, readOperatorModels } from './operator-models.ts';
 import { originOfApp } from './origin.ts';
 import { type Chosen, createRegistry, noModel } from './registry.ts';
+import { createTrial } from './trial.ts';
+import { createNamedModels } from './vectors.ts';
 
 export type { GenerationContext, GenerationInput, TokenBudget } from './generation.ts';
 
@@ -53,7 +55,7 @@ const repairsByDefault = 2;
 const problemsShownMax = 20;
 const problemCharactersMax = 2_000;
 
-type LlmSettings = OperatorModelSettings & { modelCallContents: boolean; dataDir: string };
+type LlmSettings = OperatorModelSettings & { modelCallContents: boolean; dataDir: string; rerankMs: number };
 
 type LlmDeps = Pick<CompleteDeps, 'observe'> &
   Pick<BudgetDeps, 'emitReached'> & {
@@ -63,6 +65,8 @@ type LlmDeps = Pick<CompleteDeps, 'observe'> &
     config: LlmSettings;
     log: Logger;
     slots: Slots;
+    /** The requests to embedders and rerankers that a process sends concurrently. */
+    vectorSlots: Slots;
     resolve: Resolver;
     /** Hosts beyond the public internet that the models of apps may have. */
     allow: AllowList;
@@ -83,11 +87,13 @@ export function createLlm({ db, secrets, clock, config, log, slots, resolve, all
   const operator = readOperatorModels(config);
   const registry = createRegistry({ db, secrets, resolve, operator, allow, dataDir: config.dataDir });
   const budgets = createBudgets({ db, clock, emitReached: deps.emitReached });
-  const complete = createCompletion({
+  const calls = {
     ...{ db, clock, log, registry, budgets },
     keepsContents: config.modelCallContents,
     observe: deps.observe,
-  });
+  };
+  const complete = createCompletion(calls);
+  const named = createNamedModels({ ...calls, slots: deps.vectorSlots, rerankMs: config.rerankMs });
 
   async function generate(chosen: Chosen, input: GenerationInput, of: GenerationContext): Promise<Generated> {
     const { schema, repairsMax = repairsByDefault } = input;
@@ -143,6 +149,15 @@ export function createLlm({ db, secrets, clock, config, log, slots, resolve, all
     async requireUsable(scope: Scope, name: string | undefined): Promise<void> {
       await registry.choose(scope, name);
     },
+
+    /** The embedder that a source names. Throws 422 on `embedder`. */
+    openEmbedder: named.openEmbedder,
+
+    /** The reranker that a search names. Throws 422 on `rerank_model`. */
+    openReranker: named.openReranker,
+
+    /** Tries a model with one small call. */
+    tryModel: createTrial({ db, registry, complete, named }),
 
     /** The smallest context of the models that the name stands for; undefined if none is known. */
     async contextTokens(scope: Scope, name: string | undefined): Promise<number | undefined> {

@@ -35,6 +35,8 @@ function presentOwnModel(row: ModelRow) {
     ...{ name: row.name, kind: 'model' as const, from: 'app' as const, is_default: false },
     usable: !row.needsKey || row.key !== null,
     ...{
+      purpose: row.kind,
+      dimensions: row.dimensions,
       provider: row.provider,
       model: row.model,
       context_tokens: row.contextTokens,
@@ -49,10 +51,10 @@ function presentOwnAlias({ name, models }: AliasRow) {
 }
 
 function presentOperatorModel(given: OperatorModel, chosen: string | undefined) {
-  const { name, provider, model, context_tokens, modalities = ['text'], prices } = given;
+  const { name, kind: purpose, dimensions, provider, model, context_tokens, modalities = ['text'], prices } = given;
   return compact({
     ...{ name, kind: 'model' as const, from: 'operator' as const, is_default: name === chosen, usable: hasKey(given) },
-    ...{ provider, model, context_tokens, modalities, prices },
+    ...{ purpose, dimensions, provider, model, context_tokens, modalities, prices },
   });
 }
 

@@ -8,6 +8,7 @@ export type CallRow = {
   id: string;
   model: string;
   alias: string | null;
+  operation: 'embeddings' | 'rerank' | null;
   provider: Provider;
   providerModel: string;
   status: 'running' | 'succeeded' | 'failed' | 'abandoned';

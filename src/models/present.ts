@@ -1,6 +1,8 @@
 import { compact, iso, presentSandboxId } from '../http/route/present.ts';
+import { defined } from '../lib/defined.ts';
 import { formatId, type IdKind } from '../lib/ids.ts';
 import type { AliasRow, ModelRow } from '../llm/model-store.ts';
+import type { Trial } from '../llm/trial.ts';
 import type { CallRow } from './call-store.ts';
 
 export function presentModel(row: ModelRow) {
@@ -9,6 +11,7 @@ export function presentModel(row: ModelRow) {
       id: formatId('model', row.id),
       app: formatId('app', row.appId),
       name: row.name,
+      kind: row.kind,
       provider: row.provider,
       model: row.model,
       url: row.url,
@@ -16,6 +19,8 @@ export function presentModel(row: ModelRow) {
       context_tokens: row.contextTokens,
       output_tokens: row.outputTokens,
       timeout_seconds: row.timeoutSeconds,
+      dimensions: row.dimensions,
+      batch_texts: row.batchTexts,
       modalities: row.modalities,
       prices: presentPrices(row),
       created_at: iso(row.createdAt),
@@ -23,6 +28,10 @@ export function presentModel(row: ModelRow) {
     }),
     sandbox: presentSandboxId(row.sandboxId),
   };
+}
+
+export function presentTrial({ ok, problem, message, latencyMs, firstTokenMs }: Trial) {
+  return { ok, latency_ms: latencyMs, ...defined({ problem, message, first_token_ms: firstTokenMs }) };
 }
 
 function presentPrices({ inputPrice, outputPrice }: Pick<ModelRow, 'inputPrice' | 'outputPrice'>) {
@@ -47,6 +56,7 @@ export function presentCall(row: CallRow) {
     id: formatId('modelCall', row.id),
     model: row.model,
     alias: row.alias,
+    operation: row.operation,
     provider: row.provider,
     provider_model: row.providerModel,
     status: row.status,

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { registerResource } from '../http/route/resource.ts';
 import { type Api, operators, ref } from '../http/route/route.ts';
-import { presentAlias, presentCall, presentModel } from './present.ts';
+import { presentAlias, presentCall, presentModel, presentTrial } from './present.ts';
 import {
   aliasCreateSchema,
   aliasSchema,
@@ -11,6 +11,7 @@ import {
   modelCallSchema,
   modelCreateSchema,
   modelSchema,
+  modelTestSchema,
   modelUpdateSchema,
 } from './schema.ts';
 import type { ModelService } from './service.ts';
@@ -77,6 +78,18 @@ export function registerModelRoutes(api: Api, { models }: { models: ModelService
     },
     list: { callers: operators, query: callFilter, run: models.listCalls },
     get: { callers: operators, run: models.getCall },
+  });
+  api.provisioning(operators, {
+    method: 'POST',
+    path: '/models/:model/test',
+    operationId: 'testModel',
+    changesRights: false,
+    tag,
+    summary: 'Try a model',
+    description:
+      'Makes one small call and says what happened, whether it succeeded or not. The call has a record and counts towards budgets: 429 if one of them refuses it.',
+    responses: { 200: ref(modelTestSchema) },
+    handler: async ({ caller, params }) => presentTrial(await models.test(caller, (params as { model: string }).model)),
   });
   api.provisioning(operators, {
     method: 'GET',

@@ -1,7 +1,16 @@
 import { type Static, type TSchema, Type } from 'typebox';
 import { strict } from '../http/route/route.ts';
 import { limits } from '../lib/limits.ts';
-import { aliasModels, modalities, modelLimits, modelName, prices, providers } from '../llm/operator-models.ts';
+import {
+  aliasModels,
+  modalities,
+  modelKinds,
+  modelLimits,
+  modelName,
+  prices,
+  providers,
+} from '../llm/operator-models.ts';
+import { trialProblems } from '../llm/trial.ts';
 
 /** The schema or null, with its description. */
 const orNull = <T extends TSchema & { description?: string }>(schema: T) =>
@@ -29,6 +38,18 @@ const key = Type.String({
 const context = described(modelLimits.context_tokens, 'How many tokens the messages and the text may have together.');
 const output = described(modelLimits.output_tokens, 'How many tokens the model can write in one response.');
 const timeout = described(modelLimits.timeout_seconds, 'How long the model may write nothing before it is given up.');
+const kind = Type.Enum([...modelKinds], {
+  description:
+    'What it is for, if not to write text: `embedding` for the vectors of sources, `rerank` for the order of results. Both need the provider `openai`.',
+});
+const dimensions = described(
+  modelLimits.dimensions,
+  'How many numbers each vector has. Required for the kind `embedding`: vectors of another length are refused.',
+);
+const batchTexts = described(
+  modelLimits.batch_texts,
+  'Of the kind `embedding`: how many texts one request may have. Default: 64.',
+);
 const modes = Type.Array(Type.Enum([...modalities]), {
   minItems: 1,
   uniqueItems: true,
@@ -45,6 +66,7 @@ export const modelSchema = Type.Object(
     app: Type.String(),
     sandbox: orNull(Type.String()),
     name: Type.String({ description: 'The name by which requests choose it.' }),
+    kind: Type.Optional(kind),
     provider,
     model: Type.String({ description: 'The model, as its provider names it.' }),
     url: Type.String({ description: 'The base URL of its provider.' }),
@@ -52,6 +74,8 @@ export const modelSchema = Type.Object(
     context_tokens: Type.Optional(context),
     output_tokens: Type.Optional(output),
     timeout_seconds: Type.Optional(timeout),
+    dimensions: Type.Optional(dimensions),
+    batch_texts: Type.Optional(batchTexts),
     modalities: Type.Array(Type.Enum([...modalities]), { description: 'What the model reads.' }),
     prices: Type.Optional(priced),
     created_at: Type.String(),
@@ -62,6 +86,7 @@ export const modelSchema = Type.Object(
 
 export const modelCreateSchema = strict({
   name: names,
+  kind: Type.Optional(kind),
   provider,
   model,
   url: Type.Optional(url),
@@ -69,6 +94,8 @@ export const modelCreateSchema = strict({
   context_tokens: Type.Optional(context),
   output_tokens: Type.Optional(output),
   timeout_seconds: Type.Optional(timeout),
+  dimensions: Type.Optional(dimensions),
+  batch_texts: Type.Optional(batchTexts),
   modalities: Type.Optional(modes),
   prices: Type.Optional(priced),
 });
@@ -83,11 +110,29 @@ export const modelUpdateSchema = strict({
   context_tokens: Type.Optional(orNull(context)),
   output_tokens: Type.Optional(orNull(output)),
   timeout_seconds: Type.Optional(orNull(timeout)),
+  dimensions: Type.Optional(dimensions),
+  batch_texts: Type.Optional(orNull(batchTexts)),
   modalities: Type.Optional(modes),
   prices: Type.Optional(orNull(priced)),
 });
 export type ModelCreate = Static<typeof modelCreateSchema>;
 export type ModelUpdate = Static<typeof modelUpdateSchema>;
+
+export const modelTestSchema = Type.Object(
+  {
+    ok: Type.Boolean({ description: 'Whether the model did what it is for.' }),
+    problem: Type.Optional(
+      Type.Enum([...trialProblems], {
+        description:
+          '`no_key`: none is stored for the URL. `key_refused`: 401 or 403. `not_found`: 404, so the URL or the name of the model is wrong. `unreachable`: no connection. `timeout`: nothing within 20 seconds. `failed`: anything else, such as vectors of another length.',
+      }),
+    ),
+    message: Type.Optional(Type.String({ description: 'What happened, in words.' })),
+    latency_ms: Type.Integer({ description: 'How long the call took.' }),
+    first_token_ms: Type.Optional(Type.Integer({ description: 'When the first text arrived.' })),
+  },
+  { $id: 'ModelTest', description: 'What happened when a model was tried.' },
+);
 
 const members = described(aliasModels, 'Names of models, in the order in which they are tried. Aliases do not nest.');
 
@@ -119,7 +164,9 @@ export const availableModelSchema = Type.Object(
     usable: Type.Boolean({
       description: 'Whether it has the key that it needs. Of an alias, whether one of its models has.',
     }),
+    purpose: Type.Optional(described(kind, 'What it is for, if not to write text.')),
     provider: Type.Optional(provider),
+    dimensions: Type.Optional(dimensions),
     model: Type.Optional(Type.String({ description: 'The model, as its provider names it.' })),
     models: Type.Optional(Type.Array(Type.String(), { description: 'The names of the models of an alias.' })),
     context_tokens: Type.Optional(Type.Integer({ description: 'How many tokens the messages and the text may have.' })),
@@ -141,6 +188,9 @@ export const modelCallSchema = Type.Object(
     id: Type.String({ description: 'mcl_…' }),
     model: Type.String({ description: 'The name of the model; `default` is the one that the operator set.' }),
     alias: optionalText('The alias that chose the model.'),
+    operation: Type.Optional(
+      Type.Enum(['embeddings', 'rerank'], { description: 'What it was for, if not to write text.' }),
+    ),
     provider: Type.String({ description: 'The provider of the model.' }),
     provider_model: Type.String({ description: 'The model, as its provider names it.' }),
     status,

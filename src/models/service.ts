@@ -6,8 +6,9 @@ import type { Clock } from '../lib/clock.ts';
 import { AppError, found, invalidField } from '../lib/errors.ts';
 import { type IdKind, newUuid } from '../lib/ids.ts';
 import type { AliasRow, ModelRow } from '../llm/model-store.ts';
-import { defaultUrls, type OperatorModels } from '../llm/operator-models.ts';
+import { defaultUrls, findKindProblem, type OperatorModels } from '../llm/operator-models.ts';
 import { requiresKey, wrapKey } from '../llm/registry.ts';
+import type { Trial } from '../llm/trial.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';
 import { requireHeaderToken } from '../tenancy/header-token.ts';
 import { fieldId, pathId } from '../tenancy/references.ts';
@@ -24,6 +25,10 @@ export type ModelDeps = {
   secrets: Secrets;
   fetcher: Pick<Fetcher, 'check'>;
   operator: OperatorModels;
+  /** Called when names of a space may stand for other models. */
+  onChanged(tx: Db, scope: Scope): Promise<void>;
+  /** Tries a model with one small call. */
+  tryModel(origin: Scope, name: string): Promise<Trial>;
 };
 
 /** Models, and aliases, of production and of each sandbox. */
@@ -33,7 +38,7 @@ const aliasesMax = 100;
 export type ModelService = ReturnType<typeof createModelService>;
 
 /** The models that an app brings, its aliases, and the records of calls. */
-export function createModelService({ db, clock, secrets, fetcher, operator }: ModelDeps) {
+export function createModelService({ db, clock, secrets, fetcher, operator, onChanged, tryModel }: ModelDeps) {
   function requireSafeUrl(url: string): void {
     const checked = fetcher.check(url);
     if (!checked.ok) throw invalidField('url', checked.problem);
@@ -66,6 +71,7 @@ export function createModelService({ db, clock, secrets, fetcher, operator }: Mo
       if (url === undefined) throw invalidField('url', `is required for the provider ${input.provider}`);
       requireSafeUrl(url);
       requireHeaderToken('key', input.key);
+      requireKind(input);
       const { appId, sandboxId } = caller;
       const message = `There can be at most ${modelsMax} models.`;
       return db.begin(async (tx) => {
@@ -79,6 +85,7 @@ export function createModelService({ db, clock, secrets, fetcher, operator }: Mo
           contextTokens: input.context_tokens ?? null,
           outputTokens: input.output_tokens ?? null,
           timeoutSeconds: input.timeout_seconds ?? null,
+          ...{ kind: input.kind ?? null, dimensions: input.dimensions ?? null, batchTexts: input.batch_texts ?? null },
           modalities: input.modalities ?? ['text'],
           inputPrice: input.prices?.input ?? null,
           outputPrice: input.prices?.output ?? null,
@@ -100,8 +107,19 @@ export function createModelService({ db, clock, secrets, fetcher, operator }: Mo
         const row = found(await store.lockModel(tx, caller, pathId('model', id)));
         if (change.name !== undefined && change.name !== row.name)
           await requireFreeName(tx, caller, change.name, row.id);
-        return store.updateModel(tx, row, changed(secrets, row, change), clock.now());
+        const values = changed(secrets, row, change);
+        requireKind({ ...values, batch_texts: values.batchTexts });
+        await onChanged(tx, row);
+        return store.updateModel(tx, row, values, clock.now());
       });
+    },
+
+    /** Makes one small call, and says what happened. Throws 429 if a budget refuses it. */
+    async test(caller: Caller, id: string): Promise<Trial> {
+      const row = found(await store.findModel(db, caller, pathId('model', id)));
+      if (row.needsKey && row.key === null)
+        return { ok: false, problem: 'no_key', message: 'The model has no key for its URL.', latencyMs: 0 };
+      return tryModel({ appId: caller.appId, sandboxId: caller.sandboxId }, row.name);
     },
 
     async remove(caller: Caller, id: string): Promise<void> {
@@ -132,6 +150,7 @@ export function createModelService({ db, clock, secrets, fetcher, operator }: Mo
         found(await store.findAlias(tx, caller, alias));
         if (change.name !== undefined) await requireFreeName(tx, caller, change.name, alias);
         if (change.models !== undefined) await requireModels(tx, caller, change.models);
+        await onChanged(tx, caller);
         return found(await store.updateAlias(tx, caller, alias, change, clock.now()));
       });
     },
@@ -152,6 +171,12 @@ export function createModelService({ db, clock, secrets, fetcher, operator }: Mo
   };
 }
 
+/** 422 on the member that does not fit what the model is for. */
+function requireKind(model: Parameters<typeof findKindProblem>[0]): void {
+  const wrong = findKindProblem(model);
+  if (wrong !== undefined) throw invalidField(wrong.field, wrong.problem);
+}
+
 function changed(secrets: Secrets, row: ModelRow, change: ModelUpdate): store.ModelValues {
   const url = change.url ?? row.url;
   const movesAway = new URL(url).origin !== new URL(row.url).origin;
@@ -168,6 +193,8 @@ function changed(secrets: Secrets, row: ModelRow, change: ModelUpdate): store.Mo
     contextTokens: change.context_tokens === undefined ? row.contextTokens : change.context_tokens,
     outputTokens: change.output_tokens === undefined ? row.outputTokens : change.output_tokens,
     timeoutSeconds: change.timeout_seconds === undefined ? row.timeoutSeconds : change.timeout_seconds,
+    ...{ kind: row.kind, dimensions: change.dimensions ?? row.dimensions },
+    batchTexts: change.batch_texts === undefined ? row.batchTexts : change.batch_texts,
     modalities: change.modalities ?? row.modalities,
     inputPrice: prices?.input ?? null,
     outputPrice: prices?.output ?? null,

@@ -131,7 +131,7 @@ test('a phrase matches where its words follow one another', () => {
 });
 
 test('fusion prefers what both rankings have, and weighs the vectors', () => {
-  const fused = fuseRankings([1, 2, 3], [3, 4], 0.2);
+  const fused = fuseRankings([1, 2, 3], [{ rows: [3, 4], weight: 0.2 }]);
   assert.deepEqual(
     fused.map(({ row }) => row),
     [3, 1, 2, 4],

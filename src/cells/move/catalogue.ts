@@ -71,6 +71,7 @@ export const catalogue: Readonly<Record<string, TableKind>> = {
     'knowledge_codes',
     'knowledge_dead_ranges',
     'knowledge_documents',
+    'knowledge_embedders',
     'knowledge_embedding_refusals',
     'knowledge_indexes',
     'knowledge_ingestion_items',

@@ -1,3 +1,4 @@
+import { ModelFailure } from '../models/service.ts';
 import type { StemLanguage } from '../terms.ts';
 
 /** Turns texts into vectors. One instance serves the whole process. */
@@ -27,11 +28,8 @@ export type Embedder = {
 };
 
 /** The embedder is down, refuses, or returns something unusable. Work that needs it waits and tries again. */
-export class EmbeddingError extends Error {
-  constructor(message: string, options?: { cause?: unknown }) {
-    super(message, options);
-    this.name = 'EmbeddingError';
-  }
+export class EmbeddingError extends ModelFailure {
+  override readonly name = 'EmbeddingError';
 }
 
 /** Scales a vector to length 1, in place. A zero vector stays zero. */

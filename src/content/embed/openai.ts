@@ -26,7 +26,12 @@ type OpenAiOptions = {
   /** Waits between attempts. Replaced in tests. */
   sleep?: Sleep;
   resolve?: Resolver;
+  /** The connections to use instead of own ones. */
+  agent?: () => Dispatcher;
 };
+
+/** Vectors of unit length in the order of the texts, and the tokens that the service counted, if it said so. */
+type Embedded = { vectors: Float32Array[]; tokens: number | undefined };
 
 type Sleep = (ms: number, signal: AbortSignal | undefined) => Promise<unknown>;
 
@@ -41,26 +46,7 @@ const textCharactersMax = 24_000;
  * itself.
  */
 export function openAiEmbedder(options: OpenAiOptions): Embedder {
-  const sleep: Sleep = options.sleep ?? pause;
-  const agent = openServiceAgent(options.resolve);
-  const pace = pacer(options.requestsPerMinuteMax ?? 3_000, sleep);
-
-  async function request(texts: string[], signal: AbortSignal | undefined): Promise<Float32Array[]> {
-    for (let tries = 1; ; tries++) {
-      await pace(signal);
-      const outcome = await post(options, agent(), texts, signal).catch((error: unknown) => ({
-        retryMs: 500 * 2 ** tries,
-        reason: 'The embedding service cannot be reached.',
-        cause: error,
-      }));
-      if (Array.isArray(outcome)) return outcome;
-      signal?.throwIfAborted();
-      if (tries === triesMax || outcome.retryMs === undefined)
-        throw new EmbeddingError(outcome.reason, { cause: outcome.cause });
-      await sleep(outcome.retryMs, signal);
-    }
-  }
-
+  const request = openAiEmbeddings(options);
   const attributes = {
     ...{ 'gen_ai.operation.name': 'embeddings', 'gen_ai.provider.name': 'openai' },
     ...{ 'gen_ai.request.model': options.model, 'gen_ai.embeddings.dimension.count': options.dimensions },
@@ -76,13 +62,43 @@ export function openAiEmbedder(options: OpenAiOptions): Embedder {
     embed: (texts, _purpose, signal) =>
       texts.length === 0
         ? Promise.resolve([])
-        : trace(`embeddings ${options.model}`, { kind: 'client', attributes }, () =>
-            request(
-              // Services refuse an empty text, and truncate or refuse one that is too long for the model.
-              texts.map((text) => text.slice(0, textCharactersMax).toWellFormed() || ' '),
-              signal,
-            ),
-          ),
+        : trace(`embeddings ${options.model}`, { kind: 'client', attributes }, async () => {
+            const { vectors } = await request(texts.map(sentText), signal);
+            return vectors;
+          }),
+  };
+}
+
+/** What is sent of a text: services refuse an empty one, and truncate or refuse one that is too long for the model. */
+export function sentText(text: string): string {
+  return text.slice(0, textCharactersMax).toWellFormed() || ' ';
+}
+
+export type EmbeddingRequest = (texts: string[], signal?: AbortSignal, tries?: number) => Promise<Embedded>;
+
+/** Requests to such a service, repeated while that may help. Throws EmbeddingError, or the signal's reason. */
+export function openAiEmbeddings(options: OpenAiOptions): EmbeddingRequest {
+  const sleep: Sleep = options.sleep ?? pause;
+  const agent = options.agent ?? openServiceAgent(options.resolve);
+  const pace = pacer(options.requestsPerMinuteMax ?? 3_000, sleep);
+
+  return async (texts, signal, tries = triesMax) => {
+    for (let done = 1; ; done++) {
+      await pace(signal);
+      const outcome = await post(options, agent(), texts, signal).catch((error: unknown) => ({
+        retryMs: 500 * 2 ** done,
+        reason: 'The embedding service cannot be reached.',
+        cause: error,
+      }));
+      if ('vectors' in outcome) return outcome;
+      signal?.throwIfAborted();
+      if (done === tries || outcome.retryMs === undefined)
+        throw new EmbeddingError(outcome.reason, {
+          ...{ cause: outcome.cause, mayPass: outcome.retryMs !== undefined, wasCharged: 'wasRead' in outcome },
+          ...('status' in outcome ? { status: outcome.status } : {}),
+        });
+      await sleep(outcome.retryMs, signal);
+    }
   };
 }
 
@@ -91,7 +107,7 @@ async function post(
   dispatcher: Dispatcher,
   texts: string[],
   signal: AbortSignal | undefined,
-): Promise<Float32Array[] | ServiceFailure> {
+): Promise<Embedded | (ServiceFailure & { wasRead?: true })> {
   const timeout = AbortSignal.timeout(options.timeoutMs ?? 30_000);
   const body = await postToService({
     url: `${options.baseUrl.replace(/\/+$/, '')}/embeddings`,
@@ -102,10 +118,12 @@ async function post(
     responseBytesMax: otherBytesMax + texts.length * options.dimensions * numberBytesMax,
     signal: signal ? AbortSignal.any([timeout, signal]) : timeout,
   });
-  return typeof body === 'string' ? readVectors(body, texts.length, options.dimensions) : body;
+  if (typeof body !== 'string') return body;
+  const read = readVectors(body, texts.length, options.dimensions);
+  return 'vectors' in read ? read : { ...read, wasRead: true };
 }
 
-function readVectors(body: string, count: number, dimensions: number): Float32Array[] | ServiceFailure {
+function readVectors(body: string, count: number, dimensions: number): Embedded | ServiceFailure {
   const wrong = (reason: string): ServiceFailure => ({
     retryMs: undefined,
     reason,
@@ -128,7 +146,15 @@ function readVectors(body: string, count: number, dimensions: number): Float32Ar
     vectors[index] = normalize(Float32Array.from(values));
   }
   const complete = vectors.filter((vector) => vector !== undefined);
-  return complete.length === count ? complete : wrong('The embedding service returned a vector twice.');
+  if (complete.length < count) return wrong('The embedding service returned a vector twice.');
+  return { vectors: complete, tokens: readTokens(data) };
+}
+
+/** The tokens that a service reports; undefined unless that is a count. */
+export function readTokens(data: unknown): number | undefined {
+  const usage = isRecord(data) && isRecord(data.usage) ? data.usage : {};
+  const tokens = usage.prompt_tokens ?? usage.total_tokens;
+  return Number.isSafeInteger(tokens) && (tokens as number) >= 0 ? (tokens as number) : undefined;
 }
 
 /** Delays requests so that they start no closer together than the rate allows. */

@@ -1,7 +1,9 @@
+import type { Dispatcher } from 'undici';
 import { Slots } from '../../fairness/slots.ts';
 import { trace } from '../../tracing/trace.ts';
+import { readTokens } from '../embed/openai.ts';
 import type { Resolver } from '../fetch/resolver.ts';
-import { isRecord, openServiceAgent, parseServiceJson, postToService } from './service.ts';
+import { isRecord, ModelFailure, openServiceAgent, parseServiceJson, postToService } from './service.ts';
 
 /** Scores passages against a query with a model that reads both together. */
 export type Reranker = {
@@ -29,54 +31,79 @@ export function openReranker(settings: RerankSettings, resolve?: Resolver): Rera
   const { rerankUrl, rerankKey, rerankModel, rerankMs } = settings;
   if (rerankUrl === undefined) return undefined;
   const agent = openServiceAgent(resolve);
-  const tooMany = () => new RerankError('Too many searches of this app wait for the reranker.');
+  const tooMany = () => new ModelFailure('Too many searches of this app wait for the reranker.');
   const slots = new Slots({ slots: 2 * callsMax, tooMany });
   const attributes = {
     'gen_ai.operation.name': 'rerank',
     ...(rerankModel === undefined ? {} : { 'gen_ai.request.model': rerankModel }),
   };
+  const service = { url: rerankUrl, apiKey: rerankKey, model: rerankModel };
   return {
-    async rerank(lane, query, texts) {
-      if (texts.length === 0) return [];
-      const signal = AbortSignal.timeout(rerankMs);
-      const asked = cut(query, queryCharactersMax);
-      const passages = texts.map((text) => cut(text, textCharactersMax));
-      const post = () =>
-        postToService({
-          url: rerankUrl,
-          dispatcher: agent(),
-          name: 'reranking service',
-          apiKey: rerankKey,
-          // Text Embeddings Inference serves one model and calls passages `texts`; Cohere, Jina and vLLM call them
-          // `documents`.
-          body:
-            rerankModel === undefined
-              ? { query: asked, texts: passages, truncate: true }
-              : { model: rerankModel, query: asked, documents: passages, top_n: passages.length },
-          responseBytesMax,
-          signal,
-        });
-      try {
+    rerank: (lane, query, texts) =>
+      rerankWithin(rerankMs, texts, async (signal) => {
+        const passages = sentPassages(query, texts);
+        const post = () => requestScores({ ...service, dispatcher: agent() }, passages, signal);
         const name = rerankModel === undefined ? 'rerank' : `rerank ${rerankModel}`;
-        const body = await trace(name, { kind: 'client', attributes }, () => slots.run(lane, post, signal));
-        if (typeof body !== 'string') return { unavailable: body.reason };
-        return (
-          readScores(body, texts.length) ?? { unavailable: 'The reranking service did not return a score per text.' }
-        );
-      } catch (error) {
-        if (error instanceof RerankError) return { unavailable: error.message };
-        if (signal.aborted) return { unavailable: `The results were not reranked within ${rerankMs} ms.` };
-        return { unavailable: 'The reranking service cannot be reached.' };
-      }
-    },
+        const { scores } = await trace(name, { kind: 'client', attributes }, () => slots.run(lane, post, signal));
+        return scores;
+      }),
   };
 }
 
-class RerankError extends Error {}
+/** Runs a request for scores within its deadline. A failure becomes the reason why there are none. */
+export async function rerankWithin(
+  ms: number,
+  texts: readonly string[],
+  request: (signal: AbortSignal) => Promise<number[]>,
+): Promise<number[] | { unavailable: string }> {
+  if (texts.length === 0) return [];
+  const signal = AbortSignal.timeout(ms);
+  try {
+    return await request(signal);
+  } catch (error) {
+    if (signal.aborted) return { unavailable: `The results were not reranked within ${ms} ms.` };
+    return { unavailable: error instanceof ModelFailure ? error.message : 'The results could not be reranked.' };
+  }
+}
+
+type Passages = { query: string; texts: string[] };
+
+/** What is sent of a query and of texts. */
+export function sentPassages(query: string, texts: readonly string[]): Passages {
+  return { query: cut(query, queryCharactersMax), texts: texts.map((text) => cut(text, textCharactersMax)) };
+}
+
+type RerankService = { url: string; apiKey: string | undefined; model: string | undefined; dispatcher: Dispatcher };
+
+/** The relevance of each text, in order, and the tokens that the service counted. Throws ModelFailure. */
+export async function requestScores(
+  { model, ...service }: RerankService,
+  { query, texts }: Passages,
+  signal: AbortSignal,
+): Promise<{ scores: number[]; tokens: number | undefined }> {
+  const body = await postToService({
+    ...service,
+    name: 'reranking service',
+    // Text Embeddings Inference serves one model and calls passages `texts`; Cohere, Jina and vLLM call them
+    // `documents`.
+    body:
+      model === undefined ? { query, texts, truncate: true } : { model, query, documents: texts, top_n: texts.length },
+    responseBytesMax,
+    signal,
+  }).catch((error: unknown) => {
+    signal.throwIfAborted();
+    throw new ModelFailure('The reranking service cannot be reached.', { cause: error, mayPass: true });
+  });
+  if (typeof body !== 'string') throw new ModelFailure(body.reason, { ...body, mayPass: body.retryMs !== undefined });
+  const data = parseServiceJson(body);
+  const scores = readScores(data, texts.length);
+  if (scores === undefined)
+    throw new ModelFailure('The reranking service did not return a score per text.', { wasCharged: true });
+  return { scores, tokens: readTokens(data) };
+}
 
 /** `[{index, score}]`, or `{results: [{index, relevance_score}]}`. */
-function readScores(body: string, count: number): number[] | undefined {
-  const data = parseServiceJson(body);
+function readScores(data: unknown, count: number): number[] | undefined {
   const rows = isRecord(data) && !Array.isArray(data) ? data.results : data;
   if (!Array.isArray(rows) || rows.length !== count) return undefined;
   const scores = new Array<number | undefined>(count).fill(undefined);

@@ -12,7 +12,29 @@ export type ServiceFailure = {
   retryMs: number | undefined;
   reason: string;
   cause: unknown;
+  /** The status of the response, if there was one. */
+  status?: number;
 };
+
+type FailureFacts = { cause?: unknown; mayPass?: boolean; wasCharged?: boolean; status?: number | undefined };
+
+/** A model that returns no text has failed. */
+export class ModelFailure extends Error {
+  /** Whether another server of the model may succeed. */
+  readonly mayPass: boolean;
+  /** Whether the service has computed something. */
+  readonly wasCharged: boolean;
+  /** The status of the response, if that is why it failed. */
+  readonly status: number | undefined;
+
+  constructor(message: string, { cause, mayPass = false, wasCharged = false, status }: FailureFacts = {}) {
+    super(message, { cause });
+    this.name = 'ModelFailure';
+    this.mayPass = mayPass;
+    this.wasCharged = wasCharged;
+    this.status = status;
+  }
+}
 
 type ServiceRequest = {
   url: string;
@@ -128,6 +150,7 @@ function refusal({ statusCode: status, headers }: Dispatcher.ResponseData, name:
   const seconds = Number(headers['retry-after']);
   const retryMs = Number.isFinite(seconds) && seconds > 0 ? Math.min(seconds * 1000, retryAfterMsMax) : 1_000;
   return {
+    status,
     retryMs: mayPass ? retryMs : undefined,
     reason: `The ${name} returned status ${status}.`,
     cause: new Error(body.slice(0, 500)),

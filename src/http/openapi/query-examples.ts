@@ -9,6 +9,7 @@ const examples: Record<string, unknown> = {
   automation: 'aut_06EvTxqXkL9sWnVxH5fT6y',
   extraction: 'ext_06EvTxqXpA4dGhJkL7zXcV',
   model: 'default',
+  embedder: 'meanings',
   run: 'atr_06EvTxqXmB8nQwErT5yUiO',
   'openaiListVectorStores before': 'vs_06EvTxqXqR8rTuDyL9iW0p',
   before: 'file-06EvTxqXi7zYwBqTcg5t9h',

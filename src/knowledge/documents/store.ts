@@ -141,6 +141,12 @@ export async function findDocumentById(db: Db, appId: string, id: string): Promi
   return row;
 }
 
+/** Where these documents are in the index of their source. */
+export function listPlaces(db: Db, appId: string, ids: readonly string[]) {
+  return db<Pick<DocumentRow, 'id' | 'firstOrdinal'>[]>`
+    select id, first_ordinal from knowledge_documents where app_id = ${appId} and id = any(${[...ids]}::uuid[])`;
+}
+
 type DocumentFilter = {
   title?: string | undefined;
   sources?: string[] | undefined;
@@ -345,7 +351,7 @@ export function listChunks(db: Db, appId: string, sourceId: string, from: number
     where app_id = ${appId} and source_id = ${sourceId} and ordinal >= ${from} and ordinal < ${to} order by ordinal`;
 }
 
-/** Documents that lack vectors of this model, except those that the embedder refused and whose retry is not due. */
+/** Documents that lack vectors of the installation's embedder, except in sources with their own, and those that the embedder refused and whose retry is not due. */
 export function listUnembeddedDocuments(db: Db, appId: string, model: string, count: number) {
   return db<Pick<DocumentRow, 'appId' | 'id' | 'sourceId'>[]>`
     (select app_id, id, source_id from knowledge_documents d where app_id = ${appId} and embedding_model is null
@@ -367,16 +373,20 @@ export async function listAppsToEmbed(db: Db, model: string): Promise<string[]> 
       exists (select from knowledge_documents d where ${of} and d.embedding_model is null)
       or exists (select from knowledge_documents d where ${of} and d.embedding_model < ${model})
       or exists (select from knowledge_documents d where ${of} and d.embedding_model > ${model})
+      or exists (select from knowledge_embedders e where e.app_id = a.id and e.pending
+        and (e.retry_at is null or e.retry_at <= now()))
       or exists (select from knowledge_ingestions i where i.app_id = a.id and i.metadata ? 'embedding'
         and i.metadata ->> 'embedding' = 'pending'))`;
   return rows.map(({ appId }) => appId);
 }
 
-/** Whether the document `d` may be sent to the embedder now. */
+/** Whether the document `d` may be sent to the installation's embedder now. */
 function isEmbeddable(db: Db, model: string) {
   return db`not exists (
     select from knowledge_embedding_refusals r where r.app_id = d.app_id and r.document_id = d.id
-      and r.model = ${model} and (r.retry_at is null or r.retry_at > now()))`;
+      and r.model = ${model} and (r.retry_at is null or r.retry_at > now()))
+    and not exists (
+      select from knowledge_embedders e where e.app_id = d.app_id and e.source_id = d.source_id)`;
 }
 
 /** After these attempts, the last about 6 hours after the first, a document stays without vectors. */

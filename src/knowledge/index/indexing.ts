@@ -15,6 +15,7 @@ import {
   listChunks,
   upsertDocuments,
 } from '../documents/store.ts';
+import { notePending } from '../embedding/store.ts';
 import { foldIn } from '../learning/fold-in.ts';
 import { discardModel } from '../learning/store.ts';
 import { changeIngestionReaders } from '../permissions/store.ts';
@@ -98,18 +99,21 @@ export async function prepareDocument(
 /** Vectors by the hash (hex) of the chunk's context. */
 export type KnownVectors = Map<string, PackedVector>;
 
-/** Reads the document's current vectors, for chunks that do not change. */
-export async function readKnownVectors(db: Db, document: DocumentRow, model: string): Promise<KnownVectors> {
+/** Reads the document's current vectors of every model, for chunks that do not change. */
+export async function readKnownVectors(db: Db, document: DocumentRow): Promise<Map<string, KnownVectors>> {
   const key = { appId: document.appId, sourceId: document.sourceId };
   const end = document.firstOrdinal + document.chunkCount;
-  const vectors = await listVectors(db, key, model, document.firstOrdinal, end);
-  const byOrdinal = new Map(vectors.map((row) => [row.ordinal, row.content]));
-  const known: KnownVectors = new Map();
-  for (const chunk of await listChunks(db, key.appId, key.sourceId, document.firstOrdinal, end)) {
-    const vector = byOrdinal.get(chunk.ordinal);
-    if (vector) known.set(chunk.hash.toString('hex'), { vector, code: packedCode(unpackVector(vector)) });
+  const vectors = await listVectors(db, key, undefined, document.firstOrdinal, end);
+  const chunks = await listChunks(db, key.appId, key.sourceId, document.firstOrdinal, end);
+  const hashes = new Map(chunks.map((chunk) => [chunk.ordinal, chunk.hash.toString('hex')]));
+  const byModel = new Map<string, KnownVectors>();
+  for (const { ordinal, model, content: vector } of vectors) {
+    const hash = hashes.get(ordinal);
+    if (hash === undefined) continue;
+    const known: KnownVectors = byModel.get(model) ?? new Map();
+    byModel.set(model, known.set(hash, { vector, code: packedCode(unpackVector(vector)) }));
   }
-  return known;
+  return byModel;
 }
 
 /** Embeds the chunks that `known` lacks and adds them to it. Returns their number. Throws EmbeddingError. */
@@ -140,10 +144,11 @@ export async function embedChunks(
   return missing.size;
 }
 
-/** A document to write. `replaces` is whether it replaces one with the same id. */
+/** A document to write, with vectors of `model`. `replaces` is whether it replaces one with the same id. */
 type PreparedWrite = {
   facts: DocumentFacts;
   prepared: PreparedDocument;
+  model: string;
   vectors: KnownVectors;
   replaces: boolean;
 };
@@ -184,7 +189,6 @@ export async function writeDocuments(
   tx: Transaction,
   key: SourceKey,
   writes: readonly PreparedWrite[],
-  model: string,
   onFlush: () => Promise<void>,
 ): Promise<(WriteResult | undefined)[]> {
   const state = await lockIndex(tx, key);
@@ -203,7 +207,7 @@ export async function writeDocuments(
     next += prepared.chunks.length;
     written.push({ write, old, aclId: facts.aclId === undefined ? (old?.aclId ?? null) : facts.aclId, vectors });
   }
-  if (written.length > 0) await writeRows(tx, key, state, written, model);
+  if (written.length > 0) await writeRows(tx, key, state, written);
   for (const { write, old, aclId } of written)
     if (old) await noteReplaced(tx, key, old, write.prepared.language, aclId);
   if (state.bundledDocuments >= bundleDocumentsMax || state.bundledChunks >= bundleChunksMax) {
@@ -220,7 +224,6 @@ async function writeRows(
   key: SourceKey,
   state: IndexState,
   written: readonly Written[],
-  model: string,
 ): Promise<void> {
   const firstOrdinal = state.nextOrdinal;
   let next = firstOrdinal;
@@ -239,7 +242,7 @@ async function writeRows(
       chunkCount: prepared.chunks.length,
       wordCount: prepared.words,
       language: prepared.language,
-      embeddingModel: isEmbedded(one) ? model : null,
+      embeddingModel: isEmbedded(one) ? one.write.model : null,
       aclId: one.aclId,
       aclVersion: one.aclId === null ? 0 : aclVersion,
     };
@@ -249,12 +252,14 @@ async function writeRows(
     const { chunks, bundles, language } = prepared;
     return { id: facts.id, isRestricted: aclId !== null, moves: false, chunks, bundles, language };
   });
-  const vectors = written.map((one) => one.vectors);
+  const models = [...new Set(written.map(({ write }) => write.model))];
+  const vectorsOf = (model: string) => written.filter(({ write }) => write.model === model).map((one) => one.vectors);
   // These are sent together and executed in this order.
   await Promise.all([
     upsertDocuments(tx, key.appId, rows),
     appendChunks(tx, key, state, appended),
-    insertVectors(tx, key, state, model, vectors),
+    ...models.map((model) => insertVectors(tx, key, state, model, vectorsOf(model))),
+    ...(state.embedder === undefined ? [] : [notePending(tx, key)]),
   ]);
   const bundles = appended.flatMap((document) => document.bundles);
   await foldIn(tx, key, state, firstOrdinal, bundles);
@@ -307,59 +312,91 @@ export async function setDocumentAcl(
   if (document.aclId === null && document.chunkCount > 0) await discardModel(tx, key);
 }
 
-/** Computes the vectors that a stored document lacks. Throws EmbeddingError, also if its source has no index. */
-export async function embedStoredDocument(
+/** A chunk that lacks a vector. */
+type LackingChunk = { document: DocumentRow; ordinal: number; text: string };
+
+/**
+ * Computes the vectors that stored documents of a source lack, with texts of several in one request. What was written
+ * before a failure is not computed again. Throws EmbeddingError, also if the source has no index.
+ */
+export async function embedStoredDocuments(
   db: Database,
   embedder: SharedEmbedder,
-  appId: string,
-  documentId: string,
+  key: SourceKey,
+  ids: readonly string[],
   signal: AbortSignal | undefined,
 ): Promise<void> {
-  const document = await findDocumentById(db, appId, documentId);
-  if (!document || document.embeddingModel === embedder.model) return;
-  const key = { appId, sourceId: document.sourceId };
-  const lock = async (tx: Transaction) => {
-    const state = await lockIndex(tx, key);
-    // Otherwise, jobs that look for documents without vectors would find this one again and again.
-    if (!state && (await findDocumentById(tx, appId, documentId)))
-      throw new EmbeddingError('The search index of its source is missing.');
-    return state;
+  let lacking: LackingChunk[] = [];
+  let whole: DocumentRow[] = [];
+  const flush = async (): Promise<void> => {
+    const vectors =
+      lacking.length === 0
+        ? []
+        : await embedder.embed(
+            key.appId,
+            lacking.map(({ text }) => text),
+            'passage',
+            signal,
+          );
+    await db.begin((tx) => storeVectors(tx, embedder, key, { lacking, vectors, whole }));
+    lacking = [];
+    whole = [];
   };
+  for (const id of ids) {
+    const document = await findDocumentById(db, key.appId, id);
+    if (!document || document.embeddingModel === embedder.model) continue;
+    for (const chunk of await listLackingChunks(db, embedder.model, document)) {
+      lacking.push(chunk);
+      if (lacking.length >= embedder.batchTexts) await flush();
+    }
+    whole.push(document);
+  }
+  if (whole.length > 0) await flush();
+}
+
+async function listLackingChunks(db: Database, model: string, document: DocumentRow): Promise<LackingChunk[]> {
+  const key = { appId: document.appId, sourceId: document.sourceId };
   const end = document.firstOrdinal + document.chunkCount;
-  const has = new Set(
-    (await listVectors(db, key, embedder.model, document.firstOrdinal, end)).map((row) => row.ordinal),
-  );
-  const missing = (await listChunks(db, appId, key.sourceId, document.firstOrdinal, end)).filter(
+  const has = new Set((await listVectors(db, key, model, document.firstOrdinal, end)).map((row) => row.ordinal));
+  const chunks = (await listChunks(db, key.appId, key.sourceId, document.firstOrdinal, end)).filter(
     (chunk) => !has.has(chunk.ordinal),
   );
-  const text = missing.length > 0 ? await documents.readText(db, appId, documentId) : undefined;
-  for (let from = 0; from < missing.length; from += embedder.batchTexts) {
-    const batch = missing.slice(from, from + embedder.batchTexts);
-    const contexts = batch.map((chunk) =>
-      withContext(
-        text?.subarray(chunk.startByte, chunk.endByte).toString() ?? '',
-        document.title ?? undefined,
-        chunk.headingPath,
-      ),
-    );
-    const vectors = await embedder.embed(appId, contexts, 'passage', signal);
-    const stored = batch.map((chunk, i) => {
-      const vector = vectors[i] ?? new Float32Array(embedder.dimensions);
-      return { ordinal: chunk.ordinal, ...packWithCode(vector) };
-    });
-    const still = await db.begin(async (tx) => {
-      const state = await lock(tx);
-      if (!state) return false;
-      const now = await findDocumentById(tx, appId, documentId);
-      if (now?.firstOrdinal !== document.firstOrdinal) return false;
-      await insertVectors(tx, key, state, embedder.model, [stored]);
-      return true;
-    });
-    if (!still) return;
-  }
-  await db.begin(async (tx) => {
-    if (!(await lock(tx))) return;
-    const current = await documents.setEmbedded(tx, appId, documentId, document.firstOrdinal, embedder.model);
-    if (current) await deleteOtherVectors(tx, key, embedder.model, document.firstOrdinal, end);
+  const content = chunks.length > 0 ? await documents.readText(db, key.appId, document.id) : undefined;
+  return chunks.map(({ ordinal, startByte, endByte, headingPath }) => {
+    const text = content?.subarray(startByte, endByte).toString() ?? '';
+    return { document, ordinal, text: withContext(text, document.title ?? undefined, headingPath) };
   });
+}
+
+type NewVectors = { lacking: LackingChunk[]; vectors: Float32Array[]; whole: DocumentRow[] };
+
+/** Stores the vectors of documents that have not been replaced, and marks those that now have all of theirs. */
+async function storeVectors(
+  tx: Transaction,
+  embedder: SharedEmbedder,
+  key: SourceKey,
+  { lacking, vectors, whole }: NewVectors,
+): Promise<void> {
+  const { model, dimensions } = embedder;
+  const state = await lockIndex(tx, key);
+  const rows = new Map([...lacking.map(({ document }) => document), ...whole].map((row) => [row.id, row]));
+  const now = await documents.listPlaces(tx, key.appId, [...rows.keys()]);
+  // Otherwise, jobs that look for documents without vectors would find these again and again.
+  if (!state && now.length > 0) throw new EmbeddingError('The search index of its source is missing.');
+  if (!state) return;
+  const isSame = new Set(now.filter((row) => rows.get(row.id)?.firstOrdinal === row.firstOrdinal).map(({ id }) => id));
+  const stored = new Map<string, StoredVector[]>();
+  for (const [i, { document, ordinal }] of lacking.entries()) {
+    if (!isSame.has(document.id)) continue;
+    const vector = vectors[i] ?? new Float32Array(dimensions);
+    const ofDocument = stored.get(document.id) ?? [];
+    ofDocument.push({ ordinal, ...packWithCode(vector) });
+    stored.set(document.id, ofDocument);
+  }
+  await insertVectors(tx, key, state, model, [...stored.values()]);
+  for (const { id, firstOrdinal, chunkCount } of whole) {
+    if (!(await documents.setEmbedded(tx, key.appId, id, firstOrdinal, model))) continue;
+    // Those of another embedder of the source may still serve.
+    if (state.embedder === undefined) await deleteOtherVectors(tx, key, model, firstOrdinal, firstOrdinal + chunkCount);
+  }
 }

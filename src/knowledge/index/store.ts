@@ -24,6 +24,8 @@ export type IndexState = {
   /** The version of the source's learned model; 0 if there is none. */
   modelVersion: number;
   modelDimensions: number;
+  /** The spaces of the embedder that the source has named; null for the installation's. Undefined if it never did. */
+  embedder: { space: string | null; servingSpace: string | null } | undefined;
 };
 
 /** Bundles with this many documents or chunks become a segment. */
@@ -49,17 +51,23 @@ export async function insertIndex(db: Db, key: SourceKey): Promise<void> {
  */
 export async function lockIndex(tx: Transaction, key: SourceKey): Promise<IndexState | undefined> {
   await lockSource(tx, key);
-  const index = tx<Omit<IndexState, 'modelVersion' | 'modelDimensions'>[]>`
+  const index = tx<Omit<IndexState, keyof LearnedState>[]>`
     select languages, first_ordinal, next_ordinal, chunk_count, word_count, bundled_documents, bundled_chunks,
       vector_version, acl_version
     from knowledge_indexes where app_id = ${key.appId} and source_id = ${key.sourceId} for update`;
-  // A separate statement, because one that waits for the lock would read the model as it was before.
-  const model = tx<Pick<IndexState, 'modelVersion' | 'modelDimensions'>[]>`
-    select version as model_version, dimensions as model_dimensions from knowledge_models
-    where app_id = ${key.appId} and source_id = ${key.sourceId} and dimensions > 0`;
-  const [[row], [known = { modelVersion: 0, modelDimensions: 0 }]] = await Promise.all([index, model]);
-  return row && { ...row, ...known };
+  // A separate statement, because one that waits for the lock would read these as they were before.
+  const learned = tx<[Omit<LearnedState, 'embedder'> & { embedder: IndexState['embedder'] | null }]>`
+    select coalesce(m.version, 0) as model_version, coalesce(m.dimensions, 0) as model_dimensions,
+      case when e.source_id is not null
+        then jsonb_build_object('space', e.space, 'servingSpace', e.serving_space) end as embedder
+    from (values (${key.appId}::uuid, ${key.sourceId}::uuid)) k (app_id, source_id)
+    left join knowledge_models m on m.app_id = k.app_id and m.source_id = k.source_id and m.dimensions > 0
+    left join knowledge_embedders e on e.app_id = k.app_id and e.source_id = k.source_id`;
+  const [[row], [known]] = await Promise.all([index, learned]);
+  return row && { ...row, ...known, embedder: known.embedder ?? undefined };
 }
+
+type LearnedState = Pick<IndexState, 'modelVersion' | 'modelDimensions' | 'embedder'>;
 
 /**
  * Prevents the deletion of the source and its owners until the transaction ends. Take this lock before any other one,
@@ -399,11 +407,12 @@ function joinRuns(vectors: StoredVector[]): { first: number; codes: Uint8Array[]
   return runs;
 }
 
-/** The stored vectors of a range of ordinals, in ascending order. */
-export function listVectors(db: Db, key: SourceKey, model: string, from: number, to: number) {
-  return db<{ ordinal: number; content: Buffer }[]>`
-    select ordinal, content from knowledge_vectors
-    where app_id = ${key.appId} and source_id = ${key.sourceId} and model = ${model}
+/** The stored vectors of a range of ordinals, in ascending order: those of a model, or of all. */
+export function listVectors(db: Db, key: SourceKey, model: string | undefined, from: number, to: number) {
+  return db<{ ordinal: number; model: string; content: Buffer }[]>`
+    select ordinal, model, content from knowledge_vectors
+    where app_id = ${key.appId} and source_id = ${key.sourceId}
+      and ${model === undefined ? db`true` : db`model = ${model}`}
       and ordinal >= ${from} and ordinal < ${to}
     order by ordinal`;
 }
@@ -422,4 +431,11 @@ export async function deleteOtherVectors(
   await tx`
     delete from knowledge_codes where app_id = ${key.appId} and source_id = ${key.sourceId} and model <> ${model}
       and first_ordinal >= ${from} and first_ordinal < ${to}`;
+}
+
+/** Removes the vectors of all other models from the locked index. */
+export async function deleteVectorsExcept(tx: Transaction, key: SourceKey, model: string): Promise<void> {
+  const of = tx`app_id = ${key.appId} and source_id = ${key.sourceId} and model <> ${model}`;
+  await tx`delete from knowledge_vectors where ${of}`;
+  await tx`delete from knowledge_codes where ${of}`;
 }

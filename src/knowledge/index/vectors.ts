@@ -168,12 +168,12 @@ const staleCodesMax = 10_000;
 async function loadTable(
   tx: Transaction,
   appId: string,
-  source: { sourceId: string; vectorVersion: number; storedChunks: number },
+  source: { sourceId: string; vectorVersion: number; servingVersion: number; storedChunks: number },
   model: string,
   words: number,
   cache: Cache<CodeTable>,
 ): Promise<CodeTable> {
-  const key = `${source.sourceId}/${model}`;
+  const key = `${source.sourceId}/${source.servingVersion}/${model}`;
   const cached = cache.get(key);
   const known = cached && cached.count <= source.storedChunks * 2 + staleCodesMax ? cached : undefined;
   if (known && known.version >= source.vectorVersion) return known;

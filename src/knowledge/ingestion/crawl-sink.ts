@@ -59,8 +59,8 @@ export function knowledgeSink(deps: KnowledgeWorkDeps): CrawlSink<PreparedInput 
       }
     }
     for (const group of groupWrites(changed)) {
-      const results = await writeDocuments(tx, key, group, embedder.model, () => queueIndexWork(tx, addJob, key));
-      for (const [i, prepared] of group.entries()) if (results[i]) addWritten(stats, prepared, embedder.local);
+      const results = await writeDocuments(tx, key, group, () => queueIndexWork(tx, addJob, key));
+      for (const [i, prepared] of group.entries()) if (results[i]) addWritten(stats, prepared);
     }
     for (const failure of batch.failures) {
       // A page that its server cannot currently return stays as it is. Only a page that is gone is deleted.
@@ -83,7 +83,7 @@ export function knowledgeSink(deps: KnowledgeWorkDeps): CrawlSink<PreparedInput 
       if (!source) return undefined;
       const old = await findDocumentByUrl(db, appId, sourceId, page.url);
       const text = Buffer.from(page.markdown);
-      return prepareInput(deps, source, {
+      return prepareInput({ ...deps, embedder: await deps.embedderOf(source) }, source, {
         documentId: old?.id ?? null,
         text: page.markdown,
         fragments: page.fragments,
@@ -125,7 +125,8 @@ export function knowledgeSink(deps: KnowledgeWorkDeps): CrawlSink<PreparedInput 
       if (verdict.state === 'done')
         for (const id of await listUnseenDocuments(tx, appId, sourceId, crawl.id))
           if (await removeDocument(tx, { appId, sourceId }, id)) stats.removed += 1;
-      const pending = !embedder.local && stats.documents > 0;
+      const isLocal = ingestion.namesEmbedder ? false : embedder.local;
+      const pending = !isLocal && stats.documents > 0;
       if (pending) await queueEmbedding(tx, addJob, crawl.appId);
       await store.finishIngestion(tx, appId, crawl.id, {
         status: verdict.state === 'done' ? 'succeeded' : 'failed',

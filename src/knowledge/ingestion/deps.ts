@@ -8,7 +8,9 @@ import { taskNames } from '../../jobs/task-names.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Secrets } from '../../tenancy/secrets.ts';
+import type { Embedders } from '../embedding/embedders.ts';
 import type { SourceKey } from '../index/store.ts';
+import type { SourceRow } from '../sources/store.ts';
 
 export type AddKnowledgeJob = (
   db: Db,
@@ -25,6 +27,9 @@ export type KnowledgeWorkDeps = {
   blobs: BlobStore;
   parser: ParserPool;
   embedder: SharedEmbedder;
+  embedders: Embedders;
+  /** The embedder whose vectors searches of the source use. */
+  embedderOf(source: SourceRow): Promise<SharedEmbedder>;
   /** Language of sources that do not name one. */
   language: StemLanguage;
   addJob: AddKnowledgeJob;

@@ -42,6 +42,9 @@ export type Input = {
 export type PreparedInput = {
   facts: DocumentFacts;
   prepared: PreparedDocument;
+  /** The space of the vectors, and whether the embedder is in this process. */
+  model: string;
+  isLocal: boolean;
   vectors: KnownVectors;
   /** Whether it replaces a document with the same id. */
   replaces: boolean;
@@ -77,7 +80,8 @@ export async function prepareInput(
 ): Promise<PreparedInput> {
   const { db, embedder } = deps;
   const old = input.documentId === null ? undefined : await findDocumentById(db, source.appId, input.documentId);
-  const vectors: KnownVectors = old ? await readKnownVectors(db, old, embedder.model) : new Map();
+  const known = old && (await readKnownVectors(db, old)).get(embedder.model);
+  const vectors: KnownVectors = known ?? new Map();
   const { embedded: tokens, ...prepared } = await prepareDocument(
     deps,
     {
@@ -109,6 +113,7 @@ export async function prepareInput(
       aclId: input.aclId,
     },
     prepared,
+    ...{ model: embedder.model, isLocal: embedder.local },
     vectors,
     replaces: input.documentId !== null,
     embedded,

@@ -5,7 +5,7 @@ import type { Transaction } from '../../db/database.ts';
 import { findFile } from '../../files/store.ts';
 import { defined } from '../../lib/defined.ts';
 import { findDocumentByBytes, updateDocumentMetadata } from '../documents/store.ts';
-import { embedStoredDocument, groupWrites, writeDocuments } from '../index/indexing.ts';
+import { embedStoredDocuments, groupWrites, writeDocuments } from '../index/indexing.ts';
 import { findSourceById, type SourceRow } from '../sources/store.ts';
 import { type KnowledgeWorkDeps, queueEmbedding, queueIndexWork } from './deps.ts';
 import { FollowersChanged, isPush, takeFollowers, takeRead } from './followers.ts';
@@ -39,7 +39,8 @@ type PullStep = (run: IngestionRun, source: SourceRow) => Promise<IngestionError
 
 /** One ingestion that this process works on. */
 export class IngestionRun {
-  readonly deps: KnowledgeWorkDeps;
+  /** Its embedder is that of the source, once the work begins. */
+  deps: KnowledgeWorkDeps;
   readonly signal: AbortSignal;
   readonly stats: Stats = emptyStats();
   readonly #ingestion: IngestionRow;
@@ -66,6 +67,7 @@ export class IngestionRun {
     const { appId, sourceId, kind } = this.#ingestion;
     const source = await findSourceById(this.deps.db, appId, sourceId);
     if (!source) throw new LeaseLost();
+    if (source.embedder) this.deps = { ...this.deps, embedder: await this.deps.embedderOf(source) };
     if (kind === 'pull') {
       const error = await pull(this, source);
       if (error) return this.fail(error);
@@ -123,16 +125,16 @@ export class IngestionRun {
     also?: (tx: Transaction) => Promise<void>,
   ): Promise<void> {
     const key = { appId: source.appId, sourceId: source.id };
-    const { embedder, addJob } = this.deps;
+    const { addJob } = this.deps;
     const results = await this.commit(async (tx) => {
-      const written = await writeDocuments(tx, key, ready, embedder.model, () => queueIndexWork(tx, addJob, key));
+      const written = await writeDocuments(tx, key, ready, () => queueIndexWork(tx, addJob, key));
       if (written.includes(undefined)) throw new DocumentDeleted();
       await also?.(tx);
       return written;
     });
     for (const [i, one] of ready.entries()) {
       if (results[i]?.embedded === false) this.#documents.push(one.facts.id);
-      addWritten(this.stats, one, embedder.local);
+      addWritten(this.stats, one);
     }
   }
 
@@ -205,10 +207,9 @@ export class IngestionRun {
     const followers = group.map(({ item }) => item.ingestionId).filter((other) => other !== id);
     await this.write(source, group, async (tx) => {
       if (!(await store.lockFollowers(tx, appId, followers))) throw new FollowersChanged();
-      const isLocal = this.deps.embedder.local;
       const outcomes = group.map((write) => {
         const stats = emptyStats();
-        addWritten(stats, write, isLocal);
+        addWritten(stats, write);
         return { id: write.item.ingestionId, metadata: itemMetadata({ result: resultOf(write) }), stats };
       });
       await store.endPushes(tx, appId, outcomes);
@@ -373,9 +374,10 @@ export class IngestionRun {
   async #succeed(metadata: Record<string, unknown>): Promise<void> {
     const { db, embedder, log, addJob } = this.deps;
     let pending = false;
+    const { appId, sourceId } = this.#ingestion;
     for (const id of this.#documents) {
       try {
-        await embedStoredDocument(db, embedder, this.#ingestion.appId, id, this.signal);
+        await embedStoredDocuments(db, embedder, { appId, sourceId }, [id], this.signal);
       } catch (error) {
         if (!(error instanceof EmbeddingError)) throw error;
         log.warn({ err: error, ingestion: this.#ingestion.id }, 'The embedder failed; vectors will be added later');

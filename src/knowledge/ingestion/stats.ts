@@ -37,8 +37,7 @@ export function addError(stats: Stats, error: Stats['errors'][number]): void {
 /** Counts a written document. */
 export function addWritten(
   stats: Stats,
-  ready: { prepared: { chunks: unknown[] }; embedded: number; pages: number; bytes: number },
-  isLocal: boolean,
+  ready: { prepared: { chunks: unknown[] }; isLocal: boolean; embedded: number; pages: number; bytes: number },
 ): void {
   const chunks = ready.prepared.chunks.length;
   stats.documents += 1;
@@ -46,5 +45,5 @@ export function addWritten(
   stats.pages += ready.pages;
   stats.bytes += ready.bytes;
   stats.embedded_chunks += ready.embedded;
-  stats.reused_chunks += isLocal ? Math.max(0, chunks - ready.embedded) : 0;
+  stats.reused_chunks += ready.isLocal ? Math.max(0, chunks - ready.embedded) : 0;
 }

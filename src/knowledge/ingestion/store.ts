@@ -334,10 +334,16 @@ export async function startIngestion(db: Db, appId: string, id: string): Promise
 }
 
 /** Locks and returns the ingestion if it is running. */
-export async function lockRunning(tx: Transaction, appId: string, id: string): Promise<IngestionRow | undefined> {
+export async function lockRunning(
+  tx: Transaction,
+  appId: string,
+  id: string,
+): Promise<(IngestionRow & { namesEmbedder: boolean }) | undefined> {
   await lockSourceOf(tx, appId, id);
-  const [row] = await tx<IngestionRow[]>`
-    select * from knowledge_ingestions where app_id = ${appId} and id = ${id} and status = 'running' for update`;
+  const [row] = await tx<(IngestionRow & { namesEmbedder: boolean })[]>`
+    select i.*, exists (select from knowledge_embedders e where e.app_id = i.app_id and e.source_id = i.source_id
+      and e.serving_name is not null) as names_embedder
+    from knowledge_ingestions i where app_id = ${appId} and id = ${id} and status = 'running' for update of i`;
   return row;
 }
 

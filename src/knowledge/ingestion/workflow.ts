@@ -4,12 +4,15 @@ import type { Transaction } from '../../db/database.ts';
 import { isDatabaseUnavailable } from '../../db/errors.ts';
 import { isInUse } from '../../db/fences.ts';
 import { taskNames } from '../../jobs/task-names.ts';
-import type { JobContext, WaitOutside } from '../../jobs/workers.ts';
+import type { JobContext } from '../../jobs/workers.ts';
 import { AppError } from '../../lib/errors.ts';
 import { newUuid } from '../../lib/ids.ts';
 import { listAppsToEmbed, listUnembeddedDocuments, noteRefusal } from '../documents/store.ts';
+import { servingEmbedder } from '../embedding/embedders.ts';
+import { noteAllPending } from '../embedding/store.ts';
+import { doesEmbed, embedNamedSources, outside } from '../embedding/work.ts';
 import { compactSource } from '../index/compact.ts';
-import { embedStoredDocument } from '../index/indexing.ts';
+import { embedStoredDocuments } from '../index/indexing.ts';
 import { listSourcesToCompact, mergeSegments, type SourceKey } from '../index/store.ts';
 import { findCreatableKind } from '../kinds/index.ts';
 import { deleteModel } from '../learning/store.ts';
@@ -38,9 +41,15 @@ async function pullSource(run: IngestionRun, source: SourceRow): Promise<store.I
 }
 
 /** The steps of ingestion. Each may run twice, because the transaction that does the work records it. */
-export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch'>) {
+export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch' | 'embedderOf'>) {
   const { db, embedder, log, addJob } = given;
-  const deps: KnowledgeWorkDeps = { ...given, launch };
+  const deps: KnowledgeWorkDeps = { ...given, launch, embedderOf };
+  /** Whether this process has compared the sources' embedders with the models of the operator, which may have changed. */
+  let isCompared = false;
+
+  async function embedderOf(source: SourceRow): Promise<SharedEmbedder> {
+    return servingEmbedder(given.embedders, source);
+  }
 
   /** Starts an active ingestion: a crawl for web pages, otherwise a job. */
   async function launchIngestion(
@@ -75,10 +84,14 @@ export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch'>) {
         .catch((error: unknown) => log.warn({ err: error, ingestion: id }, 'A lease was not renewed'));
     }, heartbeatMs);
     const stop = signal ? AbortSignal.any([signal, lost.signal]) : lost.signal;
-    const embedderOfRun = embedOutside(embedder, waitOutside);
+    const controls = { waitOutside };
+    const ofRun = {
+      ...{ ...deps, embedder: outside(embedder, controls) },
+      embedderOf: async (source: SourceRow) => outside(await embedderOf(source), controls),
+    };
     // A request waits for its own document, not for others.
     const mayLead = waitOutside !== undefined;
-    const run = new IngestionRun({ ...deps, embedder: embedderOfRun }, ingestion, { holder, signal: stop, mayLead });
+    const run = new IngestionRun(ofRun, ingestion, { holder, signal: stop, mayLead });
     try {
       await run.work(pullSource);
       return true;
@@ -106,6 +119,37 @@ export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch'>) {
     return row === undefined || row.queued || row.status === 'succeeded' || row.status === 'failed';
   }
 
+  /** Embeds what lacks vectors of the installation's embedder, until none is left or it fails for all. */
+  async function embedUnnamed(appId: string, { signal, waitOutside }: JobControls): Promise<void> {
+    const embedderOfJob = outside(embedder, { waitOutside });
+    const tried = new Set<string>();
+    // Includes sources without an attempt, because documents may be deleted or replaced before their turn.
+    const settle = async () => {
+      const marked = await store.listSourcesMarkedPending(db, appId);
+      for (const sourceId of new Set([...tried, ...marked]))
+        await store.settleEmbedding(db, appId, sourceId, embedder.model);
+    };
+    for (;;) {
+      const pending = await listUnembeddedDocuments(db, appId, embedder.model, 50);
+      if (pending.length === 0) return settle();
+      for (const document of pending) {
+        if (signal?.aborted) return settle();
+        tried.add(document.sourceId);
+        try {
+          await embedStoredDocuments(db, embedderOfJob, document, [document.id], signal);
+        } catch (error) {
+          if (!(error instanceof EmbeddingError)) throw error;
+          if (!(await doesEmbed(embedderOfJob, appId, signal))) {
+            log.warn({ err: error }, 'The embedder failed; documents wait for their vectors');
+            return settle();
+          }
+          log.warn({ err: error, document: document.id }, 'The embedder refused a document');
+          await noteRefusal(db, appId, document.id, embedder.model, error.message);
+        }
+      }
+    }
+  }
+
   return {
     runIngestion,
     launchIngestion,
@@ -115,38 +159,15 @@ export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch'>) {
 
     /** Queues a job for every app that has documents without vectors, or ingestions marked as waiting for them. */
     async embedAll(): Promise<void> {
+      if (!isCompared) await noteAllPending(db);
+      isCompared = true;
       for (const appId of await listAppsToEmbed(db, embedder.model)) await queueEmbedding(db, addJob, appId);
     },
 
-    /** Embeds the documents of an app that lack vectors, until none is left or the embedder fails for all of them. */
-    async embedPending(appId: string, { signal, waitOutside }: JobControls = {}): Promise<void> {
-      const embedderOfJob = embedOutside(embedder, waitOutside);
-      const tried = new Set<string>();
-      // Includes sources without an attempt, because documents may be deleted or replaced before their turn.
-      const settle = async () => {
-        const marked = await store.listSourcesMarkedPending(db, appId);
-        for (const sourceId of new Set([...tried, ...marked]))
-          await store.settleEmbedding(db, appId, sourceId, embedder.model);
-      };
-      for (;;) {
-        const pending = await listUnembeddedDocuments(db, appId, embedder.model, 50);
-        if (pending.length === 0) return settle();
-        for (const document of pending) {
-          if (signal?.aborted) return settle();
-          tried.add(document.sourceId);
-          try {
-            await embedStoredDocument(db, embedderOfJob, appId, document.id, signal);
-          } catch (error) {
-            if (!(error instanceof EmbeddingError)) throw error;
-            if (!(await doesEmbed(embedderOfJob, appId, signal))) {
-              log.warn({ err: error }, 'The embedder failed; documents wait for their vectors');
-              return settle();
-            }
-            log.warn({ err: error, document: document.id }, 'The embedder refused a document');
-            await noteRefusal(db, appId, document.id, embedder.model, error.message);
-          }
-        }
-      }
+    /** Embeds the documents of an app that lack vectors, with the embedders of their sources. */
+    async embedPending(appId: string, controls: JobControls = {}): Promise<void> {
+      await embedUnnamed(appId, controls);
+      await embedNamedSources(given, appId, controls);
     },
 
     /** Merges the segments of a source until none is due. */
@@ -195,23 +216,6 @@ export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch'>) {
       }
     },
   };
-}
-
-/** The embedder for a job, which holds no slot while a remote service computes the vectors. */
-export function embedOutside(embedder: SharedEmbedder, waitOutside: WaitOutside | undefined): SharedEmbedder {
-  if (embedder.local || waitOutside === undefined) return embedder;
-  return { ...embedder, embed: (...call) => waitOutside(() => embedder.embed(...call)) };
-}
-
-/** Whether the embedder embeds a harmless text, so that a failure was due to the other text. */
-async function doesEmbed(embedder: SharedEmbedder, appId: string, signal: AbortSignal | undefined): Promise<boolean> {
-  try {
-    await embedder.embed(appId, ['A short sentence.'], 'passage', signal);
-    return true;
-  } catch (error) {
-    if (error instanceof EmbeddingError) return false;
-    throw error;
-  }
 }
 
 /** Whether a retry may help: the parsers are busy or stopping, or the database is restarting. */

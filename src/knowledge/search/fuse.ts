@@ -41,17 +41,21 @@ const fusionConstant = 60;
 
 type Fused = { row: number; score: number; textRank?: number; vectorRank?: number };
 
-/** Fuses two rankings. `vectorWeight` is the weight of the embedder's ranks relative to the full text's. */
-export function fuseRankings(text: readonly number[], vector: readonly number[], vectorWeight: number): Fused[] {
+/** A ranking, best first, and the weight of its ranks relative to those of the full text. */
+export type WeightedRanking = { rows: readonly number[]; weight: number };
+
+/** Fuses the ranking by text with those by vectors, one of each embedder. No row is in two of the latter. */
+export function fuseRankings(text: readonly number[], vectors: readonly WeightedRanking[]): Fused[] {
   const fused = new Map<number, Fused>();
   for (const [i, row] of text.entries()) fused.set(row, { row, score: 1 / (fusionConstant + i + 1), textRank: i + 1 });
-  for (const [i, row] of vector.entries()) {
-    const share = vectorWeight / (fusionConstant + i + 1);
-    const known = fused.get(row);
-    if (known) {
-      known.score += share;
-      known.vectorRank = i + 1;
-    } else fused.set(row, { row, score: share, vectorRank: i + 1 });
-  }
+  for (const { rows, weight } of vectors)
+    for (const [i, row] of rows.entries()) {
+      const share = weight / (fusionConstant + i + 1);
+      const known = fused.get(row);
+      if (known) {
+        known.score += share;
+        known.vectorRank = i + 1;
+      } else fused.set(row, { row, score: share, vectorRank: i + 1 });
+    }
   return [...fused.values()].sort((a, c) => c.score - a.score || a.row - c.row);
 }

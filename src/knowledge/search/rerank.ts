@@ -1,6 +1,11 @@
 import type { Reranker } from '../../content/models/reranker.ts';
 import { withContext } from '../../content/prepare.ts';
+import type { Scope } from '../../tenancy/caller.ts';
+import type { EmbeddingOrigin } from '../embedding/embedders.ts';
 import type { SearchHit } from './results.ts';
+
+/** Opens a named model. Throws 422 on `rerank_model`. */
+export type OpenReranker = (scope: Scope, name: string, origin: EmbeddingOrigin) => Promise<Reranker>;
 
 /** Orders the hits by the reranker and keeps the best. If it fails, keeps their order and returns the reason. */
 export async function rerankHits(

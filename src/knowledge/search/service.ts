@@ -6,10 +6,12 @@ import type { ObservedSearch } from '../../monitoring/traffic.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import { getPathAgent } from '../../tenancy/references.ts';
 import { trace } from '../../tracing/trace.ts';
+import { originOf } from '../embedding/embedders.ts';
 import type { agentSearchSchema, searchSchema, visibleSearchSchema } from '../schema.ts';
 import type { SourceService } from '../sources/service.ts';
 import { sourceVisible } from '../sources/store.ts';
 import { compileFilter } from './filter.ts';
+import type { OpenReranker } from './rerank.ts';
 import type { SearchIndex, SearchResult } from './search.ts';
 import type { Fragment } from './store.ts';
 
@@ -20,12 +22,23 @@ export function createSearchService(deps: {
   sources: SourceService;
   index: SearchIndex;
   reranker: Reranker | undefined;
+  openReranker: OpenReranker;
   observe(search: ObservedSearch): void;
 }) {
   const { db, sources, index, observe } = deps;
 
-  async function run(caller: Caller, where: Fragment, input: Static<typeof searchSchema>): Promise<SearchResult> {
-    if (input.rerank === true && deps.reranker === undefined)
+  async function run(
+    caller: Caller,
+    where: Fragment,
+    input: Static<typeof searchSchema>,
+    embedders?: readonly (string | null)[],
+  ): Promise<SearchResult> {
+    const { rerank_model: rerankModel } = input;
+    if (input.rerank === false && rerankModel !== undefined)
+      throw invalidField('rerank_model', 'must not be set if rerank is false');
+    const reranker =
+      rerankModel === undefined ? undefined : await deps.openReranker(caller, rerankModel, originOf(caller));
+    if (input.rerank === true && reranker === undefined && deps.reranker === undefined)
       throw invalidField('rerank', 'must not be true: this server has no reranker');
     const mode = input.mode ?? 'hybrid';
     const attributes = { 'gen_ai.operation.name': 'retrieval', 'quarry.search.mode': mode, 'quarry.app': caller.appId };
@@ -35,8 +48,10 @@ export function createSearchService(deps: {
       documents: documentConditions(db, input),
       query: input.query,
       mode,
-      rerank: input.rerank ?? mode === 'hybrid',
+      rerank: input.rerank ?? (reranker !== undefined || mode === 'hybrid'),
+      ...(reranker && { reranker }),
       minSimilarity: input.min_similarity,
+      ...(embedders && { embedders }),
       shape: {
         maxResults: input.max_results ?? resultsDefault,
         onePerDocument: input.group_by === 'document',
@@ -63,7 +78,7 @@ export function createSearchService(deps: {
   return {
     async searchSource(caller: Caller, id: string, input: Static<typeof searchSchema>): Promise<SearchResult> {
       const source = await sources.get(db, caller, id);
-      return run(caller, db`s.id = ${source.id}`, input);
+      return run(caller, db`s.id = ${source.id}`, input, [source.embedder?.servingName ?? null]);
     },
 
     /** Searches everything that an agent owns. Takes the id or lookup key of the agent. */

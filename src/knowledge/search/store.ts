@@ -20,6 +20,10 @@ export type ScopeSource = {
   modelVersion: number;
   modelDimensions: number;
   codeVersion: number;
+  /** The embedder that the source has named and the space of its vectors; null for the installation's. */
+  servingName: string | null;
+  servingSpace: string | null;
+  servingVersion: number;
   segments: number[];
   bundles: number[];
   deadFirst: number[];
@@ -32,7 +36,8 @@ export async function listScope(db: Db, appId: string, sources: Fragment): Promi
     select i.source_id, i.languages, i.first_ordinal, i.next_ordinal, i.chunk_count, i.word_count, i.vector_version,
       i.restricted_chunks, i.acl_version,
       case when m.dimensions > 0 then m.version else 0 end as model_version, coalesce(m.dimensions, 0) as model_dimensions,
-      coalesce(m.code_version, 0) as code_version,
+      coalesce(m.code_version, 0) as code_version, e.serving_name, e.serving_space,
+      coalesce(e.serving_version, 0) as serving_version,
       coalesce((select array_agg(g.segment::int8::float8) from knowledge_segments g
         where g.app_id = i.app_id and g.source_id = i.source_id), '{}') as segments,
       coalesce((select array_agg(b.first_ordinal) from knowledge_bundles b
@@ -43,6 +48,7 @@ export async function listScope(db: Db, appId: string, sources: Fragment): Promi
         where d.app_id = i.app_id and d.source_id = i.source_id), '{}') as dead_count
     from knowledge_indexes i join knowledge_sources s on s.app_id = i.app_id and s.id = i.source_id
     left join knowledge_models m on m.app_id = i.app_id and m.source_id = i.source_id
+    left join knowledge_embedders e on e.app_id = i.app_id and e.source_id = i.source_id
     where i.app_id = ${appId} and i.chunk_count > 0 and ${sources}
     order by i.source_id`;
 }

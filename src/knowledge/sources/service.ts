@@ -12,6 +12,7 @@ import { checkLookupKey, refuseDuplicateKey } from '../../tenancy/lookup-keys.ts
 import { fieldId, findNamedOwners, pathId, requireCreateFor, unknownReference } from '../../tenancy/references.ts';
 import type { Secrets } from '../../tenancy/secrets.ts';
 import { type AgentOwners, administersOrgOf, type Change, mayChangeOwned, type Owned } from '../../tenancy/visible.ts';
+import type { EmbeddingService } from '../embedding/service.ts';
 import { insertIndex } from '../index/store.ts';
 import { fileDocument, payloadFile } from '../kinds/file-document.ts';
 import { checkPayload, creatableKinds, findCreatableKind } from '../kinds/index.ts';
@@ -20,14 +21,20 @@ import type { sourceCreateSchema, sourceListQuery, sourceUpdateSchema } from '..
 import { credentialsSchemaOf, nextCredentials } from './credentials.ts';
 import * as store from './store.ts';
 
-type SourceDeps = { db: Database; clock: Clock; secrets: Secrets; checkUrl: UrlCheck };
+type SourceDeps = {
+  db: Database;
+  clock: Clock;
+  secrets: Secrets;
+  checkUrl: UrlCheck;
+  embedding: Pick<EmbeddingService, 'require' | 'requireOperator' | 'nameFirst' | 'rename'>;
+};
 
 /** A source with the owners that decide who may change it. */
 export type VisibleSource = store.SourceView & { agent: AgentOwners | undefined };
 
 export type SourceService = ReturnType<typeof createSourceService>;
 
-export function createSourceService({ db, clock, secrets, checkUrl }: SourceDeps) {
+export function createSourceService({ db, clock, secrets, checkUrl, embedding }: SourceDeps) {
   async function get(db: Db, caller: Caller, id: string): Promise<VisibleSource> {
     return found(await store.findSource(db, caller, pathId('source', id)));
   }
@@ -48,6 +55,13 @@ export function createSourceService({ db, clock, secrets, checkUrl }: SourceDeps
     if (typeof file !== 'string') return;
     const field = payload.file === undefined ? 'payload.file_id' : 'payload.file';
     if (!(await findVisibleFile(db, caller, fieldId('file', field, file)))) throw unknownReference(field);
+  }
+
+  /** The space of the vectors of an embedder that a source may name; null for the installation's. */
+  async function requireEmbedder(caller: Caller, name: string | null): Promise<string | null> {
+    if (name !== null) return (await embedding.require(caller, name)).model;
+    embedding.requireOperator(caller);
+    return null;
   }
 
   return {
@@ -123,6 +137,7 @@ export function createSourceService({ db, clock, secrets, checkUrl }: SourceDeps
       const state = input.state ?? 'active';
       const kind = findCreatableKind(input.type);
       const credentials = nextCredentials(secrets, kind, payload, input.credentials);
+      const embedder = input.embedder === undefined ? undefined : await embedding.require(caller, input.embedder);
       const write = async (tx: Db) => {
         const row = await store.insertSource(tx, caller, {
           ...owned,
@@ -138,8 +153,11 @@ export function createSourceService({ db, clock, secrets, checkUrl }: SourceDeps
           installationId: null,
           nextPullAt: dueAt(input.type, state, payload, clock.now()),
         });
-        await insertIndex(tx, { appId: row.appId, sourceId: row.id });
-        return row;
+        const key = { appId: row.appId, sourceId: row.id };
+        await insertIndex(tx, key);
+        if (input.embedder === undefined || embedder === undefined) return row;
+        await embedding.nameFirst(tx, key, input.embedder, embedder);
+        return found(await store.findSource(tx, caller, row.id));
       };
       return uniqueKey(() => db.begin(write));
     },
@@ -167,7 +185,14 @@ export function createSourceService({ db, clock, secrets, checkUrl }: SourceDeps
       const nextPayload = payload ?? source.payload;
       const credentials = nextCredentials(secrets, kind, nextPayload, change.credentials, source);
       const next = { payload, metadata, lookupKey, state: change.state, nextPullAt, ...credentials };
-      return found(await uniqueKey(() => store.updateSource(db, caller, source.id, next)));
+      const write = (db: Db) => uniqueKey(() => store.updateSource(db, caller, source.id, next));
+      const { embedder } = change;
+      if (embedder === undefined) return found(await write(db));
+      const space = await requireEmbedder(caller, embedder);
+      return db.begin(async (tx) => {
+        await embedding.rename(tx, { appId: source.appId, sourceId: source.id }, embedder, space);
+        return found(await write(tx));
+      });
     },
 
     async remove(caller: Caller, id: string): Promise<void> {

@@ -17,6 +17,7 @@ import {
   type Owned,
   ownedVisible,
 } from '../../tenancy/visible.ts';
+import { embedderColumn, type SourceEmbedder } from '../embedding/store.ts';
 
 export type SourceRow = Owned & {
   appId: string;
@@ -39,6 +40,8 @@ export type SourceRow = Owned & {
   credentialsFor: string | null;
   pullState: Record<string, unknown> | null;
   heldDeletions: { documents: number; of: number; since: string } | null;
+  /** The embedder that it has named, if it was read with `embedderColumn`. */
+  embedder?: SourceEmbedder | null;
   createdAt: Date;
   updatedAt: Date;
 };
@@ -77,7 +80,7 @@ function viewColumns(db: Db, caller?: Caller): Fragment {
         ? db`false`
         : db`exists (select 1 from knowledge_indexes i
       where i.app_id = s.app_id and i.source_id = s.id and i.restricted_chunks > 0)`
-    } as hides_counts`;
+    } as hides_counts, ${embedderColumn(db)}`;
 }
 
 /** SQL: the SourceStatistics of a source `s`. */
@@ -144,7 +147,8 @@ export async function findSource(
 
 /** A source without a visibility check: for background work. */
 export async function findSourceById(db: Db, appId: string, id: string): Promise<SourceRow | undefined> {
-  const [row] = await db<SourceRow[]>`select * from knowledge_sources where app_id = ${appId} and id = ${id}`;
+  const [row] = await db<SourceRow[]>`
+    select s.*, ${embedderColumn(db)} from knowledge_sources s where s.app_id = ${appId} and s.id = ${id}`;
   return row;
 }
 

@@ -4,6 +4,7 @@ import { findFile } from '../../files/store.ts';
 import { canonicalJson } from '../../lib/canonical-json.ts';
 import { newUuid } from '../../lib/ids.ts';
 import { updateDocumentMetadata } from '../documents/store.ts';
+import { outside } from '../embedding/work.ts';
 import { groupWrites, removeDocument, writeDocuments } from '../index/indexing.ts';
 import { lockIndex, type SourceKey } from '../index/store.ts';
 import { type KnowledgeWorkDeps, queueEmbedding, queueIndexWork } from '../ingestion/deps.ts';
@@ -17,7 +18,7 @@ import {
 } from '../ingestion/prepare.ts';
 import { type Reading, readAhead } from '../ingestion/read-ahead.ts';
 import type { IngestionError } from '../ingestion/store.ts';
-import { embedOutside, heartbeatMs, isTransient, type JobControls, leaseSeconds } from '../ingestion/workflow.ts';
+import { heartbeatMs, isTransient, type JobControls, leaseSeconds } from '../ingestion/workflow.ts';
 import { findSourceById, type SourceRow } from '../sources/store.ts';
 import { queueItems } from './service.ts';
 import * as store from './store.ts';
@@ -53,7 +54,8 @@ export async function applySyncs(deps: KnowledgeWorkDeps, key: SourceKey, contro
   const { db, log, addJob } = deps;
   const holder = newUuid();
   const again = (runAt?: Date) => queueItems(db, addJob, key, runAt);
-  if (!(await findSourceById(db, key.appId, key.sourceId))) return;
+  const source = await findSourceById(db, key.appId, key.sourceId);
+  if (!source) return;
   // Another process has the items. If it dies, its lease ends.
   if (!(await store.claimItems(db, key, holder, leaseSeconds)))
     return again(new Date(Date.now() + leaseSeconds * 1_000));
@@ -66,7 +68,7 @@ export async function applySyncs(deps: KnowledgeWorkDeps, key: SourceKey, contro
   }, heartbeatMs);
   const signal = controls.signal ? AbortSignal.any([controls.signal, lost.signal]) : lost.signal;
   try {
-    const embedder = embedOutside(deps.embedder, controls.waitOutside);
+    const embedder = outside(await deps.embedderOf(source), controls);
     await new SyncRun({ ...deps, embedder }, key, holder, signal).work();
   } catch (error) {
     if (!(error instanceof ItemsLost) && !lost.signal.aborted) throw error;
@@ -149,7 +151,7 @@ class SyncRun {
       };
       await Promise.all(group.map(check));
       const onFlush = () => queueIndexWork(tx, addJob, this.#key);
-      const written = await writeDocuments(tx, this.#key, group, embedder.model, onFlush);
+      const written = await writeDocuments(tx, this.#key, group, onFlush);
       if (written.includes(undefined)) throw new ItemsLost();
       if (!embedder.local) await queueEmbedding(tx, addJob, source.appId);
       const mark = async ({ item, facts }: ItemWrite) => {
@@ -288,7 +290,7 @@ class SyncRun {
         const { facts } = work.ready;
         const { embedder, addJob } = this.#deps;
         const onFlush = () => queueIndexWork(tx, addJob, this.#key);
-        const [written] = await writeDocuments(tx, this.#key, [work.ready], embedder.model, onFlush);
+        const [written] = await writeDocuments(tx, this.#key, [work.ready], onFlush);
         if (!written) throw new ItemsLost();
         if (!embedder.local) await queueEmbedding(tx, addJob, source.appId);
         await store.setExternal(tx, appId, facts.id, external);

@@ -63,7 +63,7 @@ test('each example of the reference is accepted by the server and returns what i
   const recorder = new Recorder(server, { key: app.secretKey });
   const tenants = await recordTenants(recorder, app);
   await recordWebhooks(recorder, `${site.origin}/hook`);
-  await recordModels(recorder);
+  await recordModels(recorder, tenants.agent);
   await recordFiles(recorder, app, tenants, `${site.origin}/`);
   const extracting = await server.provision.app();
   await recordModelUse(recorder, extracting, () => recordStructuredExtraction(recorder, extracting));

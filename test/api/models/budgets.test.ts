@@ -57,6 +57,7 @@ const llm = createLlm({
   ...{ db: services.db, secrets: services.secrets, clock: services.clock, log: services.log },
   config: services.config,
   slots: services.process.llmSlots,
+  vectorSlots: services.process.vectorSlots,
   resolve: createSystemResolver(),
   allow: parseAllowList(['127.0.0.1']),
   checkSchema: async () => [],

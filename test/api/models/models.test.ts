@@ -285,3 +285,34 @@ test('calls are counted for /metrics', async () => {
   assert.match(text, /quarry_model_call_duration_seconds_count\{[^}]*provider="openai"[^}]*\} [1-9]/);
   assert.match(text, /quarry_model_tokens_total\{[^}]*kind="prompt"[^}]*\} [1-9]/);
 });
+
+test('a model is tried with one small call, whose failures are named', async () => {
+  const tryModel = async ({ id }: Model) => {
+    const tried = await api<Record<string, unknown>>('POST', `/api/v1/models/${id}/test`, { key: app.secretKey });
+    assert.equal(tried.status, 200, tried.text);
+    return tried.body;
+  };
+  const works = await createModel();
+  const tried = await tryModel(works);
+  assert.equal(tried.ok, true);
+  assert.ok(Number(tried.first_token_ms) <= Number(tried.latency_ms));
+  const calls = await api<{ data: Call[] }>('GET', `/api/v1/model_calls?model=${works.name}`, { key: app.secretKey });
+  assert.deepEqual(
+    calls.body.data.map(({ status }) => status),
+    ['succeeded'],
+  );
+  for (const [status, problem] of [
+    [401, 'key_refused'],
+    [404, 'not_found'],
+    [400, 'failed'],
+  ] as const) {
+    first.script = () => ({ status });
+    assert.equal((await tryModel(await createModel())).problem, problem);
+  }
+  const keyless = await createModel({ provider: 'google', url: undefined });
+  assert.equal((await tryModel(keyless)).problem, 'no_key');
+  const nobody = await startLanguageModel();
+  await nobody.close();
+  for (const more of [{}, { kind: 'embedding', dimensions: 8 }, { kind: 'rerank' }])
+    assert.equal((await tryModel(await createModel({ url: nobody.url, ...more }))).problem, 'unreachable');
+});

@@ -260,6 +260,7 @@ export function expectationsByRoute(
     'GET /api/v1/knowledge_sources/:source': { table: sources.read, make: make.source },
     'PATCH /api/v1/knowledge_sources/:source': { table: sources.update, make: make.source },
     'DELETE /api/v1/knowledge_sources/:source': { table: sources.delete, make: make.source, consumes: true },
+    'GET /api/v1/knowledge_sources/:source/embedding': { table: tenantRows('mine'), make: make.source },
     'GET /api/v1/knowledge_sources/:source/inbound_url': { table: sources.update, make: make.inbound },
     'POST /api/v1/knowledge_sources/:source/inbound_url': { table: sources.update, make: make.inbound },
     'POST /api/v1/knowledge_sources/:source/inbound_url/signing_secret': { table: sources.update, make: make.inbound },
@@ -391,6 +392,7 @@ export function expectationsByRoute(
     'GET /api/v1/models/:model': { table: tenantRows('mine'), make: make.model },
     'PATCH /api/v1/models/:model': { table: tenantRows('mine'), make: make.model },
     'DELETE /api/v1/models/:model': { table: tenantRows('mine'), make: make.model, consumes: true },
+    'POST /api/v1/models/:model/test': { table: tenantRows('mine'), make: make.model },
     'GET /api/v1/available_models': { table: keysOnly },
     'GET /api/v1/model_aliases': { table: keysOnly },
     'POST /api/v1/model_aliases': {

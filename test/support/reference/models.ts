@@ -2,7 +2,7 @@ import type { TestApp } from '../provisioner.ts';
 import type { Recorder } from './recorder.ts';
 
 /** Records models, aliases and budgets. */
-export async function recordModels(recorder: Recorder): Promise<void> {
+export async function recordModels(recorder: Recorder, agent: string): Promise<void> {
   const { id } = await recorder.record('createModel', {
     body: {
       ...{
@@ -18,6 +18,10 @@ export async function recordModels(recorder: Recorder): Promise<void> {
   const path = { model: id };
   await recorder.record('listModels');
   await recorder.record('getModel', { path });
+  const keyless = { name: 'keyless', provider: 'google', model: 'gemini-flash-lite' };
+  const { body: tried } = await recorder.send<{ id: string }>('createModel', { body: keyless });
+  await recorder.record('testModel', { path: { model: tried.id } });
+  await recorder.send('deleteModel', { path: { model: tried.id } });
   await recorder.record('updateModel', { path, body: { output_tokens: 8_192 } });
   const alias = await recorder.record('createModelAlias', { body: { name: 'fast', models: ['small', 'default'] } });
   const aliasPath = { model_alias: alias.id };
@@ -27,6 +31,25 @@ export async function recordModels(recorder: Recorder): Promise<void> {
   await recorder.record('listAvailableModels');
   await recorder.record('deleteModelAlias', { path: aliasPath });
   await recorder.record('deleteModel', { path });
+  const { body: embedder } = await recorder.send<{ id: string }>('createModel', {
+    body: {
+      ...{
+        name: 'meanings',
+        kind: 'embedding',
+        provider: 'openai',
+        model: 'text-embedding-3-small',
+        dimensions: 1_536,
+      },
+      ...{ url: 'https://api.openai.com/v1', key: 'sk-5d20b7', prices: { input: 20_000, output: 0 } },
+    },
+  });
+  const { body: source } = await recorder.send<{ id: string }>('createKnowledgeSource', {
+    body: { type: 'knowledge/documents', agent, embedder: 'meanings' },
+  });
+  const ofSource = { source: source.id };
+  await recorder.record('getKnowledgeEmbedding', { path: ofSource, query: { embedder: 'meanings' } });
+  await recorder.send('deleteKnowledgeSource', { path: ofSource });
+  await recorder.send('deleteModel', { path: { model: embedder.id } });
 }
 
 /** Records a budget, the work that uses it, and what its calls were, in a separate app. */

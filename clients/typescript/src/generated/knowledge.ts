@@ -24,6 +24,9 @@ name?: string | undefined; /** Adds `statistics` to each source of the page. */
 include?: 'statistics' | undefined; }, options?: CallOptions): Pages<S.KnowledgeSource, S.KnowledgeSourcePage> => c.list('/api/v1/knowledge_sources', query, options),
   /** Create a source. */
   createSource: (body: S.CreateKnowledgeSourceRequest, options?: CallOptions): Promise<S.KnowledgeSource> => c.postOnce('/api/v1/knowledge_sources', body, options),
+  /** Get the embedder of a source and its progress. */
+  getEmbedding: (source: string, query?: { /** Estimates what the vectors of this model or alias would use. Changes nothing. */
+embedder?: string | undefined; }, options?: CallOptions): Promise<S.KnowledgeEmbedding> => c.get(path`/api/v1/knowledge_sources/${source}/embedding`, query, options),
   /** Get a source. */
   getSource: (source: string, options?: CallOptions): Promise<S.KnowledgeSource> => c.get(path`/api/v1/knowledge_sources/${source}`, undefined, options),
   /** Update a source. */

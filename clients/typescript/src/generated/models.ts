@@ -29,6 +29,8 @@ page_size?: number | undefined; }, options?: CallOptions): Pages<S.ModelAlias, S
   deleteAlias: (modelAlias: string, options?: CallOptions): Promise<void> => c.send('DELETE', path`/api/v1/model_aliases/${modelAlias}`, undefined, options),
   /** List the models that requests may name. */
   listAvailable: (options?: CallOptions): Promise<S.ListAvailableModelsResponse> => c.get('/api/v1/available_models', undefined, options),
+  /** Try a model. */
+  test: (model: string, options?: CallOptions): Promise<S.ModelTest> => c.postOnce(path`/api/v1/models/${model}/test`, undefined, options),
   /** List calls of models. */
   listCalls: (query?: { /** Page number, from 1. Default 1. */
 page?: number | undefined; /** Entries per page. Default 25; more than 100 counts as 100. */

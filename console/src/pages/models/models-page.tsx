@@ -13,6 +13,7 @@ import { Shown } from '../../ui/shown.tsx';
 import { type Column, DataTable } from '../../ui/table.tsx';
 import { Tabs } from '../../ui/tabs.tsx';
 import { Time } from '../../ui/time.tsx';
+import { toast } from '../../ui/toast.tsx';
 import { Budgets } from './budgets.tsx';
 import { Calls } from './calls.tsx';
 import { ModelUse } from './model-use.tsx';
@@ -100,20 +101,44 @@ const ownColumns: Column<Model>[] = [
     name: 'Actions',
     look: 'actions',
     cell: ({ id, name }) => (
-      <DeleteButton
-        title={`Delete the model ${name}?`}
-        action="Delete the model"
-        quiet={name}
-        perform={async () => {
-          await call('DELETE /api/v1/models/{model}', { path: { model: id } });
-          refresh('GET /api/v1/models', 'GET /api/v1/available_models');
-        }}
-      >
-        Automations that name it fail until they name another one. Records of its calls stay.
-      </DeleteButton>
+      <>
+        <TryButton id={id} name={name} />
+        <DeleteButton
+          title={`Delete the model ${name}?`}
+          action="Delete the model"
+          quiet={name}
+          perform={async () => {
+            await call('DELETE /api/v1/models/{model}', { path: { model: id } });
+            refresh('GET /api/v1/models', 'GET /api/v1/available_models');
+          }}
+        >
+          Automations that name it fail until they name another one. Records of its calls stay.
+        </DeleteButton>
+      </>
     ),
   },
 ];
+
+/** Makes one small call of a model, and says what happened. */
+function TryButton({ id, name }: { id: string; name: string }) {
+  const [busy, setBusy] = useState(false);
+  const tryIt = async () => {
+    setBusy(true);
+    try {
+      const { ok, message, latency_ms } = await call('POST /api/v1/models/{model}/test', { path: { model: id } });
+      toast(ok ? `${name} works: ${latency_ms} ms.` : `${name} does not work. ${message ?? ''}`, ok ? 'good' : 'bad');
+    } catch (error) {
+      toast(error instanceof Error ? error.message : String(error), 'bad');
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <Button kind="quiet" busy={busy} aria-label={`Try ${name}`} onClick={tryIt}>
+      Try
+    </Button>
+  );
+}
 
 function Models() {
   const available = useApi('GET /api/v1/available_models');

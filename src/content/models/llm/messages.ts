@@ -26,6 +26,8 @@ export class LlmError extends Error {
   readonly usage: TokenUsage;
   /** Whether another model might succeed: this one is busy, failing or too slow, or its context is too small. */
   readonly triesOthers: boolean;
+  /** The status of the response, if that is why it failed. */
+  status: number | undefined;
 
   constructor(code: LlmErrorCode, message: string, usage: TokenUsage, cause?: unknown, triesOthers = false) {
     super(message, cause === undefined ? undefined : { cause });
@@ -33,11 +35,16 @@ export class LlmError extends Error {
     this.code = code;
     this.usage = usage;
     this.triesOthers = triesOthers;
+    this.status = undefined;
   }
 }
 
 /** The error for a response without a completion. `body` may name an account or a key, so it is only logged. */
 export function refusedStatus(status: number, body: string): LlmError {
+  return Object.assign(describeStatus(status, body), { status });
+}
+
+function describeStatus(status: number, body: string): LlmError {
   const cause = new Error(body.slice(0, 500));
   if (status === 401 || status === 403)
     return new LlmError('llm_failed', 'The provider of the language model refused the key.', noUsage, cause);

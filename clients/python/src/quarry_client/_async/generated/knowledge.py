@@ -25,6 +25,7 @@ class AsyncKnowledgeOperations:
         filter: Maybe[Dict[str, Any]] = OMIT,
         explain: Maybe[bool] = OMIT,
         rerank: Maybe[bool] = OMIT,
+        rerank_model: Maybe[str] = OMIT,
         highlights: Maybe[bool] = OMIT,
         context: Maybe[int] = OMIT,
         group_by: Maybe[Literal["document"]] = OMIT,
@@ -43,6 +44,7 @@ class AsyncKnowledgeOperations:
         :param filter: Conditions on document metadata.
         :param explain: How the score came about, if the search asked for it.
         :param rerank: Whether to rerank. Default true in mode hybrid if the server has a reranker.
+        :param rerank_model: A model for reranking, or an alias, that orders the results instead of the server’s reranker.
         :param highlights: Whether to return the positions of the query's words in each hit.
         :param context: Number of neighbouring chunks to return on either side of each hit.
         :param group_by: Returns only the best hit of each document.
@@ -50,7 +52,7 @@ class AsyncKnowledgeOperations:
         :param source_types: Only sources of these types.
         :param sources: cso_…; only these sources.
         """
-        response: types.SearchKnowledgeResponse = await self._connection.call("POST", "/api/v1/knowledge_search", body=given(query=query, mode=mode, max_results=max_results, min_similarity=min_similarity, recency_days=recency_days, filter=filter, explain=explain, rerank=rerank, highlights=highlights, context=context, group_by=group_by, facets=facets, source_types=source_types, sources=sources), keyed=True, options=options)
+        response: types.SearchKnowledgeResponse = await self._connection.call("POST", "/api/v1/knowledge_search", body=given(query=query, mode=mode, max_results=max_results, min_similarity=min_similarity, recency_days=recency_days, filter=filter, explain=explain, rerank=rerank, rerank_model=rerank_model, highlights=highlights, context=context, group_by=group_by, facets=facets, source_types=source_types, sources=sources), keyed=True, options=options)
         return response
 
     async def list_kinds(self, options: Optional[CallOptions] = None) -> types.ListKnowledgeSourceKindsResponse:
@@ -109,6 +111,7 @@ class AsyncKnowledgeOperations:
         metadata: Maybe[Dict[str, Any]] = OMIT,
         state: Maybe[Literal["active", "paused"]] = OMIT,
         thread: Maybe[str] = OMIT,
+        embedder: Maybe[str] = OMIT,
         options: Optional[CallOptions] = None,
     ) -> types.KnowledgeSource:
         """Create a source.
@@ -125,8 +128,23 @@ class AsyncKnowledgeOperations:
         :param metadata: Free key-value map.
         :param state: The state.
         :param thread: The thread (`thr_…`).
+        :param embedder: A model for embeddings, or an alias, that computes the vectors of the source. Without one, the installation’s embedder does. Only secret keys and developers set it.
         """
-        response: types.KnowledgeSource = await self._connection.call("POST", "/api/v1/knowledge_sources", body=given(type=type, agent=agent, team=team, user=user, org=org, parent_source=parent_source, lookup_key=lookup_key, credentials=credentials, payload=payload, metadata=metadata, state=state, thread=thread), keyed=True, options=options)
+        response: types.KnowledgeSource = await self._connection.call("POST", "/api/v1/knowledge_sources", body=given(type=type, agent=agent, team=team, user=user, org=org, parent_source=parent_source, lookup_key=lookup_key, credentials=credentials, payload=payload, metadata=metadata, state=state, thread=thread, embedder=embedder), keyed=True, options=options)
+        return response
+
+    async def get_embedding(
+        self,
+        source: str,
+        *,
+        embedder: Maybe[str] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> types.KnowledgeEmbedding:
+        """Get the embedder of a source and its progress.
+
+        :param embedder: Estimates what the vectors of this model or alias would use. Changes nothing.
+        """
+        response: types.KnowledgeEmbedding = await self._connection.call("GET", path("/api/v1/knowledge_sources/{}/embedding", source), query=given(embedder=embedder), options=options)
         return response
 
     async def get_source(self, source: str, options: Optional[CallOptions] = None) -> types.KnowledgeSource:
@@ -143,6 +161,7 @@ class AsyncKnowledgeOperations:
         payload: Maybe[Dict[str, Any]] = OMIT,
         metadata: Maybe[Dict[str, Any]] = OMIT,
         state: Maybe[Literal["active", "paused"]] = OMIT,
+        embedder: Maybe[Optional[str]] = OMIT,
         options: Optional[CallOptions] = None,
     ) -> types.KnowledgeSource:
         """Update a source.
@@ -152,8 +171,9 @@ class AsyncKnowledgeOperations:
         :param payload: Replaces the whole payload.
         :param metadata: Replaces the whole map.
         :param state: The state.
+        :param embedder: A model for embeddings, or an alias, that computes the vectors of the source; null for the installation’s embedder. The vectors are computed in the background, and searches use the previous ones until all documents have theirs. Only secret keys and developers set it.
         """
-        response: types.KnowledgeSource = await self._connection.call("PATCH", path("/api/v1/knowledge_sources/{}", source), body=given(lookup_key=lookup_key, credentials=credentials, payload=payload, metadata=metadata, state=state), options=options)
+        response: types.KnowledgeSource = await self._connection.call("PATCH", path("/api/v1/knowledge_sources/{}", source), body=given(lookup_key=lookup_key, credentials=credentials, payload=payload, metadata=metadata, state=state, embedder=embedder), options=options)
         return response
 
     async def delete_source(self, source: str, options: Optional[CallOptions] = None) -> None:
@@ -172,6 +192,7 @@ class AsyncKnowledgeOperations:
         filter: Maybe[Dict[str, Any]] = OMIT,
         explain: Maybe[bool] = OMIT,
         rerank: Maybe[bool] = OMIT,
+        rerank_model: Maybe[str] = OMIT,
         highlights: Maybe[bool] = OMIT,
         context: Maybe[int] = OMIT,
         group_by: Maybe[Literal["document"]] = OMIT,
@@ -188,12 +209,13 @@ class AsyncKnowledgeOperations:
         :param filter: Conditions on document metadata.
         :param explain: How the score came about, if the search asked for it.
         :param rerank: Whether to rerank. Default true in mode hybrid if the server has a reranker.
+        :param rerank_model: A model for reranking, or an alias, that orders the results instead of the server’s reranker.
         :param highlights: Whether to return the positions of the query's words in each hit.
         :param context: Number of neighbouring chunks to return on either side of each hit.
         :param group_by: Returns only the best hit of each document.
         :param facets: Members of document metadata whose values to count.
         """
-        response: types.SearchKnowledgeSourceResponse = await self._connection.call("POST", path("/api/v1/knowledge_sources/{}/search", source), body=given(query=query, mode=mode, max_results=max_results, min_similarity=min_similarity, recency_days=recency_days, filter=filter, explain=explain, rerank=rerank, highlights=highlights, context=context, group_by=group_by, facets=facets), keyed=True, options=options)
+        response: types.SearchKnowledgeSourceResponse = await self._connection.call("POST", path("/api/v1/knowledge_sources/{}/search", source), body=given(query=query, mode=mode, max_results=max_results, min_similarity=min_similarity, recency_days=recency_days, filter=filter, explain=explain, rerank=rerank, rerank_model=rerank_model, highlights=highlights, context=context, group_by=group_by, facets=facets), keyed=True, options=options)
         return response
 
     async def ingest(

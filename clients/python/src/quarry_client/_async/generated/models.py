@@ -19,11 +19,14 @@ class AsyncModelsOperations:
         name: str,
         provider: Literal["openai", "anthropic", "google"],
         model: str,
+        kind: Maybe[Literal["embedding", "rerank"]] = OMIT,
         url: Maybe[str] = OMIT,
         key: Maybe[str] = OMIT,
         context_tokens: Maybe[int] = OMIT,
         output_tokens: Maybe[int] = OMIT,
         timeout_seconds: Maybe[int] = OMIT,
+        dimensions: Maybe[int] = OMIT,
+        batch_texts: Maybe[int] = OMIT,
         modalities: Maybe[List[Literal["text", "image", "file"]]] = OMIT,
         prices: Maybe[types.CreateModelRequestPrices] = OMIT,
         options: Optional[CallOptions] = None,
@@ -33,15 +36,18 @@ class AsyncModelsOperations:
         :param name: The name by which requests choose it: letters, digits and `. _ : / -`. Unique among models and aliases.
         :param provider: The protocol: `openai` for every server with chat completions, `anthropic` or `google`.
         :param model: The model, as its provider names it.
+        :param kind: What it is for, if not to write text: `embedding` for the vectors of sources, `rerank` for the order of results. Both need the provider `openai`.
         :param url: The base URL, up to and including the version. Required for `openai`.
         :param key: The key of the provider. It is never returned, and is only sent to the host of `url`.
         :param context_tokens: How many tokens the messages and the text may have together.
         :param output_tokens: How many tokens the model can write in one response.
         :param timeout_seconds: How long the model may write nothing before it is given up.
+        :param dimensions: How many numbers each vector has. Required for the kind `embedding`: vectors of another length are refused.
+        :param batch_texts: Of the kind `embedding`: how many texts one request may have. Default: 64.
         :param modalities: What the model reads. Default: only text.
         :param prices: What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens.
         """
-        response: types.Model = await self._connection.call("POST", "/api/v1/models", body=given(name=name, provider=provider, model=model, url=url, key=key, context_tokens=context_tokens, output_tokens=output_tokens, timeout_seconds=timeout_seconds, modalities=modalities, prices=prices), options=options)
+        response: types.Model = await self._connection.call("POST", "/api/v1/models", body=given(name=name, kind=kind, provider=provider, model=model, url=url, key=key, context_tokens=context_tokens, output_tokens=output_tokens, timeout_seconds=timeout_seconds, dimensions=dimensions, batch_texts=batch_texts, modalities=modalities, prices=prices), options=options)
         return response
 
     def list(
@@ -74,6 +80,8 @@ class AsyncModelsOperations:
         context_tokens: Maybe[Optional[int]] = OMIT,
         output_tokens: Maybe[Optional[int]] = OMIT,
         timeout_seconds: Maybe[Optional[int]] = OMIT,
+        dimensions: Maybe[int] = OMIT,
+        batch_texts: Maybe[Optional[int]] = OMIT,
         modalities: Maybe[List[Literal["text", "image", "file"]]] = OMIT,
         prices: Maybe[Optional[types.UpdateModelRequestPrices]] = OMIT,
         options: Optional[CallOptions] = None,
@@ -87,10 +95,12 @@ class AsyncModelsOperations:
         :param context_tokens: How many tokens the messages and the text may have together.
         :param output_tokens: How many tokens the model can write in one response.
         :param timeout_seconds: How long the model may write nothing before it is given up.
+        :param dimensions: How many numbers each vector has. Required for the kind `embedding`: vectors of another length are refused.
+        :param batch_texts: Of the kind `embedding`: how many texts one request may have. Default: 64.
         :param modalities: What the model reads. Default: only text.
         :param prices: What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens.
         """
-        response: types.Model = await self._connection.call("PATCH", path("/api/v1/models/{}", model_id), body=given(name=name, model=model, url=url, key=key, context_tokens=context_tokens, output_tokens=output_tokens, timeout_seconds=timeout_seconds, modalities=modalities, prices=prices), options=options)
+        response: types.Model = await self._connection.call("PATCH", path("/api/v1/models/{}", model_id), body=given(name=name, model=model, url=url, key=key, context_tokens=context_tokens, output_tokens=output_tokens, timeout_seconds=timeout_seconds, dimensions=dimensions, batch_texts=batch_texts, modalities=modalities, prices=prices), options=options)
         return response
 
     async def delete(self, model: str, options: Optional[CallOptions] = None) -> None:
@@ -154,6 +164,11 @@ class AsyncModelsOperations:
     async def list_available(self, options: Optional[CallOptions] = None) -> types.ListAvailableModelsResponse:
         """List the models that requests may name."""
         response: types.ListAvailableModelsResponse = await self._connection.call("GET", "/api/v1/available_models", options=options)
+        return response
+
+    async def test(self, model: str, options: Optional[CallOptions] = None) -> types.ModelTest:
+        """Try a model."""
+        response: types.ModelTest = await self._connection.call("POST", path("/api/v1/models/{}/test", model), keyed=True, options=options)
         return response
 
     def list_calls(

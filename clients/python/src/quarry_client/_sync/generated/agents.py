@@ -123,6 +123,7 @@ class AgentsOperations:
         filter: Maybe[Dict[str, Any]] = OMIT,
         explain: Maybe[bool] = OMIT,
         rerank: Maybe[bool] = OMIT,
+        rerank_model: Maybe[str] = OMIT,
         highlights: Maybe[bool] = OMIT,
         context: Maybe[int] = OMIT,
         group_by: Maybe[Literal["document"]] = OMIT,
@@ -140,11 +141,12 @@ class AgentsOperations:
         :param filter: Conditions on document metadata.
         :param explain: How the score came about, if the search asked for it.
         :param rerank: Whether to rerank. Default true in mode hybrid if the server has a reranker.
+        :param rerank_model: A model for reranking, or an alias, that orders the results instead of the server’s reranker.
         :param highlights: Whether to return the positions of the query's words in each hit.
         :param context: Number of neighbouring chunks to return on either side of each hit.
         :param group_by: Returns only the best hit of each document.
         :param facets: Members of document metadata whose values to count.
         :param source_types: Only sources of these types.
         """
-        response: types.SearchAgentKnowledgeResponse = self._connection.call("POST", path("/api/v1/agents/{}/search", agent), body=given(query=query, mode=mode, max_results=max_results, min_similarity=min_similarity, recency_days=recency_days, filter=filter, explain=explain, rerank=rerank, highlights=highlights, context=context, group_by=group_by, facets=facets, source_types=source_types), keyed=True, options=options)
+        response: types.SearchAgentKnowledgeResponse = self._connection.call("POST", path("/api/v1/agents/{}/search", agent), body=given(query=query, mode=mode, max_results=max_results, min_similarity=min_similarity, recency_days=recency_days, filter=filter, explain=explain, rerank=rerank, rerank_model=rerank_model, highlights=highlights, context=context, group_by=group_by, facets=facets, source_types=source_types), keyed=True, options=options)
         return response

@@ -1,0 +1,135 @@
+import { EmbeddingError } from '../../content/embed/embedder.ts';
+import type { SharedEmbedder } from '../../content/embed/in-lanes.ts';
+import type { Database } from '../../db/database.ts';
+import type { JobContext, WaitOutside } from '../../jobs/workers.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { AppError } from '../../lib/errors.ts';
+import type { Logger } from '../../lib/log.ts';
+import { noteRefusal } from '../documents/store.ts';
+import { embedStoredDocuments } from '../index/indexing.ts';
+import { deleteVectorsExcept, lockIndex } from '../index/store.ts';
+import { settleEmbedding } from '../ingestion/store.ts';
+import { findSourceById, type SourceRow } from '../sources/store.ts';
+import type { Embedders } from './embedders.ts';
+import * as store from './store.ts';
+
+type Deps = { db: Database; clock: Clock; log: Logger; embedders: Embedders };
+type Controls = Partial<Pick<JobContext, 'signal' | 'waitOutside'>>;
+
+const documentsPerStep = 50;
+
+/** Embeds the documents of an app's sources that have named an embedder, and lets searches use the new vectors. */
+export async function embedNamedSources(deps: Deps, appId: string, controls: Controls): Promise<void> {
+  for (const row of await store.listPendingEmbedders(deps.db, appId, deps.clock.now())) {
+    if (controls.signal?.aborted) return;
+    const source = await findSourceById(deps.db, appId, row.sourceId);
+    if (source) await embedSource(deps, source, row, controls);
+  }
+}
+
+async function embedSource(deps: Deps, source: SourceRow, row: store.EmbedderRow, controls: Controls): Promise<void> {
+  const { db, clock, log } = deps;
+  let uses: Promise<unknown> = Promise.resolve();
+  try {
+    const embedder = await openTarget(deps, source, row, (use) => {
+      uses = uses.then(() => store.addUse(db, row, use));
+    });
+    if (row.space !== null && embedder.model !== row.space) {
+      // The model was changed. Its new vectors are computed like those of another embedder.
+      await store.moveToSpace(db, row, embedder.model, clock.now());
+      row.space = embedder.model;
+      row.tries = 0;
+    }
+    await embedAll(deps, row, outside(embedder, controls), controls.signal);
+    await uses;
+    if (!controls.signal?.aborted) await finish(deps, row, embedder.model);
+  } catch (error) {
+    if (!(error instanceof EmbeddingError || error instanceof AppError)) throw error;
+    log.warn(
+      { err: error, source: source.id },
+      'The embedder of a source failed; its documents wait for their vectors',
+    );
+    await uses;
+    await store.noteFailure(db, row, error.message, clock.now());
+  }
+}
+
+function openTarget(
+  { embedders }: Deps,
+  source: SourceRow,
+  { name }: store.EmbedderRow,
+  onUsed: (use: { tokens: number; cost: number }) => void,
+): Promise<SharedEmbedder> {
+  if (name === null) return Promise.resolve(embedders.base);
+  const { appId, sandboxId, userId, agentId } = source;
+  return embedders.open(source, name, { origin: { appId, sandboxId, userId, agentId }, onUsed });
+}
+
+/** The embedder for a job, which holds no slot while a remote service computes the vectors. */
+export function outside(
+  embedder: SharedEmbedder,
+  { waitOutside }: { waitOutside?: WaitOutside | undefined },
+): SharedEmbedder {
+  if (embedder.local || waitOutside === undefined) return embedder;
+  return { ...embedder, embed: (...call) => waitOutside(() => embedder.embed(...call)) };
+}
+
+/** Embeds what lacks vectors, until a look at all documents finds none. Throws EmbeddingError if all texts fail. */
+async function embedAll(
+  { db, log }: Deps,
+  row: store.EmbedderRow,
+  embedder: SharedEmbedder,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  for (let after: store.PlacedDocument | undefined; ; ) {
+    const documents = await store.listDocumentsToEmbed(db, row, embedder.model, after, documentsPerStep);
+    if (documents.length === 0 && after === undefined) return;
+    if (signal?.aborted) return;
+    after = documents.at(-1);
+    if (after === undefined) continue;
+    const ids = documents.map(({ id }) => id);
+    try {
+      await embedStoredDocuments(db, embedder, row, ids, signal);
+    } catch (error) {
+      if (!(error instanceof EmbeddingError) || !(await doesEmbed(embedder, row.appId, signal))) throw error;
+      for (const id of ids)
+        await embedStoredDocuments(db, embedder, row, [id], signal).catch(async (error: unknown) => {
+          if (!(error instanceof EmbeddingError)) throw error;
+          log.warn({ err: error, document: id }, 'The embedder refused a document');
+          await noteRefusal(db, row.appId, id, embedder.model, error.message);
+        });
+    }
+  }
+}
+
+/** Whether the embedder embeds a harmless text, so that a failure was due to the other text. */
+export async function doesEmbed(
+  embedder: SharedEmbedder,
+  appId: string,
+  signal: AbortSignal | undefined,
+): Promise<boolean> {
+  try {
+    await embedder.embed(appId, ['A short sentence.'], 'passage', signal);
+    return true;
+  } catch (error) {
+    if (error instanceof EmbeddingError) return false;
+    throw error;
+  }
+}
+
+/** Lets searches use the vectors unless documents still lack them, and deletes those of other models, in one commit. */
+async function finish({ db, clock }: Deps, row: store.EmbedderRow, model: string): Promise<void> {
+  await db.begin(async (tx) => {
+    if (!(await lockIndex(tx, row))) return;
+    const current = await store.findEmbedder(tx, row);
+    // Another embedder was named meanwhile.
+    if (current?.name !== row.name || current.space !== row.space) return;
+    const { waiting, refused } = await store.countLacking(tx, row, model);
+    if (waiting > 0) return;
+    const { name, space } = current;
+    await store.serveEmbedder(tx, row, { name, space, pending: refused > 0, now: clock.now() });
+    // Also what an embedder that was named in between has left.
+    if (current.completedAt === null || current.servingSpace !== space) await deleteVectorsExcept(tx, row, model);
+  });
+  await settleEmbedding(db, row.appId, row.sourceId, model);
+}

@@ -1,0 +1,121 @@
+import { EmbeddingError } from '../content/embed/embedder.ts';
+import type { SharedEmbedder } from '../content/embed/in-lanes.ts';
+import { sentText } from '../content/embed/openai.ts';
+import { type Reranker, requestScores, rerankWithin, sentPassages } from '../content/models/reranker.ts';
+import { ModelFailure } from '../content/models/service.ts';
+import type { Slots } from '../fairness/slots.ts';
+import { AppError } from '../lib/errors.ts';
+import type { Scope } from '../tenancy/caller.ts';
+import { type AccountedCall, type CallUse, createAccount } from './account.ts';
+import type { CompleteDeps } from './complete.ts';
+import { batchTextsDefault } from './operator-models.ts';
+import type { CallOrigin } from './origin.ts';
+import { type Chosen, type Prices, vectorSpace } from './registry.ts';
+
+/** For whom vectors are computed. `onUsed` is told what each request has used. */
+type EmbedContext = { origin: CallOrigin; onUsed?(use: CallUse): void };
+
+/** An embedder that a source names. `model` is the space of its vectors. */
+type NamedEmbedder = SharedEmbedder & { prices: Prices | undefined };
+
+/** Opens models for embeddings and for reranking, whose calls have records, budgets and spans like those of other models. */
+export function createNamedModels(deps: CompleteDeps & { slots: Slots; rerankMs: number }) {
+  const { registry, slots } = deps;
+  const account = createAccount(deps);
+
+  /** Requests for vectors, with a record. Throws EmbeddingError also if a budget refuses. */
+  async function embed(chosen: Chosen, lane: string, texts: string[], of: EmbedContext, signal?: AbortSignal) {
+    if (texts.length === 0) return [];
+    const sent = texts.map(sentText);
+    const call: AccountedCall<Float32Array[]> = {
+      operation: 'embeddings',
+      texts: sent,
+      attributes: { 'gen_ai.embeddings.dimension.count': chosen.models[0]?.dimensions ?? 0 },
+      async send(model, isLast) {
+        const { vectors, tokens } = await registry.embeddings(model)(sent, signal, isLast ? undefined : 1);
+        return { value: vectors, tokens };
+      },
+    };
+    try {
+      return await slots.run(lane, () => account(chosen, call, of, signal), signal);
+    } catch (error) {
+      if (error instanceof AppError) throw new EmbeddingError(error.message, { cause: error });
+      throw error;
+    }
+  }
+
+  return {
+    /**
+     * The embedder that the name stands for. Throws 422 on `embedder` if there is none that can be used. Its model is
+     * looked up again for each request, because its key may be removed meanwhile.
+     */
+    async openEmbedder(scope: Scope, name: string, of: EmbedContext): Promise<NamedEmbedder> {
+      const { models } = await registry.chooseEmbedder(scope, name, 'embedder');
+      const [first] = models;
+      if (first === undefined) throw new Error('A choice has a model.');
+      const space = vectorSpace(first) ?? '';
+      return {
+        model: space,
+        dimensions: first.dimensions ?? 0,
+        local: false,
+        fusionWeight: 1,
+        similarityFloor: 0.2,
+        batchTexts: Math.min(...models.map(({ batchTexts }) => batchTexts ?? batchTextsDefault)),
+        prices: first.prices,
+        async embed(lane, texts, _purpose, signal) {
+          const chosen = await registry.chooseEmbedder(scope, name, 'embedder').catch((error: unknown) => {
+            throw error instanceof AppError ? new EmbeddingError(error.message, { cause: error }) : error;
+          });
+          if (chosen.models.some((model) => vectorSpace(model) !== space))
+            throw new EmbeddingError(`${name} has become another embedder.`);
+          return embed(chosen, lane, texts, of, signal);
+        },
+      };
+    },
+
+    /** The reranker that the name stands for. Throws 422 on `rerank_model` if there is none that can be used. */
+    async openReranker(scope: Scope, name: string, origin: CallOrigin): Promise<Reranker> {
+      const chosen = await registry.choose(scope, name, { kind: 'rerank', field: 'rerank_model' });
+      return {
+        rerank: (lane, query, texts) =>
+          rerankWithin(deps.rerankMs, texts, (signal) => rerank(chosen, lane, query, texts, origin, signal)),
+      };
+    },
+
+    /** Scores one passage. Throws ModelFailure. */
+    async tryReranker(scope: Scope, name: string, origin: CallOrigin, signal: AbortSignal): Promise<void> {
+      const chosen = await registry.choose(scope, name, { kind: 'rerank' });
+      await rerank(chosen, origin.appId, 'A question?', ['A short sentence.'], origin, signal);
+    },
+  };
+
+  /** Scores passages, with a record. Throws ModelFailure also if a budget refuses. */
+  async function rerank(
+    chosen: Chosen,
+    lane: string,
+    query: string,
+    texts: readonly string[],
+    origin: CallOrigin,
+    signal: AbortSignal,
+  ): Promise<number[]> {
+    const passages = sentPassages(query, texts);
+    const call: AccountedCall<number[]> = {
+      operation: 'rerank',
+      // The model reads the query with each text.
+      texts: passages.texts.map((text) => `${passages.query}\n${text}`),
+      async send(model) {
+        const dispatcher = registry.agent(model)();
+        const url = `${model.url.replace(/\/+$/, '')}/rerank`;
+        const service = { url, apiKey: model.key, model: model.model, dispatcher };
+        const { scores, tokens } = await requestScores(service, passages, signal);
+        return { value: scores, tokens };
+      },
+    };
+    try {
+      return await slots.run(lane, () => account(chosen, call, { origin }, signal), signal);
+    } catch (error) {
+      if (error instanceof AppError) throw new ModelFailure(error.message, { cause: error });
+      throw error;
+    }
+  }
+}
