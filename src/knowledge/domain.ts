@@ -36,6 +36,8 @@ import { listDueSources, setNextPull } from './sources/store.ts';
 import { applySyncs } from './syncs/apply.ts';
 import { createSyncService } from './syncs/service.ts';
 import { deleteOldTombstones } from './syncs/store.ts';
+import { createVersionService } from './versions/service.ts';
+import { sweepVersions } from './versions/sweep.ts';
 
 /*
  * Sources hold documents, which search finds.
@@ -44,6 +46,7 @@ import { deleteOldTombstones } from './syncs/store.ts';
  * - ingestion/: one import of content. Pushed content is read while the request waits, pulls run as jobs, and sites come
  *   from crawls.
  * - documents/: reading and changing single documents; attached-files/: files of vector stores.
+ * - versions/: what documents were, kept by triggers in the transaction of the change, and restored by ingestions.
  * - index/: chunks, words and vectors of each source, written in the transaction of its document, then merged by jobs.
  * - learning/: what a source teaches the built-in embedder.
  * - search/: candidates by words and vectors, fused and reranked.
@@ -154,6 +157,7 @@ export function createKnowledge(deps: KnowledgeDeps) {
       await forgetTombstones();
     },
     [taskNames.startPulls]: () => runSchedule(),
+    [taskNames.sweepVersions]: () => sweepVersions(db, clock.now()),
   };
 
   const recurring: Recurring[] = [
@@ -161,6 +165,7 @@ export function createKnowledge(deps: KnowledgeDeps) {
     { task: taskNames.learnSources, everySeconds: 60 },
     { task: taskNames.purgeSources, everySeconds: 60 },
     { task: taskNames.startPulls, everySeconds: 15 },
+    { task: taskNames.sweepVersions, everySeconds: 600 },
   ];
 
   const service = {
@@ -172,6 +177,7 @@ export function createKnowledge(deps: KnowledgeDeps) {
     search: createSearchService({
       ...{ db, sources, index, reranker: deps.reranker, observe: deps.observeSearch },
     }),
+    versions: createVersionService({ db, clock, parser: deps.parser, sources, ingestions }),
     syncs: createSyncService({ db, clock, sources, addJob }),
     erased: createErasedDocuments(db, work.compactSource),
     inbound: createInboundService({ ...deps, sources, ingestions }),

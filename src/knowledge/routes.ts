@@ -19,6 +19,7 @@ import {
 } from './present.ts';
 import * as schema from './schema.ts';
 import { registerSyncRoutes } from './sync-routes.ts';
+import { registerVersionRoutes } from './version-routes.ts';
 
 const tag = 'Knowledge';
 const sources = '/api/v1/knowledge_sources';
@@ -37,6 +38,7 @@ export function registerKnowledgeRoutes(api: Api, deps: Deps): void {
   registerDocumentRoutes(api, knowledge);
   registerSearchRoutes(api, knowledge);
   registerSyncRoutes(api, knowledge);
+  registerVersionRoutes(api, knowledge);
 }
 
 function registerSourceRoutes(api: Api, { db, knowledge }: Deps): void {

@@ -8,6 +8,7 @@ import { mapOf } from '../lib/map-schema.ts';
 import { warningsOf } from '../lib/warnings-schema.ts';
 import { lookupKeyFilter, lookupKeyInput } from '../tenancy/lookup-keys.ts';
 import { aclSchema } from './permissions/schema.ts';
+import { retentionChange, retentionInput, retentionMembers, versionMember } from './versions/schema.ts';
 
 const takesDocuments = { [documentTextKeyword]: true };
 
@@ -90,6 +91,7 @@ export const sourceSchema = Type.Object(
           'Deletions that wait for a person, because the listing was empty or they are more than half of the source. A pull with `confirm_deletions` carries them out. Not shown to users and agents if some documents of the source are restricted.',
       },
     ),
+    ...retentionMembers,
     warnings: Type.Optional(
       warningsOf(
         'payload.max_pagess',
@@ -161,6 +163,7 @@ export const sourceCreateSchema = strict({
   metadata,
   state: Type.Optional(stateSchema),
   thread: optionalText,
+  version_retention_days: retentionInput,
 });
 
 export const sourceUpdateSchema = strict({
@@ -169,6 +172,7 @@ export const sourceUpdateSchema = strict({
   payload: Type.Optional(freeMap('Replaces the whole payload.')),
   metadata: Type.Optional(freeMap('Replaces the whole map.')),
   state: Type.Optional(stateSchema),
+  version_retention_days: retentionChange,
 });
 
 export const contentSchema = strict({
@@ -268,6 +272,7 @@ export const documentSchema = Type.Object(
     external_id: Type.Optional(
       Type.String({ description: 'Its id where it comes from, given by a connector or a pull.' }),
     ),
+    version: versionMember,
     created_at: text,
     updated_at: text,
   },
@@ -407,6 +412,7 @@ const searchHitSchema = Type.Object(
     title: optionalText,
     source_url: optionalText,
     fragment,
+    version: versionMember,
     ...lineAndByteMembers,
     score: Type.Number(),
     created_at: text,

@@ -137,6 +137,7 @@ export function createSourceService({ db, clock, secrets, checkUrl }: SourceDeps
           lookupKey: input.lookup_key ?? null,
           installationId: null,
           nextPullAt: dueAt(input.type, state, payload, clock.now()),
+          versionRetentionDays: input.version_retention_days ?? null,
         });
         await insertIndex(tx, { appId: row.appId, sourceId: row.id });
         return row;
@@ -166,7 +167,16 @@ export function createSourceService({ db, clock, secrets, checkUrl }: SourceDeps
       const kind = findCreatableKind(source.type);
       const nextPayload = payload ?? source.payload;
       const credentials = nextCredentials(secrets, kind, nextPayload, change.credentials, source);
-      const next = { payload, metadata, lookupKey, state: change.state, nextPullAt, ...credentials };
+      const versionRetentionDays = change.version_retention_days;
+      const next = {
+        payload,
+        metadata,
+        lookupKey,
+        state: change.state,
+        nextPullAt,
+        versionRetentionDays,
+        ...credentials,
+      };
       return found(await uniqueKey(() => store.updateSource(db, caller, source.id, next)));
     },
 

@@ -78,6 +78,42 @@ class Picture(TypedDict):
 
 
 
+class KnowledgeDocumentVersion(TypedDict):
+    """What a document was at a time."""
+
+    document: str
+    """cdo_…"""
+    source: str
+    """cso_…"""
+    version: int
+    """Its number. The first version of a document is 1."""
+    current: bool
+    """Whether the document is so now."""
+    title: NotRequired[str]
+    """The title then."""
+    metadata: Dict[str, Any]
+    """The metadata then."""
+    content_type: NotRequired[str]
+    """The media type of what it was read from."""
+    content_hash: str
+    """The SHA-256 of its text, in hexadecimal."""
+    total_lines: int
+    """The lines of its text."""
+    total_size: int
+    """The bytes of its text."""
+    source_url: NotRequired[str]
+    """Where it came from."""
+    external_id: NotRequired[str]
+    """Its id where it came from."""
+    created_at: str
+    """When it became the current version."""
+    replaced_at: NotRequired[str]
+    """When the next version replaced it."""
+    deleted_at: NotRequired[str]
+    """When the document was deleted, if that ended this version."""
+
+
+
 class AnswerSentenceQuotesPlacesBoxes(TypedDict):
     page: int
     """The page, from 1."""
@@ -137,6 +173,8 @@ class AnswerSentenceQuotes(TypedDict):
     """The title of the document."""
     content_hash: NotRequired[str]
     """The version of the document: the SHA-256 of its text, in hexadecimal."""
+    version: NotRequired[int]
+    """The version of the document. Absent if its source keeps none."""
     places: NotRequired[List[AnswerSentenceQuotesPlaces]]
     """One, or one for each part of an elided quote."""
     difference: NotRequired[List[AnswerSentenceQuotesDifference]]
@@ -179,6 +217,8 @@ class Citation(TypedDict):
     """cim_…; the passage."""
     content_hash: str
     """The version of the document: the SHA-256 of its text."""
+    version: NotRequired[int]
+    """The version of the document. Absent if its source keeps none."""
     title: NotRequired[str]
     """The title of the document."""
     source_url: NotRequired[str]
@@ -828,6 +868,8 @@ class SearchHit(TypedDict):
     """The address of the page or document."""
     fragment: NotRequired[str]
     """For a web page: the fragment of its address that leads to the heading, without `#`."""
+    version: NotRequired[int]
+    """The version of the document. Absent if its source keeps none."""
     start_line: int
     """Its first line, from 1."""
     end_line: int
@@ -2330,6 +2372,10 @@ class KnowledgeSource(TypedDict):
     """Whether pulls sign in with stored credentials."""
     held_deletions: Optional[KnowledgeSourceHeldDeletions]
     """Deletions that wait for a person, because the listing was empty or they are more than half of the source. A pull with `confirm_deletions` carries them out. Not shown to users and agents if some documents of the source are restricted."""
+    version_retention_days: NotRequired[int]
+    """For how many days old versions of documents are kept. Absent: none are kept."""
+    versions_from: NotRequired[str]
+    """When the source began to keep versions. What was before is not known."""
     warnings: NotRequired[List[KnowledgeSourceWarnings]]
     """Members of the payload that are not used and resemble members that are. Present only in the response that creates or changes the source."""
     statistics: NotRequired[KnowledgeSourceStatistics]
@@ -2407,6 +2453,8 @@ class KnowledgeDocument(TypedDict):
     acl: NotRequired[DocumentAcl]
     external_id: NotRequired[str]
     """Its id where it comes from, given by a connector or a pull."""
+    version: NotRequired[int]
+    """The version of the document. Absent if its source keeps none."""
     created_at: str
     """When it was created, in ISO 8601."""
     updated_at: str
@@ -2499,6 +2547,128 @@ class KnowledgeSync(TypedDict):
     """When it last changed, in ISO 8601."""
     completed_at: Optional[str]
     """When it ended, in ISO 8601."""
+
+
+
+class KnowledgeDocumentVersionContent(TypedDict):
+    """A version with its text."""
+
+    document: str
+    """cdo_…"""
+    source: str
+    """cso_…"""
+    version: int
+    """Its number. The first version of a document is 1."""
+    current: bool
+    """Whether the document is so now."""
+    title: NotRequired[str]
+    """The title then."""
+    metadata: Dict[str, Any]
+    """The metadata then."""
+    content_type: NotRequired[str]
+    """The media type of what it was read from."""
+    content_hash: str
+    """The SHA-256 of its text, in hexadecimal."""
+    total_lines: int
+    """The lines of its text."""
+    total_size: int
+    """The bytes of its text."""
+    source_url: NotRequired[str]
+    """Where it came from."""
+    external_id: NotRequired[str]
+    """Its id where it came from."""
+    created_at: str
+    """When it became the current version."""
+    replaced_at: NotRequired[str]
+    """When the next version replaced it."""
+    deleted_at: NotRequired[str]
+    """When the document was deleted, if that ended this version."""
+    content: str
+    """Its text, or a slice of it."""
+    unit: NotRequired[str]
+    """The unit of the slice."""
+    offset: NotRequired[int]
+    """The offset that was asked for."""
+    limit: NotRequired[int]
+    """The limit that was asked for."""
+    start_line: NotRequired[int]
+    """Its first line."""
+    end_line: NotRequired[int]
+    """Its last line."""
+    start_byte: NotRequired[int]
+    """Where it begins, in bytes."""
+    end_byte: NotRequired[int]
+    """Where it ends; exclusive."""
+
+
+
+class KnowledgeDocumentComparisonTitle(TypedDict):
+    """Only if they differ."""
+
+    before: NotRequired[str]
+    """The title of the base."""
+    after: NotRequired[str]
+    """The title of the version."""
+
+
+
+class KnowledgeDocumentComparisonHunksLines(TypedDict):
+    type: Literal["same", "removed", "added"]
+    """Which of the two has the line."""
+    text: str
+    """The line, without its line break."""
+
+
+
+class KnowledgeDocumentComparisonHunks(TypedDict):
+    old_start: int
+    """The first of these lines in the base, from 1."""
+    new_start: int
+    """The first of these lines in the version."""
+    lines: List[KnowledgeDocumentComparisonHunksLines]
+    """Lines that differ, with up to three equal ones around them."""
+
+
+
+class KnowledgeDocumentComparison(TypedDict):
+    """How a version of a document differs from another one."""
+
+    document: str
+    """cdo_…"""
+    base: int
+    """The number of the version that was compared with."""
+    version: int
+    """The number of the version."""
+    title: NotRequired[KnowledgeDocumentComparisonTitle]
+    """Only if they differ."""
+    metadata: List[str]
+    """The members of the metadata that differ."""
+    removed_lines: int
+    """How many lines only the base has."""
+    added_lines: int
+    """How many lines only the version has."""
+    hunks: List[KnowledgeDocumentComparisonHunks]
+    """What differs, in the order of the text."""
+    truncated: bool
+    """Whether there is more than fits: at most 5,000 lines and 524,288 characters."""
+
+
+
+class KnowledgeRestorePlan(TypedDict):
+    """What restoring a source to a time would change."""
+
+    at: str
+    """The time."""
+    documents: int
+    """How many documents the source has now."""
+    changed: int
+    """How many would get an earlier version back."""
+    created: int
+    """How many that were deleted since would come back."""
+    deleted: int
+    """How many that did not exist then would be deleted."""
+    unknown: int
+    """How many would stay as they are, because their version of that time is no longer kept."""
 
 
 
@@ -2954,6 +3124,8 @@ class SignedCitationsStatementQuotes(TypedDict):
     """The title of the document."""
     content_hash: NotRequired[str]
     """The version of the document: the SHA-256 of its text, in hexadecimal."""
+    version: NotRequired[int]
+    """The version of the document. Absent if its source keeps none."""
     places: NotRequired[List[SignedCitationsStatementQuotesPlaces]]
     """One, or one for each part of an elided quote."""
     difference: NotRequired[List[SignedCitationsStatementQuotesDifference]]
@@ -4768,6 +4940,8 @@ class CreateKnowledgeSourceRequest(TypedDict):
     """The state."""
     thread: NotRequired[str]
     """The thread (`thr_…`)."""
+    version_retention_days: NotRequired[int]
+    """For how many days versions of documents are kept after they were changed or deleted. By default, none are kept."""
 
 
 
@@ -4798,6 +4972,8 @@ class UpdateKnowledgeSourceRequest(TypedDict):
     """Replaces the whole map."""
     state: NotRequired[Literal["active", "paused"]]
     """The state."""
+    version_retention_days: NotRequired[Optional[int]]
+    """For how many days versions of documents are kept after they were changed or deleted. By default, none are kept. A shorter time applies to existing versions too; null deletes them."""
 
 
 
@@ -5214,6 +5390,22 @@ class CompleteKnowledgeSyncRequest(TypedDict):
 class AbortKnowledgeSyncRequest(TypedDict):
     fence: NotRequired[int]
     """The fence that the sync was started or resumed with."""
+
+
+
+class KnowledgeDocumentVersionPage(Page):
+    """One page of a list."""
+
+    data: List[KnowledgeDocumentVersion]
+    """The entries."""
+
+
+
+class RestoreKnowledgeSourceRequest(TypedDict):
+    at: str
+    """The time, as in `2026-03-01T12:00:00Z`."""
+    confirm_deletions: NotRequired[bool]
+    """Delete documents even if they are more than half of the source."""
 
 
 
@@ -5676,6 +5868,14 @@ class AnswerLinkedApprovalRequest(TypedDict):
 
 
 
+class VerifyCitationsRequestVersions(TypedDict):
+    document: str
+    """cdo_…; one of `documents`."""
+    version: int
+    """The number of its version."""
+
+
+
 class VerifyCitationsRequest(TypedDict):
     text: NotRequired[str]
     """A text from anywhere. What stands in quotation marks, and blocks of lines with >, are its quotes: at most 50."""
@@ -5683,6 +5883,8 @@ class VerifyCitationsRequest(TypedDict):
     """The quotes themselves, without quotation marks. Exactly one of `text` and `quotes`."""
     documents: NotRequired[List[str]]
     """cdo_…; only these documents. In `text`, [1] cites the first of them. Not with `sources` or `agent`."""
+    versions: NotRequired[List[VerifyCitationsRequestVersions]]
+    """Which versions of `documents` to read. By default, the current ones."""
     sources: NotRequired[List[str]]
     """cso_…; only these sources. By default, everything that the caller may read."""
     agent: NotRequired[str]

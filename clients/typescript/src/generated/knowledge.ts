@@ -75,6 +75,29 @@ page_size?: number | undefined; }, options?: CallOptions): Pages<S.KnowledgeDocu
   setInboundSecret: (source: string, body?: S.SetInboundSecretRequest, options?: CallOptions): Promise<S.SetInboundSecretResponse> => c.send('POST', path`/api/v1/knowledge_sources/${source}/inbound_url/signing_secret`, body, options),
   /** Accept unsigned posts at the inbound URL again. */
   deleteInboundSecret: (source: string, options?: CallOptions): Promise<void> => c.send('DELETE', path`/api/v1/knowledge_sources/${source}/inbound_url/signing_secret`, undefined, options),
+  /** List the versions of a document. */
+  listVersions: (document: string, query?: { /** Page number, from 1. Default 1. */
+page?: number | undefined; /** Entries per page. Default 25; more than 100 counts as 100. */
+page_size?: number | undefined; }, options?: CallOptions): Pages<S.KnowledgeDocumentVersion, S.KnowledgeDocumentVersionPage> => c.list(path`/api/v1/knowledge_documents/${document}/versions`, query, options),
+  /** Read a version of a document. */
+  getVersion: (document: string, version: string, query?: { /** The number of units to skip. */
+offset?: number | undefined; /** The number of units to return. */
+limit?: number | undefined; /** What `offset` and `limit` count. */
+unit?: 'lines' | 'bytes' | undefined; }, options?: CallOptions): Promise<S.KnowledgeDocumentVersionContent> => c.get(path`/api/v1/knowledge_documents/${document}/versions/${version}`, query, options),
+  /** Compare a version of a document with another one. */
+  compareVersions: (document: string, version: string, query?: { /** The version to compare with. By default, the one before. */
+base?: number | undefined; }, options?: CallOptions): Promise<S.KnowledgeDocumentComparison> => c.get(path`/api/v1/knowledge_documents/${document}/versions/${version}/comparison`, query, options),
+  /** Make a version of a document the newest one. */
+  restoreVersion: (document: string, version: string, options?: CallOptions): Promise<S.KnowledgeIngestion> => c.postOnce(path`/api/v1/knowledge_documents/${document}/versions/${version}/restore`, undefined, options),
+  /** List the deleted documents of a source. */
+  listDeletedDocuments: (source: string, query?: { /** Page number, from 1. Default 1. */
+page?: number | undefined; /** Entries per page. Default 25; more than 100 counts as 100. */
+page_size?: number | undefined; }, options?: CallOptions): Pages<S.KnowledgeDocumentVersion, S.KnowledgeDocumentVersionPage> => c.list(path`/api/v1/knowledge_sources/${source}/deleted_documents`, query, options),
+  /** See what restoring a source to a time would change. */
+  planRestore: (source: string, query: { /** The time, as in `2026-03-01T12:00:00Z`. */
+at: string; }, options?: CallOptions): Promise<S.KnowledgeRestorePlan> => c.get(path`/api/v1/knowledge_sources/${source}/restore`, query, options),
+  /** Bring a source back to a time. */
+  restoreSource: (source: string, body: S.RestoreKnowledgeSourceRequest, options?: CallOptions): Promise<S.KnowledgeIngestion> => c.postOnce(path`/api/v1/knowledge_sources/${source}/restore`, body, options),
   /** Start a sync of a source, or resume the one that expired. */
   startSync: (source: string, body: S.StartKnowledgeSyncRequest, options?: CallOptions): Promise<S.KnowledgeSync> => c.postOnce(path`/api/v1/knowledge_sources/${source}/syncs`, body, options),
   /** List the syncs of a source. */

@@ -54,6 +54,40 @@ filename: string;
 mime_type: string;
 };
 
+/** What a document was at a time. */
+export type KnowledgeDocumentVersion = {
+/** cdo_… */
+document: string;
+/** cso_… */
+source: string;
+/** Its number. The first version of a document is 1. */
+version: number;
+/** Whether the document is so now. */
+current: boolean;
+/** The title then. */
+title?: string | undefined;
+/** The metadata then. */
+metadata: Record<string, unknown>;
+/** The media type of what it was read from. */
+content_type?: string | undefined;
+/** The SHA-256 of its text, in hexadecimal. */
+content_hash: string;
+/** The lines of its text. */
+total_lines: number;
+/** The bytes of its text. */
+total_size: number;
+/** Where it came from. */
+source_url?: string | undefined;
+/** Its id where it came from. */
+external_id?: string | undefined;
+/** When it became the current version. */
+created_at: string;
+/** When the next version replaced it. */
+replaced_at?: string | undefined;
+/** When the document was deleted, if that ended this version. */
+deleted_at?: string | undefined;
+};
+
 /** A sentence of an answer, with what was checked. */
 export type AnswerSentence = {
 /** The sentence. */
@@ -86,6 +120,8 @@ source?: string | undefined;
 title?: string | undefined;
 /** The version of the document: the SHA-256 of its text, in hexadecimal. */
 content_hash?: string | undefined;
+/** The version of the document. Absent if its source keeps none. */
+version?: number | undefined;
 /** One, or one for each part of an elided quote. */
 places?: Array<{
 /** Where it begins in the text of the document. */
@@ -140,6 +176,8 @@ source: string;
 chunk: string;
 /** The version of the document: the SHA-256 of its text. */
 content_hash: string;
+/** The version of the document. Absent if its source keeps none. */
+version?: number | undefined;
 /** The title of the document. */
 title?: string | undefined;
 /** Where the document comes from. */
@@ -656,6 +694,8 @@ title?: string | undefined;
 source_url?: string | undefined;
 /** For a web page: the fragment of its address that leads to the heading, without `#`. */
 fragment?: string | undefined;
+/** The version of the document. Absent if its source keeps none. */
+version?: number | undefined;
 /** Its first line, from 1. */
 start_line: number;
 /** Its last line, from 1. */
@@ -1928,6 +1968,10 @@ of: number;
 /** When the pull found this. */
 since: string;
 } | null;
+/** For how many days old versions of documents are kept. Absent: none are kept. */
+version_retention_days?: number | undefined;
+/** When the source began to keep versions. What was before is not known. */
+versions_from?: string | undefined;
 /** Members of the payload that are not used and resemble members that are. Present only in the response that creates or changes the source. */
 warnings?: Array<{
 /** The member of the request, such as `payload.max_pagess`. */
@@ -2016,6 +2060,8 @@ source_url?: string | undefined;
 acl?: DocumentAcl | undefined;
 /** Its id where it comes from, given by a connector or a pull. */
 external_id?: string | undefined;
+/** The version of the document. Absent if its source keeps none. */
+version?: number | undefined;
 /** When it was created, in ISO 8601. */
 created_at: string;
 /** When it last changed, in ISO 8601. */
@@ -2102,6 +2148,111 @@ created_at: string;
 updated_at: string;
 /** When it ended, in ISO 8601. */
 completed_at: string | null;
+};
+
+/** A version with its text. */
+export type KnowledgeDocumentVersionContent = {
+/** cdo_… */
+document: string;
+/** cso_… */
+source: string;
+/** Its number. The first version of a document is 1. */
+version: number;
+/** Whether the document is so now. */
+current: boolean;
+/** The title then. */
+title?: string | undefined;
+/** The metadata then. */
+metadata: Record<string, unknown>;
+/** The media type of what it was read from. */
+content_type?: string | undefined;
+/** The SHA-256 of its text, in hexadecimal. */
+content_hash: string;
+/** The lines of its text. */
+total_lines: number;
+/** The bytes of its text. */
+total_size: number;
+/** Where it came from. */
+source_url?: string | undefined;
+/** Its id where it came from. */
+external_id?: string | undefined;
+/** When it became the current version. */
+created_at: string;
+/** When the next version replaced it. */
+replaced_at?: string | undefined;
+/** When the document was deleted, if that ended this version. */
+deleted_at?: string | undefined;
+/** Its text, or a slice of it. */
+content: string;
+/** The unit of the slice. */
+unit?: string | undefined;
+/** The offset that was asked for. */
+offset?: number | undefined;
+/** The limit that was asked for. */
+limit?: number | undefined;
+/** Its first line. */
+start_line?: number | undefined;
+/** Its last line. */
+end_line?: number | undefined;
+/** Where it begins, in bytes. */
+start_byte?: number | undefined;
+/** Where it ends; exclusive. */
+end_byte?: number | undefined;
+};
+
+/** How a version of a document differs from another one. */
+export type KnowledgeDocumentComparison = {
+/** cdo_… */
+document: string;
+/** The number of the version that was compared with. */
+base: number;
+/** The number of the version. */
+version: number;
+/** Only if they differ. */
+title?: {
+/** The title of the base. */
+before?: string | undefined;
+/** The title of the version. */
+after?: string | undefined;
+} | undefined;
+/** The members of the metadata that differ. */
+metadata: Array<string>;
+/** How many lines only the base has. */
+removed_lines: number;
+/** How many lines only the version has. */
+added_lines: number;
+/** What differs, in the order of the text. */
+hunks: Array<{
+/** The first of these lines in the base, from 1. */
+old_start: number;
+/** The first of these lines in the version. */
+new_start: number;
+/** Lines that differ, with up to three equal ones around them. */
+lines: Array<{
+/** Which of the two has the line. */
+type: 'same' | 'removed' | 'added';
+/** The line, without its line break. */
+text: string;
+}>;
+}>;
+/** Whether there is more than fits: at most 5,000 lines and 524,288 characters. */
+truncated: boolean;
+};
+
+/** What restoring a source to a time would change. */
+export type KnowledgeRestorePlan = {
+/** The time. */
+at: string;
+/** How many documents the source has now. */
+documents: number;
+/** How many would get an earlier version back. */
+changed: number;
+/** How many that were deleted since would come back. */
+created: number;
+/** How many that did not exist then would be deleted. */
+deleted: number;
+/** How many would stay as they are, because their version of that time is no longer kept. */
+unknown: number;
 };
 
 /** Defines what runs, when, as whom and in which steps. */
@@ -2467,6 +2618,8 @@ source?: string | undefined;
 title?: string | undefined;
 /** The version of the document: the SHA-256 of its text, in hexadecimal. */
 content_hash?: string | undefined;
+/** The version of the document. Absent if its source keeps none. */
+version?: number | undefined;
 /** One, or one for each part of an elided quote. */
 places?: Array<{
 /** Where it begins in the text of the document. */
@@ -3943,6 +4096,8 @@ metadata?: Record<string, unknown> | undefined;
 state?: 'active' | 'paused' | undefined;
 /** The thread (`thr_…`). */
 thread?: string | undefined;
+/** For how many days versions of documents are kept after they were changed or deleted. By default, none are kept. */
+version_retention_days?: number | undefined;
 };
 
 export type UpdateKnowledgeSourceRequest = {
@@ -3969,6 +4124,8 @@ payload?: Record<string, unknown> | undefined;
 metadata?: Record<string, unknown> | undefined;
 /** The state. */
 state?: 'active' | 'paused' | undefined;
+/** For how many days versions of documents are kept after they were changed or deleted. By default, none are kept. A shorter time applies to existing versions too; null deletes them. */
+version_retention_days?: number | null | undefined;
 };
 
 export type GetInboundUrlResponse = {
@@ -4320,6 +4477,19 @@ confirm_deletions?: boolean | undefined;
 export type AbortKnowledgeSyncRequest = {
 /** The fence that the sync was started or resumed with. */
 fence?: number | undefined;
+};
+
+/** One page of a list. */
+export type KnowledgeDocumentVersionPage = Page & {
+/** The entries. */
+data: Array<KnowledgeDocumentVersion>;
+};
+
+export type RestoreKnowledgeSourceRequest = {
+/** The time, as in `2026-03-01T12:00:00Z`. */
+at: string;
+/** Delete documents even if they are more than half of the source. */
+confirm_deletions?: boolean | undefined;
 };
 
 export type CreateAutomationRequest = {
@@ -4694,6 +4864,13 @@ text?: string | undefined;
 quotes?: Array<string> | undefined;
 /** cdo_…; only these documents. In `text`, [1] cites the first of them. Not with `sources` or `agent`. */
 documents?: Array<string> | undefined;
+/** Which versions of `documents` to read. By default, the current ones. */
+versions?: Array<{
+/** cdo_…; one of `documents`. */
+document: string;
+/** The number of its version. */
+version: number;
+}> | undefined;
 /** cso_…; only these sources. By default, everything that the caller may read. */
 sources?: Array<string> | undefined;
 /** agt_… or the lookup key of the agent; only its sources. Not with `sources`. */

@@ -34,7 +34,8 @@ type TaskName =
   | 'prepare'
   | 'picture'
   | 'image-size'
-  | 'locate';
+  | 'locate'
+  | 'compare';
 
 type PoolOptions = {
   /**

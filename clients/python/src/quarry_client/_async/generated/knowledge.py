@@ -109,6 +109,7 @@ class AsyncKnowledgeOperations:
         metadata: Maybe[Dict[str, Any]] = OMIT,
         state: Maybe[Literal["active", "paused"]] = OMIT,
         thread: Maybe[str] = OMIT,
+        version_retention_days: Maybe[int] = OMIT,
         options: Optional[CallOptions] = None,
     ) -> types.KnowledgeSource:
         """Create a source.
@@ -125,8 +126,9 @@ class AsyncKnowledgeOperations:
         :param metadata: Free key-value map.
         :param state: The state.
         :param thread: The thread (`thr_…`).
+        :param version_retention_days: For how many days versions of documents are kept after they were changed or deleted. By default, none are kept.
         """
-        response: types.KnowledgeSource = await self._connection.call("POST", "/api/v1/knowledge_sources", body=given(type=type, agent=agent, team=team, user=user, org=org, parent_source=parent_source, lookup_key=lookup_key, credentials=credentials, payload=payload, metadata=metadata, state=state, thread=thread), keyed=True, options=options)
+        response: types.KnowledgeSource = await self._connection.call("POST", "/api/v1/knowledge_sources", body=given(type=type, agent=agent, team=team, user=user, org=org, parent_source=parent_source, lookup_key=lookup_key, credentials=credentials, payload=payload, metadata=metadata, state=state, thread=thread, version_retention_days=version_retention_days), keyed=True, options=options)
         return response
 
     async def get_source(self, source: str, options: Optional[CallOptions] = None) -> types.KnowledgeSource:
@@ -143,6 +145,7 @@ class AsyncKnowledgeOperations:
         payload: Maybe[Dict[str, Any]] = OMIT,
         metadata: Maybe[Dict[str, Any]] = OMIT,
         state: Maybe[Literal["active", "paused"]] = OMIT,
+        version_retention_days: Maybe[Optional[int]] = OMIT,
         options: Optional[CallOptions] = None,
     ) -> types.KnowledgeSource:
         """Update a source.
@@ -152,8 +155,9 @@ class AsyncKnowledgeOperations:
         :param payload: Replaces the whole payload.
         :param metadata: Replaces the whole map.
         :param state: The state.
+        :param version_retention_days: For how many days versions of documents are kept after they were changed or deleted. By default, none are kept. A shorter time applies to existing versions too; null deletes them.
         """
-        response: types.KnowledgeSource = await self._connection.call("PATCH", path("/api/v1/knowledge_sources/{}", source), body=given(lookup_key=lookup_key, credentials=credentials, payload=payload, metadata=metadata, state=state), options=options)
+        response: types.KnowledgeSource = await self._connection.call("PATCH", path("/api/v1/knowledge_sources/{}", source), body=given(lookup_key=lookup_key, credentials=credentials, payload=payload, metadata=metadata, state=state, version_retention_days=version_retention_days), options=options)
         return response
 
     async def delete_source(self, source: str, options: Optional[CallOptions] = None) -> None:
@@ -426,6 +430,110 @@ class AsyncKnowledgeOperations:
     async def delete_inbound_secret(self, source: str, options: Optional[CallOptions] = None) -> None:
         """Accept unsigned posts at the inbound URL again."""
         await self._connection.call("DELETE", path("/api/v1/knowledge_sources/{}/inbound_url/signing_secret", source), options=options)
+
+    def list_versions(
+        self,
+        document: str,
+        *,
+        page: Maybe[int] = OMIT,
+        page_size: Maybe[int] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> AsyncPages[types.KnowledgeDocumentVersion, types.KnowledgeDocumentVersionPage]:
+        """List the versions of a document.
+
+        :param page: Page number, from 1. Default 1.
+        :param page_size: Entries per page. Default 25; more than 100 counts as 100.
+        """
+        return AsyncPages(self._connection, path("/api/v1/knowledge_documents/{}/versions", document), given(page=page, page_size=page_size), options)
+
+    async def get_version(
+        self,
+        document: str,
+        version: str,
+        *,
+        offset: Maybe[int] = OMIT,
+        limit: Maybe[int] = OMIT,
+        unit: Maybe[Literal["lines", "bytes"]] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> types.KnowledgeDocumentVersionContent:
+        """Read a version of a document.
+
+        :param offset: The number of units to skip.
+        :param limit: The number of units to return.
+        :param unit: What `offset` and `limit` count.
+        """
+        response: types.KnowledgeDocumentVersionContent = await self._connection.call("GET", path("/api/v1/knowledge_documents/{}/versions/{}", document, version), query=given(offset=offset, limit=limit, unit=unit), options=options)
+        return response
+
+    async def compare_versions(
+        self,
+        document: str,
+        version: str,
+        *,
+        base: Maybe[int] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> types.KnowledgeDocumentComparison:
+        """Compare a version of a document with another one.
+
+        :param base: The version to compare with. By default, the one before.
+        """
+        response: types.KnowledgeDocumentComparison = await self._connection.call("GET", path("/api/v1/knowledge_documents/{}/versions/{}/comparison", document, version), query=given(base=base), options=options)
+        return response
+
+    async def restore_version(
+        self,
+        document: str,
+        version: str,
+        options: Optional[CallOptions] = None,
+    ) -> types.KnowledgeIngestion:
+        """Make a version of a document the newest one."""
+        response: types.KnowledgeIngestion = await self._connection.call("POST", path("/api/v1/knowledge_documents/{}/versions/{}/restore", document, version), keyed=True, options=options)
+        return response
+
+    def list_deleted_documents(
+        self,
+        source: str,
+        *,
+        page: Maybe[int] = OMIT,
+        page_size: Maybe[int] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> AsyncPages[types.KnowledgeDocumentVersion, types.KnowledgeDocumentVersionPage]:
+        """List the deleted documents of a source.
+
+        :param page: Page number, from 1. Default 1.
+        :param page_size: Entries per page. Default 25; more than 100 counts as 100.
+        """
+        return AsyncPages(self._connection, path("/api/v1/knowledge_sources/{}/deleted_documents", source), given(page=page, page_size=page_size), options)
+
+    async def plan_restore(
+        self,
+        source: str,
+        *,
+        at: str,
+        options: Optional[CallOptions] = None,
+    ) -> types.KnowledgeRestorePlan:
+        """See what restoring a source to a time would change.
+
+        :param at: The time, as in `2026-03-01T12:00:00Z`.
+        """
+        response: types.KnowledgeRestorePlan = await self._connection.call("GET", path("/api/v1/knowledge_sources/{}/restore", source), query=given(at=at), options=options)
+        return response
+
+    async def restore_source(
+        self,
+        source: str,
+        *,
+        at: str,
+        confirm_deletions: Maybe[bool] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> types.KnowledgeIngestion:
+        """Bring a source back to a time.
+
+        :param at: The time, as in `2026-03-01T12:00:00Z`.
+        :param confirm_deletions: Delete documents even if they are more than half of the source.
+        """
+        response: types.KnowledgeIngestion = await self._connection.call("POST", path("/api/v1/knowledge_sources/{}/restore", source), body=given(at=at, confirm_deletions=confirm_deletions), keyed=True, options=options)
+        return response
 
     async def start_sync(
         self,
