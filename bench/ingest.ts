@@ -1,72 +1,119 @@
 /**
- * Ingestion end to end: Markdown documents of 10 KB (1,000, or the number given), pushed in batches of 100 into one
- * source, from the first request to the last `succeeded`. Beside it the bare minimum: the same texts written to one
- * table by the same PostgreSQL, a transaction each.
+ * Ingestion end to end into one source: Markdown documents of 10 KB, from the first request to the last document in the
+ * index, pushed in batches of 100 and then one by one over 32 connections. Beside it the bare minimum: the same texts
+ * written to one table by the same PostgreSQL, a transaction each.
+ * The time of each process is that of the whole round, the start of processes left out. `ended` is that of parsers and
+ * learners that have ended.
+ *   --documents 1000       how many each way
+ *   --only batches|pushes  one of the two ways
+ *   --connections 32       those of the pushes
  */
 
+import { fork } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import type { Work } from './ingest/client.ts';
+import { createDocument } from './ingest/documents.ts';
 import { readMemory, readTimes } from './processes.ts';
 import { keepRatio } from './ratios.ts';
 import { startBenchServer } from './support.ts';
 
-const count = Number(process.argv[2] ?? 1_000);
-const pollMs = 100;
-const syllables = ['ba', 'con', 'de', 'fer', 'gra', 'in', 'lo', 'men', 'na', 'per', 'ri', 'so', 'ter', 'u', 'ver'];
-const words = Array.from({ length: 20_000 }, (_word, i) => {
-  const parts: string[] = [];
-  for (let rest = i + 15; rest > 0; rest = Math.floor(rest / 15)) parts.push(syllables[rest % 15] ?? '');
-  return parts.join('');
+const { values } = parseArgs({
+  options: {
+    documents: { type: 'string', default: '1000' },
+    only: { type: 'string' },
+    connections: { type: 'string', default: '32' },
+  },
 });
-
-/** About 10 KB with headings, paragraphs, a list and a table. Words are as frequent as in natural language. */
-function createDocument(number: number): string {
-  const word = () => words[Math.floor(words.length ** Math.random())] ?? 'word';
-  const sentence = () => `${Array.from({ length: 12 }, word).join(' ')}.`;
-  const lines = [`# Document ${number}`, ''];
-  while (lines.join('\n').length < 10_000) {
-    lines.push(`## ${word()} ${word()}`, '', Array.from({ length: 6 }, sentence).join(' '), '');
-    lines.push(...Array.from({ length: 4 }, () => `- ${sentence()}`), '');
-  }
-  return lines.join('\n').slice(0, 10_240);
-}
+const count = Number(values.documents);
+const connections = Number(values.connections);
+/** Documents between two readings of the memory. */
+const stretch = Math.max(100, Math.ceil(count / 10));
+const pollMs = 100;
+const warmUpCount = 100;
 
 const server = await startBenchServer();
+const client = fork(fileURLToPath(new URL('./ingest/client.ts', import.meta.url)));
+const clientEnded = new Promise<never>((_resolve, reject) => {
+  client.once('exit', (code) => reject(new Error(`The client ended with ${code}.`)));
+});
+clientEnded.catch(() => {});
 try {
-  const documents = Array.from({ length: count }, (_document, i) => createDocument(i));
+  // The processes compile their code first, which would otherwise count as time of the first documents.
+  await send({ source: await server.makeSource(), way: { batchOf: warmUpCount }, from: 0, count: warmUpCount });
+  const ways: Record<string, Work['way']> = { batches: { batchOf: 100 }, pushes: { connections } };
+  const chosen = Object.entries(ways).filter(([name]) => values.only === undefined || name === values.only);
+  const seconds: Record<string, number> = {};
+  for (const [i, [name, way]] of chosen.entries()) seconds[name] = await measure(name, way, warmUpCount + i * count);
+  const bare = await measureBare();
+  for (const [name, taken] of Object.entries(seconds)) {
+    keepRatio(name === 'batches' ? 'ingest' : 'ingest, one by one', bare / taken);
+    console.log(
+      `bare inserts: ${(count / bare).toFixed(0)} documents/s, ratio of ${name} ${(bare / taken).toFixed(3)}`,
+    );
+  }
+} finally {
+  client.kill();
+  await server.close();
+}
+
+async function measure(name: string, way: Work['way'], from: number): Promise<number> {
   const source = await server.makeSource();
   const rss: number[] = [];
+  const before = { times: readTimes(), database: await readDatabase() };
   const start = performance.now();
-  const before = readTimes();
-  for (let from = 0; from < count; from += 100) {
-    const items = documents.slice(from, from + 100).map((data) => ({
-      content: { data: Buffer.from(data).toString('base64'), data_encoding: 'base64', filename: 'document.md' },
-    }));
-    // Rarely, because the server's time for each of these requests would count as that of the documents.
-    await server.finished(await server.post(`/api/v1/knowledge_sources/${source}/ingest/batch`, { items }), pollMs);
-    if (from % Math.max(100, count / 20) < 100) rss.push(process.memoryUsage.rss() / 2 ** 20);
+  for (let done = 0; done < count; done += stretch) {
+    await send({ source, way, from: from + done, count: Math.min(stretch, count - done) });
+    rss.push(process.memoryUsage.rss() / 2 ** 20);
   }
-  const seconds = (performance.now() - start) / 1000;
-  const after = readTimes();
-  const [row] = await server.db<{ documents: number; chunks: number }[]>`
-    select count(*) as documents, sum(chunk_count) as chunks from knowledge_documents`;
+  const seconds = (performance.now() - start) / 1_000;
+  const after = { times: readTimes(), database: await readDatabase() };
+  console.log(`${count} documents as ${name}: ${seconds.toFixed(1)} s, ${(count / seconds).toFixed(1)} documents/s`);
+  const each = (part: keyof typeof after.times) => ((after.times[part] - before.times[part]) * 1_000) / count;
+  const parts = ['server', 'parsers', 'postgres', 'learning', 'ended'] as const;
+  const sum = parts.reduce((total, part) => total + each(part), 0);
+  const shares = parts.map((part) => `${part} ${each(part).toFixed(1)}`).join(', ');
+  console.log(`processor time of a document: ${sum.toFixed(1)} ms (${shares}), client ${each('client').toFixed(1)}`);
+  console.log(`two processors have room for ${(2_000 / sum).toFixed(0)} documents/s`);
+  const database = (part: keyof typeof after.database) => (after.database[part] - before.database[part]) / count;
   console.log(
-    `ingested ${row?.documents} documents (${row?.chunks} chunks) in ${seconds.toFixed(1)} s: ${(count / seconds).toFixed(1)} documents/s`,
+    `a document takes ${database('commits').toFixed(2)} transactions and ${(database('walBytes') / 1024).toFixed(1)} KiB of WAL`,
   );
-  const each = (part: keyof typeof after) => (((after[part] - before[part]) * 1_000) / count).toFixed(1);
-  console.log(
-    `processor time a document, ms: server ${each('server')}, PostgreSQL ${each('postgres')}, parsers ${each('parsers')}, learning ${each('learning')}`,
-  );
-  console.log(`memory of the server while it ingests, MiB: ${rss.map((mib) => mib.toFixed(0)).join(' ')}`);
+  console.log(`memory of the server meanwhile, MiB: ${rss.map((mib) => mib.toFixed(0)).join(' ')}`);
   const memory = Object.entries(readMemory()).map(([part, mib]) => `${part} ${mib.toFixed(0)}`);
-  console.log(`memory of all processes at the end, MiB: ${memory.join(', ')}`);
+  console.log(`memory of all processes, MiB: ${memory.join(', ')}`);
+  return seconds;
+}
 
+/** Sends documents, and resolves when all are in the index. */
+async function send(work: Omit<Work, 'baseUrl' | 'key'>): Promise<void> {
+  const sent = new Promise((resolve) => client.once('message', resolve));
+  client.send({ baseUrl: server.baseUrl, key: server.app.secretKey, ...work } satisfies Work);
+  await Promise.race([sent, clientEnded]);
+  for (;;) {
+    const [row] = await server.db<{ waiting: number; failed: number }[]>`
+      select count(*) filter (where status not in ('succeeded', 'failed'))::int as waiting,
+        count(*) filter (where status = 'failed')::int as failed
+      from knowledge_ingestions`;
+    if (row?.failed !== 0) throw new Error(`${row?.failed} ingestions failed.`);
+    if (row.waiting === 0) return;
+    await new Promise((resolve) => setTimeout(resolve, pollMs));
+  }
+}
+
+async function readDatabase(): Promise<{ commits: number; walBytes: number }> {
+  // The counts of a connection become visible when it has been idle for a while.
+  await new Promise((resolve) => setTimeout(resolve, 1_500));
+  const [row] = await server.db<{ commits: number; walBytes: number }[]>`
+    select sum(xact_commit)::float8 as commits, (select wal_bytes::float8 from pg_stat_wal) as wal_bytes
+    from pg_stat_database`;
+  return { commits: row?.commits ?? 0, walBytes: row?.walBytes ?? 0 };
+}
+
+async function measureBare(): Promise<number> {
   await server.db`create table bare_documents (id int primary key, content text)`;
-  const bareStart = performance.now();
+  const documents = Array.from({ length: count }, (_document, i) => createDocument(i));
+  const start = performance.now();
   for (const [i, text] of documents.entries()) await server.db`insert into bare_documents values (${i}, ${text})`;
-  const bareSeconds = (performance.now() - bareStart) / 1000;
-  keepRatio('ingest', bareSeconds / seconds);
-  console.log(
-    `bare inserts: ${(count / bareSeconds).toFixed(0)} documents/s, ratio ${(bareSeconds / seconds).toFixed(3)}`,
-  );
-} finally {
-  await server.close();
+  return (performance.now() - start) / 1_000;
 }

@@ -1,23 +1,30 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** A number for this process, its PostgreSQL, and the processes that read documents and learn. */
-type ByPart = { server: number; postgres: number; parsers: number; learning: number };
+/**
+ * A number for this process, its PostgreSQL, the processes that read documents and learn, the benchmark's client, and
+ * the children of this process that have ended.
+ */
+type ByPart = { server: number; postgres: number; parsers: number; learning: number; client: number; ended: number };
 
 const ticksPerSecond = 100;
 
 type Part = keyof ByPart;
-type Process = { id: number; parent: number; seconds: number };
+/** Its own time, and that of its children that have ended and been waited for. */
+type Process = { id: number; parent: number; seconds: number; endedSeconds: number };
 
 /** Reads the processor seconds of the tree, with that of its ended processes. */
 export function readTimes(): ByPart {
-  const times = { server: 0, postgres: 0, parsers: 0, learning: 0 };
-  for (const { part, seconds } of listTree()) times[part] += seconds;
+  const times = noneOf();
+  for (const { part, id, seconds, endedSeconds } of listTree()) {
+    times[part] += seconds;
+    times[id === process.pid ? 'ended' : part] += endedSeconds;
+  }
   return times;
 }
 
 /** Reads the resident memory of the tree in MiB. Pages that processes share count once. */
 export function readMemory(): ByPart {
-  const memory = { server: 0, postgres: 0, parsers: 0, learning: 0 };
+  const memory = noneOf();
   for (const { part, id } of listTree()) {
     try {
       const pss = /^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${id}/smaps_rollup`, 'utf8'))?.[1];
@@ -27,6 +34,10 @@ export function readMemory(): ByPart {
     }
   }
   return memory;
+}
+
+function noneOf(): ByPart {
+  return { server: 0, postgres: 0, parsers: 0, learning: 0, client: 0, ended: 0 };
 }
 
 function listTree(): (Process & { part: Part })[] {
@@ -49,17 +60,17 @@ function partOf(id: number): Part {
     return 'parsers';
   }
   if (command.includes('postgres')) return 'postgres';
+  if (command.includes('client.ts')) return 'client';
   return command.includes('learn') ? 'learning' : 'parsers';
 }
 
-/** Its own time and, except for the server, that of its children that have ended and been waited for. */
 function readProcess(id: number): Process | undefined {
   try {
     const fields = readFileSync(`/proc/${id}/stat`, 'utf8').split(') ').at(-1)?.split(' ') ?? [];
     const [, parent, ...rest] = fields.map(Number);
     const [user = 0, system = 0, endedUser = 0, endedSystem = 0] = rest.slice(9, 13);
-    const ended = id === process.pid ? 0 : endedUser + endedSystem;
-    return { id, parent: parent ?? 0, seconds: (user + system + ended) / ticksPerSecond };
+    const [seconds, endedSeconds] = [user + system, endedUser + endedSystem].map((ticks) => ticks / ticksPerSecond);
+    return { id, parent: parent ?? 0, seconds: seconds ?? 0, endedSeconds: endedSeconds ?? 0 };
   } catch {
     return undefined;
   }

@@ -1,4 +1,4 @@
-import { packVector, signCode } from '../../src/content/embed/codes.ts';
+import { packWithCode } from '../../src/content/embed/codes.ts';
 import { normalize } from '../../src/content/embed/embedder.ts';
 import { embedLexically, lexicalEmbedder } from '../../src/content/embed/lexical.ts';
 import type { Database, Transaction } from '../../src/db/database.ts';
@@ -88,7 +88,7 @@ async function addDocuments(db: Database, key: SourceKey, ranks: Uint16Array, wi
           languages = '{english}'
         where app_id = ${key.appId} and source_id = ${key.sourceId}`,
       insertVectors(tx, key, state, model, [
-        vectors.map((vector, i) => ({ ordinal: next + i, vector: packVector(vector), code: signCode(vector) })),
+        vectors.map((vector, i) => ({ ordinal: next + i, ...packWithCode(vector) })),
       ]),
     ]);
   });

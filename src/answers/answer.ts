@@ -3,26 +3,17 @@ import type { Knowledge } from '../knowledge/domain.ts';
 import { invalidField } from '../lib/errors.ts';
 import type { Caller } from '../tenancy/caller.ts';
 import { withBoxes } from './boxes.ts';
+import { type Answer, type AnswerEvent, Draft } from './draft.ts';
 import { fitPassages, type GenerateDeps, generateChecked, type Written } from './generate.ts';
-import {
-  type CheckedSentence,
-  checkSentence,
-  isUnsupported,
-  type Passage,
-  presentPassage,
-  presentQuote,
-  readPassages,
-} from './passages.ts';
+import { Judge } from './judge.ts';
+import { checkSentence, type Passage, readPassages } from './passages.ts';
 import { instruct } from './prompt.ts';
-import type { answerCreateSchema, answerSchema, answerSentenceSchema } from './schema.ts';
+import type { answerCreateSchema } from './schema.ts';
 
 export type AnswerDeps = GenerateDeps & { knowledge: Knowledge };
 type Input = Static<typeof answerCreateSchema>;
-export type Answer = Static<typeof answerSchema>;
-type Sentence = Static<typeof answerSentenceSchema>;
 
-/** What a reader of a stream receives before the whole answer. */
-type AnswerEvent = { event: 'delta'; data: { text: string } } | { event: 'sentence'; data: Sentence };
+export type { Answer } from './draft.ts';
 
 /** Who receives an answer. */
 type AnswerReader = {
@@ -57,7 +48,7 @@ async function write(deps: AnswerDeps, caller: Caller, input: Input, reader: Ans
   const hasModel = input.model !== undefined || llm.operator.default !== undefined;
   if (hasModel) await llm.requireUsable(caller, input.model);
   const found = await retrieve(deps.knowledge, caller, input);
-  const draft = new Draft(input.unsupported ?? 'mark', reader);
+  const draft = new Draft(input.unsupported ?? 'mark', (event) => reader.send(event));
   reader.onFound(found.map(({ row }) => row.documentId));
   if (found.length === 0) return draft.finish('not_in_sources', found);
   if (!hasModel) return extract(found, draft);
@@ -68,20 +59,38 @@ async function write(deps: AnswerDeps, caller: Caller, input: Input, reader: Ans
   const passages = await fitPassages(deps, caller, room, found);
   if (passages.length === 0) throw invalidField('model', 'has a context that is too small for a passage');
   const messages = [instruct(passages, input.instructions), question];
-  const written = await generateChecked(
-    deps,
-    caller,
-    { model: input.model, messages, passages, tokens, temperature: 0 },
-    draft,
-    reader.signal,
-  );
+  const request = { model: input.model, messages, passages, tokens, temperature: 0 };
+  const written = await writeJudged(deps, caller, input.query, request, draft, reader.signal);
   return draft.finish(statusOf(written, draft), passages, written);
+}
+
+/** The text with its sentences, judged if the operator has a judge. */
+async function writeJudged(
+  deps: AnswerDeps,
+  caller: Caller,
+  query: string,
+  request: Parameters<typeof generateChecked>[2],
+  draft: Draft,
+  signal: AbortSignal,
+): Promise<Written> {
+  if (deps.llm.operator.judge === undefined) return generateChecked(deps, caller, request, draft, signal);
+  const ended = new AbortController();
+  draft.judgeWith(new Judge(deps, caller, request.passages, AbortSignal.any([signal, ended.signal])), query);
+  try {
+    const written = await generateChecked(deps, caller, request, draft, signal);
+    if (written.outcome === 'written') await draft.settle();
+    return written;
+  } finally {
+    // Where there will be no text, no further verdicts are wanted.
+    ended.abort();
+    await draft.stop();
+  }
 }
 
 function statusOf({ outcome }: Written, draft: Draft): Answer['status'] {
   if (outcome === 'refused') return 'model_refused';
   if (outcome === 'not_in_sources') return 'not_in_sources';
-  return outcome === 'ended' || draft.sentences.length === 0 ? 'unsupported' : 'answered';
+  return draft.isRefused || draft.sentences.length === 0 ? 'unsupported' : 'answered';
 }
 
 async function retrieve({ search }: Knowledge, caller: Caller, input: Input): Promise<Passage[]> {
@@ -107,63 +116,4 @@ async function extract(passages: readonly Passage[], draft: Draft): Promise<Answ
     );
   }
   return draft.finish('extracts', passages);
-}
-
-/** Collects the sentences that stay. */
-class Draft {
-  readonly sentences: Sentence[] = [];
-  readonly #unsupported: 'mark' | 'remove' | 'refuse';
-  readonly #reader: AnswerReader;
-  readonly #cited = new Set<number>();
-  #text = '';
-  #removed = 0;
-
-  constructor(unsupported: 'mark' | 'remove' | 'refuse', reader: AnswerReader) {
-    this.#unsupported = unsupported;
-    this.#reader = reader;
-  }
-
-  async onText(text: string): Promise<void> {
-    if (this.#unsupported === 'mark') await this.#reader.send({ event: 'delta', data: { text } });
-  }
-
-  /** Returns true if there will be no answer. */
-  async onSentence(checked: CheckedSentence, raw: string): Promise<boolean> {
-    const unsupported = isUnsupported(checked);
-    if (unsupported && this.#unsupported === 'refuse') return true;
-    if (unsupported && this.#unsupported === 'remove') {
-      this.#removed += 1;
-      return false;
-    }
-    const gap = this.#text === '' && this.#removed > 0 ? raw.length - raw.trimStart().length : 0;
-    const moved = this.#text.length - gap + (raw.length - checked.text.length) - checked.start;
-    this.#text += raw.slice(gap);
-    const quotes = checked.quotes.map((quote) => presentQuote(quote, moved));
-    for (const number of checked.citations) this.#cited.add(number);
-    for (const quote of quotes) if ('citation' in quote) this.#cited.add(quote.citation);
-    const { text, start, end, status, citations } = checked;
-    const sentence = { text, start: start + moved, end: end + moved, status, unsupported, citations, quotes };
-    this.sentences.push(sentence);
-    await this.#reader.send({ event: 'sentence', data: sentence });
-    return false;
-  }
-
-  finish(status: Answer['status'], passages: readonly Passage[], written?: Written): Answer {
-    const isWritten = status === 'answered' || status === 'extracts';
-    const { generated } = written ?? {};
-    const { prompt_tokens, completion_tokens, total_tokens } = generated?.usage ?? {};
-    return {
-      status,
-      text: isWritten ? this.#text : '',
-      sentences: isWritten ? this.sentences : [],
-      citations: isWritten ? passages.filter(({ number }) => this.#cited.has(number)).map(presentPassage) : [],
-      removed: this.#removed,
-      incomplete: generated?.finish_reason === 'length',
-      model: generated === undefined ? null : (generated.model_name ?? generated.model),
-      usage:
-        prompt_tokens === undefined || completion_tokens === undefined || total_tokens === undefined
-          ? null
-          : { prompt_tokens, completion_tokens, total_tokens },
-    };
-  }
 }

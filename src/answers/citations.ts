@@ -1,10 +1,9 @@
-import { readPages } from '../content/prepare.ts';
 import { type CheckedQuote, QuoteCheck } from '../content/quotes/check.ts';
-import type { DocumentText } from '../knowledge/documents/store.ts';
 import type { Knowledge } from '../knowledge/domain.ts';
 import { formatId } from '../lib/ids.ts';
 import type { Caller } from '../tenancy/caller.ts';
 import { fieldId, unknownReference } from '../tenancy/references.ts';
+import { SearchedText } from './searched-text.ts';
 
 /** Where quotes are looked for. */
 type QuoteScope = {
@@ -21,7 +20,7 @@ const documentsPerQuote = 3;
 /** Words of a quote that are searched for. */
 const queryCharactersMax = 500;
 
-export type FoundQuote = CheckedQuote<DocumentText>;
+export type FoundQuote = CheckedQuote<SearchedText>;
 
 /**
  * Checks quotes against the named documents, or against those that a search finds. All are visible to the caller.
@@ -33,7 +32,7 @@ export async function checkQuotes(
   quotes: readonly string[],
   scope: QuoteScope,
 ): Promise<FoundQuote[]> {
-  const check = new QuoteCheck<DocumentText>(quotes);
+  const check = await QuoteCheck.of<SearchedText>(quotes);
   const known = new Set<string>();
   let bytes = 0;
   const add = async (id: string): Promise<boolean> => {
@@ -47,7 +46,8 @@ export async function checkQuotes(
         : await past.findText(caller, id, version, room);
     if (document === undefined) return false;
     bytes += document.content.length;
-    await check.add(document, document.content.toString());
+    const searched = new SearchedText(document);
+    await check.add(searched, searched.text);
     return true;
   };
   if (scope.documents !== undefined) {
@@ -71,22 +71,21 @@ export async function checkQuotes(
 }
 
 /** Members that say where a quote stands. */
-export function presentPlaces({ status, place, difference }: FoundQuote) {
+export async function presentPlaces({ status, place, difference }: FoundQuote) {
   if (place === undefined) return { status };
-  const { key: document, ranges } = place;
-  const text = document.content.toString();
-  const pagesOf = readPages(text);
-  const places = ranges.map(({ start, end }) => {
+  const { document, text } = place.key;
+  const places: { start_byte: number; end_byte: number; start_page?: number; end_page?: number; text: string }[] = [];
+  for (const { start, end } of place.ranges) {
     const said = text.slice(start, end);
-    const startByte = Buffer.byteLength(text.slice(0, start));
-    const { startPage, endPage } = pagesOf(said, { startByte });
-    return {
+    const startByte = await place.key.byteAt(start);
+    const { startPage, endPage } = place.key.pagesOf(said, { startByte });
+    places.push({
       start_byte: startByte,
       end_byte: startByte + Buffer.byteLength(said),
       ...(startPage === undefined || endPage === undefined ? {} : { start_page: startPage, end_page: endPage }),
       text: said,
-    };
-  });
+    });
+  }
   return {
     status,
     document: formatId('document', document.id),

@@ -43,7 +43,7 @@ export type Written = {
   generated?: Generated;
 };
 
-const finishesOfRefusals = new Set(['content_filter', 'refusal']);
+export const finishesOfRefusals = new Set(['content_filter', 'refusal']);
 
 /** Thrown to end a request to a model whose text is not wanted further. */
 class Ended extends Error {}
@@ -195,7 +195,7 @@ export async function fitPassages(
 }
 
 /** A killed process leaves its reservation, because it is unknown how much of it was used. */
-function budgetOf(db: Database, caller: Caller): TokenBudget {
+export function budgetOf(db: Database, caller: Caller): TokenBudget {
   return {
     async reserve(tokens) {
       const day = await db.begin((tx) => reserveTokens(tx, caller, tokens));
@@ -204,7 +204,7 @@ function budgetOf(db: Database, caller: Caller): TokenBudget {
   };
 }
 
-function originOf(caller: Caller): CallOrigin {
+export function originOf(caller: Caller): CallOrigin {
   const { appId, sandboxId } = caller;
   return {
     ...{ appId, sandboxId },

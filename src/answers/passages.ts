@@ -20,7 +20,7 @@ export function readPassages(hits: readonly SearchHit[]): Passage[] {
 
 /** Checks a sentence against the passages that its writer read, and against nothing else. */
 export async function checkSentence(passages: readonly Passage[], sentence: Sentence): Promise<CheckedSentence> {
-  const check = new QuoteCheck<Passage>(sentence.quotes.map(({ text }) => text));
+  const check = await QuoteCheck.of<Passage>(sentence.quotes.map(({ text }) => text));
   for (const passage of passages) await check.add(passage, passage.content);
   const checked = await check.results();
   const citations = sentence.citations.filter((number) => number >= 1 && number <= passages.length);

@@ -178,6 +178,26 @@ const citationSchema = Type.Object(
   { $id: 'Citation', description: 'A passage that an answer cites or quotes.' },
 );
 
+const usage = {
+  prompt_tokens: Type.Integer({ minimum: 0, description: 'As the provider counts them.' }),
+  completion_tokens: Type.Integer({ minimum: 0, description: 'As the provider counts them.' }),
+  total_tokens: Type.Integer({ minimum: 0, description: 'As the provider counts them.' }),
+};
+
+/** What a judge did for an answer. */
+export const judgeSchema = Type.Object(
+  {
+    model: Type.Union([Type.String(), Type.Null()], { description: 'The model; null if it wrote nothing usable.' }),
+    judged: Type.Integer({ minimum: 0, description: 'The number of sentences with a verdict, removed ones included.' }),
+    error: Type.Union([Type.String(), Type.Null()], {
+      description:
+        'Why it gave no further verdicts: `llm_failed`, `llm_timeout`, `invalid_output`, `refused`, `token_budget_exceeded`, or another code of an error; null if it did not fail.',
+    }),
+    usage: Type.Object(usage, { description: 'The tokens of its requests.' }),
+  },
+  { description: 'Only if the operator has set a judge and a model was asked: what it did.' },
+);
+
 const answerQuoteSchema = Type.Object({
   ...checkedQuoteSchema.properties,
   citation: Type.Optional(Type.Integer({ description: 'The number of the citation that it stands in.' })),
@@ -189,10 +209,19 @@ export const answerSentenceSchema = Type.Object(
     text: Type.String({ description: 'The sentence.' }),
     start: Type.Integer({ description: 'Where it begins in the text of the answer, in UTF-16 code units.' }),
     end: Type.Integer({ description: 'Where it ends; exclusive.' }),
-    status: sentenceStatus,
-    unsupported: Type.Boolean({
-      description: 'Whether it cites nothing, or has a quote that is altered or missing.',
+    status: Type.Enum(['supported', 'quoted', 'cited', 'uncited'], {
+      description:
+        '`supported`: the judge says that the passages support it. Otherwise `quoted`: a quote in it is found, and none is altered or missing. `cited`: it names a passage. `uncited`: neither.',
     }),
+    unsupported: Type.Boolean({
+      description:
+        'Whether it cites nothing, has a quote that is altered or missing, or is not supported in the verdict of the judge.',
+    }),
+    verdict: Type.Optional(
+      Type.Enum(['supported', 'not_supported'], {
+        description: 'Of the judge, if the operator has set one and it ruled on this sentence.',
+      }),
+    ),
     citations: Type.Array(Type.Integer(), { description: 'The numbers of the passages that it cites.' }),
     quotes: Type.Array(answerQuoteSchema, { description: 'Its quotes, in their order.' }),
   },
@@ -211,17 +240,10 @@ export const answerSchema = Type.Object(
     removed: Type.Integer({ description: 'The number of sentences that were removed.' }),
     incomplete: Type.Boolean({ description: 'Whether the model reached the limit of its text.' }),
     model: Type.Union([Type.String(), Type.Null()], { description: 'The model that wrote it.' }),
-    usage: Type.Union(
-      [
-        Type.Object({
-          prompt_tokens: Type.Integer({ minimum: 0, description: 'As the provider counts them.' }),
-          completion_tokens: Type.Integer({ minimum: 0, description: 'As the provider counts them.' }),
-          total_tokens: Type.Integer({ minimum: 0, description: 'As the provider counts them.' }),
-        }),
-        Type.Null(),
-      ],
-      { description: 'The tokens of the request to the model; null without one, and if it was ended.' },
-    ),
+    usage: Type.Union([Type.Object(usage), Type.Null()], {
+      description: 'The tokens of the request to the model; null without one, and if it was ended.',
+    }),
+    judge: Type.Optional(judgeSchema),
   },
   { $id: 'Answer', description: 'A text from sources, with what was checked.' },
 );
@@ -242,7 +264,7 @@ export const answerCreateSchema = strict({
   unsupported: Type.Optional(
     Type.Enum(['mark', 'remove', 'refuse'], {
       description:
-        'What happens to a sentence that cites nothing or misquotes: it is marked (the default), it is removed, or there is no answer.',
+        'What happens to a sentence that cites nothing, misquotes, or is not supported in the verdict of a judge: it is marked (the default), it is removed, or there is no answer.',
     }),
   ),
   max_results: Type.Optional(
@@ -255,7 +277,7 @@ export const answerCreateSchema = strict({
   stream: Type.Optional(
     Type.Boolean({
       description:
-        'Sends events instead (text/event-stream): `delta` with text as it arrives (only with `mark`), `sentence` with each sentence after its check, then `answer` with the whole answer, or `error`.',
+        'Sends events instead (text/event-stream): `delta` with text as it arrives (only with `mark`), `sentence` with each sentence after its check (with a judge, after its verdict, up to eight together), then `answer` with the whole answer, or `error`.',
     }),
   ),
 });

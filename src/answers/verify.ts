@@ -37,10 +37,9 @@ export async function verifyCitations(
   );
   const [key] = signingKeys(secrets);
   if (key === undefined) throw new Error('There is no key to sign with.');
-  const placed: StatedQuote[] = quotes.map((quote, at) => ({
-    ...quote,
-    ...presentPlaces(found[at] ?? { status: 'not_found' }),
-  }));
+  const placed: StatedQuote[] = [];
+  for (const [at, quote] of quotes.entries())
+    placed.push({ ...quote, ...(await presentPlaces(found[at] ?? { status: 'not_found' })) });
   return signStatement(key, {
     app: formatId('app', caller.appId),
     sandbox: formatId('sandbox', caller.sandboxId),

@@ -7,6 +7,8 @@ export function presentApp(row: AppRow) {
     id: formatId('app', row.id),
     name: row.name,
     run_retention: row.runRetention,
+    // Absent in the usual case.
+    assistants: row.assistants ? undefined : false,
     created_at: iso(row.createdAt),
     updated_at: iso(row.updatedAt),
   });

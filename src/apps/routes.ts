@@ -45,7 +45,7 @@ export function registerAppRoutes(api: Api, { apps }: { apps: AppService }): voi
       const [rows, total] = await apps.list(caller, request);
       return page(
         request,
-        rows.map((row) => presentApp({ ...row, runRetention: null })),
+        rows.map((row) => presentApp({ ...row, runRetention: null, assistants: true })),
         total,
       );
     },
@@ -66,7 +66,7 @@ export function registerAppRoutes(api: Api, { apps }: { apps: AppService }): voi
     operationId: 'updateApp',
     audit: 'durable',
     tag,
-    summary: 'Rename an app or set its limits and how long runs are kept',
+    summary: 'Rename an app or set its limits, how long runs are kept and whether assistants connect',
     description:
       'Omitted members keep their values. The limits apply to production and to each sandbox separately, from the next request on.',
     body: appUpdateSchema,

@@ -16,6 +16,11 @@ export const appSchema = Type.Object(
       description:
         'How long runs of automations without `retention` are kept after their end. Absent in lists, and if they are kept for ever.',
     }),
+    assistants: Type.Optional(
+      Type.Boolean({
+        description: '`false` if no assistant may connect to the app by OAuth. Absent if they may, and in lists.',
+      }),
+    ),
     created_at: Type.String(),
     updated_at: Type.String(),
   },
@@ -27,6 +32,12 @@ export const appUpdateSchema = strict({
   name: Type.Optional(nameField),
   quotas: Type.Optional(quotasSchema),
   run_retention: Type.Optional(Type.Union([runRetentionSchema, Type.Null()])),
+  assistants: Type.Optional(
+    Type.Boolean({
+      description:
+        'Whether assistants may connect to the MCP endpoint by OAuth, where the server runs with `QUARRY_MCP_OAUTH`. `false` also disconnects those that are.',
+    }),
+  ),
 });
 
 export const sandboxSchema = Type.Object(

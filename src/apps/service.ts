@@ -1,8 +1,9 @@
 import type { Static } from 'typebox';
-import { type Database, isForeignKeyViolation, production } from '../db/database.ts';
+import { type Database, type Db, isForeignKeyViolation, production } from '../db/database.ts';
 import type { PageRequest } from '../http/route/pages.ts';
 import type { Ledger } from '../ledger/seal.ts';
 import type { Clock } from '../lib/clock.ts';
+import { defined } from '../lib/defined.ts';
 import { AppError, found, invalidField } from '../lib/errors.ts';
 import { newUuid } from '../lib/ids.ts';
 import type { Caller, DeveloperCaller, DeveloperIdentity, Scope } from '../tenancy/caller.ts';
@@ -20,6 +21,8 @@ export type AppService = ReturnType<typeof createAppService>;
 export type AppPlacement = {
   create(app: { id: string; developerId: string; name: string; capabilityKey: Buffer }): Promise<store.AppRow>;
   list(developerId: string, page: PageRequest): Promise<[store.AppRow[], number]>;
+  /** The ids of a developer's apps, at most so many. */
+  listIds(developerId: string, max: number): Promise<string[]>;
   rename(row: store.AppRow): Promise<void>;
 };
 
@@ -30,10 +33,12 @@ type AppDeps = {
   ledger: Ledger;
   /** Undefined: every app is in this database. */
   placement: AppPlacement | undefined;
+  /** Ends every connection of an assistant to this app. */
+  disconnectAssistants(tx: Db, appId: string): Promise<void>;
 };
 
 /** Apps, their sandboxes and keys. */
-export function createAppService({ db, secrets, clock, ledger, placement }: AppDeps) {
+export function createAppService({ db, secrets, clock, ledger, placement, disconnectAssistants }: AppDeps) {
   /** The sandbox of a new key: that of its creator. A creator in production may name one. */
   async function chooseKeySandbox(caller: Caller, named: string | undefined): Promise<string> {
     if (named === undefined) return caller.sandboxId;
@@ -60,11 +65,13 @@ export function createAppService({ db, secrets, clock, ledger, placement }: AppD
     },
 
     async update(caller: Scope, input: Static<typeof appUpdateSchema>): Promise<store.AppRow> {
-      const { name, quotas = {}, run_retention: retention } = input;
+      const { name, quotas = {}, run_retention: retention, assistants } = input;
       checkRetention('run_retention', retention);
       const row = await db.begin(async (tx) => {
         await setOwnLimits(tx, caller.appId, quotas);
-        return found(await store.updateApp(tx, caller.appId, name, retention));
+        const updated = found(await store.updateApp(tx, caller.appId, defined({ name, retention, assistants })));
+        if (!updated.assistants) await disconnectAssistants(tx, caller.appId);
+        return updated;
       });
       await placement?.rename(row);
       return row;

@@ -16,6 +16,7 @@ export type AppRow = {
   developerId: string;
   name: string;
   runRetention: RunRetention | null;
+  assistants: boolean;
   createdAt: Date;
   updatedAt: Date;
 };
@@ -42,14 +43,14 @@ export async function insertApp(
   const [row] = await db<[AppRow]>`
     insert into apps (id, developer_id, name, capability_key)
     values (${app.id}, ${app.developerId}, ${app.name}, ${app.capabilityKey})
-    returning id, developer_id, name, run_retention, created_at, updated_at`;
+    returning id, developer_id, name, run_retention, assistants, created_at, updated_at`;
   await db`insert into sandboxes (app_id, id, name) values (${app.id}, ${production}, 'production')`;
   return row;
 }
 
 export async function listApps(db: Db, developerId: string, page: PageRequest): Promise<[AppRow[], number]> {
   const rows = await db<AppRow[]>`
-    select id, developer_id, name, run_retention, created_at, updated_at from apps where developer_id = ${developerId}
+    select id, developer_id, name, run_retention, assistants, created_at, updated_at from apps where developer_id = ${developerId}
     order by created_at desc, id desc limit ${page.pageSize} offset ${page.offset}`;
   const [count] = await db<[{ total: number }]>`
     select count(*) as total from apps where developer_id = ${developerId}`;
@@ -58,7 +59,7 @@ export async function listApps(db: Db, developerId: string, page: PageRequest): 
 
 export async function findApp(db: Db, id: string): Promise<AppRow | undefined> {
   const [row] = await db<AppRow[]>`
-    select id, developer_id, name, run_retention, created_at, updated_at from apps where id = ${id}`;
+    select id, developer_id, name, run_retention, assistants, created_at, updated_at from apps where id = ${id}`;
   return row;
 }
 
@@ -66,15 +67,15 @@ export async function findApp(db: Db, id: string): Promise<AppRow | undefined> {
 export async function updateApp(
   db: Db,
   id: string,
-  name: string | undefined,
-  retention: RunRetention | null | undefined,
+  { name, retention, assistants }: { name?: string; retention?: RunRetention | null; assistants?: boolean },
 ): Promise<AppRow | undefined> {
   const [row] = await db<AppRow[]>`
     update apps set name = coalesce(${name ?? null}, name), updated_at = now(),
+      assistants = coalesce(${assistants ?? null}, assistants),
       run_retention = case when ${retention === undefined} then run_retention
         else ${retention ? JSON.stringify(retention) : null}::text::jsonb end
     where id = ${id}
-    returning id, developer_id, name, run_retention, created_at, updated_at`;
+    returning id, developer_id, name, run_retention, assistants, created_at, updated_at`;
   return row;
 }
 

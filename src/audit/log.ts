@@ -23,6 +23,8 @@ type AuditLogDeps = {
   db: Database;
   /** The database of developers. */
   directory: Database;
+  /** The database of an app that is not in `db`. Rejects while it cannot be used. */
+  databaseElsewhere?: ((appId: string) => Promise<Database | undefined>) | undefined;
   clock: Clock;
   log: Logger;
   /** What is logged: nothing, changes, or also changes of data. Uses of credentials are always counted. */
@@ -156,7 +158,7 @@ export class AuditLog implements Auditor {
       if (appId === undefined) continue;
       const entry = entryOf({ ...one, appId }, status, resource);
       if (failed && (access === 'key' || access === 'public')) this.#countFailure(entry);
-      else if (mode === 'durable') await insertAuditEntries(this.#deps.db, [entry]);
+      else if (mode === 'durable') await insertAuditEntries(await this.#databaseOf(appId), [entry]);
       else if (mode !== 'failures') this.#enqueue(entry);
     }
   }
@@ -192,22 +194,52 @@ export class AuditLog implements Auditor {
   }
 
   async #flushEntries(): Promise<void> {
+    // Those whose own database cannot be used keep nobody else waiting.
+    const left: AuditEntry[] = [];
     while (this.#waiting.length > 0) {
       const batch = this.#waiting.slice(0, entriesBatchMax);
       try {
-        await insertAuditEntries(this.#deps.db, batch).catch((error: unknown) => {
-          if (!isRefusedByMove(error)) throw error;
-          return this.#insertByApp(batch);
-        });
+        left.push(...(await this.#insert(batch)));
       } catch (error) {
-        this.#deps.log.warn(
-          { err: error, waiting: this.#waiting.length },
-          'Could not write audit entries; they stay queued',
-        );
-        return this.#soonEntries(entriesRetryMs);
+        this.#waiting.push(...left);
+        return this.#retryEntries(error);
       }
       this.#waiting.splice(0, batch.length);
     }
+    this.#waiting = left;
+    if (left.length > 0) this.#retryEntries(new Error('A database of their apps cannot be used.'));
+  }
+
+  #retryEntries(error: unknown): void {
+    this.#deps.log.warn(
+      { err: error, waiting: this.#waiting.length },
+      'Could not write audit entries; they stay queued',
+    );
+    this.#soonEntries(entriesRetryMs);
+  }
+
+  /** Writes the entries, each where its app is. Returns those of apps in other databases that could not be written. */
+  async #insert(entries: readonly AuditEntry[]): Promise<AuditEntry[]> {
+    const isSpread = this.#deps.databaseElsewhere !== undefined;
+    const here = isSpread ? [] : [...entries];
+    const left: AuditEntry[] = [];
+    for (const [appId, own] of isSpread ? Map.groupBy(entries, (entry) => entry.appId) : [])
+      try {
+        const db = await this.#databaseOf(appId);
+        if (db === this.#deps.db) here.push(...own);
+        else await insertAuditEntries(db, own);
+      } catch {
+        left.push(...own);
+      }
+    await insertAuditEntries(this.#deps.db, here).catch((error: unknown) => {
+      if (!isRefusedByMove(error)) throw error;
+      return this.#insertByApp(here);
+    });
+    return left;
+  }
+
+  async #databaseOf(appId: string): Promise<Database> {
+    return (await this.#deps.databaseElsewhere?.(appId)) ?? this.#deps.db;
   }
 
   /** Entries of an app that was moved away meanwhile are dropped: a move waits longer than entries are queued. */

@@ -41,6 +41,16 @@ export async function releaseBackupLock(session: Session): Promise<void> {
   await session.query('select pg_advisory_unlock($1)', [backupLockKey]);
 }
 
+/** Which database of an installation with cells this is; undefined for an installation without. */
+export async function readCell(session: Session): Promise<{ installation: string; name: string | null } | undefined> {
+  const { rows: tables } = await session.query("select to_regclass('cell_identity') is not null as exists");
+  if (tables[0]?.exists !== true) return undefined;
+  const { rows } = await session.query<{ installation: string; name: string | null }>(
+    'select installation, cell as name from cell_identity',
+  );
+  return rows[0];
+}
+
 /** The server version and the applied migrations; none when the database was never used. */
 export async function readState(session: Session): Promise<{
   postgres: string;

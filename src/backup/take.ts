@@ -116,6 +116,7 @@ async function write(
       'The database still has the tables of release 0.1.0. Take the backup with that release, or run `quarry migrate` first.',
     );
   if (restoring !== undefined) throw new BackupError('A restore into this database has not finished.');
+  const cell = await store.readCell(session);
   const rows = await dumpRows(session, archive, store.ownTables(own), progress);
   const takenAt = clock.now().toISOString();
   progress.report(`rows done: ${rows.tables.length} tables`);
@@ -126,6 +127,7 @@ async function write(
     quarry: version,
     postgres,
     taken_at: takenAt,
+    ...defined({ cell }),
     migrations,
     tables: rows.tables,
     jobs: rows.jobs,

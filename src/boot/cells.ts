@@ -4,7 +4,14 @@ import type { FirstPlace } from '../apps/bootstrap.ts';
 import { CellSet, type Injected, type OpenCell } from '../cells/cell-set.ts';
 import { Directory } from '../cells/directory.ts';
 import { createFront } from '../cells/front.ts';
-import { CellRefused, claimCell, prepareDirectory, refuseForeign, requireCellSecret } from '../cells/identity.ts';
+import {
+  CellRefused,
+  claimCell,
+  prepareDirectory,
+  refuseForeign,
+  refuseStrayApps,
+  requireCellSecret,
+} from '../cells/identity.ts';
 import { Directory as MoveDirectory } from '../cells/move/directory.ts';
 import { resumeMoves } from '../cells/move/resume.ts';
 import { type CellMembership, createPlacement } from '../cells/placement.ts';
@@ -12,7 +19,7 @@ import { type CellSettings, cellsFile, readCells } from '../cells/settings.ts';
 import { hasApp, insertOwnApps, listUnknownCells } from '../cells/store.ts';
 import { ConfigError, runsJobs } from '../config/config.ts';
 import { openDatabase } from '../db/database.ts';
-import { SchemaMismatchError } from '../db/migrate.ts';
+import { canServe, SchemaMismatchError } from '../db/migrate.ts';
 import { BlobStoreMismatchError } from '../files/store-identity.ts';
 import type { Front } from '../http/front.ts';
 import { readPendingApp } from '../identity/sign-in.ts';
@@ -57,6 +64,10 @@ export async function prepareCells(home: Services, cells: readonly CellSettings[
     async ownsApp(appId) {
       const place = await directory.find(appId);
       return place?.cell === name && place.state === 'here';
+    },
+    async databaseElsewhere(appId) {
+      const place = await directory.find(appId);
+      return place === undefined || place.cell === name ? undefined : set.get(place.cell).db;
     },
   });
   const opened = new Map<string, CellParts>();
@@ -177,6 +188,7 @@ async function openCell(
   try {
     await claimCell(home.db, services.db, { name, installation });
     await requireCellSecret(services.db, name, services.secrets);
+    await refuseStrayApps(home.db, services.db, name);
     if (home.config.secretPrevious !== undefined) await rewrapKeys(services.db, services.secrets);
     server = await createServer(services, { cells: membership });
     const { fastify, work } = server;
@@ -192,13 +204,19 @@ async function openCell(
         fastify.routing(request, response);
       },
       inject: (request) => injectInto(fastify, request),
-      check: () => services.direct`select 1`,
+      check: () => requireServable(services, name),
       close,
     };
   } catch (error) {
     await close();
     throw error;
   }
+}
+
+/** Rejects once a newer release has taken away from the database what this one uses. */
+async function requireServable({ direct, schemaVersion }: Services, name: string): Promise<void> {
+  if (!(await canServe(direct, schemaVersion)))
+    throw new SchemaMismatchError(`The database of the cell ${name} is newer than this release.`);
 }
 
 /** The cell in the directory's own database, which the server of the process serves. */

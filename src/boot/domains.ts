@@ -125,7 +125,7 @@ export function createDomains(
     userBytesMax: config.kvUserBytesMax,
   };
 
-  const { expressions } = services.process;
+  const { expressions, timeouts } = services.process;
   const llm = createLlm({
     ...{ db, secrets, clock, config, log, resolve, checkSchema: expressions.checkSchema },
     slots: services.process.llmSlots,
@@ -195,7 +195,10 @@ export function createDomains(
   });
   const auditing = createAudit({ db, clock, audit, ledger: ledger.service, daysKept: config.auditDays });
   const usage = createUsage(base);
-  const consoleSessions = createConsole({ ...base, auth: auth.service, users, sessions });
+  const consoleSessions = createConsole({
+    ...{ ...base, auth: auth.service, users, sessions },
+    placement: cells?.placement,
+  });
   const kv = createKv({ db, limits: kvLimits, streamSecondsMax: config.streamSeconds });
   const nodeDomains = createNodeDomains({
     ...fileDeps,
@@ -216,7 +219,7 @@ export function createDomains(
   );
 
   const models = createModels({ ...base, fetcher, operator: llm.operator, daysKept: config.modelCallDays });
-  const webhooks = createWebhooks({ ...base, fetcher, observe: observeDeliveries(services.metrics) });
+  const webhooks = createWebhooks({ ...base, fetcher, timeouts, observe: observeDeliveries(services.metrics) });
   const events = createEvents({ ...base, streamSecondsMax: config.streamSeconds, onLogged: webhooks.onLogged });
   const erasures = createErasures({
     ...base,
@@ -265,7 +268,11 @@ export function createDomains(
     llm,
     contextTokens: config.llmContextTokens,
     requestMsMax: config.llmRequestSeconds * 1000,
-    apps: createAppService({ ...base, placement: cells?.placement }),
+    apps: createAppService({
+      ...base,
+      placement: cells?.placement,
+      disconnectAssistants: oauth.service.disconnectAll,
+    }),
     usage: usage.service,
     setAsideJobs: createSetAsideJobService(base),
     auditing: auditing.service,
@@ -275,7 +282,7 @@ export function createDomains(
     externalSignIn: createExternalSignIn({ ...base, fetcher, keys: services.issuerKeys }),
     auth: auth.service,
     oauth: oauth.service,
-    mcpOauth: config.mcpOauth,
+    signsInAssistants: oauth.service.isOn,
     consoleSessions: consoleSessions.service,
     orgs: createOrgService({ db, files: files.service }),
     teams: createTeamService(base),

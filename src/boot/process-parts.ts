@@ -24,6 +24,7 @@ import { type OpenCache, openCaches } from '../knowledge/index/cache.ts';
 import type { Clock } from '../lib/clock.ts';
 import { limits } from '../lib/limits.ts';
 import type { Logger } from '../lib/log.ts';
+import { type Timeouts, usualTimeouts } from '../lib/timeouts.ts';
 import { createLlmSlots } from '../llm/service.ts';
 import { observeBlobs, observeFetcher } from '../monitoring/traffic.ts';
 
@@ -35,6 +36,7 @@ export type ProcessParts = {
   parser: ParserPool;
   /** Resolves host names, for the fetcher and for the services that the settings name. */
   resolve: Resolver;
+  timeouts: Readonly<Timeouts>;
   /** The only client for URLs that come from outside. */
   fetcher: Fetcher;
   /** Renders pages that need a browser. Undefined unless configured. */
@@ -61,27 +63,28 @@ type Options = {
   metrics: Metrics;
   parser: ParserPool | undefined;
   resolve: Resolver | undefined;
+  timeouts: Readonly<Timeouts> | undefined;
   /** Notes how to stop a part. */
   onStarted(name: string, end: () => Promise<unknown>): void;
 };
 
 /** Starts what the process has once. */
 export async function startProcessParts(config: Config, log: Logger, options: Options): Promise<ProcessParts> {
-  const { clock, metrics, onStarted } = options;
+  const { clock, metrics, onStarted, timeouts = usualTimeouts } = options;
   const blobs = observeBlobs(metrics, await openBlobStore(config));
   onStarted('blob store', () => blobs.close());
   const parser = options.parser ?? openParsers(config, log);
   if (options.parser === undefined) onStarted('parser pool', () => parser.close());
   const resolve = options.resolve ?? createSystemResolver();
   const { fetchAllow: allow, fetchContact: contact } = config;
-  const fetcher = observeFetcher(metrics, createFetcher({ allow, contact, resolve }));
+  const fetcher = observeFetcher(metrics, createFetcher({ allow, contact, resolve, timeouts }));
   onStarted('connections to sites', () => fetcher.close());
   const renderer = openRenderer(config, fetcher, log);
   if (renderer !== undefined) onStarted('renderer', () => renderer.close());
   return {
-    ...{ metrics, blobs, parser, resolve, fetcher, renderer },
+    ...{ metrics, blobs, parser, resolve, timeouts, fetcher, renderer },
     issuerKeys: new IssuerKeys({ fetcher, clock, log }),
-    expressions: createExpressions(),
+    expressions: createExpressions(timeouts),
     embedder: openEmbedder(config, resolve),
     reranker: openReranker(config, resolve),
     openCache: openCaches(config.searchCacheMb * 1024 * 1024),

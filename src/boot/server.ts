@@ -94,7 +94,7 @@ export async function createServer(
   const isHome = services.db === services.directory;
   const { intake, connections, metrics: metricsOfProcess } = services.process;
   const rateLimiter = createRateLimiter(services);
-  const audit = createAuditLog(services);
+  const audit = createAuditLog(services, cells);
   const idempotency = createIdempotency({
     ...services,
     recordsMax: config.idempotencyRecordsMax,
@@ -231,11 +231,15 @@ function countConnections(fastify: FastifyInstance): Promise<number> {
   });
 }
 
-function createAuditLog({ config, db, directory, clock, log, metrics }: Services): AuditLog {
+function createAuditLog(
+  { config, db, directory, clock, log, metrics }: Services,
+  cells: CellMembership | undefined,
+): AuditLog {
   const dropped = metrics.counter('quarry_audit_dropped_total', 'Audit entries dropped because the queue was full');
   const audit = new AuditLog({
     db,
     directory,
+    databaseElsewhere: cells?.databaseElsewhere,
     clock,
     log,
     keep: config.audit,

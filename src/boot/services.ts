@@ -23,6 +23,7 @@ import { limits } from '../lib/limits.ts';
 import type { Logger } from '../lib/log.ts';
 import { writePrivateFile } from '../lib/private-file.ts';
 import { programFile } from '../lib/program-file.ts';
+import type { Timeouts } from '../lib/timeouts.ts';
 import { loadUserCallers } from '../tenancy/callers.ts';
 import { Credentials } from '../tenancy/credentials.ts';
 import { Secrets } from '../tenancy/secrets.ts';
@@ -99,6 +100,8 @@ export type ServicesOptions = {
   clock?: Clock;
   /** Replaces the system's resolver in tests. */
   resolve?: Resolver | undefined;
+  /** Replaces the usual times in tests. */
+  timeouts?: Readonly<Timeouts> | undefined;
   metrics?: Metrics;
   /** Running parsers, which the caller closes. By default, the services start and close their own. */
   parser?: ParserPool | undefined;
@@ -170,7 +173,7 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
     home?.process ??
     (await startProcessParts(config, log, {
       ...{ clock, metrics: metricsOfProcess, onStarted },
-      ...{ parser: options.parser, resolve: options.resolve },
+      ...{ parser: options.parser, resolve: options.resolve, timeouts: options.timeouts },
     }));
   const { blobs, parser, resolve, fetcher, renderer, issuerKeys } = process;
   await matchBlobStore(direct, blobs);
@@ -236,7 +239,7 @@ export async function createUnconnectedServices(config: Config, log: Logger): Pr
   started.add('parser pool', () => parser.close());
   const onStarted = (name: string, end: () => Promise<unknown>) => started.add(name, end);
   const metrics = new Metrics();
-  const options = { clock: systemClock, metrics, parser, resolve: undefined, onStarted };
+  const options = { clock: systemClock, metrics, parser, resolve: undefined, timeouts: undefined, onStarted };
   const process = await startProcessParts(config, log, options);
   const streams = new StreamHub({
     listenDatabase: db,

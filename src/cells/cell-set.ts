@@ -25,7 +25,7 @@ export type OpenCell = {
   handle(request: IncomingMessage, response: ServerResponse): void;
   /** Sends a request of this process. */
   inject(request: Injected): Promise<InjectedResponse>;
-  /** Rejects unless the database responds. */
+  /** Rejects unless the database responds and has a schema that this release can serve. */
   check(): Promise<unknown>;
   /** Finishes its requests and jobs, and closes its connections. */
   close(): Promise<void>;
@@ -208,10 +208,11 @@ class Cell {
       this.#failures = 0;
       if (!this.#closed) this.#trouble = undefined;
     } catch (error) {
+      const refused = this.#options.isRefusal(error);
       this.#failures += 1;
-      if (this.#failures === failuresMax) {
-        this.#trouble = 'does not respond';
-        this.#options.log.error({ err: error, cell: name }, 'A cell does not respond');
+      if (this.#failures === (refused ? 1 : failuresMax)) {
+        this.#trouble = refused ? 'is not set up correctly' : 'does not respond';
+        this.#options.log.error({ err: error, cell: name }, refused ? 'A cell is refused' : 'A cell does not respond');
       }
     }
     this.#later(checkEveryMs, () => this.#check());

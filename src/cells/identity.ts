@@ -1,5 +1,5 @@
 import type { Database, Db } from '../db/database.ts';
-import { newUuid } from '../lib/ids.ts';
+import { formatId, newUuid } from '../lib/ids.ts';
 import { version } from '../lib/version.ts';
 import { unwrapsStoredKeys } from '../tenancy/rotation-store.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
@@ -83,6 +83,22 @@ export async function refuseForeign(db: Db, { name, installation }: Named): Prom
   if (identity.cell === null)
     throw new CellRefused(`The database of the cell ${name} is the directory: leave out its database_url.`);
   if (identity.cell !== name) throw new CellRefused(`The cells ${name} and ${identity.cell} have the same database.`);
+}
+
+/**
+ * Throws CellRefused if the cell would work on apps that the directory knows in another one. A database that was restored
+ * from an earlier time does, and would run their schedules and jobs twice.
+ */
+export async function refuseStrayApps(directory: Db, db: Db, name: string): Promise<void> {
+  const elsewhere = await store.listPlacedElsewhere(directory, await store.listOpenApps(db), name);
+  // One that has just moved away was open when it was listed, and is not any more.
+  const checked = await Promise.all(elsewhere.map(async (id) => ((await store.hasApp(db, id)) ? [id] : [])));
+  const [first, ...more] = checked.flat();
+  if (first === undefined) return;
+  const others = more.length === 0 ? '' : ` and ${more.length} more`;
+  throw new CellRefused(
+    `The cell ${name} has ${formatId('app', first)}${others}, which the directory knows in another cell. If a database was restored, run: quarry cells reconcile ${name} (or: quarry cells reconcile directory, if that was restored).`,
+  );
 }
 
 /** Makes a migrated database the cell of this name, once. Throws CellRefused if it cannot be. */

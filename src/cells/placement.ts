@@ -12,6 +12,11 @@ export type CellMembership = {
   placement: AppPlacement;
   /** Whether the app is in this cell and is not being moved. */
   ownsApp(appId: string): Promise<boolean>;
+  /**
+   * The database of an app of another cell; undefined for one of this cell. Throws 503 while that cell cannot be used.
+   * A developer's request to the directory's server may concern apps of every cell.
+   */
+  databaseElsewhere(appId: string): Promise<Database | undefined>;
   /** Whether the app of a failed request has moved to another cell. The next request is sent there. */
   hasMoved(request: IncomingMessage, app: string | undefined): Promise<boolean>;
 };
@@ -67,8 +72,10 @@ export function createPlacement({ directory, set }: { directory: Database; set: 
 
     async list(developerId, page) {
       const [rows, total] = await store.listPlacedApps(directory, developerId, page);
-      return [rows.map((row) => ({ ...row, runRetention: null })), total];
+      return [rows.map((row) => ({ ...row, runRetention: null, assistants: true })), total];
     },
+
+    listIds: (developerId, max) => store.listPlacedIds(directory, developerId, max),
 
     rename: (row) => store.updatePlacedApp(directory, row),
   };

@@ -1,6 +1,7 @@
 import type { DatabaseTarget } from '../db/address.ts';
 import { type Database, openDatabase } from '../db/database.ts';
 import { requireMigrated, SchemaMismatchError } from '../db/migrate.ts';
+import { CellRefused, refuseStrayApps } from './identity.ts';
 import type { CellSettings } from './settings.ts';
 import * as store from './store.ts';
 
@@ -43,7 +44,9 @@ export async function inspectCells(directory: Database, settings: readonly CellS
     const row = rows.find(({ name }) => name === cell.name);
     const known: CellStatus = { name: cell.name, state: row?.state ?? 'new', apps: row?.apps ?? 0 };
     if (row?.release != null) known.release = row.release;
-    const inspected = withCell(cell, directory, (db) => inspectCell(db, cell.name, installation, row));
+    const inspected = withCell(cell, directory, (db) =>
+      inspectCell(directory, db, { name: cell.name, installation, row }),
+    );
     return { ...known, ...(await inspected.catch((error: unknown) => ({ problem: reasonOf(error) }))) };
   });
   const unlisted = rows
@@ -52,11 +55,12 @@ export async function inspectCells(directory: Database, settings: readonly CellS
   return [...(await Promise.all(named)), ...unlisted];
 }
 
+type Known = { name: string; installation: string | undefined; row: store.CellRow | undefined };
+
 async function inspectCell(
+  directory: Database,
   db: Database,
-  name: string,
-  installation: string | undefined,
-  row: store.CellRow | undefined,
+  { name, installation, row }: Known,
 ): Promise<{ bytes?: number; problem?: string }> {
   const bytes = await store.measureDatabase(db);
   if (row?.database == null) return { bytes };
@@ -65,7 +69,14 @@ async function inspectCell(
   if (identity === undefined) return { bytes, problem: 'its database is not that of a cell' };
   if (identity.installation !== installation) return { bytes, problem: 'its database belongs to another installation' };
   if (identity.cell !== name) return { bytes, problem: `its database is that of ${identity.cell ?? 'the directory'}` };
-  return identity.database === row.database ? { bytes } : { bytes, problem: 'its database is another one than before' };
+  if (identity.database !== row.database) return { bytes, problem: 'its database is another one than before' };
+  try {
+    await refuseStrayApps(directory, db, name);
+  } catch (error) {
+    if (error instanceof CellRefused) return { bytes, problem: error.message };
+    throw error;
+  }
+  return { bytes };
 }
 
 function reasonOf(error: unknown): string {

@@ -60,6 +60,20 @@ export async function hasApp(db: Db, appId: string): Promise<boolean> {
   return row.found;
 }
 
+/** Apps that the database of a cell works on: without copies that a move has closed. */
+export async function listOpenApps(db: Db): Promise<string[]> {
+  const rows = await db<{ id: string }[]>`
+    select id from apps where not exists (select from app_fences f where f.app_id = apps.id and f.frozen)`;
+  return rows.map(({ id }) => id);
+}
+
+/** Of these apps, those that the directory knows in another cell. */
+export async function listPlacedElsewhere(db: Db, appIds: readonly string[], cell: string): Promise<string[]> {
+  const rows = await db<{ appId: string }[]>`
+    select app_id from cell_apps where app_id = any (${appIds}) and cell <> ${cell} order by app_id`;
+  return rows.map(({ appId }) => appId);
+}
+
 export async function measureDatabase(db: Db): Promise<number> {
   const [row] = await db<[{ bytes: number }]>`select pg_database_size(current_database())::float8 as bytes`;
   return row.bytes;
@@ -156,4 +170,10 @@ export async function listPlacedApps(
   const [count] = await db<[{ total: number }]>`
     select count(*) as total from cell_apps where developer_id = ${developerId}`;
   return [rows, count.total];
+}
+
+export async function listPlacedIds(db: Db, developerId: string, max: number): Promise<string[]> {
+  const rows = await db<{ appId: string }[]>`
+    select app_id from cell_apps where developer_id = ${developerId} order by app_id limit ${max}`;
+  return rows.map(({ appId }) => appId);
 }

@@ -5,7 +5,7 @@ import { readCount } from './arguments.ts';
 import type { AutomationsOptions } from './client/automations.ts';
 import { addPeopleCommands } from './client/people.ts';
 import type { AddOptions } from './operate/add.ts';
-import type { TakeOptions } from './operate/backup.ts';
+import type { RestoreOptions, TakeOptions } from './operate/backup.ts';
 import type { BundleOptions } from './operate/bundle.ts';
 import type { VerifyOptions } from './operate/verify.ts';
 
@@ -227,6 +227,12 @@ function addCellCommands(program: Command, end: End): void {
       end(await (await import('./operate/balance.ts')).balance(options));
     });
   cells
+    .command('reconcile <name>')
+    .description('after a cell, or the "directory", was restored by other means than quarry restore')
+    .action(async (name: string) => {
+      end(await (await import('./operate/reconcile.ts')).reconcile(name));
+    });
+  cells
     .command('moves')
     .description('show the moves that have not ended, and the latest others')
     .option('--json', 'print JSON')
@@ -249,6 +255,10 @@ function addBackupCommands(program: Command, end: End): void {
     .option('--to <url>', 'a bucket instead: s3://bucket/prefix, encrypted with QUARRY_BACKUP_KEY')
     .option('--keep <number>', 'remove all but the newest backups of the bucket', readCount)
     .option('--include-secret', 'include the generated root secret of the data directory')
+    .option(
+      '--cell <name>',
+      'only this cell, or "directory"; default with QUARRY_CELLS: each into a directory of its own',
+    )
     .action(async (directory: string | undefined, options: TakeOptions) => {
       end(await (await import('./operate/backup.ts')).take(directory, options));
     });
@@ -268,7 +278,8 @@ function addBackupCommands(program: Command, end: End): void {
     .command('restore <directory>')
     .description('restore a backup into an empty database and blob store; s3://… names its newest one')
     .option('--reuse-blobs', 'use contents that are already in the blob store, after verifying them')
-    .action(async (directory: string, options: { reuseBlobs?: boolean }) => {
+    .option('--cell <name>', 'the cell of the backup, with QUARRY_CELLS')
+    .action(async (directory: string, options: RestoreOptions) => {
       end(await (await import('./operate/backup.ts')).restore(directory, options));
     });
 }

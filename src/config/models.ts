@@ -65,6 +65,11 @@ export const modelSettings = {
     undefined,
     'JSON file with further language models and aliases of the operator; see docs/language-models.md.',
   ),
+  answersJudge: text(
+    'QUARRY_ANSWERS_JUDGE',
+    undefined,
+    'Language model of the operator, by its name or alias, that judges whether passages support the sentences of answers; see docs/answers.md.',
+  ),
   modelCallDays: integer(
     'QUARRY_MODEL_CALL_DAYS',
     30,

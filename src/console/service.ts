@@ -1,4 +1,5 @@
 import type { Static } from 'typebox';
+import type { AppPlacement } from '../apps/service.ts';
 import { findApp } from '../apps/store.ts';
 import { type Database, production } from '../db/database.ts';
 import type { AuditActor } from '../http/route/audit.ts';
@@ -24,10 +25,15 @@ export type ConsoleDeps = {
   users: UserService;
   credentials: Credentials;
   sessions: Sessions;
+  /** Lists a developer's apps in all cells. Undefined: every app is in `db`. */
+  placement?: Pick<AppPlacement, 'listIds'> | undefined;
 };
 
+/** A developer's sign-in is logged in at most so many of their apps. */
+const appsMax = 100;
+
 export function createConsoleService(deps: ConsoleDeps) {
-  const { db, directory, clock, auth, users, credentials, sessions } = deps;
+  const { db, directory, clock, auth, users, credentials, sessions, placement } = deps;
   const links = createSignInLinks({ db: directory, clock });
 
   /** The public data of a session, with a new CSRF token. */
@@ -53,7 +59,8 @@ export function createConsoleService(deps: ConsoleDeps) {
       const { appId, sandboxId, userId } = session;
       return { scopes: [{ appId, sandboxId }], kind: 'user', id: userId, credential };
     }
-    const appIds = await store.listDeveloperApps(db, session.developerId);
+    const appIds = await (placement?.listIds(session.developerId, appsMax) ??
+      store.listDeveloperApps(db, session.developerId, appsMax));
     const scopes = appIds.map((appId) => ({ appId, sandboxId: production }));
     return { scopes, kind: 'developer', id: session.developerId, credential };
   }

@@ -58,10 +58,8 @@ export async function deleteSignInLink(db: Db, digest: Buffer, now: Date): Promi
   return row?.isFresh ? row.tokenDigest : undefined;
 }
 
-const appsMax = 100;
-
-export async function listDeveloperApps(db: Db, developerId: string): Promise<string[]> {
+export async function listDeveloperApps(db: Db, developerId: string, max: number): Promise<string[]> {
   const rows = await db<{ id: string }[]>`
-    select id from apps where developer_id = ${developerId} order by id limit ${appsMax}`;
+    select id from apps where developer_id = ${developerId} order by id limit ${max}`;
   return rows.map(({ id }) => id);
 }

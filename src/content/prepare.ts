@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { type Chunk, chunkMarkdown } from './chunk.ts';
-import { packVector } from './embed/codes.ts';
+import { type PackedVector, packWithCode } from './embed/codes.ts';
 import { embedTokens } from './embed/lexical.ts';
 import type { HeadingFragments } from './fragments.ts';
 import { detectLanguage } from './language.ts';
@@ -41,8 +41,8 @@ export type PreparedText = {
   chunks: PreparedChunk[];
   /** The postings of groups of consecutive chunks. In each group, ordinals count from 0. */
   bundles: { chunkCount: number; content: Buffer }[];
-  /** Packed vectors by the hash of their chunk. */
-  vectors: [hash: string, vector: Buffer][];
+  /** Vectors by the hash of their chunk. */
+  vectors: [hash: string, vector: PackedVector][];
 };
 
 /**
@@ -88,7 +88,7 @@ export function prepareText({ text, title, embedIn, embedded, ...input }: Prepar
       if (embedIn === undefined) return { ...place, hash, words, context };
       if (!known.has(hash)) {
         known.add(hash);
-        vectors.push([hash, packVector(embedTokens(tokens, embedIn))]);
+        vectors.push([hash, packWithCode(embedTokens(tokens, embedIn))]);
       }
       return { ...place, hash, words };
     },

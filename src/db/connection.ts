@@ -36,6 +36,8 @@ export class Connection {
   #isEnding = false;
   /** The number of statements without a response yet. */
   #running = 0;
+  /** Whether statements are gathered until the end of this turn. */
+  #isGathering = false;
 
   private constructor({ target, applicationName, prepare, timeoutMs, behindPooler = false }: ConnectionOptions) {
     this.#prepare = prepare;
@@ -94,6 +96,7 @@ export class Connection {
         reject(withOrigin(ConnectionError.fromDriver(error), strings));
       });
       this.#running += 1;
+      this.#gather();
       this.#client.query(query as unknown as pg.Submittable);
     });
   }
@@ -107,6 +110,7 @@ export class Connection {
   /** Runs SQL without values, possibly several statements. Returns the command tag of the last one. */
   async runScript(text: string): Promise<string> {
     this.#running += 1;
+    this.#gather();
     try {
       const results = (await this.#client.query(text)) as pg.QueryResult | pg.QueryResult[];
       return (Array.isArray(results) ? results.at(-1) : results)?.command ?? '';
@@ -130,6 +134,18 @@ export class Connection {
   /** Ends the session immediately. Running statements fail. */
   destroy(): void {
     this.#client.destroy();
+  }
+
+  /** Sends the statements of one turn in one system call, which costs as much as one of them. */
+  #gather(): void {
+    if (this.#isGathering) return;
+    this.#isGathering = true;
+    const { stream } = (this.#client as unknown as { connection: Wire }).connection;
+    stream.cork();
+    process.nextTick(() => {
+      this.#isGathering = false;
+      stream.uncork();
+    });
   }
 
   #findPrepared(text: string): Prepared | undefined {

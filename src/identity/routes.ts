@@ -3,6 +3,7 @@ import { bodyBudgets } from '../http/body/budgets.ts';
 import { registerResource } from '../http/route/resource.ts';
 import { type Api, operators } from '../http/route/route.ts';
 import { AppError } from '../lib/errors.ts';
+import type { Scope } from '../tenancy/caller.ts';
 import type { Credentials } from '../tenancy/credentials.ts';
 import { assistantAreas } from '../tenancy/key-scopes.ts';
 import { mcpIssuer, mcpResource } from '../tenancy/mcp-tokens.ts';
@@ -16,13 +17,13 @@ type IdentityRouteDeps = {
   identity: IdentityService;
   credentials: Credentials;
   baseUrl: () => string;
-  /** Whether this server is an authorization server for its MCP endpoints. */
-  mcpOauth: boolean;
+  /** Whether this server is an authorization server for the MCP endpoints of the app. */
+  signsInAssistants(scope: Scope): Promise<boolean>;
 };
 
 export function registerIdentityRoutes(
   api: Api,
-  { identity, credentials, baseUrl, mcpOauth }: IdentityRouteDeps,
+  { identity, credentials, baseUrl, signsInAssistants }: IdentityRouteDeps,
 ): void {
   registerResource(api, {
     path: '/identity_issuers',
@@ -55,7 +56,7 @@ export function registerIdentityRoutes(
     tag,
     summary: 'Get the OAuth metadata of an app’s MCP endpoint',
     description:
-      'RFC 9728: the issuers whose tokens `/mcp/{key}` accepts; first this server itself, with `QUARRY_MCP_OAUTH`. The key is a publishable one.',
+      'RFC 9728: the issuers whose tokens `/mcp/{key}` accepts; first this server itself, with `QUARRY_MCP_OAUTH` and unless the app has switched it off. The key is a publishable one.',
     params: Type.Object({ key: Type.String() }),
     responses: {
       200: Type.Object({
@@ -69,14 +70,15 @@ export function registerIdentityRoutes(
     handler: async ({ params }) => {
       const scope = await findScope(credentials, params.key);
       const issuers = await identity.listOf(scope);
+      const isOwn = await signsInAssistants(scope);
       return {
         resource: mcpResource(baseUrl(), params.key),
         resource_name: 'Quarry',
         authorization_servers: [
-          ...(mcpOauth ? [mcpIssuer(baseUrl(), params.key)] : []),
+          ...(isOwn ? [mcpIssuer(baseUrl(), params.key)] : []),
           ...issuers.map(({ issuer }) => issuer),
         ],
-        scopes_supported: [...(mcpOauth ? assistantAreas : []), ...(issuers.length > 0 || !mcpOauth ? ['openid'] : [])],
+        scopes_supported: [...(isOwn ? assistantAreas : []), ...(issuers.length > 0 || !isOwn ? ['openid'] : [])],
         bearer_methods_supported: ['header'],
       };
     },

@@ -10,6 +10,8 @@ export type GenerationInput = {
   messages: readonly ChatMessage[];
   /** A JSON Schema that the output must match. */
   schema?: unknown;
+  /** The number of further requests for output that matches the schema. Default 2. */
+  repairsMax?: number;
   /** What the model may call. The calls are returned, not made. */
   tools?: readonly ToolDefinition[] | undefined;
   temperature?: number | undefined;

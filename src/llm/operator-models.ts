@@ -73,6 +73,8 @@ export type OperatorModels = {
   aliases: ReadonlyMap<string, readonly string[]>;
   /** The name of the model or alias that is used if a request names none. */
   default: string | undefined;
+  /** The name of the model or alias that judges the sentences of answers. */
+  judge: string | undefined;
 };
 
 /** The name under which the model of QUARRY_LLM_URL is listed. */
@@ -83,11 +85,12 @@ export type OperatorModelSettings = {
   llmModel: string | undefined;
   llmKey: string | undefined;
   modelsFile: string | undefined;
+  answersJudge: string | undefined;
 };
 
-/** Reads the operator's models. Throws ConfigError if the file cannot be used. */
+/** Reads the operator's models. Throws ConfigError if the file cannot be used, or a setting names none of them. */
 export function readOperatorModels(settings: OperatorModelSettings): OperatorModels {
-  const { llmUrl, llmModel, llmKey, modelsFile } = settings;
+  const { llmUrl, llmModel, llmKey, modelsFile, answersJudge: judge } = settings;
   const file = modelsFile === undefined ? { models: [] } : readModelsFile(modelsFile);
   const models = new Map<string, OperatorModel>(file.models.map((each) => [each.name, each]));
   const aliases = new Map(Object.entries(file.aliases ?? {}));
@@ -97,7 +100,9 @@ export function readOperatorModels(settings: OperatorModelSettings): OperatorMod
       ...(llmKey === undefined ? {} : { key: llmKey }),
     });
   const chosen = file.default ?? (models.has(defaultModelName) ? defaultModelName : undefined);
-  return { models, aliases, default: chosen };
+  if (judge !== undefined && !models.has(judge) && !aliases.has(judge))
+    throw new ConfigError([`QUARRY_ANSWERS_JUDGE names ${judge}, which is no model or alias of the operator`]);
+  return { models, aliases, default: chosen, judge };
 }
 
 function readModelsFile(path: string): Static<typeof fileSchema> {

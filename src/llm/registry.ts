@@ -95,14 +95,13 @@ export function createRegistry({ db, secrets, resolve, operator, allow, dataDir 
     async choose(scope: Scope, name: string | undefined): Promise<Chosen> {
       const wanted = name ?? operator.default;
       if (wanted === undefined) throw noModel();
-      const chosen = await (name === undefined ? findDefault(scope, wanted) : findNamed(scope, wanted));
-      const models = chosen.models.filter((model) => !model.needsKey || model.key !== undefined);
-      if (models.length === 0)
-        throw invalidField(
-          'model',
-          chosen.alias === null ? 'has no key: set it with the model' : 'is an alias of models that all have no key',
-        );
-      return { ...chosen, models };
+      return withKeys(name === undefined ? findOperators(wanted) : await findNamed(scope, wanted));
+    },
+
+    /** The models that judge the sentences of answers. */
+    chooseJudge(): Chosen {
+      if (operator.judge === undefined) throw new Error('No judge is configured.');
+      return withKeys(findOperators(operator.judge));
     },
 
     /** The client of a model. Throws 422 if its address is no longer allowed. */
@@ -121,11 +120,12 @@ export function createRegistry({ db, secrets, resolve, operator, allow, dataDir 
     },
   };
 
-  /** An app cannot replace what is used without a name. */
-  async function findDefault(scope: Scope, name: string): Promise<Chosen> {
+  /** Models of the operator alone: an app cannot replace what its requests do not name. */
+  function findOperators(name: string): Chosen {
     const given = operator.models.get(name);
     if (given !== undefined) return { alias: null, models: [operatorModelOf(given)] };
-    return { alias: name, models: await findModels(scope, operator.aliases.get(name) ?? []) };
+    const members = (operator.aliases.get(name) ?? []).flatMap((member) => operator.models.get(member) ?? []);
+    return { alias: name, models: members.map(operatorModelOf) };
   }
 
   function open({ id, provider, url, key, model }: Model): LlmClient {
@@ -143,6 +143,13 @@ export function createRegistry({ db, secrets, resolve, operator, allow, dataDir 
       throw error;
     }
   }
+}
+
+function withKeys({ alias, models }: Chosen): Chosen {
+  const usable = models.filter((model) => !model.needsKey || model.key !== undefined);
+  if (usable.length > 0) return { alias, models: usable };
+  const problem = alias === null ? 'has no key: set it with the model' : 'is an alias of models that all have no key';
+  throw invalidField('model', problem);
 }
 
 export function noModel(): AppError {

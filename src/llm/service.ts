@@ -49,8 +49,7 @@ export class GenerationError extends Error {
   }
 }
 
-/** Further requests after the first for output that matches the schema. */
-const repairsMax = 2;
+const repairsByDefault = 2;
 const problemsShownMax = 20;
 const problemCharactersMax = 2_000;
 
@@ -91,7 +90,7 @@ export function createLlm({ db, secrets, clock, config, log, slots, resolve, all
   });
 
   async function generate(chosen: Chosen, input: GenerationInput, of: GenerationContext): Promise<Generated> {
-    const { schema } = input;
+    const { schema, repairsMax = repairsByDefault } = input;
     // A provider that constrains the text to a schema may not be able to call tools: the text is checked here.
     const asked = input.tools === undefined ? input : { ...input, schema: undefined };
     if (schema !== undefined) await checkSchema(of.lane, schema, null);
@@ -147,9 +146,16 @@ export function createLlm({ db, secrets, clock, config, log, slots, resolve, all
 
     /** The smallest context of the models that the name stands for; undefined if none is known. */
     async contextTokens(scope: Scope, name: string | undefined): Promise<number | undefined> {
-      const { models } = await registry.choose(scope, name);
-      const known = models.flatMap(({ contextTokens }) => contextTokens ?? []);
-      return known.length === 0 ? undefined : Math.min(...known);
+      return contextTokensOf(await registry.choose(scope, name));
+    },
+
+    /** The same of the models that judge. */
+    contextTokensOfJudge: (): number | undefined => contextTokensOf(registry.chooseJudge()),
+
+    /** As `generate`, with the model that the operator chose to judge answers. */
+    async judge(input: GenerationInput, of: GenerationContext): Promise<Generated> {
+      const asked = { ...input, model: operator.judge };
+      return slots.run(of.lane, () => generate(registry.chooseJudge(), asked, of), of.signal);
     },
 
     /** Throws GenerationError, AppError, or the signal's reason if the signal is aborted. */
@@ -158,6 +164,11 @@ export function createLlm({ db, secrets, clock, config, log, slots, resolve, all
       return slots.run(of.lane, () => generate(chosen, input, of), of.signal);
     },
   };
+}
+
+function contextTokensOf({ models }: Chosen): number | undefined {
+  const known = models.flatMap(({ contextTokens }) => contextTokens ?? []);
+  return known.length === 0 ? undefined : Math.min(...known);
 }
 
 /**

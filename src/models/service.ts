@@ -1,4 +1,3 @@
-import { isHeaderToken } from '../config/forms.ts';
 import type { Fetcher } from '../content/fetch/guarded-fetch.ts';
 import type { Database, Db } from '../db/database.ts';
 import type { PageRequest } from '../http/route/pages.ts';
@@ -10,6 +9,7 @@ import type { AliasRow, ModelRow } from '../llm/model-store.ts';
 import { defaultUrls, type OperatorModels } from '../llm/operator-models.ts';
 import { requiresKey, wrapKey } from '../llm/registry.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';
+import { requireHeaderToken } from '../tenancy/header-token.ts';
 import { fieldId, pathId } from '../tenancy/references.ts';
 import { requireRoom } from '../tenancy/room.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
@@ -60,17 +60,12 @@ export function createModelService({ db, clock, secrets, fetcher, operator }: Mo
     }
   }
 
-  function requireKeyForHeader(key: string | null | undefined): void {
-    if (typeof key === 'string' && !isHeaderToken(key))
-      throw invalidField('key', 'must be printable ASCII without spaces, because it is sent in a header');
-  }
-
   return {
     async create(caller: Caller, input: ModelCreate): Promise<ModelRow> {
       const url = input.url ?? defaultUrls[input.provider];
       if (url === undefined) throw invalidField('url', `is required for the provider ${input.provider}`);
       requireSafeUrl(url);
-      requireKeyForHeader(input.key);
+      requireHeaderToken('key', input.key);
       const { appId, sandboxId } = caller;
       const message = `There can be at most ${modelsMax} models.`;
       return db.begin(async (tx) => {
@@ -100,7 +95,7 @@ export function createModelService({ db, clock, secrets, fetcher, operator }: Mo
     /** A URL of another host removes the key: it was given for the host before. */
     async update(caller: Caller, id: string, change: ModelUpdate): Promise<ModelRow> {
       if (change.url !== undefined) requireSafeUrl(change.url);
-      requireKeyForHeader(change.key);
+      requireHeaderToken('key', change.key);
       return db.begin(async (tx) => {
         const row = found(await store.lockModel(tx, caller, pathId('model', id)));
         if (change.name !== undefined && change.name !== row.name)

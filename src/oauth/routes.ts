@@ -13,7 +13,7 @@ import type { OauthService } from './service.ts';
 const tag = 'Sign-in';
 const params = Type.Object({ key: Type.String() });
 const errors = schema.oauthErrorSchema;
-const onlyIfOn = 'The key is a publishable one. 404 unless `QUARRY_MCP_OAUTH` is on.';
+const onlyIfOn = 'The key is a publishable one. 404 unless `QUARRY_MCP_OAUTH` is on, and `assistants` of the app.';
 
 export function registerOauthRoutes(api: Api, { oauth }: { oauth: OauthService }): void {
   registerServerRoutes(api, oauth);

@@ -59,12 +59,13 @@ export function createOauthService(deps: OauthDeps) {
   const { db, clock, secrets, credentials, baseUrl, takeTurn } = deps;
   const clients = new Clients(deps);
 
-  /** The app of a publishable key; 404 for any other text, or if the operator has not switched this on. */
+  /** The app of a publishable key; 404 for any other text, or if the operator or the app has not switched this on. */
   async function placeOf(key: string): Promise<Place> {
     if (!deps.mcpOauth) throw new AppError('not_found', 'There is no such path.');
     const headers = { apiKey: key, authorization: undefined, app: undefined, sandbox: undefined };
     const { identity } = await credentials.identify(headers).catch(() => ({ identity: undefined }));
-    if (identity?.kind !== 'publishable') throw new AppError('not_found', 'There is no such path.');
+    if (identity?.kind !== 'publishable' || !(await store.findSwitch(db, identity.appId)))
+      throw new AppError('not_found', 'There is no such path.');
     return { appId: identity.appId, sandboxId: identity.sandboxId, keyId: identity.keyId, key };
   }
 
@@ -187,6 +188,11 @@ export function createOauthService(deps: OauthDeps) {
   }
 
   return {
+    /** Whether users of this app sign assistants in here. */
+    isOn: async ({ appId }: Scope) => deps.mcpOauth && (await store.findSwitch(db, appId)),
+
+    disconnectAll: store.deleteGrantsOfApp,
+
     /** The metadata of the authorization server (RFC 8414). */
     async describe(key: string) {
       await placeOf(key);
@@ -279,6 +285,8 @@ export function createOauthService(deps: OauthDeps) {
       const created = await db.begin(async (tx) => {
         const message = `A user has at most ${grantsMax} connected assistants. Disconnect one first.`;
         const room = { things: 'connected assistants', max: grantsMax, message, appId, sandboxId, of: userId };
+        if (!(await store.lockSwitch(tx, appId)))
+          throw new AppError('conflict', 'The app no longer lets assistants connect.');
         await requireRoom(tx, room, () => store.countGrants(tx, caller, userId, now));
         return store.insertGrant(tx, {
           ...{ appId, id, userId, keyId: pending.keyId, epoch: epochOf(credential), scopes: granted },

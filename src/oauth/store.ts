@@ -109,3 +109,22 @@ export async function deleteEndedGrants(db: Db, now: Date): Promise<void> {
   await db`delete from assistant_grants g where g.expires_at <= ${now} or not exists (
     select from users u where u.app_id = g.app_id and u.id = g.user_id and u.session_epoch = g.session_epoch)`;
 }
+
+/**
+ * Whether the app lets assistants connect. Whoever changes this waits for the end of the transaction, and then ends what it
+ * has connected.
+ */
+export async function lockSwitch(db: Db, appId: string): Promise<boolean> {
+  const [app] = await db<{ assistants: boolean }[]>`select assistants from apps where id = ${appId} for share`;
+  return app?.assistants ?? false;
+}
+
+export async function findSwitch(db: Db, appId: string): Promise<boolean> {
+  const [app] = await db<{ assistants: boolean }[]>`select assistants from apps where id = ${appId}`;
+  return app?.assistants ?? false;
+}
+
+/** Ends every connection to the app. */
+export async function deleteGrantsOfApp(db: Db, appId: string): Promise<void> {
+  await db`delete from assistant_grants where app_id = ${appId}`;
+}

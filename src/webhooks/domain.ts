@@ -4,6 +4,7 @@ import type { Domain } from '../domain.ts';
 import type { OnLogged } from '../events/log.ts';
 import { taskNames } from '../jobs/task-names.ts';
 import type { Clock } from '../lib/clock.ts';
+import type { Timeouts } from '../lib/timeouts.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
 import { createWebhookService, type WebhookService } from './service.ts';
 import { addDeliverJob, createWebhookWork, deliverEvents } from './workflow.ts';
@@ -22,6 +23,7 @@ type WebhooksDeps = {
   clock: Clock;
   secrets: Secrets;
   fetcher: Fetcher;
+  timeouts: Readonly<Timeouts>;
   /** Counts an attempt, with how it ended. */
   observe(outcome: string, seconds: number): void;
 };

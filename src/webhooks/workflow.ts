@@ -9,6 +9,7 @@ import type { JobContext } from '../jobs/task.ts';
 import { taskNames } from '../jobs/task-names.ts';
 import type { Clock } from '../lib/clock.ts';
 import { formatId } from '../lib/ids.ts';
+import type { Timeouts } from '../lib/timeouts.ts';
 import type { Scope } from '../tenancy/caller.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
 import { signedHeaders } from '../tenancy/signed-messages.ts';
@@ -31,13 +32,12 @@ type WebhookWorkDeps = {
   clock: Clock;
   secrets: Secrets;
   fetcher: Fetcher;
+  timeouts: Readonly<Timeouts>;
   observe(outcome: string, seconds: number): void;
 };
 
 /** Concurrent requests of one process to one webhook. */
 const requestsMax = 8;
-/** Tests of what other deliveries do meanwhile lengthen the time. */
-export const deliveryBounds = { timeoutMs: 15_000 };
 /** If an attempt is not recorded after this time, its process has died, and the delivery is due again. */
 const claimMs = 30_000;
 const secondMs = 1_000;
@@ -166,7 +166,7 @@ type Outcome = Pick<Attempt, 'status' | 'error'>;
 
 /** Returns undefined if the process stops meanwhile. The body of the response is never read. */
 async function send(
-  { fetcher, secrets }: WebhookWorkDeps,
+  { fetcher, secrets, timeouts }: WebhookWorkDeps,
   delivery: ClaimedDelivery,
   now: Date,
   signal: AbortSignal,
@@ -180,7 +180,7 @@ async function send(
       body,
       lane: delivery.appId,
       redirect: 'manual',
-      timeoutMs: deliveryBounds.timeoutMs,
+      timeoutMs: timeouts.deliveryMs,
       signal,
       bytesMax: Number.POSITIVE_INFINITY,
       headers: {

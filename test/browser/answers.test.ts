@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
+import type { ServerResponse } from 'node:http';
 import { createRequire } from 'node:module';
 import { after, afterEach, test } from 'node:test';
 import type { Page } from 'playwright-core';
@@ -11,7 +12,9 @@ import { chatEvent, startLanguageModel } from '../support/language-model.ts';
 import { findLayoutProblems } from '../support/screens.ts';
 
 const model = await startLanguageModel();
-const it = await ConsoleTest.start({ env: { QUARRY_LLM_URL: model.url, QUARRY_LLM_MODEL: 'harbour-small' } });
+const it = await ConsoleTest.start({
+  env: { QUARRY_LLM_URL: model.url, QUARRY_LLM_MODEL: 'harbour-small', QUARRY_ANSWERS_JUDGE: 'default' },
+});
 const without = await ConsoleTest.start();
 after(async () => {
   await it.close();
@@ -74,8 +77,8 @@ test('an answer arrives with its citations, which open the passage and the place
     'The rules say "the harbour master doubles the fee in a storm" [1]. ',
     'Fishing boats pay nothing.',
   ];
-  model.script = () => ({
-    respond(response) {
+  const write = {
+    respond(response: ServerResponse) {
       response.writeHead(200, { 'content-type': 'text/event-stream' });
       response.write(chatEvent(parts[0] ?? ''));
       void rest.promise.then(() => {
@@ -84,14 +87,17 @@ test('an answer arrives with its citations, which open the passage and the place
         response.end('data: [DONE]\n\n');
       });
     },
-  });
+  };
+  // Only the judge is asked for JSON.
+  model.script = ({ response_format }) =>
+    response_format === undefined ? write : '{"verdicts":[{"sentence":1,"supported":true}]}';
   await ask(page);
   const answer = page.getByRole('region', { name: 'Answer' });
   await answer.getByText('another day', { exact: true }).waitFor();
   await page.getByRole('button', { name: 'Stop' }).waitFor();
   rest.resolve();
 
-  await answer.getByText('3 sentences · 2 not supported · harbour-small').waitFor();
+  await answer.getByText('3 sentences · 2 not supported · 1 supported by the judge · harbour-small').waitFor();
   await answer.getByText('not supported: the quote was altered').waitFor();
   await answer.getByText('not supported: cites no passage').waitFor();
   const quotes = answer.locator('q');

@@ -15,7 +15,7 @@ import { startTestServer } from '../support/server.ts';
  * Several processes call a model within one budget, and are killed meanwhile. The budget is never exceeded, and every
  * token that a call used or may have used counts.
  */
-const kills = Number(process.env.CRASH_KILLS ?? 3);
+const kills = Number(process.env.CRASH_KILLS ?? 2);
 const runCount = Number(process.env.CRASH_RUNS ?? 40);
 const tokens = 2_000;
 const workerFile = fileURLToPath(new URL('../support/automation-worker.ts', import.meta.url));

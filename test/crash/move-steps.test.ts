@@ -16,7 +16,7 @@ const points = [
   ...['deleted files', 'deleted users', 'done'],
 ];
 /** The number of kills of one move. */
-const pointsMax = Number(process.env.CRASH_POINTS ?? 7);
+const pointsMax = Number(process.env.CRASH_POINTS ?? 4);
 
 const pair = await createPair();
 after(() => pair.close());

@@ -10,8 +10,8 @@ import { verifyAll } from '../support/ledger.ts';
 import { until } from '../support/until.ts';
 
 const runCount = 300;
-/** Kills of the server, each while it deletes runs, and ends of its sessions. */
-const rounds = Number(process.env.QUARRY_CRASH_ROUNDS ?? 6);
+/** Kills of the server, each while it deletes runs, and the end of its sessions in every third. */
+const rounds = Number(process.env.CRASH_ROUNDS ?? 3);
 
 const server = await startKillableServer('retention');
 after(() => server.close());

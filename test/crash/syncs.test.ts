@@ -11,7 +11,7 @@ const dataDir = mkdtempSync(join(tmpdir(), 'quarry-crash-syncs-'));
 chmodSync(dataDir, 0o755);
 after(() => rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 }));
 
-const rounds = Number(process.env.CRASH_ROUNDS ?? 3);
+const rounds = Number(process.env.CRASH_ROUNDS ?? 2);
 const batches = 6;
 const documentsPerBatch = 10;
 const env = { QUARRY_DATA_DIR: dataDir, QUARRY_PARSE_WORKERS: '1' };

@@ -14,8 +14,8 @@ import { startTestServer } from '../support/server.ts';
  * Workers are killed while models call tools. Each run calls an operation and an automation three times each, in three
  * turns; every call has its effect exactly once, and a call that was completed is in no journal twice.
  */
-const kills = Number(process.env.CRASH_KILLS ?? 3);
-const runCount = Number(process.env.CRASH_RUNS ?? 12);
+const kills = Number(process.env.CRASH_KILLS ?? 2);
+const runCount = Number(process.env.CRASH_RUNS ?? 8);
 const turns = 3;
 const workerFile = fileURLToPath(new URL('../support/automation-worker.ts', import.meta.url));
 

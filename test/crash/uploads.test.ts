@@ -18,7 +18,7 @@ const dataDir = mkdtempSync(join(tmpdir(), 'quarry-crash-uploads-'));
 chmodSync(dataDir, 0o755);
 after(() => rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 }));
 
-const rounds = Number(process.env.CRASH_ROUNDS ?? 2);
+const rounds = Number(process.env.CRASH_ROUNDS ?? 1);
 const uploadersCount = 6;
 const acknowledgedPerRound = 25;
 

@@ -44,30 +44,29 @@ export function listParts(length: Length, seed: number): Part[] {
     ALTERED_SEED: String(seed),
   };
   const crash = (name: string) => `test/crash/${name}.test.ts`;
-  const kills = { CRASH_ROUNDS: of(4, 20), CRASH_KILLS: of(4, 50), CRASH_RUNS: of(30, 500) };
+  const kills = {
+    ...{ CRASH_ROUNDS: of(4, 20), CRASH_KILLS: of(4, 50), CRASH_RUNS: of(30, 500) },
+    ...{ CRASH_FAILOVERS: of(1, 5), CRASH_MOVES: of(2, 20), CRASH_POINTS: of(7, 19) },
+  };
   return [
     tests('crash-mixed', `${of(24, 200)} kills under mixed load`, [crash('mixed')], { CRASH_KILLS: of(24, 200) }),
     tests(
       'crash-work',
       `crashes of each kind of work, ${kills.CRASH_ROUNDS} rounds`,
       [
-        'automations-waiting',
-        'automations',
-        'crawl',
-        'idempotency',
-        'jobs-waiting',
-        'jobs',
-        'knowledge',
-        'webhooks',
+        ...['automations-waiting', 'automations', 'budgets', 'claims', 'crawl', 'erasures', 'failover', 'idempotency'],
+        ...['jobs-waiting', 'jobs', 'knowledge', 'learning', 'move', 'move-steps', 'programs', 'retention'],
+        ...['structured', 'syncs', 'tools', 'webhooks'],
       ].map(crash),
       kills,
     ),
     tests(
       'crash-bytes',
       'crashes during uploads, watches, backups and sealing, and of the parts of a server',
-      ['backup', 'embedded', 'ledger', 'lifecycle', 'resumable', 'roles', 'supervisor', 'uploads', 'watchers'].map(
-        crash,
-      ),
+      [
+        ...['backup', 'cells-start', 'embedded', 'fleet', 'idle', 'ledger', 'lifecycle', 'resumable', 'roles'],
+        ...['supervisor', 'uploads', 'watchers'],
+      ].map(crash),
       {
         CRASH_UPLOAD_MB: of(24, 2_048),
         CRASH_WATCHERS: of(24, 1_000),
@@ -106,7 +105,7 @@ export function listParts(length: Length, seed: number): Part[] {
       { MODEL_TIMES: of(4, 40), INDEX_STEPS: of(100, 1_000) },
     ),
     tests('cases', 'generated cases of the other tests, other ones than those of `npm test`', [
-      ...['database', 'ledger'].map((name) => `test/api/${name}.test.ts`),
+      ...['test/api/db/database.test.ts', 'test/api/ledger/ledger.test.ts'],
       ...[
         'backup-encryption',
         'chunk',

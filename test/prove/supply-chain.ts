@@ -10,13 +10,7 @@ import { existsSync, lstatSync, mkdtempSync, readdirSync, readFileSync, rmSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-
-/** Packages that are behind by a major version, with the reason. */
-const behind: Record<string, string> = {
-  '@types/node': 'describes the version of Node that runs, which is 24',
-  htmlparser2: 'every page passes through it, so the measured quality of extraction is repeated with the new one first',
-  vite: 'version 8 builds with a native bundler for each platform; the override of rollup by WebAssembly belongs to 7',
-};
+import { behind } from './packages-behind.ts';
 
 type Locked = { version: string; integrity?: string };
 
@@ -138,10 +132,15 @@ function checkLag(): void {
     const { wanted = '0', latest = '0' } = outdated[name] ?? {};
     return major(latest) > major(wanted);
   });
-  for (const name of lagging)
-    if (behind[name] === undefined)
-      problems.push(`${name} is behind by a major version: update it, or say here why not`);
+  for (const name of lagging) {
+    const latest = outdated[name]?.latest ?? '';
+    const known = behind[name];
+    if (known === undefined)
+      problems.push(`${name} is behind ${latest}: update it, or say in packages-behind.ts why not`);
+    else if (major(latest) !== known.latest)
+      problems.push(`${name} is at ${latest}: look at it again, and say so there`);
+    else console.log(`ℹ ${name} is behind ${latest}: ${known.reason}`);
+  }
   for (const name of Object.keys(behind))
-    if (!lagging.includes(name)) problems.push(`${name} is not behind any more: remove its reason`);
-  for (const name of lagging) console.log(`ℹ ${name} is a major version behind: ${behind[name]}`);
+    if (!lagging.includes(name)) problems.push(`${name} is not behind any more: remove it from packages-behind.ts`);
 }

@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import { type Lock, recordPackages } from '../../scripts/record-packages.ts';
 import { createSbom } from '../../scripts/sbom.ts';
 import { readRecordedPackages } from '../../src/lib/add-ons.ts';
+import { behind } from '../prove/packages-behind.ts';
 import { projectRoot, readProjectFile } from '../support/source.ts';
 
 type Package = {
@@ -113,6 +114,21 @@ test('a record in docs/decisions names each direct dependency', () => {
   const missing = kinds.flatMap((kind) => Object.keys(project[kind] ?? {})).filter((name) => !isNamed(name));
   assert.deepEqual(missing, [], 'Say why in a record of docs/decisions.');
   assert.ok(!isNamed('left-pad') && !isNamed('react-d'));
+});
+
+test('a package that lags by a major release is named with the reason, and no other', () => {
+  const versions = Object.assign({}, project.dependencies, project.devDependencies, project.optionalDependencies);
+  const findWrong = (named: typeof behind) =>
+    Object.entries(named).flatMap(([name, { latest, reason }]) => {
+      const used = Number(/\d+/.exec(versions[name] ?? '')?.[0] ?? Number.POSITIVE_INFINITY);
+      return used < latest && reason.length > 20 ? [] : [name];
+    });
+  assert.deepEqual(findWrong(behind), [], 'Remove what does not lag from test/prove/packages-behind.ts.');
+  const typescript = { latest: 8, reason: 'It is installed as tsc, not by this name.' };
+  assert.deepEqual(findWrong({ fastify: { latest: 5, reason: 'It is the latest one.' }, typescript }), [
+    'fastify',
+    'typescript',
+  ]);
 });
 
 test('one version of zod is shipped, and neither TypeScript nor the console builds', () => {

@@ -13,5 +13,10 @@ export function writeBatch(program: string, files: readonly string[]): void {
 /** The same for one file, whose process is otherwise as if it ran by itself. */
 export function writeSingle(program: string, file: string): void {
   const urlOf = (path: string) => pathToFileURL(resolve(projectRoot, path)).href;
-  writeFileSync(program, `import '${urlOf(file)}';\nimport '${urlOf('test/support/end-watchdog.ts')}';\n`);
+  const lines = [
+    `import { whileFollowed } from '${urlOf('test/support/test-hook.ts')}';`,
+    `await whileFollowed(() => import('${urlOf(file)}'));`,
+    `await import('${urlOf('test/support/end-watchdog.ts')}');`,
+  ];
+  writeFileSync(program, `${lines.join('\n')}\n`);
 }

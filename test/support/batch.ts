@@ -1,3 +1,4 @@
+import './test-hook.ts';
 import './cached-parsers.ts';
 import './end-watchdog.ts';
 import { join } from 'node:path';
@@ -5,6 +6,7 @@ import { test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { shareAmongFiles } from './shared.ts';
 import { projectRoot } from './source.ts';
+import { whileFollowed } from './test-hook.ts';
 
 /*
  * Runs the test files named in its own URL (`batch.ts?file=…&file=…`) in one process, one after another. Each file is
@@ -16,6 +18,6 @@ const fileTimeoutMs = 1_800_000;
 
 shareAmongFiles();
 for (const file of new URL(import.meta.url).searchParams.getAll('file'))
-  test(file, { timeout: fileTimeoutMs }, async () => {
-    await import(pathToFileURL(join(projectRoot, file)).href);
-  });
+  test(file, { timeout: fileTimeoutMs }, () =>
+    whileFollowed(() => import(pathToFileURL(join(projectRoot, file)).href)),
+  );

@@ -57,6 +57,7 @@ export async function startInCell(options: CellOptions): Promise<TestServer> {
       parser: options.parser ?? (options.logLevel === undefined ? findParsers(config) : undefined),
       ...(options.clock === undefined ? {} : { clock: options.clock }),
       resolve: options.resolve,
+      timeouts: options.timeouts,
     });
     const target = behindPooler(database.target) ?? database.target;
     const cells = await prepareCells(home, [

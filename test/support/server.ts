@@ -55,6 +55,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
       parser: options.parser ?? (options.logLevel === undefined ? findParsers(config) : undefined),
       ...(options.clock === undefined ? {} : { clock: options.clock }),
       resolve: options.resolve,
+      timeouts: options.timeouts,
     });
     const server = await createServer(services, { site: options.site });
     const baseUrl = await server.listen();

@@ -8,6 +8,7 @@ import type { DatabaseTarget } from '../../src/db/address.ts';
 import type { Database } from '../../src/db/database.ts';
 import type { Clock } from '../../src/lib/clock.ts';
 import type { LogLevel } from '../../src/lib/log.ts';
+import type { Timeouts } from '../../src/lib/timeouts.ts';
 import type { Provisioner } from './provisioner.ts';
 import type { ApiOptions, ApiResponse } from './request.ts';
 
@@ -17,6 +18,8 @@ export type TestServerOptions = {
   clock?: Clock;
   /** Resolves host names for the guarded fetch. */
   resolve?: Resolver;
+  /** Replaces the usual times; the server reads them for each piece of work. */
+  timeouts?: Readonly<Timeouts>;
   /** The lowest log level written to standard error. Default `error`. */
   logLevel?: LogLevel;
   /** The folder of a built documentation site. Without it, the server has none, even if this clone has built it. */

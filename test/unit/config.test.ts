@@ -11,6 +11,7 @@ const anyText: Record<string, string> = {
   QUARRY_OCR_DATA_DIR: 'a path',
   QUARRY_PROFILE: 'a path',
   QUARRY_MODELS_FILE: 'src/llm/operator-models.ts reads the file',
+  QUARRY_ANSWERS_JUDGE: 'src/llm/operator-models.ts compares it with the models',
   QUARRY_CELLS: 'src/cells/settings.ts reads it',
   OTEL_EXPORTER_OTLP_HEADERS: 'src/tracing/start.ts reads it',
   QUARRY_SECRET_PREVIOUS: 'any text may have been the secret',

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { QuoteCheck } from '../../src/content/quotes/check.ts';
 import { splitSentences } from '../../src/content/quotes/sentences.ts';
-import { speedTest, startWatch } from '../support/speed.ts';
+import { inShortTurns, speedTest, startWatch } from '../support/speed.ts';
 
 const page = `# Returns
 
@@ -23,7 +23,7 @@ The ﬁnal office closes at 17:30. 返品は購入から三十日以内に限り
 `;
 
 async function check(text: string, ...quotes: string[]) {
-  const check = new QuoteCheck<string>(quotes);
+  const check = await QuoteCheck.of<string>(quotes);
   await check.add('page', text);
   return check.results();
 }
@@ -226,5 +226,30 @@ speedTest('the time grows with the text alone, also for text that repeats itself
       long < 12 * Math.max(short, 50),
       `${JSON.stringify(text)}: ${short} ms, then ${long} ms for four times the text`,
     );
+  }
+});
+
+speedTest('quotes of the greatest size, in texts of the greatest size, let other work run', async () => {
+  const words = 'alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omikron'.split(' ');
+  let seed = 1;
+  const random = () => {
+    seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648;
+    return seed / 2_147_483_648;
+  };
+  const prose = (length: number) => {
+    const said = Array.from({ length: length / 5 }, () => words[Math.floor(random() * words.length)]);
+    return said.join(' ').slice(0, length);
+  };
+  const fifty = (quote: () => string) => Array.from({ length: 50 }, quote);
+  for (const [name, quotes, text] of [
+    ['prose', fifty(() => prose(10_000)), prose(1_000_000)],
+    ['one letter', fifty(() => 'a '.repeat(5_000)), 'a '.repeat(500_000)],
+    ['parts', fifty(() => Array(500).fill('a a a').join(' … ')), 'a '.repeat(500_000)],
+    ['compared', fifty(() => prose(2_200)), prose(1_000_000)],
+    ['dashes', fifty(() => 'a-\nb '.repeat(2_000)), 'a-\nb '.repeat(200_000)],
+  ] as const) {
+    // The first time also compiles the code.
+    await check(text, ...quotes);
+    await inShortTurns(50, name, () => check(text, ...quotes));
   }
 });

@@ -7,6 +7,7 @@ import { Lanes } from '../../fairness/lanes.ts';
 import { defined } from '../../lib/defined.ts';
 import { AppError } from '../../lib/errors.ts';
 import { programFile } from '../../lib/program-file.ts';
+import type { Timeouts } from '../../lib/timeouts.ts';
 import type { ExpressionReply, ExpressionRequest, ProcessReady } from './expression-process.ts';
 
 /** A single app gets half of the processes; the others start once another app needs one. */
@@ -19,11 +20,6 @@ const environment = defined({ NODE_COMPILE_CACHE: compileCacheDirectory && dirna
 const outOfMemory = new Set(['SIGABRT', 'SIGTRAP', 'SIGILL']);
 const waitingMax = 10_000;
 const checkMs = 50;
-/**
- * Work that checks no clock (a regular expression, a native loop) ends with its process after this processor time. Tests
- * of what other work does meanwhile lengthen it.
- */
-export const killAfterMs: Record<ExpressionRequest['kind'], number> = { expression: 200, schema: 1_000, file: 5_000 };
 /** If a process's processor time is unknown, its work may take this many times as long by the wall clock. */
 const wallFactor = 5;
 /** If it is known, this many times as long, apart from the time in which the process waited for a processor. */
@@ -58,6 +54,7 @@ type Use = { ranMs: number; waitedMs: number };
  * has one place: its other work is behind it, so that an expression that never ends delays only its own automation.
  */
 export class ExpressionPool {
+  readonly #timeouts: Readonly<Timeouts>;
   readonly #children: Child[] = [];
   readonly #lanes = new Lanes<Task>({ slots: processesMax, waitingMax: Number.POSITIVE_INFINITY });
   /** What waits behind the place of its turn. A turn without a place has no entry. */
@@ -65,6 +62,10 @@ export class ExpressionPool {
   readonly #waitingOf = new Map<string, number>();
   #waiting = 0;
   #closed = false;
+
+  constructor(timeouts: Readonly<Timeouts>) {
+    this.#timeouts = timeouts;
+  }
 
   /** Throws AppError `unavailable` if too much work of this lane waits. */
   run(task: Work): Promise<ExpressionReply> {
@@ -137,7 +138,7 @@ export class ExpressionPool {
   }
 
   #endLate(child: Child, { request }: Task): void {
-    const limitMs = killAfterMs[request.kind];
+    const limitMs = this.#timeouts[`${request.kind}Ms`];
     const wallMs = performance.now() - child.startedMs;
     const [before, now] = [child.startedUse, readUse(child)];
     const late =

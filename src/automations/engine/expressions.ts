@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { type Timeouts, usualTimeouts } from '../../lib/timeouts.ts';
 import type { FileProblem } from '../definitions/source-file.ts';
 import { ExpressionPool } from './expression-pool.ts';
 import type { ExpressionReply } from './expression-process.ts';
@@ -53,8 +54,8 @@ const bindingsCharactersMax = 16 * 1024 * 1024;
 const names = ['nodes', 'participants', 'run', 'secrets', 'item', 'index'] as const;
 
 /** Starts no process before the first expression that needs one. */
-export function createExpressions(): Expressions {
-  const pool = new ExpressionPool();
+export function createExpressions(timeouts: Readonly<Timeouts> = usualTimeouts): Expressions {
+  const pool = new ExpressionPool(timeouts);
   return {
     async evaluate(lane, expression, scope, automation) {
       const fast = evaluatePlainPath(expression, scope);

@@ -1,14 +1,17 @@
 import { type Archive, openDirectory } from '../../backup/archive.ts';
 import { type BackupBucket, listBackups, openBucketArchive, parseBucketUrl } from '../../backup/bucket.ts';
 import { BackupError } from '../../backup/error.ts';
-import type { Manifest } from '../../backup/manifest.ts';
+import { type Manifest, readManifest } from '../../backup/manifest.ts';
 import { megabytes, Progress } from '../../backup/progress.ts';
 import { restoreBackup } from '../../backup/restore.ts';
 import { takeBackup, takeBackupToBucket } from '../../backup/take.ts';
 import { verifyBackup } from '../../backup/verify.ts';
 import { credentialsOf, openBlobStore, openS3 } from '../../blob/open.ts';
 import { findSecret, saveSecret } from '../../boot/services.ts';
+import { type CellSettings, readCells } from '../../cells/settings.ts';
 import { type Config, readConfig } from '../../config/config.ts';
+import type { DatabaseTarget } from '../../db/address.ts';
+import { type Database, openDatabase } from '../../db/database.ts';
 import { registerDirectory } from '../../erasures/register.ts';
 import { replayErasures } from '../../erasures/replay.ts';
 import { systemClock } from '../../lib/clock.ts';
@@ -17,17 +20,22 @@ import { version } from '../../lib/version.ts';
 import { Secrets } from '../../tenancy/secrets.ts';
 import { countOf } from '../count.ts';
 import { UsageError } from '../errors.ts';
+import { describeError } from '../explain.ts';
+import { directoryName, reconcileRestored } from './reconcile.ts';
 import { withDatabase } from './with-database.ts';
 
-export type TakeOptions = { to?: string; keep?: number; includeSecret?: boolean };
+export type TakeOptions = { to?: string; keep?: number; includeSecret?: boolean; cell?: string };
+export type RestoreOptions = { reuseBlobs?: boolean; cell?: string };
 
-/** Takes a backup of the configured database and blobs while servers use them. */
-export async function take(directory: string | undefined, { to, keep, includeSecret }: TakeOptions): Promise<number> {
+/** Takes a backup of the configured databases and blobs while servers use them. */
+export async function take(
+  directory: string | undefined,
+  { to, keep, includeSecret, cell }: TakeOptions,
+): Promise<number> {
   if ((directory === undefined) === (to === undefined))
     throw new UsageError('Name a new directory, or a bucket with --to s3://bucket/prefix.');
   if (keep !== undefined && to === undefined) throw new UsageError('--keep is for backups in a bucket (--to).');
   const config = readConfig();
-  const log = createLogger(config.logLevel);
   if (includeSecret && config.secret !== undefined)
     throw new BackupError(
       '--include-secret applies only to the generated secret of a data directory. Keep a copy of QUARRY_SECRET yourself.',
@@ -37,29 +45,71 @@ export async function take(directory: string | undefined, { to, keep, includeSec
   const secret = includeSecret ? root : undefined;
   const secrets = new Secrets(root, config.secretPrevious);
   const common = { clock: systemClock, version, progress: progressOnStandardError(), secrets };
+  const databases = selectDatabases(config, cell);
   const blobs = await openBlobStore(config);
+  let code = 0;
   try {
-    await withDatabase(config, log, async (_db, target) => {
-      const deps = { ...common, target, blobs };
-      if (directory !== undefined) {
-        const manifest = await takeBackup(deps, directory, secret);
-        process.stdout.write(`${describeManifest(manifest)} in ${directory}\n`);
-        return;
+    for (const { name, target } of databases) {
+      // One cell has the place to itself; of several, each has a part of it.
+      const within = (place: string) => (databases.length === 1 ? place : `${place.replace(/\/+$/, '')}/${name}`);
+      try {
+        await onTarget(config, target, async (own) => {
+          const deps = { ...common, target: own, blobs };
+          if (directory !== undefined) {
+            const manifest = await takeBackup(deps, within(directory), secret);
+            process.stdout.write(`${describeManifest(manifest)} in ${within(directory)}\n`);
+            return;
+          }
+          await withBucket(config, within(to ?? ''), async (bucket) => {
+            const { manifest, name: stamped, removed } = await takeBackupToBucket(deps, bucket, { keep, secret });
+            process.stdout.write(
+              `${describeManifest(manifest)} in ${stamped}${removed > 0 ? `; ${removed} older removed` : ''}\n`,
+            );
+          });
+        });
+      } catch (error) {
+        if (databases.length === 1) throw error;
+        process.stderr.write(`${name}: ${describeError(error)}\n`);
+        code = 1;
       }
-      await withBucket(config, to ?? '', async (bucket) => {
-        const { manifest, name, removed } = await takeBackupToBucket(deps, bucket, { keep, secret });
-        process.stdout.write(
-          `${describeManifest(manifest)} in ${name}${removed > 0 ? `; ${removed} older removed` : ''}\n`,
-        );
-      });
-    });
+    }
     process.stderr.write(
       `${describeSecrets(config, { includeSecret: includeSecret === true, encrypted: to !== undefined })}\n`,
     );
-    return 0;
+    return code;
   } finally {
     await blobs.close();
   }
+}
+
+type NamedDatabase = { name: string; target: DatabaseTarget | undefined };
+
+/** The database of one cell, or all of them: first the directory's, whose target the settings name. */
+function selectDatabases(config: Config, cell: string | undefined): NamedDatabase[] {
+  const cells = readCells(config);
+  if (cells === undefined && cell !== undefined) throw new UsageError('QUARRY_CELLS is not set: leave out --cell.');
+  const all = [
+    { name: directoryName, target: undefined },
+    ...(cells ?? []).flatMap(({ name, target, directTarget }) =>
+      target === undefined ? [] : [{ name, target: directTarget ?? target }],
+    ),
+  ];
+  if (cell === undefined) return all;
+  const own = cells?.find(({ target }) => target === undefined)?.name;
+  const chosen = all.find(({ name }) => name === (cell === own ? directoryName : cell));
+  if (chosen === undefined) throw new UsageError(`QUARRY_CELLS has no cell ${cell}.`);
+  return [chosen];
+}
+
+/** Runs work with the target, or with that of the configured database. */
+function onTarget<T>(
+  config: Config,
+  target: DatabaseTarget | undefined,
+  work: (target: DatabaseTarget) => Promise<T>,
+): Promise<T> {
+  return target === undefined
+    ? withDatabase(config, createLogger(config.logLevel), (_db, own) => work(own))
+    : work(target);
 }
 
 /** Says which secrets a restore needs and where to keep them. */
@@ -91,46 +141,81 @@ export async function list(url: string): Promise<number> {
   });
 }
 
-/** Restores a backup into the configured, empty database and blob store. */
-export async function restore(place: string, { reuseBlobs }: { reuseBlobs?: boolean }): Promise<number> {
+/** Restores a backup into the configured, empty database and blob store. With cells, into the database of one of them. */
+export async function restore(place: string, options: RestoreOptions): Promise<number> {
   const config = readConfig();
-  const log = createLogger(config.logLevel);
+  const cells = readCells(config);
+  const [chosen] = options.cell === undefined ? [] : selectDatabases(config, options.cell);
   const blobs = await openBlobStore(config);
   let secrets: Secrets | undefined;
   let erased = 0;
   try {
-    const manifest = await withArchive(place, (archive) =>
-      withDatabase(config, log, (db, target) =>
+    const manifest = await withArchive(place, async (archive) => {
+      const { cell } = await readManifest(archive);
+      if (cells !== undefined) requireCell(cell?.name ?? null, chosen?.target && chosen.name, cells);
+      return onDatabase(config, chosen?.target, (db, target) =>
         restoreBackup({ db, target, blobs, progress: progressOnStandardError() }, archive, {
-          reuseBlobs: reuseBlobs === true,
+          // All cells have one blob store, which is not empty while another one works.
+          reuseBlobs: options.reuseBlobs === true || cells !== undefined,
           openSecrets(archived) {
-            const own = config.secret ?? findSecret(config.dataDir);
-            if (own !== undefined) {
-              secrets = new Secrets(own, config.secretPrevious);
-              return secrets;
-            }
-            if (archived === undefined)
-              throw new BackupError(
-                'Neither the backup nor this server has a root secret. Set QUARRY_SECRET to the one that it was taken with, or put its file "secret" into the data directory.',
-              );
-            saveSecret(config.dataDir, archived);
-            secrets = new Secrets(archived);
+            secrets = secretsOf(config, archived);
             return secrets;
           },
           async finish(restored) {
             if (secrets === undefined) return;
-            const directory = registerDirectory(config);
-            erased = await replayErasures({ db: restored, secrets, clock: systemClock }, directory);
+            erased = await replayErasures({ db: restored, secrets, clock: systemClock }, registerDirectory(config));
+            if (cells === undefined) return;
+            await onTarget(config, chosen?.target === undefined ? target : undefined, (directory) =>
+              reconcileRestored(config, directory, chosen?.target === undefined ? directoryName : chosen.name),
+            );
           },
         }),
-      ),
-    );
+      );
+    });
     process.stdout.write(
       `${describeManifest(manifest)} restored${erased > 0 ? `, ${countOf(erased, 'erasure')} repeated` : ''}. Keys and tokens are unchanged. Start the server with \`quarry serve\`.\n`,
     );
     return 0;
   } finally {
     await blobs.close();
+  }
+}
+
+/** Throws BackupError unless the backup is that of the database that it is restored into. */
+function requireCell(archived: string | null, into: string | undefined, cells: readonly CellSettings[]): void {
+  const own = cells.find(({ target }) => target === undefined)?.name;
+  const isDirectory = archived === null || archived === own;
+  if (into === undefined ? isDirectory : archived === into) return;
+  throw new BackupError(
+    isDirectory
+      ? 'This is a backup of the directory: leave out --cell.'
+      : `This is a backup of the cell ${archived}: add --cell ${archived}.`,
+  );
+}
+
+/** The server's root secret, or that of the backup, which becomes the server's. */
+function secretsOf(config: Config, archived: string | undefined): Secrets {
+  const own = config.secret ?? findSecret(config.dataDir);
+  if (own !== undefined) return new Secrets(own, config.secretPrevious);
+  if (archived === undefined)
+    throw new BackupError(
+      'Neither the backup nor this server has a root secret. Set QUARRY_SECRET to the one that it was taken with, or put its file "secret" into the data directory.',
+    );
+  saveSecret(config.dataDir, archived);
+  return new Secrets(archived);
+}
+
+async function onDatabase<T>(
+  config: Config,
+  target: DatabaseTarget | undefined,
+  work: (db: Database, target: DatabaseTarget) => Promise<T>,
+): Promise<T> {
+  if (target === undefined) return withDatabase(config, createLogger(config.logLevel), work);
+  const db = openDatabase(target, { poolSize: 2, applicationName: 'quarry-cli', prepare: config.prepare === 'on' });
+  try {
+    return await work(db, target);
+  } finally {
+    await db.end({ timeout: 5 });
   }
 }
 

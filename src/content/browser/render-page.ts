@@ -79,9 +79,8 @@ export function contextOptions(passage: Passage, proxy: string, userAgent: strin
 async function show(page: Page, request: RenderRequest, passage: Passage, watch: PageWatch): Promise<RenderedPage> {
   const { url, timeoutMs, bounds } = request;
   await page.goto(url, { waitUntil: 'commit', timeout: timeoutMs * loadShare });
-  await page.waitForLoadState('load', { timeout: timeoutMs * loadShare }).catch(ignoreTimeout);
-  // A page with long polls never becomes idle. It is then read in its current state.
-  await page.waitForLoadState('networkidle', { timeout: timeoutMs * settleShare }).catch(ignoreTimeout);
+  // After a refused navigation, neither may happen: what the page shows then is all that it will show.
+  await Promise.race([rest(page, timeoutMs), watch.navigatedTooOften]);
   if (watch.status < 200 || watch.status >= 300) throw new RenderError(`The page returned ${watch.status}.`);
   watch.refuseNavigation();
   const { html, isCut, isWithoutFrames } = await readHtml(page, bounds);
@@ -91,6 +90,13 @@ async function show(page: Page, request: RenderRequest, passage: Passage, watch:
     truncated.push(`frames beyond ${bounds.framesMax}, or nested more than ${bounds.frameDepthMax} deep`);
   if (passage.isExceeded() || watch.isExceeded) truncated.push('what the page loads beyond its share of the network');
   return { url: page.url(), html, truncated };
+}
+
+/** Waits until the page is loaded and requests nothing more, within its time. */
+async function rest(page: Page, timeoutMs: number): Promise<void> {
+  await page.waitForLoadState('load', { timeout: timeoutMs * loadShare }).catch(ignoreTimeout);
+  // A page with long polls never becomes idle. It is then read in its current state.
+  await page.waitForLoadState('networkidle', { timeout: timeoutMs * settleShare }).catch(ignoreTimeout);
 }
 
 /** Reads the document. Repeats this once if the page has navigated meanwhile. */
@@ -111,6 +117,9 @@ class PageWatch {
   isExceeded = false;
   /** The status of the last document that the page showed. */
   status = 0;
+  /** Resolves when the page may navigate no more. */
+  readonly navigatedTooOften: Promise<void>;
+  readonly #endNavigation: () => void;
   readonly #page: Page;
   readonly #bounds: PageBounds;
   readonly #mayRequest: RenderRequest['mayRequest'];
@@ -122,6 +131,9 @@ class PageWatch {
   #popups = 0;
 
   constructor(page: Page, { bounds, mayRequest }: RenderRequest) {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.navigatedTooOften = promise;
+    this.#endNavigation = resolve;
     this.#page = page;
     this.#bounds = bounds;
     this.#mayRequest = mayRequest;
@@ -157,7 +169,10 @@ class PageWatch {
     const isNavigation = request.isNavigationRequest() && !isInFrame;
     if (isNavigation && !this.#mayNavigate) return false;
     if (isNavigation) this.#navigations += 1;
-    if (this.#navigations > this.#bounds.navigationsMax) this.isExceeded = true;
+    if (this.#navigations > this.#bounds.navigationsMax) {
+      this.isExceeded = true;
+      this.#endNavigation();
+    }
     const url = new URL(request.url());
     const isWeb = url.protocol === 'http:' || url.protocol === 'https:';
     return !this.isExceeded && isWeb && (await this.#mayRequest(url, isNavigation));

@@ -4,6 +4,7 @@ import type { Readable } from 'node:stream';
 import type { Agent, request } from 'undici';
 import { callAfter } from '../../lib/clock.ts';
 import { lazyPackage } from '../../lib/lazy-package.ts';
+import { type Timeouts, usualTimeouts } from '../../lib/timeouts.ts';
 import { currentTraceparent, noteAttributes, trace } from '../../tracing/trace.ts';
 import { parseAllowList } from './allow-list.ts';
 import { checkUrl } from './check-url.ts';
@@ -22,6 +23,7 @@ export type FetcherOptions = {
   /** Replaces the system's resolver in tests. */
   resolve?: Resolver;
   connectTimeoutMs?: number;
+  timeouts?: Readonly<Timeouts>;
   turns?: RequestLimits;
 };
 
@@ -76,10 +78,8 @@ export type Fetcher = {
   close(): Promise<void>;
 };
 
-/** Tests of what other requests do meanwhile lengthen the times. */
-export const fetchLimits = {
+const fetchLimits = {
   bytesMax: 20 * 1024 * 1024,
-  timeoutMs: 30_000,
   connectTimeoutMs: 10_000,
   redirectsMax: 10,
   headerBytesMax: 64 * 1024,
@@ -91,6 +91,7 @@ const acceptEncoding = 'gzip, br, zstd, deflate';
 
 /** The only way in which this process requests URLs that others chose. */
 export function createFetcher(options: FetcherOptions = {}): Fetcher {
+  const { timeouts = usualTimeouts } = options;
   const allow = parseAllowList(options.allow ?? []);
   const bounds = options.turns ?? fetchLimits.turns;
   const turns = new RequestQueue(bounds);
@@ -141,7 +142,7 @@ export function createFetcher(options: FetcherOptions = {}): Fetcher {
   }
 
   async function follow(address: string, wanted: FetchRequest = {}): Promise<FetchResponse> {
-    const deadline = new Deadline(wanted.timeoutMs ?? fetchLimits.timeoutMs, wanted.signal);
+    const deadline = new Deadline(wanted.timeoutMs ?? timeouts.fetchMs, wanted.signal);
     let response: RawResponse | undefined;
     try {
       let url = safe(address);

@@ -1,13 +1,23 @@
+import type { Pace } from '../../lib/pace.ts';
+
+/** Units that are read without letting other work run. */
+const unitsPerTurn = 4_096;
+/** A group of states has this many bits of their numbers. */
+const groupBits = 14;
+const groupMask = (1 << groupBits) - 1;
+
 /**
  * Finds many patterns in one pass over a text, in time that is linear in their lengths (Aho and Corasick). A pattern
  * is reported a limited number of times.
  */
 export class Automaton {
-  /** Transitions by state and unit. */
-  readonly #next = new Map<number, number>();
+  /** Transitions by state and unit, in groups of states: a large map grows by copying itself in one turn. */
+  readonly #next: Map<number, number>[] = [];
   readonly #parent: number[] = [0];
   readonly #unit: number[] = [0];
   readonly #pattern: number[] = [-1];
+  /** The states after the first, by the number of units that lead to them, less one. */
+  readonly #byDepth: number[][] = [];
   readonly #fail: number[] = [0];
   /** The next shorter state that ends a pattern; 0 for none. */
   readonly #shorter: number[] = [0];
@@ -30,14 +40,17 @@ export class Automaton {
     this.#left.push(this.#reportsMax);
     this.#byText.set(text, pattern);
     let state = 0;
-    for (const unit of units) {
-      const key = state * 65_536 + unit;
-      let next = this.#next.get(key);
+    for (const [depth, unit] of units.entries()) {
+      let next = this.#after(state, unit);
       if (next === undefined) {
         next = this.#parent.push(state) - 1;
         this.#unit.push(unit);
         this.#pattern.push(-1);
-        this.#next.set(key, next);
+        this.#fail.push(0);
+        this.#shorter.push(0);
+        this.#link(state, unit, next);
+        this.#byDepth[depth] ??= [];
+        this.#byDepth[depth].push(next);
       }
       state = next;
     }
@@ -47,13 +60,19 @@ export class Automaton {
   }
 
   /** Reports each pattern up to the limit. */
-  scan(units: Uint16Array, length: number, found: (pattern: number, start: number, end: number) => void): void {
-    if (!this.#isBuilt) this.#build();
+  async scan(
+    units: Uint16Array,
+    length: number,
+    pace: Pace,
+    found: (pattern: number, start: number, end: number) => void,
+  ): Promise<void> {
+    if (!this.#isBuilt) await this.#build(pace);
     this.#left.fill(this.#reportsMax);
     /** The next shorter state that ends a pattern which is still reported. */
-    const shorter = [...this.#shorter];
+    const shorter = this.#shorter.slice();
     let state = 0;
     for (let at = 0; at < length; at++) {
+      if (at % unitsPerTurn === 0) await pace.keep();
       state = this.#step(state, units[at] ?? 0);
       let ending = (this.#pattern[state] ?? -1) >= 0 ? state : this.#open(shorter, shorter[state] ?? 0);
       while (ending !== 0) {
@@ -80,24 +99,33 @@ export class Automaton {
     return state;
   }
 
+  #after(state: number, unit: number): number | undefined {
+    return this.#next[state >>> groupBits]?.get(((state & groupMask) << 16) | unit);
+  }
+
+  #link(state: number, unit: number, next: number): void {
+    const group = state >>> groupBits;
+    this.#next[group] ??= new Map();
+    this.#next[group].set(((state & groupMask) << 16) | unit, next);
+  }
+
   #step(from: number, unit: number): number {
     for (let state = from; ; state = this.#fail[state] ?? 0) {
-      const next = this.#next.get(state * 65_536 + unit);
+      const next = this.#after(state, unit);
       if (next !== undefined) return next;
       if (state === 0) return 0;
     }
   }
 
-  #build(): void {
-    const depth = this.#parent.map(() => 0);
-    for (let state = 1; state < depth.length; state++) depth[state] = (depth[this.#parent[state] ?? 0] ?? 0) + 1;
-    const byDepth = depth.map((_, state) => state).sort((a, b) => (depth[a] ?? 0) - (depth[b] ?? 0));
-    for (const state of byDepth) {
-      if (state === 0) continue;
-      const parent = this.#parent[state] ?? 0;
-      const fail = parent === 0 ? 0 : this.#step(this.#fail[parent] ?? 0, this.#unit[state] ?? 0);
-      this.#fail[state] = fail;
-      this.#shorter[state] = (this.#pattern[fail] ?? -1) >= 0 ? fail : (this.#shorter[fail] ?? 0);
+  async #build(pace: Pace): Promise<void> {
+    for (const states of this.#byDepth) {
+      await pace.keep();
+      for (const state of states) {
+        const parent = this.#parent[state] ?? 0;
+        const fail = parent === 0 ? 0 : this.#step(this.#fail[parent] ?? 0, this.#unit[state] ?? 0);
+        this.#fail[state] = fail;
+        this.#shorter[state] = (this.#pattern[fail] ?? -1) >= 0 ? fail : (this.#shorter[fail] ?? 0);
+      }
     }
     this.#isBuilt = true;
   }

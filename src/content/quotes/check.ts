@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { Pace } from '../../lib/pace.ts';
 import { Automaton } from './automaton.ts';
 import { kinds, kindTable } from './characters.ts';
 import { saysTheSame } from './compare.ts';
@@ -34,6 +34,8 @@ const wordsMin = 3;
 const ideographsPerWord = 2;
 /** How often a pattern is compared within one text. */
 const comparisonsMax = 256;
+/** How often the parts of an elided quote are compared within one text, together. */
+const partComparisonsMax = 4_096;
 /** The parts of an elided quote stand at most this far apart, and under the same heading. */
 const elisionMax = 10_000;
 /** Units that are read without letting other work run. */
@@ -53,12 +55,22 @@ const ellipsis = /\[ ?(?:\.{3}|\u2026) ?\]|\( ?(?:\.{3}|\u2026) ?\)|\.{3}|\u2026
  */
 export class QuoteCheck<Key> {
   readonly #automaton = new Automaton(comparisonsMax);
-  readonly #quotes: Quote<Key>[];
+  readonly #quotes: Quote<Key>[] = [];
   readonly #seeds = new Seeds<Key>();
   readonly #overlap: number;
+  readonly #pace = new Pace();
 
-  constructor(texts: readonly string[]) {
-    this.#quotes = texts.map((text) => this.#prepare(text.trim()));
+  /** Prepares to look for these quotes. */
+  static async of<Key>(texts: readonly string[]): Promise<QuoteCheck<Key>> {
+    const check = new QuoteCheck<Key>(texts);
+    for (const text of texts) {
+      await check.#pace.keep();
+      check.#quotes.push(check.#prepare(text.trim()));
+    }
+    return check;
+  }
+
+  private constructor(texts: readonly string[]) {
     const longest = texts.reduce((max, text) => Math.max(max, text.length), 0);
     // Layout may make a passage longer than its quote.
     this.#overlap = 2 * longest + elisionMax;
@@ -76,8 +88,7 @@ export class QuoteCheck<Key> {
       const window = text.slice(begin, begin + windowUnits + this.#overlap);
       const isLast = begin + window.length >= text.length;
       const known = { start: begin === 0 ? 0 : marginUnits, end: window.length - (isLast ? 0 : marginUnits) };
-      this.#scan(key, { text: window, offset: begin, known });
-      await nextTurn();
+      await this.#scan(key, { text: window, offset: begin, known });
       if (isLast) break;
     }
   }
@@ -86,8 +97,8 @@ export class QuoteCheck<Key> {
   async results(): Promise<CheckedQuote<Key>[]> {
     const results: CheckedQuote<Key>[] = [];
     for (const [number, quote] of this.#quotes.entries()) {
+      await this.#pace.keep();
       results.push(quote.found ?? this.#compare(number, quote));
-      if (quote.found === undefined) await nextTurn();
     }
     return results;
   }
@@ -109,10 +120,13 @@ export class QuoteCheck<Key> {
     };
   }
 
-  #scan(key: Key, { text, offset, known: inside }: Window): void {
+  async #scan(key: Key, { text, offset, known: inside }: Window): Promise<void> {
+    const pace = this.#pace;
+    await pace.keep();
     const form = normalise(text);
     const matches = new Map<number, number[]>();
-    this.#automaton.scan(form.units, form.length, (pattern, start, end) => {
+    await pace.keep();
+    await this.#automaton.scan(form.units, form.length, pace, (pattern, start, end) => {
       if ((form.starts[start] ?? 0) < inside.start || (form.ends[end - 1] ?? 0) > inside.end) return;
       const known = matches.get(pattern);
       if (known === undefined) matches.set(pattern, [start]);
@@ -121,13 +135,15 @@ export class QuoteCheck<Key> {
     for (const quote of this.#quotes) {
       if (quote.found !== undefined) continue;
       const ranges =
-        findWhole(quote, form, text, matches.get(quote.whole) ?? []) ?? findElided(quote.parts, form, matches);
+        (await findWhole(quote, form, text, matches.get(quote.whole) ?? [], pace)) ??
+        (await findElided(quote.parts, form, matches, pace));
       if (ranges === undefined) continue;
       const shifted = ranges.ranges.map(({ start, end }) => ({ start: start + offset, end: end + offset }));
       quote.found = { status: ranges.status, place: { key, ranges: shifted } };
     }
     const open = this.open();
-    if (open.length > 0) this.#seeds.scan(key, form, offset, new Set(open), (number) => this.#quotes[number]?.form);
+    if (open.length === 0) return;
+    await this.#seeds.scan({ key, form, offset }, new Set(open), (number) => this.#quotes[number]?.form, pace);
   }
 
   /** An altered quote with its difference, or one that is not found. */
@@ -155,9 +171,16 @@ type Window = { text: string; offset: number; known: Range };
 type Found = { status: QuoteStatus; ranges: Range[] };
 
 /** The first place that has the quote's own characters, else the first that says the same. */
-function findWhole<Key>(quote: Quote<Key>, form: NormalForm, text: string, starts: number[]): Found | undefined {
+async function findWhole<Key>(
+  quote: Quote<Key>,
+  form: NormalForm,
+  text: string,
+  starts: number[],
+  pace: Pace,
+): Promise<Found | undefined> {
   let normalised: Range | undefined;
   for (const at of starts) {
+    await pace.keep();
     if (!saysTheSame(quote.form, form, at)) continue;
     const range = rangeOf(form, at, quote.form.length);
     const start = range.start - (quote.form.starts[0] ?? 0);
@@ -169,30 +192,49 @@ function findWhole<Key>(quote: Quote<Key>, form: NormalForm, text: string, start
 }
 
 /** The parts in their order, near each other and under one heading. */
-function findElided(
+async function findElided(
   parts: Quote<unknown>['parts'],
   form: NormalForm,
   matches: ReadonlyMap<number, number[]>,
-): Found | undefined {
-  const [first, ...others] = parts.map((part) => ({
-    ...part,
-    starts: (matches.get(part.pattern) ?? []).filter((at) => saysTheSame(part.form, form, at)),
-  }));
+  pace: Pace,
+): Promise<Found | undefined> {
+  const [first, ...others] = await placesOf(parts, form, matches, pace);
   if (first === undefined || others.length === 0) return undefined;
   for (const begin of first.starts) {
-    const ranges = [rangeOf(form, begin, first.form.length)];
-    let at = begin + first.form.length;
+    await pace.keep();
+    const ranges = [rangeOf(form, begin, first.length)];
+    let at = begin + first.length;
     for (const part of others) {
-      const next = part.starts.find((start) => start >= at);
+      // Whatever stands before the end of this part does so for all later beginnings.
+      while ((part.starts[part.next] ?? at) < at) part.next += 1;
+      const next = part.starts[part.next];
       if (next === undefined) return undefined;
-      ranges.push(rangeOf(form, next, part.form.length));
-      at = next + part.form.length;
+      ranges.push(rangeOf(form, next, part.length));
+      at = next + part.length;
     }
     const [start, end] = [ranges[0]?.start ?? 0, ranges.at(-1)?.end ?? 0];
     const isDivided = form.headings.some((heading) => heading > start && heading < end);
     if (!isDivided && end - start <= elisionMax) return { status: 'elided', ranges };
   }
   return undefined;
+}
+
+/** Where each part stands, in order. Nothing if one stands nowhere. */
+async function placesOf(
+  parts: Quote<unknown>['parts'],
+  form: NormalForm,
+  matches: ReadonlyMap<number, number[]>,
+  pace: Pace,
+): Promise<{ length: number; starts: number[]; next: number }[]> {
+  const places: Awaited<ReturnType<typeof placesOf>> = [];
+  const startsMax = Math.ceil(partComparisonsMax / parts.length);
+  for (const { pattern, form: own } of parts) {
+    await pace.keep();
+    const starts = (matches.get(pattern) ?? []).slice(0, startsMax).filter((at) => saysTheSame(own, form, at));
+    if (starts.length === 0) return [];
+    places.push({ length: own.length, starts, next: 0 });
+  }
+  return places;
 }
 
 function rangeOf(form: NormalForm, at: number, length: number): Range {

@@ -1,3 +1,4 @@
+import type { Pace } from '../../lib/pace.ts';
 import { type Word, wordsOf } from './difference.ts';
 import type { NormalForm } from './normal-form.ts';
 
@@ -6,6 +7,13 @@ type Seed<Key> = { key: Key; votes: number; words: Word[]; offset: number };
 
 type Place = { quote: number; at: number };
 
+/** Passages by quote and place. */
+type Votes = Map<number, { quote: number; begin: number; count: number }>;
+
+/** More than there are places in a window. Those before it have negative numbers. */
+const slotsMax = 1_000_000;
+/** Words that are looked up without letting other work run. */
+const wordsPerTurn = 256;
 /** A pair of words counts for at most this number of quotes. */
 const placesMax = 8;
 
@@ -19,21 +27,26 @@ export class Seeds<Key> {
     return this.#best.get(quote);
   }
 
-  scan(
-    key: Key,
-    form: NormalForm,
-    offset: number,
+  async scan(
+    { key, form, offset }: { key: Key; form: NormalForm; offset: number },
     quotes: ReadonlySet<number>,
     formOf: (quote: number) => NormalForm | undefined,
-  ): void {
-    for (const quote of quotes) this.#index(quote, formOf(quote));
+    pace: Pace,
+  ): Promise<void> {
+    for (const quote of quotes) {
+      await pace.keep();
+      this.#index(quote, formOf(quote));
+    }
     const words = [...wordsOf(form)];
-    const votes = new Map<string, { quote: number; begin: number; count: number }>();
-    for (let at = 0; at + 1 < words.length; at++)
+    const votes: Votes = new Map();
+    for (let at = 0; at + 1 < words.length; at++) {
+      if (at % wordsPerTurn === 0) await pace.keep();
       for (const place of this.#pairs.get(pairOf(words, at)) ?? [])
         if (quotes.has(place.quote)) this.#vote(votes, place, at);
+    }
     for (const { quote, begin, count } of votes.values()) {
       if (count <= (this.#best.get(quote)?.votes ?? 0)) continue;
+      await pace.keep();
       const length = this.#lengths.get(quote) ?? 0;
       const around = words.slice(Math.max(0, begin - length), begin + 2 * length);
       this.#best.set(quote, { key, votes: count, words: around, offset });
@@ -41,15 +54,11 @@ export class Seeds<Key> {
   }
 
   /** Counts a pair for the passage where the quote would begin. Passages overlap, so that none is cut in two. */
-  #vote(
-    votes: Map<string, { quote: number; begin: number; count: number }>,
-    { quote, at }: Place,
-    found: number,
-  ): void {
+  #vote(votes: Votes, { quote, at }: Place, found: number): void {
     const width = Math.max(4, Math.ceil((this.#lengths.get(quote) ?? 0) / 2));
     const slot = Math.floor((found - at) / width);
     for (const each of [slot, slot - 1]) {
-      const name = `${quote}/${each}`;
+      const name = quote * slotsMax + each;
       const known = votes.get(name);
       if (known === undefined) votes.set(name, { quote, begin: Math.max(0, each * width), count: 1 });
       else known.count += 1;

@@ -1,4 +1,3 @@
-import { signCode, unpackVector } from '../../content/embed/codes.ts';
 import type { SharedEmbedder } from '../../content/embed/in-lanes.ts';
 import type { ParserPool } from '../../content/parse/pool/pool.ts';
 import type { StemLanguage } from '../../content/terms.ts';
@@ -87,7 +86,7 @@ async function moveDocument(
     const firstOrdinal = state.nextOrdinal;
     const vectors = prepared.chunks.flatMap((chunk, i) => {
       const vector = known.get(chunk.hash);
-      return vector ? [{ ordinal: firstOrdinal + i, vector, code: signCode(unpackVector(vector)) }] : [];
+      return vector ? [{ ordinal: firstOrdinal + i, ...vector }] : [];
     });
     await removeChunks(tx, key, document);
     const isRestricted = document.aclId !== null;

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { packVector, signCode, unpackVector } from '../../content/embed/codes.ts';
+import { type PackedVector, packedCode, packWithCode, unpackVector } from '../../content/embed/codes.ts';
 import { EmbeddingError } from '../../content/embed/embedder.ts';
 import type { SharedEmbedder } from '../../content/embed/in-lanes.ts';
 import type { HeadingFragments } from '../../content/fragments.ts';
@@ -95,8 +95,8 @@ export async function prepareDocument(
   };
 }
 
-/** Packed vectors by the hash (hex) of the chunk's context. */
-export type KnownVectors = Map<string, Buffer>;
+/** Vectors by the hash (hex) of the chunk's context. */
+export type KnownVectors = Map<string, PackedVector>;
 
 /** Reads the document's current vectors, for chunks that do not change. */
 export async function readKnownVectors(db: Db, document: DocumentRow, model: string): Promise<KnownVectors> {
@@ -107,7 +107,7 @@ export async function readKnownVectors(db: Db, document: DocumentRow, model: str
   const known: KnownVectors = new Map();
   for (const chunk of await listChunks(db, key.appId, key.sourceId, document.firstOrdinal, end)) {
     const vector = byOrdinal.get(chunk.ordinal);
-    if (vector) known.set(chunk.hash.toString('hex'), vector);
+    if (vector) known.set(chunk.hash.toString('hex'), { vector, code: packedCode(unpackVector(vector)) });
   }
   return known;
 }
@@ -134,7 +134,7 @@ export async function embedChunks(
     );
     for (const [i, [hash]] of batch.entries()) {
       const vector = vectors[i];
-      if (vector) known.set(hash, packVector(vector));
+      if (vector) known.set(hash, packWithCode(vector));
     }
   }
   return missing.size;
@@ -198,7 +198,7 @@ export async function writeDocuments(
     if (old) await removeChunks(tx, key, old);
     const vectors = prepared.chunks.flatMap(({ hash }, i) => {
       const vector = write.vectors.get(hash);
-      return vector ? [{ ordinal: next + i, vector, code: signCode(unpackVector(vector)) }] : [];
+      return vector ? [{ ordinal: next + i, ...vector }] : [];
     });
     next += prepared.chunks.length;
     written.push({ write, old, aclId: facts.aclId === undefined ? (old?.aclId ?? null) : facts.aclId, vectors });
@@ -345,7 +345,7 @@ export async function embedStoredDocument(
     const vectors = await embedder.embed(appId, contexts, 'passage', signal);
     const stored = batch.map((chunk, i) => {
       const vector = vectors[i] ?? new Float32Array(embedder.dimensions);
-      return { ordinal: chunk.ordinal, vector: packVector(vector), code: signCode(vector) };
+      return { ordinal: chunk.ordinal, ...packWithCode(vector) };
     });
     const still = await db.begin(async (tx) => {
       const state = await lock(tx);

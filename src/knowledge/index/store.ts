@@ -1,3 +1,4 @@
+import type { PackedVector } from '../../content/embed/codes.ts';
 import { mergeBundles, placeBundle, type TermPostings } from '../../content/postings.ts';
 import type { PreparedText } from '../../content/prepare.ts';
 import type { StemLanguage } from '../../content/terms.ts';
@@ -347,8 +348,7 @@ export function listSourcesToCompact(db: Db, deadMin: number, count: number) {
       and ${isInUse(db, 'i.app_id')} limit ${count}`;
 }
 
-/** A chunk's packed vector, with its sign code. */
-export type StoredVector = { ordinal: number; vector: Buffer; code: Uint32Array };
+export type StoredVector = PackedVector & { ordinal: number };
 
 /**
  * Stores vectors in the locked index: those of each document in ascending order of their ordinals. The codes of one
@@ -389,13 +389,12 @@ export async function insertVectors(
 }
 
 /** Joins the codes of consecutive ordinals. */
-function joinRuns(vectors: StoredVector[]): { first: number; codes: Buffer[] }[] {
-  const runs: { first: number; codes: Buffer[] }[] = [];
+function joinRuns(vectors: StoredVector[]): { first: number; codes: Uint8Array[] }[] {
+  const runs: { first: number; codes: Uint8Array[] }[] = [];
   for (const { ordinal, code } of vectors) {
-    const bytes = Buffer.from(code.buffer, code.byteOffset, code.byteLength);
     const run = runs.at(-1);
-    if (run && run.first + run.codes.length === ordinal) run.codes.push(bytes);
-    else runs.push({ first: ordinal, codes: [bytes] });
+    if (run && run.first + run.codes.length === ordinal) run.codes.push(code);
+    else runs.push({ first: ordinal, codes: [code] });
   }
   return runs;
 }

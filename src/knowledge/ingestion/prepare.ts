@@ -77,7 +77,7 @@ export async function prepareInput(
 ): Promise<PreparedInput> {
   const { db, embedder } = deps;
   const old = input.documentId === null ? undefined : await findDocumentById(db, source.appId, input.documentId);
-  const vectors = old ? await readKnownVectors(db, old, embedder.model) : new Map<string, Buffer>();
+  const vectors: KnownVectors = old ? await readKnownVectors(db, old, embedder.model) : new Map();
   const { embedded: tokens, ...prepared } = await prepareDocument(
     deps,
     {
@@ -115,6 +115,11 @@ export async function prepareInput(
     pages: input.pages,
     bytes: input.bytes,
   };
+}
+
+/** Documents of one commit are listed by their ids, so new ones get theirs in the order in which they are written. */
+export function withNewId(ready: PreparedInput): PreparedInput {
+  return ready.replaces ? ready : { ...ready, facts: { ...ready.facts, id: newUuid() } };
 }
 
 type ReadOptions = { signal: AbortSignal; onProgress?: (done: number, total: number) => void };

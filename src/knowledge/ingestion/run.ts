@@ -1,15 +1,15 @@
-import { setTimeout as wait } from 'node:timers/promises';
 import { EmbeddingError } from '../../content/embed/embedder.ts';
 import { FetchError } from '../../content/fetch/errors.ts';
 import { ParseError } from '../../content/parse/types.ts';
 import type { Transaction } from '../../db/database.ts';
 import { findFile } from '../../files/store.ts';
 import { defined } from '../../lib/defined.ts';
-import { newUuid } from '../../lib/ids.ts';
 import { findDocumentByBytes, updateDocumentMetadata } from '../documents/store.ts';
 import { embedStoredDocument, groupWrites, writeDocuments } from '../index/indexing.ts';
 import { findSourceById, type SourceRow } from '../sources/store.ts';
 import { type KnowledgeWorkDeps, queueEmbedding, queueIndexWork } from './deps.ts';
+import { FollowersChanged, isPush, takeFollowers, takeRead } from './followers.ts';
+import { ItemContents } from './item-contents.ts';
 import {
   DocumentDeleted,
   describeFailure,
@@ -18,19 +18,13 @@ import {
   type Input,
   type PreparedInput,
   readDocument,
+  withNewId,
 } from './prepare.ts';
+import { type Reading, readAhead, startReading, writtenMax } from './read-ahead.ts';
 import { addError, addWritten, emptyStats, type Stats } from './stats.ts';
 import type { IngestionError, IngestionRow, ItemRow } from './store.ts';
 import * as store from './store.ts';
 
-/** Documents of a batch that are read while earlier ones are written: at least, at most, and their bytes if more. */
-const readAheadMin = 4;
-const readAheadMax = 32;
-const readAheadBytesMax = 1024 * 1024;
-/** At most this many items are written in one transaction. */
-const writtenMax = 16;
-/** How long a document that has been read waits for those after it. */
-const gatherMs = 100;
 const progressIntervalMs = 1_000;
 
 /** Another process now works on the ingestion, or it was deleted with its source. */
@@ -51,17 +45,23 @@ export class IngestionRun {
   readonly stats: Stats = emptyStats();
   readonly #ingestion: IngestionRow;
   readonly #holder: string;
+  readonly #mayLead: boolean;
   readonly #documents: string[] = [];
   readonly #notes: Record<string, unknown> = {};
   #progressMs = 0;
 
-  constructor(deps: KnowledgeWorkDeps, ingestion: IngestionRow, holder: string, signal: AbortSignal) {
+  constructor(
+    deps: KnowledgeWorkDeps,
+    ingestion: IngestionRow,
+    { holder, signal, mayLead }: { holder: string; signal: AbortSignal; mayLead: boolean },
+  ) {
     this.deps = deps;
     this.signal = signal;
     this.#ingestion = ingestion;
     this.#holder = holder;
     // A restore records what it did with each document, and continues to count after a crash.
     if (ingestion.kind === 'restore') Object.assign(this.stats, ingestion.stats);
+    this.#mayLead = mayLead;
   }
 
   /** Runs the ingestion to its end; `pull` does the pull itself and returns its failure, if any. */
@@ -123,8 +123,7 @@ export class IngestionRun {
   }
 
   /** Reads and chunks the input, and embeds it if the embedder is in this process. Throws ParseError. */
-  async prepare(source: SourceRow, input: Input): Promise<PreparedInput> {
-    const { signal } = this;
+  async prepare(source: SourceRow, input: Input, signal = this.signal): Promise<PreparedInput> {
     return readDocument(this.deps, source, input, {
       signal,
       onProgress: (done, total) => this.#recordProgress(done, total),
@@ -173,52 +172,77 @@ export class IngestionRun {
     const { db } = this.deps;
     const items = await store.listItems(db, source.appId, this.#ingestion.id);
     const pending = items.filter((item) => item.state === 'pending');
-    const ahead: Reading[] = [];
-    for (let next = 0; next < pending.length || ahead.length > 0; ) {
-      for (let item = pending[next]; item && this.#mayReadAhead(ahead, item); item = pending[next]) {
-        ahead.push(this.#startReading(source, item));
-        next += 1;
-      }
-      await ahead[0]?.work;
-      // Documents that are read soon after it are written in the same transaction.
-      const together = Promise.allSettled(ahead.slice(0, writtenMax).map(({ work }) => work));
-      await Promise.race([together, wait(gatherMs, undefined, { ref: false })]);
-      const unread = ahead.findIndex(({ isRead }) => !isRead);
-      const read = ahead.splice(0, Math.min(unread < 0 ? ahead.length : unread, writtenMax));
-      await this.#writeItems(source, read);
+    const [only] = items.length === 1 ? pending : [];
+    let first: ItemReading | undefined;
+    if (this.#mayLead && this.#ingestion.kind === 'push' && only && isPush(only)) {
+      first = startReading(only, (item) => this.#readItem(source, item));
+      if (await this.#writeWithFollowers(source, first)) return;
     }
+    const contents = new ItemContents(db, pending);
+    const read = (item: ItemRow) => first?.work ?? this.#readItem(source, item, { contents });
+    for await (const group of readAhead(this.deps.parser, pending, read)) await this.#writeItems(source, group);
     await this.#endItems(await store.listItems(db, source.appId, this.#ingestion.id));
   }
 
-  /** Whether to read an item before earlier ones are written: many if they are small and the parsers have no queue. */
-  #mayReadAhead(ahead: readonly Reading[], item: ItemRow): boolean {
-    if (ahead.length < readAheadMin) return true;
-    if (ahead.length >= readAheadMax || this.deps.parser.counts.waiting > readAheadMax) return false;
-    const sizes = [...ahead.map((reading) => reading.item.size), item.size];
-    return sizes.reduce<number>((sum, size) => sum + (size ?? Number.POSITIVE_INFINITY), 0) <= readAheadBytesMax;
+  /**
+   * Ends this ingestion together with the pushes that wait behind it, in one transaction. Returns false if it must be
+   * written alone: none waits, or one of the documents fails.
+   */
+  async #writeWithFollowers(source: SourceRow, first: ItemReading): Promise<boolean> {
+    if (!this.deps.embedder.local) return false;
+    const { appId, sourceId } = this.#ingestion;
+    const followers = takeFollowers(await store.listFollowers(this.deps.db, appId, sourceId, writtenMax - 1));
+    if (followers.length === 0) return false;
+    const stop = new AbortController();
+    const signal = AbortSignal.any([this.signal, stop.signal]);
+    const contents = new ItemContents(this.deps.db, followers);
+    const read = (item: ItemRow) => this.#readItem(source, item, { contents, signal });
+    const readings = followers.map((item) => startReading(item, read));
+    try {
+      await first.work;
+      const works = await takeRead([first, ...readings].map(({ work }) => work));
+      const [group = []] = groupWrites(takeWrites([first.item, ...followers], works));
+      if (group.length < 2) return false;
+      await this.#endTogether(source, group);
+      return true;
+    } catch (error) {
+      if (error instanceof FollowersChanged || describeFailure(error)) return false;
+      throw error;
+    } finally {
+      // Documents that take long stay queued, and are then read again.
+      stop.abort();
+    }
   }
 
-  #startReading(source: SourceRow, item: ItemRow): Reading {
-    const reading = { item, isRead: false, work: this.#readItem(source, item) };
-    // A rejection is handled once it is awaited, and must not count as unhandled before.
-    reading.work.then(
-      () => {
-        reading.isRead = true;
-      },
-      () => {},
-    );
-    return reading;
+  async #endTogether(source: SourceRow, group: readonly ItemWrite[]): Promise<void> {
+    const { appId, id } = this.#ingestion;
+    const followers = group.map(({ item }) => item.ingestionId).filter((other) => other !== id);
+    await this.write(source, group, async (tx) => {
+      if (!(await store.lockFollowers(tx, appId, followers))) throw new FollowersChanged();
+      const isLocal = this.deps.embedder.local;
+      const outcomes = group.map((write) => {
+        const stats = emptyStats();
+        addWritten(stats, write, isLocal);
+        return { id: write.item.ingestionId, metadata: itemMetadata({ result: resultOf(write) }), stats };
+      });
+      await store.endPushes(tx, appId, outcomes);
+      await this.#promoteNext(tx);
+    });
   }
 
-  async #readItem(source: SourceRow, item: ItemRow): Promise<ItemWork> {
+  async #readItem(
+    source: SourceRow,
+    item: ItemRow,
+    { contents, signal }: { contents?: ItemContents; signal?: AbortSignal } = {},
+  ): Promise<ItemWork> {
     const { db } = this.deps;
     try {
-      const input = await this.#readInput(source, item);
+      const input = await this.#readInput(source, item, contents ?? new ItemContents(db, [item]));
       if (item.dedupe) {
         const reused = await findDocumentByBytes(db, source.appId, source.id, hashBytes(input.bytes), item.aclId);
         if (reused !== undefined) return { kind: 'reuse', documentId: reused };
       }
-      return { kind: 'write', ready: await this.prepare(source, input) };
+      return { kind: 'write', ready: await this.prepare(source, input, signal) };
     } catch (error) {
       const failure = describeFailure(error);
       if (!failure) throw error;
@@ -226,7 +250,7 @@ export class IngestionRun {
     }
   }
 
-  async #readInput(source: SourceRow, item: ItemRow): Promise<Input> {
+  async #readInput(source: SourceRow, item: ItemRow, contents: ItemContents): Promise<Input> {
     const { db, blobs } = this.deps;
     const common = {
       documentId: item.documentId,
@@ -235,7 +259,7 @@ export class IngestionRun {
       aclId: item.hasAcl ? item.aclId : undefined,
     };
     if (item.fileId === null) {
-      const bytes = (await store.readItemContent(db, item)) ?? Buffer.alloc(0);
+      const bytes = await contents.read(item);
       return {
         ...common,
         bytes,
@@ -252,7 +276,7 @@ export class IngestionRun {
   }
 
   /** Writes items in their order, consecutive new texts in one transaction. */
-  async #writeItems(source: SourceRow, read: readonly Reading[]): Promise<void> {
+  async #writeItems(source: SourceRow, read: readonly ItemReading[]): Promise<void> {
     let together: ItemWrite[] = [];
     const write = async () => {
       for (const group of groupWrites(together)) await this.#writeGroup(source, group);
@@ -266,7 +290,6 @@ export class IngestionRun {
       if (done.kind !== 'write' || isTwin) await write();
       if (done.kind !== 'write') await this.#writeItemOrFail(source, item, done);
       else if (item.dedupe && (await this.#reuseTwin(source, item, done.ready))) continue;
-      // Documents of one commit have the same time of creation, and are then listed by their ids.
       else together.push({ ...withNewId(done.ready), item });
     }
     await write();
@@ -319,17 +342,7 @@ export class IngestionRun {
     await this.write(source, writes, async (tx) => {
       if (kind === 'replace')
         for (const { item } of writes) if (item.hasAcl) await store.setIngestionAcl(tx, appId, id, item.aclId);
-      const results = writes.map(({ item, facts, prepared, bytes, pages, ocr }) => ({
-        ordinal: item.ordinal,
-        result: {
-          document: facts.id,
-          reused: false,
-          chunks: prepared.chunks.length,
-          bytes,
-          pages,
-          ...defined({ ocr }),
-        },
-      }));
+      const results = writes.map((write) => ({ ordinal: write.item.ordinal, result: resultOf(write) }));
       await store.finishItems(tx, appId, id, results);
     });
   }
@@ -393,32 +406,48 @@ export class IngestionRun {
     error: IngestionError | null,
     metadata: Record<string, unknown>,
   ): Promise<void> {
-    const { appId, id, sourceId } = this.#ingestion;
+    const { appId, id } = this.#ingestion;
     await this.commit(async (tx) => {
       await store.finishIngestion(tx, appId, id, { status, error, metadata, stats: this.stats });
-      const next = await store.promoteQueued(tx, appId, sourceId);
-      if (next !== undefined) await this.deps.launch(tx, appId, sourceId, next);
+      await this.#promoteNext(tx);
     });
+  }
+
+  async #promoteNext(tx: Transaction): Promise<void> {
+    const { appId, sourceId } = this.#ingestion;
+    const next = await store.promoteQueued(tx, appId, sourceId);
+    if (next !== undefined) await this.deps.launch(tx, appId, sourceId, next);
   }
 }
 
 /** A document of the ingestion's item, ready to be written. */
 type ItemWrite = PreparedInput & { item: ItemRow };
 
-/** An item that is being read. */
-type Reading = { item: ItemRow; isRead: boolean; work: Promise<ItemWork> };
+type ItemReading = Reading<ItemRow, ItemWork>;
 
 type ItemWork =
   | { kind: 'write'; ready: PreparedInput }
   | { kind: 'reuse'; documentId: string }
   | { kind: 'fail'; error: IngestionError };
 
-function withNewId(ready: PreparedInput): PreparedInput {
-  return ready.replaces ? ready : { ...ready, facts: { ...ready.facts, id: newUuid() } };
+/** The documents of the first of these items, as far as they are to be written. */
+function takeWrites(items: readonly ItemRow[], works: readonly ItemWork[]): ItemWrite[] {
+  const writes: ItemWrite[] = [];
+  for (const [i, work] of works.entries()) {
+    const item = items[i];
+    if (item === undefined || work.kind !== 'write') break;
+    writes.push({ ...withNewId(work.ready), item });
+  }
+  return writes;
+}
+
+/** What an item records of its document. */
+function resultOf({ facts, prepared, bytes, pages, ocr }: PreparedInput): Record<string, unknown> {
+  return { document: facts.id, reused: false, chunks: prepared.chunks.length, bytes, pages, ...defined({ ocr }) };
 }
 
 /** An item in the metadata of its ingestion. */
-export function itemMetadata(item: ItemRow): Record<string, unknown> {
+export function itemMetadata(item: Pick<ItemRow, 'result'>): Record<string, unknown> {
   const { document, reused, error, ocr } = item.result ?? {};
   if (error !== undefined) return { error };
   return { document, document_reused: reused === true, ...defined({ ocr }) };

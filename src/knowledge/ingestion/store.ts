@@ -248,11 +248,58 @@ export function listItems(db: Db, appId: string, ingestionId: string) {
     from knowledge_ingestion_items where app_id = ${appId} and ingestion_id = ${ingestionId} order by ordinal`;
 }
 
-export async function readItemContent(db: Db, item: ItemRow): Promise<Buffer | null> {
-  const [row] = await db<{ content: Buffer | null }[]>`
-    select content from knowledge_ingestion_items
-    where app_id = ${item.appId} and ingestion_id = ${item.ingestionId} and ordinal = ${item.ordinal}`;
-  return row?.content ?? null;
+/** An item of a queued ingestion. */
+export type QueuedItem = ItemRow & Pick<IngestionRow, 'kind'>;
+
+/** The items of the ingestions that run next after the active one of a source, in their order, without their contents. */
+export function listFollowers(db: Db, appId: string, sourceId: string, count: number) {
+  return db<QueuedItem[]>`
+    select q.kind, i.app_id, i.ingestion_id, i.ordinal, i.state, i.document_id, i.file_id, null::bytea as content,
+      octet_length(i.content) as size, i.is_text, i.content_type, i.filename, i.title, i.metadata, i.dedupe, i.acl_id,
+      i.has_acl, i.result
+    from (
+      select id, kind, created_at from knowledge_ingestions
+      where app_id = ${appId} and source_id = ${sourceId} and queued and status = 'pending'
+      order by created_at, id limit ${count}) q
+    left join knowledge_ingestion_items i on i.app_id = ${appId} and i.ingestion_id = q.id
+    order by q.created_at, q.id, i.ordinal limit ${count}`;
+}
+
+/** Locks queued ingestions until the transaction ends. Returns false if one of them is no longer queued. */
+export async function lockFollowers(tx: Transaction, appId: string, ids: readonly string[]): Promise<boolean> {
+  const { count } = await tx`
+    select 1 from knowledge_ingestions where app_id = ${appId} and id = any(${ids}::uuid[])
+      and queued and status = 'pending' order by id for update`;
+  return count === ids.length;
+}
+
+/** Ends pushes that have succeeded, in this order, and deletes their items. */
+export async function endPushes(
+  tx: Transaction,
+  appId: string,
+  ended: readonly { id: string; metadata: Record<string, unknown>; stats: Record<string, unknown> }[],
+): Promise<void> {
+  const ids = ended.map(({ id }) => id);
+  await Promise.all([
+    tx`
+    update knowledge_ingestions i set status = 'succeeded', queued = false, metadata = i.metadata || e.metadata,
+      stats = e.stats, started_at = coalesce(i.started_at, now()), completed_at = now(), updated_at = now(),
+      lease_holder = null, lease_until = null
+    from unnest(${ids}::uuid[], ${ended.map(({ metadata }) => JSON.stringify(metadata))}::text[]::jsonb[],
+      ${ended.map(({ stats }) => JSON.stringify(stats))}::text[]::jsonb[]) e (id, metadata, stats)
+    where i.app_id = ${appId} and i.id = e.id`,
+    tx`
+    delete from knowledge_ingestion_items where app_id = ${appId} and ingestion_id = any(${ids}::uuid[])`,
+  ]);
+}
+
+/** The contents of items of one app. */
+export function readItemContents(db: Db, appId: string, items: readonly Pick<ItemRow, 'ingestionId' | 'ordinal'>[]) {
+  return db<(Pick<ItemRow, 'ingestionId' | 'ordinal'> & { content: Buffer | null })[]>`
+    select i.ingestion_id, i.ordinal, i.content
+    from unnest(${items.map(({ ingestionId }) => ingestionId)}::uuid[], ${items.map(({ ordinal }) => ordinal)}::int[])
+      k (ingestion_id, ordinal)
+    join knowledge_ingestion_items i on i.app_id = ${appId} and i.ingestion_id = k.ingestion_id and i.ordinal = k.ordinal`;
 }
 
 export async function finishItem(

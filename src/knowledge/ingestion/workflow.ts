@@ -78,7 +78,9 @@ export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch'>) {
     }, heartbeatMs);
     const stop = signal ? AbortSignal.any([signal, lost.signal]) : lost.signal;
     const embedderOfRun = embedOutside(embedder, waitOutside);
-    const run = new IngestionRun({ ...deps, embedder: embedderOfRun }, ingestion, holder, stop);
+    // A request waits for its own document, not for others.
+    const mayLead = waitOutside !== undefined;
+    const run = new IngestionRun({ ...deps, embedder: embedderOfRun }, ingestion, { holder, signal: stop, mayLead });
     try {
       await run.work(pullSource);
       return true;

@@ -1,6 +1,6 @@
 import { type Static, type TSchema, Type } from 'typebox';
-import { isHeaderToken } from '../../config/forms.ts';
 import { invalidField } from '../../lib/errors.ts';
+import { requireHeaderToken } from '../../tenancy/header-token.ts';
 import type { Secrets } from '../../tenancy/secrets.ts';
 import type { SourceKind } from '../kinds/kind.ts';
 import type { Payload } from '../kinds/payload.ts';
@@ -29,8 +29,7 @@ export function nextCredentials(
   if (!kind?.credentials) throw invalidField('credentials', 'are not used by this type of source');
   const unknown = Object.keys(given).find((member) => !kind.credentials?.members.includes(member));
   if (unknown !== undefined) throw invalidField(`credentials.${unknown}`, 'is not used by this type of source');
-  if (given.token !== undefined && !isHeaderToken(given.token))
-    throw invalidField('credentials.token', 'must be printable ASCII without spaces, because it is sent in a header');
+  requireHeaderToken('credentials.token', given.token);
   if (origin === undefined) throw invalidField('credentials', 'need the address in the payload that they are for');
   return { credentials: secrets.wrap(Buffer.from(JSON.stringify(given))), credentialsFor: origin };
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { killAfterMs } from '../../../src/automations/engine/expression-pool.ts';
 import { ManualClock } from '../../../src/lib/clock.ts';
+import { usualTimeouts } from '../../../src/lib/timeouts.ts';
 import { AutomationsClient, graphOf, type Run } from '../../support/automations.ts';
 import { startTestServer, type TestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
@@ -11,21 +11,21 @@ import { until } from '../../support/until.ts';
 let server: TestServer;
 let client: AutomationsClient;
 const clock = new ManualClock();
+const timeouts = { ...usualTimeouts };
 
 before(async () => {
-  server = await startTestServer({ clock, logLevel: 'silent', env: { QUARRY_JOB_WORKERS: '2' } });
+  server = await startTestServer({ clock, timeouts, logLevel: 'silent', env: { QUARRY_JOB_WORKERS: '2' } });
   client = new AutomationsClient(server, await server.provision.app());
 });
 after(() => server?.close());
 
 /** Runs work while no expression is ended, however long it takes. */
 async function withoutDeadline(work: () => Promise<void>): Promise<void> {
-  const { expression } = killAfterMs;
-  killAfterMs.expression = Number.POSITIVE_INFINITY;
+  timeouts.expressionMs = Number.POSITIVE_INFINITY;
   try {
     await work();
   } finally {
-    killAfterMs.expression = expression;
+    timeouts.expressionMs = usualTimeouts.expressionMs;
   }
 }
 

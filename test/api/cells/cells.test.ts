@@ -214,6 +214,25 @@ test('a cell that is taken away gives its apps 503 with Retry-After and others n
   await until(async () => (await api('GET', path, { key: away.secret })).status === 200);
 });
 
+test('a cell whose schema a newer release has cut is 503 while it lasts, and other cells notice nothing', async () => {
+  const path = '/api/v1/users';
+  const { db } = second;
+  const [fact] = await db<{ value: string }[]>`select value from server_facts where name = 'serves_from'`;
+  await db.begin(async (tx) => {
+    await tx`insert into schema_migrations (version, name, checksum) values (9999, '9999_contract.sql', 'x')`;
+    await tx`insert into server_facts (name, value) values ('serves_from', '9999')
+      on conflict (name) do update set value = excluded.value`;
+  });
+  await until(async () => {
+    const { status, body } = await api<ErrorBody>('GET', path, { key: away.secret });
+    return status === 503 && /is not set up correctly/.test(body.error.message);
+  });
+  assert.equal((await api('GET', path, { key: here.secret })).status, 200);
+  await db`delete from schema_migrations where version = 9999`;
+  await db`update server_facts set value = ${fact?.value ?? '0'} where name = 'serves_from'`;
+  await until(async () => (await api('GET', path, { key: away.secret })).status === 200);
+});
+
 test('an app in a cell that this process does not serve is 503 with the reason', async () => {
   const app = newUuid();
   await first.db`insert into cell_apps (app_id, cell, developer_id, name, created_at, updated_at)
@@ -221,4 +240,15 @@ test('an app in a cell that this process does not serve is 503 with the reason',
   const refused = await api<ErrorBody>('GET', `${developerApps}/${formatId('app', app)}`, { token });
   assert.equal(refused.status, 503);
   assert.match(refused.body.error.message, /does not serve the cell/);
+});
+
+test('what a developer does is logged where each of their apps is: its creation, and each sign-in to the console', async () => {
+  const opened = await api<{ csrf_token: string }>('POST', '/console/session', { body: { developer_token: token } });
+  assert.equal(opened.status, 201, opened.text);
+  for (const { id } of [here, away])
+    await until(async () => {
+      const { body } = await api<{ data: { action: string }[] }>('GET', `${developerApps}/${id}/audit`, { token });
+      const actions = body.data.map(({ action }) => action);
+      return actions.includes('createApp') && actions.includes('openConsoleSession');
+    });
 });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { ServerResponse } from 'node:http';
 import { after, before, test } from 'node:test';
 import { deflateSync } from 'node:zlib';
-import { fetchLimits } from '../../../src/content/fetch/guarded-fetch.ts';
+import { usualTimeouts } from '../../../src/lib/timeouts.ts';
 import { extractUrl, type TestExtraction, waitForExtraction } from '../../support/extractions.ts';
 import { type FixtureSite, htmlPage, startSite } from '../../support/fixture-site.ts';
 import type { TestApp } from '../../support/provisioner.ts';
@@ -20,11 +20,11 @@ const hanging: ServerResponse[] = [];
 let onHanging = (): void => {};
 let isSilent = true;
 
-const { timeoutMs } = fetchLimits;
-
 before(async () => {
-  fetchLimits.timeoutMs = 900_000;
-  server = await startTestServer({ env: { QUARRY_FETCH_ALLOW: '127.0.0.0/8', QUARRY_JOB_WORKERS: '1' } });
+  server = await startTestServer({
+    env: { QUARRY_FETCH_ALLOW: '127.0.0.0/8', QUARRY_JOB_WORKERS: '1' },
+    timeouts: { ...usualTimeouts, fetchMs: 900_000 },
+  });
   app = await server.provision.app();
   other = await server.provision.app();
   silent = await startSite({}, (_request, response) => {
@@ -43,7 +43,6 @@ before(async () => {
   });
 });
 after(async () => {
-  fetchLimits.timeoutMs = timeoutMs;
   await server.close();
   await silent.close();
   await site.close();

@@ -21,6 +21,7 @@ after(async () => {
 const world = await server.provision.world();
 const key = world.app.secretKey;
 const app = knowledgeOf(server, { key });
+const viewer = knowledgeOf(server, { token: world.viewer.token });
 
 const mode = fc.constantFrom('return', 'queue', 'error');
 const target = fc.nat(9);
@@ -227,4 +228,66 @@ test('a source that several callers push into, replace in and delete from at the
     { numRuns, seed },
   );
   context.diagnostic(`seed ${seed}: ${numRuns} sequences, ${documents} documents at their ends`);
+});
+
+test('pushes that wait behind an ingestion keep their order, and one that fails stops no other', async () => {
+  const source = await app.createSource({ org: world.org.id });
+  const [row] = await server.db<
+    { appId: string; id: string }[]
+  >`select app_id, id from knowledge_sources order by created_at desc limit 1`;
+  assert.ok(row);
+  const [active] = await server.db<{ id: string }[]>`
+    insert into knowledge_ingestions (app_id, id, source_id, kind, status, lease_holder, lease_until)
+    values (${row.appId}, gen_random_uuid(), ${row.id}, 'push', 'running', gen_random_uuid(), now() + interval '1 hour')
+    returning id`;
+  const queue = async (more: Json) => {
+    const body = { on_active: 'queue', ...more };
+    const { body: ingestion } = await app.send<TestIngestion>('POST', `/knowledge_sources/${source}/ingest`, body);
+    assert.equal(ingestion.status, 'pending');
+    return ingestion.id;
+  };
+  const damaged = { data: Buffer.from('PK\x03\x04 damaged').toString('base64'), data_encoding: 'base64' };
+  const readers = [{ principal_type: 'org_role', principal: 'admin' }];
+  const ids = [
+    await queue({ content: { data: 'Page 1 of the queue.' }, title: 'One' }),
+    await queue({ content: { data: 'Page 2 of the queue.' }, title: 'Two', acl: { grants: readers } }),
+    await queue({ content: { ...damaged, filename: 'damaged.docx' } }),
+    await queue({ content: { data: 'Page 3 of the queue.' }, title: 'Three', metadata: { shelf: 3 } }),
+    await queue({ content: { data: 'Page 1 of the queue.' }, dedupe: true, title: 'First' }),
+    await queue({ content: { data: 'Page 4 of the queue.' }, title: 'Four' }),
+    await queue({ content: { data: ' ' }, title: 'Nothing' }),
+  ];
+  await server.db.begin(async (tx) => {
+    await tx`update knowledge_ingestions set status = 'pending', lease_holder = null, lease_until = null
+      where app_id = ${row.appId} and id = ${active?.id ?? ''}`;
+    await tx`select add_job('ingest', ${JSON.stringify({ appId: row.appId, ingestionId: active?.id })}::text::json)`;
+  });
+  const ended: TestIngestion[] = [];
+  for (const id of ids) ended.push(await app.waitForIngestion(id));
+  const failed = ended.map(({ status }, i) => (status === 'failed' ? i : -1)).filter((i) => i >= 0);
+  assert.deepEqual(failed, [2]);
+  const documents = ended.map(({ metadata }) => metadata.document ?? '');
+  assert.equal(documents[4], documents[0]);
+  assert.deepEqual(
+    ended.map(({ metadata }) => metadata.document_reused),
+    [false, false, undefined, false, true, false, false],
+  );
+  const { body } = await app.send<{ data: { id: string; title: string; metadata: Json; ingestion?: string }[] }>(
+    'GET',
+    `/knowledge_documents?source=${source}`,
+  );
+  assert.deepEqual(
+    body.data.map(({ title }) => title),
+    ['Nothing', 'Four', 'Three', 'Two', 'First'],
+  );
+  assert.deepEqual(
+    body.data.map(({ id }) => id),
+    [6, 5, 3, 1, 0].map((i) => documents[i]),
+  );
+  assert.deepEqual(body.data[2]?.metadata, { shelf: 3 });
+  assert.deepEqual(ended[3]?.stats?.documents, 1);
+  // A viewer of the org has no part in the restricted one.
+  const seen = await viewer.send<{ data: { title: string }[] }>('GET', `/knowledge_documents?source=${source}&q=Two`);
+  assert.deepEqual(seen.body.data, []);
+  assert.equal((await app.search(source, { query: 'queue', mode: 'fulltext' })).length, 4);
 });

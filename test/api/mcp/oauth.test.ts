@@ -4,6 +4,7 @@ import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/cli
 import { AssistantFlow, callback, MemoryOAuth } from '../../support/assistant.ts';
 import { responses, type SitePages, startSite } from '../../support/fixture-site.ts';
 import { type ErrorBody, startTestServer } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
 
 /* How assistants connect by OAuth, with this server as the authorization server. */
 let ahead = 0;
@@ -319,4 +320,39 @@ test('with the setting off, nothing of it exists', async (t) => {
   assert.equal((await closed.form('token', {})).status, 404);
   const metadata = await off.api('GET', `/.well-known/oauth-protected-resource/mcp/${closed.key}`);
   assert.deepEqual(metadata.body.authorization_servers, []);
+});
+
+test('an app’s developer switches it off for their app: nothing of it exists there, and what was connected ends', async () => {
+  const other = await provision.app();
+  const user = await provision.user(other);
+  const closed = new AssistantFlow(server, other.publishableKey, user.token);
+  const path = `/protected/api/v1/developer/apps/${other.app.id}`;
+  const set = (assistants: boolean) =>
+    api<{ assistants?: boolean }>('PATCH', path, { token: other.developerToken, body: { assistants } });
+  const isThere = async () =>
+    (await api('GET', `/.well-known/oauth-authorization-server/oauth/${closed.key}`)).status === 200;
+  const { clientId, tokens } = await closed.connect('kv');
+  const asked = await closed.request(closed.parameters(clientId));
+  assert.equal((await set(true)).body.assistants, undefined);
+  assert.equal((await closed.call(tokens.access_token, { method: 'tools/list' })).status, 200);
+
+  assert.equal((await set(false)).body.assistants, false);
+  assert.equal(
+    (await api<{ assistants?: boolean }>('GET', path, { token: other.developerToken })).body.assistants,
+    false,
+  );
+  assert.deepEqual([await isThere(), (await closed.form('token', {})).status], [false, 404]);
+  assert.equal((await closed.authorize('kv')).status, 404);
+  const metadata = await api('GET', `/.well-known/oauth-protected-resource/mcp/${closed.key}`);
+  assert.deepEqual(metadata.body.authorization_servers, []);
+  const call = () => closed.call(tokens.access_token, { method: 'tools/list' });
+  await until(async () => (await call()).status === 401);
+  // What a user was asked before.
+  assert.equal((await closed.decide(asked)).status, 409);
+  assert.deepEqual(await listed({ token: user.token }), []);
+  assert.equal((await api('GET', `/.well-known/oauth-authorization-server/oauth/${flow.key}`)).status, 200);
+
+  await set(true);
+  assert.equal(await isThere(), true);
+  await closed.connect('kv');
 });

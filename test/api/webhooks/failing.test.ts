@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http';
 import { after, before, test } from 'node:test';
 import { eventBounds, sweepEvents } from '../../../src/events/domain.ts';
 import { ManualClock } from '../../../src/lib/clock.ts';
-import { deliveryBounds } from '../../../src/webhooks/workflow.ts';
+import { usualTimeouts } from '../../../src/lib/timeouts.ts';
 import type { TestApp } from '../../support/provisioner.ts';
 import { startTestServer, type TestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
@@ -13,6 +13,7 @@ import { type TestDelivery, type TestWebhook, WebhooksClient } from '../../suppo
 /* One place for jobs, and receivers that fail in every way. */
 
 const clock = new ManualClock();
+const timeouts = { ...usualTimeouts };
 let server: TestServer;
 let app: TestApp;
 let client: WebhooksClient;
@@ -38,7 +39,7 @@ const behaviours: Record<string, (response: ServerResponse) => unknown> = {
 
 before(async () => {
   const env = { QUARRY_FETCH_ALLOW: '127.0.0.1', QUARRY_JOB_WORKERS: '1' };
-  server = await startTestServer({ env, clock });
+  server = await startTestServer({ env, clock, timeouts });
   app = await server.provision.app();
   client = new WebhooksClient(server, app.secretKey);
   receiver = await WebhookReceiver.start();
@@ -53,8 +54,7 @@ const hourMs = 60 * 60 * 1_000;
 const hasFailed = ({ log }: TestDelivery) => log.length > 0;
 
 test('silent receivers delay no other webhook, and time out', async () => {
-  const { timeoutMs } = deliveryBounds;
-  deliveryBounds.timeoutMs = 900_000;
+  timeouts.deliveryMs = 900_000;
   const silent = await client.create(`${receiver.origin}/silent`, ['silence']);
   const other = await server.provision.app();
   const neighbour = new WebhooksClient(server, other.secretKey);
@@ -70,11 +70,11 @@ test('silent receivers delay no other webhook, and time out', async () => {
     inTime.every(({ log }) => log.length === 0),
     'all of this happens while the silent ones are awaited',
   );
-  deliveryBounds.timeoutMs = 1_000;
+  timeouts.deliveryMs = 1_000;
   for (const response of silentOnes.splice(0)) response.destroy();
   await receiver.waitFor('/silent', 12);
   await client.waitForDelivery(silent.id, ({ log }) => log[0]?.error?.code === 'timeout');
-  deliveryBounds.timeoutMs = timeoutMs;
+  timeouts.deliveryMs = usualTimeouts.deliveryMs;
   const ended = (await client.deliveries(silent.id)).filter(hasFailed);
   assert.ok(ended.length > 0);
   await client.api('DELETE', `/webhooks/${silent.id}`);

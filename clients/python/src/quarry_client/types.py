@@ -193,10 +193,12 @@ class AnswerSentence(TypedDict):
     """Where it begins in the text of the answer, in UTF-16 code units."""
     end: int
     """Where it ends; exclusive."""
-    status: Literal["quoted", "cited", "uncited"]
-    """`quoted`: a quote in it is found, and none is altered or missing. `cited`: it names a document. `uncited`: neither."""
+    status: Literal["supported", "quoted", "cited", "uncited"]
+    """`supported`: the judge says that the passages support it. Otherwise `quoted`: a quote in it is found, and none is altered or missing. `cited`: it names a passage. `uncited`: neither."""
     unsupported: bool
-    """Whether it cites nothing, or has a quote that is altered or missing."""
+    """Whether it cites nothing, has a quote that is altered or missing, or is not supported in the verdict of the judge."""
+    verdict: NotRequired[Literal["supported", "not_supported"]]
+    """Of the judge, if the operator has set one and it ruled on this sentence."""
     citations: List[int]
     """The numbers of the passages that it cites."""
     quotes: List[AnswerSentenceQuotes]
@@ -597,6 +599,8 @@ class App(TypedDict):
     """The name."""
     run_retention: NotRequired[AppRunRetention]
     """How long runs of automations without `retention` are kept after their end. Absent in lists, and if they are kept for ever."""
+    assistants: NotRequired[bool]
+    """`false` if no assistant may connect to the app by OAuth. Absent if they may, and in lists."""
     created_at: str
     """When it was created, in ISO 8601."""
     updated_at: str
@@ -3185,6 +3189,32 @@ class AnswerUsage(TypedDict):
 
 
 
+class AnswerJudgeUsage(TypedDict):
+    """The tokens of its requests."""
+
+    prompt_tokens: int
+    """As the provider counts them."""
+    completion_tokens: int
+    """As the provider counts them."""
+    total_tokens: int
+    """As the provider counts them."""
+
+
+
+class AnswerJudge(TypedDict):
+    """Only if the operator has set a judge and a model was asked: what it did."""
+
+    model: Optional[str]
+    """The model; null if it wrote nothing usable."""
+    judged: int
+    """The number of sentences with a verdict, removed ones included."""
+    error: Optional[str]
+    """Why it gave no further verdicts: `llm_failed`, `llm_timeout`, `invalid_output`, `refused`, `token_budget_exceeded`, or another code of an error; null if it did not fail."""
+    usage: AnswerJudgeUsage
+    """The tokens of its requests."""
+
+
+
 class Answer(TypedDict):
     """A text from sources, with what was checked."""
 
@@ -3204,6 +3234,8 @@ class Answer(TypedDict):
     """The model that wrote it."""
     usage: Optional[AnswerUsage]
     """The tokens of the request to the model; null without one, and if it was ended."""
+    judge: NotRequired[AnswerJudge]
+    """Only if the operator has set a judge and a model was asked: what it did."""
 
 
 
@@ -3824,6 +3856,8 @@ class UpdateAppRequest(TypedDict):
     """The app’s own limits, at most those set by the operator of the server; null removes one. They apply to production and to each sandbox separately."""
     run_retention: NotRequired[Optional[UpdateAppRequestRunRetention]]
     """How long runs of automations without `retention` are kept after their end."""
+    assistants: NotRequired[bool]
+    """Whether assistants may connect to the MCP endpoint by OAuth, where the server runs with `QUARRY_MCP_OAUTH`. `false` also disconnects those that are."""
 
 
 
@@ -5906,7 +5940,7 @@ class CreateAnswerRequest(TypedDict):
     instructions: NotRequired[str]
     """More for the model, such as a tone or a length."""
     unsupported: NotRequired[Literal["mark", "remove", "refuse"]]
-    """What happens to a sentence that cites nothing or misquotes: it is marked (the default), it is removed, or there is no answer."""
+    """What happens to a sentence that cites nothing, misquotes, or is not supported in the verdict of a judge: it is marked (the default), it is removed, or there is no answer."""
     max_results: NotRequired[int]
     """The number of passages that the model reads. Default 12."""
     max_output_tokens: NotRequired[int]
@@ -5914,7 +5948,7 @@ class CreateAnswerRequest(TypedDict):
     boxes: NotRequired[bool]
     """Whether quotes of PDFs come with the rectangles where they stand on their pages. Default false."""
     stream: NotRequired[bool]
-    """Sends events instead (text/event-stream): `delta` with text as it arrives (only with `mark`), `sentence` with each sentence after its check, then `answer` with the whole answer, or `error`."""
+    """Sends events instead (text/event-stream): `delta` with text as it arrives (only with `mark`), `sentence` with each sentence after its check (with a judge, after its verdict, up to eight together), then `answer` with the whole answer, or `error`."""
 
 
 WebhookMessage = Union[

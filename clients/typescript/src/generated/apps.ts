@@ -11,7 +11,7 @@ page?: number | undefined; /** Entries per page. Default 25; more than 100 count
 page_size?: number | undefined; }, options?: CallOptions): Pages<S.App, S.AppPage> => c.list('/protected/api/v1/developer/apps', query, options),
   /** Get an app. */
   get: (app: string, options?: CallOptions): Promise<S.App> => c.get(path`/protected/api/v1/developer/apps/${app}`, undefined, options),
-  /** Rename an app or set its limits and how long runs are kept. */
+  /** Rename an app or set its limits, how long runs are kept and whether assistants connect. */
   update: (app: string, body?: S.UpdateAppRequest, options?: CallOptions): Promise<S.App> => c.send('PATCH', path`/protected/api/v1/developer/apps/${app}`, body, options),
   /** Get the usage and quotas of the app. */
   usage: (options?: CallOptions): Promise<S.Usage> => c.get('/api/v1/usage', undefined, options),

@@ -96,10 +96,12 @@ text: string;
 start: number;
 /** Where it ends; exclusive. */
 end: number;
-/** `quoted`: a quote in it is found, and none is altered or missing. `cited`: it names a document. `uncited`: neither. */
-status: 'quoted' | 'cited' | 'uncited';
-/** Whether it cites nothing, or has a quote that is altered or missing. */
+/** `supported`: the judge says that the passages support it. Otherwise `quoted`: a quote in it is found, and none is altered or missing. `cited`: it names a passage. `uncited`: neither. */
+status: 'supported' | 'quoted' | 'cited' | 'uncited';
+/** Whether it cites nothing, has a quote that is altered or missing, or is not supported in the verdict of the judge. */
 unsupported: boolean;
+/** Of the judge, if the operator has set one and it ruled on this sentence. */
+verdict?: 'supported' | 'not_supported' | undefined;
 /** The numbers of the passages that it cites. */
 citations: Array<number>;
 /** Its quotes, in their order. */
@@ -494,6 +496,8 @@ failed_days?: number | undefined;
 /** How many failed runs of each automation are kept, the newest. Default: `runs`. */
 failed_runs?: number | undefined;
 } | undefined;
+/** `false` if no assistant may connect to the app by OAuth. Absent if they may, and in lists. */
+assistants?: boolean | undefined;
 /** When it was created, in ISO 8601. */
 created_at: string;
 /** When it last changed, in ISO 8601. */
@@ -2701,6 +2705,24 @@ completion_tokens: number;
 /** As the provider counts them. */
 total_tokens: number;
 } | null;
+/** Only if the operator has set a judge and a model was asked: what it did. */
+judge?: {
+/** The model; null if it wrote nothing usable. */
+model: string | null;
+/** The number of sentences with a verdict, removed ones included. */
+judged: number;
+/** Why it gave no further verdicts: `llm_failed`, `llm_timeout`, `invalid_output`, `refused`, `token_budget_exceeded`, or another code of an error; null if it did not fail. */
+error: string | null;
+/** The tokens of its requests. */
+usage: {
+/** As the provider counts them. */
+prompt_tokens: number;
+/** As the provider counts them. */
+completion_tokens: number;
+/** As the provider counts them. */
+total_tokens: number;
+};
+} | undefined;
 };
 
 /** A file was stored: the message to webhooks. */
@@ -3173,6 +3195,8 @@ failed_days?: number | undefined;
 /** How many failed runs of each automation are kept, the newest. Default: `runs`. */
 failed_runs?: number | undefined;
 } | null | undefined;
+/** Whether assistants may connect to the MCP endpoint by OAuth, where the server runs with `QUARRY_MCP_OAUTH`. `false` also disconnects those that are. */
+assistants?: boolean | undefined;
 };
 
 export type CreateSandboxRequest = {
@@ -4890,7 +4914,7 @@ agent?: string | undefined;
 model?: string | undefined;
 /** More for the model, such as a tone or a length. */
 instructions?: string | undefined;
-/** What happens to a sentence that cites nothing or misquotes: it is marked (the default), it is removed, or there is no answer. */
+/** What happens to a sentence that cites nothing, misquotes, or is not supported in the verdict of a judge: it is marked (the default), it is removed, or there is no answer. */
 unsupported?: 'mark' | 'remove' | 'refuse' | undefined;
 /** The number of passages that the model reads. Default 12. */
 max_results?: number | undefined;
@@ -4898,7 +4922,7 @@ max_results?: number | undefined;
 max_output_tokens?: number | undefined;
 /** Whether quotes of PDFs come with the rectangles where they stand on their pages. Default false. */
 boxes?: boolean | undefined;
-/** Sends events instead (text/event-stream): `delta` with text as it arrives (only with `mark`), `sentence` with each sentence after its check, then `answer` with the whole answer, or `error`. */
+/** Sends events instead (text/event-stream): `delta` with text as it arrives (only with `mark`), `sentence` with each sentence after its check (with a judge, after its verdict, up to eight together), then `answer` with the whole answer, or `error`. */
 stream?: boolean | undefined;
 };
 

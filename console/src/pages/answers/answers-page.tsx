@@ -192,11 +192,14 @@ function Written({ progress: { text, sentences, answer } }: { progress: Progress
   );
 }
 
-function Summary({ answer: { sentences, removed, incomplete, model, usage } }: { answer: Answer }) {
+function Summary({ answer: { sentences, removed, incomplete, model, usage, judge } }: { answer: Answer }) {
   const unsupported = sentences.filter((one) => one.unsupported).length;
+  const supported = sentences.filter((one) => one.status === 'supported').length;
   const parts = [
     count(sentences.length, 'sentence'),
     unsupported === 0 ? 'each with a passage' : `${unsupported} not supported`,
+    ...(judge ? [`${supported} supported by the judge`] : []),
+    ...(judge && judge.error !== null ? ['the judge failed'] : []),
     ...(removed > 0 ? [`${removed} removed`] : []),
     ...(incomplete ? ['cut at the limit of its length'] : []),
     ...(model === null ? [] : [model]),

@@ -12,7 +12,8 @@ type Piece = { value: string; sentence: number | undefined; quote: Quote | undef
 type Quote = AnswerSentence['quotes'][number];
 
 /** Why a reader cannot check the sentence. */
-function verdictOn({ quotes }: AnswerSentence): string {
+function verdictOn({ quotes, verdict }: AnswerSentence): string {
+  if (verdict === 'not_supported') return 'not supported: its passages do not say this';
   if (quotes.some(({ status }) => status === 'altered')) return 'not supported: the quote was altered';
   if (quotes.some(({ status }) => status === 'not_found')) return 'not supported: the quote is in no passage';
   return 'not supported: cites no passage';

@@ -58,7 +58,11 @@ const tasks: Record<string, Task> = {
     const bundleChunks = bundles.map(({ chunkCount }) => chunkCount);
     return {
       value: { ...value, hashes, bundleChunks },
-      blobs: [...bundles.map(({ content }) => content), ...vectors.map(([, vector]) => vector)],
+      blobs: [
+        ...bundles.map(({ content }) => content),
+        Buffer.concat(vectors.map(([, { vector }]) => vector)),
+        Buffer.concat(vectors.map(([, { code }]) => code)),
+      ],
     };
   },
   picture: async (bytes, fields) => {

@@ -35,11 +35,11 @@ class AnswersOperations:
         :param agent: agt_… or the lookup key of the agent; only its sources. Not with `sources`.
         :param model: A model or an alias of the app or of the operator. By default, the default of the operator.
         :param instructions: More for the model, such as a tone or a length.
-        :param unsupported: What happens to a sentence that cites nothing or misquotes: it is marked (the default), it is removed, or there is no answer.
+        :param unsupported: What happens to a sentence that cites nothing, misquotes, or is not supported in the verdict of a judge: it is marked (the default), it is removed, or there is no answer.
         :param max_results: The number of passages that the model reads. Default 12.
         :param max_output_tokens: The most that the model writes. Default 1024.
         :param boxes: Whether quotes of PDFs come with the rectangles where they stand on their pages. Default false.
-        :param stream: Sends events instead (text/event-stream): `delta` with text as it arrives (only with `mark`), `sentence` with each sentence after its check, then `answer` with the whole answer, or `error`.
+        :param stream: Sends events instead (text/event-stream): `delta` with text as it arrives (only with `mark`), `sentence` with each sentence after its check (with a judge, after its verdict, up to eight together), then `answer` with the whole answer, or `error`.
         """
         response: types.Answer = self._connection.call("POST", "/api/v1/answers", body=given(query=query, sources=sources, agent=agent, model=model, instructions=instructions, unsupported=unsupported, max_results=max_results, max_output_tokens=max_output_tokens, boxes=boxes, stream=stream), keyed=True, options=options)
         return response

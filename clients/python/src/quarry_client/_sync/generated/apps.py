@@ -47,15 +47,17 @@ class AppsOperations:
         name: Maybe[str] = OMIT,
         quotas: Maybe[types.UpdateAppRequestQuotas] = OMIT,
         run_retention: Maybe[Optional[types.UpdateAppRequestRunRetention]] = OMIT,
+        assistants: Maybe[bool] = OMIT,
         options: Optional[CallOptions] = None,
     ) -> types.App:
-        """Rename an app or set its limits and how long runs are kept.
+        """Rename an app or set its limits, how long runs are kept and whether assistants connect.
 
         :param name: The name.
         :param quotas: The app’s own limits, at most those set by the operator of the server; null removes one. They apply to production and to each sandbox separately.
         :param run_retention: How long runs of automations without `retention` are kept after their end.
+        :param assistants: Whether assistants may connect to the MCP endpoint by OAuth, where the server runs with `QUARRY_MCP_OAUTH`. `false` also disconnects those that are.
         """
-        response: types.App = self._connection.call("PATCH", path("/protected/api/v1/developer/apps/{}", app), body=given(name=name, quotas=quotas, run_retention=run_retention), options=options)
+        response: types.App = self._connection.call("PATCH", path("/protected/api/v1/developer/apps/{}", app), body=given(name=name, quotas=quotas, run_retention=run_retention, assistants=assistants), options=options)
         return response
 
     def usage(self, options: Optional[CallOptions] = None) -> types.Usage:
