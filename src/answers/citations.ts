@@ -10,6 +10,7 @@ type QuoteScope = {
   documents?: readonly string[] | undefined;
   sources?: string[] | undefined;
   agent?: string | undefined;
+  versions?: ReadonlyMap<string, number> | undefined;
 };
 
 /** What a quote is compared with, at most. */
@@ -21,9 +22,12 @@ const queryCharactersMax = 500;
 
 export type FoundQuote = CheckedQuote<SearchedText>;
 
-/** Checks quotes against the named documents, or against those that a search finds. All are visible to the caller. */
+/**
+ * Checks quotes against the named documents, or against those that a search finds. All are visible to the caller.
+ * `versions` names the version of some of the documents, by their UUIDs.
+ */
 export async function checkQuotes(
-  { documents, search }: Pick<Knowledge, 'documents' | 'search'>,
+  { documents, search, versions: past }: Pick<Knowledge, 'documents' | 'search' | 'versions'>,
   caller: Caller,
   quotes: readonly string[],
   scope: QuoteScope,
@@ -34,7 +38,12 @@ export async function checkQuotes(
   const add = async (id: string): Promise<boolean> => {
     if (known.has(id)) return true;
     known.add(id);
-    const document = await documents.findText(caller, id, searchedBytesMax - bytes);
+    const version = scope.versions?.get(id);
+    const room = searchedBytesMax - bytes;
+    const document =
+      version === undefined
+        ? await documents.findText(caller, id, room)
+        : await past.findText(caller, id, version, room);
     if (document === undefined) return false;
     bytes += document.content.length;
     const searched = new SearchedText(document);
@@ -83,6 +92,7 @@ export async function presentPlaces({ status, place, difference }: FoundQuote) {
     source: formatId('source', document.sourceId),
     ...(document.title === null ? {} : { title: document.title }),
     content_hash: document.contentHash.toString('hex'),
+    ...(document.version === null ? {} : { version: document.version }),
     places,
     ...(difference === undefined ? {} : { difference }),
   };

@@ -47,6 +47,7 @@ export function presentPassage({ number, content, row }: Passage) {
     source: formatId('source', row.sourceId),
     chunk: formatId('chunk', row.id),
     content_hash: row.contentHash.toString('hex'),
+    ...(row.version === null ? {} : { version: row.version }),
     ...(row.title === null ? {} : { title: row.title }),
     ...(row.sourceUrl === null ? {} : { source_url: row.sourceUrl }),
     ...(row.fragment === null ? {} : { fragment: row.fragment }),
@@ -74,6 +75,7 @@ export function presentQuote({ text, start, end, checked }: CheckedSentence['quo
     source: formatId('source', row.sourceId),
     ...(row.title === null ? {} : { title: row.title }),
     content_hash: row.contentHash.toString('hex'),
+    ...(row.version === null ? {} : { version: row.version }),
     places: place.ranges.map((range) => {
       const said = content.slice(range.start, range.end);
       const startByte = Buffer.byteLength(content.slice(0, range.start));

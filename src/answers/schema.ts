@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { quoteStatuses } from '../content/quotes/check.ts';
 import { ref, strict } from '../http/route/route.ts';
+import { versionMember } from '../knowledge/versions/schema.ts';
 
 const title = Type.Optional(Type.String({ description: 'The title of the document.' }));
 
@@ -57,6 +58,7 @@ const checkedQuoteSchema = Type.Object(
     content_hash: Type.Optional(
       Type.String({ description: 'The version of the document: the SHA-256 of its text, in hexadecimal.' }),
     ),
+    version: versionMember,
     places: Type.Optional(Type.Array(placeSchema, { description: 'One, or one for each part of an elided quote.' })),
     difference: Type.Optional(differenceSchema),
   },
@@ -136,6 +138,18 @@ export const verifySchema = strict({
         'cdo_…; only these documents. In `text`, [1] cites the first of them. Not with `sources` or `agent`.',
     }),
   ),
+  versions: Type.Optional(
+    Type.Array(
+      strict({
+        document: Type.String({ description: 'cdo_…; one of `documents`.' }),
+        version: Type.Integer({ minimum: 1, maximum: 2_147_483_647, description: 'The number of its version.' }),
+      }),
+      {
+        ...{ minItems: 1, maxItems: quoteLimits.documentsMax },
+        description: 'Which versions of `documents` to read. By default, the current ones.',
+      },
+    ),
+  ),
   sources,
   agent,
   boxes,
@@ -148,6 +162,7 @@ const citationSchema = Type.Object(
     source: Type.String({ description: 'cso_…' }),
     chunk: Type.String({ description: 'cim_…; the passage.' }),
     content_hash: Type.String({ description: 'The version of the document: the SHA-256 of its text.' }),
+    version: versionMember,
     title,
     source_url: Type.Optional(Type.String({ description: 'Where the document comes from.' })),
     fragment: Type.Optional(Type.String({ description: 'Leads to the heading on the page at `source_url`.' })),

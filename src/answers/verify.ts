@@ -8,6 +8,7 @@ import type { Clock } from '../lib/clock.ts';
 import { AppError, invalidField } from '../lib/errors.ts';
 import { formatId } from '../lib/ids.ts';
 import type { Caller } from '../tenancy/caller.ts';
+import { fieldId } from '../tenancy/references.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
 import { withBoxes } from './boxes.ts';
 import { checkQuotes, type FoundQuote, presentPlaces } from './citations.ts';
@@ -32,7 +33,7 @@ export async function verifyCitations(
     knowledge,
     caller,
     quotes.map((quote) => quote.text),
-    { documents, sources, agent },
+    { documents, sources, agent, versions: readVersions(input) },
   );
   const [key] = signingKeys(secrets);
   if (key === undefined) throw new Error('There is no key to sign with.');
@@ -47,6 +48,26 @@ export async function verifyCitations(
     quotes: input.boxes ? await withBoxes(knowledge, caller, placed) : placed,
     ...(sentences && { sentences: presentSentences(sentences, found, documents?.length ?? 0) }),
   });
+}
+
+/** The versions that the request names, by the UUIDs of their documents. */
+function readVersions({
+  documents = [],
+  versions,
+  boxes,
+}: Static<typeof verifySchema>): Map<string, number> | undefined {
+  if (versions === undefined) return undefined;
+  if (boxes === true) throw invalidField('boxes', 'cannot be given with versions');
+  const named = new Set(documents.map((text) => fieldId('document', 'documents', text)));
+  const numbers = new Map<string, number>();
+  for (const [index, { document, version }] of versions.entries()) {
+    const field = `versions.${index}.document`;
+    const id = fieldId('document', field, document);
+    if (!named.has(id)) throw invalidField(field, 'is not one of documents');
+    if (numbers.has(id)) throw invalidField(field, 'is named twice');
+    numbers.set(id, version);
+  }
+  return numbers;
 }
 
 type StatedQuote = SignedStatement['statement']['quotes'][number];

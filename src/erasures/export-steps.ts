@@ -36,6 +36,7 @@ export function exportSteps(subject: Subject, email: string | null): ExportStep[
     { table: 'extraction_schemas', where: ofExtraction },
     { table: 'knowledge_sources', where: mine },
     { table: 'knowledge_documents', where: ofSource },
+    { table: 'knowledge_versions', where: ofSource },
     { table: 'knowledge_ingestions', where: ofSource },
     {
       table: 'knowledge_ingestion_items',

@@ -1,6 +1,7 @@
 import { BlobMissing, type BlobStore } from '../blob/blob-store.ts';
 import type { Db } from '../db/database.ts';
 import { readText } from '../knowledge/documents/store.ts';
+import { readKeptVersion } from '../knowledge/versions/store.ts';
 import { formatId, parseId } from '../lib/ids.ts';
 import { writeZip, type ZipEntry } from '../lib/zip-writer.ts';
 import { listRunsOfUser } from './export-runs.ts';
@@ -49,6 +50,8 @@ async function* entriesBelow(
   const pages = () => readRows(db, appId, step);
   if (step.table === 'files') yield* bytesOfFiles(deps, appId, pages(), contents);
   if (step.table === 'knowledge_documents') yield* asFile('knowledge_texts', textsOf(db, appId, pages()), contents);
+  if (step.table === 'knowledge_versions')
+    yield* asFile('knowledge_version_texts', textsOfVersions(db, appId, pages()), contents);
   if (step.table === 'automation_runs')
     for (const table of ['automation_run_entries', 'automation_run_output'])
       yield* asFile(
@@ -92,6 +95,15 @@ async function* textsOf(db: Db, appId: string, pages: AsyncGenerator<Row[]>): As
     for (const { id } of documents) {
       const text = await readText(db, appId, parseId('document', String(id)) ?? '');
       if (text !== undefined) yield [{ document: id, text: text.toString() }];
+    }
+}
+
+async function* textsOfVersions(db: Db, appId: string, pages: AsyncGenerator<Row[]>): AsyncGenerator<Row[]> {
+  for await (const versions of pages)
+    for (const { document, number } of versions) {
+      const id = parseId('document', String(document)) ?? '';
+      const kept = await readKeptVersion(db, appId, id, Number(number));
+      if (kept !== undefined) yield [{ document, number, text: kept.content.toString() }];
     }
 }
 

@@ -66,7 +66,7 @@ export const exported: Readonly<Record<string, Exported>> = {
     id: 'document',
     omit: [
       ...['seen_by', 'first_ordinal', 'chunk_count', 'embedding_model', 'acl_id', 'acl_version', 'external_order'],
-      ...['external_seen_by', 'external_version', 'external_seen_at'],
+      ...['external_seen_by', 'external_version', 'external_seen_at', 'version_at'],
     ],
   },
   knowledge_ingestion_items: { file: 'knowledge_ingestion_items', omit: ['acl_id', 'has_acl', 'is_text', 'dedupe'] },
@@ -74,11 +74,17 @@ export const exported: Readonly<Record<string, Exported>> = {
   knowledge_sources: {
     file: 'knowledge_sources',
     id: 'source',
-    omit: ['credentials_for', 'pull_state', 'held_deletions', 'inbound_previous_secret_until'],
+    omit: ['credentials_for', 'pull_state', 'held_deletions', 'inbound_previous_secret_until', 'versions_from'],
   },
   knowledge_syncs: { file: 'knowledge_syncs', id: 'sync', omit: ['fence', 'cursor', 'documents_before'] },
   knowledge_texts: { file: 'knowledge_texts' },
   knowledge_tombstones: { file: 'knowledge_deletions', omit: ['external_order'] },
+  knowledge_version_texts: { file: 'knowledge_version_texts' },
+  knowledge_versions: {
+    file: 'knowledge_versions',
+    omit: ['acl_id', 'external_order', 'external_version'],
+    hex: ['content_hash'],
+  },
   kv_changes: { file: 'key_value_changes', omit: ['position', 'entry_id'] },
   kv_entries: { file: 'key_value_entries', omit: ['id'] },
   model_budget_uses: { file: 'model_budget_uses', omit: ['soft_at', 'hard_at'] },

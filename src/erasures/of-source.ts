@@ -16,8 +16,11 @@ export function contentsOfSource({ appId }: Pick<ErasureRow, 'appId'>, sourceId:
       table: 'openai_responses',
       count: 'answers',
       where: (db) => db`exists (
-        select from unnest(t.document_ids) cited (id) join knowledge_documents d on d.app_id = ${appId} and d.id = cited.id
-        where d.source_id = ${sourceId})`,
+        select from unnest(t.document_ids) cited (id)
+        where exists (select from knowledge_documents d
+            where d.app_id = ${appId} and d.id = cited.id and d.source_id = ${sourceId})
+          or exists (select from knowledge_versions v
+            where v.app_id = ${appId} and v.document_id = cited.id and v.source_id = ${sourceId}))`,
     },
     { table: 'knowledge_chunks', count: 'chunks', where: own },
     { table: 'knowledge_bundles', count: 'postings', where: own },
@@ -41,6 +44,8 @@ export function contentsOfSource({ appId }: Pick<ErasureRow, 'appId'>, sourceId:
         select d.id from knowledge_documents d where d.app_id = ${appId} and d.source_id = ${sourceId})`,
     },
     { table: 'knowledge_documents', count: 'documents', where: own },
+    // Their texts go with them.
+    { table: 'knowledge_versions', count: 'versions', where: own },
     { table: 'knowledge_sync_items', count: 'connector_items', where: own },
     { table: 'knowledge_syncs', count: 'syncs', where: own },
     { table: 'knowledge_sync_states', where: own },

@@ -42,7 +42,9 @@ function listSources(db: Db, erasure: ErasureRow): Promise<Source[]> {
       ? ownedByUser(db, erasure)
       : subjectKind === 'source'
         ? db`t.id = ${subjectId}`
-        : db`t.id = (select d.source_id from knowledge_documents d where d.app_id = ${appId} and d.id = ${subjectId})`;
+        : db`t.id in (
+            select d.source_id from knowledge_documents d where d.app_id = ${appId} and d.id = ${subjectId}
+            union select v.source_id from knowledge_versions v where v.app_id = ${appId} and v.document_id = ${subjectId})`;
   return db<Source[]>`
     select t.id, t.type, t.payload, exists (select from knowledge_syncs s where s.app_id = ${appId}
       and s.source_id = t.id) as has_connector
@@ -65,7 +67,9 @@ async function listModels(db: Db, erasure: ErasureRow): Promise<Receiver[]> {
   const since =
     subjectKind === 'source'
       ? db`(select created_at from knowledge_sources where app_id = ${appId} and id = ${subjectId})`
-      : db`(select created_at from knowledge_documents where app_id = ${appId} and id = ${subjectId})`;
+      : db`(select min(created_at) from (
+          select created_at from knowledge_documents where app_id = ${appId} and id = ${subjectId}
+          union select created_at from knowledge_versions where app_id = ${appId} and document_id = ${subjectId}) kept)`;
   const chosen = isUser
     ? db`(${ownedByUser(db, erasure)} or t.run_id in (
         select r.id from automation_runs r where r.app_id = ${appId} and r.invoked_by_user_id = ${subjectId}))`

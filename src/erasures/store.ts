@@ -111,7 +111,15 @@ export async function findSubject(db: Db, caller: Caller, kind: SubjectKind, id:
         : await db`
             select d.id from knowledge_documents d
             join knowledge_sources s on s.app_id = d.app_id and s.id = d.source_id
-            where d.id = ${id} and ${sourceVisible(db, caller, 's')} and ${documentVisible(db, caller, 'd')}`;
+            where d.id = ${id} and ${sourceVisible(db, caller, 's')} and ${documentVisible(db, caller, 'd')}
+            union all
+            select v.document_id from knowledge_versions v
+            join knowledge_sources s on s.app_id = v.app_id and s.id = v.source_id
+            where v.document_id = ${id} and v.is_deletion and ${sourceVisible(db, caller, 's')}
+              and ${documentVisible(db, caller, 'v')}
+              and not exists (select from knowledge_documents d where d.app_id = v.app_id and d.id = v.document_id)
+              and not exists (select from knowledge_versions w
+                where w.app_id = v.app_id and w.document_id = v.document_id and w.number > v.number)`;
   return rows.length > 0;
 }
 
@@ -119,7 +127,12 @@ export async function findSubject(db: Db, caller: Caller, kind: SubjectKind, id:
 export async function isSubject(db: Db, scope: Scope, kind: SubjectKind, id: string): Promise<boolean> {
   const tables = { user: 'users', document: 'knowledge_documents', source: 'knowledge_sources' };
   const rows = await db`select t.id from ${db(tables[kind])} t where ${inScope(db, scope, 't')} and t.id = ${id}`;
-  return rows.length > 0;
+  if (rows.length > 0 || kind !== 'document') return rows.length > 0;
+  // A deleted document has versions that are kept.
+  const kept = await db`
+    select from knowledge_versions v join knowledge_sources s on s.app_id = v.app_id and s.id = v.source_id
+    where ${inScope(db, scope, 's')} and v.document_id = ${id} limit 1`;
+  return kept.length > 0;
 }
 
 /**
@@ -141,7 +154,7 @@ export async function hideUser(tx: Db, { appId, sandboxId }: Scope, id: string, 
 /** Lets nothing be read into the source any more, and no search find anything of it. */
 export async function closeSource(tx: Db, appId: string, id: string): Promise<void> {
   await tx`
-    update knowledge_sources set state = 'paused', next_pull_at = null, inbound_digest = null, inbound_token = null,
+    update knowledge_sources set state = 'paused', version_retention_days = null, next_pull_at = null, inbound_digest = null, inbound_token = null,
       credentials = null, credentials_for = null where app_id = ${appId} and id = ${id}`;
   await tx`delete from knowledge_indexes where app_id = ${appId} and source_id = ${id}`;
 }

@@ -98,7 +98,8 @@ async function eraseUser(deps: EraseRowsDeps, erasure: store.ErasureRow, signal:
 async function eraseSource(db: Database, erasure: store.ErasureRow, sourceId: string, signal: AbortSignal) {
   const { appId, subjectKind } = erasure;
   const ofDocuments = (each: Db) =>
-    each`t.id in (select d.file_id from knowledge_documents d where d.app_id = ${appId} and d.source_id = ${sourceId})`;
+    each`(t.id in (select d.file_id from knowledge_documents d where d.app_id = ${appId} and d.source_id = ${sourceId})
+      or t.id in (select v.file_id from knowledge_versions v where v.app_id = ${appId} and v.source_id = ${sourceId}))`;
   if (erasure.withFiles && subjectKind === 'source')
     await repeat(() => db.begin((tx) => deleteFiles(tx, erasure, ofDocuments)), signal);
   await deleteAll(db, erasure, contentsOfSource(erasure, sourceId), signal);
@@ -112,7 +113,8 @@ async function eraseDocument(db: Database, erasure: store.ErasureRow): Promise<v
     if (current.work.sourceId !== undefined) return;
     const erased = await eraseDocumentRows(tx, appId, subjectId);
     if (erased === undefined) return;
-    if (withFiles && erased.fileId !== null) await deleteFiles(tx, erasure, (each) => each`t.id = ${erased.fileId}`);
+    const ofDocument = (each: Db) => each`t.id = any(${erased.fileIds}::uuid[])`;
+    while (withFiles && (await deleteFiles(tx, erasure, ofDocument)));
     for (const [name, count] of Object.entries(erased.counts)) await store.addCount(tx, erasure, name, count);
     await store.setWork(tx, erasure, { sourceId: erased.sourceId, boundary: erased.boundary });
   });

@@ -35,6 +35,7 @@ export const taskNames = {
   sweepResponses: 'sweep_responses',
   sweepUploads: 'sweep_uploads',
   sweepUsage: 'sweep_usage',
+  sweepVersions: 'sweep_versions',
   wakeIdlePrograms: 'wake_idle_programs',
   wakePrograms: 'wake_programs',
 } as const;

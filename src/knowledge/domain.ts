@@ -40,6 +40,8 @@ import { listDueSources, setNextPull } from './sources/store.ts';
 import { applySyncs } from './syncs/apply.ts';
 import { createSyncService } from './syncs/service.ts';
 import { deleteOldTombstones } from './syncs/store.ts';
+import { createVersionService } from './versions/service.ts';
+import { sweepVersions } from './versions/sweep.ts';
 
 /*
  * Sources hold documents, which search finds.
@@ -48,6 +50,7 @@ import { deleteOldTombstones } from './syncs/store.ts';
  * - ingestion/: one import of content. Pushed content is read while the request waits, pulls run as jobs, and sites come
  *   from crawls.
  * - documents/: reading and changing single documents; attached-files/: files of vector stores.
+ * - versions/: what documents were, kept by triggers in the transaction of the change, and restored by ingestions.
  * - index/: chunks, words and vectors of each source, written in the transaction of its document, then merged by jobs.
  * - learning/: what a source teaches the built-in embedder.
  * - search/: candidates by words and vectors, fused and reranked.
@@ -165,6 +168,7 @@ export function createKnowledge(deps: KnowledgeDeps) {
       await forgetTombstones();
     },
     [taskNames.startPulls]: () => runSchedule(),
+    [taskNames.sweepVersions]: () => sweepVersions(db, clock.now()),
   };
 
   const recurring: Recurring[] = [
@@ -172,6 +176,7 @@ export function createKnowledge(deps: KnowledgeDeps) {
     { task: taskNames.learnSources, everySeconds: 60 },
     { task: taskNames.purgeSources, everySeconds: 60 },
     { task: taskNames.startPulls, everySeconds: 15 },
+    { task: taskNames.sweepVersions, everySeconds: 600 },
   ];
 
   const service = {
@@ -184,6 +189,7 @@ export function createKnowledge(deps: KnowledgeDeps) {
     search: createSearchService({
       ...{ db, sources, index, reranker: deps.reranker, openReranker: deps.openReranker, observe: deps.observeSearch },
     }),
+    versions: createVersionService({ db, clock, parser: deps.parser, sources, ingestions }),
     syncs: createSyncService({ db, clock, sources, addJob }),
     erased: createErasedDocuments(db, work.compactSource),
     inbound: createInboundService({ ...deps, sources, ingestions }),

@@ -41,6 +41,12 @@ export function presentSource(row: SourceView) {
     thread: row.threadId && formatId('thread', row.threadId),
     user: row.userId && formatId('user', row.userId),
     ...defined({ embedder: row.embedder?.name ?? undefined }),
+    ...(row.versionRetentionDays === null
+      ? {}
+      : {
+          version_retention_days: row.versionRetentionDays,
+          ...(row.versionsFrom && { versions_from: iso(row.versionsFrom) }),
+        }),
   };
 }
 
@@ -107,9 +113,11 @@ export function presentIngestion(row: IngestionView) {
 
 /** Documents and files are stored by UUID and shown by id. */
 function presentOutcome(metadata: Record<string, unknown>): Record<string, unknown> {
-  const { document, files, items } = metadata;
+  // The lists of grants of a restore are for the server alone.
+  const { acls: _acls, ...shown } = metadata;
+  const { document, files, items } = shown;
   return {
-    ...metadata,
+    ...shown,
     ...(Array.isArray(files) ? { files: files.map((file: string) => formatId('file', file)) } : {}),
     ...(typeof document === 'string' ? { document: formatId('document', document) } : {}),
     ...(Array.isArray(items) ? { items: items.map((item) => presentOutcome(item as Record<string, unknown>)) } : {}),
@@ -132,6 +140,7 @@ export function presentDocument(row: DocumentView, grants?: readonly Grant[]) {
     source_url: row.sourceUrl,
     acl: grants && { grants: grants.map(presentGrant) },
     external_id: row.externalId,
+    version: row.keepsVersions ? row.version : null,
     created_at: iso(row.createdAt),
     updated_at: iso(row.updatedAt),
   });
@@ -208,6 +217,7 @@ function presentHit(hit: SearchHit, explain: boolean) {
     title: row.title,
     source_url: row.sourceUrl,
     fragment: row.fragment,
+    version: row.version,
     ...presentPosition(row),
     score: hit.score,
     created_at: iso(row.createdAt),

@@ -20,6 +20,7 @@ import {
 } from './present.ts';
 import * as schema from './schema.ts';
 import { registerSyncRoutes } from './sync-routes.ts';
+import { registerVersionRoutes } from './version-routes.ts';
 
 const tag = 'Knowledge';
 const sources = '/api/v1/knowledge_sources';
@@ -39,6 +40,7 @@ export function registerKnowledgeRoutes(api: Api, deps: Deps): void {
   registerSearchRoutes(api, knowledge);
   registerSyncRoutes(api, knowledge);
   registerEmbeddingRoutes(api, deps);
+  registerVersionRoutes(api, knowledge);
 }
 
 function registerSourceRoutes(api: Api, { db, knowledge }: Deps): void {

@@ -9,6 +9,7 @@ import { warningsOf } from '../lib/warnings-schema.ts';
 import { lookupKeyFilter, lookupKeyInput } from '../tenancy/lookup-keys.ts';
 import { embedderChange, embedderInput, rerankModel } from './embedding/schema.ts';
 import { aclSchema } from './permissions/schema.ts';
+import { retentionChange, retentionInput, retentionMembers, versionMember } from './versions/schema.ts';
 
 const takesDocuments = { [documentTextKeyword]: true };
 
@@ -94,6 +95,7 @@ export const sourceSchema = Type.Object(
     embedder: Type.Optional(
       Type.String({ description: 'The model that computes its vectors. Absent: the installation’s embedder does.' }),
     ),
+    ...retentionMembers,
     warnings: Type.Optional(
       warningsOf(
         'payload.max_pagess',
@@ -166,6 +168,7 @@ export const sourceCreateSchema = strict({
   state: Type.Optional(stateSchema),
   thread: optionalText,
   embedder: embedderInput,
+  version_retention_days: retentionInput,
 });
 
 export const sourceUpdateSchema = strict({
@@ -175,6 +178,7 @@ export const sourceUpdateSchema = strict({
   metadata: Type.Optional(freeMap('Replaces the whole map.')),
   state: Type.Optional(stateSchema),
   embedder: embedderChange,
+  version_retention_days: retentionChange,
 });
 
 export const contentSchema = strict({
@@ -274,6 +278,7 @@ export const documentSchema = Type.Object(
     external_id: Type.Optional(
       Type.String({ description: 'Its id where it comes from, given by a connector or a pull.' }),
     ),
+    version: versionMember,
     created_at: text,
     updated_at: text,
   },
@@ -414,6 +419,7 @@ const searchHitSchema = Type.Object(
     title: optionalText,
     source_url: optionalText,
     fragment,
+    version: versionMember,
     ...lineAndByteMembers,
     score: Type.Number(),
     created_at: text,

@@ -18,6 +18,7 @@ import {
   createModels,
   createPrograms,
   createSyncs,
+  createVersions,
   type Made,
   type Outside,
   type World,
@@ -93,6 +94,7 @@ export async function createResources(server: TestServer, outside: Outside): Pro
   const models = await createModels(world, create);
   const groups = await createGroups(world, create);
   const syncs = await createSyncs(world, create);
+  const versions = await createVersions(world, create);
   const erasures = await createErasures(world);
   const programs = await createPrograms(world, create);
   const approvals = await createApprovals(world, create);
@@ -160,6 +162,7 @@ export async function createResources(server: TestServer, outside: Outside): Pro
       ...models.others,
       ...groups.others,
       ...syncs.others,
+      ...versions.others,
       ...programs.others,
       ...approvals.others,
       ...webhooks.others,
@@ -193,6 +196,7 @@ export async function createResources(server: TestServer, outside: Outside): Pro
       ...groups.bodies,
       ...erasures.bodies,
       ...syncs.bodies,
+      ...versions.bodies,
       ...programs.bodies,
       ...approvals.bodies,
       updateKnowledgeDocumentAcl: { grants: [{ principal_type: 'everyone', actions: ['read'] }] },

@@ -98,6 +98,35 @@ export async function createSyncs({ user }: World, create: Create) {
   };
 }
 
+/** A source that keeps versions, with a document that has two. */
+export async function createVersions({ server, app, user }: World, create: Create) {
+  const body = { type: 'knowledge/documents', user: user.id, version_retention_days: 30 };
+  const source = await create<Made & { versions_from: string }>('/knowledge_sources', body);
+  const path = '/api/v1/knowledge_documents';
+  const send = { key: app.secretKey };
+  await create(`/knowledge_sources/${source.id}/ingest`, { content: { data: 'One.' } });
+  const listOf = async () =>
+    (await server.api<{ data: (Made & { version: number })[] }>('GET', `${path}?source=${source.id}`, send)).body.data;
+  await until(async () => (await listOf()).length === 1);
+  const document = (await listOf())[0]?.id ?? '';
+  await server.api('PATCH', `${path}/${document}`, { ...send, body: { content: { data: 'Two.' } } });
+  await until(async () => (await listOf())[0]?.version === 2);
+  const version = { document, version: '1' };
+  const ofSource = { source: source.id };
+  return {
+    others: {
+      listKnowledgeDocumentVersions: { document },
+      getKnowledgeDocumentVersion: version,
+      compareKnowledgeDocumentVersions: { document, version: '2' },
+      restoreKnowledgeDocumentVersion: version,
+      listDeletedKnowledgeDocuments: ofSource,
+      planKnowledgeSourceRestore: { ...ofSource, at: source.versions_from },
+      restoreKnowledgeSource: ofSource,
+    },
+    bodies: { restoreKnowledgeSource: { at: source.versions_from, confirm_deletions: true } },
+  };
+}
+
 export async function createPrograms({ server, app }: World, create: Create) {
   const client = new AutomationsClient(server, app);
   const { id } = await client.createAutomation({ workflow: programOf('fuzz') });

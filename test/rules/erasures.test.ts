@@ -59,7 +59,7 @@ test('what follows another row has a foreign key or a trigger that deletes it', 
 });
 
 /** Read with the rows above them, by export.ts. */
-const readBelow = ['automation_run_entries', 'automation_run_output', 'knowledge_texts'];
+const readBelow = ['automation_run_entries', 'automation_run_output', 'knowledge_texts', 'knowledge_version_texts'];
 const subject = { appId: 'a', subjectId: 'u' };
 
 test('the archive of a user has every table that an erasure touches, or says why not', () => {

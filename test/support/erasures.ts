@@ -46,8 +46,13 @@ export function planted(server: TestServer, app: TestApp) {
     /** Writes something of the user, with the mark, in every way that a user has. */
     async plantForUser(user: TestUser, mark: string) {
       const file = await createFile(`${mark} in a file`, { user: user.id });
-      const source = await knowledge.createSource({ user: user.id, metadata: { mark } });
-      await knowledge.push(source, `${mark} in a document`, { title: mark, metadata: { mark } });
+      const source = await knowledge.createSource({ user: user.id, metadata: { mark }, version_retention_days: 30 });
+      const document = await knowledge.push(source, `${mark} in a document`, { title: mark, metadata: { mark } });
+      const change = { content: { data: `${mark} in a document that was changed` } };
+      const changed = await knowledge.send<{ id: string }>('PATCH', `/knowledge_documents/${document}`, change);
+      await knowledge.waitForIngestion(changed.body.id);
+      const deleted = await knowledge.push(source, `${mark} in a document that is deleted`);
+      await knowledge.send('DELETE', `/knowledge_documents/${deleted}`);
       const agent = await post('/agents', { name: mark, user: user.id });
       const ofAgent = await knowledge.createSource({ agent });
       await knowledge.push(ofAgent, `${mark} in a document of an agent`);

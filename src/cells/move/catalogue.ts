@@ -90,6 +90,8 @@ export const catalogue: Readonly<Record<string, TableKind>> = {
     'knowledge_texts',
     'knowledge_tombstones',
     'knowledge_vectors',
+    'knowledge_version_texts',
+    'knowledge_versions',
     'kv_changes',
     'kv_counters',
     'kv_entries',

@@ -27,6 +27,8 @@ const examples: Record<string, unknown> = {
   lookup_key: 'handbook',
   name: 'Harbour rules',
   namespace: 'https://login.example.com',
+  at: '2026-03-01T12:00:00Z',
+  base: 1,
   offset: 1,
   org: 'org_06EvTxqXnP6qStCxK8hV9o',
   page: 1,

@@ -4,7 +4,8 @@ import { lockIndex, type SourceKey } from '../index/store.ts';
 import { insertPullRemoval } from '../ingestion/store.ts';
 import { discardModel } from '../learning/store.ts';
 import { deleteItemsOfDocument } from '../syncs/store.ts';
-import { findDocumentById } from './store.ts';
+import { findLastVersion } from '../versions/store.ts';
+import { type DocumentRow, findDocumentById } from './store.ts';
 
 /** What erasing a document needs of the index. */
 export type ErasedDocuments = {
@@ -39,15 +40,48 @@ export function createErasedDocuments(
 }
 
 /**
- * Deletes a document with all that was made of it and can be told apart. Its words stay in the index until that is
- * compacted beyond `boundary`. Returns undefined if it is already gone.
+ * Deletes a document with its versions and all that was made of it and can be told apart. Its words stay in the index
+ * until that is compacted beyond `boundary`. Returns undefined if nothing of it is left.
  */
 export async function eraseDocumentRows(tx: Transaction, appId: string, id: string) {
-  const document = await findDocumentById(tx, appId, id);
-  if (document === undefined) return undefined;
-  const key = { appId, sourceId: document.sourceId };
+  const sourceId =
+    (await findDocumentById(tx, appId, id))?.sourceId ?? (await findLastVersion(tx, appId, id))?.sourceId;
+  if (sourceId === undefined) return undefined;
+  const key = { appId, sourceId };
   const index = await lockIndex(tx, key);
   if (index === undefined) return undefined;
+  const document = await findDocumentById(tx, appId, id);
+  const versions = await deleteVersions(tx, appId, id);
+  const counts = document === undefined ? {} : await eraseLive(tx, key, document);
+  // The deletion of the document may have added one.
+  await deleteVersions(tx, appId, id);
+  await tx`delete from knowledge_ingestion_items where app_id = ${appId} and document_id = ${id}`;
+  const ingestions = await tx`
+    delete from knowledge_ingestions where app_id = ${appId} and source_id = ${key.sourceId}
+      and metadata ->> 'document' = ${id}`;
+  const events = await tx`delete from events where app_id = ${appId} and subject_id = ${id}`;
+  const answers = await tx`delete from openai_responses where app_id = ${appId} and ${id}::uuid = any(document_ids)`;
+  return {
+    sourceId,
+    boundary: index.nextOrdinal,
+    fileIds: [...new Set([document?.fileId ?? [], ...versions.map(({ fileId }) => fileId ?? [])].flat())],
+    counts: {
+      ...counts,
+      versions: versions.length,
+      ingestions: ingestions.count,
+      events: events.count,
+      answers: answers.count,
+    },
+  };
+}
+
+function deleteVersions(tx: Transaction, appId: string, id: string) {
+  return tx<{ fileId: string | null }[]>`
+    delete from knowledge_versions where app_id = ${appId} and document_id = ${id} returning file_id`;
+}
+
+async function eraseLive(tx: Transaction, key: SourceKey, document: DocumentRow) {
+  const { appId, id } = document;
   const end = document.firstOrdinal + document.chunkCount;
   const [vectors] = await tx<[{ total: number }]>`
     select count(*)::integer as total from knowledge_vectors where app_id = ${appId} and source_id = ${key.sourceId}
@@ -59,26 +93,12 @@ export async function eraseDocumentRows(tx: Transaction, appId: string, id: stri
   await deleteItemsOfDocument(tx, key, id);
   await removeDocument(tx, key, id);
   await discardModel(tx, key);
-  await tx`delete from knowledge_ingestion_items where app_id = ${appId} and document_id = ${id}`;
-  const ingestions = await tx`
-    delete from knowledge_ingestions where app_id = ${appId} and source_id = ${key.sourceId}
-      and metadata ->> 'document' = ${id}`;
-  const events = await tx`delete from events where app_id = ${appId} and subject_id = ${id}`;
-  const answers = await tx`delete from openai_responses where app_id = ${appId} and ${id}::uuid = any(document_ids)`;
   return {
-    sourceId: key.sourceId,
-    boundary: index.nextOrdinal,
-    fileId: document.fileId,
-    counts: {
-      documents: 1,
-      texts: 1,
-      chunks: document.chunkCount,
-      postings: document.wordCount,
-      vectors: vectors.total,
-      learned_models: models.length,
-      ingestions: ingestions.count,
-      events: events.count,
-      answers: answers.count,
-    },
+    documents: 1,
+    texts: 1,
+    chunks: document.chunkCount,
+    postings: document.wordCount,
+    vectors: vectors.total,
+    learned_models: models.length,
   };
 }

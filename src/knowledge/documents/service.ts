@@ -14,6 +14,7 @@ import type { Permissions } from '../permissions/service.ts';
 import type { documentContentQuery, documentListQuery } from '../schema.ts';
 import type { SourceService } from '../sources/service.ts';
 import { deleteItemsOfDocument } from '../syncs/store.ts';
+import { cutBytes, cutLines } from './slices.ts';
 import type { DocumentView } from './store.ts';
 import * as store from './store.ts';
 
@@ -28,8 +29,8 @@ export type DocumentContent = {
   end_byte?: number;
 };
 
-const linesDefault = 200;
-const bytesDefault = 8_192;
+export const linesDefault = 200;
+export const bytesDefault = 8_192;
 
 type DocumentDeps = {
   db: Database;
@@ -150,7 +151,7 @@ export function createDocumentService(deps: DocumentDeps) {
       const limit = query.limit ?? linesDefault;
       if (offset < 1) throw invalidField('offset', 'lines are numbered from 1');
       const text = found(await store.readText(db, document.appId, document.id));
-      return { document, unit, offset, limit, ...sliceLines(text.toString(), document.totalLines, offset, limit) };
+      return { document, unit, offset, limit, ...cutLines(text.toString(), document.totalLines, offset, limit) };
     },
   };
 
@@ -161,38 +162,6 @@ export function createDocumentService(deps: DocumentDeps) {
     const utf8Max = 4;
     const from = Math.max(0, start - utf8Max);
     const around = await store.readTextSlice(db, document.appId, document.id, from, end - from + utf8Max);
-    let first = start - from;
-    while (first < around.length && isContinuation(around[first])) first += 1;
-    let last = Math.max(first, end - from);
-    while (last > first && last < around.length && isContinuation(around[last])) last -= 1;
-    return {
-      content: around.subarray(first, last).toString(),
-      start_byte: from + first,
-      end_byte: from + last,
-    };
+    return cutBytes(around, from, start, end);
   }
-}
-
-function isContinuation(byte: number | undefined): boolean {
-  return byte !== undefined && (byte & 0xc0) === 0x80;
-}
-
-/** Whole lines with their line breaks; empty past the end. */
-function sliceLines(text: string, totalLines: number, offset: number, limit: number) {
-  let start = 0;
-  for (let line = 1; line < offset && start < text.length; line++) {
-    const end = text.indexOf('\n', start);
-    start = end < 0 ? text.length : end + 1;
-  }
-  let end = start;
-  for (let line = 0; line < limit && end < text.length; line++) {
-    const next = text.indexOf('\n', end);
-    end = next < 0 ? text.length : next + 1;
-  }
-  const startLine = Math.min(offset, totalLines + 1);
-  return {
-    content: text.slice(start, end),
-    start_line: startLine,
-    end_line: Math.min(startLine + limit - 1, totalLines),
-  };
 }

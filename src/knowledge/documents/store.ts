@@ -1,6 +1,7 @@
 /*
  * Triggers of knowledge_documents: knowledge_documents_placed sets the sandbox; knowledge_documents_counted and
- * knowledge_documents_given_back keep the quota of documents.
+ * knowledge_documents_given_back keep the quota of documents; knowledge_documents_changed and
+ * knowledge_documents_deleted count versions and keep old ones (versions/).
  */
 import type { HeadingFragments } from '../../content/fragments.ts';
 import type { StemLanguage } from '../../content/terms.ts';
@@ -37,14 +38,17 @@ export type DocumentRow = {
   aclId: string | null;
   /** The version of its index when its readers or its place last changed; 0 if it was never restricted. */
   aclVersion: number;
+  /** The number of its current version, and when that began; null for the time at which the document was created. */
+  version: number;
+  versionAt: Date | null;
   createdAt: Date;
   updatedAt: Date;
 };
 
 /** A document with the owner columns of its source and of the agent that owns it. */
-export type DocumentView = DocumentRow & Owned & { agent: AgentOwners | null };
+export type DocumentView = DocumentRow & Owned & { agent: AgentOwners | null; keepsVersions: boolean };
 
-export type DocumentWrite = Omit<DocumentRow, 'externalId' | 'createdAt' | 'updatedAt'>;
+export type DocumentWrite = Omit<DocumentRow, 'externalId' | 'version' | 'versionAt' | 'createdAt' | 'updatedAt'>;
 
 /** A text with the fragments that lead to its headings, from which its chunks are cut. */
 type StoredText = { text: Buffer; fragments: HeadingFragments | undefined };
@@ -97,9 +101,12 @@ const agentOwners = (db: Db) => db`(
   select jsonb_build_object('id', a.id, 'orgId', a.org_id, 'teamId', a.team_id, 'userId', a.user_id)
   from agents a where a.app_id = s.app_id and a.id = s.agent_id) as agent`;
 
+/** SQL: whether the source `s` keeps old versions of its documents. */
+const keepsVersions = (db: Db) => db`s.version_retention_days is not null as keeps_versions`;
+
 export async function findDocument(db: Db, caller: Caller, id: string): Promise<DocumentView | undefined> {
   const [row] = await db<DocumentView[]>`
-    select d.*, s.org_id, s.team_id, s.user_id, s.agent_id, ${agentOwners(db)}
+    select d.*, s.org_id, s.team_id, s.user_id, s.agent_id, ${agentOwners(db)}, ${keepsVersions(db)}
     from knowledge_documents d join knowledge_sources s on s.app_id = d.app_id and s.id = d.source_id
     where d.id = ${id} and ${sourceVisible(db, caller, 's')} and ${documentVisible(db, caller, 'd')}`;
   return row;
@@ -108,6 +115,8 @@ export async function findDocument(db: Db, caller: Caller, id: string): Promise<
 /** A document's text, with what names it. */
 export type DocumentText = Pick<DocumentRow, 'id' | 'sourceId' | 'title' | 'contentHash' | 'sourceUrl'> & {
   content: Buffer;
+  /** The number of its version; null if its source keeps none. */
+  version: number | null;
 };
 
 /** The text of a document that the caller may read; undefined if it has more bytes. */
@@ -118,7 +127,8 @@ export async function findVisibleText(
   bytesMax: number,
 ): Promise<DocumentText | undefined> {
   const [row] = await db<DocumentText[]>`
-    select d.id, d.source_id, d.title, d.content_hash, d.source_url, t.content
+    select d.id, d.source_id, d.title, d.content_hash, d.source_url, t.content,
+      case when s.version_retention_days is not null then d.version end as version
     from knowledge_documents d join knowledge_sources s on s.app_id = d.app_id and s.id = d.source_id
     join knowledge_texts t on t.app_id = d.app_id and t.document_id = d.id
     where d.id = ${id} and d.total_size <= ${bytesMax} and ${sourceVisible(db, caller, 's')}
@@ -166,14 +176,14 @@ export async function listDocuments(
     conditions.push(matchesSeen(db, caller, 'installation', 's.installation_id', filter.installations));
   if (filter.agents) conditions.push(matchesSeen(db, caller, 'agent', 's.agent_id', filter.agents));
   const sources = db`
-    (select id, org_id, team_id, user_id, agent_id, ${agentOwners(db)} from knowledge_sources s
+    (select id, org_id, team_id, user_id, agent_id, ${agentOwners(db)}, ${keepsVersions(db)} from knowledge_sources s
       where ${conditions.reduce((all, one) => db`${all} and ${one}`)}) s`;
   const ofSource = db`d.app_id = ${caller.appId} and d.source_id = s.id
     and ${filter.title === undefined ? db`true` : db`starts_with(lower(d.title), lower(${filter.title}))`}
     and ${documentVisible(db, caller, 'd')}`;
   // An index finds the newest documents of each source; those of all sources together would have to be sorted.
   const rows = await db<DocumentView[]>`
-    select d.*, s.org_id, s.team_id, s.user_id, s.agent_id, s.agent from ${sources} cross join lateral (
+    select d.*, s.org_id, s.team_id, s.user_id, s.agent_id, s.agent, s.keeps_versions from ${sources} cross join lateral (
       select * from knowledge_documents d where ${ofSource}
       order by d.created_at desc, d.id desc limit ${page.offset + page.pageSize}) d
     order by d.created_at desc, d.id desc limit ${page.pageSize} offset ${page.offset}`;

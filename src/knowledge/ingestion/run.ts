@@ -35,6 +35,7 @@ export class LeaseLost extends Error {
   }
 }
 
+/** A pull or a restore. Returns its failure, if any. */
 type PullStep = (run: IngestionRun, source: SourceRow) => Promise<IngestionError | undefined>;
 
 /** One ingestion that this process works on. */
@@ -59,6 +60,8 @@ export class IngestionRun {
     this.signal = signal;
     this.#ingestion = ingestion;
     this.#holder = holder;
+    // A restore records what it did with each document, and continues to count after a crash.
+    if (ingestion.kind === 'restore') Object.assign(this.stats, ingestion.stats);
     this.#mayLead = mayLead;
   }
 
@@ -68,7 +71,7 @@ export class IngestionRun {
     const source = await findSourceById(this.deps.db, appId, sourceId);
     if (!source) throw new LeaseLost();
     if (source.embedder) this.deps = { ...this.deps, embedder: await this.deps.embedderOf(source) };
-    if (kind === 'pull') {
+    if (kind === 'pull' || kind === 'restore') {
       const error = await pull(this, source);
       if (error) return this.fail(error);
       return this.#succeed(this.#notes);
@@ -78,6 +81,17 @@ export class IngestionRun {
 
   get id(): string {
     return this.#ingestion.id;
+  }
+
+  /** What a restore brings back, and when it started. */
+  get restore(): { metadata: Record<string, unknown>; startedAt: Date } | undefined {
+    const { kind, metadata, startedAt, createdAt } = this.#ingestion;
+    return kind === 'restore' ? { metadata, startedAt: startedAt ?? createdAt } : undefined;
+  }
+
+  /** Stores the stats of a step in its transaction. */
+  async recordStep(tx: Transaction, stats: Stats): Promise<void> {
+    await store.setStats(tx, this.#ingestion.appId, this.#ingestion.id, stats);
   }
 
   /** Whether a person has confirmed that this pull may delete most of the source. */

@@ -267,6 +267,10 @@ export function createIngestService(deps: IngestDeps) {
       return ingestion;
     },
 
+    /** Starts to bring back a version of a document, or all of a source as it was. The caller must have checked who may. */
+    restore: (caller: Caller, source: SourceRow, metadata: Record<string, unknown>): Promise<IngestionView> =>
+      start(db, caller, source, 'restore', [], 'queue', true, metadata),
+
     /** Cancels an ingestion: its pending items fail as cancelled. One that has ended stays unchanged. */
     async cancel(db: Db, appId: string, id: string): Promise<void> {
       await db.begin(async (tx) => {

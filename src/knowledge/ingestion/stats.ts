@@ -10,7 +10,7 @@ export type Stats = {
   reused_chunks: number;
   unchanged: number;
   removed: number;
-  errors: { item?: number; url?: string; code: string; message: string }[];
+  errors: { item?: number; url?: string; document?: string; code: string; message: string }[];
 };
 
 export function emptyStats(): Stats {

@@ -10,7 +10,7 @@ import type { Caller } from '../../tenancy/caller.ts';
 import { ingestionVisible } from '../../tenancy/document-readers.ts';
 import type { Owned } from '../../tenancy/visible.ts';
 import { lockSource } from '../index/store.ts';
-import { aclsOfSource } from '../permissions/store.ts';
+import { aclsOfRestore, aclsOfSource } from '../permissions/store.ts';
 import { type IngestionStatus, jsonOrNull, sourceVisible } from '../sources/store.ts';
 
 export type IngestionError = { code: string; message: string };
@@ -21,7 +21,7 @@ export type IngestionRow = {
   sourceId: string;
   status: IngestionStatus;
   queued: boolean;
-  kind: 'push' | 'pull' | 'replace' | 'batch';
+  kind: 'push' | 'pull' | 'replace' | 'batch' | 'restore';
   metadata: Record<string, unknown>;
   stats: Record<string, unknown>;
   error: IngestionError | null;
@@ -86,9 +86,10 @@ export async function insertIngestion(
 /** SQL: the lists of grants of the documents that an ingestion concerns. */
 function aclsOf(
   db: Db,
-  { appId, sourceId, kind }: Pick<IngestionRow, 'appId' | 'sourceId' | 'kind'>,
+  { appId, sourceId, kind, metadata }: Pick<IngestionRow, 'appId' | 'sourceId' | 'kind' | 'metadata'>,
   items: readonly NewItem[],
 ) {
+  if (kind === 'restore') return aclsOfRestore(db, appId, sourceId, metadata);
   if (kind === 'pull') return aclsOfSource(db, appId, db`${sourceId}::uuid`);
   const given = items.flatMap(({ hasAcl, aclId }) => (hasAcl ? (aclId ?? []) : []));
   const replaced = items.flatMap(({ documentId }) => documentId ?? []);

@@ -18,6 +18,7 @@ import { findCreatableKind } from '../kinds/index.ts';
 import { deleteModel } from '../learning/store.ts';
 import { learnSources, listAppsToLearn } from '../learning/train.ts';
 import { findSourceById, type SourceRow } from '../sources/store.ts';
+import { restoreVersions } from '../versions/restore.ts';
 import { knowledgeSink, startPull } from './crawl-sink.ts';
 import { type KnowledgeWorkDeps, queueEmbedding, queueLearning } from './deps.ts';
 import { IngestionRun, LeaseLost } from './run.ts';
@@ -33,8 +34,9 @@ export type JobControls = Partial<Pick<JobContext, 'signal' | 'waitOutside'>>;
 
 export type KnowledgeWork = ReturnType<typeof createKnowledgeWork>;
 
-/** Pulls in a job, as the kind of the source defines it. Crawls pull web pages. */
+/** Restores versions, or pulls in a job as the kind of the source defines it. Crawls pull web pages. */
 async function pullSource(run: IngestionRun, source: SourceRow): Promise<store.IngestionError | undefined> {
+  if (run.restore !== undefined) return restoreVersions(run, source, run.restore);
   const pull = findCreatableKind(source.type)?.pull;
   if (pull?.by === 'job') return pull.run(run, source);
   return { code: 'unsupported_content', message: 'This type of source has nothing to pull from.' };

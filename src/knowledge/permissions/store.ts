@@ -77,7 +77,8 @@ export async function changeIngestionReaders(
       select ingestion_id from knowledge_ingestion_items where app_id = ${appId} and document_id = ${id})`;
   await tx`
     update knowledge_ingestions set ${added}
-    where app_id = ${appId} and source_id = ${sourceId} and kind = 'pull' and ${lacks}`;
+    where app_id = ${appId} and source_id = ${sourceId} and ${lacks}
+      and (kind = 'pull' or kind = 'restore' and not metadata ? 'document')`;
 }
 
 /** A pull with more lists than this is visible only to those who see the whole app. */
@@ -92,6 +93,29 @@ export function aclsOfSource(db: Db, appId: string, sourceId: Statement): Statem
       where app_id = ${appId} and source_id = ${sourceId} and acl_id is not null limit ${pullAclsMax + 1}) a)`;
 }
 
+/** SQL: the readers of a restore: of one document, or of those with these lists of grants, or of any in the source. */
+export function aclsOfRestore(
+  db: Db,
+  appId: string,
+  sourceId: string,
+  { document, acls }: Record<string, unknown>,
+): Statement {
+  if (Array.isArray(acls)) return db`${acls.length === 0 ? null : (acls as string[])}::uuid[]`;
+  const chosen = (column: string) => (typeof document === 'string' ? db`${db(column)} = ${document}` : db`true`);
+  return db`(
+    select case when count(*) = 0 then null when count(*) > ${pullAclsMax} then array[${nobody}::uuid]
+      else array_agg(a.acl_id) end
+    from (
+      select acl_id from knowledge_documents
+      where app_id = ${appId} and source_id = ${sourceId} and acl_id is not null and ${chosen('id')}
+      union select v.acl_id from knowledge_versions v
+      where v.app_id = ${appId} and v.source_id = ${sourceId} and v.acl_id is not null and ${chosen('v.document_id')}
+        and not exists (select from knowledge_documents d where d.app_id = v.app_id and d.id = v.document_id)
+        and not exists (select from knowledge_versions w
+          where w.app_id = v.app_id and w.document_id = v.document_id and w.number > v.number)
+      limit ${pullAclsMax + 1}) a)`;
+}
+
 /** Deletes lists that no document has had for a day, `count` at most. Returns their number. */
 export async function deleteUnusedAcls(db: Db, count: number): Promise<number> {
   const gone = await db`
@@ -100,6 +124,7 @@ export async function deleteUnusedAcls(db: Db, count: number): Promise<number> {
       where a.created_at < now() - interval '1 day'
         and not exists (select from knowledge_documents d where d.app_id = a.app_id and d.acl_id = a.id)
         and not exists (select from knowledge_ingestion_items i where i.app_id = a.app_id and i.acl_id = a.id)
+        and not exists (select from knowledge_versions v where v.app_id = a.app_id and v.acl_id = a.id)
       limit ${count} for update skip locked)`;
   return gone.count;
 }

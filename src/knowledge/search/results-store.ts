@@ -24,6 +24,8 @@ export type HitRow = {
   language: StemLanguage;
   metadata: Record<string, unknown>;
   sourceUrl: string | null;
+  /** The number of the version that was read; null if its source keeps none. */
+  version: number | null;
   createdAt: Date;
 };
 
@@ -35,7 +37,8 @@ export async function listHits(db: Db, appId: string, places: ChunkPlace[]): Pro
       c.start_page, c.end_page, c.heading_path, c.fragment,
       substring(t.content from c.start_byte + 1 for c.end_byte - c.start_byte) as content,
       s.type as source_type, d.title, d.content_type, d.content_hash,
-      d.language, d.metadata, d.source_url, d.indexed_at as created_at
+      d.language, d.metadata, d.source_url, d.indexed_at as created_at,
+      case when s.version_retention_days is not null then d.version end as version
     from unnest(${places.map((place) => place.sourceId)}::uuid[], ${places.map((place) => place.ordinal)}::int[])
       w (source_id, ordinal)
     join knowledge_chunks c on c.app_id = ${appId} and c.source_id = w.source_id and c.ordinal = w.ordinal

@@ -152,6 +152,7 @@ export function createSourceService({ db, clock, secrets, checkUrl, embedding }:
           lookupKey: input.lookup_key ?? null,
           installationId: null,
           nextPullAt: dueAt(input.type, state, payload, clock.now()),
+          versionRetentionDays: input.version_retention_days ?? null,
         });
         const key = { appId: row.appId, sourceId: row.id };
         await insertIndex(tx, key);
@@ -184,9 +185,12 @@ export function createSourceService({ db, clock, secrets, checkUrl, embedding }:
       const kind = findCreatableKind(source.type);
       const nextPayload = payload ?? source.payload;
       const credentials = nextCredentials(secrets, kind, nextPayload, change.credentials, source);
-      const next = { payload, metadata, lookupKey, state: change.state, nextPullAt, ...credentials };
+      const { embedder, version_retention_days: versionRetentionDays } = change;
+      const next = {
+        ...{ payload, metadata, lookupKey, nextPullAt, versionRetentionDays, ...credentials },
+        state: change.state,
+      };
       const write = (db: Db) => uniqueKey(() => store.updateSource(db, caller, source.id, next));
-      const { embedder } = change;
       if (embedder === undefined) return found(await write(db));
       const space = await requireEmbedder(caller, embedder);
       return db.begin(async (tx) => {

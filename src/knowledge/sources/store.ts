@@ -42,6 +42,9 @@ export type SourceRow = Owned & {
   heldDeletions: { documents: number; of: number; since: string } | null;
   /** The embedder that it has named, if it was read with `embedderColumn`. */
   embedder?: SourceEmbedder | null;
+  /** For how many days old versions are kept, and since when; null if none are. */
+  versionRetentionDays: number | null;
+  versionsFrom: Date | null;
   createdAt: Date;
   updatedAt: Date;
 };
@@ -103,6 +106,7 @@ type NewSource = Owned &
     inbound?: { digest: Buffer; token: Buffer };
     credentials?: Buffer | null;
     credentialsFor?: string | null;
+    versionRetentionDays?: number | null;
   };
 
 type Fragment = Statement;
@@ -118,12 +122,13 @@ export async function insertSource(db: Db, scope: Scope, source: NewSource): Pro
   const [row] = await db<[SourceView]>`
     insert into knowledge_sources as s (app_id, sandbox_id, id, type, state, payload, metadata, org_id, team_id, user_id,
       agent_id, thread_id, installation_id, parent_source_id, next_pull_at, lookup_key, inbound_digest, inbound_token,
-      credentials, credentials_for)
+      credentials, credentials_for, version_retention_days, versions_from)
     values (${scope.appId}, ${scope.sandboxId}, ${source.id}, ${source.type}, ${source.state},
       ${jsonOrNull(source.payload)}::text::jsonb, ${jsonOrNull(source.metadata)}::text::jsonb, ${source.orgId},
       ${source.teamId}, ${source.userId}, ${source.agentId}, ${source.threadId}, ${source.installationId},
       ${source.parentSourceId}, ${source.nextPullAt}, ${source.lookupKey ?? null}, ${source.inbound?.digest ?? null}, ${source.inbound?.token ?? null},
-      ${source.credentials ?? null}, ${source.credentialsFor ?? null})
+      ${source.credentials ?? null}, ${source.credentialsFor ?? null}, ${source.versionRetentionDays ?? null},
+      ${source.versionRetentionDays == null ? null : db`date_trunc('milliseconds', clock_timestamp())`})
     returning ${viewColumns(db)}`;
   return row;
 }
@@ -240,8 +245,11 @@ export async function updateSource(
     nextPullAt: Date | null;
     credentials: Buffer | null;
     credentialsFor: string | null;
+    /** Null keeps no versions; undefined changes nothing. */
+    versionRetentionDays?: number | null | undefined;
   },
 ): Promise<SourceView | undefined> {
+  const { versionRetentionDays: days } = change;
   const [row] = await db<SourceView[]>`
     update knowledge_sources s set
       payload = coalesce(${jsonOrNull(change.payload)}::text::jsonb, s.payload),
@@ -250,6 +258,10 @@ export async function updateSource(
       lookup_key = case when ${change.lookupKey !== undefined} then ${change.lookupKey ?? null} else s.lookup_key end,
       next_pull_at = ${change.nextPullAt},
       credentials = ${change.credentials}, credentials_for = ${change.credentialsFor},
+      version_retention_days = case when ${days !== undefined} then ${days ?? null}::integer
+        else s.version_retention_days end,
+      versions_from = case when ${days == null} or s.version_retention_days is not null then s.versions_from
+        else date_trunc('milliseconds', clock_timestamp()) end,
       updated_at = now()
     where ${inScope(db, caller, 's')} and s.id = ${id} returning ${viewColumns(db, caller)}`;
   return row;

@@ -63,6 +63,7 @@ test('a user is erased from every table, from the blobs and from the index, and 
     'documents',
     'chunks',
     'texts',
+    'versions',
     'vectors',
     'files',
     'runs',
@@ -115,6 +116,36 @@ test('a document is erased with its words, and the rest of its source stays sear
   assert.equal(certificate.statement.document, document);
   // Who pushed it did not receive it from here.
   assert.deepEqual(originsOf(certificate), []);
+});
+
+test('versions are erased with their document, also after it was deleted, and with their source', async () => {
+  const source = await knowledge.createSource({ ...org, version_retention_days: 30 });
+  const write = async (file: string, document?: string) => {
+    const [method, path] = document ? ['PATCH', `documents/${document}`] : ['POST', `sources/${source}/ingest`];
+    const started = await knowledge.send<{ id: string }>(method ?? '', `/knowledge_${path}`, { file });
+    return (await knowledge.waitForIngestion(started.body.id)).metadata.document ?? '';
+  };
+  const mark = 'zyxwmarkversion';
+  const plant = async (name: string) => {
+    const document = await write(await marks.createFile(`${mark}${name} before`));
+    await write(await marks.createFile(`now ${name}`), document);
+    return document;
+  };
+  const [live, deleted, kept] = [await plant('one'), await plant('two'), await plant('three')];
+  await knowledge.send('DELETE', `/knowledge_documents/${deleted}`);
+  const removed = async (subject: Subject) => {
+    const { documents = 0, versions = 0, files = 0 } = (await eraseAndWait(subject)).erasure.removed;
+    return { documents, versions, files };
+  };
+  assert.deepEqual(await removed({ document: live, files: true }), { documents: 1, versions: 1, files: 2 });
+  assert.deepEqual(await marks.findRows(`${mark}one`), []);
+  assert.deepEqual(await removed({ document: deleted, files: true }), { documents: 0, versions: 2, files: 2 });
+  assert.deepEqual(await marks.findRows(`${mark}two`), []);
+  assert.equal((await knowledge.send('GET', `/knowledge_documents/${deleted}/versions`)).status, 404);
+  assert.equal((await knowledge.send('POST', '/erasures', { document: deleted })).status, 422);
+  assert.equal((await knowledge.send('GET', `/knowledge_documents/${kept}/versions/1`)).status, 200);
+  assert.deepEqual(await removed({ source, files: true }), { documents: 1, versions: 1, files: 2 });
+  assert.deepEqual([await marks.findRows(mark), await marks.findBlobs(mark)], [[], []]);
 });
 
 test('a source is erased with its index, and its files stay unless they are named', async () => {

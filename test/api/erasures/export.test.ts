@@ -58,6 +58,9 @@ test('the archive of a user has all that an erasure deletes of them, and nothing
     assert.ok(marked.includes(`${file}.ndjson`), `${file}: ${marked}`);
   for (const file of ['automation_runs', 'automation_run_entries', 'model_calls', 'answers', 'sign_in_accounts'])
     assert.ok(marked.includes(`${file}.ndjson`), `${file}: ${marked}`);
+  assert.ok(marked.includes('knowledge_versions.ndjson') && marked.includes('knowledge_version_texts.ndjson'));
+  const [old] = rows('knowledge_versions');
+  assert.deepEqual([old?.number, old?.title, old?.is_deletion], [1, mark, false]);
   const [profile] = rows('user');
   assert.deepEqual([profile?.id, profile?.email, profile?.app_id], [user.id, `${mark}@example.com`, undefined]);
   assert.match(String(profile?.created_at), /^\d{4}-\d\d-\d\dT[\d:]+\.\d{3}Z$/);
@@ -87,6 +90,7 @@ test('the archive of a user has all that an erasure deletes of them, and nothing
   const same: Record<string, string[]> = {
     ...{ users: ['user'], agents: ['agents'], threads: ['threads'], files: ['files'], answers: ['answers'] },
     ...{ sources: ['knowledge_sources'], documents: ['knowledge_documents'], texts: ['knowledge_texts'] },
+    ...{ versions: ['knowledge_versions'] },
     ...{ ingestions: ['knowledge_ingestions'], runs: ['automation_runs'], events: ['events'] },
     ...{ journal_entries: ['automation_run_entries'], automations: ['automations'], model_calls: ['model_calls'] },
     ...{ key_value_entries: ['key_value_entries'], sign_in_accounts: ['sign_in_accounts'] },

@@ -28,6 +28,7 @@ import {
   users,
 } from './tables.ts';
 import type { CallerName, Ownership, Tenants } from './tenants.ts';
+import { versionExpectations } from './versions.ts';
 
 /** Streams that do not end. HEAD gets the same status. */
 export const unending = new Set(['GET /api/v1/events/stream', 'GET /api/v1/kv_watch']);
@@ -312,6 +313,7 @@ export function expectationsByRoute(
       table: sources.update,
       make: make.abortedSync,
     },
+    ...versionExpectations(make),
     'GET /api/v1/knowledge_documents': { table: everybody },
     'GET /api/v1/knowledge_documents/:document': { table: sources.read, make: make.document },
     'GET /api/v1/knowledge_documents/:document/content': { table: sources.read, make: make.document },

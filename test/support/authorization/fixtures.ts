@@ -41,6 +41,22 @@ export function createFixtures({ api, provision, services }: TestServer, tenants
     return answer.body;
   }
 
+  /** A readable document of a source: its ingestion has ended. */
+  async function documentOf({ whose, id: source }: Target): Promise<Target> {
+    const ingestion = await post(whose, `/knowledge_sources/${source}/ingest`, { content: { data: 'Text.' } });
+    const path = `/api/v1/knowledge_ingestions/${ingestion.id}`;
+    let document: string | undefined;
+    await until(async () => {
+      const { body } = await api<{ status: string; metadata: { document: string } }>('GET', path, {
+        key: keyOf(whose),
+      });
+      assert.notEqual(body.status, 'failed');
+      if (body.status === 'succeeded') document = body.metadata.document;
+      return document !== undefined;
+    });
+    return { id: document ?? '', parent: source, whose };
+  }
+
   const text = { filename: 'a.txt', content_type: 'text/plain', data: Buffer.from('Text.').toString('base64') };
   const make = {
     file: (whose: Ownership) => post(whose, '/files', { ...text, ...ownerIds(whose) }),
@@ -155,6 +171,12 @@ export function createFixtures({ api, provision, services }: TestServer, tenants
     },
     source: (whose: Ownership) =>
       post(whose, '/knowledge_sources', { type: 'knowledge/documents', ...oneOwner(whose) }),
+    /** A source that keeps versions of its documents. */
+    keepingSource: (whose: Ownership) =>
+      post(whose, '/knowledge_sources', {
+        ...{ type: 'knowledge/documents', version_retention_days: 30 },
+        ...oneOwner(whose),
+      }),
     /** The source of a webhook installation. */
     async inbound(whose: Ownership): Promise<Target> {
       const { id } = await make.installation(whose);
@@ -171,19 +193,16 @@ export function createFixtures({ api, provision, services }: TestServer, tenants
     document: async (whose: Ownership): Promise<Target> => ({ whose, id: (await make.storeFile(whose)).id }),
     /** A document, as a file of its source. */
     async storeFile(whose: Ownership): Promise<Target> {
-      const source = await make.source(whose);
-      const ingestion = await post(whose, `/knowledge_sources/${source.id}/ingest`, { content: { data: 'Text.' } });
-      const path = `/api/v1/knowledge_ingestions/${ingestion.id}`;
-      let document: string | undefined;
-      await until(async () => {
-        const { body } = await api<{ status: string; metadata: { document: string } }>('GET', path, {
-          key: keyOf(whose),
-        });
-        assert.notEqual(body.status, 'failed');
-        if (body.status === 'succeeded') document = body.metadata.document;
-        return document !== undefined;
-      });
-      return { id: document ?? '', parent: source.id, whose };
+      return documentOf(await make.source(whose));
+    },
+    /** A document with an old version. */
+    async changedDocument(whose: Ownership): Promise<Target> {
+      const document = await documentOf(await make.keepingSource(whose));
+      const path = `/api/v1/knowledge_documents/${document.id}`;
+      const body = { content: { data: 'Other text.' } };
+      assert.equal((await api('PATCH', path, { key: keyOf(whose), body })).status, 201);
+      await until(async () => (await api<{ version: number }>('GET', path, { key: keyOf(whose) })).body.version === 2);
+      return { id: document.id, whose };
     },
     /** A sync that has just begun. */
     async sync(whose: Ownership): Promise<Target> {

@@ -123,7 +123,7 @@ const plainText = new Set(
   body.logo.data body.logo.filename body.logo.mime_type body.lookup_key body.metadata.* body.method body.model
   body.name body.originator body.params body.params.* body.password body.payload body.payload.* body.phone_number
   body.profile_picture.data body.profile_picture.filename body.profile_picture.mime_type body.provider_metadata.*
-  body.publishable_key body.query body.quotes body.documents body.refresh_token body.result body.schedule body.scopes body.secret
+  body.publishable_key body.query body.quotes body.documents body.versions.document body.at query.at body.refresh_token body.result body.schedule body.scopes body.secret
   body.sign_in_code body.slug
   body.source_types body.text body.timezone body.title body.trigger body.type body.url body.value body.workflow
   body.identity_issuer body.input_schema body.instructions body.schema.* body.operations.if_match body.operations.if_none_match body.operations.key body.operations.value

@@ -163,6 +163,7 @@ export async function recordKnowledge(recorder: Recorder, tenants: Tenants): Pro
   await recorder.record('deleteKnowledgeSource', { path });
 
   await recordSyncs(recorder, agent);
+  await recordVersions(recorder, agent, atItsEnd);
 
   const webhook = { agent, kind: 'webhook/inbound' };
   const { body: installation } = await recorder.send<{ id: string }>('createInstallation', { body: webhook });
@@ -176,6 +177,38 @@ export async function recordKnowledge(recorder: Recorder, tenants: Tenants): Pro
   await recorder.record('postInbound', { as: {}, path: { token }, body: 'A new order arrived.' });
   await recorder.record('setInboundSecret', { ...inbound, body: { overlap_seconds: 3_600 } });
   await recorder.record('deleteInboundSecret', inbound);
+}
+
+/** Records a source that keeps what its documents were. */
+async function recordVersions(
+  recorder: Recorder,
+  agent: string,
+  atItsEnd: (ingestion: { id: string }) => Promise<unknown>,
+): Promise<void> {
+  const { body: made } = await recorder.send<{ id: string; versions_from: string }>('createKnowledgeSource', {
+    body: { type: 'knowledge/documents', agent, version_retention_days: 90 },
+  });
+  const path = { source: made.id };
+  const write = async (operation: string, where: Record<string, string>, data: string) => {
+    const body = { content: { data }, title: 'Opening hours' };
+    const { body: started } = await recorder.send<{ id: string }>(operation, { path: where, body });
+    const { metadata } = (await atItsEnd(started)) as { metadata: { document: string } };
+    return metadata.document;
+  };
+  const document = await write('ingestIntoKnowledgeSource', path, 'We open at nine.\nWe close at six.\n');
+  await write('updateKnowledgeDocument', { document }, 'We open at ten.\nWe close at six.\n');
+  await recorder.record('listKnowledgeDocumentVersions', { path: { document } });
+  const first = { path: { document, version: '1' } };
+  await recorder.record('getKnowledgeDocumentVersion', first);
+  await recorder.record('compareKnowledgeDocumentVersions', {
+    path: { document, version: '2' },
+    query: { base: '1' },
+  });
+  await recorder.record('restoreKnowledgeDocumentVersion', first, atItsEnd);
+  await recorder.send('deleteKnowledgeDocument', { path: { document } });
+  await recorder.record('listDeletedKnowledgeDocuments', { path });
+  await recorder.record('planKnowledgeSourceRestore', { path, query: { at: made.versions_from } });
+  await recorder.record('restoreKnowledgeSource', { path, body: { at: made.versions_from } }, atItsEnd);
 }
 
 /** Records a connector that fills a source. */

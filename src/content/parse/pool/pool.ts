@@ -31,7 +31,8 @@ type TaskName =
   | 'prepare'
   | 'picture'
   | 'image-size'
-  | 'locate';
+  | 'locate'
+  | 'compare';
 
 type PoolOptions = Omit<ProcessesOptions, 'directories'> & {
   /** The time limit for a document that a background job reads. */

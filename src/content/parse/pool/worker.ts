@@ -1,3 +1,4 @@
+import { compareLines } from '../../compare-lines.ts';
 import { makePicture, type PictureRequest } from '../../picture/picture.ts';
 import { areCodecsWorn } from '../../picture/wear.ts';
 import { type PrepareInput, prepareText } from '../../prepare.ts';
@@ -69,6 +70,12 @@ const tasks: Record<string, Task> = {
     return { value, blobs: [small] };
   },
   'image-size': (bytes) => ({ value: imageSize(bytes) ?? null }),
+  // The bytes are two texts, the second one from `split` on.
+  compare: (bytes, fields) => {
+    const decode = (part: Uint8Array) => new TextDecoder().decode(part);
+    const split = Number(fields.split);
+    return { value: compareLines(decode(bytes.subarray(0, split)), decode(bytes.subarray(split))) };
+  },
   locate: async (bytes, fields) => ({ value: await locateTexts(bytes, fields.wanted as WantedText[]) }),
 };
 

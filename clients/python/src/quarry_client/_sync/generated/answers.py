@@ -50,6 +50,7 @@ class AnswersOperations:
         text: Maybe[str] = OMIT,
         quotes: Maybe[List[str]] = OMIT,
         documents: Maybe[List[str]] = OMIT,
+        versions: Maybe[List[types.VerifyCitationsRequestVersions]] = OMIT,
         sources: Maybe[List[str]] = OMIT,
         agent: Maybe[str] = OMIT,
         boxes: Maybe[bool] = OMIT,
@@ -60,9 +61,10 @@ class AnswersOperations:
         :param text: A text from anywhere. What stands in quotation marks, and blocks of lines with >, are its quotes: at most 50.
         :param quotes: The quotes themselves, without quotation marks. Exactly one of `text` and `quotes`.
         :param documents: cdo_…; only these documents. In `text`, [1] cites the first of them. Not with `sources` or `agent`.
+        :param versions: Which versions of `documents` to read. By default, the current ones.
         :param sources: cso_…; only these sources. By default, everything that the caller may read.
         :param agent: agt_… or the lookup key of the agent; only its sources. Not with `sources`.
         :param boxes: Whether quotes of PDFs come with the rectangles where they stand on their pages. Default false.
         """
-        response: types.SignedCitations = self._connection.call("POST", "/api/v1/citations/verify", body=given(text=text, quotes=quotes, documents=documents, sources=sources, agent=agent, boxes=boxes), keyed=True, options=options)
+        response: types.SignedCitations = self._connection.call("POST", "/api/v1/citations/verify", body=given(text=text, quotes=quotes, documents=documents, versions=versions, sources=sources, agent=agent, boxes=boxes), keyed=True, options=options)
         return response
