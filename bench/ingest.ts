@@ -2,6 +2,8 @@
  * Ingestion end to end into one source: Markdown documents of 10 KB, from the first request to the last document in the
  * index, pushed in batches of 100 and then one by one over 32 connections. Beside it the bare minimum: the same texts
  * written to one table by the same PostgreSQL, a transaction each.
+ * The time of each process is that of the whole round, the start of processes left out. `ended` is that of parsers and
+ * learners that have ended.
  *   --documents 1000       how many each way
  *   --only batches|pushes  one of the two ways
  *   --connections 32       those of the pushes
@@ -32,6 +34,10 @@ const warmUpCount = 100;
 
 const server = await startBenchServer();
 const client = fork(fileURLToPath(new URL('./ingest/client.ts', import.meta.url)));
+const clientEnded = new Promise<never>((_resolve, reject) => {
+  client.once('exit', (code) => reject(new Error(`The client ended with ${code}.`)));
+});
+clientEnded.catch(() => {});
 try {
   // The processes compile their code first, which would otherwise count as time of the first documents.
   await send({ source: await server.makeSource(), way: { batchOf: warmUpCount }, from: 0, count: warmUpCount });
@@ -81,12 +87,9 @@ async function measure(name: string, way: Work['way'], from: number): Promise<nu
 
 /** Sends documents, and resolves when all are in the index. */
 async function send(work: Omit<Work, 'baseUrl' | 'key'>): Promise<void> {
-  const ids = new Promise<string[]>((resolve, reject) => {
-    client.once('message', (sent) => resolve(sent as string[]));
-    client.once('exit', (code) => reject(new Error(`The client ended with ${code}.`)));
-  });
+  const sent = new Promise((resolve) => client.once('message', resolve));
   client.send({ baseUrl: server.baseUrl, key: server.app.secretKey, ...work } satisfies Work);
-  await ids;
+  await Promise.race([sent, clientEnded]);
   for (;;) {
     const [row] = await server.db<{ waiting: number; failed: number }[]>`
       select count(*) filter (where status not in ('succeeded', 'failed'))::int as waiting,

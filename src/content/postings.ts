@@ -6,7 +6,7 @@
  * strings. Word positions are stored separately, in the same order, because only phrases need them.
  */
 
-export type TermPostings = { term: string; postings: Buffer; positions: Buffer };
+export type TermPostings = { term: string; postings: Uint8Array; positions: Uint8Array };
 
 /** One chunk as input of the index. */
 type IndexedChunk = {
@@ -21,11 +21,15 @@ type IndexedChunk = {
 
 /** Packs ascending variable-length integers into a buffer that grows as needed. */
 class Writer {
-  #bytes = Buffer.allocUnsafe(16);
+  #bytes: Buffer;
   #length = 0;
 
+  constructor(capacity = 16) {
+    this.#bytes = Buffer.allocUnsafe(capacity);
+  }
+
   number(value: number): void {
-    if (this.#length + 8 > this.#bytes.length) this.#grow(8);
+    if (this.#length + 5 > this.#bytes.length) this.#grow(bytesOf(value));
     let rest = value;
     while (rest > 127) {
       this.#bytes[this.#length++] = (rest & 127) | 128;
@@ -44,21 +48,22 @@ class Writer {
     return this.#length;
   }
 
-  /** Returns a copy of exactly the written size. */
-  finish(): Buffer {
-    return Buffer.from(this.bytesWritten());
-  }
-
   /** The bytes written so far, valid until the next write. */
   bytesWritten(): Uint8Array {
     return this.#bytes.subarray(0, this.#length);
   }
 
   #grow(by: number): void {
+    if (this.#length + by <= this.#bytes.length) return;
     const larger = Buffer.allocUnsafe(Math.max(this.#bytes.length * 2, this.#length + by));
     this.#bytes.copy(larger, 0, 0, this.#length);
     this.#bytes = larger;
   }
+}
+
+/** The length of a variable-length integer of at most 32 bits. */
+function bytesOf(value: number): number {
+  return value < 0x80 ? 1 : value < 0x4000 ? 2 : value < 0x20_0000 ? 3 : value < 0x1000_0000 ? 4 : 5;
 }
 
 /** Reads variable-length integers one after another. */
@@ -91,10 +96,6 @@ class Reader {
     this.offset += length;
     return bytes;
   }
-
-  rest(): Uint8Array {
-    return this.slice(this.#bytes.length - this.offset);
-  }
 }
 
 /** Packs the postings of chunks, which must come in ascending order of their ordinals. */
@@ -124,10 +125,10 @@ export class PostingsBuilder {
   /** Returns one entry per term. */
   finish(): TermPostings[] {
     return [...this.#lists].map(([term, { count, postings, positions }]) => {
-      const block = new Writer();
+      const block = new Writer(postings.length + bytesOf(count));
       block.number(count);
-      block.append(postings.finish());
-      return { term, postings: block.finish(), positions: positions.finish() };
+      block.append(postings.bytesWritten());
+      return { term, postings: block.bytesWritten(), positions: positions.bytesWritten() };
     });
   }
 }
@@ -232,28 +233,30 @@ export function packBundle(entries: TermPostings[]): Buffer {
       body.append(part);
     }
   }
-  return Buffer.concat([header, body.finish()]);
+  return Buffer.concat([header, body.bytesWritten()]);
 }
 
 /** Shifts the bundle of one document, whose ordinals count from 0, so that it starts at this ordinal. */
 export function placeBundle(bundle: Buffer, firstOrdinal: number): Buffer {
   const count = bundle.readUInt32LE(0);
   const header = Buffer.from(bundle.subarray(0, 4 + count * 8));
-  const source = new Reader(bundle, header.length);
-  const body = new Writer();
+  const source = new Reader(plainBytes(bundle), header.length);
+  // An ordinal grows by four bytes at most.
+  const body = new Writer(bundle.length + count * 5);
   for (let i = 0; i < count; i++) {
     header.writeUInt32LE(body.length, 4 + count * 4 + i * 4);
     const term = source.slice(source.number());
-    const postings = new Reader(source.slice(source.number()));
+    const end = source.number() + source.offset;
+    const chunks = source.number();
+    const first = firstOrdinal + source.number();
+    const rest = source.slice(end - source.offset);
     const positions = source.slice(source.number());
-    const placed = new Writer();
-    placed.number(postings.number());
-    placed.number(firstOrdinal + postings.number());
-    placed.append(postings.rest());
     body.number(term.length);
     body.append(term);
-    body.number(placed.length);
-    body.append(placed.bytesWritten());
+    body.number(bytesOf(chunks) + bytesOf(first) + rest.length);
+    body.number(chunks);
+    body.number(first);
+    body.append(rest);
     body.number(positions.length);
     body.append(positions);
   }
@@ -272,26 +275,37 @@ export function findInBundle(bundle: Buffer, term: string): TermPostings | undef
     else high = middle;
   }
   for (; low < count && bundle.readUInt32LE(4 + low * 4) === hash; low++) {
-    const entry = readEntry(bundle, count, low);
-    if (entry.term === term) return entry;
+    const offset = 4 + count * 8 + bundle.readUInt32LE(4 + count * 4 + low * 4);
+    const entry = readEntry(bundle, new Reader(plainBytes(bundle), offset));
+    // Copied, so that a cache does not keep the whole bundle.
+    if (entry.term === term)
+      return { term, postings: Buffer.from(entry.postings), positions: Buffer.from(entry.positions) };
   }
   return undefined;
 }
 
+/** The entries of a bundle, whose bytes stay part of it. */
 export function readBundle(bundle: Buffer): TermPostings[] {
   const count = bundle.readUInt32LE(0);
-  return Array.from({ length: count }, (_entry, i) => readEntry(bundle, count, i));
+  const reader = new Reader(plainBytes(bundle), 4 + count * 8);
+  return Array.from({ length: count }, () => readEntry(bundle, reader));
 }
 
-function readEntry(bundle: Buffer, count: number, index: number): TermPostings {
-  const reader = new Reader(bundle, 4 + count * 8 + bundle.readUInt32LE(4 + count * 4 + index * 4));
-  const part = () => Buffer.from(reader.slice(reader.number()));
-  return { term: part().toString(), postings: part(), positions: part() };
+function readEntry(bundle: Buffer, reader: Reader): TermPostings {
+  const end = reader.number() + reader.offset;
+  const term = bundle.toString('utf8', reader.offset, end);
+  reader.offset = end;
+  return { term, postings: reader.slice(reader.number()), positions: reader.slice(reader.number()) };
+}
+
+/** The same bytes. Parts of a Buffer take much longer to create. */
+function plainBytes(bytes: Buffer): Uint8Array {
+  return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
 /** Merges the bundles of several documents, in ascending order of their ordinals, term by term. */
 export function mergeBundles(bundles: Buffer[]): TermPostings[] {
-  const merged = new Map<string, { postings: Buffer[]; positions: Buffer[] }>();
+  const merged = new Map<string, { postings: Uint8Array[]; positions: Uint8Array[] }>();
   for (const bundle of bundles)
     for (const entry of readBundle(bundle)) {
       let parts = merged.get(entry.term);
@@ -304,9 +318,14 @@ export function mergeBundles(bundles: Buffer[]): TermPostings[] {
     }
   return [...merged].map(([term, parts]) => ({
     term,
-    postings: Buffer.concat(parts.postings),
-    positions: Buffer.concat(parts.positions),
+    postings: joinParts(parts.postings),
+    positions: joinParts(parts.positions),
   }));
+}
+
+function joinParts(parts: readonly Uint8Array[]): Uint8Array {
+  const [first] = parts;
+  return first && parts.length === 1 ? first : Buffer.concat(parts);
 }
 
 /** FNV-1a, 32 bits. */

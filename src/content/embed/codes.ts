@@ -117,8 +117,10 @@ function walshHadamard(values: Float32Array): void {
         const b = values[i + half] as number;
         const c = values[i + 2 * half] as number;
         const d = values[i + 3 * half] as number;
-        const [sumAB, sumCD] = [Math.fround(a + b), Math.fround(c + d)];
-        const [differenceAB, differenceCD] = [Math.fround(a - b), Math.fround(c - d)];
+        const sumAB = Math.fround(a + b);
+        const sumCD = Math.fround(c + d);
+        const differenceAB = Math.fround(a - b);
+        const differenceCD = Math.fround(c - d);
         values[i] = sumAB + sumCD;
         values[i + half] = differenceAB + differenceCD;
         values[i + 2 * half] = sumAB - sumCD;

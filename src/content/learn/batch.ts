@@ -2,7 +2,7 @@
  * The postings of several terms in one message: for each term, the sizes of term and postings (32 bits each), then
  * both.
  */
-export type TermBytes = { term: string; postings: Buffer };
+export type TermBytes = { term: string; postings: Uint8Array };
 
 export function packBatch(terms: readonly TermBytes[]): Buffer {
   return Buffer.concat(

@@ -1,10 +1,11 @@
 import type { Transaction } from '../../db/database.ts';
 import { usePages } from '../../tenancy/quotas.ts';
-import { removeDocument } from '../index/indexing.ts';
+import { groupWrites, removeDocument } from '../index/indexing.ts';
 import type { SourceKey } from '../index/store.ts';
 import type { SourceRow } from '../sources/store.ts';
 import * as store from './listing-store.ts';
-import { DocumentDeleted, describeFailure, type Input } from './prepare.ts';
+import { DocumentDeleted, describeFailure, type Input, type PreparedInput, withNewId } from './prepare.ts';
+import { startReading, writtenMax } from './read-ahead.ts';
 import type { IngestionRun } from './run.ts';
 import { addError } from './stats.ts';
 import { listPullRemovals } from './store.ts';
@@ -24,6 +25,12 @@ type ListedEntry = {
 type ReadEntry = Pick<Input, 'bytes' | 'isText' | 'filename' | 'contentType'>;
 
 const deletionsPerTransaction = 20;
+/** No more entries are fetched before these bytes are written. */
+const togetherBytesMax = 1024 * 1024;
+
+/** An entry whose bytes have been fetched. */
+type EntryReading = { entry: ListedEntry; bytes: number; work: Promise<PreparedInput> };
+type EntryWrite = PreparedInput & { entry: ListedEntry };
 
 /**
  * A pull of a source whose documents are entries of a listing. Safe to repeat: what was already read has its new
@@ -60,29 +67,87 @@ export class ListingPull {
     if (ids.length > 0) await this.#run.commit((tx) => store.markSeen(tx, this.#key, ids, this.#run.id));
   }
 
-  /** Reads and writes one entry. One that cannot be read keeps its last text. */
-  async write(entry: ListedEntry): Promise<void> {
-    const { db } = this.#run.deps;
-    const old = await store.findByExternalId(db, this.#key, entry.id);
+  /**
+   * Reads entries one after another and writes them in their order, those that are small together. One that cannot be
+   * read keeps its last text.
+   */
+  async write(entries: Iterable<ListedEntry>): Promise<void> {
+    let reading: EntryReading[] = [];
+    let bytes = 0;
+    const flush = async () => {
+      const ready = await this.#takeRead(reading);
+      for (const group of groupWrites(ready)) await this.#writeGroup(group);
+      reading = [];
+      bytes = 0;
+    };
+    for (const entry of entries) {
+      this.#run.signal.throwIfAborted();
+      // The second finds the document of the first only after its commit.
+      if (reading.some((one) => one.entry.id === entry.id)) await flush();
+      const one = await this.#startReading(entry);
+      if (one === undefined) continue;
+      reading.push(one);
+      bytes += one.bytes;
+      if (reading.length >= writtenMax || bytes > togetherBytesMax) await flush();
+    }
+    await flush();
+  }
+
+  /** Undefined if the entry has disappeared or cannot be read. */
+  async #startReading(entry: ListedEntry): Promise<EntryReading | undefined> {
+    const old = await store.findByExternalId(this.#run.deps.db, this.#key, entry.id);
     try {
       const read = await entry.read();
-      if (read === undefined) return;
+      if (read === undefined) return undefined;
       const { title, metadata, url: sourceUrl } = entry;
       const input = { ...read, title, metadata, sourceUrl, documentId: old ?? null, fileId: null };
-      const ready = await this.#run.prepare(this.#source, input);
-      await this.#run.write(this.#source, [ready], async (tx) => {
-        // A document that a person deletes during a pull stays deleted until the next one.
-        if ((await listPullRemovals(tx, this.#key.appId, this.#run.id, [entry.id])).size > 0)
-          throw new DocumentDeleted();
-        await usePages(tx, this.#source, 1);
-        await store.setListed(tx, this.#key.appId, ready.facts.id, entry, this.#run.id);
-      });
+      const { work } = startReading(entry, () => this.#run.prepare(this.#source, input));
+      return { entry, bytes: read.bytes.length, work };
     } catch (error) {
-      const failure = describeFailure(error) ?? this.#run.describeRead(error);
-      if (!failure) throw error;
-      addError(this.#run.stats, { url: entry.url ?? entry.id, ...failure });
-      await this.keep([entry.id]);
+      await this.#fail(entry, error);
+      return undefined;
     }
+  }
+
+  async #takeRead(reading: readonly EntryReading[]): Promise<EntryWrite[]> {
+    const ready: EntryWrite[] = [];
+    for (const { entry, work } of reading)
+      try {
+        ready.push({ ...withNewId(await work), entry });
+      } catch (error) {
+        await this.#fail(entry, error);
+      }
+    return ready;
+  }
+
+  /** Writes entries together, or each alone if one of them fails. */
+  async #writeGroup(group: readonly EntryWrite[]): Promise<void> {
+    try {
+      await this.#writeTogether(group);
+    } catch (error) {
+      const [first, ...others] = group;
+      if (first && others.length === 0) return this.#fail(first.entry, error);
+      if (!describeFailure(error)) throw error;
+      for (const one of group) await this.#writeGroup([one]);
+    }
+  }
+
+  async #writeTogether(group: readonly EntryWrite[]): Promise<void> {
+    const { appId } = this.#key;
+    await this.#run.write(this.#source, group, async (tx) => {
+      const ids = group.map(({ entry }) => entry.id);
+      // A document that a person deletes during a pull stays deleted until the next one.
+      if ((await listPullRemovals(tx, appId, this.#run.id, ids)).size > 0) throw new DocumentDeleted();
+      await usePages(tx, this.#source, group.length);
+      await Promise.all(group.map(({ entry, facts }) => store.setListed(tx, appId, facts.id, entry, this.#run.id)));
+    });
+  }
+
+  async #fail(entry: ListedEntry, error: unknown): Promise<void> {
+    const failure = describeFailure(error) ?? this.#run.describeRead(error);
+    if (!failure) throw error;
+    addError(this.#run.stats, { url: entry.url ?? entry.id, ...failure });
+    await this.keep([entry.id]);
   }
 
   /** Deletes these documents, which are known to be gone. */

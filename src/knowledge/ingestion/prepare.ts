@@ -117,6 +117,11 @@ export async function prepareInput(
   };
 }
 
+/** Documents of one commit are listed by their ids, so new ones get theirs in the order in which they are written. */
+export function withNewId(ready: PreparedInput): PreparedInput {
+  return ready.replaces ? ready : { ...ready, facts: { ...ready.facts, id: newUuid() } };
+}
+
 type ReadOptions = { signal: AbortSignal; onProgress?: (done: number, total: number) => void };
 
 /** Parses the input, then chunks and embeds its text. Throws ParseError. */

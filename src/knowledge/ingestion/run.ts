@@ -1,16 +1,15 @@
-import { setTimeout as wait } from 'node:timers/promises';
 import { EmbeddingError } from '../../content/embed/embedder.ts';
 import { FetchError } from '../../content/fetch/errors.ts';
 import { ParseError } from '../../content/parse/types.ts';
 import type { Transaction } from '../../db/database.ts';
 import { findFile } from '../../files/store.ts';
 import { defined } from '../../lib/defined.ts';
-import { newUuid } from '../../lib/ids.ts';
 import { findDocumentByBytes, updateDocumentMetadata } from '../documents/store.ts';
 import { embedStoredDocument, groupWrites, writeDocuments } from '../index/indexing.ts';
 import { findSourceById, type SourceRow } from '../sources/store.ts';
 import { type KnowledgeWorkDeps, queueEmbedding, queueIndexWork } from './deps.ts';
 import { FollowersChanged, isPush, takeFollowers, takeRead } from './followers.ts';
+import { ItemContents } from './item-contents.ts';
 import {
   DocumentDeleted,
   describeFailure,
@@ -19,19 +18,13 @@ import {
   type Input,
   type PreparedInput,
   readDocument,
+  withNewId,
 } from './prepare.ts';
+import { type Reading, readAhead, startReading, writtenMax } from './read-ahead.ts';
 import { addError, addWritten, emptyStats, type Stats } from './stats.ts';
 import type { IngestionError, IngestionRow, ItemRow } from './store.ts';
 import * as store from './store.ts';
 
-/** Documents of a batch that are read while earlier ones are written: at least, at most, and their bytes if more. */
-const readAheadMin = 4;
-const readAheadMax = 32;
-const readAheadBytesMax = 1024 * 1024;
-/** At most this many items are written in one transaction. */
-const writtenMax = 16;
-/** How long a document that has been read waits for those after it. */
-const gatherMs = 100;
 const progressIntervalMs = 1_000;
 
 /** Another process now works on the ingestion, or it was deleted with its source. */
@@ -165,51 +158,32 @@ export class IngestionRun {
     const { db } = this.deps;
     const items = await store.listItems(db, source.appId, this.#ingestion.id);
     const pending = items.filter((item) => item.state === 'pending');
-    const ahead: Reading[] = [];
-    let next = 0;
     const [only] = items.length === 1 ? pending : [];
+    let first: ItemReading | undefined;
     if (this.#mayLead && this.#ingestion.kind === 'push' && only && isPush(only)) {
-      const first = this.#startReading(source, only);
-      ahead.push(first);
-      next = 1;
+      first = startReading(only, (item) => this.#readItem(source, item));
       if (await this.#writeWithFollowers(source, first)) return;
     }
-    for (; next < pending.length || ahead.length > 0; ) {
-      for (let item = pending[next]; item && this.#mayReadAhead(ahead, item); item = pending[next]) {
-        ahead.push(this.#startReading(source, item));
-        next += 1;
-      }
-      await ahead[0]?.work;
-      // Documents that are read soon after it are written in the same transaction.
-      const together = Promise.allSettled(ahead.slice(0, writtenMax).map(({ work }) => work));
-      await Promise.race([together, wait(gatherMs, undefined, { ref: false })]);
-      const unread = ahead.findIndex(({ isRead }) => !isRead);
-      const read = ahead.splice(0, Math.min(unread < 0 ? ahead.length : unread, writtenMax));
-      await this.#writeItems(source, read);
-    }
+    const contents = new ItemContents(db, pending);
+    const read = (item: ItemRow) => first?.work ?? this.#readItem(source, item, { contents });
+    for await (const group of readAhead(this.deps.parser, pending, read)) await this.#writeItems(source, group);
     await this.#endItems(await store.listItems(db, source.appId, this.#ingestion.id));
-  }
-
-  /** Whether to read an item before earlier ones are written: many if they are small and the parsers have no queue. */
-  #mayReadAhead(ahead: readonly Reading[], item: ItemRow): boolean {
-    if (ahead.length < readAheadMin) return true;
-    if (ahead.length >= readAheadMax || this.deps.parser.counts.waiting > readAheadMax) return false;
-    const sizes = [...ahead.map((reading) => reading.item.size), item.size];
-    return sizes.reduce<number>((sum, size) => sum + (size ?? Number.POSITIVE_INFINITY), 0) <= readAheadBytesMax;
   }
 
   /**
    * Ends this ingestion together with the pushes that wait behind it, in one transaction. Returns false if it must be
    * written alone: none waits, or one of the documents fails.
    */
-  async #writeWithFollowers(source: SourceRow, first: Reading): Promise<boolean> {
+  async #writeWithFollowers(source: SourceRow, first: ItemReading): Promise<boolean> {
     if (!this.deps.embedder.local) return false;
     const { appId, sourceId } = this.#ingestion;
     const followers = takeFollowers(await store.listFollowers(this.deps.db, appId, sourceId, writtenMax - 1));
     if (followers.length === 0) return false;
     const stop = new AbortController();
     const signal = AbortSignal.any([this.signal, stop.signal]);
-    const readings = followers.map((item) => this.#startReading(source, item, signal));
+    const contents = new ItemContents(this.deps.db, followers);
+    const read = (item: ItemRow) => this.#readItem(source, item, { contents, signal });
+    const readings = followers.map((item) => startReading(item, read));
     try {
       await first.work;
       const works = await takeRead([first, ...readings].map(({ work }) => work));
@@ -242,22 +216,14 @@ export class IngestionRun {
     });
   }
 
-  #startReading(source: SourceRow, item: ItemRow, signal = this.signal): Reading {
-    const reading = { item, isRead: false, work: this.#readItem(source, item, signal) };
-    // A rejection is handled once it is awaited, and must not count as unhandled before.
-    reading.work.then(
-      () => {
-        reading.isRead = true;
-      },
-      () => {},
-    );
-    return reading;
-  }
-
-  async #readItem(source: SourceRow, item: ItemRow, signal = this.signal): Promise<ItemWork> {
+  async #readItem(
+    source: SourceRow,
+    item: ItemRow,
+    { contents, signal }: { contents?: ItemContents; signal?: AbortSignal } = {},
+  ): Promise<ItemWork> {
     const { db } = this.deps;
     try {
-      const input = await this.#readInput(source, item);
+      const input = await this.#readInput(source, item, contents ?? new ItemContents(db, [item]));
       if (item.dedupe) {
         const reused = await findDocumentByBytes(db, source.appId, source.id, hashBytes(input.bytes), item.aclId);
         if (reused !== undefined) return { kind: 'reuse', documentId: reused };
@@ -270,7 +236,7 @@ export class IngestionRun {
     }
   }
 
-  async #readInput(source: SourceRow, item: ItemRow): Promise<Input> {
+  async #readInput(source: SourceRow, item: ItemRow, contents: ItemContents): Promise<Input> {
     const { db, blobs } = this.deps;
     const common = {
       documentId: item.documentId,
@@ -279,7 +245,7 @@ export class IngestionRun {
       aclId: item.hasAcl ? item.aclId : undefined,
     };
     if (item.fileId === null) {
-      const bytes = (await store.readItemContent(db, item)) ?? Buffer.alloc(0);
+      const bytes = await contents.read(item);
       return {
         ...common,
         bytes,
@@ -296,7 +262,7 @@ export class IngestionRun {
   }
 
   /** Writes items in their order, consecutive new texts in one transaction. */
-  async #writeItems(source: SourceRow, read: readonly Reading[]): Promise<void> {
+  async #writeItems(source: SourceRow, read: readonly ItemReading[]): Promise<void> {
     let together: ItemWrite[] = [];
     const write = async () => {
       for (const group of groupWrites(together)) await this.#writeGroup(source, group);
@@ -310,7 +276,6 @@ export class IngestionRun {
       if (done.kind !== 'write' || isTwin) await write();
       if (done.kind !== 'write') await this.#writeItemOrFail(source, item, done);
       else if (item.dedupe && (await this.#reuseTwin(source, item, done.ready))) continue;
-      // Documents of one commit have the same time of creation, and are then listed by their ids.
       else together.push({ ...withNewId(done.ready), item });
     }
     await write();
@@ -444,8 +409,7 @@ export class IngestionRun {
 /** A document of the ingestion's item, ready to be written. */
 type ItemWrite = PreparedInput & { item: ItemRow };
 
-/** An item that is being read. */
-type Reading = { item: ItemRow; isRead: boolean; work: Promise<ItemWork> };
+type ItemReading = Reading<ItemRow, ItemWork>;
 
 type ItemWork =
   | { kind: 'write'; ready: PreparedInput }
@@ -466,10 +430,6 @@ function takeWrites(items: readonly ItemRow[], works: readonly ItemWork[]): Item
 /** What an item records of its document. */
 function resultOf({ facts, prepared, bytes, pages, ocr }: PreparedInput): Record<string, unknown> {
   return { document: facts.id, reused: false, chunks: prepared.chunks.length, bytes, pages, ...defined({ ocr }) };
-}
-
-function withNewId(ready: PreparedInput): PreparedInput {
-  return ready.replaces ? ready : { ...ready, facts: { ...ready.facts, id: newUuid() } };
 }
 
 /** An item in the metadata of its ingestion. */

@@ -292,11 +292,13 @@ export async function endPushes(
   ]);
 }
 
-export async function readItemContent(db: Db, item: ItemRow): Promise<Buffer | null> {
-  const [row] = await db<{ content: Buffer | null }[]>`
-    select content from knowledge_ingestion_items
-    where app_id = ${item.appId} and ingestion_id = ${item.ingestionId} and ordinal = ${item.ordinal}`;
-  return row?.content ?? null;
+/** The contents of items of one app. */
+export function readItemContents(db: Db, appId: string, items: readonly Pick<ItemRow, 'ingestionId' | 'ordinal'>[]) {
+  return db<(Pick<ItemRow, 'ingestionId' | 'ordinal'> & { content: Buffer | null })[]>`
+    select i.ingestion_id, i.ordinal, i.content
+    from unnest(${items.map(({ ingestionId }) => ingestionId)}::uuid[], ${items.map(({ ordinal }) => ordinal)}::int[])
+      k (ingestion_id, ordinal)
+    join knowledge_ingestion_items i on i.app_id = ${appId} and i.ingestion_id = k.ingestion_id and i.ordinal = k.ordinal`;
 }
 
 export async function finishItem(

@@ -115,7 +115,7 @@ async function pullBranch(run: IngestionRun, source: SourceRow, repository: Repo
     const entries = page.map((file) => ({ ...file, id: idOf(file.path), version: file.blob }));
     const changed = await pull.findChanged(entries);
     for (let at = 0; at < changed.length; at += blobsPerRequest)
-      await writeFiles(run, pull, repository, changed.slice(at, at + blobsPerRequest));
+      await writeFiles(pull, repository, changed.slice(at, at + blobsPerRequest));
   }
   await pull.deleteUnlisted();
   await run.commit((tx) => listing.setPullState(tx, key, { commit, scope }));
@@ -131,7 +131,6 @@ async function requireFewFiles(repository: Repository, given: Given): Promise<vo
 }
 
 async function writeFiles(
-  run: IngestionRun,
   pull: ListingPull,
   repository: Repository,
   files: (RepositoryFile & { id: string; version: string })[],
@@ -140,21 +139,19 @@ async function writeFiles(
     files.map(({ blob }) => blob),
     documentBytesMax,
   );
-  for (const { id, version, path, blob } of files) {
-    run.signal.throwIfAborted();
-    await pull.write({
-      id,
-      version,
-      url: null,
-      title: path.slice(path.lastIndexOf('/') + 1),
-      metadata: { path },
-      async read() {
-        const bytes = contents.get(blob);
-        if (bytes === undefined) throw Object.assign(new Error('too large'), { name: 'BlobTooLarge' });
-        return { bytes, isText: false, filename: path.slice(path.lastIndexOf('/') + 1), contentType: null };
-      },
-    });
-  }
+  await pull.write(
+    files.map(({ id, version, path, blob }) => {
+      const filename = path.slice(path.lastIndexOf('/') + 1);
+      return {
+        ...{ id, version, url: null, title: filename, metadata: { path } },
+        async read() {
+          const bytes = contents.get(blob);
+          if (bytes === undefined) throw Object.assign(new Error('too large'), { name: 'BlobTooLarge' });
+          return { bytes, isText: false, filename, contentType: null };
+        },
+      };
+    }),
+  );
 }
 
 async function* matching(repository: Repository, given: Given): AsyncGenerator<RepositoryFile> {

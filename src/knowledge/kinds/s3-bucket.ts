@@ -104,10 +104,8 @@ async function pullObjects(
   for await (const page of bucket.list(given.prefix ?? '')) {
     objects += page.length;
     if (objects > most) return { code: 'repository_too_large', message: `The bucket has more than ${most} objects.` };
-    for (const object of await pull.findChanged(page.map((each) => ({ ...each, id: each.key })))) {
-      run.signal.throwIfAborted();
-      await pull.write(entryOf(bucket, object));
-    }
+    const changed = await pull.findChanged(page.map((each) => ({ ...each, id: each.key })));
+    await pull.write(changed.map((object) => entryOf(bucket, object)));
   }
   await pull.deleteUnlisted();
   return undefined;

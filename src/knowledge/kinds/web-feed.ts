@@ -52,7 +52,7 @@ async function pullFeed(run: IngestionRun, source: SourceRow): Promise<Ingestion
     const fetched = await fetchFeed(run, source, headers);
     if (fetched !== undefined) {
       const { entries, isWhole } = fetched.feed;
-      await takeEntries(run, pull, entries);
+      await takeEntries(pull, entries);
       if (!isWhole) run.note({ feed_cut: true });
       await run.commit((tx) => listing.setPullState(tx, key, fetched.state));
     } else await keepAll(run, key);
@@ -123,7 +123,7 @@ async function readStart(response: FetchResponse): Promise<{ bytes: Buffer; isCu
   return { bytes: Buffer.concat(chunks).subarray(0, feedLimits.bytesMax), isCut: size >= feedLimits.bytesMax };
 }
 
-async function takeEntries(run: IngestionRun, pull: ListingPull, entries: FeedEntry[]): Promise<void> {
+async function takeEntries(pull: ListingPull, entries: FeedEntry[]): Promise<void> {
   const named = new Map(
     entries.map((entry) => {
       const id = entry.id.length > externalIdCharactersMax ? `sha256:${hashOf(entry.id)}` : entry.id;
@@ -132,9 +132,9 @@ async function takeEntries(run: IngestionRun, pull: ListingPull, entries: FeedEn
   );
   const listed = [...named.values()];
   await pull.delete(listed.filter(({ isDeleted }) => isDeleted).map(({ id }) => id));
-  for (const entry of await pull.findChanged(listed.filter(({ isDeleted }) => !isDeleted))) {
-    run.signal.throwIfAborted();
-    await pull.write({
+  const changed = await pull.findChanged(listed.filter(({ isDeleted }) => !isDeleted));
+  await pull.write(
+    changed.map((entry) => ({
       id: entry.id,
       version: entry.version,
       url: entry.url ?? null,
@@ -146,8 +146,8 @@ async function takeEntries(run: IngestionRun, pull: ListingPull, entries: FeedEn
         filename: null,
         contentType: entry.isHtml ? 'text/html' : 'text/plain',
       }),
-    });
-  }
+    })),
+  );
 }
 
 /** A feed that has not changed contains what it contained. */

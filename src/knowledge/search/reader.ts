@@ -144,7 +144,7 @@ export async function openReader(db: Db, appId: string, scope: SearchedChunks, c
     async positions(source: PlacedSource, words: string[]): Promise<Map<string, Map<number, number[]>>> {
       const found = new Map(words.map((word) => [word, new Map<number, number[]>()]));
       const wanted = source.segments.flatMap((segment) => words.map((term) => ({ segment, term })));
-      const take = (term: string, postings: Buffer, positions: Buffer) => {
+      const take = (term: string, postings: Uint8Array, positions: Uint8Array) => {
         const list = found.get(term);
         if (list) readPositions(postings, positions, (ordinal, at) => list.set(ordinal, at));
       };

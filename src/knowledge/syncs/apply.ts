@@ -4,7 +4,7 @@ import { findFile } from '../../files/store.ts';
 import { canonicalJson } from '../../lib/canonical-json.ts';
 import { newUuid } from '../../lib/ids.ts';
 import { updateDocumentMetadata } from '../documents/store.ts';
-import { removeDocument, writeDocuments } from '../index/indexing.ts';
+import { groupWrites, removeDocument, writeDocuments } from '../index/indexing.ts';
 import { lockIndex, type SourceKey } from '../index/store.ts';
 import { type KnowledgeWorkDeps, queueEmbedding, queueIndexWork } from '../ingestion/deps.ts';
 import {
@@ -13,15 +13,15 @@ import {
   hashBytes,
   type PreparedInput,
   readDocument,
+  withNewId,
 } from '../ingestion/prepare.ts';
+import { type Reading, readAhead } from '../ingestion/read-ahead.ts';
 import type { IngestionError } from '../ingestion/store.ts';
 import { embedOutside, heartbeatMs, isTransient, type JobControls, leaseSeconds } from '../ingestion/workflow.ts';
 import { findSourceById, type SourceRow } from '../sources/store.ts';
 import { queueItems } from './service.ts';
 import * as store from './store.ts';
 
-/** Items that are read while the one before them is written. */
-const readAhead = 4;
 const itemsPerPage = 40;
 const deletionsPerTransaction = 20;
 const errorsMax = 100;
@@ -102,26 +102,76 @@ class SyncRun {
     for (;;) {
       const items = await store.listItems(db, this.#key, itemsPerPage);
       if (items.length === 0) break;
-      await this.#applyPage(source, items);
+      const read = (item: store.SyncItem) => this.#read(source, item);
+      for await (const group of readAhead(this.#deps.parser, items, read)) await this.#applyRead(source, group);
     }
     const live = await store.findLive(db, this.#key);
     if (live?.status === 'completing') await this.#complete(live);
   }
 
-  async #applyPage(source: SourceRow, items: store.SyncItem[]): Promise<void> {
-    const ahead: Promise<Work>[] = [];
-    for (const [i, item] of items.entries()) {
-      for (const next of items.slice(i + ahead.length, i + readAhead)) {
-        const work = this.#read(source, next);
-        // A rejection is handled once it is awaited, and must not count as unhandled before.
-        work.catch(() => {});
-        ahead.push(work);
+  /** Applies items in their order, consecutive documents in one transaction. */
+  async #applyRead(source: SourceRow, read: readonly Reading<store.SyncItem, Work>[]): Promise<void> {
+    let together: ItemWrite[] = [];
+    const write = async () => {
+      for (const group of groupWrites(together)) await this.#applyGroup(source, group);
+      together = [];
+    };
+    for (const { item, work } of read) {
+      const done = await work;
+      const fits = together.every((one) => one.item.syncId === item.syncId && one.item.externalId !== item.externalId);
+      if (done.kind !== 'write' || !fits) await write();
+      if (done.kind === 'write') together.push({ ...withNewId(done.ready), item, old: done.replaces });
+      else await this.#applyAlone(source, item, done);
+    }
+    await write();
+  }
+
+  /** Applies documents together, or each alone if one of them fails or has changed. */
+  async #applyGroup(source: SourceRow, group: readonly ItemWrite[]): Promise<void> {
+    if (group.length > 1)
+      try {
+        return await this.#applyTogether(source, group);
+      } catch (error) {
+        if (!(error instanceof ReadAgain) && !describeFailure(error)) throw error;
       }
-      let work = await ahead.shift();
-      for (let tries = 0; work && !(await this.#applyOrFail(source, item, work)); tries++) {
-        if (tries === triesMax) throw new Error('The document of an item keeps changing.');
-        work = await this.#read(source, item);
-      }
+    for (const { item, old, ...ready } of group)
+      await this.#applyAlone(source, item, { kind: 'write', ready, replaces: old });
+  }
+
+  async #applyTogether(source: SourceRow, group: readonly ItemWrite[]): Promise<void> {
+    const { embedder, addJob } = this.#deps;
+    const { appId } = this.#key;
+    await this.#commit(async (tx) => {
+      const check = async ({ item, old }: ItemWrite) => {
+        const isThere = store.deleteItem(tx, item);
+        const now = await store.findByExternalId(tx, this.#key, item.externalId);
+        if (!(await isThere) || now?.id !== old || (await this.#isOutdated(tx, item, now))) throw new ReadAgain();
+      };
+      await Promise.all(group.map(check));
+      const onFlush = () => queueIndexWork(tx, addJob, this.#key);
+      const written = await writeDocuments(tx, this.#key, group, embedder.model, onFlush);
+      if (written.includes(undefined)) throw new ItemsLost();
+      if (!embedder.local) await queueEmbedding(tx, addJob, source.appId);
+      const mark = async ({ item, facts }: ItemWrite) => {
+        const external = { id: item.externalId, order: item.externalOrder, seenBy: item.syncId };
+        await Promise.all([
+          store.setExternal(tx, appId, facts.id, external),
+          store.deleteTombstone(tx, this.#key, item.externalId),
+        ]);
+      };
+      await Promise.all(group.map(mark));
+      const syncId = group[0]?.item.syncId ?? '';
+      const stats = { ...emptyStats, ...(await store.lockSync(tx, appId, syncId))?.stats };
+      stats.written += group.length;
+      await store.setStats(tx, appId, syncId, stats);
+    });
+  }
+
+  async #applyAlone(source: SourceRow, item: store.SyncItem, read: Work): Promise<void> {
+    let work = read;
+    for (let tries = 0; !(await this.#applyOrFail(source, item, work)); tries++) {
+      if (tries === triesMax) throw new Error('The document of an item keeps changing.');
+      work = await this.#read(source, item);
     }
   }
 
@@ -275,6 +325,9 @@ class SyncRun {
     }) as Promise<T>;
   }
 }
+
+/** A document of an item, ready to be written; `old` is the id of the document that it replaces. */
+type ItemWrite = PreparedInput & { item: store.SyncItem; old: string | undefined };
 
 /** Rolls the transaction of an item back. */
 class ReadAgain extends Error {}

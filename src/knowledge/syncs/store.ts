@@ -53,9 +53,11 @@ export type SyncItem = {
   title: string | null;
   metadata: Record<string, unknown> | null;
   sourceUrl: string | null;
+  /** The bytes of its content; null for a file. */
+  size: number | null;
 };
 
-export type NewSyncItem = Omit<SyncItem, 'appId' | 'sourceId' | 'position' | 'syncId'>;
+export type NewSyncItem = Omit<SyncItem, 'appId' | 'sourceId' | 'position' | 'syncId' | 'size'>;
 
 export type SyncState = { fence: number; cursor: string | null; nextPosition: number };
 
@@ -248,7 +250,8 @@ export async function measurePending(
 export function listItems(db: Db, { appId, sourceId }: SourceKey, count: number) {
   return db<SyncItem[]>`
     select app_id, source_id, position, sync_id, external_id, external_order, is_deletion, file_id,
-      null::bytea as content, is_text, content_type, filename, title, metadata, source_url
+      null::bytea as content, octet_length(content) as size, is_text, content_type, filename, title, metadata,
+      source_url
     from knowledge_sync_items where app_id = ${appId} and source_id = ${sourceId} order by position limit ${count}`;
 }
 
