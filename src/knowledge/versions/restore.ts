@@ -143,7 +143,7 @@ async function requireNext(tx: Transaction, { appId }: SourceKey, documentId: st
 
 async function record(run: IngestionRun, tx: Transaction, ready: PreparedInput): Promise<void> {
   const stats = structuredClone(run.stats);
-  addWritten(stats, ready, run.deps.embedder.local);
+  addWritten(stats, ready);
   await run.recordStep(tx, stats);
 }
 

@@ -78,6 +78,42 @@ class Picture(TypedDict):
 
 
 
+class KnowledgeDocumentVersion(TypedDict):
+    """What a document was at a time."""
+
+    document: str
+    """cdo_…"""
+    source: str
+    """cso_…"""
+    version: int
+    """Its number. The first version of a document is 1."""
+    current: bool
+    """Whether the document is so now."""
+    title: NotRequired[str]
+    """The title then."""
+    metadata: Dict[str, Any]
+    """The metadata then."""
+    content_type: NotRequired[str]
+    """The media type of what it was read from."""
+    content_hash: str
+    """The SHA-256 of its text, in hexadecimal."""
+    total_lines: int
+    """The lines of its text."""
+    total_size: int
+    """The bytes of its text."""
+    source_url: NotRequired[str]
+    """Where it came from."""
+    external_id: NotRequired[str]
+    """Its id where it came from."""
+    created_at: str
+    """When it became the current version."""
+    replaced_at: NotRequired[str]
+    """When the next version replaced it."""
+    deleted_at: NotRequired[str]
+    """When the document was deleted, if that ended this version."""
+
+
+
 class AnswerSentenceQuotesPlacesBoxes(TypedDict):
     page: int
     """The page, from 1."""
@@ -137,6 +173,8 @@ class AnswerSentenceQuotes(TypedDict):
     """The title of the document."""
     content_hash: NotRequired[str]
     """The version of the document: the SHA-256 of its text, in hexadecimal."""
+    version: NotRequired[int]
+    """The version of the document. Absent if its source keeps none."""
     places: NotRequired[List[AnswerSentenceQuotesPlaces]]
     """One, or one for each part of an elided quote."""
     difference: NotRequired[List[AnswerSentenceQuotesDifference]]
@@ -181,6 +219,8 @@ class Citation(TypedDict):
     """cim_…; the passage."""
     content_hash: str
     """The version of the document: the SHA-256 of its text."""
+    version: NotRequired[int]
+    """The version of the document. Absent if its source keeps none."""
     title: NotRequired[str]
     """The title of the document."""
     source_url: NotRequired[str]
@@ -832,6 +872,8 @@ class SearchHit(TypedDict):
     """The address of the page or document."""
     fragment: NotRequired[str]
     """For a web page: the fragment of its address that leads to the heading, without `#`."""
+    version: NotRequired[int]
+    """The version of the document. Absent if its source keeps none."""
     start_line: int
     """Its first line, from 1."""
     end_line: int
@@ -2033,6 +2075,8 @@ class Model(TypedDict):
     """The sandbox (`sbx_…`); absent in production."""
     name: str
     """The name by which requests choose it."""
+    kind: NotRequired[Literal["embedding", "rerank"]]
+    """What it is for, if not to write text: `embedding` for the vectors of sources, `rerank` for the order of results. Both need the provider `openai`."""
     provider: Literal["openai", "anthropic", "google"]
     """The protocol: `openai` for every server with chat completions, `anthropic` or `google`."""
     model: str
@@ -2047,6 +2091,10 @@ class Model(TypedDict):
     """How many tokens the model can write in one response."""
     timeout_seconds: NotRequired[int]
     """How long the model may write nothing before it is given up."""
+    dimensions: NotRequired[int]
+    """How many numbers each vector has. Required for the kind `embedding`: vectors of another length are refused."""
+    batch_texts: NotRequired[int]
+    """Of the kind `embedding`: how many texts one request may have. Default: 64."""
     modalities: List[Literal["text", "image", "file"]]
     """What the model reads."""
     prices: NotRequired[ModelPrices]
@@ -2097,6 +2145,8 @@ class ModelCall(TypedDict):
     """The name of the model; `default` is the one that the operator set."""
     alias: NotRequired[str]
     """The alias that chose the model."""
+    operation: NotRequired[Literal["embeddings", "rerank"]]
+    """What it was for, if not to write text."""
     provider: str
     """The provider of the model."""
     provider_model: str
@@ -2146,6 +2196,22 @@ class ModelCall(TypedDict):
 
 
 
+class ModelTest(TypedDict):
+    """What happened when a model was tried."""
+
+    ok: bool
+    """Whether the model did what it is for."""
+    problem: NotRequired[Literal["no_key", "key_refused", "not_found", "unreachable", "timeout", "failed"]]
+    """`no_key`: none is stored for the URL. `key_refused`: 401 or 403. `not_found`: 404, so the URL or the name of the model is wrong. `unreachable`: no connection. `timeout`: nothing within 20 seconds. `failed`: anything else, such as vectors of another length."""
+    message: NotRequired[str]
+    """What happened, in words."""
+    latency_ms: int
+    """How long the call took."""
+    first_token_ms: NotRequired[int]
+    """When the first text arrived."""
+
+
+
 class AvailableModelPrices(TypedDict):
     """What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens."""
 
@@ -2170,8 +2236,12 @@ class AvailableModel(_AvailableModelKeywords):
     """Whether it is used if a request names no model."""
     usable: bool
     """Whether it has the key that it needs. Of an alias, whether one of its models has."""
+    purpose: NotRequired[Literal["embedding", "rerank"]]
+    """What it is for, if not to write text."""
     provider: NotRequired[Literal["openai", "anthropic", "google"]]
     """The protocol: `openai` for every server with chat completions, `anthropic` or `google`."""
+    dimensions: NotRequired[int]
+    """How many numbers each vector has. Required for the kind `embedding`: vectors of another length are refused."""
     model: NotRequired[str]
     """The model, as its provider names it."""
     models: NotRequired[List[str]]
@@ -2336,6 +2406,12 @@ class KnowledgeSource(TypedDict):
     """Whether pulls sign in with stored credentials."""
     held_deletions: Optional[KnowledgeSourceHeldDeletions]
     """Deletions that wait for a person, because the listing was empty or they are more than half of the source. A pull with `confirm_deletions` carries them out. Not shown to users and agents if some documents of the source are restricted."""
+    embedder: NotRequired[str]
+    """The model that computes its vectors. Absent: the installation’s embedder does."""
+    version_retention_days: NotRequired[int]
+    """For how many days old versions of documents are kept. Absent: none are kept."""
+    versions_from: NotRequired[str]
+    """When the source began to keep versions. What was before is not known."""
     warnings: NotRequired[List[KnowledgeSourceWarnings]]
     """Members of the payload that are not used and resemble members that are. Present only in the response that creates or changes the source."""
     statistics: NotRequired[KnowledgeSourceStatistics]
@@ -2413,6 +2489,8 @@ class KnowledgeDocument(TypedDict):
     acl: NotRequired[DocumentAcl]
     external_id: NotRequired[str]
     """Its id where it comes from, given by a connector or a pull."""
+    version: NotRequired[int]
+    """The version of the document. Absent if its source keeps none."""
     created_at: str
     """When it was created, in ISO 8601."""
     updated_at: str
@@ -2505,6 +2583,172 @@ class KnowledgeSync(TypedDict):
     """When it last changed, in ISO 8601."""
     completed_at: Optional[str]
     """When it ended, in ISO 8601."""
+
+
+
+class KnowledgeEmbeddingEstimate(TypedDict):
+    """What it would take to name another embedder. Only with `embedder` in the query."""
+
+    embedder: str
+    """The embedder of the estimate."""
+    documents: int
+    """How many documents would be embedded."""
+    tokens: int
+    """Tokens that they are likely to need, at four bytes a token."""
+    cost: Optional[int]
+    """What they are likely to cost, in millionths of a currency unit; null for a model without prices."""
+
+
+
+class KnowledgeEmbedding(TypedDict):
+    """The embedder of a source, and how far its vectors are."""
+
+    embedder: Optional[str]
+    """The embedder that the source names; null for the installation’s."""
+    serving: Optional[str]
+    """The embedder whose vectors searches use; null for the installation’s."""
+    status: Literal["ready", "running", "failed"]
+    """`running`: documents wait for their vectors. `failed`: the last try failed, and another one follows; searches use the vectors that there are."""
+    documents: int
+    """How many documents the source has."""
+    embedded: int
+    """How many of them have vectors of `embedder`."""
+    tokens: int
+    """Tokens that vectors have used since `embedder` was named; 0 without one."""
+    cost: int
+    """What they cost, in millionths of a currency unit."""
+    error: NotRequired[str]
+    """Why the last try failed."""
+    retry_at: NotRequired[str]
+    """When the next try is due."""
+    started_at: NotRequired[str]
+    """When `embedder` was named."""
+    completed_at: NotRequired[str]
+    """When searches began to use its vectors."""
+    estimate: NotRequired[KnowledgeEmbeddingEstimate]
+    """What it would take to name another embedder. Only with `embedder` in the query."""
+
+
+
+class KnowledgeDocumentVersionContent(TypedDict):
+    """A version with its text."""
+
+    document: str
+    """cdo_…"""
+    source: str
+    """cso_…"""
+    version: int
+    """Its number. The first version of a document is 1."""
+    current: bool
+    """Whether the document is so now."""
+    title: NotRequired[str]
+    """The title then."""
+    metadata: Dict[str, Any]
+    """The metadata then."""
+    content_type: NotRequired[str]
+    """The media type of what it was read from."""
+    content_hash: str
+    """The SHA-256 of its text, in hexadecimal."""
+    total_lines: int
+    """The lines of its text."""
+    total_size: int
+    """The bytes of its text."""
+    source_url: NotRequired[str]
+    """Where it came from."""
+    external_id: NotRequired[str]
+    """Its id where it came from."""
+    created_at: str
+    """When it became the current version."""
+    replaced_at: NotRequired[str]
+    """When the next version replaced it."""
+    deleted_at: NotRequired[str]
+    """When the document was deleted, if that ended this version."""
+    content: str
+    """Its text, or a slice of it."""
+    unit: NotRequired[str]
+    """The unit of the slice."""
+    offset: NotRequired[int]
+    """The offset that was asked for."""
+    limit: NotRequired[int]
+    """The limit that was asked for."""
+    start_line: NotRequired[int]
+    """Its first line."""
+    end_line: NotRequired[int]
+    """Its last line."""
+    start_byte: NotRequired[int]
+    """Where it begins, in bytes."""
+    end_byte: NotRequired[int]
+    """Where it ends; exclusive."""
+
+
+
+class KnowledgeDocumentComparisonTitle(TypedDict):
+    """Only if they differ."""
+
+    before: NotRequired[str]
+    """The title of the base."""
+    after: NotRequired[str]
+    """The title of the version."""
+
+
+
+class KnowledgeDocumentComparisonHunksLines(TypedDict):
+    type: Literal["same", "removed", "added"]
+    """Which of the two has the line."""
+    text: str
+    """The line, without its line break."""
+
+
+
+class KnowledgeDocumentComparisonHunks(TypedDict):
+    old_start: int
+    """The first of these lines in the base, from 1."""
+    new_start: int
+    """The first of these lines in the version."""
+    lines: List[KnowledgeDocumentComparisonHunksLines]
+    """Lines that differ, with up to three equal ones around them."""
+
+
+
+class KnowledgeDocumentComparison(TypedDict):
+    """How a version of a document differs from another one."""
+
+    document: str
+    """cdo_…"""
+    base: int
+    """The number of the version that was compared with."""
+    version: int
+    """The number of the version."""
+    title: NotRequired[KnowledgeDocumentComparisonTitle]
+    """Only if they differ."""
+    metadata: List[str]
+    """The members of the metadata that differ."""
+    removed_lines: int
+    """How many lines only the base has."""
+    added_lines: int
+    """How many lines only the version has."""
+    hunks: List[KnowledgeDocumentComparisonHunks]
+    """What differs, in the order of the text."""
+    truncated: bool
+    """Whether there is more than fits: at most 5,000 lines and 524,288 characters."""
+
+
+
+class KnowledgeRestorePlan(TypedDict):
+    """What restoring a source to a time would change."""
+
+    at: str
+    """The time."""
+    documents: int
+    """How many documents the source has now."""
+    changed: int
+    """How many would get an earlier version back."""
+    created: int
+    """How many that were deleted since would come back."""
+    deleted: int
+    """How many that did not exist then would be deleted."""
+    unknown: int
+    """How many would stay as they are, because their version of that time is no longer kept."""
 
 
 
@@ -2976,6 +3220,8 @@ class SignedCitationsStatementQuotes(TypedDict):
     """The title of the document."""
     content_hash: NotRequired[str]
     """The version of the document: the SHA-256 of its text, in hexadecimal."""
+    version: NotRequired[int]
+    """The version of the document. Absent if its source keeps none."""
     places: NotRequired[List[SignedCitationsStatementQuotesPlaces]]
     """One, or one for each part of an elided quote."""
     difference: NotRequired[List[SignedCitationsStatementQuotesDifference]]
@@ -4638,6 +4884,8 @@ class CreateModelRequestPrices(TypedDict):
 class CreateModelRequest(TypedDict):
     name: str
     """The name by which requests choose it: letters, digits and `. _ : / -`. Unique among models and aliases."""
+    kind: NotRequired[Literal["embedding", "rerank"]]
+    """What it is for, if not to write text: `embedding` for the vectors of sources, `rerank` for the order of results. Both need the provider `openai`."""
     provider: Literal["openai", "anthropic", "google"]
     """The protocol: `openai` for every server with chat completions, `anthropic` or `google`."""
     model: str
@@ -4652,6 +4900,10 @@ class CreateModelRequest(TypedDict):
     """How many tokens the model can write in one response."""
     timeout_seconds: NotRequired[int]
     """How long the model may write nothing before it is given up."""
+    dimensions: NotRequired[int]
+    """How many numbers each vector has. Required for the kind `embedding`: vectors of another length are refused."""
+    batch_texts: NotRequired[int]
+    """Of the kind `embedding`: how many texts one request may have. Default: 64."""
     modalities: NotRequired[List[Literal["text", "image", "file"]]]
     """What the model reads. Default: only text."""
     prices: NotRequired[CreateModelRequestPrices]
@@ -4692,6 +4944,10 @@ class UpdateModelRequest(TypedDict):
     """How many tokens the model can write in one response."""
     timeout_seconds: NotRequired[Optional[int]]
     """How long the model may write nothing before it is given up."""
+    dimensions: NotRequired[int]
+    """How many numbers each vector has. Required for the kind `embedding`: vectors of another length are refused."""
+    batch_texts: NotRequired[Optional[int]]
+    """Of the kind `embedding`: how many texts one request may have. Default: 64."""
     modalities: NotRequired[List[Literal["text", "image", "file"]]]
     """What the model reads. Default: only text."""
     prices: NotRequired[Optional[UpdateModelRequestPrices]]
@@ -4860,6 +5116,10 @@ class CreateKnowledgeSourceRequest(TypedDict):
     """The state."""
     thread: NotRequired[str]
     """The thread (`thr_…`)."""
+    embedder: NotRequired[str]
+    """A model for embeddings, or an alias, that computes the vectors of the source. Without one, the installation’s embedder does. Only secret keys and developers set it."""
+    version_retention_days: NotRequired[int]
+    """For how many days versions of documents are kept after they were changed or deleted. By default, none are kept."""
 
 
 
@@ -4890,6 +5150,10 @@ class UpdateKnowledgeSourceRequest(TypedDict):
     """Replaces the whole map."""
     state: NotRequired[Literal["active", "paused"]]
     """The state."""
+    embedder: NotRequired[Optional[str]]
+    """A model for embeddings, or an alias, that computes the vectors of the source; null for the installation’s embedder. The vectors are computed in the background, and searches use the previous ones until all documents have theirs. Only secret keys and developers set it."""
+    version_retention_days: NotRequired[Optional[int]]
+    """For how many days versions of documents are kept after they were changed or deleted. By default, none are kept. A shorter time applies to existing versions too; null deletes them."""
 
 
 
@@ -5082,6 +5346,8 @@ class SearchKnowledgeSourceRequest(TypedDict):
     """How the score came about, if the search asked for it."""
     rerank: NotRequired[bool]
     """Whether to rerank. Default true in mode hybrid if the server has a reranker."""
+    rerank_model: NotRequired[str]
+    """A model for reranking, or an alias, that orders the results instead of the server’s reranker."""
     highlights: NotRequired[bool]
     """Whether to return the positions of the query's words in each hit."""
     context: NotRequired[int]
@@ -5132,6 +5398,8 @@ class SearchKnowledgeRequest(TypedDict):
     """How the score came about, if the search asked for it."""
     rerank: NotRequired[bool]
     """Whether to rerank. Default true in mode hybrid if the server has a reranker."""
+    rerank_model: NotRequired[str]
+    """A model for reranking, or an alias, that orders the results instead of the server’s reranker."""
     highlights: NotRequired[bool]
     """Whether to return the positions of the query's words in each hit."""
     context: NotRequired[int]
@@ -5186,6 +5454,8 @@ class SearchAgentKnowledgeRequest(TypedDict):
     """How the score came about, if the search asked for it."""
     rerank: NotRequired[bool]
     """Whether to rerank. Default true in mode hybrid if the server has a reranker."""
+    rerank_model: NotRequired[str]
+    """A model for reranking, or an alias, that orders the results instead of the server’s reranker."""
     highlights: NotRequired[bool]
     """Whether to return the positions of the query's words in each hit."""
     context: NotRequired[int]
@@ -5306,6 +5576,22 @@ class CompleteKnowledgeSyncRequest(TypedDict):
 class AbortKnowledgeSyncRequest(TypedDict):
     fence: NotRequired[int]
     """The fence that the sync was started or resumed with."""
+
+
+
+class KnowledgeDocumentVersionPage(Page):
+    """One page of a list."""
+
+    data: List[KnowledgeDocumentVersion]
+    """The entries."""
+
+
+
+class RestoreKnowledgeSourceRequest(TypedDict):
+    at: str
+    """The time, as in `2026-03-01T12:00:00Z`."""
+    confirm_deletions: NotRequired[bool]
+    """Delete documents even if they are more than half of the source."""
 
 
 
@@ -5870,6 +6156,14 @@ class AnswerLinkedApprovalRequest(TypedDict):
 
 
 
+class VerifyCitationsRequestVersions(TypedDict):
+    document: str
+    """cdo_…; one of `documents`."""
+    version: int
+    """The number of its version."""
+
+
+
 class VerifyCitationsRequest(TypedDict):
     text: NotRequired[str]
     """A text from anywhere. What stands in quotation marks, and blocks of lines with >, are its quotes: at most 50."""
@@ -5877,6 +6171,8 @@ class VerifyCitationsRequest(TypedDict):
     """The quotes themselves, without quotation marks. Exactly one of `text` and `quotes`."""
     documents: NotRequired[List[str]]
     """cdo_…; only these documents. In `text`, [1] cites the first of them. Not with `sources` or `agent`."""
+    versions: NotRequired[List[VerifyCitationsRequestVersions]]
+    """Which versions of `documents` to read. By default, the current ones."""
     sources: NotRequired[List[str]]
     """cso_…; only these sources. By default, everything that the caller may read."""
     agent: NotRequired[str]

@@ -24,9 +24,6 @@ name?: string | undefined; /** Adds `statistics` to each source of the page. */
 include?: 'statistics' | undefined; }, options?: CallOptions): Pages<S.KnowledgeSource, S.KnowledgeSourcePage> => c.list('/api/v1/knowledge_sources', query, options),
   /** Create a source. */
   createSource: (body: S.CreateKnowledgeSourceRequest, options?: CallOptions): Promise<S.KnowledgeSource> => c.postOnce('/api/v1/knowledge_sources', body, options),
-  /** Get the embedder of a source and its progress. */
-  getEmbedding: (source: string, query?: { /** Estimates what the vectors of this model or alias would use. Changes nothing. */
-embedder?: string | undefined; }, options?: CallOptions): Promise<S.KnowledgeEmbedding> => c.get(path`/api/v1/knowledge_sources/${source}/embedding`, query, options),
   /** Get a source. */
   getSource: (source: string, options?: CallOptions): Promise<S.KnowledgeSource> => c.get(path`/api/v1/knowledge_sources/${source}`, undefined, options),
   /** Update a source. */
@@ -96,4 +93,30 @@ page_size?: number | undefined; }, options?: CallOptions): Pages<S.KnowledgeSync
   updateDocumentAcl: (document: string, body?: S.UpdateKnowledgeDocumentAclRequest, options?: CallOptions): Promise<S.KnowledgeDocument> => c.send('PATCH', path`/api/v1/knowledge_documents/${document}/acl`, body, options),
   /** Let every reader of its source see a document. */
   deleteDocumentAcl: (document: string, options?: CallOptions): Promise<void> => c.send('DELETE', path`/api/v1/knowledge_documents/${document}/acl`, undefined, options),
+  /** Get the embedder of a source and its progress. */
+  getEmbedding: (source: string, query?: { /** Estimates what the vectors of this model or alias would use. Changes nothing. */
+embedder?: string | undefined; }, options?: CallOptions): Promise<S.KnowledgeEmbedding> => c.get(path`/api/v1/knowledge_sources/${source}/embedding`, query, options),
+  /** List the versions of a document. */
+  listVersions: (document: string, query?: { /** Page number, from 1. Default 1. */
+page?: number | undefined; /** Entries per page. Default 25; more than 100 counts as 100. */
+page_size?: number | undefined; }, options?: CallOptions): Pages<S.KnowledgeDocumentVersion, S.KnowledgeDocumentVersionPage> => c.list(path`/api/v1/knowledge_documents/${document}/versions`, query, options),
+  /** Read a version of a document. */
+  getVersion: (document: string, version: string, query?: { /** The number of units to skip. */
+offset?: number | undefined; /** The number of units to return. */
+limit?: number | undefined; /** What `offset` and `limit` count. */
+unit?: 'lines' | 'bytes' | undefined; }, options?: CallOptions): Promise<S.KnowledgeDocumentVersionContent> => c.get(path`/api/v1/knowledge_documents/${document}/versions/${version}`, query, options),
+  /** Compare a version of a document with another one. */
+  compareVersions: (document: string, version: string, query?: { /** The version to compare with. By default, the one before. */
+base?: number | undefined; }, options?: CallOptions): Promise<S.KnowledgeDocumentComparison> => c.get(path`/api/v1/knowledge_documents/${document}/versions/${version}/comparison`, query, options),
+  /** Make a version of a document the newest one. */
+  restoreVersion: (document: string, version: string, options?: CallOptions): Promise<S.KnowledgeIngestion> => c.postOnce(path`/api/v1/knowledge_documents/${document}/versions/${version}/restore`, undefined, options),
+  /** List the deleted documents of a source. */
+  listDeletedDocuments: (source: string, query?: { /** Page number, from 1. Default 1. */
+page?: number | undefined; /** Entries per page. Default 25; more than 100 counts as 100. */
+page_size?: number | undefined; }, options?: CallOptions): Pages<S.KnowledgeDocumentVersion, S.KnowledgeDocumentVersionPage> => c.list(path`/api/v1/knowledge_sources/${source}/deleted_documents`, query, options),
+  /** See what restoring a source to a time would change. */
+  planRestore: (source: string, query: { /** The time, as in `2026-03-01T12:00:00Z`. */
+at: string; }, options?: CallOptions): Promise<S.KnowledgeRestorePlan> => c.get(path`/api/v1/knowledge_sources/${source}/restore`, query, options),
+  /** Bring a source back to a time. */
+  restoreSource: (source: string, body: S.RestoreKnowledgeSourceRequest, options?: CallOptions): Promise<S.KnowledgeIngestion> => c.postOnce(path`/api/v1/knowledge_sources/${source}/restore`, body, options),
 });

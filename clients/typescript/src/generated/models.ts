@@ -29,8 +29,6 @@ page_size?: number | undefined; }, options?: CallOptions): Pages<S.ModelAlias, S
   deleteAlias: (modelAlias: string, options?: CallOptions): Promise<void> => c.send('DELETE', path`/api/v1/model_aliases/${modelAlias}`, undefined, options),
   /** List the models that requests may name. */
   listAvailable: (options?: CallOptions): Promise<S.ListAvailableModelsResponse> => c.get('/api/v1/available_models', undefined, options),
-  /** Try a model. */
-  test: (model: string, options?: CallOptions): Promise<S.ModelTest> => c.postOnce(path`/api/v1/models/${model}/test`, undefined, options),
   /** List calls of models. */
   listCalls: (query?: { /** Page number, from 1. Default 1. */
 page?: number | undefined; /** Entries per page. Default 25; more than 100 counts as 100. */
@@ -74,4 +72,6 @@ until?: string | undefined; }, options?: CallOptions): Pages<S.ModelUsage, S.Mod
 by?: 'sandbox' | 'user' | 'agent' | 'automation' | 'run' | 'model' | 'day' | undefined; /** Calls at or after this time (ISO 8601). */
 since?: string | undefined; /** Calls before this time (ISO 8601). */
 until?: string | undefined; }, options?: CallOptions): Promise<void> => c.get('/api/v1/usage/models/csv', query, options),
+  /** Try a model. */
+  test: (model: string, options?: CallOptions): Promise<S.ModelTest> => c.postOnce(path`/api/v1/models/${model}/test`, undefined, options),
 });

@@ -54,6 +54,40 @@ filename: string;
 mime_type: string;
 };
 
+/** What a document was at a time. */
+export type KnowledgeDocumentVersion = {
+/** cdo_… */
+document: string;
+/** cso_… */
+source: string;
+/** Its number. The first version of a document is 1. */
+version: number;
+/** Whether the document is so now. */
+current: boolean;
+/** The title then. */
+title?: string | undefined;
+/** The metadata then. */
+metadata: Record<string, unknown>;
+/** The media type of what it was read from. */
+content_type?: string | undefined;
+/** The SHA-256 of its text, in hexadecimal. */
+content_hash: string;
+/** The lines of its text. */
+total_lines: number;
+/** The bytes of its text. */
+total_size: number;
+/** Where it came from. */
+source_url?: string | undefined;
+/** Its id where it came from. */
+external_id?: string | undefined;
+/** When it became the current version. */
+created_at: string;
+/** When the next version replaced it. */
+replaced_at?: string | undefined;
+/** When the document was deleted, if that ended this version. */
+deleted_at?: string | undefined;
+};
+
 /** A sentence of an answer, with what was checked. */
 export type AnswerSentence = {
 /** The sentence. */
@@ -88,6 +122,8 @@ source?: string | undefined;
 title?: string | undefined;
 /** The version of the document: the SHA-256 of its text, in hexadecimal. */
 content_hash?: string | undefined;
+/** The version of the document. Absent if its source keeps none. */
+version?: number | undefined;
 /** One, or one for each part of an elided quote. */
 places?: Array<{
 /** Where it begins in the text of the document. */
@@ -142,6 +178,8 @@ source: string;
 chunk: string;
 /** The version of the document: the SHA-256 of its text. */
 content_hash: string;
+/** The version of the document. Absent if its source keeps none. */
+version?: number | undefined;
 /** The title of the document. */
 title?: string | undefined;
 /** Where the document comes from. */
@@ -660,6 +698,8 @@ title?: string | undefined;
 source_url?: string | undefined;
 /** For a web page: the fragment of its address that leads to the heading, without `#`. */
 fragment?: string | undefined;
+/** The version of the document. Absent if its source keeps none. */
+version?: number | undefined;
 /** Its first line, from 1. */
 start_line: number;
 /** Its last line, from 1. */
@@ -1682,6 +1722,8 @@ app: string;
 sandbox: string | null;
 /** The name by which requests choose it. */
 name: string;
+/** What it is for, if not to write text: `embedding` for the vectors of sources, `rerank` for the order of results. Both need the provider `openai`. */
+kind?: 'embedding' | 'rerank' | undefined;
 /** The protocol: `openai` for every server with chat completions, `anthropic` or `google`. */
 provider: 'openai' | 'anthropic' | 'google';
 /** The model, as its provider names it. */
@@ -1696,6 +1738,10 @@ context_tokens?: number | undefined;
 output_tokens?: number | undefined;
 /** How long the model may write nothing before it is given up. */
 timeout_seconds?: number | undefined;
+/** How many numbers each vector has. Required for the kind `embedding`: vectors of another length are refused. */
+dimensions?: number | undefined;
+/** Of the kind `embedding`: how many texts one request may have. Default: 64. */
+batch_texts?: number | undefined;
 /** What the model reads. */
 modalities: Array<'text' | 'image' | 'file'>;
 /** What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens. */
@@ -1737,6 +1783,8 @@ id: string;
 model: string;
 /** The alias that chose the model. */
 alias?: string | undefined;
+/** What it was for, if not to write text. */
+operation?: 'embeddings' | 'rerank' | undefined;
 /** The provider of the model. */
 provider: string;
 /** The model, as its provider names it. */
@@ -1790,6 +1838,20 @@ created_at: string;
 ended_at?: string | undefined;
 };
 
+/** What happened when a model was tried. */
+export type ModelTest = {
+/** Whether the model did what it is for. */
+ok: boolean;
+/** `no_key`: none is stored for the URL. `key_refused`: 401 or 403. `not_found`: 404, so the URL or the name of the model is wrong. `unreachable`: no connection. `timeout`: nothing within 20 seconds. `failed`: anything else, such as vectors of another length. */
+problem?: 'no_key' | 'key_refused' | 'not_found' | 'unreachable' | 'timeout' | 'failed' | undefined;
+/** What happened, in words. */
+message?: string | undefined;
+/** How long the call took. */
+latency_ms: number;
+/** When the first text arrived. */
+first_token_ms?: number | undefined;
+};
+
 /** A model or an alias that requests of the app may name. */
 export type AvailableModel = {
 /** The name by which requests choose it. */
@@ -1802,8 +1864,12 @@ from: 'app' | 'operator';
 is_default: boolean;
 /** Whether it has the key that it needs. Of an alias, whether one of its models has. */
 usable: boolean;
+/** What it is for, if not to write text. */
+purpose?: 'embedding' | 'rerank' | undefined;
 /** The protocol: `openai` for every server with chat completions, `anthropic` or `google`. */
 provider?: 'openai' | 'anthropic' | 'google' | undefined;
+/** How many numbers each vector has. Required for the kind `embedding`: vectors of another length are refused. */
+dimensions?: number | undefined;
 /** The model, as its provider names it. */
 model?: string | undefined;
 /** The names of the models of an alias. */
@@ -1934,6 +2000,12 @@ of: number;
 /** When the pull found this. */
 since: string;
 } | null;
+/** The model that computes its vectors. Absent: the installation’s embedder does. */
+embedder?: string | undefined;
+/** For how many days old versions of documents are kept. Absent: none are kept. */
+version_retention_days?: number | undefined;
+/** When the source began to keep versions. What was before is not known. */
+versions_from?: string | undefined;
 /** Members of the payload that are not used and resemble members that are. Present only in the response that creates or changes the source. */
 warnings?: Array<{
 /** The member of the request, such as `payload.max_pagess`. */
@@ -2022,6 +2094,8 @@ source_url?: string | undefined;
 acl?: DocumentAcl | undefined;
 /** Its id where it comes from, given by a connector or a pull. */
 external_id?: string | undefined;
+/** The version of the document. Absent if its source keeps none. */
+version?: number | undefined;
 /** When it was created, in ISO 8601. */
 created_at: string;
 /** When it last changed, in ISO 8601. */
@@ -2108,6 +2182,148 @@ created_at: string;
 updated_at: string;
 /** When it ended, in ISO 8601. */
 completed_at: string | null;
+};
+
+/** The embedder of a source, and how far its vectors are. */
+export type KnowledgeEmbedding = {
+/** The embedder that the source names; null for the installation’s. */
+embedder: string | null;
+/** The embedder whose vectors searches use; null for the installation’s. */
+serving: string | null;
+/** `running`: documents wait for their vectors. `failed`: the last try failed, and another one follows; searches use the vectors that there are. */
+status: 'ready' | 'running' | 'failed';
+/** How many documents the source has. */
+documents: number;
+/** How many of them have vectors of `embedder`. */
+embedded: number;
+/** Tokens that vectors have used since `embedder` was named; 0 without one. */
+tokens: number;
+/** What they cost, in millionths of a currency unit. */
+cost: number;
+/** Why the last try failed. */
+error?: string | undefined;
+/** When the next try is due. */
+retry_at?: string | undefined;
+/** When `embedder` was named. */
+started_at?: string | undefined;
+/** When searches began to use its vectors. */
+completed_at?: string | undefined;
+/** What it would take to name another embedder. Only with `embedder` in the query. */
+estimate?: {
+/** The embedder of the estimate. */
+embedder: string;
+/** How many documents would be embedded. */
+documents: number;
+/** Tokens that they are likely to need, at four bytes a token. */
+tokens: number;
+/** What they are likely to cost, in millionths of a currency unit; null for a model without prices. */
+cost: number | null;
+} | undefined;
+};
+
+/** A version with its text. */
+export type KnowledgeDocumentVersionContent = {
+/** cdo_… */
+document: string;
+/** cso_… */
+source: string;
+/** Its number. The first version of a document is 1. */
+version: number;
+/** Whether the document is so now. */
+current: boolean;
+/** The title then. */
+title?: string | undefined;
+/** The metadata then. */
+metadata: Record<string, unknown>;
+/** The media type of what it was read from. */
+content_type?: string | undefined;
+/** The SHA-256 of its text, in hexadecimal. */
+content_hash: string;
+/** The lines of its text. */
+total_lines: number;
+/** The bytes of its text. */
+total_size: number;
+/** Where it came from. */
+source_url?: string | undefined;
+/** Its id where it came from. */
+external_id?: string | undefined;
+/** When it became the current version. */
+created_at: string;
+/** When the next version replaced it. */
+replaced_at?: string | undefined;
+/** When the document was deleted, if that ended this version. */
+deleted_at?: string | undefined;
+/** Its text, or a slice of it. */
+content: string;
+/** The unit of the slice. */
+unit?: string | undefined;
+/** The offset that was asked for. */
+offset?: number | undefined;
+/** The limit that was asked for. */
+limit?: number | undefined;
+/** Its first line. */
+start_line?: number | undefined;
+/** Its last line. */
+end_line?: number | undefined;
+/** Where it begins, in bytes. */
+start_byte?: number | undefined;
+/** Where it ends; exclusive. */
+end_byte?: number | undefined;
+};
+
+/** How a version of a document differs from another one. */
+export type KnowledgeDocumentComparison = {
+/** cdo_… */
+document: string;
+/** The number of the version that was compared with. */
+base: number;
+/** The number of the version. */
+version: number;
+/** Only if they differ. */
+title?: {
+/** The title of the base. */
+before?: string | undefined;
+/** The title of the version. */
+after?: string | undefined;
+} | undefined;
+/** The members of the metadata that differ. */
+metadata: Array<string>;
+/** How many lines only the base has. */
+removed_lines: number;
+/** How many lines only the version has. */
+added_lines: number;
+/** What differs, in the order of the text. */
+hunks: Array<{
+/** The first of these lines in the base, from 1. */
+old_start: number;
+/** The first of these lines in the version. */
+new_start: number;
+/** Lines that differ, with up to three equal ones around them. */
+lines: Array<{
+/** Which of the two has the line. */
+type: 'same' | 'removed' | 'added';
+/** The line, without its line break. */
+text: string;
+}>;
+}>;
+/** Whether there is more than fits: at most 5,000 lines and 524,288 characters. */
+truncated: boolean;
+};
+
+/** What restoring a source to a time would change. */
+export type KnowledgeRestorePlan = {
+/** The time. */
+at: string;
+/** How many documents the source has now. */
+documents: number;
+/** How many would get an earlier version back. */
+changed: number;
+/** How many that were deleted since would come back. */
+created: number;
+/** How many that did not exist then would be deleted. */
+deleted: number;
+/** How many would stay as they are, because their version of that time is no longer kept. */
+unknown: number;
 };
 
 /** Defines what runs, when, as whom and in which steps. */
@@ -2487,6 +2703,8 @@ source?: string | undefined;
 title?: string | undefined;
 /** The version of the document: the SHA-256 of its text, in hexadecimal. */
 content_hash?: string | undefined;
+/** The version of the document. Absent if its source keeps none. */
+version?: number | undefined;
 /** One, or one for each part of an elided quote. */
 places?: Array<{
 /** Where it begins in the text of the document. */
@@ -3822,6 +4040,8 @@ data: Array<WebhookDelivery>;
 export type CreateModelRequest = {
 /** The name by which requests choose it: letters, digits and `. _ : / -`. Unique among models and aliases. */
 name: string;
+/** What it is for, if not to write text: `embedding` for the vectors of sources, `rerank` for the order of results. Both need the provider `openai`. */
+kind?: 'embedding' | 'rerank' | undefined;
 /** The protocol: `openai` for every server with chat completions, `anthropic` or `google`. */
 provider: 'openai' | 'anthropic' | 'google';
 /** The model, as its provider names it. */
@@ -3836,6 +4056,10 @@ context_tokens?: number | undefined;
 output_tokens?: number | undefined;
 /** How long the model may write nothing before it is given up. */
 timeout_seconds?: number | undefined;
+/** How many numbers each vector has. Required for the kind `embedding`: vectors of another length are refused. */
+dimensions?: number | undefined;
+/** Of the kind `embedding`: how many texts one request may have. Default: 64. */
+batch_texts?: number | undefined;
 /** What the model reads. Default: only text. */
 modalities?: Array<'text' | 'image' | 'file'> | undefined;
 /** What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens. */
@@ -3868,6 +4092,10 @@ context_tokens?: number | null | undefined;
 output_tokens?: number | null | undefined;
 /** How long the model may write nothing before it is given up. */
 timeout_seconds?: number | null | undefined;
+/** How many numbers each vector has. Required for the kind `embedding`: vectors of another length are refused. */
+dimensions?: number | undefined;
+/** Of the kind `embedding`: how many texts one request may have. Default: 64. */
+batch_texts?: number | null | undefined;
 /** What the model reads. Default: only text. */
 modalities?: Array<'text' | 'image' | 'file'> | undefined;
 /** What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens. */
@@ -4016,6 +4244,10 @@ metadata?: Record<string, unknown> | undefined;
 state?: 'active' | 'paused' | undefined;
 /** The thread (`thr_…`). */
 thread?: string | undefined;
+/** A model for embeddings, or an alias, that computes the vectors of the source. Without one, the installation’s embedder does. Only secret keys and developers set it. */
+embedder?: string | undefined;
+/** For how many days versions of documents are kept after they were changed or deleted. By default, none are kept. */
+version_retention_days?: number | undefined;
 };
 
 export type UpdateKnowledgeSourceRequest = {
@@ -4042,6 +4274,10 @@ payload?: Record<string, unknown> | undefined;
 metadata?: Record<string, unknown> | undefined;
 /** The state. */
 state?: 'active' | 'paused' | undefined;
+/** A model for embeddings, or an alias, that computes the vectors of the source; null for the installation’s embedder. The vectors are computed in the background, and searches use the previous ones until all documents have theirs. Only secret keys and developers set it. */
+embedder?: string | null | undefined;
+/** For how many days versions of documents are kept after they were changed or deleted. By default, none are kept. A shorter time applies to existing versions too; null deletes them. */
+version_retention_days?: number | null | undefined;
 };
 
 export type GetInboundUrlResponse = {
@@ -4200,6 +4436,8 @@ filter?: Record<string, unknown> | undefined;
 explain?: boolean | undefined;
 /** Whether to rerank. Default true in mode hybrid if the server has a reranker. */
 rerank?: boolean | undefined;
+/** A model for reranking, or an alias, that orders the results instead of the server’s reranker. */
+rerank_model?: string | undefined;
 /** Whether to return the positions of the query's words in each hit. */
 highlights?: boolean | undefined;
 /** Number of neighbouring chunks to return on either side of each hit. */
@@ -4245,6 +4483,8 @@ filter?: Record<string, unknown> | undefined;
 explain?: boolean | undefined;
 /** Whether to rerank. Default true in mode hybrid if the server has a reranker. */
 rerank?: boolean | undefined;
+/** A model for reranking, or an alias, that orders the results instead of the server’s reranker. */
+rerank_model?: string | undefined;
 /** Whether to return the positions of the query's words in each hit. */
 highlights?: boolean | undefined;
 /** Number of neighbouring chunks to return on either side of each hit. */
@@ -4294,6 +4534,8 @@ filter?: Record<string, unknown> | undefined;
 explain?: boolean | undefined;
 /** Whether to rerank. Default true in mode hybrid if the server has a reranker. */
 rerank?: boolean | undefined;
+/** A model for reranking, or an alias, that orders the results instead of the server’s reranker. */
+rerank_model?: string | undefined;
 /** Whether to return the positions of the query's words in each hit. */
 highlights?: boolean | undefined;
 /** Number of neighbouring chunks to return on either side of each hit. */
@@ -4393,6 +4635,19 @@ confirm_deletions?: boolean | undefined;
 export type AbortKnowledgeSyncRequest = {
 /** The fence that the sync was started or resumed with. */
 fence?: number | undefined;
+};
+
+/** One page of a list. */
+export type KnowledgeDocumentVersionPage = Page & {
+/** The entries. */
+data: Array<KnowledgeDocumentVersion>;
+};
+
+export type RestoreKnowledgeSourceRequest = {
+/** The time, as in `2026-03-01T12:00:00Z`. */
+at: string;
+/** Delete documents even if they are more than half of the source. */
+confirm_deletions?: boolean | undefined;
 };
 
 export type CreateAutomationRequest = {
@@ -4844,6 +5099,13 @@ text?: string | undefined;
 quotes?: Array<string> | undefined;
 /** cdo_…; only these documents. In `text`, [1] cites the first of them. Not with `sources` or `agent`. */
 documents?: Array<string> | undefined;
+/** Which versions of `documents` to read. By default, the current ones. */
+versions?: Array<{
+/** cdo_…; one of `documents`. */
+document: string;
+/** The number of its version. */
+version: number;
+}> | undefined;
 /** cso_…; only these sources. By default, everything that the caller may read. */
 sources?: Array<string> | undefined;
 /** agt_… or the lookup key of the agent; only its sources. Not with `sources`. */

@@ -166,11 +166,6 @@ class AsyncModelsOperations:
         response: types.ListAvailableModelsResponse = await self._connection.call("GET", "/api/v1/available_models", options=options)
         return response
 
-    async def test(self, model: str, options: Optional[CallOptions] = None) -> types.ModelTest:
-        """Try a model."""
-        response: types.ModelTest = await self._connection.call("POST", path("/api/v1/models/{}/test", model), keyed=True, options=options)
-        return response
-
     def list_calls(
         self,
         *,
@@ -326,3 +321,8 @@ class AsyncModelsOperations:
         :param until: Calls before this time (ISO 8601).
         """
         await self._connection.call("GET", "/api/v1/usage/models/csv", query=given(by=by, since=since, until=until), options=options)
+
+    async def test(self, model: str, options: Optional[CallOptions] = None) -> types.ModelTest:
+        """Try a model."""
+        response: types.ModelTest = await self._connection.call("POST", path("/api/v1/models/{}/test", model), keyed=True, options=options)
+        return response

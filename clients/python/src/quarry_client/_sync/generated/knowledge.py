@@ -112,6 +112,7 @@ class KnowledgeOperations:
         state: Maybe[Literal["active", "paused"]] = OMIT,
         thread: Maybe[str] = OMIT,
         embedder: Maybe[str] = OMIT,
+        version_retention_days: Maybe[int] = OMIT,
         options: Optional[CallOptions] = None,
     ) -> types.KnowledgeSource:
         """Create a source.
@@ -129,22 +130,9 @@ class KnowledgeOperations:
         :param state: The state.
         :param thread: The thread (`thr_…`).
         :param embedder: A model for embeddings, or an alias, that computes the vectors of the source. Without one, the installation’s embedder does. Only secret keys and developers set it.
+        :param version_retention_days: For how many days versions of documents are kept after they were changed or deleted. By default, none are kept.
         """
-        response: types.KnowledgeSource = self._connection.call("POST", "/api/v1/knowledge_sources", body=given(type=type, agent=agent, team=team, user=user, org=org, parent_source=parent_source, lookup_key=lookup_key, credentials=credentials, payload=payload, metadata=metadata, state=state, thread=thread, embedder=embedder), keyed=True, options=options)
-        return response
-
-    def get_embedding(
-        self,
-        source: str,
-        *,
-        embedder: Maybe[str] = OMIT,
-        options: Optional[CallOptions] = None,
-    ) -> types.KnowledgeEmbedding:
-        """Get the embedder of a source and its progress.
-
-        :param embedder: Estimates what the vectors of this model or alias would use. Changes nothing.
-        """
-        response: types.KnowledgeEmbedding = self._connection.call("GET", path("/api/v1/knowledge_sources/{}/embedding", source), query=given(embedder=embedder), options=options)
+        response: types.KnowledgeSource = self._connection.call("POST", "/api/v1/knowledge_sources", body=given(type=type, agent=agent, team=team, user=user, org=org, parent_source=parent_source, lookup_key=lookup_key, credentials=credentials, payload=payload, metadata=metadata, state=state, thread=thread, embedder=embedder, version_retention_days=version_retention_days), keyed=True, options=options)
         return response
 
     def get_source(self, source: str, options: Optional[CallOptions] = None) -> types.KnowledgeSource:
@@ -162,6 +150,7 @@ class KnowledgeOperations:
         metadata: Maybe[Dict[str, Any]] = OMIT,
         state: Maybe[Literal["active", "paused"]] = OMIT,
         embedder: Maybe[Optional[str]] = OMIT,
+        version_retention_days: Maybe[Optional[int]] = OMIT,
         options: Optional[CallOptions] = None,
     ) -> types.KnowledgeSource:
         """Update a source.
@@ -172,8 +161,9 @@ class KnowledgeOperations:
         :param metadata: Replaces the whole map.
         :param state: The state.
         :param embedder: A model for embeddings, or an alias, that computes the vectors of the source; null for the installation’s embedder. The vectors are computed in the background, and searches use the previous ones until all documents have theirs. Only secret keys and developers set it.
+        :param version_retention_days: For how many days versions of documents are kept after they were changed or deleted. By default, none are kept. A shorter time applies to existing versions too; null deletes them.
         """
-        response: types.KnowledgeSource = self._connection.call("PATCH", path("/api/v1/knowledge_sources/{}", source), body=given(lookup_key=lookup_key, credentials=credentials, payload=payload, metadata=metadata, state=state, embedder=embedder), options=options)
+        response: types.KnowledgeSource = self._connection.call("PATCH", path("/api/v1/knowledge_sources/{}", source), body=given(lookup_key=lookup_key, credentials=credentials, payload=payload, metadata=metadata, state=state, embedder=embedder, version_retention_days=version_retention_days), options=options)
         return response
 
     def delete_source(self, source: str, options: Optional[CallOptions] = None) -> None:
@@ -563,3 +553,121 @@ class KnowledgeOperations:
     def delete_document_acl(self, document: str, options: Optional[CallOptions] = None) -> None:
         """Let every reader of its source see a document."""
         self._connection.call("DELETE", path("/api/v1/knowledge_documents/{}/acl", document), options=options)
+
+    def get_embedding(
+        self,
+        source: str,
+        *,
+        embedder: Maybe[str] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> types.KnowledgeEmbedding:
+        """Get the embedder of a source and its progress.
+
+        :param embedder: Estimates what the vectors of this model or alias would use. Changes nothing.
+        """
+        response: types.KnowledgeEmbedding = self._connection.call("GET", path("/api/v1/knowledge_sources/{}/embedding", source), query=given(embedder=embedder), options=options)
+        return response
+
+    def list_versions(
+        self,
+        document: str,
+        *,
+        page: Maybe[int] = OMIT,
+        page_size: Maybe[int] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> Pages[types.KnowledgeDocumentVersion, types.KnowledgeDocumentVersionPage]:
+        """List the versions of a document.
+
+        :param page: Page number, from 1. Default 1.
+        :param page_size: Entries per page. Default 25; more than 100 counts as 100.
+        """
+        return Pages(self._connection, path("/api/v1/knowledge_documents/{}/versions", document), given(page=page, page_size=page_size), options)
+
+    def get_version(
+        self,
+        document: str,
+        version: str,
+        *,
+        offset: Maybe[int] = OMIT,
+        limit: Maybe[int] = OMIT,
+        unit: Maybe[Literal["lines", "bytes"]] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> types.KnowledgeDocumentVersionContent:
+        """Read a version of a document.
+
+        :param offset: The number of units to skip.
+        :param limit: The number of units to return.
+        :param unit: What `offset` and `limit` count.
+        """
+        response: types.KnowledgeDocumentVersionContent = self._connection.call("GET", path("/api/v1/knowledge_documents/{}/versions/{}", document, version), query=given(offset=offset, limit=limit, unit=unit), options=options)
+        return response
+
+    def compare_versions(
+        self,
+        document: str,
+        version: str,
+        *,
+        base: Maybe[int] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> types.KnowledgeDocumentComparison:
+        """Compare a version of a document with another one.
+
+        :param base: The version to compare with. By default, the one before.
+        """
+        response: types.KnowledgeDocumentComparison = self._connection.call("GET", path("/api/v1/knowledge_documents/{}/versions/{}/comparison", document, version), query=given(base=base), options=options)
+        return response
+
+    def restore_version(
+        self,
+        document: str,
+        version: str,
+        options: Optional[CallOptions] = None,
+    ) -> types.KnowledgeIngestion:
+        """Make a version of a document the newest one."""
+        response: types.KnowledgeIngestion = self._connection.call("POST", path("/api/v1/knowledge_documents/{}/versions/{}/restore", document, version), keyed=True, options=options)
+        return response
+
+    def list_deleted_documents(
+        self,
+        source: str,
+        *,
+        page: Maybe[int] = OMIT,
+        page_size: Maybe[int] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> Pages[types.KnowledgeDocumentVersion, types.KnowledgeDocumentVersionPage]:
+        """List the deleted documents of a source.
+
+        :param page: Page number, from 1. Default 1.
+        :param page_size: Entries per page. Default 25; more than 100 counts as 100.
+        """
+        return Pages(self._connection, path("/api/v1/knowledge_sources/{}/deleted_documents", source), given(page=page, page_size=page_size), options)
+
+    def plan_restore(
+        self,
+        source: str,
+        *,
+        at: str,
+        options: Optional[CallOptions] = None,
+    ) -> types.KnowledgeRestorePlan:
+        """See what restoring a source to a time would change.
+
+        :param at: The time, as in `2026-03-01T12:00:00Z`.
+        """
+        response: types.KnowledgeRestorePlan = self._connection.call("GET", path("/api/v1/knowledge_sources/{}/restore", source), query=given(at=at), options=options)
+        return response
+
+    def restore_source(
+        self,
+        source: str,
+        *,
+        at: str,
+        confirm_deletions: Maybe[bool] = OMIT,
+        options: Optional[CallOptions] = None,
+    ) -> types.KnowledgeIngestion:
+        """Bring a source back to a time.
+
+        :param at: The time, as in `2026-03-01T12:00:00Z`.
+        :param confirm_deletions: Delete documents even if they are more than half of the source.
+        """
+        response: types.KnowledgeIngestion = self._connection.call("POST", path("/api/v1/knowledge_sources/{}/restore", source), body=given(at=at, confirm_deletions=confirm_deletions), keyed=True, options=options)
+        return response

@@ -166,11 +166,6 @@ class ModelsOperations:
         response: types.ListAvailableModelsResponse = self._connection.call("GET", "/api/v1/available_models", options=options)
         return response
 
-    def test(self, model: str, options: Optional[CallOptions] = None) -> types.ModelTest:
-        """Try a model."""
-        response: types.ModelTest = self._connection.call("POST", path("/api/v1/models/{}/test", model), keyed=True, options=options)
-        return response
-
     def list_calls(
         self,
         *,
@@ -326,3 +321,8 @@ class ModelsOperations:
         :param until: Calls before this time (ISO 8601).
         """
         self._connection.call("GET", "/api/v1/usage/models/csv", query=given(by=by, since=since, until=until), options=options)
+
+    def test(self, model: str, options: Optional[CallOptions] = None) -> types.ModelTest:
+        """Try a model."""
+        response: types.ModelTest = self._connection.call("POST", path("/api/v1/models/{}/test", model), keyed=True, options=options)
+        return response
