@@ -173,6 +173,10 @@ test('a repository is set up with a token, its failed pull is explained, and del
   await page.getByText('Pulls sign in with stored credentials.').waitFor();
   assert.equal(await page.getByLabel('Token (optional)').inputValue(), '');
   assert.equal(await page.getByLabel('Include paths (optional)').inputValue(), 'docs/*');
+  // The page has one primary button, whatever can be saved on it.
+  assert.deepEqual(await page.locator('main .button.primary').allTextContents(), ['Read it now']);
+  await page.getByRole('button', { name: 'Create the URL' }).click();
+  assert.match(await page.getByLabel('Inbound URL').inputValue(), /\/api\/v1\/inbound\/.{20}/);
   await page.getByLabel('Token (optional)').fill('tide-token');
   await page.getByRole('button', { name: 'Replace the credentials' }).click();
   await page.getByRole('button', { name: 'Replace the credentials', disabled: true }).waitFor();

@@ -108,6 +108,7 @@ export function Form({
   error,
   shownFields,
   danger = false,
+  quiet = false,
   ready = true,
   children,
 }: {
@@ -119,6 +120,8 @@ export function Form({
   /** Fields whose error is shown next to their control. */
   shownFields?: string[];
   danger?: boolean;
+  /** Whether the page has a primary button of its own, or several forms. */
+  quiet?: boolean;
   /** Whether the form can be sent. */
   ready?: boolean;
   children: ReactNode;
@@ -136,7 +139,7 @@ export function Form({
       <ErrorNotice error={error} {...(shownFields === undefined ? {} : { shownFields })} />
       <div className="form-actions">
         {onCancel ? <Button onClick={close ?? onCancel}>Cancel</Button> : null}
-        <Button type="submit" kind={danger ? 'danger' : 'primary'} busy={busy} disabled={!ready}>
+        <Button type="submit" kind={danger ? 'danger' : quiet ? 'plain' : 'primary'} busy={busy} disabled={!ready}>
           {submit}
         </Button>
       </div>

@@ -83,6 +83,7 @@ export function CredentialsSetting({
           : 'Pulls do not sign in.'}
       </p>
       <Form
+        quiet
         submit={source.has_credentials ? 'Replace the credentials' : 'Store the credentials'}
         ready={isTyped}
         busy={save.busy}

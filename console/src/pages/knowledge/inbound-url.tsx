@@ -1,9 +1,10 @@
 import { useState } from 'react';
-import { call } from '../../api/client.ts';
+import { call, type Result } from '../../api/client.ts';
 import { Button } from '../../ui/button.tsx';
 import { Copy } from '../../ui/copy.tsx';
 import { FormDialog } from '../../ui/form-dialog.tsx';
-import { useApi } from '../../ui/query.ts';
+import { ErrorNotice } from '../../ui/notice.tsx';
+import { useAction, useApi } from '../../ui/query.ts';
 import { DeleteButton } from '../../ui/resource-page.tsx';
 import { Shown } from '../../ui/shown.tsx';
 import { Time } from '../../ui/time.tsx';
@@ -22,10 +23,7 @@ export function InboundUrl({ source }: { source: string }) {
       <Shown loaded={url}>
         {({ url: address, signed, previous_secret_until }) => (
           <>
-            <div className="with-button">
-              <input readOnly aria-label="Inbound URL" className="code" value={address} />
-              <Copy text={address} />
-            </div>
+            <Address address={address} />
             <p className="hint">
               {signed
                 ? 'Each post must be signed as Standard Webhooks.'
@@ -40,16 +38,7 @@ export function InboundUrl({ source }: { source: string }) {
         )}
       </Shown>
       <div className="toolbar">
-        <DeleteButton
-          title="Replace the URL?"
-          action="Replace it"
-          label="Replace the URL"
-          perform={async () => {
-            url.replace(await call('POST /api/v1/knowledge_sources/{source}/inbound_url', { path }));
-          }}
-        >
-          The old URL stops working immediately.
-        </DeleteButton>
+        <ReplaceUrl source={source} onReplaced={url.replace} />
         <Button onClick={() => setAsking(true)}>
           {isSigned ? 'Replace the signing secret' : 'Require signatures'}
         </Button>
@@ -90,5 +79,65 @@ export function InboundUrl({ source }: { source: string }) {
         <ShownOnce title="The signing secret" secret={secret} onClose={() => setSecret(undefined)} />
       )}
     </section>
+  );
+}
+
+type Url = Result<'POST /api/v1/knowledge_sources/{source}/inbound_url'>;
+
+/** The secret URL that starts a pull of the source. There is none until someone creates it. */
+export function PullUrl({ source }: { source: string }) {
+  const path = { source };
+  const url = useApi('GET /api/v1/knowledge_sources/{source}/inbound_url', { path });
+  const create = useAction(async () => {
+    url.replace(await call('POST /api/v1/knowledge_sources/{source}/inbound_url', { path }));
+  });
+  return (
+    <section className="card">
+      <h2>Inbound URL</h2>
+      <p className="hint">Each post to it starts a pull. Anyone with the URL can post.</p>
+      <ErrorNotice error={create.error} />
+      {url.error?.status === 404 ? (
+        <div>
+          <Button busy={create.busy} onClick={() => create.run()}>
+            Create the URL
+          </Button>
+        </div>
+      ) : (
+        <Shown loaded={url}>
+          {({ url: address }) => (
+            <>
+              <Address address={address} />
+              <div className="toolbar">
+                <ReplaceUrl source={source} onReplaced={url.replace} />
+              </div>
+            </>
+          )}
+        </Shown>
+      )}
+    </section>
+  );
+}
+
+function Address({ address }: { address: string }) {
+  return (
+    <div className="with-button">
+      <input readOnly aria-label="Inbound URL" className="code" value={address} />
+      <Copy text={address} />
+    </div>
+  );
+}
+
+function ReplaceUrl({ source, onReplaced }: { source: string; onReplaced: (url: Url) => void }) {
+  return (
+    <DeleteButton
+      title="Replace the URL?"
+      action="Replace it"
+      label="Replace the URL"
+      perform={async () => {
+        onReplaced(await call('POST /api/v1/knowledge_sources/{source}/inbound_url', { path: { source } }));
+      }}
+    >
+      The old URL stops working immediately.
+    </DeleteButton>
   );
 }

@@ -14,9 +14,12 @@ import { Skeleton } from '../../ui/shown.tsx';
 import { useUnsaved } from '../../ui/unsaved.ts';
 import { EraseButton } from '../erasures/erase-button.tsx';
 import { addressOf, CredentialsSetting } from './credentials.tsx';
-import { InboundUrl } from './inbound-url.tsx';
+import { InboundUrl, PullUrl } from './inbound-url.tsx';
 import { otherMembers, readPayload, SchemaFields, typedOf } from './schema-form.tsx';
 import { sourceName } from './source-name.ts';
+
+/** Kinds without a pull. */
+const filledFromOutside = ['knowledge/documents', 'webhook/inbound', 'thread/messages'];
 
 const patch = 'PATCH /api/v1/knowledge_sources/{source}';
 
@@ -47,6 +50,7 @@ export function Settings({
         onChange={onChange}
       />
       {source.type === 'webhook/inbound' ? <InboundUrl source={source.id} /> : null}
+      {filledFromOutside.includes(source.type) ? null : <PullUrl source={source.id} />}
       <section className="card">
         <h2>{source.state === 'active' ? 'Pause' : 'Resume'}</h2>
         <p className="hint">A paused source starts no ingestions. Its documents can still be searched.</p>
@@ -104,7 +108,7 @@ function Name({ source, onChange }: { source: KnowledgeSource; onChange: (source
   );
   return (
     <section className="card">
-      <Form submit="Rename" busy={save.busy} error={save.error} onSubmit={() => save.run()}>
+      <Form quiet submit="Rename" busy={save.busy} error={save.error} onSubmit={() => save.run()}>
         <Field label="Name" hint="Shown in the console. Stored in the metadata.">
           {(id, described) => (
             <input id={id} {...described} required value={name} onChange={(event) => setName(event.target.value)} />
@@ -167,6 +171,7 @@ function PayloadSetting({
     <section className="card">
       <h2>What it reads: {label}</h2>
       <Form
+        quiet
         submit="Save what it reads"
         busy={save.busy}
         error={save.error}
@@ -220,7 +225,7 @@ function JsonSetting({
   );
   return (
     <section className="card">
-      <Form submit={`Save the ${name}`} busy={save.busy} error={save.error} onSubmit={() => save.run()}>
+      <Form quiet submit={`Save the ${name}`} busy={save.busy} error={save.error} onSubmit={() => save.run()}>
         <CodeField label={label} hint={hint} rows={6} value={text} onChange={setText} />
       </Form>
     </section>
