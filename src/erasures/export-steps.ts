@@ -3,8 +3,11 @@ import { exported } from './exported.ts';
 import { automationsOfUser, ownedByUser, propertyOfUser, runOfUser, tracesOfUser } from './of-user.ts';
 import type { Subject } from './store.ts';
 
-/** Rows `t` of a table that belong to a user. */
-export type ExportStep = { table: string; where: (db: Db) => Statement };
+/**
+ * Rows `t` of a table that belong to a user: those of the condition, and those whose column `ofRuns` names a run of the
+ * user or one that such a run started.
+ */
+export type ExportStep = { table: string; where: (db: Db) => Statement; ofRuns?: string };
 
 /**
  * What the archive of a user has, in its order: all that an erasure deletes, by the same conditions, and what others keep
@@ -17,17 +20,13 @@ export function exportSteps(subject: Subject, email: string | null): ExportStep[
     db`${db(column)} in (select t.id from ${db(table)} t where t.app_id = ${appId} and ${mine(db)})`;
   const ofSource = below('t.source_id', 'knowledge_sources');
   const ofExtraction = below('t.extraction_id', 'extractions');
-  const ofRuns = (column: string) => (db: Db) => db`${db(column)} in (${runsOfUser(db, subject)})`;
   /** Runs are deleted with these rows of theirs. */
-  const alsoOfRuns: Record<string, (db: Db) => Statement> = {
-    events: ofRuns('t.subject_id'),
-    model_calls: ofRuns('t.run_id'),
-  };
+  const alsoOfRuns: Record<string, string> = { events: 't.subject_id', model_calls: 't.run_id' };
   const erased = [...propertyOfUser(subject).reverse(), ...tracesOfUser(subject)]
     .filter(({ table }) => Object.hasOwn(exported, table))
     .map(({ table, where }) => {
-      const also = alsoOfRuns[table];
-      return { table, where: also === undefined ? where : (db: Db) => db`(${where(db)} or ${also(db)})` };
+      const ofRuns = alsoOfRuns[table];
+      return { table, where, ...(ofRuns !== undefined && { ofRuns }) };
     });
   return [
     ...erased,
@@ -48,11 +47,11 @@ export function exportSteps(subject: Subject, email: string | null): ExportStep[
     { table: 'knowledge_tombstones', where: ofSource },
     { table: 'crawled_pages', where: below('t.collection_id', 'knowledge_sources') },
     { table: 'automation_graphs', where: (db) => db`t.automation_id in (${automationsOfUser(db, subject)})` },
-    { table: 'automation_runs', where: ofRuns('t.id') },
+    { table: 'automation_runs', where: (db) => runOfUser(db, subject), ofRuns: 't.id' },
     {
       table: 'approvals',
-      where: (db) =>
-        db`(${subjectId} = any(t.users) or t.excluded_user_id = ${subjectId} or ${ofRuns('t.run_id')(db)})`,
+      where: (db) => db`(${subjectId} = any(t.users) or t.excluded_user_id = ${subjectId})`,
+      ofRuns: 't.run_id',
     },
     { table: 'approval_links', where: (db) => db`lower(t.sent_to) = lower(${email})` },
     { table: 'audit_entries', where: (db) => db`t.actor_kind = 'user' and t.actor_id = ${subjectId}` },
@@ -64,15 +63,4 @@ function filesOfUser(db: Db, subject: Subject): Statement {
   return db`(${ownedByUser(db, subject)} or t.id in (
     select v.file_id from config_versions v join configs t on t.app_id = v.app_id and t.id = v.config_id
     where v.app_id = ${subject.appId} and ${ownedByUser(db, subject)}))`;
-}
-
-/** SQL: the ids of the runs of the user, and of all that those started. */
-function runsOfUser(db: Db, subject: Subject): Statement {
-  const { appId } = subject;
-  return db`
-    with recursive mine as (
-      select t.id from automation_runs t where t.app_id = ${appId} and ${runOfUser(db, subject)}
-      union
-      select c.id from automation_runs c join mine on c.parent_run_id = mine.id where c.app_id = ${appId})
-    select id from mine`;
 }

@@ -1,19 +1,20 @@
 import { BlobMissing, type BlobStore } from '../blob/blob-store.ts';
-import type { Database, Db } from '../db/database.ts';
+import type { Db } from '../db/database.ts';
 import { readText } from '../knowledge/documents/store.ts';
 import { readKeptVersion } from '../knowledge/versions/store.ts';
 import { formatId, parseId } from '../lib/ids.ts';
 import { writeZip, type ZipEntry } from '../lib/zip-writer.ts';
+import { listRunsOfUser } from './export-runs.ts';
 import { type ExportStep, exportSteps } from './export-steps.ts';
 import { readRows } from './export-store.ts';
 import { exported, leftOut } from './exported.ts';
 import { presentScope } from './present.ts';
-import { type ExportedUser, findBlobKeys } from './store.ts';
+import { type ExportedUser, findBlobKeys, type Subject } from './store.ts';
 
 type Row = Record<string, unknown>;
 /** What the archive says about itself, last: without it, the archive is incomplete. */
 type Contents = { rows: Record<string, number>; missing: string[] };
-type ExportDeps = { db: Database; blobs: BlobStore };
+type ExportDeps = { db: Db; blobs: BlobStore };
 
 /** Everything about a user as a ZIP archive: a file of lines of JSON for each kind, and the bytes of files. */
 export function exportUser(deps: ExportDeps, user: ExportedUser, now: Date): AsyncGenerator<Buffer> {
@@ -22,10 +23,11 @@ export function exportUser(deps: ExportDeps, user: ExportedUser, now: Date): Asy
 
 async function* listEntries(deps: ExportDeps, user: ExportedUser, now: Date): AsyncGenerator<ZipEntry> {
   const contents: Contents = { rows: {}, missing: [] };
-  for (const step of exportSteps({ appId: user.appId, subjectId: user.id }, user.email)) {
-    const rows = readRows(deps.db, user.appId, step);
+  const subject = { appId: user.appId, subjectId: user.id };
+  for (const step of exportSteps(subject, user.email)) {
+    const rows = rowsOf(deps.db, subject, step);
     yield* asFile(step.table, step.table === 'files' ? withPaths(rows) : rows, contents);
-    yield* entriesBelow(deps, user, step, contents);
+    yield* entriesBelow(deps, subject, step, contents);
   }
   const about = {
     ...{ user: formatId('user', user.id), ...presentScope(user), created_at: now.toISOString() },
@@ -39,11 +41,12 @@ async function* listEntries(deps: ExportDeps, user: ExportedUser, now: Date): As
 /** The files of the archive that have what lies below the rows of a step. */
 async function* entriesBelow(
   deps: ExportDeps,
-  { appId }: ExportedUser,
+  subject: Subject,
   step: ExportStep,
   contents: Contents,
 ): AsyncGenerator<ZipEntry> {
   const { db } = deps;
+  const { appId } = subject;
   const pages = () => readRows(db, appId, step);
   if (step.table === 'files') yield* bytesOfFiles(deps, appId, pages(), contents);
   if (step.table === 'knowledge_documents') yield* asFile('knowledge_texts', textsOf(db, appId, pages()), contents);
@@ -51,7 +54,11 @@ async function* entriesBelow(
     yield* asFile('knowledge_version_texts', textsOfVersions(db, appId, pages()), contents);
   if (step.table === 'automation_runs')
     for (const table of ['automation_run_entries', 'automation_run_output'])
-      yield* asFile(table, rowsOfRuns(db, appId, table, pages()), contents);
+      yield* asFile(
+        table,
+        rowsOfRuns(db, subject, { table, where: (each) => each`false`, ofRuns: 't.run_id' }),
+        contents,
+      );
 }
 
 /** A file of lines, if there is a line. The rows are counted. */
@@ -68,11 +75,19 @@ async function* asFile(table: string, pages: AsyncGenerator<Row[]>, contents: Co
   yield { name: `${file}.ndjson`, content: lines(first.value) };
 }
 
-async function* rowsOfRuns(db: Db, appId: string, table: string, pages: AsyncGenerator<Row[]>): AsyncGenerator<Row[]> {
-  for await (const runs of pages) {
-    const ids = runs.map(({ id }) => parseId('automationRun', String(id)));
-    yield* readRows(db, appId, { table, where: (each) => each`t.run_id = any(${ids}::uuid[])` });
-  }
+/** The rows of a step: those of its condition, then those of the user's runs. */
+async function* rowsOf(db: Db, subject: Subject, step: ExportStep): AsyncGenerator<Row[]> {
+  yield* readRows(db, subject.appId, step);
+  yield* rowsOfRuns(db, subject, step);
+}
+
+async function* rowsOfRuns(db: Db, subject: Subject, { table, where, ofRuns }: ExportStep): AsyncGenerator<Row[]> {
+  if (ofRuns === undefined) return;
+  for await (const runs of listRunsOfUser(db, subject))
+    yield* readRows(db, subject.appId, {
+      table,
+      where: (each) => each`${each(ofRuns)} = any(${runs}::uuid[]) and (${where(each)}) is not true`,
+    });
 }
 
 async function* textsOf(db: Db, appId: string, pages: AsyncGenerator<Row[]>): AsyncGenerator<Row[]> {

@@ -1,4 +1,5 @@
 import type { Db } from '../db/database.ts';
+import { findCreatableKind } from '../knowledge/kinds/index.ts';
 import { formatId } from '../lib/ids.ts';
 import { agentsOfUser, ownedByUser } from './of-user.ts';
 import type { ErasureRow, Receiver } from './store.ts';
@@ -32,7 +33,7 @@ export async function findReceivers(db: Db, erasure: ErasureRow, services: Servi
   return receivers;
 }
 
-type Source = { id: string; type: string; payload: Record<string, unknown> | null; createdAt: Date };
+type Source = { id: string; type: string; payload: Record<string, unknown> | null; hasConnector: boolean };
 
 function listSources(db: Db, erasure: ErasureRow): Promise<Source[]> {
   const { appId, subjectId, subjectKind } = erasure;
@@ -45,14 +46,18 @@ function listSources(db: Db, erasure: ErasureRow): Promise<Source[]> {
             select d.source_id from knowledge_documents d where d.app_id = ${appId} and d.id = ${subjectId}
             union select v.source_id from knowledge_versions v where v.app_id = ${appId} and v.document_id = ${subjectId})`;
   return db<Source[]>`
-    select t.id, t.type, t.payload, t.created_at from knowledge_sources t where t.app_id = ${appId} and ${chosen}
+    select t.id, t.type, t.payload, exists (select from knowledge_syncs s where s.app_id = ${appId}
+      and s.source_id = t.id) as has_connector
+    from knowledge_sources t where t.app_id = ${appId} and ${chosen}
     order by t.id limit ${receiversMax}`;
 }
 
-/** Where a source reads, and where its connector does, everything still is. */
-function originOf({ id, type, payload }: Source): Receiver[] {
-  const url = ['url', 'repository', 'endpoint'].map((name) => payload?.[name]).find((each) => typeof each === 'string');
-  if (url === undefined && type === 'file/document') return [];
+/** Where a source reads, and where its connector does, everything still is. What was pushed has no such place. */
+function originOf({ id, type, payload, hasConnector }: Source): Receiver[] {
+  const isPulled = findCreatableKind(type)?.pull !== undefined && type !== 'file/document';
+  if (!isPulled && !hasConnector) return [];
+  const members = isPulled ? ['url', 'repository', 'endpoint'] : [];
+  const url = members.map((name) => payload?.[name]).find((each) => typeof each === 'string');
   return [{ kind: 'origin', name: formatId('source', id), ...(url && { host: hostOf(String(url)) }), certain: true }];
 }
 

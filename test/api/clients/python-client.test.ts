@@ -96,6 +96,24 @@ for (const half of halves) {
     });
   });
 
+  test(`a connector sends, resumes and follows changes, and the checks find those that do not (${half})`, async () => {
+    const { checks, ...found } = (await run('connectors', half)) as { checks: Record<string, string[]> };
+    assert.deepEqual(found, {
+      failed: ['The other system is down.', '409', 'The other system is down.', 'invalid_parameters'],
+      whole: ['succeeded', 150, 4, 150],
+      changed: ['succeeded', 1],
+      cursors: [null, 'first', 'all', 'all'],
+      closed: 2,
+    });
+    if (half === 'sync') return;
+    assert.deepEqual(checks.sound, []);
+    const forgotten = 'Stopped after 1 batches and resumed, 1 documents differ and 0 are too many.';
+    assert.deepEqual(checks.forgetful, [forgotten]);
+    const noisy = checks.noisy?.join('\n') ?? '';
+    for (const words of [/no cursor/, /"2" twice/, /second full sync writes/, /reports changes/])
+      assert.match(noisy, words);
+  });
+
   test(`a request is repeated where that has no second effect, and nowhere else (${half})`, async () => {
     const seen = (path: string) => scripted.requests.get(`/${half}/${path}`) ?? [];
     assert.deepEqual(await run('repeats', half), {

@@ -33,6 +33,9 @@ async function eraseAndWait(subject: Subject): Promise<{ erasure: Erasure; certi
   return { erasure: (await knowledge.send<Erasure>('GET', path)).body, certificate };
 }
 
+const originsOf = ({ statement }: Certificate) =>
+  statement.receivers.filter(({ kind }) => kind === 'origin').map(({ name }) => name);
+
 test('a user is erased from every table, from the blobs and from the index, and others keep what is theirs', async () => {
   const mark = 'zyxwmarkuser';
   const user = await server.provision.user(app);
@@ -111,6 +114,8 @@ test('a document is erased with its words, and the rest of its source stays sear
   assert.deepEqual([erasure.removed.documents, erasure.removed.chunks, erasure.removed.files], [1, 1, 1]);
   assert.equal((await knowledge.search(source, { query: 'walrus', mode: 'fulltext' })).length, 1);
   assert.equal(certificate.statement.document, document);
+  // Who pushed it did not receive it from here.
+  assert.deepEqual(originsOf(certificate), []);
 });
 
 test('versions are erased with their document, also after it was deleted, and with their source', async () => {
@@ -148,6 +153,7 @@ test('a source is erased with its index, and its files stay unless they are name
   const file = await marks.createFile('zyxwmarksource in a file');
   await knowledge.ingest(source, { file });
   for (let i = 0; i < 40; i += 1) await knowledge.push(source, `zyxwmarksource number ${i}`);
+  assert.equal((await knowledge.send('POST', `/knowledge_sources/${source}/syncs`, { mode: 'full' })).status, 201);
   const { erasure, certificate } = await eraseAndWait({ source });
   assert.deepEqual(await marks.findRows('zyxwmarksource'), []);
   assert.equal((await knowledge.send('GET', `/knowledge_sources/${source}`)).status, 404);
@@ -155,6 +161,8 @@ test('a source is erased with its index, and its files stay unless they are name
   assert.ok(certificate.statement.remains.some(({ what }) => what === 'files'));
   assert.deepEqual([erasure.removed.documents, erasure.removed.sources], [41, 1]);
   assert.ok((erasure.removed.postings ?? 0) > 0);
+  // Where its connector reads, everything still is.
+  assert.deepEqual(originsOf(certificate), [source]);
 });
 
 test('runs of an erased user are missing from the ledger as it states, and a verification finds nothing', async () => {

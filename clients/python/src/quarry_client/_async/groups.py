@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Mapping, Optional, Union
+from typing import List, Mapping, Optional, Union
 
 from .. import types, webhooks
+from .connector import AsyncConnector, AsyncConnectorRuns, check_connector
 from .generated.extractions import AsyncExtractionsOperations
 from .generated.knowledge import AsyncKnowledgeOperations
 from .generated.runs import AsyncRunsOperations
 from .generated.webhooks import AsyncWebhooksOperations
-from .runtime import CallOptions
+from .runtime import CallOptions, Work
 from .waiting import extraction_end, ingestion_end, run_end
 
 
@@ -42,6 +43,20 @@ class AsyncKnowledge(AsyncKnowledgeOperations):
         """The ingestion, when it has ended; after `seconds`, as it is then."""
         found = await self.get_ingestion(ingestion, options=options)
         return await ingestion_end(self._connection, found, options, seconds)
+
+    def connector(self, source: str, connector: AsyncConnector) -> AsyncConnectorRuns:
+        """Runs a program that copies the documents of another system into a source."""
+        return AsyncConnectorRuns(self, source, connector)
+
+    async def check_connector(self, new_source: Work[str], connector: AsyncConnector) -> List[str]:
+        """Checks that a connector keeps its promises, against this server. Returns the problems.
+
+        It must list each document once, find the same twice, continue after every batch, and report no changes where
+        there are none. What it reads must not change meanwhile.
+
+        :param new_source: Creates an empty source of the type `knowledge/documents`, and returns its id.
+        """
+        return await check_connector(self, new_source, connector)
 
 
 class AsyncWebhooks(AsyncWebhooksOperations):

@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
-from typing import Mapping, Optional, Union
+from typing import List, Mapping, Optional, Union
 
 from .. import types, webhooks
+from .connector import Connector, ConnectorRuns, check_connector
 from .generated.extractions import ExtractionsOperations
 from .generated.knowledge import KnowledgeOperations
 from .generated.runs import RunsOperations
 from .generated.webhooks import WebhooksOperations
-from .runtime import CallOptions
+from .runtime import CallOptions, Work
 from .waiting import extraction_end, ingestion_end, run_end
 
 
@@ -43,6 +44,20 @@ class Knowledge(KnowledgeOperations):
         """The ingestion, when it has ended; after `seconds`, as it is then."""
         found = self.get_ingestion(ingestion, options=options)
         return ingestion_end(self._connection, found, options, seconds)
+
+    def connector(self, source: str, connector: Connector) -> ConnectorRuns:
+        """Runs a program that copies the documents of another system into a source."""
+        return ConnectorRuns(self, source, connector)
+
+    def check_connector(self, new_source: Work[str], connector: Connector) -> List[str]:
+        """Checks that a connector keeps its promises, against this server. Returns the problems.
+
+        It must list each document once, find the same twice, continue after every batch, and report no changes where
+        there are none. What it reads must not change meanwhile.
+
+        :param new_source: Creates an empty source of the type `knowledge/documents`, and returns its id.
+        """
+        return check_connector(self, new_source, connector)
 
 
 class Webhooks(WebhooksOperations):
