@@ -6,7 +6,8 @@
 import { createServer } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { Quarry } from '../../clients/typescript/src/index.ts';
-import { serve, worker, workflow } from '../../clients/typescript/src/workflows.ts';
+import { serve } from '../../clients/typescript/src/serve.ts';
+import { worker, workflow } from '../../clients/typescript/src/workflows.ts';
 
 const [baseUrl = '', key = '', name = ''] = process.argv.slice(2);
 

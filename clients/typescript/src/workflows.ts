@@ -6,7 +6,6 @@ import { pause } from './wait.ts';
 import { Execution, workerClaim } from './workflow-execution.ts';
 import { Run, type Workflow } from './workflow-run.ts';
 
-export { type ServeOptions, serve } from './serve.ts';
 export { WorkflowError } from './workflow-execution.ts';
 export {
   type Answer,

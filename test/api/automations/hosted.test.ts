@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { type Run, serve, workflow } from '../../../clients/typescript/src/workflows.ts';
+import { serve } from '../../../clients/typescript/src/serve.ts';
+import { type Run, workflow } from '../../../clients/typescript/src/workflows.ts';
 import { addJob } from '../../../src/jobs/queue.ts';
 import { AutomationsClient } from '../../support/automations.ts';
 import { FunctionHost } from '../../support/function-host.ts';
