@@ -111,8 +111,8 @@ export async function deleteEndedGrants(db: Db, now: Date): Promise<void> {
 }
 
 /**
- * Whether the app lets assistants connect. Whoever changes this waits for the end of the transaction, and then ends what it
- * has connected.
+ * Whether the app lets assistants connect. A change of this waits until the transaction has ended, and then also ends the
+ * connection that the transaction made.
  */
 export async function lockSwitch(db: Db, appId: string): Promise<boolean> {
   const [app] = await db<{ assistants: boolean }[]>`select assistants from apps where id = ${appId} for share`;

@@ -25,7 +25,7 @@ type WebhooksDeps = {
   clock: Clock;
   secrets: Secrets;
   fetcher: Fetcher;
-  /** What the message that wakes a function for a run has besides the event; undefined if its claim is over. */
+  /** What is added to the message that wakes a function for a run; undefined if the claim on the run has ended. */
   offerRun: Parameters<typeof createWebhookWork>[0]['offerRun'];
   /** Programs whose runs functions execute. */
   programs: Parameters<typeof createWebhookService>[0]['programs'];

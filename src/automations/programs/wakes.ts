@@ -137,7 +137,7 @@ export function createProgramWakes(deps: WakeDeps) {
       await addJob(tx, taskNames.wakePrograms, job, { key: `wake/${host.id}` });
     },
 
-    /** What the message of an event tells the function besides the event itself; undefined if its claim is over. */
+    /** What is added to the message that wakes the function; undefined if the claim on the run has ended. */
     async offer(appId: string, eventId: string) {
       const found = await store.findOffered(db, appId, eventId, clock.now());
       if (found === undefined) return undefined;

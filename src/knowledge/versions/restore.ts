@@ -89,7 +89,7 @@ class VersionGone extends Error {
   }
 }
 
-/** Writes a version as the newest one, through the same steps as any other text. */
+/** Makes a version the newest one. Its text is prepared and indexed like that of any document. */
 async function writeBack(run: IngestionRun, source: SourceRow, step: store.RestoreStep): Promise<void> {
   const { documentId, action, target, current } = step;
   const key = { appId: source.appId, sourceId: source.id };

@@ -1,6 +1,6 @@
 /*
- * Triggers of knowledge_versions: knowledge_versions_deleted deletes texts that no version has any more. The triggers
- * of knowledge_documents write the rows and their texts.
+ * Triggers of knowledge_versions: knowledge_versions_deleted deletes texts that no other version has. Its rows and their
+ * texts are written by triggers of knowledge_documents.
  */
 import type { HeadingFragments } from '../../content/fragments.ts';
 import type { Db, Statement } from '../../db/database.ts';
