@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { after, test } from 'node:test';
 import { sendRaw } from '../../support/raw-request.ts';
@@ -41,6 +42,43 @@ test('a flood of requests is served in turns with the requests of others, and en
   assert.ok(responses < 500, `${responses} responses came before that of the other client`);
   if (!flood.closed) await once(flood, 'close');
   assert.ok(responses <= 1_000);
+});
+
+test('a connection is read no faster than its requests are answered, and what follows the thousandth is dropped', async () => {
+  const long = ready.replace('\r\n\r\n', `\r\nx-long: ${'x'.repeat(8_000)}\r\n\r\n`);
+  const { fastify } = server.server;
+  const held = holdReadiness(server);
+  const mayBeRead = (responses: number) => (responses + 16) * long.length + 4 * 65_536;
+  let answered = 0;
+  let furthest = 0;
+  const observe = ({ socket: from }: { socket: Socket }, response: ServerResponse) => {
+    response.once('close', () => {
+      if (from !== socket) return;
+      answered += 1;
+      furthest = Math.max(furthest, socket.bytesRead - mayBeRead(answered));
+    });
+  };
+  fastify.server.on('request', observe);
+  const accepted = once(fastify.server, 'connection') as Promise<[Socket]>;
+  const slow = open(server).resume();
+  slow.write(long.repeat(900));
+  const [socket] = await accepted;
+  await until(async () => (await inProgress(server)) === 16 + 1);
+  // Enough turns of the event loop to read everything.
+  for (let request = 0; request < 200; request++) await server.api('GET', '/healthz');
+  assert.ok(socket.bytesRead <= mayBeRead(0), `the server read ${socket.bytesRead} bytes before any response`);
+  held.release();
+  await until(() => socket.bytesRead === 900 * long.length);
+  fastify.server.off('request', observe);
+  assert.ok(furthest <= 0, `the server read ${furthest} bytes too far ahead of its responses`);
+  slow.destroy();
+
+  const dropped = once(fastify.server, 'dropRequest').then(() => 'dropped');
+  const flood = open(server).resume();
+  const closed = once(flood, 'close').then(() => 'closed');
+  flood.write(health.repeat(2_000));
+  assert.equal(await Promise.race([dropped, closed]), 'dropped');
+  flood.destroy();
 });
 
 test('requests for readiness share one check', async () => {
