@@ -82,6 +82,7 @@ export const catalogue: Readonly<Record<string, Treatment>> = {
     'automation_program_work',
     'automation_run_children',
     'automation_run_entries',
+    'automation_run_files',
     'automation_run_generations',
     'automation_run_output',
     'automation_run_trees',
