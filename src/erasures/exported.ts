@@ -128,7 +128,8 @@ export const leftOut: Readonly<Record<string, readonly string[]>> = {
     ...['automation_invocations', 'idempotency_holders', 'idempotency_records'],
   ],
   'Copies of events, which are in the archive.': ['webhook_deliveries'],
-  'Counters, and marks of deletions, which have ids only.': [
+  'Counters, marks of deletions, and which run names which file: they have ids only.': [
+    'automation_run_files',
     ...['kv_usage', 'kv_watches', 'rate_budgets', 'removed_knowledge_sources', 'doomed_blobs', 'app_changes'],
     ...['sign_in_failures'],
   ],
