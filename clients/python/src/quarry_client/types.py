@@ -587,6 +587,8 @@ class AppRunRetention(TypedDict):
     """Days for which failed runs are kept. Default: `days`."""
     failed_runs: NotRequired[int]
     """How many failed runs of each automation are kept, the newest. Default: `runs`."""
+    files: NotRequired[bool]
+    """Whether the files that only deleted runs made are deleted with them, unless something else refers to them. Default: false."""
 
 
 
@@ -2789,6 +2791,8 @@ class AutomationRetention(TypedDict):
     """Days for which failed runs are kept. Default: `days`."""
     failed_runs: NotRequired[int]
     """How many failed runs of each automation are kept, the newest. Default: `runs`."""
+    files: NotRequired[bool]
+    """Whether the files that only deleted runs made are deleted with them, unless something else refers to them. Default: false."""
 
 
 
@@ -3978,6 +3982,8 @@ class UpdateAppRequestRunRetention(TypedDict):
     """Days for which failed runs are kept. Default: `days`."""
     failed_runs: NotRequired[int]
     """How many failed runs of each automation are kept, the newest. Default: `runs`."""
+    files: NotRequired[bool]
+    """Whether the files that only deleted runs made are deleted with them, unless something else refers to them. Default: false."""
 
 
 
@@ -5640,6 +5646,8 @@ class CreateAutomationRequestRetention(TypedDict):
     """Days for which failed runs are kept. Default: `days`."""
     failed_runs: NotRequired[int]
     """How many failed runs of each automation are kept, the newest. Default: `runs`."""
+    files: NotRequired[bool]
+    """Whether the files that only deleted runs made are deleted with them, unless something else refers to them. Default: false."""
 
 
 
@@ -5734,6 +5742,8 @@ class UpdateAutomationRequestRetention(TypedDict):
     """Days for which failed runs are kept. Default: `days`."""
     failed_runs: NotRequired[int]
     """How many failed runs of each automation are kept, the newest. Default: `runs`."""
+    files: NotRequired[bool]
+    """Whether the files that only deleted runs made are deleted with them, unless something else refers to them. Default: false."""
 
 
 

@@ -495,6 +495,8 @@ runs?: number | undefined;
 failed_days?: number | undefined;
 /** How many failed runs of each automation are kept, the newest. Default: `runs`. */
 failed_runs?: number | undefined;
+/** Whether the files that only deleted runs made are deleted with them, unless something else refers to them. Default: false. */
+files?: boolean | undefined;
 } | undefined;
 /** `false` if no assistant may connect to the app by OAuth. Absent if they may, and in lists. */
 assistants?: boolean | undefined;
@@ -2406,6 +2408,8 @@ runs?: number | undefined;
 failed_days?: number | undefined;
 /** How many failed runs of each automation are kept, the newest. Default: `runs`. */
 failed_runs?: number | undefined;
+/** Whether the files that only deleted runs made are deleted with them, unless something else refers to them. Default: false. */
+files?: boolean | undefined;
 } | undefined;
 /** When the next scheduled run starts, in ISO 8601. */
 next_run_at?: string | undefined;
@@ -3308,6 +3312,8 @@ runs?: number | undefined;
 failed_days?: number | undefined;
 /** How many failed runs of each automation are kept, the newest. Default: `runs`. */
 failed_runs?: number | undefined;
+/** Whether the files that only deleted runs made are deleted with them, unless something else refers to them. Default: false. */
+files?: boolean | undefined;
 } | null | undefined;
 /** Whether assistants may connect to the MCP endpoint by OAuth, where the server runs with `QUARRY_MCP_OAUTH`. `false` also disconnects those that are. */
 assistants?: boolean | undefined;
@@ -4719,6 +4725,8 @@ runs?: number | undefined;
 failed_days?: number | undefined;
 /** How many failed runs of each automation are kept, the newest. Default: `runs`. */
 failed_runs?: number | undefined;
+/** Whether the files that only deleted runs made are deleted with them, unless something else refers to them. Default: false. */
+files?: boolean | undefined;
 } | null | undefined;
 /** Stored as given; replaces the whole map. */
 metadata?: Record<string, unknown> | undefined;
@@ -4795,6 +4803,8 @@ runs?: number | undefined;
 failed_days?: number | undefined;
 /** How many failed runs of each automation are kept, the newest. Default: `runs`. */
 failed_runs?: number | undefined;
+/** Whether the files that only deleted runs made are deleted with them, unless something else refers to them. Default: false. */
+files?: boolean | undefined;
 } | null | undefined;
 /** Stored as given; replaces the whole map. */
 metadata?: Record<string, unknown> | undefined;
