@@ -1,4 +1,6 @@
 import { type AsyncHook, createHook } from 'node:async_hooks';
+import { writeSync } from 'node:fs';
+import { inspect } from 'node:util';
 
 /*
  * Node's test runner follows every promise and every other asynchronous resource with a hook, to know which test calls
@@ -18,7 +20,14 @@ methods.enable = function (this: AsyncHook): AsyncHook {
   return enable.call(this);
 };
 
-process.on('uncaughtException', (error) => console.error('An exception was not caught:', error));
+process.on('uncaughtException', (error) => {
+  try {
+    writeSync(2, `An exception was not caught: ${inspect(error)}\n`);
+  } catch {
+    // Nobody reads the results. `console.error` would fail with another uncaught exception, without end.
+    process.exit(1);
+  }
+});
 
 /** Follows only what `work` starts, which defines tests and their hooks. */
 export async function whileFollowed(work: () => Promise<unknown>): Promise<void> {
