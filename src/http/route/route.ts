@@ -259,7 +259,8 @@ export class Api {
     const wanted = auditModeOf(access, definition);
     const audit = wanted !== undefined && this.#audit?.isRecorded(wanted) ? this.#audit : undefined;
     const { admit } = definition;
-    const takesNoBody = method === 'POST' && definition.body === undefined && definition.rawBody === undefined;
+    const { body, rawBody, protocol } = definition;
+    const takesNoBody = method === 'POST' && [body, rawBody, protocol].every((each) => each === undefined);
     const add = (fastify: FastifyInstance) =>
       fastify.route({
         method,
