@@ -1,5 +1,5 @@
 import type { Database } from '../db/database.ts';
-import { catalogue } from './move/catalogue.ts';
+import { appTables } from '../db/tables.ts';
 
 /** What an app uses in the database of its cell. */
 type AppUse = { appId: string; bytes: number };
@@ -24,7 +24,7 @@ export async function measureApps(db: Database): Promise<AppUse[]> {
     select c.relname as name, (pg_relation_size(c.oid)
         + (select coalesce(sum(pg_relation_size(relid)), 0) from pg_partition_tree(c.oid)))::float8 as bytes
     from pg_class c where c.relnamespace = current_schema()::regnamespace and c.relkind in ('r', 'p')
-      and not c.relispartition and c.relname = any (${Object.keys(catalogue).filter((name) => catalogue[name] === 'app')})`;
+      and not c.relispartition and c.relname = any (${[...appTables]})`;
   const uses = new Map((await db<{ id: string }[]>`select id from apps`).map(({ id }) => [id, 0]));
   for (const { name, bytes } of tables) {
     if (bytes === 0 || name === 'apps') continue;

@@ -89,6 +89,15 @@ test('a user who signs in at an issuer of the app comes back to the page', async
 
 test('a developer is asked to sign in as a user, and an old request says what to do', async () => {
   const page = await it.openAsDeveloper(app, '/console/keys');
+  const allowed = page.getByRole('switch', { name: 'Users may connect assistants' });
+  await allowed.click();
+  await page.getByRole('button', { name: 'Switch them off' }).click();
+  await allowed.and(page.locator('[aria-checked=false]')).waitFor();
+  const metadata = `/.well-known/oauth-authorization-server/oauth/${app.publishableKey}`;
+  assert.equal((await api('GET', metadata)).status, 404);
+  await allowed.click();
+  await allowed.and(page.locator('[aria-checked=true]')).waitFor();
+  assert.equal((await api('GET', metadata)).status, 200);
   await page.goto(`/console/connect?key=${app.publishableKey}&request=old`);
   await page.getByText('Only users of an app can connect assistants. Sign in as a user of the app.').waitFor();
   await createUser('mary@example.com');

@@ -121,6 +121,62 @@ test('a source is created, filled, browsed and searched, and each hit explains i
   await page.getByText('"year": 2026').waitFor();
 });
 
+test('a document is edited, its versions are read, compared and restored, and so is its source', async () => {
+  const client = knowledgeOf(it.server, { key: app.secretKey });
+  const user = await it.server.provision.user(app);
+  const source = await client.createSource({ user: user.id, metadata: { name: 'Tide tables' } });
+  const document = await client.push(source, 'High water at six.\nLow water at noon.\n', { title: 'Tides' });
+  const page = await it.openAsDeveloper(app, `/console/knowledge/${source}?tab=settings`, 'desktop', {
+    timezoneId: 'UTC',
+  });
+  const dialog = page.getByRole('dialog');
+  const tab = (name: string) => page.getByRole('tab', { name, exact: true });
+  await page.getByLabel('Keep old versions for days').fill('30');
+  await page.getByRole('button', { name: 'Save the retention' }).click();
+  await tab('History').waitFor();
+
+  await page.goto(`/console/knowledge/documents/${document}`);
+  await page.getByRole('button', { name: 'Edit' }).click();
+  await dialog.getByLabel('Title').fill('Tides of May');
+  await dialog.getByLabel('Text').fill('High water at seven.\nLow water at noon.\n');
+  await dialog.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('heading', { name: 'Tides of May' }).waitFor();
+  await tab('Versions').click();
+  await page.getByRole('button', { name: 'Compare version 2' }).click();
+  await dialog.getByText('title: “Tides” → “Tides of May”').waitFor();
+  await dialog.getByText('+ High water at seven.').waitFor();
+  await it.picture(page, 'knowledge-comparison');
+  await page.keyboard.press('Escape');
+  await page.getByRole('button', { name: 'Read version 1' }).click();
+  await dialog.getByText('High water at six.').waitFor();
+  await page.keyboard.press('Escape');
+  await page.getByRole('button', { name: 'Restore version 1' }).click();
+  await dialog.getByRole('button', { name: 'Restore it' }).click();
+  await page.getByRole('heading', { name: 'Tides', exact: true }).waitFor();
+  await page.getByRole('button', { name: 'Restore version 2' }).waitFor();
+  await it.picture(page, 'knowledge-versions');
+
+  const path = `/knowledge_documents/${document}/versions/2`;
+  const { body: second } = await client.send<{ created_at: string }>('GET', path);
+  await page.goto(`/console/knowledge/${source}?tab=history`);
+  await page.getByLabel('To the time').fill(second.created_at.slice(0, -1));
+  await page.getByRole('button', { name: 'Show what would change' }).click();
+  await page.getByText('1 document changed, 0 brought back, 0 deleted.').waitFor();
+  await it.picture(page, 'knowledge-history');
+  await page.getByRole('button', { name: 'Restore the source…' }).click();
+  await dialog.getByRole('button', { name: 'Restore it' }).click();
+  await tab('Documents').click();
+  await page.getByRole('link', { name: 'Tides of May' }).click();
+  await page.getByRole('button', { name: 'Delete' }).click();
+  await dialog.getByRole('button', { name: 'Delete the document' }).click();
+  await tab('History').click();
+  await page.getByRole('button', { name: 'Restore Tides of May' }).click();
+  await dialog.getByRole('button', { name: 'Restore it' }).click();
+  await page.getByText('Documents that are deleted stay here').waitFor();
+  await tab('Documents').click();
+  await page.getByRole('link', { name: 'Tides of May' }).waitFor();
+});
+
 test('a page of the web is ingested before one’s eyes; the form comes from the kind’s schema', async () => {
   const page = await it.openAsDeveloper(app, '/console/knowledge');
   await page.getByRole('button', { name: 'New source' }).click();

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, test } from 'node:test';
+import { AutomationsClient, graphOf } from '../support/automations.ts';
 import { ConsoleTest, scrollsSideways } from '../support/browser.ts';
 import { loadApp } from '../support/console.ts';
 import { isSigned, WebhookReceiver } from '../support/webhook-receiver.ts';
@@ -76,6 +77,43 @@ test('a webhook is created with chosen events, tested, its deliveries read and r
   await page.getByRole('button', { name: 'Delete' }).click();
   await dialog.getByRole('button', { name: 'Delete the webhook' }).click();
   await page.getByText('No webhooks yet').waitFor();
+});
+
+test('a webhook wakes a function for runs of chosen automations, and says why it is paused', async () => {
+  const app = await loadApp(it.server);
+  const client = new AutomationsClient(it.server, app);
+  const program = { kind: 'WorkflowProgram', version: 1, name: 'remind' };
+  const { id } = await client.createAutomation({ name: 'Remind', lookup_key: 'remind', workflow: program });
+  const graph = graphOf({ id: 'done', kind: 'complete', result: 1 });
+  await client.createAutomation({ name: 'Count the boats', workflow: graph });
+  const page = await it.openAsDeveloper(app, '/console/webhooks');
+  await page.getByRole('button', { name: 'New webhook' }).first().click();
+  const dialog = page.getByRole('dialog', { name: 'New webhook' });
+  await dialog.getByRole('radio', { name: 'Runs to execute' }).check();
+  await dialog.getByLabel('URL').fill(`${receiver.origin}/function`);
+  await dialog.getByRole('button', { name: 'Add an automation' }).click();
+  await page.getByRole('option', { name: 'Remind' }).waitFor();
+  assert.equal(await page.getByRole('option').count(), 1);
+  await page.getByRole('option', { name: 'Remind' }).click();
+  await dialog.getByRole('button', { name: 'Remove Remind' }).waitFor();
+  await it.picture(page, 'webhook-function-new');
+  await dialog.getByRole('button', { name: 'Create the webhook' }).click();
+  await page.getByRole('dialog').getByText('@quarry/client/serve').waitFor();
+  await page.getByRole('button', { name: 'I have copied it' }).click();
+  const row = page.getByRole('table', { name: 'Webhooks' }).locator('tbody tr');
+  await row.getByText('runs of 1 automation').waitFor();
+  await row.getByRole('link').click();
+  await page.getByRole('link', { name: 'Remind' }).waitFor();
+
+  await client.invoke(id);
+  const [message] = await receiver.waitFor('/function', 1);
+  assert.equal(message?.event.type, 'automation_run.ready');
+  await page.getByRole('button', { name: 'Pause' }).click();
+  const paused = page.getByRole('status').filter({ hasText: 'The function is not woken.' });
+  await paused.getByText('Runs wait.').waitFor();
+  await it.picture(page, 'webhook-function');
+  await page.getByRole('button', { name: 'Resume' }).click();
+  await paused.waitFor({ state: 'detached' });
 });
 
 test('a URL that may not be fetched is refused at its field', async () => {

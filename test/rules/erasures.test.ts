@@ -1,38 +1,25 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { catalogue } from '../../src/erasures/catalogue.ts';
+import { tables } from '../../src/db/tables.ts';
 import { exportSteps } from '../../src/erasures/export-steps.ts';
 import { exported, leftOut, omittedEverywhere } from '../../src/erasures/exported.ts';
 import { contentsOfSource } from '../../src/erasures/of-source.ts';
 import { propertyOfUser, tracesOfUser } from '../../src/erasures/of-user.ts';
 import type { ErasureRow } from '../../src/erasures/store.ts';
+import { readTables, type SchemaTable } from '../support/schema-tables.ts';
 import { readProjectFile } from '../support/source.ts';
 
-type Table = { name: string; text: string };
-
-function readTables(schema: string): Table[] {
-  return schema.split(/^(?=(?:unlogged )?table )/m).flatMap((text) => {
-    const name = /^(?:unlogged )?table (\w+)/.exec(text)?.[1];
-    return name === undefined ? [] : [{ name, text: text.split(/^\n|^CREATE /m)[0] ?? '' }];
-  });
-}
-
-const namesPerson = ({ text }: Table) => /^ {2}(user_id|agent_id|sent_to|email) /m.test(text);
+const namesPerson = ({ text }: SchemaTable) => /^ {2}(user_id|agent_id|sent_to|email) /m.test(text);
 /** Deleted by triggers, or by the sweep of their blobs. */
 const byTrigger = ['automation_run_entries', 'credentials', 'pictures'];
 /** Deleted by workflow.ts, store.ts and deletions.ts, each in its own way. */
 const byWorkflow = ['approval_links', 'automation_runs', 'doomed_blobs', 'files', 'knowledge_indexes', 'uploads'];
 
-const tables = readTables(readProjectFile('migrations/schema.txt'));
-const treated = (treatment: string) => Object.keys(catalogue).filter((name) => catalogue[name] === treatment);
-
-test('an erasure knows every table', () => {
-  const advice = 'Say in src/erasures/catalogue.ts how an erasure treats it.';
-  assert.deepEqual(Object.keys(catalogue).sort(), tables.map(({ name }) => name).sort(), advice);
-});
+const schema = readTables(readProjectFile('migrations/schema.txt'));
+const treated = (treatment: string) => Object.keys(tables).filter((name) => tables[name]?.erasure === treatment);
 
 test('no table that names a person is said to hold nothing of one', () => {
-  const wrong = tables.filter((table) => namesPerson(table) && catalogue[table.name] === 'others');
+  const wrong = schema.filter((table) => namesPerson(table) && tables[table.name]?.erasure === 'others');
   // Owners of the installation, who are no users of an app.
   assert.deepEqual(
     wrong.map(({ name }) => name),
@@ -50,7 +37,7 @@ test('what is said to be deleted is deleted, and what is deleted is said to be',
 
 test('what follows another row has a foreign key or a trigger that deletes it', () => {
   const follows = (name: string) =>
-    byTrigger.includes(name) || /ON DELETE CASCADE/.test(tables.find((table) => table.name === name)?.text ?? '');
+    byTrigger.includes(name) || /ON DELETE CASCADE/.test(schema.find((table) => table.name === name)?.text ?? '');
   assert.deepEqual(
     treated('follows').filter((name) => !follows(name)),
     [],
@@ -63,7 +50,7 @@ const readBelow = ['automation_run_entries', 'automation_run_output', 'knowledge
 const subject = { appId: 'a', subjectId: 'u' };
 
 test('the archive of a user has every table that an erasure touches, or says why not', () => {
-  const touched = Object.keys(catalogue).filter((name) => catalogue[name] !== 'others');
+  const touched = Object.keys(tables).filter((name) => tables[name]?.erasure !== 'others');
   const named = [...Object.keys(exported), ...Object.values(leftOut).flat()];
   assert.deepEqual(named.sort(), touched.sort(), 'Add the table to src/erasures/exported.ts.');
 });
@@ -81,7 +68,7 @@ test('every table of the archive is read, and so is all that an erasure deletes 
 
 test('no file of the archive has a secret, and every column that it leaves out exists', () => {
   const columnsOf = (name: string) =>
-    [...(tables.find((table) => table.name === name)?.text ?? '').matchAll(/^ {2}([a-z]\w*) ([a-z]+)/gm)].map(
+    [...(schema.find((table) => table.name === name)?.text ?? '').matchAll(/^ {2}([a-z]\w*) ([a-z]+)/gm)].map(
       ([, column = '', type]) => ({ column, type }),
     );
   const wrong = Object.entries(exported).flatMap(([name, { omit = [], hex = [] }]) => {

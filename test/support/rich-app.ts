@@ -124,7 +124,12 @@ async function fillKnowledge(server: TestServer, app: TestApp, create: Create, o
     files.push(await create('/files', { filename, content_type, org, data: Buffer.from(text).toString('base64') }));
   const sources: string[] = [];
   for (const name of ['Harbour rules', 'Customs handbook', 'Support mail'])
-    sources.push(await create('/knowledge_sources', { type: 'knowledge/documents', org, metadata: { name } }));
+    sources.push(
+      await create('/knowledge_sources', {
+        ...{ type: 'knowledge/documents', org, metadata: { name } },
+        version_retention_days: 30,
+      }),
+    );
   const [source = ''] = sources;
   const ingest = (of: string | undefined, title: string, content: string) =>
     create(`/knowledge_sources/${of}/ingest`, { content: { data: content }, title });

@@ -57,7 +57,9 @@ export function screensOf(ids: {
     ...{
       search: '/knowledge/search',
       answers: '/answers',
+      'source-history': `/knowledge/${one.source}?tab=history`,
       document: `/knowledge/documents/${one.document}`,
+      'document-versions': `/knowledge/documents/${one.document}?tab=versions`,
       kv: '/kv',
       config: '/config',
     },

@@ -1,7 +1,7 @@
 import * as RadixDialog from '@radix-ui/react-dialog';
 import { createContext, type FormEvent, type ReactNode, useContext, useEffect, useRef, useState } from 'react';
 import type { ApiError } from '../api/client.ts';
-import { Button, IconButton } from './button.tsx';
+import { Button } from './button.tsx';
 import { X } from './icons.ts';
 import './dialog.css';
 import { ErrorNotice } from './notice.tsx';
@@ -71,10 +71,10 @@ export function Dialog({
               }}
             />
           ) : null}
-          {/* The last element, so that the focus starts in the first field. */}
-          <IconButton label="Close" className="dialog-close" onClick={requestClose}>
+          {/* The last element, so that the focus starts in the first field. A tooltip would take the first Escape. */}
+          <button type="button" aria-label="Close" className="icon-button dialog-close" onClick={requestClose}>
             <X size={18} aria-hidden="true" />
-          </IconButton>
+          </button>
         </RadixDialog.Content>
       </RadixDialog.Portal>
     </RadixDialog.Root>

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { DatabaseTarget } from '../../db/address.ts';
-import { sequences } from './catalogue.ts';
+import { sequences } from '../../db/tables.ts';
 import { compareTable, copyChanges, copyShared, copyTable, countRows, type Difference, type Pair } from './copy.ts';
 import type { Directory } from './directory.ts';
 import { MoveBusyError, MoveError } from './errors.ts';

@@ -1,4 +1,4 @@
-import { catalogue } from './catalogue.ts';
+import { appTables, tables } from '../../db/tables.ts';
 import { MoveError } from './errors.ts';
 import { bypassTriggers, inTransaction, quote, type Session } from './session.ts';
 
@@ -13,7 +13,7 @@ export type AppTable = {
   appColumn: string;
 };
 
-/** The tables of the database that a move copies. Throws MoveError for a table that the catalogue does not name. */
+/** The tables of the database that a move copies. Throws MoveError for a table that db/tables.ts does not name. */
 export async function listAppTables(session: Session): Promise<AppTable[]> {
   const { rows } = await session.query<AppTable & { columns: string[] }>(
     `select c.relname as name,
@@ -27,11 +27,11 @@ export async function listAppTables(session: Session): Promise<AppTable[]> {
      where c.relnamespace = current_schema()::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
      order by c.relname`,
   );
-  const unknown = rows.filter(({ name }) => !(name in catalogue)).map(({ name }) => name);
+  const unknown = rows.filter(({ name }) => !(name in tables)).map(({ name }) => name);
   if (unknown.length > 0)
     throw new MoveError(`The database has tables that are not Quarry's: ${unknown.join(', ')}. Move them away first.`);
   return rows
-    .filter(({ name }) => catalogue[name] === 'app')
+    .filter(({ name }) => appTables.includes(name))
     .map(({ name, columns, key }) => {
       const appColumn = name === 'apps' ? 'id' : 'app_id';
       return { name, columns, appColumn, key };

@@ -82,11 +82,24 @@ export async function noteAllPending(db: Db, scope?: Scope): Promise<boolean> {
   return marked.count > 0;
 }
 
-/** The app's sources with work that is due, those that wait for the longest first. */
-export function listPendingEmbedders(db: Db, appId: string, now: Date): Promise<EmbedderRow[]> {
+/** The app's sources with this embedder that have work that is due, those that wait for the longest first. */
+export function listPendingEmbedders(db: Db, appId: string, name: string | null, now: Date): Promise<EmbedderRow[]> {
   return db<EmbedderRow[]>`
     select * from knowledge_embedders
-    where app_id = ${appId} and pending and (retry_at is null or retry_at <= ${now}) order by started_at, source_id`;
+    where app_id = ${appId} and name is not distinct from ${name} and pending and ${isDue(db, now)}
+    order by started_at, source_id`;
+}
+
+/** The named embedders of the app that have work that is due. */
+export async function listPendingNames(db: Db, appId: string, now: Date): Promise<string[]> {
+  const rows = await db<{ name: string }[]>`
+    select distinct name from knowledge_embedders
+    where app_id = ${appId} and name is not null and pending and ${isDue(db, now)}`;
+  return rows.map(({ name }) => name);
+}
+
+function isDue(db: Db, now: Date) {
+  return db`(retry_at is null or retry_at <= ${now})`;
 }
 
 /** Adds what a request has used. */

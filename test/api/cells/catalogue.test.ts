@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { catalogue } from '../../../src/cells/move/catalogue.ts';
 import { dropSession, openSession } from '../../../src/cells/move/session.ts';
 import { listAppTables } from '../../../src/cells/move/tables.ts';
+import { tables } from '../../../src/db/tables.ts';
 import { createTestDatabase } from '../../support/database.ts';
 
 const database = await createTestDatabase();
@@ -21,13 +21,13 @@ test('a database with a table that is not in the catalogue is refused', async ()
 });
 
 test('what is copied belongs to apps and is logged, and what stays does not belong to one', async () => {
-  const tables = await db<{ name: string; hasApp: boolean; persistence: string }[]>`
+  const found = await db<{ name: string; hasApp: boolean; persistence: string }[]>`
     select relname as name, relpersistence::text as persistence,
       exists (select from pg_attribute a where a.attrelid = c.oid and a.attname = 'app_id') as has_app
     from pg_class c where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition`;
   const ofMoves = ['app_fences', 'app_changes', 'app_held_jobs', 'cell_moves', 'ledger_inheritance', 'cell_apps'];
-  for (const { name, hasApp, persistence } of tables) {
-    const kind = catalogue[name];
+  for (const { name, hasApp, persistence } of found) {
+    const kind = tables[name]?.move;
     if (kind === 'app') assert.ok((hasApp || name === 'apps') && persistence === 'p', name);
     if (kind === 'rebuilt') assert.ok(hasApp && persistence === 'u', name);
     if (kind === 'stays' || kind === 'shared') assert.ok(!hasApp || ofMoves.includes(name), name);

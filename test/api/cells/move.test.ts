@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { catalogue } from '../../../src/cells/move/catalogue.ts';
 import { abortMove, continueMove } from '../../../src/cells/move/move.ts';
 import type { Database } from '../../../src/db/database.ts';
+import { appTables } from '../../../src/db/tables.ts';
 import { addJob } from '../../../src/jobs/queue.ts';
 import { newUuid } from '../../../src/lib/ids.ts';
 import { fillEveryTable, idOf } from '../../support/cells/every-table.ts';
@@ -33,7 +33,7 @@ test('an app with rows in every table is moved with each of them, and leaves not
   const before = await rowsOfApp(source.db, appId);
   const others = await rowsOfApp(source.db, other);
   assert.deepEqual(
-    Object.keys(catalogue).filter((name) => catalogue[name] === 'app' && before[name]?.length === 0),
+    appTables.filter((name) => before[name]?.length === 0),
     [],
     'every table of apps has rows',
   );

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { catalogue } from '../../../src/erasures/catalogue.ts';
+import { tables } from '../../../src/db/tables.ts';
 import { type Certificate, findErasureById } from '../../../src/erasures/store.ts';
 import { eraseRows } from '../../../src/erasures/workflow.ts';
 import { createLedger } from '../../../src/ledger/seal.ts';
@@ -54,7 +54,7 @@ test('a user is erased from every table, from the blobs and from the index, and 
   assert.equal(await marks.countRows('othersmark'), kept);
   const named = await marks.findRows(user.uuid);
   assert.deepEqual(
-    named.filter((table) => !['ids', 'expires'].includes(catalogue[table] ?? '') && table !== 'events'),
+    named.filter((table) => !['ids', 'expires'].includes(tables[table]?.erasure ?? '') && table !== 'events'),
     [],
   );
   for (const name of [

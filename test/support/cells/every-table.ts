@@ -1,5 +1,5 @@
-import { catalogue } from '../../../src/cells/move/catalogue.ts';
 import type { Database } from '../../../src/db/database.ts';
+import { appTables } from '../../../src/db/tables.ts';
 
 type Column = {
   table: string;
@@ -48,7 +48,6 @@ export async function fillEveryTable(db: Database, appId: string, developerId: s
         .map((name) => `${table}.${name}`),
     ),
   );
-  const tables = Object.keys(catalogue).filter((name) => catalogue[name] === 'app');
   const valueFor = (column: Column, n: number): unknown => {
     const place = `${column.table}.${column.name}`;
     if (place in chosen) return chosen[place];
@@ -64,7 +63,7 @@ export async function fillEveryTable(db: Database, appId: string, developerId: s
   };
   await db.begin(async (tx) => {
     await tx`set local session_replication_role = replica`;
-    for (const table of tables) {
+    for (const table of appTables) {
       const own = columns.filter((column) => column.table === table);
       const names = own.map(({ name }) => tx`${tx(name)}`);
       for (let n = 1; n <= (table === 'apps' ? 1 : count); n++) {

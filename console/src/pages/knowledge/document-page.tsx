@@ -8,7 +8,6 @@ import { Button } from '../../ui/button.tsx';
 import { Json } from '../../ui/code.tsx';
 import { Id } from '../../ui/copy.tsx';
 import { Switch } from '../../ui/field.tsx';
-import { FormDialog } from '../../ui/form-dialog.tsx';
 import { bytes, count } from '../../ui/format.ts';
 import { MarkdownText } from '../../ui/markdown.tsx';
 import { Details, Empty, PageHead } from '../../ui/page.tsx';
@@ -19,11 +18,13 @@ import { Pager } from '../../ui/table.tsx';
 import { Tabs } from '../../ui/tabs.tsx';
 import { Time } from '../../ui/time.tsx';
 import { EraseButton } from '../erasures/erase-button.tsx';
+import { EditDocument } from './edit-document.tsx';
+import { LinePager, linesShown } from './line-pager.tsx';
 import './search.css';
 import { sourceName } from './source-name.ts';
+import { Versions } from './versions.tsx';
 
-const linesShown = 400;
-type Tab = 'text' | 'chunks' | 'metadata';
+type Tab = 'text' | 'chunks' | 'metadata' | 'versions';
 
 /** One document: its text with chunk boundaries, and its metadata. */
 export function DocumentPage({ id }: { id: string }) {
@@ -61,26 +62,12 @@ export function DocumentPage({ id }: { id: string }) {
               { id: 'text', name: 'Text', panel: <Text document={found} from={Math.max(1, line)} /> },
               { id: 'chunks', name: 'Chunks', panel: <Chunks document={found.id} /> },
               { id: 'metadata', name: 'Metadata', panel: <Metadata document={found} /> },
+              ...(found.version === undefined
+                ? []
+                : [{ id: 'versions' as const, name: 'Versions', panel: <Versions document={found.id} /> }]),
             ]}
           />
-          {editing ? (
-            <FormDialog
-              title="Edit the document"
-              lead="The document is ingested again with these values."
-              submit="Save"
-              isChange
-              fields={[
-                { name: 'title', label: 'Title' },
-                { name: 'metadata', label: 'Metadata', kind: 'json', hint: 'A JSON object for search filters.' },
-              ]}
-              initial={found}
-              onSubmit={async (body) => {
-                await call('PATCH /api/v1/knowledge_documents/{document}', { path, body });
-                setTimeout(document.reload, 500);
-              }}
-              onClose={() => setEditing(false)}
-            />
-          ) : null}
+          {editing ? <EditDocument document={found} onClose={() => setEditing(false)} /> : null}
         </>
       )}
     </Shown>
@@ -140,23 +127,10 @@ function Text({ document, from }: { document: KnowledgeDocument; from: number })
   const path = { document: document.id };
   const query = { offset, limit: linesShown, unit: 'lines' as const };
   const content = useApi('GET /api/v1/knowledge_documents/{document}/content', { path, query });
-  const end = Math.min(offset + linesShown - 1, document.total_lines);
   return (
     <section className="card">
       <div className="toolbar">
-        {document.total_lines > linesShown || offset > 1 ? (
-          <>
-            <Button disabled={offset <= 1} onClick={() => setOffset(Math.max(1, offset - linesShown))}>
-              Earlier
-            </Button>
-            <span className="faint">
-              Lines {offset}–{end} of {document.total_lines}
-            </span>
-            <Button disabled={end >= document.total_lines} onClick={() => setOffset(offset + linesShown)}>
-              Later
-            </Button>
-          </>
-        ) : null}
+        <LinePager offset={offset} total={document.total_lines} onOffset={setOffset} />
         <Switch label="Show the borders of chunks" checked={borders} onChange={setBorders} />
       </div>
       {borders ? (

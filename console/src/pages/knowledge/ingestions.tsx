@@ -25,6 +25,20 @@ export function isActive(ingestion: KnowledgeIngestion | undefined): boolean {
   return ingestion !== undefined && ['pending', 'running', 'awaiting_callback'].includes(ingestion.status);
 }
 
+const pollMs = 300;
+const pollsMax = 200;
+
+/** Waits until an ingestion has ended, for a minute at most. Throws its error if it failed. */
+export async function ended(started: KnowledgeIngestion): Promise<KnowledgeIngestion> {
+  let ingestion = started;
+  for (let polls = 0; isActive(ingestion) && polls < pollsMax; polls++) {
+    await new Promise((resolve) => setTimeout(resolve, pollMs));
+    ingestion = await call('GET /api/v1/knowledge_ingestions/{ingestion}', { path: { ingestion: ingestion.id } });
+  }
+  if (ingestion.status === 'failed') throw new Error(String(ingestion.error?.message ?? 'The ingestion failed.'));
+  return ingestion;
+}
+
 /** What an ingestion did, in numbers. */
 export function statsText(stats: Record<string, unknown>): string {
   const number = (name: string) => Number(stats[name] ?? 0);

@@ -21,14 +21,15 @@ import type { Column } from '../../ui/table.tsx';
 import { Tabs } from '../../ui/tabs.tsx';
 import { Time } from '../../ui/time.tsx';
 import { AddDocument, DropDocuments } from './add-documents.tsx';
+import { History } from './history.tsx';
 import { HeldDeletions, Ingestions, isActive, statsText } from './ingestions.tsx';
 import { SearchPlayground } from './search-playground.tsx';
 import { sourceName } from './source-name.ts';
-import { Settings } from './source-settings.tsx';
+import { filledFromOutside, Settings } from './source-settings.tsx';
 
 const firstPollMs = 400;
 const ingestions = 'GET /api/v1/knowledge_sources/{source}/ingestions';
-type Tab = 'documents' | 'search' | 'ingestions' | 'settings';
+type Tab = 'documents' | 'search' | 'ingestions' | 'history' | 'settings';
 
 /** One source: its documents, a search over them, its ingestions, and its settings. */
 export function SourcePage({ id }: { id: string }) {
@@ -41,6 +42,7 @@ function SourceBody({ source, onChange }: { source: KnowledgeSource; onChange: (
   const [{ tab }, change] = useFilters({ tab: 'documents' });
   const path = { source: source.id };
   const pushed = source.type === 'knowledge/documents';
+  const pulls = !filledFromOutside.includes(source.type) && source.state === 'active';
   // Polls the newest ingestion while it is active. When it ends, documents and history are loaded again.
   const newest = useLoad(
     [ingestions, 'newest', source.id],
@@ -112,6 +114,15 @@ function SourceBody({ source, onChange }: { source: KnowledgeSource; onChange: (
           },
           { id: 'search', name: 'Search', panel: <SearchPlayground source={source.id} /> },
           { id: 'ingestions', name: 'Ingestions', panel: <Ingestions source={source.id} /> },
+          ...(source.version_retention_days === undefined
+            ? []
+            : [
+                {
+                  id: 'history' as const,
+                  name: 'History',
+                  panel: <History source={source} pulls={pulls} onStarted={newest.reload} />,
+                },
+              ]),
           { id: 'settings', name: 'Settings', panel: <Settings source={source} onChange={onChange} /> },
         ]}
       />

@@ -14,12 +14,13 @@ import { Skeleton } from '../../ui/shown.tsx';
 import { useUnsaved } from '../../ui/unsaved.ts';
 import { EraseButton } from '../erasures/erase-button.tsx';
 import { addressOf, CredentialsSetting } from './credentials.tsx';
+import { VersionsSetting } from './history.tsx';
 import { InboundUrl, PullUrl } from './inbound-url.tsx';
 import { otherMembers, readPayload, SchemaFields, typedOf } from './schema-form.tsx';
 import { sourceName } from './source-name.ts';
 
 /** Kinds without a pull. */
-const filledFromOutside = ['knowledge/documents', 'webhook/inbound', 'thread/messages'];
+export const filledFromOutside = ['knowledge/documents', 'webhook/inbound', 'thread/messages'];
 
 const patch = 'PATCH /api/v1/knowledge_sources/{source}';
 
@@ -49,6 +50,7 @@ export function Settings({
         source={source}
         onChange={onChange}
       />
+      <VersionsSetting source={source} onChange={onChange} />
       {source.type === 'webhook/inbound' ? <InboundUrl source={source.id} /> : null}
       {filledFromOutside.includes(source.type) ? null : <PullUrl source={source.id} />}
       <section className="card">

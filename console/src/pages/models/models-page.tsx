@@ -182,7 +182,15 @@ function NewModel({ onClose }: { onClose: () => void }) {
       title="New model"
       submit="Create the model"
       fields={[
-        { name: 'name', label: 'Name', required: true, hint: 'How generate nodes call it.' },
+        { name: 'name', label: 'Name', required: true, hint: 'How nodes, sources and searches call it.' },
+        {
+          ...{ name: 'kind', label: 'Kind', kind: 'select' },
+          options: [
+            ['', 'Chat: writes text'],
+            ['embedding', 'Embedding: vectors of sources'],
+            ['rerank', 'Rerank: order of search results'],
+          ],
+        },
         {
           ...{ name: 'provider', label: 'Provider', kind: 'select' },
           options: [
@@ -192,6 +200,10 @@ function NewModel({ onClose }: { onClose: () => void }) {
           ],
         },
         { name: 'model', label: 'Model', required: true, hint: 'As its provider names it.' },
+        {
+          ...{ name: 'dimensions', label: 'Dimensions (for embedding models)', kind: 'number' },
+          hint: 'How many numbers a vector has.',
+        },
         { name: 'url', label: 'Address (optional)', hint: 'Only for a server of your own.' },
         { name: 'key', label: 'Key (optional)', kind: 'password', hint: 'Stored encrypted. It is never shown again.' },
       ]}

@@ -18,6 +18,8 @@ import { Time } from '../../ui/time.tsx';
 
 const deliveriesPath = 'GET /api/v1/webhooks/{webhook}/deliveries';
 const firstPollMs = 1_000;
+/** A message that wakes a function. Its claim is offered once. */
+const wakeEvent = 'automation_run.ready';
 type Attempt = WebhookDelivery['log'][number];
 type DeliveryState = WebhookDelivery['state'];
 
@@ -132,14 +134,16 @@ function columnsOf({
           >
             Attempts {delivery.attempts}
           </Button>
-          <Button
-            kind="quiet"
-            aria-label={`Deliver again event number ${delivery.sequence}`}
-            disabled={isPaused}
-            onClick={() => onRedeliver(delivery)}
-          >
-            Deliver again
-          </Button>
+          {delivery.type === wakeEvent ? null : (
+            <Button
+              kind="quiet"
+              aria-label={`Deliver again event number ${delivery.sequence}`}
+              disabled={isPaused}
+              onClick={() => onRedeliver(delivery)}
+            >
+              Deliver again
+            </Button>
+          )}
         </>
       ),
     },

@@ -4,7 +4,9 @@ import type { Webhook } from '../../api/generated.ts';
 import { Dialog, Form } from '../../ui/dialog.tsx';
 import { Field, fieldError } from '../../ui/field.tsx';
 import { refresh, useAction } from '../../ui/query.ts';
+import { AutomationChoice } from './automation-choice.tsx';
 import { EventChoice, eventsOf, readChosen } from './event-choice.tsx';
+import './webhooks.css';
 
 /** The form for a new webhook, or for changing `webhook`. */
 export function WebhookForm({
@@ -19,10 +21,11 @@ export function WebhookForm({
   const [url, setUrl] = useState(webhook?.url ?? '');
   const [description, setDescription] = useState(webhook?.description ?? '');
   const [chosen, setChosen] = useState(() => readChosen(webhook?.events ?? []));
-  // Those that wake a function have automations instead of events.
-  const wakes = webhook?.automations !== undefined;
+  // A webhook that wakes a function has automations instead of events, and stays one.
+  const [wakes, setWakes] = useState(webhook?.automations !== undefined);
+  const [automations, setAutomations] = useState(webhook?.automations ?? []);
   const save = useAction(async () => {
-    const body = { url, ...(wakes ? {} : { events: eventsOf(chosen) }) };
+    const body = { url, ...(wakes ? { automations } : { events: eventsOf(chosen) }) };
     onSaved(
       webhook
         ? await call('PATCH /api/v1/webhooks/{webhook}', {
@@ -39,11 +42,35 @@ export function WebhookForm({
         submit={webhook ? 'Save' : 'Create the webhook'}
         busy={save.busy}
         error={save.error}
-        shownFields={['url', 'events', 'description']}
+        shownFields={['url', 'events', 'automations', 'description']}
+        ready={!wakes || automations.length > 0}
         onSubmit={() => save.run()}
         onCancel={onClose}
       >
-        <Field label="URL" hint="Receives each event as a signed POST request." error={fieldError(save.error, 'url')}>
+        {webhook ? null : (
+          <fieldset className="choices">
+            <legend>What it receives</legend>
+            <label>
+              <input type="radio" name="receives" checked={!wakes} onChange={() => setWakes(false)} />
+              <span>
+                <strong>Events</strong>
+                <span className="hint">Such as uploads and completed runs.</span>
+              </span>
+            </label>
+            <label>
+              <input type="radio" name="receives" checked={wakes} onChange={() => setWakes(true)} />
+              <span>
+                <strong>Runs to execute</strong>
+                <span className="hint">Wakes a function that executes workflows in code.</span>
+              </span>
+            </label>
+          </fieldset>
+        )}
+        <Field
+          label="URL"
+          hint={wakes ? 'The address of the function.' : 'Receives each event as a signed POST request.'}
+          error={fieldError(save.error, 'url')}
+        >
           {(id, described) => (
             <input
               id={id}
@@ -66,7 +93,15 @@ export function WebhookForm({
             />
           )}
         </Field>
-        {wakes ? null : <EventChoice value={chosen} error={fieldError(save.error, 'events')} onChange={setChosen} />}
+        {wakes ? (
+          <AutomationChoice
+            value={automations}
+            error={fieldError(save.error, 'automations')}
+            onChange={setAutomations}
+          />
+        ) : (
+          <EventChoice value={chosen} error={fieldError(save.error, 'events')} onChange={setChosen} />
+        )}
       </Form>
     </Dialog>
   );

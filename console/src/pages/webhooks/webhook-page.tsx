@@ -11,6 +11,7 @@ import { optimistically, refresh, useAction, useApi } from '../../ui/query.ts';
 import { DeleteButton } from '../../ui/resource-page.tsx';
 import { Shown } from '../../ui/shown.tsx';
 import { Time } from '../../ui/time.tsx';
+import { AutomationLinks } from './automation-choice.tsx';
 import { Deliveries } from './deliveries.tsx';
 import { WebhookForm } from './webhook-form.tsx';
 import { WebhookSecret } from './webhook-secret.tsx';
@@ -28,6 +29,7 @@ function WebhookBody({ webhook, onChange }: { webhook: Webhook; onChange: (webho
   const [secret, setSecret] = useState<string>();
   const path = { webhook: webhook.id };
   const isPaused = webhook.status === 'paused';
+  const wakes = webhook.automations !== undefined;
   const test = useAction(() => call('POST /api/v1/webhooks/{webhook}/test', { path }), {
     say: 'The test event is being delivered.',
     refresh: ['GET /api/v1/webhooks/{webhook}/deliveries'],
@@ -65,15 +67,27 @@ function WebhookBody({ webhook, onChange }: { webhook: Webhook; onChange: (webho
         </DeleteButton>
       </PageHead>
       <ErrorNotice error={test.error ?? pause.error} />
+      {isPaused ? (
+        <div className="notice warning" role="status">
+          <p>
+            <strong>{wakes ? 'The function is not woken.' : 'Nothing is delivered.'}</strong>{' '}
+            {webhook.paused_reason ?? 'The webhook was paused.'}
+          </p>
+          <p>
+            {wakes
+              ? 'Runs wait. When the function works again, resume the webhook: the function is woken for all runs that wait.'
+              : 'Events are kept. When the receiver works again, resume the webhook: it gets them in order.'}
+          </p>
+        </div>
+      ) : null}
       <section className="card">
         <Details
           rows={[
             ['Status', <WebhookState key="status" webhook={webhook} />],
-            ['Paused because', webhook.paused_reason],
             ['Failing since', webhook.failing_since ? <Time key="failing" at={webhook.failing_since} /> : null],
             webhook.automations === undefined
               ? ['Events', <EventNames key="events" events={webhook.events} max={100} />]
-              : ['Wakes a function for runs of', webhook.automations.join(', ')],
+              : ['Executes runs of', <AutomationLinks key="automations" ids={webhook.automations} />],
             [
               'Old secret valid until',
               webhook.previous_secret_until ? <Time key="previous" at={webhook.previous_secret_until} /> : null,
@@ -116,7 +130,7 @@ function WebhookBody({ webhook, onChange }: { webhook: Webhook; onChange: (webho
         />
       ) : null}
       {secret === undefined ? null : (
-        <WebhookSecret title="The new secret" secret={secret} onClose={() => setSecret(undefined)} />
+        <WebhookSecret title="The new secret" secret={secret} wakes={wakes} onClose={() => setSecret(undefined)} />
       )}
     </>
   );

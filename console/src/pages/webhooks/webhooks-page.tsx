@@ -4,6 +4,7 @@ import type { Webhook } from '../../api/generated.ts';
 import { pageNumber, useFilters } from '../../ui/address.ts';
 import { Button } from '../../ui/button.tsx';
 import { Id } from '../../ui/copy.tsx';
+import { count } from '../../ui/format.ts';
 import { Empty, PageHead } from '../../ui/page.tsx';
 import { PagedTable } from '../../ui/paged-table.tsx';
 import { useApi } from '../../ui/query.ts';
@@ -26,7 +27,16 @@ const columns: Column<Webhook>[] = [
       </>
     ),
   },
-  { id: 'events', name: 'Events', cell: ({ events }) => <EventNames events={events} max={3} /> },
+  {
+    id: 'events',
+    name: 'Receives',
+    cell: ({ events, automations }) =>
+      automations === undefined ? (
+        <EventNames events={events} max={3} />
+      ) : (
+        `runs of ${count(automations.length, 'automation')}`
+      ),
+  },
   { id: 'status', name: 'Status', sort: ({ status }) => status, cell: (webhook) => <WebhookState webhook={webhook} /> },
   { id: 'id', name: 'Id', look: 'wide', cell: ({ id }) => <Id id={id} label={`…${id.slice(-6)}`} /> },
   { id: 'created', name: 'Created', sort: (one) => one.created_at, cell: (one) => <Time at={one.created_at} /> },
@@ -36,7 +46,7 @@ const columns: Column<Webhook>[] = [
 export function WebhooksPage() {
   const [{ page }, change] = useFilters({ page: '1' });
   const [creating, setCreating] = useState(false);
-  const [secret, setSecret] = useState<string>();
+  const [made, setMade] = useState<Webhook>();
   const webhooks = useApi('GET /api/v1/webhooks', { query: { page: pageNumber(page) } }, { keep: true });
   const create = (
     <Button kind="primary" onClick={() => setCreating(true)}>
@@ -45,10 +55,7 @@ export function WebhooksPage() {
   );
   return (
     <>
-      <PageHead
-        title="Webhooks"
-        lead="Your URLs that receive events, such as uploads, completed runs and your own events."
-      >
+      <PageHead title="Webhooks" lead="Your URLs that receive events, and functions that execute workflows in code.">
         {create}
       </PageHead>
       <PagedTable
@@ -65,15 +72,20 @@ export function WebhooksPage() {
       />
       {creating ? (
         <WebhookForm
-          onSaved={(made) => {
+          onSaved={(webhook) => {
             setCreating(false);
-            setSecret(made.secret);
+            setMade(webhook);
           }}
           onClose={() => setCreating(false)}
         />
       ) : null}
-      {secret === undefined ? null : (
-        <WebhookSecret title="The secret" secret={secret} onClose={() => setSecret(undefined)} />
+      {made?.secret === undefined ? null : (
+        <WebhookSecret
+          title="The secret"
+          secret={made.secret}
+          wakes={made.automations !== undefined}
+          onClose={() => setMade(undefined)}
+        />
       )}
     </>
   );
