@@ -61,6 +61,7 @@ export const tables: Readonly<Record<string, Table>> = {
   automation_program_work: ofApp('follows'),
   automation_run_children: ofApp('follows'),
   automation_run_entries: ofApp('follows'),
+  automation_run_files: ofApp('follows'),
   automation_run_generations: ofApp('follows'),
   automation_run_output: ofApp('follows'),
   automation_run_trees: ofApp('follows'),

@@ -19,7 +19,17 @@ export type Exported = {
 
 /** Columns that no file has: the app is named once, and the rest is internal. */
 export const omittedEverywhere: readonly string[] = [
-  ...['app_id', 'version', 'traceparent', 'tree_id', 'cause_tree_id', 'cause_depth', 'lease_holder', 'lease_until'],
+  ...[
+    'app_id',
+    'version',
+    'traceparent',
+    'tree_id',
+    'cause_tree_id',
+    'cause_depth',
+    'lease_holder',
+    'lease_until',
+    'known_to',
+  ],
 ];
 
 export const exported: Readonly<Record<string, Exported>> = {
@@ -118,7 +128,8 @@ export const leftOut: Readonly<Record<string, readonly string[]>> = {
     ...['automation_invocations', 'idempotency_holders', 'idempotency_records'],
   ],
   'Copies of events, which are in the archive.': ['webhook_deliveries'],
-  'Counters, and marks of deletions, which have ids only.': [
+  'Counters, marks of deletions, and which run names which file: they have ids only.': [
+    'automation_run_files',
     ...['kv_usage', 'kv_watches', 'rate_budgets', 'removed_knowledge_sources', 'doomed_blobs', 'app_changes'],
     ...['sign_in_failures'],
   ],

@@ -11,6 +11,12 @@ const members = {
   runs: runs('How many completed and cancelled runs of each automation are kept, the newest. Default: no limit.'),
   failed_days: days('Days for which failed runs are kept. Default: `days`.'),
   failed_runs: runs('How many failed runs of each automation are kept, the newest. Default: `runs`.'),
+  files: Type.Optional(
+    Type.Boolean({
+      description:
+        'Whether the files that only deleted runs made are deleted with them, unless something else refers to them. Default: false.',
+    }),
+  ),
 };
 
 /** How long the runs of an automation are kept after their end. Without members, for ever. */

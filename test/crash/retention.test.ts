@@ -19,7 +19,7 @@ const { db, send, appId, secret } = server;
 
 test('however often the server is killed while it deletes runs, each is whole, or gone and stated in the ledger', async () => {
   const scope = { appId, sandboxId: production };
-  const nodes = [{ id: 'a', kind: 'transform', value: 1 }];
+  const nodes = [{ id: 'a', kind: 'file_write', filename: 'a', content_type: 'text/plain', data: 'YQ==' }];
   const workflow = { kind: 'WorkflowGraph', version: 1, start_node: 'a', nodes };
   const created = await send<{ id: string }>('POST', '/automations', { name: 'x', type: 'invoked', workflow });
   const automation = `/automations/${created.body.id}`;
@@ -49,12 +49,15 @@ test('however often the server is killed while it deletes runs, each is whole, o
     const orphans = await db`
         select 1 from automation_run_entries e where not exists (select from automation_runs r where r.id = e.run_id)`;
     assert.equal(orphans.length, 0);
+    const files = await db<{ runId: string | null }[]>`
+        select n.run_id from files f left join automation_run_files n on n.file_id = f.id`;
+    assert.deepEqual(files.map(({ runId }) => runId).sort(), [...left].sort(), 'a run goes with its file');
     return left.size;
   };
   const prune = async () => {
     await db`select add_job('sweep_runs', '{}')`;
   };
-  const keep = (days: number) => send('PATCH', automation, { retention: { days } });
+  const keep = (days: number) => send('PATCH', automation, { retention: { days, files: true } });
 
   await keep(runCount - 20);
   // Its statement is written, and nothing is deleted yet.

@@ -9,7 +9,7 @@ import { checkSchedule, nextTick, ScheduleError } from '../../lib/cron.ts';
 import { AppError, type FieldError, found, invalidField, notFound } from '../../lib/errors.ts';
 import { formatId, newUuid, parseId } from '../../lib/ids.ts';
 import type { Caller, Scope } from '../../tenancy/caller.ts';
-import { coversScopes } from '../../tenancy/key-scopes.ts';
+import { coversScopes, requireScope } from '../../tenancy/key-scopes.ts';
 import { fieldId, findAgent, findNamedOwners, findUser, unknownReference } from '../../tenancy/references.ts';
 import { requireRoom } from '../../tenancy/room.ts';
 import { checkRetention } from '../../tenancy/run-retention.ts';
@@ -90,6 +90,8 @@ export function createAutomationService({ db, clock, secrets, ledger, expression
       throw invalidField('run_as_agent', 'cannot be combined with run_as_user');
     if (input.input_schema !== undefined) next.inputSchema = toJson(input.input_schema);
     checkRetention('retention', input.retention);
+    if (input.retention?.files === true)
+      requireScope(caller.scopes, { area: 'files', reads: false }, { what: 'retention.files' });
     checkRate(next);
     checkStart(next);
     next.nextTickAt =

@@ -7,6 +7,7 @@ import { formatId, parseId } from '../../lib/ids.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import type { ChildEnd } from '../engine/advance-deps.ts';
 import type { Expressions } from '../engine/expressions.ts';
+import { insertMadeFile } from '../runs/file-store.ts';
 import { loadRunCaller } from '../runs/identity.ts';
 import type { RunService } from '../runs/service.ts';
 import type { RunRow, WorkRow } from '../runs/store.ts';
@@ -26,7 +27,7 @@ export type NodeDomains = {
     delete(db: Db, caller: Caller, key: string, user: string | undefined): Promise<void>;
   };
   files: {
-    prepare(caller: Caller, body: Record<string, unknown>): Promise<PreparedWrite<unknown>>;
+    prepare(caller: Caller, body: Record<string, unknown>): Promise<PreparedWrite<{ id: string }>>;
     /** Throws 404, and NodeFailure for a file that a model cannot read. `bytesMax` is for the contents. */
     readAttachment(caller: Caller, file: string, bytesMax: number): Promise<Attachment>;
   };
@@ -98,7 +99,13 @@ export function createNodeServices(deps: NodeServiceDeps) {
       },
       async prepareFile(body) {
         const { commit, discard } = await domains.files.prepare(caller, body);
-        return { commit: async (tx) => ({ output: await caused(tx, commit) }), discard };
+        const write = async (tx: Db) => {
+          const file = await caused(tx, commit);
+          const id = parseId('file', file.id);
+          if (id !== undefined) await insertMadeFile(tx, run, id);
+          return { output: file };
+        };
+        return { commit: write, discard };
       },
       async emitEvent(tx, { name, payload }) {
         const { appId, sandboxId } = run;

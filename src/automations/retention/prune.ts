@@ -2,14 +2,15 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Database, Db } from '../../db/database.ts';
 import type { Ledger } from '../../ledger/seal.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { countFilesOf, deleteFilesOf, passFilesOn } from './file-store.ts';
 import * as store from './store.ts';
 
 const dayMs = 24 * 60 * 60 * 1_000;
 /** Idempotency keys and streams refer to a run for this long. */
 const keptMsMin = dayMs;
 const automationsPageMax = 100;
-/** Runs and journal entries that one transaction deletes. A single run may have more entries. */
-const batchMax = { runs: 200, entries: 10_000 };
+/** Runs, journal entries and files that one transaction deletes. A single run may have more entries. */
+const batchMax = { runs: 200, entries: 10_000, files: 1_000 };
 
 type PruneDeps = {
   db: Database;
@@ -20,7 +21,7 @@ type PruneDeps = {
 };
 
 /** What was deleted, or would be. */
-type Pruned = { runs: number; entries: number; bytes: number; extractions: number };
+type Pruned = { runs: number; entries: number; bytes: number; extractions: number; files: number };
 
 export type PruneOptions = {
   /** Only counts. */
@@ -53,7 +54,7 @@ export async function pruneRuns(deps: PruneDeps, options: PruneOptions = {}): Pr
 }
 
 function nothing(): Pruned {
-  return { runs: 0, entries: 0, bytes: 0, extractions: 0 };
+  return { runs: 0, entries: 0, bytes: 0, extractions: 0, files: 0 };
 }
 
 function add(total: Pruned, more: Pruned): void {
@@ -91,23 +92,26 @@ async function pruneKind(
     const work = (db: Db) => pruneBatch({ ...deps, tx: db }, automation, old, from, dryRun);
     const batch = dryRun ? await work(deps.db) : await deps.db.begin(work);
     add(pruned, batch.pruned);
-    if (batch.last === undefined) return;
-    after = batch.last;
+    if (batch.next === undefined) return;
+    after = batch.next.after;
   }
 }
 
-/** Deletes the next runs. Returns the last one that was looked at; undefined at the end. */
+/** What a batch deleted, and where the next one begins; undefined at the end. */
+type Batch = { pruned: Pruned; next: { after: store.RunPlace | undefined } | undefined };
+
+/** Deletes the next runs, or a part of their files if there are many. */
 async function pruneBatch(
   { tx, ledger, deleteExtractions }: PruneDeps & { tx: Db },
   automation: store.RetainedAutomation,
   old: store.OldRuns,
   after: store.RunPlace | undefined,
   dryRun: boolean,
-): Promise<{ pruned: Pruned; last: store.RunPlace | undefined }> {
+): Promise<Batch> {
   const { appId, retention } = automation;
   // The setting may have changed since the last batch.
   if (!isDeepStrictEqual(await store.findRetention(tx, automation), retention))
-    return { pruned: nothing(), last: undefined };
+    return { pruned: nothing(), next: undefined };
   const found = await store.listOldRuns(tx, automation, old, after, batchMax.runs, !dryRun);
   const looked = takeEntries(found);
   const free = await store.listFree(
@@ -122,10 +126,18 @@ async function pruneBatch(
     entries: runs.reduce((sum, { sequence }) => sum + sequence, 0),
     bytes: runs.reduce((sum, { journalBytes }) => sum + Number(journalBytes), 0),
     extractions: 0,
+    files: 0,
   };
   if (runs.length > 0) {
     const extractions = await store.listOwnExtractions(tx, appId, ids);
     pruned.extractions = extractions.length;
+    if (retention.files === true) {
+      const removed = { appId, runs: ids, extractions };
+      pruned.files = dryRun ? await countFilesOf(tx, removed) : await deleteFilesOf(tx, removed, batchMax.files);
+      if (!dryRun && pruned.files === batchMax.files)
+        return { pruned: { ...nothing(), files: pruned.files }, next: { after } };
+      if (!dryRun) await passFilesOn(tx, removed);
+    }
     if (!dryRun) {
       const removed = runs.map(({ completedAt: at, ...run }) => ({ ...run, at }));
       await ledger.noteRemovedRuns(tx, automation, removed);
@@ -134,7 +146,7 @@ async function pruneBatch(
     }
   }
   const last = looked.at(-1);
-  return { pruned, last: last && { createdAt: last.place, id: last.id } };
+  return { pruned, next: last && { after: { createdAt: last.place, id: last.id } } };
 }
 
 /** As many of these runs as have few enough entries together, at least one. */

@@ -11,6 +11,7 @@ import type { KeyScope } from '../../tenancy/key-scopes.ts';
 import { currentTraceparent } from '../../tracing/trace.ts';
 import type { RunStatus } from '../engine/fold.ts';
 import type { DraftEntry, JournalEntry } from '../engine/journal.ts';
+import { filesNamedIn, nameFiles } from './file-store.ts';
 import { secretsVersion } from './secret-store.ts';
 
 export type RunRow = {
@@ -144,6 +145,8 @@ export function isTerminal({ status }: { status: RunStatus }): boolean {
 /** Inserts a run and the job that advances it, unless a program of the user executes it or it has already failed. */
 export async function insertRun(db: Db, run: NewRun): Promise<RunRow> {
   const status = run.error ? 'failed' : 'pending';
+  const payload = JSON.stringify(run.payload ?? null);
+  const input = run.input === undefined ? null : JSON.stringify(run.input);
   const [row] = await db<[RunRow]>`
     with made as (
       insert into automation_runs (app_id, id, sandbox_id, automation_id, graph_version, program, type, status, input,
@@ -151,7 +154,7 @@ export async function insertRun(db: Db, run: NewRun): Promise<RunRow> {
         invoked_by_user_id, invoked_by_agent_id, acts_as_user_id, acts_as_agent_id, scopes, org_id, team_id, user_id,
         timeout_seconds, concurrency_key, rate_key, traceparent, completed_at, created_at, updated_at)
       values (${run.appId}, ${run.id}, ${run.sandboxId}, ${run.automationId}, ${run.graphVersion}, ${run.program}, ${run.type}, ${status},
-        ${run.input === undefined ? null : JSON.stringify(run.input)}::text::json, ${JSON.stringify(run.payload ?? null)}::text::json,
+        ${input}::text::json, ${payload}::text::json,
         ${run.participants ? JSON.stringify(run.participants) : null}::text::json,
         ${run.error ? JSON.stringify(run.error) : null}::text::json,
         ${run.eventId ?? null}, ${run.scheduledAt ?? null}, ${run.depth ?? 0}, ${run.eventDepth ?? 0}, ${run.treeId ?? null},
@@ -161,6 +164,7 @@ export async function insertRun(db: Db, run: NewRun): Promise<RunRow> {
         ${run.orgId ?? null}, ${run.teamId ?? null}, ${run.userId ?? null}, ${run.timeoutSeconds ?? null},
         ${run.concurrencyKey ?? null}, ${run.rateKey ?? null}, ${currentTraceparent() ?? null}, ${run.error ? run.createdAt : null}, ${run.createdAt}, ${run.createdAt})
       returning *),
+    ${nameFiles(db, 'made', filesNamedIn([payload, input]))}
     job as (
       select add_job('advance_run', json_strip_nulls(json_build_object('appId', made.app_id, 'runId', made.id,
         'traceparent', made.traceparent)))
@@ -341,6 +345,7 @@ export async function appendEntries(db: Db, append: Append): Promise<boolean> {
         r.traceparent, r.wake_at, old.status as status_before, old.wake_at as wake_before),
     unscheduled as (${deleteWake(db)}),
     ${ended ? cancelWaitingApprovals(db, now) : db``}
+    ${nameFiles(db, 'moved', filesNamedIn(written.map(({ record }) => record)))}
     written as (
       insert into automation_run_entries (app_id, run_id, sequence, id, type, node_id, command_id, timer_id, record, created_at, link)
       select moved.app_id, moved.id, ${expected}::integer + e.place::integer, e.id, e.type, e.node_id, e.command_id, e.timer_id,

@@ -35,6 +35,8 @@ export async function run(options: { dryRun?: boolean; app?: string }): Promise<
   });
 }
 
-function describe({ runs, entries, bytes, extractions }: Record<'runs' | 'entries' | 'bytes' | 'extractions', number>) {
-  return `${countOf(runs, 'run')}, ${countOf(entries, 'entry', 'entries')} of ${countOf(bytes, 'byte')}, ${countOf(extractions, 'extraction')}`;
+type Counts = Record<'runs' | 'entries' | 'bytes' | 'extractions' | 'files', number>;
+
+function describe({ runs, entries, bytes, extractions, files }: Counts) {
+  return `${countOf(runs, 'run')}, ${countOf(entries, 'entry', 'entries')} of ${countOf(bytes, 'byte')}, ${countOf(extractions, 'extraction')}, ${countOf(files, 'file')}`;
 }

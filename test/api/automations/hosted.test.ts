@@ -129,6 +129,43 @@ test('a function is woken for each part of a run, and continues it with the clai
   await webhooks.api('DELETE', `/webhooks/${heard.id}`);
 });
 
+test('with `waitUntil`, a function responds before its work is done, and reports what fails', async () => {
+  const { promise: gate, resolve: open } = Promise.withResolvers<void>();
+  const { id, name, host, webhook } = await deploy(async () => undefined);
+  const flow = workflow(name, {}, async (run) => {
+    await run.step('long', () => gate);
+    return run.step('last', () => 'done');
+  });
+  const errors: unknown[] = [];
+  const statuses: number[] = [];
+  const work: Promise<unknown>[] = [];
+  const waitUntil = (more: Promise<unknown>) => void work.push(more);
+  const deployAs = (more: object) => {
+    const handle = serve([flow], { secret: webhook.secret, onError: (error) => errors.push(error), ...more });
+    host.handler = async (request) => {
+      const response = await handle(request, { waitUntil });
+      statuses.push(response.status);
+      return response;
+    };
+  };
+  deployAs({});
+  const { id: run } = await client.invoke(id);
+  await until(async () => (await webhooks.deliveries(webhook.id))[0]?.state === 'delivered');
+  await client.waitUntil(run, (_run, { data }) => data.some(({ node_id: node }) => node === 'long'));
+  assert.deepEqual([statuses, (await client.run(run)).status], [[202], 'running']);
+  open();
+  assert.equal((await client.waitForEnd(run)).result, 'done');
+  await Promise.all(work);
+  assert.deepEqual(errors, []);
+
+  deployAs({ fetch: () => Promise.reject(new Error('No network.')) });
+  await client.invoke(id);
+  await until(async () => statuses.length === 2 && errors.length > 0);
+  await Promise.all(work);
+  assert.equal(statuses[1], 202);
+  await webhooks.api('DELETE', `/webhooks/${webhook.id}`);
+});
+
 test('a claim is a credential for its run alone, until it ends', async () => {
   const { id, offers } = await listen('/claim');
   await client.invoke(id);
@@ -346,4 +383,28 @@ test('a function takes only messages that its webhook signed', async () => {
   const send = (init: RequestInit) => handle(new Request('http://function.example/', init));
   assert.equal((await send({ method: 'GET' })).status, 405);
   assert.equal((await send({ method: 'POST', body: '{}' })).status, 401);
+});
+
+// The last test of this file: functions refuse messages of a clock so far ahead.
+test('a webhook without progress for three days is paused, and resuming it wakes its runs immediately', async () => {
+  const { id, offers, webhook } = await listen('/stuck');
+  await client.invoke(id);
+  await offers(1);
+  await pass(31);
+  await offers(2);
+  const { failing_since: since, status } = await webhooks.get(webhook.id);
+  assert.ok(since !== undefined);
+  assert.equal(status, 'active');
+  await pass(3 * 24 * 3_600);
+  await until(async () => (await webhooks.get(webhook.id)).status === 'paused');
+  assert.equal((await webhooks.get(webhook.id)).paused_reason, `No run was continued since ${since}.`);
+  await pass(7_200);
+  await until(async () => (await openJobs('wake%')) === 0);
+  assert.equal((await offers(2)).length, 2, 'a paused webhook wakes nothing');
+  const resumed = await webhooks.api<TestWebhook>('POST', `/webhooks/${webhook.id}/resume`);
+  assert.deepEqual([resumed.body.status, resumed.body.failing_since], ['active', undefined]);
+  const [, , third] = await offers(3);
+  const end = { after_sequence: 1, entries: [{ type: 'run_completed', payload: 'at last' }] };
+  assert.equal((await claimed(third?.claim ?? '', 'entries', end)).status, 200);
+  assert.equal((await client.run(third?.run ?? '')).result, 'at last');
 });

@@ -66,7 +66,7 @@ test('runs are kept for ever unless their automation or the app says otherwise',
   const { client, runs, prune, left } = await createApp();
   const automation = await client.createAutomation({ workflow: quick });
   const ids = await runs(automation, 5_000);
-  assert.deepEqual(await prune(), { runs: 0, entries: 0, bytes: 0, extractions: 0 });
+  assert.deepEqual(await prune(), { runs: 0, entries: 0, bytes: 0, extractions: 0, files: 0 });
   assert.deepEqual(await left(ids), ids);
 });
 
@@ -144,6 +144,7 @@ test('a retention that keeps failed runs for a shorter time, or has other member
     [{ runs: 10, failed_runs: 9 }, 'retention.failed_runs'],
     [{ days: 0 }, 'retention.days'],
     [{ hours: 1 }, 'retention.hours'],
+    [{ files: 'all' }, 'retention.files'],
   ] as const) {
     const body = { name: 'x', type: 'invoked', retention };
     const refused = await client.call<ErrorBody>('POST', '/automations', body);
@@ -199,6 +200,89 @@ test('extractions of deleted runs go with them, and the files that they wrote ar
   assert.equal(extractions, 1);
   assert.equal((await prune()).extractions, 1);
   assert.deepEqual([await list('extractions'), await list('files')], [0, files]);
+});
+
+test('with `files`, the files that only deleted runs made go with them, and others stay', async () => {
+  const { app, client, runs, prune } = await createApp();
+  const retention = { days: 1, files: true };
+  const write = { kind: 'file_write', filename: 'a.txt', content_type: 'text/plain', data: 'aGVsbG8=' };
+  const automation = await client.createAutomation({
+    retention,
+    workflow: graphOf(
+      { ...write, id: 'w', on_success: 'e' },
+      { id: 'e', kind: 'extract', file: '{{$nodes.w.id}}', destination_kind: 'storage', destination_path: 'out' },
+    ),
+  });
+  const ids = await runs(automation, 9, 9, 9, 9, 9, 9);
+  const files: string[] = [];
+  for (const id of ids) {
+    const end = (await client.journal(id)).find(({ type, node_id: node }) => type === 'node_completed' && node === 'w');
+    assert.ok(end);
+    files.push((end.record.payload as { id: string }).id);
+  }
+  const [alone, changed, named, shown, input, ingested] = files as [string, string, string, string, string, string];
+  const exists = async (file: string) => (await client.call('GET', `/files/${file}`)).status === 200;
+  const total = async () => (await client.call<{ total_entries: number }>('GET', '/files')).body.total_entries;
+  const must = async (method: string, path: string, body?: unknown) => {
+    const done = await client.call<{ id: string }>(method, path, body);
+    assert.ok(done.status < 300, done.text);
+    return done.body;
+  };
+  await must('PATCH', `/files/${changed}`, { acl: { grants: [{ principal_type: 'everyone', actions: ['read'] }] } });
+  const reader = await client.createAutomation({ workflow: quick, retention });
+  const { id: readerRun } = await client.waitForEnd(
+    (await client.invoke(reader.id, { payload: { see: `/files/${named}` } })).id,
+  );
+  const teller = await client.createAutomation({
+    retention,
+    workflow: graphOf({ id: 't', kind: 'transform', value: { of: { file: shown } } }),
+  });
+  const [tellerRun] = (await runs(teller, 0)) as [string];
+  await must('POST', '/extractions', { file: input, destination_kind: 'storage' });
+  const { id: user } = await server.provision.user(app);
+  const source = await must('POST', '/knowledge_sources', { type: 'knowledge/documents', user });
+  await must('POST', `/knowledge_sources/${source.id}/ingest`, { file: ingested });
+  const plain = await client.createAutomation({ workflow: graphOf({ ...write, id: 'w' }), retention: { days: 1 } });
+  await runs(plain, 9);
+
+  const before = await total();
+  const counted = await prune(true);
+  assert.equal(await total(), before);
+  // Each run also wrote an output of its extraction, which goes with it.
+  assert.deepEqual([counted.runs, counted.extractions, counted.files], [7, 6, 7]);
+  assert.deepEqual(await prune(), counted);
+  assert.equal(await total(), before - 7);
+  assert.deepEqual(await Promise.all(files.map(exists)), [false, true, true, true, true, true]);
+  assert.equal(await exists(alone), false);
+
+  // The last run that names a file takes it along.
+  await ageRun(readerRun, 9);
+  await ageRun(tellerRun, 9);
+  assert.equal((await prune()).files, 2);
+  assert.deepEqual(await Promise.all(files.map(exists)), [false, true, false, false, true, true]);
+});
+
+test('many files of one run are deleted batch by batch before the run', async () => {
+  const { app, client, runs, prune, left } = await createApp();
+  const write = { id: 'w', kind: 'file_write', filename: 'a.txt', content_type: 'text/plain', data: 'aGVsbG8=' };
+  const automation = await client.createAutomation({
+    workflow: graphOf(write),
+    retention: { days: 5, files: true },
+  });
+  const ids = await runs(automation, 9);
+  const count = async () => (await db`select 1 from files where app_id = ${app.app.uuid}`).length;
+  await db`
+    with copies as (
+      insert into files (app_id, id, sandbox_id, filename, content_type, size, checksum, blob_key)
+      select app_id, new_uuid(), sandbox_id, filename, content_type, size, checksum, app_id || '/' || new_uuid()
+      from files, generate_series(1, 2500) where app_id = ${app.app.uuid} returning app_id, id)
+    insert into automation_run_files (app_id, run_id, file_id, made)
+    select app_id, ${uuidOf(ids[0] ?? '')}::uuid, id, true from copies`;
+  assert.equal(await count(), 2_501);
+  assert.equal((await prune(true)).files, 2_501);
+  const pruned = await prune();
+  assert.deepEqual([pruned.runs, pruned.files], [1, 2_501]);
+  assert.deepEqual([await count(), await left(ids)], [0, []]);
 });
 
 test('a run that is missing without a statement is found, and one that returns after it', async () => {

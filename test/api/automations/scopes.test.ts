@@ -234,3 +234,16 @@ test('a run that acts as its invoker is bounded by the scopes of the key that in
   assert.equal((await invoke(automationsKey, asVictim.id)).status, 'completed');
   assert.equal((await invoke(await createKey('automations', 'kv:read'), reader.id)).status, 'completed');
 });
+
+test('a key needs `files` to have files deleted with the runs that made them', async () => {
+  const body = { name: 'x', type: 'invoked', retention: { days: 9, files: true } };
+  const refused = await as(automationsKey, 'POST', '/automations', body);
+  assert.equal(refused.status, 403, refused.text);
+  assert.match(refused.body.error.message, /retention\.files/);
+  const created = await as(await createKey('automations', 'files'), 'POST', '/automations', body);
+  assert.equal(created.status, 201, created.text);
+  const path = `/automations/${created.body.id}`;
+  assert.equal((await as(automationsKey, 'PATCH', path, { name: 'y' })).status, 200);
+  assert.equal((await as(automationsKey, 'PATCH', path, { retention: { days: 8, files: true } })).status, 403);
+  assert.equal((await as(automationsKey, 'PATCH', path, { retention: { days: 8 } })).status, 200);
+});

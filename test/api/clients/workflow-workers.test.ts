@@ -5,10 +5,13 @@ import { createInterface } from 'node:readline';
 import { after, test } from 'node:test';
 import { AutomationsClient, entryTypes, type Run } from '../../support/automations.ts';
 import { basicEnvironment } from '../../support/command.ts';
+import { findFreePort } from '../../support/free-port.ts';
 import { programOf } from '../../support/programs.ts';
 import { pythonModules, pythonPath } from '../../support/python.ts';
 import { startTestServer } from '../../support/server.ts';
 import { projectRoot } from '../../support/source.ts';
+import { until } from '../../support/until.ts';
+import { WebhooksClient } from '../../support/webhooks.ts';
 
 /* The workers of both languages do the same in the same scenarios, and write the same journals. */
 
@@ -22,7 +25,7 @@ const languages = {
 } as const;
 type Language = keyof typeof languages;
 
-const server = await startTestServer();
+const server = await startTestServer({ env: { QUARRY_FETCH_ALLOW: '127.0.0.1' } });
 const app = await server.provision.app();
 const client = new AutomationsClient(server, app);
 const workers = new Set<ChildProcess>();
@@ -37,10 +40,8 @@ class Worker {
   readonly #lines: AsyncIterator<string>;
   errors = '';
 
-  constructor(language: Language, version: string) {
-    const { command, env } = languages[language];
-    const [program, ...args] = command;
-    this.process = spawn(program, [...args, server.baseUrl, app.secretKey, `${language}-`, version], {
+  constructor([program = '', ...args]: readonly string[], env: Record<string, string>) {
+    this.process = spawn(program, args, {
       cwd: projectRoot,
       stdio: ['ignore', 'pipe', 'pipe'],
       env: { ...basicEnvironment(), ...env },
@@ -68,7 +69,8 @@ class Worker {
 }
 
 async function start(language: Language, version = '1'): Promise<Worker> {
-  const one = new Worker(language, version);
+  const { command, env } = languages[language];
+  const one = new Worker([...command, server.baseUrl, app.secretKey, `${language}-`, version], env);
   assert.equal(await one.line(), 'started');
   return one;
 }
@@ -194,4 +196,48 @@ test('a run that the code does not fit waits for code that does', async () => {
   const fitting = await start('python', 'd');
   assert.equal((await client.waitForEnd(id)).result, 2);
   await fitting.end('SIGTERM');
+});
+
+test('a function in Python continues its runs, takes only signed messages, and may respond before its work is done', async () => {
+  const name = 'python-function';
+  await client.createAutomation({ lookup_key: name, workflow: programOf(name) });
+  const webhooks = new WebhooksClient(server, app.secretKey);
+  const url = `http://127.0.0.1:${await findFreePort()}/`;
+  const made = await webhooks.api<{ id: string; secret: string }>('POST', '/webhooks', { url, automations: [name] });
+  assert.equal(made.status, 201, made.text);
+  const { command, env } = languages.python;
+  const program = command.map((part) => part.replace('scenarios.py', 'function.py'));
+  const host = new Worker([...program, new URL(url).port, made.body.secret, name], env);
+  assert.equal(await host.line(), 'started');
+  const status = async (method: string, body?: string) =>
+    (await fetch(url, { method, ...(body === undefined ? {} : { body }) })).status;
+  assert.deepEqual([await status('GET'), await status('POST', '{}')], [405, 401]);
+  assert.equal(await status('POST', 'a'.repeat(1024 * 1024 + 1)), 413);
+
+  const { id: first } = await client.invoke(name);
+  await waitsFor(first, 'signal');
+  await signal(first);
+  assert.deepEqual((await client.waitForEnd(first)).result, ['cmd_', 8]);
+  assert.match(await host.line(), /^begun cmd_/);
+  const begun = (await client.journal(first)).filter(({ type }) => type === 'node_started');
+  assert.deepEqual(
+    begun.map(({ node_id: node }) => node),
+    ['first', 'go', 'second'],
+  );
+
+  const { id: held } = await client.invoke(name, { payload: { holds: true } });
+  assert.match(await host.line(), /^begun cmd_/);
+  await client.call('POST', `/automation_runs/${held}/cancel`);
+  assert.equal((await client.waitForEnd(held)).status, 'cancelled');
+
+  await webhooks.api('PATCH', `/webhooks/${made.body.id}`, { url: `${url}later` });
+  const { id: late } = await client.invoke(name);
+  await signal(late);
+  assert.deepEqual((await client.waitForEnd(late)).result, ['cmd_', 8]);
+  const isAccepted = async () =>
+    (await webhooks.deliveries(made.body.id)).some(({ log }) => log.at(-1)?.status === 202);
+  await until(isAccepted);
+  await webhooks.api('DELETE', `/webhooks/${made.body.id}`);
+  await host.end('SIGTERM');
+  assert.doesNotMatch(host.errors, /Warning|never retrieved|Traceback/);
 });

@@ -6,10 +6,11 @@ import asyncio
 import json
 import threading
 import time
-from typing import Any, Awaitable, Callable, Dict, List, Mapping, Optional, Set, Tuple, TypeVar
+from typing import Any, Awaitable, Callable, Dict, List, Mapping, Optional, Set, Tuple, TypeVar, Union
 
 from . import types
 from ._async.connection import AsyncConnection
+from ._async.runtime import CallOptions
 from ._shared import path
 from .errors import QuarryError
 
@@ -50,11 +51,43 @@ class Step:
         self.error: Mapping[str, Any] = {}
 
 
+# A claimed run: the beginning of its journal.
+Work = Union[types.ClaimedWork, types.ClaimedJournal]
+# How the holder of a claim reads and writes its run: "journal" or "entries", and the members of the body.
+Post = Callable[[str, Json], Awaitable[Any]]
+
+
+def claim_of_worker(connection: AsyncConnection, work: types.ClaimedWork, lease_seconds: int) -> Post:
+    """The claim of a worker, whose key is the credential."""
+    run = path("/api/v1/automation_runs/{}", work["run"]["id"])
+    urls = {"entries": f"{run}/entries", "journal": f"{run}/claimed_journal"}
+
+    async def post(name: str, body: Json) -> Any:
+        sent = {"claim": work["claim"], **body}
+        return await connection.call("POST", urls[name], body=sent, options=_options(lease_seconds))
+
+    return post
+
+
+def claim_of_function(connection: AsyncConnection, lease_seconds: int) -> Post:
+    """The claim of a function, which is the credential of its connection."""
+
+    async def post(name: str, body: Json) -> Any:
+        url = f"/api/v1/claimed_run/{name}"
+        return await connection.call("POST", url, body=body, options=_options(lease_seconds))
+
+    return post
+
+
+def _options(lease_seconds: int) -> CallOptions:
+    return {"retries": 0, "timeout": lease_seconds + 30.0}
+
+
 class Execution:
     """One claim on a run: replays what its journal has, executes what it has not, and writes that."""
 
-    def __init__(self, connection: AsyncConnection, work: types.ClaimedWork, lease_seconds: int) -> None:
-        self._connection = connection
+    def __init__(self, post: Post, work: Work, lease_seconds: int) -> None:
+        self._post = post
         self._work = work
         self._lease_seconds = lease_seconds
         self._sequence = work["sequence"]
@@ -99,7 +132,7 @@ class Execution:
                     self._apply(entry)
             if cursor is None:
                 return payload
-            page = await self._post("claimed_journal", {"after_cursor": cursor})
+            page = await self._post("journal", {"after_cursor": cursor})
             journal, cursor = page["journal"], page.get("after_cursor")
 
     async def _run(self, body: Callable[[Any], Awaitable[Any]], payload: Any) -> None:
@@ -120,12 +153,6 @@ class Execution:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
-
-    async def _post(self, name: str, body: Json) -> Any:
-        url = path("/api/v1/automation_runs/{}", self._work["run"]["id"]) + "/" + name
-        sent = {"claim": self._work["claim"], **body}
-        options: Any = {"retries": 0, "timeout": self._lease_seconds + 30.0}
-        return await self._connection.call("POST", url, body=sent, options=options)
 
     async def visit(self, step_id: str, kind: str) -> Optional[Step]:
         """The step of the journal, if it has one. Ends the execution if the code does not fit it."""

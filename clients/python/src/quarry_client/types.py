@@ -587,6 +587,8 @@ class AppRunRetention(TypedDict):
     """Days for which failed runs are kept. Default: `days`."""
     failed_runs: NotRequired[int]
     """How many failed runs of each automation are kept, the newest. Default: `runs`."""
+    files: NotRequired[bool]
+    """Whether the files that only deleted runs made are deleted with them, unless something else refers to them. Default: false."""
 
 
 
@@ -2095,6 +2097,10 @@ class Model(TypedDict):
     """How many numbers each vector has. Required for the kind `embedding`: vectors of another length are refused."""
     batch_texts: NotRequired[int]
     """Of the kind `embedding`: how many texts one request may have. Default: 64."""
+    query_prefix: NotRequired[str]
+    """Of the kind `embedding`: text that the model expects before a question, such as `query: `. It is sent exactly as it is, with its spaces."""
+    passage_prefix: NotRequired[str]
+    """Of the kind `embedding`: text that the model expects before a passage, such as `passage: `. Another prefix makes other vectors: sources that name the model embed their documents again."""
     modalities: List[Literal["text", "image", "file"]]
     """What the model reads."""
     prices: NotRequired[ModelPrices]
@@ -2785,6 +2791,8 @@ class AutomationRetention(TypedDict):
     """Days for which failed runs are kept. Default: `days`."""
     failed_runs: NotRequired[int]
     """How many failed runs of each automation are kept, the newest. Default: `runs`."""
+    files: NotRequired[bool]
+    """Whether the files that only deleted runs made are deleted with them, unless something else refers to them. Default: false."""
 
 
 
@@ -3974,6 +3982,8 @@ class UpdateAppRequestRunRetention(TypedDict):
     """Days for which failed runs are kept. Default: `days`."""
     failed_runs: NotRequired[int]
     """How many failed runs of each automation are kept, the newest. Default: `runs`."""
+    files: NotRequired[bool]
+    """Whether the files that only deleted runs made are deleted with them, unless something else refers to them. Default: false."""
 
 
 
@@ -4904,6 +4914,10 @@ class CreateModelRequest(TypedDict):
     """How many numbers each vector has. Required for the kind `embedding`: vectors of another length are refused."""
     batch_texts: NotRequired[int]
     """Of the kind `embedding`: how many texts one request may have. Default: 64."""
+    query_prefix: NotRequired[str]
+    """Of the kind `embedding`: text that the model expects before a question, such as `query: `. It is sent exactly as it is, with its spaces."""
+    passage_prefix: NotRequired[str]
+    """Of the kind `embedding`: text that the model expects before a passage, such as `passage: `. Another prefix makes other vectors: sources that name the model embed their documents again."""
     modalities: NotRequired[List[Literal["text", "image", "file"]]]
     """What the model reads. Default: only text."""
     prices: NotRequired[CreateModelRequestPrices]
@@ -4948,6 +4962,10 @@ class UpdateModelRequest(TypedDict):
     """How many numbers each vector has. Required for the kind `embedding`: vectors of another length are refused."""
     batch_texts: NotRequired[Optional[int]]
     """Of the kind `embedding`: how many texts one request may have. Default: 64."""
+    query_prefix: NotRequired[Optional[str]]
+    """Of the kind `embedding`: text that the model expects before a question, such as `query: `. It is sent exactly as it is, with its spaces."""
+    passage_prefix: NotRequired[Optional[str]]
+    """Of the kind `embedding`: text that the model expects before a passage, such as `passage: `. Another prefix makes other vectors: sources that name the model embed their documents again."""
     modalities: NotRequired[List[Literal["text", "image", "file"]]]
     """What the model reads. Default: only text."""
     prices: NotRequired[Optional[UpdateModelRequestPrices]]
@@ -5628,6 +5646,8 @@ class CreateAutomationRequestRetention(TypedDict):
     """Days for which failed runs are kept. Default: `days`."""
     failed_runs: NotRequired[int]
     """How many failed runs of each automation are kept, the newest. Default: `runs`."""
+    files: NotRequired[bool]
+    """Whether the files that only deleted runs made are deleted with them, unless something else refers to them. Default: false."""
 
 
 
@@ -5722,6 +5742,8 @@ class UpdateAutomationRequestRetention(TypedDict):
     """Days for which failed runs are kept. Default: `days`."""
     failed_runs: NotRequired[int]
     """How many failed runs of each automation are kept, the newest. Default: `runs`."""
+    files: NotRequired[bool]
+    """Whether the files that only deleted runs made are deleted with them, unless something else refers to them. Default: false."""
 
 
 

@@ -12,7 +12,7 @@ from typing import Any, Awaitable, Callable, Dict, List, Optional, Sequence, Set
 from . import types
 from ._async.client import AsyncQuarry
 from ._shared import path
-from ._workflow_execution import Execution, WorkflowError
+from ._workflow_execution import Execution, WorkflowError, claim_of_worker
 from ._workflow_run import Answer, P, R, Retry, Run, StepError, StepTools, Workflow
 from .errors import QuarryError
 
@@ -141,7 +141,8 @@ class Worker:
             found = await self._workflow_of(work["run"]["automation"])
             if found is None:
                 return
-            execution = Execution(self._connection, work, self._lease_seconds)
+            post = claim_of_worker(self._connection, work, self._lease_seconds)
+            execution = Execution(post, work, self._lease_seconds)
             self._executions.add(execution)
             try:
                 if self._is_stopping:

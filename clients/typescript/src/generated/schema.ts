@@ -495,6 +495,8 @@ runs?: number | undefined;
 failed_days?: number | undefined;
 /** How many failed runs of each automation are kept, the newest. Default: `runs`. */
 failed_runs?: number | undefined;
+/** Whether the files that only deleted runs made are deleted with them, unless something else refers to them. Default: false. */
+files?: boolean | undefined;
 } | undefined;
 /** `false` if no assistant may connect to the app by OAuth. Absent if they may, and in lists. */
 assistants?: boolean | undefined;
@@ -1742,6 +1744,10 @@ timeout_seconds?: number | undefined;
 dimensions?: number | undefined;
 /** Of the kind `embedding`: how many texts one request may have. Default: 64. */
 batch_texts?: number | undefined;
+/** Of the kind `embedding`: text that the model expects before a question, such as `query: `. It is sent exactly as it is, with its spaces. */
+query_prefix?: string | undefined;
+/** Of the kind `embedding`: text that the model expects before a passage, such as `passage: `. Another prefix makes other vectors: sources that name the model embed their documents again. */
+passage_prefix?: string | undefined;
 /** What the model reads. */
 modalities: Array<'text' | 'image' | 'file'>;
 /** What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens. */
@@ -2402,6 +2408,8 @@ runs?: number | undefined;
 failed_days?: number | undefined;
 /** How many failed runs of each automation are kept, the newest. Default: `runs`. */
 failed_runs?: number | undefined;
+/** Whether the files that only deleted runs made are deleted with them, unless something else refers to them. Default: false. */
+files?: boolean | undefined;
 } | undefined;
 /** When the next scheduled run starts, in ISO 8601. */
 next_run_at?: string | undefined;
@@ -3304,6 +3312,8 @@ runs?: number | undefined;
 failed_days?: number | undefined;
 /** How many failed runs of each automation are kept, the newest. Default: `runs`. */
 failed_runs?: number | undefined;
+/** Whether the files that only deleted runs made are deleted with them, unless something else refers to them. Default: false. */
+files?: boolean | undefined;
 } | null | undefined;
 /** Whether assistants may connect to the MCP endpoint by OAuth, where the server runs with `QUARRY_MCP_OAUTH`. `false` also disconnects those that are. */
 assistants?: boolean | undefined;
@@ -4060,6 +4070,10 @@ timeout_seconds?: number | undefined;
 dimensions?: number | undefined;
 /** Of the kind `embedding`: how many texts one request may have. Default: 64. */
 batch_texts?: number | undefined;
+/** Of the kind `embedding`: text that the model expects before a question, such as `query: `. It is sent exactly as it is, with its spaces. */
+query_prefix?: string | undefined;
+/** Of the kind `embedding`: text that the model expects before a passage, such as `passage: `. Another prefix makes other vectors: sources that name the model embed their documents again. */
+passage_prefix?: string | undefined;
 /** What the model reads. Default: only text. */
 modalities?: Array<'text' | 'image' | 'file'> | undefined;
 /** What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens. */
@@ -4096,6 +4110,10 @@ timeout_seconds?: number | null | undefined;
 dimensions?: number | undefined;
 /** Of the kind `embedding`: how many texts one request may have. Default: 64. */
 batch_texts?: number | null | undefined;
+/** Of the kind `embedding`: text that the model expects before a question, such as `query: `. It is sent exactly as it is, with its spaces. */
+query_prefix?: string | null | undefined;
+/** Of the kind `embedding`: text that the model expects before a passage, such as `passage: `. Another prefix makes other vectors: sources that name the model embed their documents again. */
+passage_prefix?: string | null | undefined;
 /** What the model reads. Default: only text. */
 modalities?: Array<'text' | 'image' | 'file'> | undefined;
 /** What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens. */
@@ -4707,6 +4725,8 @@ runs?: number | undefined;
 failed_days?: number | undefined;
 /** How many failed runs of each automation are kept, the newest. Default: `runs`. */
 failed_runs?: number | undefined;
+/** Whether the files that only deleted runs made are deleted with them, unless something else refers to them. Default: false. */
+files?: boolean | undefined;
 } | null | undefined;
 /** Stored as given; replaces the whole map. */
 metadata?: Record<string, unknown> | undefined;
@@ -4783,6 +4803,8 @@ runs?: number | undefined;
 failed_days?: number | undefined;
 /** How many failed runs of each automation are kept, the newest. Default: `runs`. */
 failed_runs?: number | undefined;
+/** Whether the files that only deleted runs made are deleted with them, unless something else refers to them. Default: false. */
+files?: boolean | undefined;
 } | null | undefined;
 /** Stored as given; replaces the whole map. */
 metadata?: Record<string, unknown> | undefined;
